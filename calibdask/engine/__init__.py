@@ -1,0 +1,1 @@
+"""Where data meets estimators: sources answer requests, the plan drives estimators in step."""

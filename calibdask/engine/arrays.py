@@ -1,0 +1,73 @@
+"""Arrays of all the kinds that users hold, as xarray variables with named dimensions."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+__all__ = ["as_variable", "check_types", "is_dask", "plain"]
+
+
+def is_dask(array: Any) -> bool:
+    """Whether this is a Dask collection; does not import dask."""
+    return type(array).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(array, "dask")
+
+
+def plain(given: Any) -> Any:
+    """A NumPy or Dask array of what may be a data frame, a series, a list."""
+    if is_dask(given):
+        return given.to_dask_array() if hasattr(given, "to_dask_array") else given
+    if hasattr(given, "to_numpy"):
+        return given.to_numpy()
+    return np.asarray(given)
+
+
+def as_variable(
+    name: str, given: Any, sample_dim: str, class_dim: str | None, labels: xr.Variable | None
+) -> xr.Variable:
+    """Name the dimensions; unnamed ones are (dim_0, ..., sample) or (dim_0, ..., sample, class).
+
+    Scores have a class dimension when they have one dimension more than the labels, or the labels have one only.
+    """
+    if isinstance(given, xr.DataArray | xr.Variable):
+        variable = given.variable if isinstance(given, xr.DataArray) else given
+        if sample_dim not in variable.dims:
+            raise ValueError(
+                f"{name} expects a dimension {sample_dim!r} of samples, got {variable.dims}; name it by sample_dim."
+            )
+    else:
+        array = plain(given)
+        if array.ndim == 0:
+            raise ValueError(f"{name} expects at least one dimension, of samples; got a single number.")
+        classes = labels is not None and _has_classes(array.ndim, labels.ndim)
+        tail = (sample_dim, class_dim) if classes else (sample_dim,)
+        lead = [f"dim_{i}" for i in range(array.ndim - len(tail))]
+        variable = xr.Variable((*lead, *tail), array)
+    if class_dim is not None and variable.sizes.get(class_dim) == 1:
+        raise ValueError(
+            f"{name} has a single class column; give the vector of P(y = 1), shape (n,), or one column for each class."
+        )
+    return variable
+
+
+def _has_classes(score_dims: int, label_dims: int) -> bool:
+    if score_dims == label_dims:
+        return False
+    if score_dims == label_dims + 1 or (label_dims == 1 and score_dims > 2):
+        return True
+    raise ValueError(
+        f"y_true and y_prob expect shapes (..., n) and (..., n) or (..., n, K), got {label_dims} and {score_dims} dimensions."
+    )
+
+
+def check_types(scores: xr.Variable, others: dict[str, xr.Variable]) -> None:
+    """Refuse types that are no scores, labels or weights."""
+    if scores.dtype.kind not in "fiub":
+        raise ValueError(f"y_prob expects real numbers in [0, 1], got an array of type {scores.dtype}.")
+    if others["labels"].dtype.kind not in "fiub":
+        raise ValueError(
+            f"y_true expects class numbers 0, 1, ..., got an array of type {others['labels'].dtype}; "
+            "encode class names in the order of the score columns."
+        )
+    if "weights" in others and others["weights"].dtype.kind not in "fiub":
+        raise ValueError(f"sample_weight expects real numbers, got an array of type {others['weights'].dtype}.")

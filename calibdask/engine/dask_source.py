@@ -1,0 +1,151 @@
+"""The source for Dask arrays: one blockwise layer and one tree reduction a pass; only states reach the client."""
+
+from functools import partial, reduce
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from dask.layers import ArrayValuesDep
+
+from calibdask.engine.rows import Rows, make_block
+from calibdask.engine.source import States, merged, states_of
+from calibdask.engine.verdict import raise_if_invalid
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.statistic import Statistic
+from calibdask.statistics.validity import Validity
+
+__all__ = ["DaskSource"]
+
+# States are merged in a tree of this fan-in.
+_SPLIT_EVERY = 16
+# Merging chunks of the class axis must not make blocks larger than this.
+_LARGEST_BLOCK_BYTES = 1 << 28
+# Positions of rows whose global number is not known yet: chunk number times this, plus the row in the chunk.
+_CHUNK_STRIDE = 1 << 40
+
+
+class DaskSource:
+    """Answers from Dask arrays: scores (batch, n, K or 1), labels and weights (1 or batch, n), groups (n,)."""
+
+    def __init__(self, scores: Any, others: dict[str, Any], layout: Layout, validity: Validity) -> None:
+        self.layout = layout
+        self._validity = validity
+        self.rows: int | None = None
+        self._scores = _whole_rows(scores)
+        chunks = self._scores.chunks[1]
+        self._others = {name: _aligned(name, array, chunks) for name, array in others.items() if array is not None}
+        self._sizes_known = not any(np.isnan(size) for size in chunks)
+
+    def answer(self, statistics: tuple[Statistic, ...]) -> States:
+        """One pass through the scheduler in force (threads, or the current distributed client)."""
+        asked = statistics if self.rows is not None else (*statistics, self._validity)
+        (result,) = dask.compute(self._reduced(asked))
+        total: States = result.item()
+        if self.rows is None:
+            raise_if_invalid(total[-1], self._validity, self.layout, self._row_of)
+            self.rows = int(total[-1].rows)
+        return total[: len(statistics)]
+
+    def _reduced(self, asked: tuple[Statistic, ...]) -> Any:
+        """A zero-dimensional array that holds the merged states."""
+        chunks = self._scores.chunks[1]
+        arguments: list[Any] = [self._scores, "bnk", ArrayValuesDep((chunks,), self._starts()), "n"]
+        for array in self._others.values():
+            arguments += [array, "bn"[-array.ndim :]]
+        packed = da.blockwise(
+            partial(_block_states, asked, self.layout, tuple(self._others)),
+            "n",
+            *arguments,
+            dtype=object,
+            meta=np.empty(0, object),
+            adjust_chunks={"n": 1},
+            align_arrays=False,
+            concatenate=True,
+        )
+        merge = partial(_merge_packed, asked)
+        return da.reduction(
+            packed,
+            _unchanged,
+            merge,
+            combine=merge,
+            axis=0,
+            dtype=object,
+            meta=np.empty((), object),
+            concatenate=False,
+            split_every=_SPLIT_EVERY,
+        )
+
+    def _starts(self) -> np.ndarray:
+        """Global number of the first row of each chunk, or a stand-in where sizes are unknown."""
+        sizes = self._scores.chunks[1]
+        if self._sizes_known:
+            return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+        return np.arange(len(sizes)) * _CHUNK_STRIDE
+
+    def _row_of(self, position: int) -> int:
+        """Global row number of a position; counts the rows of earlier chunks where sizes are unknown."""
+        if self._sizes_known:
+            return position
+        chunk, row = divmod(position, _CHUNK_STRIDE)
+        if chunk == 0:
+            return row
+        return row + int(self._scores[0, :, 0].blocks[:chunk].compute_chunk_sizes().shape[0])
+
+
+def _whole_rows(scores: Any) -> Any:
+    """Scores whose chunks hold whole rows of all batch elements, and that are not too large."""
+    merged_axes = scores.rechunk({0: -1, 2: -1}) if scores.numblocks[0] * scores.numblocks[2] > 1 else scores
+    rows = merged_axes.chunks[1]
+    row_bytes = merged_axes.dtype.itemsize * merged_axes.shape[0] * merged_axes.shape[2]
+    largest = max(1, _LARGEST_BLOCK_BYTES // max(1, row_bytes))
+    if any(np.isnan(size) for size in rows) or max(rows) <= largest or merged_axes is scores:
+        return merged_axes
+    return scores.rechunk({0: -1, 1: largest, 2: -1})
+
+
+def _aligned(name: str, array: Any, chunks: tuple[float, ...]) -> Any:
+    """An array with the chunks of the scores along its last axis."""
+    rechunked = array.rechunk({0: -1}) if array.ndim == 2 and array.numblocks[0] > 1 else array
+    if rechunked.chunks[-1] == chunks:
+        return rechunked
+    unknown = any(np.isnan(size) for size in (*chunks, *rechunked.chunks[-1]))
+    if not unknown:
+        return rechunked.rechunk({rechunked.ndim - 1: chunks})
+    if len(rechunked.chunks[-1]) != len(chunks):
+        raise ValueError(
+            f"scores and {name} expect equal chunks where chunk sizes are unknown; scores have {len(chunks)} chunks, "
+            f"{name} {len(rechunked.chunks[-1])}. Call compute_chunk_sizes() on both first."
+        )
+    return rechunked
+
+
+def _block_states(
+    asked: tuple[Statistic, ...], layout: Layout, names: tuple[str, ...], scores: Any, start: Any, *others: Any
+) -> np.ndarray:
+    """States of one chunk, packed into an object array of one element."""
+    given = dict(zip(names, others, strict=True))
+    rows = Rows(np.asarray(scores), given["labels"], given.get("weights"), given.get("groups"))
+    return _packed(states_of(make_block(rows, layout, int(start)), asked))
+
+
+def _unchanged(packed: np.ndarray, axis: Any = None, keepdims: bool = True) -> np.ndarray:  # noqa: ARG001
+    return packed
+
+
+def _merge_packed(asked: tuple[Statistic, ...], packed: Any, axis: Any = None, keepdims: bool = False) -> np.ndarray:  # noqa: ARG001
+    """Merge a list of packed states in order; dask passes nested lists, or one array."""
+    states = [each.item() for each in _flat(packed)]
+    return _packed(reduce(partial(merged, asked), states)).reshape((1,) if keepdims else ())
+
+
+def _flat(packed: Any) -> list[np.ndarray]:
+    if isinstance(packed, list):
+        return [array for each in packed for array in _flat(each)]
+    return [packed]
+
+
+def _packed(states: States) -> np.ndarray:
+    packed = np.empty(1, object)
+    packed[0] = states
+    return packed

@@ -1,0 +1,196 @@
+"""From what users hold - NumPy, Dask, xarray, pandas, dask.dataframe, blocks - to one source."""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask.engine import slices
+from calibdask.engine.arrays import as_variable, check_types, is_dask
+from calibdask.engine.pieces import PieceSource, pieces
+from calibdask.engine.rows import Rows
+from calibdask.engine.slices import Axis
+from calibdask.engine.source import Source
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.validity import Validity
+
+__all__ = ["Input", "read_arrays", "read_blocks"]
+
+
+@dataclass(frozen=True)
+class Input:
+    """A source, and what its axes mean to the user."""
+
+    source: Source
+    batch: tuple[Axis, ...] = ()
+    by: tuple[Axis, ...] = ()
+    classes: Any = None
+
+
+def read_arrays(
+    y_true: Any, y_prob: Any, by: Any, sample_weight: Any, sample_dim: str, class_dim: str, validity: Validity
+) -> Input:
+    """A source for arrays of any of the known kinds; reads no data (but of ``by``, its distinct values).
+
+    Raises
+    ------
+    ValueError
+        If shapes or types do not fit each other.
+    """
+    labels = as_variable("y_true", y_true, sample_dim, None, None)
+    scores = as_variable("y_prob", y_prob, sample_dim, class_dim, labels)
+    given = {"labels": labels}
+    if sample_weight is not None:
+        given["weights"] = as_variable("sample_weight", sample_weight, sample_dim, None, None)
+    check_types(scores, given)
+    vector = class_dim not in scores.dims
+    n = scores.sizes[sample_dim]
+    _check_lengths(n, given, sample_dim)
+    labelled = [each for each in (y_prob, y_true, sample_weight) if isinstance(each, xr.DataArray)]
+    batch = _batch_axes((scores, *given.values()), {sample_dim, class_dim}, labelled)
+    group, axes = slices.coded(by, n, sample_dim)
+    layout = Layout(
+        batch=_product(batch),
+        groups=_product(axes),
+        classes=2 if vector else scores.sizes[class_dim],
+        vector=vector,
+        rows=int(n) if sample_weight is None and group is None and n == n else None,
+        dtype="float32" if scores.dtype in (np.float16, np.float32) else "float64",
+        weighted=sample_weight is not None,
+    )
+    tail = (sample_dim,) if vector else (sample_dim, class_dim)
+    flat = _flattened(scores, batch, tail)
+    others = {name: _flattened(v, batch if _extra(v, sample_dim) else (), (sample_dim,)) for name, v in given.items()}
+    source = _source(flat[..., None] if vector else flat, others, group, layout, validity)
+    return Input(source, batch, axes, None if vector else _labels(y_prob, class_dim))
+
+
+def read_blocks(blocks: Iterable[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]], validity: Validity) -> Input:
+    """A source for blocks (y_true, y_prob) or (y_true, y_prob, sample_weight) of NumPy arrays.
+
+    ``blocks`` is an iterable that can be iterated again, or a function that returns an iterator: estimators with
+    equal-mass bins make several passes.
+    """
+    once = isinstance(blocks, Iterator)
+    passes = 0
+
+    def iterate() -> Iterator[Rows]:
+        nonlocal passes
+        passes += 1
+        if once and passes > 1:
+            raise ValueError(
+                "These metrics need several passes and the blocks come from an iterator that is used up; "
+                "give a list, or a function that returns a new iterator."
+            )
+        return (rows for block in (blocks() if callable(blocks) else blocks) for rows in pieces(_block_rows(block)))
+
+    first, iterate_all = _peeked(iterate)
+    layout = Layout(
+        classes=2 if first.scores.shape[2] == 1 else first.width,
+        vector=first.scores.shape[2] == 1,
+        dtype="float32" if first.scores.dtype in (np.float16, np.float32) else "float64",
+        weighted=first.weights is not None,
+    )
+    return Input(PieceSource(iterate_all, layout, validity))
+
+
+def _peeked(iterate: Callable[[], Iterator[Rows]]) -> tuple[Rows, Callable[[], Iterator[Rows]]]:
+    """The first piece, and an iteration whose first pass does not lose it."""
+    running = iterate()
+    first = next(running, None)
+    if first is None:
+        raise ValueError("Expected at least one block of (y_true, y_prob), got none.")
+    waiting = [(first, running)]
+
+    def iterate_all() -> Iterator[Rows]:
+        head, rest = waiting.pop() if waiting else (None, iterate())
+        if head is not None:
+            yield head
+        yield from rest
+
+    return first, iterate_all
+
+
+def _block_rows(block: tuple[Any, ...]) -> Rows:
+    if not isinstance(block, tuple | list) or len(block) not in (2, 3):
+        raise ValueError("A block expects (y_true, y_prob) or (y_true, y_prob, sample_weight).")
+    labels = as_variable("y_true", block[0], "sample", None, None)
+    scores = as_variable("y_prob", block[1], "sample", "class", labels)
+    given = {"labels": labels}
+    if len(block) == 3:
+        given["weights"] = as_variable("sample_weight", block[2], "sample", None, None)
+    check_types(scores, given)
+    _check_lengths(scores.sizes["sample"], given, "sample")
+    vector = "class" not in scores.dims
+    values = np.asarray(scores.data)[None]
+    others = {name: np.asarray(v.data)[None] for name, v in given.items()}
+    return Rows(values[..., None] if vector else values, others["labels"], others.get("weights"))
+
+
+def _check_lengths(n: float, given: dict[str, xr.Variable], sample_dim: str) -> None:
+    for name, variable in given.items():
+        length = variable.sizes[sample_dim]
+        if length == length and n == n and length != n:
+            raise ValueError(f"y_prob and {name} expect equally many rows, got {n} rows of scores and {length} {name}.")
+
+
+def _extra(variable: xr.Variable, *known: str) -> list[Hashable]:
+    return [dim for dim in variable.dims if dim not in known]
+
+
+def _batch_axes(
+    variables: Iterable[xr.Variable], known: set[str], labelled: list[xr.DataArray]
+) -> tuple[Axis, ...]:
+    """Extra dimensions of all inputs, in the order in which they are met, with their coordinates."""
+    sizes: dict[Hashable, int] = {}
+    for variable in variables:
+        for dim in _extra(variable, *known):
+            if sizes.setdefault(dim, variable.sizes[dim]) != variable.sizes[dim]:
+                raise ValueError(
+                    f"The inputs expect equal sizes along {dim!r}, got {sizes[dim]} and {variable.sizes[dim]}."
+                )
+    coords = {dim: array[dim].values for array in reversed(labelled) for dim in array.dims if dim in array.coords}
+    return tuple(Axis(dim, size, coords.get(dim)) for dim, size in sizes.items())
+
+
+def _product(axes: Iterable[Axis]) -> int:
+    return int(np.prod([axis.size for axis in axes], dtype=np.int64))
+
+
+def _flattened(variable: xr.Variable, batch: tuple[Axis, ...], tail: tuple[str, ...]) -> Any:
+    """Data with all batch dimensions as one leading axis, of size 1 where there are none."""
+    names = [axis.name for axis in batch]
+    missing = {axis.name: axis.size for axis in batch if axis.name not in variable.dims}
+    sizes = {**missing, **variable.sizes}
+    data = (variable.set_dims(sizes) if missing else variable).transpose(*names, *tail).data
+    if len(names) == 1:
+        return data
+    if not names:
+        return data[None]
+    if any(size != size for size in data.shape):
+        raise ValueError(
+            "Several extra dimensions expect known chunk sizes along the sample dimension; "
+            "call compute_chunk_sizes() first."
+        )
+    return data.reshape(_product(batch), *data.shape[len(names) :])
+
+
+def _labels(given: Any, dim: str) -> Any:
+    """Coordinate labels of a dimension: of an xarray object, or the columns of a data frame."""
+    if isinstance(given, xr.DataArray):
+        return given[dim].values if dim in given.coords else None
+    columns = getattr(given, "columns", None)
+    return None if columns is None else np.asarray(columns)
+
+
+def _source(
+    scores: Any, others: dict[str, Any], group: Any, layout: Layout, validity: Validity
+) -> Source:
+    if not any(is_dask(array) for array in (scores, *others.values(), group)):
+        rows = Rows(scores, others["labels"], others.get("weights"), group)
+        return PieceSource(lambda: pieces(rows), layout, validity)
+    from calibdask.engine.dask_source import DaskSource
+
+    return DaskSource(scores, {**others, "groups": group}, layout, validity)

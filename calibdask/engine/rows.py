@@ -1,0 +1,67 @@
+"""Rows as a source holds them, before they become a block: arrays with the sample axis last but for scores."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.statistics.block import NO_GROUPS, Block
+from calibdask.statistics.layout import Layout
+
+__all__ = ["Rows", "make_block"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Scores (batch, n, K) or, for a vector of P(y = 1), (batch, n, 1); labels and weights (1 or batch, n); groups (n,)."""
+
+    scores: npt.NDArray[Any]
+    labels: npt.NDArray[Any]
+    weights: npt.NDArray[Any] | None = None
+    group: npt.NDArray[Any] | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return self.scores.shape[1]
+
+    @property
+    def width(self) -> int:
+        """Scores in a row."""
+        return self.scores.shape[2]
+
+    def part(self, start: int, stop: int) -> "Rows":
+        """Rows from start to before stop."""
+        return Rows(
+            self.scores[:, start:stop],
+            self.labels[:, start:stop],
+            None if self.weights is None else self.weights[:, start:stop],
+            None if self.group is None else self.group[start:stop],
+        )
+
+
+def make_block(rows: Rows, layout: Layout, start: int) -> Block:
+    """Rows in the types and the memory order that kernels take; copies only where they differ.
+
+    Raises
+    ------
+    ValueError
+        If the arrays have different numbers of rows.
+    """
+    n = rows.count
+    lengths = {"labels": rows.labels.shape[-1]}
+    if rows.weights is not None:
+        lengths["weights"] = rows.weights.shape[-1]
+    if rows.group is not None:
+        lengths["groups"] = rows.group.shape[-1]
+    for name, length in lengths.items():
+        if length != n:
+            raise ValueError(
+                f"scores and {name} expect equally many rows; in the block that starts at row {start}, "
+                f"scores have {n} and {name} {length}. Give them the same chunks along the sample axis."
+            )
+    scores = np.ascontiguousarray(rows.scores, layout.dtype)
+    weights = None if rows.weights is None else np.ascontiguousarray(rows.weights, np.float64)
+    group = NO_GROUPS if rows.group is None else np.ascontiguousarray(rows.group, np.int32)
+    return Block(layout, scores, rows.labels, weights, group, start)

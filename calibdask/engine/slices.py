@@ -1,0 +1,99 @@
+"""Slices: rows told apart by the values of one or several variables."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask.engine.arrays import is_dask, plain
+
+__all__ = ["Axis", "coded"]
+
+# More slices than this are a mistake (an identifier taken for a category) rather than a wish.
+_MOST_SLICES = 1_000_000
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A dimension of the result, and the labels along it."""
+
+    name: Hashable
+    size: int
+    labels: Any = None
+
+
+def coded(by: Any, n: float, sample_dim: str) -> tuple[Any, tuple[Axis, ...]]:
+    """One slice number for each row (None without slices), and an axis for each variable.
+
+    The distinct values of a Dask array are found by reading that array alone, once.
+    """
+    if by is None:
+        return None, ()
+    named = by if isinstance(by, Mapping) else {getattr(by, "name", None) or "by": by}
+    group: Any = None
+    axes = []
+    for name, values in named.items():
+        codes, labels = _codes(str(name), values, n, sample_dim)
+        axes.append(Axis(name, len(labels), labels))
+        group = codes if group is None else group * len(labels) + codes
+    total = int(np.prod([axis.size for axis in axes], dtype=np.int64))
+    if total > _MOST_SLICES:
+        sizes = ", ".join(f"{axis.name}: {axis.size}" for axis in axes)
+        raise ValueError(f"by expects at most {_MOST_SLICES} slices, got {total} ({sizes}); group the values first.")
+    return group, tuple(axes)
+
+
+def _codes(name: str, values: Any, n: float, sample_dim: str) -> tuple[Any, np.ndarray]:
+    """Code of each row and the sorted distinct values; categories keep their order."""
+    if isinstance(values, xr.DataArray):
+        if values.dims != (sample_dim,):
+            raise ValueError(f"by {name!r} expects the one dimension {sample_dim!r}, got {values.dims}.")
+        values = values.data
+    categories = getattr(getattr(values, "cat", values), "categories", None)
+    if categories is not None and not is_dask(values):
+        codes = np.asarray(getattr(values, "cat", values).codes)
+        _check_rows(name, codes.shape, n)
+        if (codes < 0).any():
+            raise _missing(name, int((codes < 0).sum()))
+        return codes.astype(np.int32), np.asarray(categories)
+    array = plain(values)
+    _check_rows(name, array.shape, n)
+    if is_dask(array):
+        return _dask_codes(name, array)
+    _check_present(name, array)
+    labels, codes = np.unique(array, return_inverse=True)
+    return codes.astype(np.int32), labels
+
+
+def _check_rows(name: str, shape: tuple[float, ...], n: float) -> None:
+    if len(shape) != 1 or (shape[0] == shape[0] and n == n and shape[0] != n):
+        raise ValueError(f"by {name!r} expects one value for each of the {n} rows, got an array of shape {shape}.")
+
+
+def _missing(name: str, count: int) -> ValueError:
+    return ValueError(
+        f"by {name!r} expects a value in every row, {count} are missing; fill them (for example with 'missing') "
+        "or drop these rows."
+    )
+
+
+def _check_present(name: str, array: np.ndarray) -> None:
+    absent = array != array if array.dtype.kind == "f" else np.zeros(0, np.bool_)
+    if array.dtype.kind == "O":
+        absent = np.array([value is None or value != value for value in array], np.bool_)
+    if absent.any():
+        raise _missing(name, int(absent.sum()))
+
+
+def _dask_codes(name: str, array: Any) -> tuple[Any, np.ndarray]:
+    import dask.array as da
+
+    labels = np.asarray(da.unique(array).compute())
+    _check_present(name, labels)
+    return array.map_blocks(_search, labels, dtype=np.int32, meta=np.empty(0, np.int32)), labels
+
+
+def _search(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    return np.searchsorted(labels, values).astype(np.int32)

@@ -1,0 +1,58 @@
+"""From counts of offending rows to one clear error."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.validity import KINDS, Validity, ValidityState
+
+__all__ = ["raise_if_invalid"]
+
+
+def raise_if_invalid(
+    state: ValidityState, checked: Validity, layout: Layout, row_of: Callable[[int], int] = lambda position: position
+) -> None:
+    """Raise ValueError naming what was expected, how many rows offend, the first one and its value.
+
+    ``row_of`` turns the position noted in a state into a global row number.
+    """
+    if state.rows == 0:
+        raise ValueError("Expected at least one row of scores and labels, got none.")
+    offending = np.flatnonzero(state.count)
+    if offending.size:
+        kind = int(offending[np.argmin(state.first[offending])])
+        count, first, value = int(state.count[kind]), row_of(int(state.first[kind])), float(state.value[kind])
+        others = sum(int(state.count[k]) for k in offending if k != kind)
+        raise ValueError(_message(KINDS[kind], count, first, value, checked, layout, int(state.rows), others))
+    if state.positive == 0:
+        raise ValueError(f"Expected some sample weight above zero, got {int(state.rows)} rows of weight 0.")
+
+
+def _message(
+    kind: str, count: int, first: int, value: float, checked: Validity, layout: Layout, rows: int, others: int
+) -> str:
+    shown = int(value) if kind == "label" and value.is_integer() else value
+    expected, mend = {
+        "not finite": ("finite scores", "Drop or repair these rows."),
+        "out of range": (
+            f"scores in [0, 1] (within {checked.tolerance:g})",
+            "Logits must first go through a softmax or a sigmoid.",
+        ),
+        "row sum": (
+            f"the scores of a row to sum to 1 (within {checked.sum_tolerance:g})",
+            "Normalise the rows, or set sum_tolerance.",
+        ),
+        "label": (
+            f"labels that are whole numbers from 0 to {layout.classes - 1}",
+            "Number the classes in the order of the score columns.",
+        ),
+        "weight": ("finite sample weights of at least 0", "Drop these rows or give them weight 0."),
+    }[kind]
+    what = {"row sum": "sum", "label": "label", "weight": "weight"}.get(kind, "score")
+    more = f" {others} more rows offend otherwise." if others else ""
+    rows_word = "row" if count == 1 else "rows"
+    return (
+        f"Expected {expected}; {count} {rows_word} of {rows} not so, the first is row {first} with {what} {shown}."
+        f"{more} {mend}"
+    )

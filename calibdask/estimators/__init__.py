@@ -1,0 +1,1 @@
+"""Numbers, curves and tests as frozen descriptions; each asks for statistics and computes."""

@@ -1,0 +1,99 @@
+"""What estimators with bins have in common: the choices that make bins, checked, and the sums over them."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from calibdask.estimators.compat import Compat, choices
+from calibdask.estimators.estimator import Estimator
+from calibdask.statistics.binned import BinSums, BinSumsState
+from calibdask.statistics.binnings import Binning, EqualMass, Explicit, Uniform
+from calibdask.statistics.edges import Closed, Edges
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.mappings import Bins, Mapping, bin_edges, mapped
+from calibdask.statistics.settings import Setting
+
+__all__ = ["BinnedEstimator", "check_choice"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinnedEstimator(Estimator):
+    """The choices that make bins; `calibdask.ECE` documents them. Where None is given, that of ``compat`` or ours."""
+
+    bins: int | Literal["sqrt"] | tuple[float, ...] | None = None
+    binning: Literal["uniform", "equal-mass"] = "uniform"
+    setting: Setting | str | int | None = None
+    k: int | None = None
+    closed: Closed | None = None
+    range: tuple[float, float] | None = None
+    compat: Compat | None = None
+
+    def __post_init__(self) -> None:
+        chosen = choices(self.compat)
+        self._settle("bins", _checked_bins(chosen["bins"] if self.bins is None else self.bins))
+        self._settle("closed", chosen["closed"] if self.closed is None else self.closed)
+        if self.range is not None:
+            self._settle("range", _checked_range(self.range))
+        elif not chosen["spread_over_support"]:
+            self._settle("range", (0.0, 1.0))
+        check_choice("binning", self.binning, ("uniform", "equal-mass"))
+        check_choice("closed", self.closed, ("right", "left"))
+        if isinstance(self.bins, tuple) and self.binning == "equal-mass":
+            raise ValueError("binning='equal-mass' chooses its own edges; give a number of bins, or binning='uniform'.")
+
+    def _settle(self, field: str, value: Any) -> None:
+        object.__setattr__(self, field, value)
+
+    def rule(self, layout: Layout, setting: Setting, mapping: Mapping) -> Binning:
+        """The binning that the choices amount to for data of this shape."""
+        chosen = choices(self.compat)
+        closed: Closed = self.closed or "right"
+        if isinstance(self.bins, tuple):
+            return Explicit(self.bins, closed)
+        bins = self.bins or chosen["bins"]
+        lowest = 1 / layout.classes if setting.kind == "confidence" else 0.0
+        span = self.range or (lowest, 1.0)
+        if self.binning == "equal-mass":
+            return EqualMass(bins, span, closed, chosen["equal_mass_rule"])
+        if chosen["uniform_rule"] == "floor":
+            # The authors' code computes the bin by index on [0, 1], but the centres on the support.
+            return Uniform(bins, closed=closed, rule="floor") if mapping == "hard" else Uniform(bins, span, closed)
+        return Uniform(bins, span, closed, chosen["uniform_rule"])
+
+    def binned(self, mapping: Mapping) -> Generator[Any, Any, tuple[Setting, Edges, BinSumsState, Bins]]:
+        """Ask for edges and sums."""
+        layout = yield Layout()
+        setting = layout.setting(self.setting, self.k)
+        edges = yield from self.rule(layout, setting, mapping).edges(setting)
+        second: Literal["none", "offsets"] = "none" if mapping == "hard" else "offsets"
+        sums = yield BinSums(setting, bin_edges(mapping, edges), second)
+        return setting, edges, sums, mapped(mapping, edges, sums)
+
+
+def check_choice(field: str, given: Any, allowed: tuple[str, ...]) -> None:
+    """Refuse a word that is not one of the allowed ones."""
+    if given not in allowed:
+        raise ValueError(f"{field} expects one of {', '.join(map(repr, allowed))}, got {given!r}.")
+
+
+def _checked_range(span: Any) -> tuple[float, float]:
+    low, high = (float(end) for end in span)
+    if not 0.0 <= low < high <= 1.0:
+        raise ValueError(f"range expects two increasing numbers within [0, 1], got {span!r}.")
+    return low, high
+
+
+def _checked_bins(bins: Any) -> Any:
+    """A positive int, "sqrt", or a tuple of increasing edges."""
+    if isinstance(bins, str) and bins == "sqrt":
+        return bins
+    if isinstance(bins, Sequence | np.ndarray) and not isinstance(bins, str):
+        edges = tuple(float(edge) for edge in bins)
+        if len(edges) < 2 or not all(a < b for a, b in zip(edges, edges[1:], strict=False)):
+            raise ValueError(f"bins as edges expects at least two increasing numbers, got {edges!r}.")
+        return edges
+    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
+        raise ValueError(f"bins expects a positive whole number, 'sqrt' or increasing edges, got {bins!r}.")
+    return int(bins)

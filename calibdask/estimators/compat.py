@@ -1,0 +1,50 @@
+"""Choices of other tools, for reproducing their numbers."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal
+
+__all__ = ["COMPAT", "Compat", "choices"]
+
+Compat = Literal["scikit-learn", "netcal", "torchmetrics", "euranova"]
+
+DEFAULTS: Mapping[str, Any] = MappingProxyType(
+    {
+        "bins": 15,
+        "closed": "right",
+        "uniform_rule": "division",
+        "equal_mass_rule": "spread",
+        "spread_over_support": False,
+    }
+)
+
+# What each tool does where ours differs. `spread_over_support`: confidence bins span [1/K, 1], not [0, 1].
+COMPAT: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "scikit-learn": {"bins": 5, "uniform_rule": "linspace", "equal_mass_rule": "percentile"},
+        "netcal": {"bins": 10, "closed": "left", "uniform_rule": "linspace"},
+        "torchmetrics": {"bins": 15, "closed": "left", "uniform_rule": "phantom"},
+        "euranova": {
+            "bins": 10,
+            "closed": "left",
+            "uniform_rule": "floor",
+            "equal_mass_rule": "last",
+            "spread_over_support": True,
+        },
+    }
+)
+
+
+def choices(compat: str | None) -> Mapping[str, Any]:
+    """All choices under a preset; ours without one.
+
+    Raises
+    ------
+    ValueError
+        If there is no preset of that name.
+    """
+    if compat is None:
+        return DEFAULTS
+    if compat not in COMPAT:
+        raise ValueError(f"compat expects one of {', '.join(map(repr, COMPAT))} or None, got {compat!r}.")
+    return {**DEFAULTS, **COMPAT[compat]}

@@ -1,0 +1,25 @@
+"""The metrics that are computed when none are named."""
+
+from calibdask.estimators.decompositions import BrierDecomposition
+from calibdask.estimators.ece import ECE, MCE
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.scores import BrierScore, LogLoss
+
+__all__ = ["default_metrics"]
+
+
+def default_metrics(classes: int, vector: bool = False) -> dict[str, Estimator]:
+    """A panel for scores of ``classes`` classes, or for a vector of P(y = 1).
+
+    Examples
+    --------
+    >>> list(default_metrics(10))
+    ['ece', 'ece_equal_mass', 'ece_classwise', 'mce', 'brier_score', 'log_loss']
+    """
+    del classes
+    panel: dict[str, Estimator] = {"ece": ECE(), "ece_equal_mass": ECE(binning="equal-mass")}
+    if vector:
+        panel |= {"mce": MCE(), "brier": BrierDecomposition()}
+    else:
+        panel |= {"ece_classwise": ECE(setting="classwise"), "mce": MCE(), "brier_score": BrierScore()}
+    return {**panel, "log_loss": LogLoss()}

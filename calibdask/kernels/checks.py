@@ -1,0 +1,79 @@
+"""Checks of scores and labels: fast while all is well, exact about what is not."""
+
+import numpy as np
+
+from calibdask.kernels.compiled import compiled, inlined
+
+__all__ = ["LABEL", "NOT_FINITE", "OUT_OF_RANGE", "ROW_SUM", "check_rows"]
+
+# What can be wrong with a row; one row may have several.
+NOT_FINITE, OUT_OF_RANGE, ROW_SUM, LABEL = range(4)
+
+_TILE = 1024
+
+
+@inlined
+def _note(kind, row, value, counts, first, values):
+    counts[kind] += 1
+    if row < first[kind]:
+        first[kind] = row
+        values[kind] = value
+
+
+@inlined
+def _fine(scores, labels, n_classes, low, high, sum_tolerance, check_sums):
+    good = True
+    for r in range(scores.shape[0]):
+        total = 0.0
+        for c in range(scores.shape[1]):
+            x = scores[r, c]
+            good &= (x >= low) & (x <= high)
+            total += x
+        if check_sums:
+            good &= abs(total - 1.0) <= sum_tolerance
+    for r in range(labels.size):
+        label = labels[r]
+        good &= (label >= 0) & (label < n_classes) & (label == np.floor(label))
+    return good
+
+
+@inlined
+def _inspect(scores, labels, weights, start, stop, n_classes, tolerance, sum_tolerance, check_sums, counts, first, values):
+    for r in range(start, stop):
+        if weights.size and weights[r] == 0.0:
+            continue
+        total = 0.0
+        not_finite = False
+        out_of_range = False
+        for c in range(scores.shape[1]):
+            x = np.float64(scores[r, c])
+            total += x
+            if not np.isfinite(x):
+                if not not_finite:
+                    _note(NOT_FINITE, r, x, counts, first, values)
+                not_finite = True
+            elif x < -tolerance or x > 1.0 + tolerance:
+                if not out_of_range:
+                    _note(OUT_OF_RANGE, r, x, counts, first, values)
+                out_of_range = True
+        if check_sums and not not_finite and abs(total - 1.0) > sum_tolerance:
+            _note(ROW_SUM, r, total, counts, first, values)
+        label = np.float64(labels[r])
+        if not (label >= 0 and label < n_classes and label == np.floor(label)):
+            _note(LABEL, r, label, counts, first, values)
+
+
+@compiled
+def check_rows(scores, labels, weights, n_classes, tolerance, sum_tolerance, check_sums, counts, first, values):
+    """Count the offending rows of each kind; keep the first one and its value.
+
+    ``weights`` is (n,) or empty; rows of weight 0 are as good as absent. ``counts`` (4,), ``first`` (4,) row numbers
+    and ``values`` (4,) are updated.
+    """
+    low, high = -tolerance, 1.0 + tolerance
+    for start in range(0, scores.shape[0], _TILE):
+        stop = min(scores.shape[0], start + _TILE)
+        if not _fine(scores[start:stop], labels[start:stop], n_classes, low, high, sum_tolerance, check_sums):
+            _inspect(
+                scores, labels, weights, start, stop, n_classes, tolerance, sum_tolerance, check_sums, counts, first, values
+            )

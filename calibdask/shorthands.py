@@ -1,0 +1,85 @@
+"""One metric, one call: shorthands that return floats, or datasets for diagrams."""
+
+from typing import Any
+
+import xarray as xr
+
+from calibdask.estimators.diagram import ReliabilityDiagram
+from calibdask.estimators.ece import ECE, MCE
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.scores import BrierScore, LogLoss
+from calibdask.evaluation import evaluate
+
+__all__ = ["brier_score", "ece", "log_loss", "mce", "reliability_diagram"]
+
+_EVALUATE = ("by", "sample_weight", "sample_dim", "class_dim", "sum_tolerance")
+
+
+def _single(y_true: Any, y_prob: Any, estimator: Any, options: dict[str, Any]) -> xr.Dataset:
+    """Evaluate one estimator; options of `evaluate` go there, the others to the estimator."""
+    outer = {name: options.pop(name) for name in _EVALUATE if name in options}
+    made: Estimator = estimator(**options)
+    return evaluate(y_true, y_prob, {"value": made}, **outer)
+
+
+def _number(y_true: Any, y_prob: Any, estimator: Any, options: dict[str, Any]) -> Any:
+    value = _single(y_true, y_prob, estimator, options)["value"]
+    return float(value) if value.ndim == 0 else value
+
+
+def ece(y_true: Any, y_prob: Any, **options: Any) -> Any:
+    """Expected calibration error as a float; a DataArray for inputs with extra dimensions or slices.
+
+    Takes the arguments of `ECE` and those of `evaluate`.
+
+    Examples
+    --------
+    >>> ece([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=2)
+    0.25
+    """
+    return _number(y_true, y_prob, ECE, options)
+
+
+def mce(y_true: Any, y_prob: Any, **options: Any) -> Any:
+    """Maximum calibration error as a float; takes the arguments of `ECE` and those of `evaluate`.
+
+    Examples
+    --------
+    >>> mce([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=2)
+    0.3
+    """
+    return _number(y_true, y_prob, MCE, options)
+
+
+def brier_score(y_true: Any, y_prob: Any, **options: Any) -> Any:
+    """Brier score as a float; takes the arguments of `BrierScore` and those of `evaluate`.
+
+    Examples
+    --------
+    >>> brier_score([0, 1], [0.5, 0.5])
+    0.25
+    """
+    return _number(y_true, y_prob, BrierScore, options)
+
+
+def log_loss(y_true: Any, y_prob: Any, **options: Any) -> Any:
+    """Logarithmic score as a float; takes the arguments of `evaluate`.
+
+    Examples
+    --------
+    >>> round(log_loss([0, 1], [0.5, 0.5]), 6)
+    0.693147
+    """
+    return _number(y_true, y_prob, LogLoss, options)
+
+
+def reliability_diagram(y_true: Any, y_prob: Any, **options: Any) -> xr.Dataset:
+    """Mean score and frequency of the outcome by bin; takes the arguments of `ReliabilityDiagram` and of `evaluate`.
+
+    Examples
+    --------
+    >>> reliability_diagram([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=2)["count"].values
+    array([2, 2])
+    """
+    diagram = _single(y_true, y_prob, ReliabilityDiagram, options)
+    return diagram.rename({name: str(name).removeprefix("value_") for name in diagram.data_vars})

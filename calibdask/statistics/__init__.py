@@ -1,0 +1,1 @@
+"""Mergeable summaries of scored rows: frozen descriptions, plain states, one law."""

@@ -1,0 +1,152 @@
+"""Binnings: how the edges of bins are chosen. Uniform ones ask for nothing, equal-mass ones for order statistics."""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from calibdask.statistics.counts import RowCount
+from calibdask.statistics.edges import Closed, Edges, uniform_edges
+from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.quantiles import neighbours
+from calibdask.statistics.ranks import KeyCounts
+from calibdask.statistics.settings import Setting
+
+__all__ = ["BinCount", "Binning", "EqualMass", "Explicit", "Uniform"]
+
+BinCount = int | Literal["sqrt"]
+Rule = Literal["division", "linspace", "floor", "phantom"]
+Asking = Generator[Any, Any, Edges]
+
+
+def _number_of_bins(bins: BinCount, rows: Counts) -> Counts:
+    """The number itself, or the square root of the number of rows, rounded down."""
+    if bins != "sqrt":
+        return np.full_like(rows, bins)
+    roots = np.sqrt(rows).astype(np.int64)
+    # A float square root may be one too high just below a perfect square.
+    return np.maximum(1, roots - (roots * roots > rows))
+
+
+def _rule_edges(rule: Rule, bins: int, low: float, high: float) -> Array:
+    """Edges of uniform bins as different tools compute them; they differ where a score ties with an edge."""
+    if rule == "division":
+        return uniform_edges(bins, low, high)
+    if rule == "linspace":
+        return np.linspace(low, high, bins + 1)
+    if rule == "phantom":
+        return np.r_[np.linspace(low, high, bins + 1), np.nextafter(high, 2.0)]
+    edges = np.arange(bins + 1) / bins
+    # The smallest double whose product with the number of bins reaches i.
+    for step in (-np.inf, np.inf):
+        for _ in range(2):
+            beside = np.nextafter(edges, step)
+            edges = np.where((beside * bins >= np.arange(bins + 1)) if step < 0 else (edges * bins < np.arange(bins + 1)), beside, edges)
+    return np.r_[0.0, edges[1:]]
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Bins of equal width: edges low + (high - low) i / bins; ``bins="sqrt"`` means floor(sqrt(n)).
+
+    ``rule`` other than ``"division"`` reproduces how other tools decide ties with an edge: ``"linspace"``
+    (scikit-learn, netcal), ``"floor"``, the bin floor(s * bins) (the code of Posocco & Bonnefoy), and ``"phantom"``,
+    a bin of its own for a score of exactly 1 (torchmetrics).
+    """
+
+    bins: BinCount = 15
+    range: tuple[float, float] = (0.0, 1.0)
+    closed: Closed = "right"
+    rule: Rule = "division"
+
+    def edges(self, setting: Setting) -> Asking:  # noqa: ARG002
+        """The edges; asks for the number of rows at most."""
+        rows = np.zeros((1, 1), np.int64)
+        if self.bins == "sqrt":
+            layout = yield Layout()
+            rows = np.full((1, 1), layout.rows) if layout.rows is not None else (yield RowCount()).rows
+        bins = _number_of_bins(self.bins, rows)
+        if self.rule == "division" and bins.size == 1 and self.range == (0.0, 1.0):
+            return Edges(FrozenArray(uniform_edges(bins.item())[None, None, None]), self.closed, uniform=True)
+        edges = [_rule_edges(self.rule, number, *self.range) for number in bins.ravel().tolist()]
+        return Edges(FrozenArray(padded(edges).reshape(*bins.shape, 1, -1)), self.closed)
+
+
+@dataclass(frozen=True)
+class Explicit:
+    """Bins with given edges, the outer ones included."""
+
+    values: tuple[float, ...]
+    closed: Closed = "right"
+
+    def edges(self, setting: Setting) -> Asking:  # noqa: ARG002
+        """The edges; asks for nothing."""
+        yield from ()
+        return Edges(FrozenArray(np.reshape(np.array(self.values, np.float64), (1, 1, 1, -1))), self.closed)
+
+
+@dataclass(frozen=True)
+class EqualMass:
+    """Bins with equally many rows: edge i is the midpoint of the sorted scores number floor(i n / bins) and the next.
+
+    Equal scores are never split: duplicate edges are dropped. With weights, ranks are cumulative weights. Edges are
+    exact order statistics of all rows, found in two to three passes of bounded memory, whatever the chunks.
+
+    ``rule="last"`` is that of the code of Posocco & Bonnefoy: every bin but the last has floor(n / bins) rows, and
+    duplicate edges stay. ``rule="percentile"`` is scikit-learn's: linear interpolation at (n - 1) i / bins.
+    """
+
+    bins: BinCount = 15
+    range: tuple[float, float] = (0.0, 1.0)
+    closed: Closed = "right"
+    rule: Literal["spread", "last", "percentile"] = "spread"
+
+    def edges(self, setting: Setting) -> Asking:
+        """The edges; asks for key counts, and to refine them."""
+        layout = yield Layout()
+        cells = yield KeyCounts(setting)
+        shape = (layout.batch, layout.groups, setting.columns(layout.classes))
+        places = int(np.prod(shape))
+        rows = np.zeros(places, np.int64)
+        np.add.at(rows, cells.place, cells.count)
+        mass = np.bincount(cells.place, cells.weight, places) if layout.weighted else rows
+        numbers = _number_of_bins(self.bins, rows)
+        ranks = [self._ranks(total, bins) for total, bins in zip(mass.tolist(), numbers.tolist(), strict=True)]
+        found = yield from neighbours(setting, cells, shape, padded([rank for rank, _ in ranks]), layout.weighted)
+        between = padded([share for _, share in ranks])
+        inner = found.below + (found.above - found.below) * between if self.rule == "percentile" else (
+            found.below + found.above
+        ) / 2
+        return Edges(FrozenArray(padded([self._column(row) for row in inner]).reshape(*shape, -1)), self.closed)
+
+    def _ranks(self, total: float, bins: int) -> tuple[Array, Array]:
+        """Cumulative count (or weight) below each inner edge, and where it lies between the neighbouring scores."""
+        i = np.arange(1, bins)
+        if self.rule == "percentile":
+            position = (total - 1) * i / bins
+            return np.floor(position) + 1, position - np.floor(position)
+        if isinstance(total, float):
+            return total * (i / bins), np.full(bins - 1, 0.5)
+        return (i * (total // bins) if self.rule == "last" else i * total // bins) * 1.0, np.full(bins - 1, 0.5)
+
+    def _column(self, inner: Array) -> Array:
+        """Outer edges and the inner ones that split something."""
+        low, high = self.range
+        inner = inner[np.isfinite(inner)]
+        if self.rule == "spread":
+            inner = np.unique(inner[(inner > low) & (inner < high)])
+        return np.r_[low, inner, high]
+
+
+def padded(rows: list[Array]) -> Array:
+    """Rows of different lengths as one array, filled up with NaN."""
+    table = np.full((len(rows), max(row.size for row in rows)), np.nan)
+    for place, row in enumerate(rows):
+        table[place, : row.size] = row
+    return table
+
+
+Binning = Uniform | Explicit | EqualMass

@@ -1,0 +1,124 @@
+"""One block of rows in the form that all statistics take."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.kernels import top
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.settings import Setting
+
+__all__ = ["Block", "Columns"]
+
+NO_GROUPS = np.zeros(0, np.int32)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Scores (batch, n, columns); column c has outcome 1 where the label (1 or batch, n) is ``first_class + c``."""
+
+    scores: npt.NDArray[np.floating]
+    labels: npt.NDArray[np.integer]
+    first_class: int
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Consecutive rows, normalised: the only form of data below the front door.
+
+    Attributes
+    ----------
+    layout : Layout
+        Shape of the whole data.
+    scores : ndarray of float32 or float64, shape (batch, n, K)
+        C-contiguous; (batch, n, 1) for a vector of P(y = 1).
+    labels : ndarray, shape (1 or batch, n)
+        As given: integers, booleans, or floats that ought to be whole.
+    weights : ndarray of float64, shape (1 or batch, n), or None
+        Sample weights; a row of weight 0 is as good as absent.
+    group : ndarray of int32, shape (n,)
+        Slice of each row, or an empty array where there is one slice.
+    start : int
+        Global number of the first row.
+    """
+
+    layout: Layout
+    scores: npt.NDArray[np.floating]
+    labels: npt.NDArray[np.generic]
+    weights: npt.NDArray[np.float64] | None = None
+    group: npt.NDArray[np.int32] = field(default_factory=lambda: NO_GROUPS)
+    start: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.scores.shape[1]
+
+    @cached_property
+    def codes(self) -> npt.NDArray[np.integer]:
+        """Labels in one of the three integer types that kernels are compiled for."""
+        if self.labels.dtype in (np.uint8, np.int32, np.int64):
+            return np.ascontiguousarray(self.labels)
+        if self.labels.dtype == np.bool_:
+            return np.ascontiguousarray(self.labels).view(np.uint8)
+        if self.labels.dtype.kind == "f":
+            return np.nan_to_num(self.labels, nan=-1.0, posinf=-1.0, neginf=-1.0).astype(np.int64)
+        return self.labels.astype(np.int64 if self.labels.dtype.itemsize > 2 else np.int32)
+
+    @cached_property
+    def matrix(self) -> npt.NDArray[np.floating]:
+        """Scores with all their classes: a vector of P(y = 1) becomes (1 - p, p)."""
+        if not self.layout.vector:
+            return self.scores
+        # In float64: 1 - p of a float32 p would be rounded.
+        positive = self.scores.astype(np.float64)
+        return np.concatenate([1.0 - positive, positive], axis=-1)
+
+    @cached_property
+    def _columns(self) -> dict[Setting, Columns]:
+        return {}
+
+    def columns(self, setting: Setting) -> Columns:
+        """The (score, outcome) columns of a setting; computed once a block."""
+        if setting not in self._columns:
+            self._columns[setting] = self._make_columns(setting)
+        return self._columns[setting]
+
+    def _make_columns(self, setting: Setting) -> Columns:
+        if setting.kind == "classwise":
+            return Columns(self.matrix, self.codes, 0)
+        if setting.kind == "class":
+            if self.layout.vector and setting.index == 1:
+                return Columns(self.scores, self.codes, 1)
+            chosen = self.matrix[..., setting.index : setting.index + 1]
+            return Columns(np.ascontiguousarray(chosen), self.codes, setting.index)
+        if setting.kind in ("confidence", "top-k"):
+            return self._largest(setting)
+        raise ValueError(f"The setting {setting} has no columns of scores; this estimator expects one that has.")
+
+    def _largest(self, setting: Setting) -> Columns:
+        scores = self.matrix
+        batch, n, _ = scores.shape
+        largest = np.empty((batch, n, 1), scores.dtype if setting.kind == "confidence" else np.float64)
+        hits = np.empty((batch, n), np.uint8)
+        for b in range(batch):
+            labels = self.labels_of(b)
+            if setting.kind == "confidence":
+                top.top_class(scores[b], labels, largest[b, :, 0], hits[b])
+            else:
+                top.top_k(scores[b], labels, setting.index, largest[b, :, 0], hits[b])
+        return Columns(largest, hits, 1)
+
+    def labels_of(self, b: int) -> npt.NDArray[np.integer]:
+        """Label codes of batch element b."""
+        codes: npt.NDArray[np.integer] = self.codes[b % self.codes.shape[0]]
+        return codes
+
+    def weights_of(self, b: int) -> npt.NDArray[np.float64]:
+        """Weights of batch element b; empty without weights."""
+        if self.weights is None:
+            return np.zeros(0)
+        row: npt.NDArray[np.float64] = self.weights[b % self.weights.shape[0]]
+        return row

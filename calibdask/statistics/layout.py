@@ -1,0 +1,49 @@
+"""What a source knows about its data without reading it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibdask.statistics.settings import Setting, resolve
+
+__all__ = ["Layout"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Shape of the data: a request that costs no pass; the source fills it in.
+
+    Attributes
+    ----------
+    batch : int
+        Size of the flattened leading axes (replicates, models).
+    groups : int
+        Number of slices; 1 without ``by``.
+    classes : int
+        Number of classes K; 2 for a vector of P(y = 1).
+    vector : bool
+        Whether the scores are a vector of P(y = 1).
+    rows : int or None
+        Number of rows, where it is known before the first pass and all count (no weights, no slices).
+    dtype : str
+        Type of the scores in the kernels, ``float32`` or ``float64``.
+    weighted : bool
+        Whether there are sample weights.
+    """
+
+    batch: int = 1
+    groups: int = 1
+    classes: int = 2
+    vector: bool = True
+    rows: int | None = None
+    dtype: str = "float64"
+    weighted: bool = False
+
+    def setting(self, setting: Setting | str | int | None, k: int | None = None) -> Setting:
+        """The setting meant by ``setting`` for data of this shape; see `calibdask.statistics.settings.resolve`."""
+        return resolve(setting, self.classes, self.vector, k)
+
+    @property
+    def smallest(self) -> float:
+        """Smallest positive score of the data type, at which the logarithmic score clips."""
+        return float(np.finfo(self.dtype).smallest_subnormal)

@@ -1,0 +1,147 @@
+"""Exact order statistics of data of any size, by refining a table of key counts pass by pass."""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.ranks import KeyCells, KeyCounts, WindowCounts
+from calibdask.statistics.settings import Setting
+from calibdask.statistics.statistic import State, Statistic
+
+__all__ = ["Neighbours", "neighbours"]
+
+_NO_WINDOW = np.iinfo(np.int64).max
+_MOST_CELLS = 1 << 22
+# Cumulative weights are compared with this relative tolerance: rounding must not move an edge by a row.
+_TOLERANCE = 2.0**-40
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The score just below and the one just above each target, NaN where there is none; shape (places, targets)."""
+
+    below: Array
+    above: Array
+
+
+@dataclass
+class _Table:
+    """Cells of one place in order; ``tight`` cells have keys seen as their bounds."""
+
+    low: Counts
+    high: Counts
+    count: Counts
+    weight: Array
+    tight: np.ndarray
+
+    def refined(self, chosen: Counts, cells: "_Table") -> "_Table":
+        """The table with the chosen cells replaced by finer ones."""
+        keep = np.ones(self.low.size, np.bool_)
+        keep[chosen] = False
+        joined = [np.concatenate([getattr(self, f)[keep], getattr(cells, f)]) for f in _FIELDS]
+        order = np.argsort(joined[0], kind="stable")
+        return _Table(*(field[order] for field in joined))
+
+
+_FIELDS = ("low", "high", "count", "weight", "tight")
+
+
+def neighbours(
+    setting: Setting, cells: KeyCells, shape: tuple[int, int, int], targets: Array, weighted: bool
+) -> Generator[Statistic, State, Neighbours]:
+    """Ask for refinements of a table of `KeyCounts` until the neighbours of all targets are known exactly.
+
+    ``targets`` has a row of cumulative counts (or weights) for each place, NaN where there is none; ``shape`` is
+    (batch, groups, columns), whose product is the number of places.
+
+    Sorted by score, a target t lies between the last row whose cumulative count (its own included) is at most t and
+    the next row. With weights the rows of equal score count with their mean weight.
+
+    Notes
+    -----
+    float32 scores need one refinement, float64 scores one as long as few rows share a cell of the first table, else up
+    to three; none up to 4096 rows.
+    """
+    tables = _split(cells, len(targets), tight=cells.low == cells.high)
+    while True:
+        found = [_find(table, row, weighted) for table, row in zip(tables, targets, strict=True)]
+        open_cells = [unresolved for _, _, unresolved in found]
+        if not any(chosen.size for chosen in open_cells):
+            below, above = (np.stack([row[i] for row in found]) for i in range(2))
+            return Neighbours(_scores(below), _scores(above))
+        windows = _windows(tables, open_cells)
+        state = yield WindowCounts(setting, *(FrozenArray(field.reshape(*shape, -1)) for field in windows))
+        tables = _refine(tables, open_cells, state, windows[0].shape[-1])
+
+
+def _split(cells: KeyCells, places: int, tight: np.ndarray) -> list[_Table]:
+    """One table for each place."""
+    bounds = np.searchsorted(cells.place, np.arange(places + 1))
+    fields = (cells.low, cells.high, cells.count, cells.weight, tight)
+    return [_Table(*(field[start:stop] for field in fields)) for start, stop in zip(bounds, bounds[1:], strict=False)]
+
+
+def _find(table: _Table, targets: Array, weighted: bool) -> tuple[Counts, Counts, Counts]:
+    """Keys below and above each target (-1 for none or not yet known), and the cells that must be refined."""
+    below = np.full(targets.size, -1)
+    above = np.full(targets.size, -1)
+    wanted = np.isfinite(targets)
+    if not table.low.size or not wanted.any():
+        return below, above, np.zeros(0, np.int64)
+    mass = table.weight if weighted else table.count
+    after = np.cumsum(mass)
+    slack = _TOLERANCE * after[-1] if weighted else 0
+    t = targets[wanted] + slack
+    cell = np.minimum(np.searchsorted(after, t, side="right"), after.size - 1)
+    before = after[cell] - mass[cell]
+    one = (table.weight / table.count)[cell] if weighted else np.ones(cell.size)
+    single = table.low[cell] == table.high[cell]
+    shared = before + one <= t  # the first rows of the cell lie below the target
+    previous = np.maximum(cell - 1, 0)
+    # Without weights the position within a tight cell of several keys can be known from its ends.
+    first, second, last = (
+        (before == t, before + 1 == t, before + table.count[cell] == t + 1)
+        if not weighted
+        else (np.zeros(cell.size, np.bool_),) * 3
+    )
+    tight = table.tight[cell]
+    above_known = single | (tight & (first | last))
+    below_known = np.where(shared, single | (tight & second), table.tight[previous])
+    below_key = np.where(shared, table.low[cell], table.high[previous])
+    above_key = np.where(last & ~first, table.high[cell], table.low[cell])
+    below[wanted] = np.where(below_known & (shared | (cell > 0)), below_key, -1)
+    above[wanted] = np.where(above_known, above_key, -1)
+    needs_cell = ~above_known | (shared & ~below_known)
+    # With weights whether the target lies beyond the first rows of an unresolved cell is not known either.
+    needs_previous = (cell > 0) & ~table.tight[previous] & (~shared | (weighted & ~single))
+    return below, above, np.unique(np.r_[cell[needs_cell], previous[needs_previous]])
+
+
+def _windows(tables: list[_Table], chosen: list[Counts]) -> tuple[Counts, Counts, Counts]:
+    """Bounds and cell sizes of the windows to look into, (places, windows)."""
+    most = max(c.size for c in chosen)
+    shape = (len(tables), most)
+    low, high, shift = np.full(shape, _NO_WINDOW), np.full(shape, -1), np.zeros(shape, np.int64)
+    budget = max(1 << 8, _MOST_CELLS // max(1, sum(c.size for c in chosen)))
+    for place, (table, cells) in enumerate(zip(tables, chosen, strict=True)):
+        low[place, : cells.size] = table.low[cells]
+        high[place, : cells.size] = table.high[cells]
+        keys = (table.high - table.low)[cells] + 1
+        size = np.ceil(np.log2(np.maximum(1, keys / budget))).astype(np.int64)
+        shift[place, : cells.size] = np.where(table.count[cells] <= budget, 0, size)
+    return low, high, shift
+
+
+def _refine(tables: list[_Table], chosen: list[Counts], state: KeyCells, windows: int) -> list[_Table]:
+    place = state._replace(place=state.place // windows)
+    finer = _split(place, len(tables), tight=np.ones(state.place.size, np.bool_))
+    return [table.refined(cells, new) for table, cells, new in zip(tables, chosen, finer, strict=True)]
+
+
+def _scores(keys: Counts) -> Array:
+    return np.where(keys >= 0, np.maximum(keys, 0).view(np.float64), np.nan)
+
+

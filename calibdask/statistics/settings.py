@@ -1,0 +1,88 @@
+"""Settings: which (score, outcome) pairs of a prediction are measured."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Setting", "resolve"]
+
+Kind = Literal["binary", "class", "classwise", "confidence", "top-k", "multiclass"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How predictions of K classes become columns of (score, outcome).
+
+    ==============  =======  =========================  =====================================
+    kind            columns  score                      outcome
+    ==============  =======  =========================  =====================================
+    ``class``       1        p[index]                   label = index (binary: class 1)
+    ``classwise``   K        p[c] for each c            label = c
+    ``confidence``  1        largest p (lowest class)   label = its class
+    ``top-k``       1        sum of the k largest p     label among their classes
+    ``multiclass``  -        the whole vector           the label
+    ==============  =======  =========================  =====================================
+    """
+
+    kind: Kind
+    index: int = 0
+
+    @property
+    def per_class(self) -> bool:
+        """Whether there is a column for each class."""
+        return self.kind == "classwise"
+
+    def columns(self, classes: int) -> int:
+        """Number of (score, outcome) columns."""
+        return classes if self.per_class else 1
+
+    def __str__(self) -> str:
+        if self.kind in ("class", "top-k"):
+            return f"{self.kind} {self.index}"
+        return self.kind
+
+
+def resolve(setting: "Setting | str | int | None", classes: int, vector: bool, k: int | None = None) -> Setting:
+    """The setting that a user's word means for data of ``classes`` classes.
+
+    Parameters
+    ----------
+    setting : Setting, str, int or None
+        ``"confidence"``, ``"classwise"``, ``"binary"`` (class 1), ``"top-k"``, ``"multiclass"``, the index of a class,
+        or None: binary for a vector of scores, confidence for a matrix.
+    classes : int
+        Number of classes.
+    vector : bool
+        Whether the scores are a vector of P(y = 1).
+    k : int, optional
+        How many classes the setting ``"top-k"`` takes.
+
+    Raises
+    ------
+    ValueError
+        If the word is unknown, the class does not exist or k does not fit.
+
+    Examples
+    --------
+    >>> resolve(None, 10, vector=False)
+    Setting(kind='confidence', index=0)
+    """
+    if isinstance(setting, Setting):
+        return resolve(setting.index if setting.kind == "class" else setting.kind, classes, vector, setting.index)
+    if setting is None:
+        return Setting("class", 1) if vector else Setting("confidence")
+    if setting == "binary":
+        return Setting("class", 1)
+    if isinstance(setting, str):
+        if setting == "top-k":
+            if k is None or not 1 <= k <= classes:
+                raise ValueError(f"setting 'top-k' expects k from 1 to the number of classes ({classes}), got k={k}.")
+            return Setting("top-k", k)
+        if setting in ("confidence", "classwise", "multiclass"):
+            return Setting(setting)  # type: ignore[arg-type]
+        raise ValueError(
+            "setting expects 'confidence', 'classwise', 'binary', 'top-k', 'multiclass', the index of a class or None, "
+            f"got {setting!r}."
+        )
+    if not 0 <= setting < classes:
+        raise ValueError(f"setting={setting} names a class that does not exist; the scores have classes 0..{classes - 1}.")
+    return Setting("class", int(setting))

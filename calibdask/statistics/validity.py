@@ -1,0 +1,87 @@
+"""What is wrong with the data: counted in the same pass as everything else."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from calibdask.kernels import checks
+from calibdask.statistics.block import Block
+from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.statistic import Statistic
+
+__all__ = ["KINDS", "Validity", "ValidityState"]
+
+# The first four are the kernel's.
+KINDS = ("not finite", "out of range", "row sum", "label", "weight")
+_WEIGHT = 4
+_NEVER = np.iinfo(np.int64).max
+
+
+class ValidityState(NamedTuple):
+    """Rows seen; rows with a positive weight; and for each of `KINDS` the offending rows, the first one, its value."""
+
+    rows: Counts
+    positive: Counts
+    count: Counts
+    first: Counts
+    value: Array
+
+
+@dataclass(frozen=True)
+class Validity(Statistic):
+    """Counts rows whose scores, labels or weights cannot be what they claim.
+
+    Parameters
+    ----------
+    tolerance : float
+        How far outside [0, 1] a score may lie by rounding.
+    sum_tolerance : float
+        How far the sum of a row of scores may be off 1.
+    """
+
+    tolerance: float = 1e-6
+    sum_tolerance: float = 1e-3
+
+    def from_block(self, block: Block) -> ValidityState:
+        """Check one block."""
+        layout = block.layout
+        count = np.zeros(len(KINDS), np.int64)
+        first = np.full(len(KINDS), _NEVER)
+        value = np.zeros(len(KINDS))
+        labels = block.labels
+        labels = block.codes if labels.dtype.kind in "biu" else np.ascontiguousarray(labels, np.float64)
+        for b in range(layout.batch):
+            checks.check_rows(
+                block.scores[b],
+                labels[b % labels.shape[0]],
+                block.weights_of(b),
+                layout.classes,
+                self.tolerance,
+                self.sum_tolerance,
+                not layout.vector,
+                count,
+                first,
+                value,
+            )
+        positive = block.rows
+        if block.weights is not None:
+            positive = int((block.weights > 0).any(0).sum())
+            bad = ~(np.isfinite(block.weights) & (block.weights >= 0))
+            if bad.any():
+                count[_WEIGHT] = bad.any(0).sum()
+                first[_WEIGHT] = row = int(bad.any(0).argmax())
+                value[_WEIGHT] = block.weights[bad[:, row].argmax(), row]
+        first = np.where(count > 0, first + block.start, _NEVER)
+        return ValidityState(np.array(block.rows), np.array(positive), count, first, value)
+
+    def merge(self, a: ValidityState, b: ValidityState) -> ValidityState:
+        """Counts of both; the earlier first row."""
+        earlier = a.first <= b.first
+        return ValidityState(
+            a.rows + b.rows,
+            a.positive + b.positive,
+            a.count + b.count,
+            np.where(earlier, a.first, b.first),
+            np.where(earlier, a.value, b.value),
+        )

@@ -1,0 +1,51 @@
+"""Every statistic once or more: the law and the storage tests run over this list. A new statistic joins it."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from calibdask.statistics.binned import BinSums
+from calibdask.statistics.binnings import Explicit, Uniform
+from calibdask.statistics.counts import RowCount
+from calibdask.statistics.edges import Edges
+from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.ranks import KeyCounts, WindowCounts
+from calibdask.statistics.scores import ScoreSums
+from calibdask.statistics.settings import Setting
+from calibdask.statistics.statistic import Statistic
+from calibdask.statistics.validity import Validity
+
+SETTINGS = (Setting("class", 1), Setting("classwise"), Setting("confidence"), Setting("top-k", 2))
+
+
+def finished(asking: object) -> Edges:
+    """Edges of a binning that asks for nothing."""
+    try:
+        next(asking)  # type: ignore[call-overload]
+    except StopIteration as stop:
+        return stop.value
+    raise AssertionError("this binning asks for data")
+
+
+def windows(setting: Setting, layout: Layout) -> WindowCounts:
+    """Two windows in every place, one of them with cells of many keys."""
+    keys = np.array([0.1, 0.3, 0.5, 0.9]).view(np.int64)
+    shape = (layout.batch, layout.groups, setting.columns(layout.classes), 1)
+    low, high, shift = (np.tile(a, shape) for a in ([keys[0], keys[2]], [keys[1], keys[3]], [0, 40]))
+    return WindowCounts(setting, FrozenArray(low), FrozenArray(high), FrozenArray(shift))
+
+
+def statistics(layout: Layout) -> list[Statistic]:
+    """All statistics, for data of a layout."""
+    made: list[Statistic] = [Validity(), RowCount(), ScoreSums()]
+    binnings: tuple[Callable[[Setting], object], ...] = (
+        Uniform(5).edges,
+        Uniform(7, closed="left").edges,
+        Explicit((0.0, 0.25, 0.3, 1.0)).edges,
+    )
+    for setting in SETTINGS:
+        made += [KeyCounts(setting), windows(setting, layout)]
+        for edges in binnings:
+            made += [BinSums(setting, finished(edges(setting)), second) for second in ("none", "squares", "offsets")]
+    return made

@@ -1,0 +1,77 @@
+"""Hypothesis strategies: scored rows of all kinds, and ways to cut them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from calibdask.engine.rows import Rows, make_block
+from calibdask.statistics.block import Block
+from calibdask.statistics.layout import Layout
+
+
+@dataclass(frozen=True)
+class Data:
+    """Scores (batch, n, K or 1), labels (batch or 1, n), weights likewise or None, slice of each row or None."""
+
+    scores: NDArray[Any]
+    labels: NDArray[Any]
+    weights: NDArray[np.float64] | None
+    group: NDArray[np.int32] | None
+    layout: Layout
+
+    @property
+    def rows(self) -> int:
+        return self.scores.shape[1]
+
+    def block(self, start: int = 0, stop: int | None = None) -> Block:
+        stop = self.rows if stop is None else stop
+        rows = Rows(self.scores, self.labels, self.weights, self.group).part(start, stop)
+        return make_block(rows, self.layout, start)
+
+
+def simplex(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> NDArray[np.float64]:
+    """Rows of scores: smooth, on a coarse grid (heavy ties), saturated, or all equal."""
+    classes = shape[-1]
+    if kind == "equal":
+        return np.full(shape, 1.0 / classes)
+    if kind == "grid":
+        counts = rng.multinomial(10, np.full(classes, 1.0 / classes), size=shape[:-1])
+        return counts / 10.0
+    return rng.dirichlet(np.full(classes, 0.05 if kind == "saturated" else 1.0), size=shape[:-1])
+
+
+@st.composite
+def data(draw: st.DrawFn, weighted: bool | None = None, max_rows: int = 60, max_batch: int = 3) -> Data:
+    """Scored rows; ``weighted`` None draws whether there are weights."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n = draw(st.integers(1, max_rows))
+    batch = draw(st.integers(1, max_batch))
+    vector = draw(st.booleans())
+    classes = 2 if vector else draw(st.integers(2, 5))
+    kind = draw(st.sampled_from(["smooth", "grid", "saturated", "equal"]))
+    dtype = draw(st.sampled_from([np.float64, np.float32]))
+    scores = simplex(rng, (batch, n, classes), kind).astype(dtype)
+    scores = np.ascontiguousarray(scores[..., 1:]) if vector else scores
+    labels = rng.integers(0, classes, (draw(st.sampled_from([1, batch])), n))
+    labels = labels.astype(draw(st.sampled_from([np.int64, np.int32, np.uint8, np.int16, np.float64])))
+    has_weights = draw(st.booleans()) if weighted is None else weighted
+    weights = rng.integers(0, 4, (1, n)) * 0.3 + 0.1 * rng.random((1, n)) if has_weights else None
+    if weights is not None:
+        weights[:, rng.random(n) < 0.2] = 0.0
+    groups = draw(st.integers(1, 3))
+    group = rng.integers(0, groups, n).astype(np.int32) if groups > 1 else None
+    layout = Layout(batch, groups, classes, vector, None, np.dtype(dtype).name, weights is not None)
+    return Data(scores, labels, weights, group, layout)
+
+
+def cuts(rows: int, pieces: int = 4) -> st.SearchStrategy[list[int]]:
+    """Sorted cut points that divide rows into pieces, some of which may be empty."""
+    return st.lists(st.integers(0, rows), min_size=0, max_size=pieces - 1).map(lambda points: [0, *sorted(points), rows])
+
+
+def chunks(rows: int, pieces: int = 4) -> st.SearchStrategy[tuple[int, ...]]:
+    """Chunk sizes that add up to rows; some may be 0."""
+    return cuts(rows, pieces).map(lambda points: tuple(b - a for a, b in zip(points, points[1:], strict=False)))

@@ -12,6 +12,7 @@ _MODULES = {
     "ECE": "estimators.ece",
     "LogLoss": "estimators.scores",
     "MCE": "estimators.ece",
+    "MulticlassECE": "estimators.multiclass",
     "ReliabilityDiagram": "estimators.diagram",
     "brier_score": "shorthands",
     "default_metrics": "estimators.panel",
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from calibdask.estimators.ece import ece_ac as ece_ac
     from calibdask.estimators.ece import ece_c as ece_c
     from calibdask.estimators.ece import ece_l as ece_l
+    from calibdask.estimators.multiclass import MulticlassECE as MulticlassECE
     from calibdask.estimators.panel import default_metrics as default_metrics
     from calibdask.estimators.scores import BrierScore as BrierScore
     from calibdask.estimators.scores import LogLoss as LogLoss

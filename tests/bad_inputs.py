@@ -37,15 +37,18 @@ class BadInput:
 
 
 def number(value: float) -> str:
-    """Regular expression for a number as Python or NumPy may print it, and as no part of a longer one."""
+    """Regular expression for a number as Python or NumPy may print it, and not as part of a longer one."""
     if np.isnan(value):
         return r"\bnan\b"
     if np.isinf(value):
-        return r"-inf" if value < 0 else r"(?<!-)\binf"
-    spellings = {repr(float(value)), f"{value:f}", f"{value:.0e}"} if abs(value) < 1e-3 else {repr(float(value))}
+        return r"-inf\b" if value < 0 else r"(?<![-\w])inf\b"
     if float(value).is_integer():
-        spellings.add(str(int(value)))
-    return r"(?<![\d.+-])(?:" + "|".join(re.escape(s) for s in sorted(spellings, key=len, reverse=True)) + r")0*(?!\.?\d)"
+        spelling = rf"{value:.0f}(?:\.0*(?=\D|$))?"
+    else:
+        spellings = {repr(float(value)), f"{value:.6f}", f"{value:.6g}", f"{value:.0e}".replace("e-0", "e-")}
+        exact = [s for s in spellings if not float(s).is_integer() and abs(float(s) - value) <= 1e-5 * abs(value)]
+        spelling = "(?:" + "|".join(re.escape(s) for s in sorted(exact, key=len, reverse=True)) + r")\d*"
+    return rf"(?<![\d.+-]){spelling}(?!\.?\d)"
 
 
 def vector_labels() -> NDArray[np.int64]:
@@ -112,11 +115,22 @@ def weight_case(name: str, value: float, *fragments: str) -> BadInput:
     )
 
 
-def shifted_rows(total: float, dtype: type = np.float64) -> NDArray[Any]:
-    """Scores of three classes in [0, 1] whose offending rows sum to `total`."""
+def rows_with(row: tuple[float, float, float], dtype: type = np.float64) -> NDArray[Any]:
+    """Scores of three classes with the offending rows replaced by `row`."""
     scores = matrix_scores().astype(dtype)
-    scores[list(OFFENDERS)] = (0.25, 0.25, total - 0.5)
+    scores[list(OFFENDERS)] = row
     return scores
+
+
+def row_sum_case(name: str, total: float, dtype: type = np.float64) -> BadInput:
+    """Scores in [0, 1] of three classes whose offending rows sum to `total`."""
+    return row_case(
+        name,
+        lambda: (matrix_labels(), rows_with((0.25, 0.25, total - 0.5), dtype), {}),
+        total,
+        SCORE,
+        r"\bsum",
+    )
 
 
 def bare_case(name: str, make: Callable[[], Inputs], *fragments: str) -> BadInput:
@@ -152,8 +166,8 @@ CASES: tuple[BadInput, ...] = (
     matrix_score_case("matrix score is -inf", -np.inf, r"\binf|finite"),
     row_case(
         "matrix score is negative in rows that sum to 1",
-        lambda: (matrix_labels(), np.array([[0.5, 0.5, 0.0], [1.25, -0.25, 0.0]])[np.isin(range(ROWS), OFFENDERS) + 0], {}),
-        1.25,
+        lambda: (matrix_labels(), rows_with((0.625, -0.25, 0.625)), {}),
+        -0.25,
         SCORE,
         RANGE,
     ),
@@ -171,15 +185,10 @@ CASES: tuple[BadInput, ...] = (
         SCORE,
         RANGE,
     ),
-    row_case("row sums to more than 1", lambda: (matrix_labels(), shifted_rows(1.25), {}), 1.25, SCORE, r"\bsum"),
-    row_case("row sums to less than 1", lambda: (matrix_labels(), shifted_rows(0.75), {}), 0.75, SCORE, r"\bsum"),
-    row_case(
-        "float32 row sum just past the tolerance",
-        lambda: (matrix_labels(), shifted_rows(1.00390625, np.float32), {}),
-        1.00390625,
-        SCORE,
-        r"\bsum",
-    ),
+    row_sum_case("row sums to more than 1", 1.25),
+    row_sum_case("row sums to less than 1", 0.75),
+    row_sum_case("row sum is just past the tolerance", 0.998046875),
+    row_sum_case("float32 row sum is just past the tolerance", 1.001953125, np.float32),
     label_case("label is negative", -1, CLASS_RANGE),
     label_case("label is K", CLASSES, CLASS_RANGE),
     label_case("label is K, as a float", CLASSES, CLASS_RANGE, dtype=np.float64),

@@ -16,7 +16,7 @@ def is_dask(array: Any) -> bool:
 def plain(given: Any) -> Any:
     """A NumPy or Dask array of what may be a data frame, a series, a list."""
     if is_dask(given):
-        return given.to_dask_array() if hasattr(given, "to_dask_array") else given
+        return given
     if hasattr(given, "to_numpy"):
         return given.to_numpy()
     return np.asarray(given)

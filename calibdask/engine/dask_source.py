@@ -48,20 +48,19 @@ class DaskSource:
         return total[: len(statistics)]
 
     def _reduced(self, asked: tuple[Statistic, ...]) -> Any:
-        """A zero-dimensional array that holds the merged states."""
+        """An array of one element that holds the merged states."""
         chunks = self._scores.chunks[1]
         arguments: list[Any] = [self._scores, "bnk", ArrayValuesDep((chunks,), self._starts()), "n"]
         for array in self._others.values():
             arguments += [array, "bn"[-array.ndim :]]
         packed = da.blockwise(
             partial(_block_states, asked, self.layout, tuple(self._others)),
-            "n",
+            "bnk",  # all axes stay: Dask does not fuse a layer that contracts one with the layers that it reads
             *arguments,
             dtype=object,
-            meta=np.empty(0, object),
-            adjust_chunks={"n": 1},
+            meta=np.empty((0, 0, 0), object),
+            adjust_chunks={"b": 1, "n": 1, "k": 1},
             align_arrays=False,
-            concatenate=True,
         )
         merge = partial(_merge_packed, asked)
         return da.reduction(
@@ -69,9 +68,9 @@ class DaskSource:
             _unchanged,
             merge,
             combine=merge,
-            axis=0,
+            axis=1,
             dtype=object,
-            meta=np.empty((), object),
+            meta=np.empty((0, 0), object),
             concatenate=False,
             split_every=_SPLIT_EVERY,
         )
@@ -123,7 +122,7 @@ def _aligned(name: str, array: Any, chunks: tuple[float, ...]) -> Any:
 def _block_states(
     asked: tuple[Statistic, ...], layout: Layout, names: tuple[str, ...], scores: Any, start: Any, *others: Any
 ) -> np.ndarray:
-    """States of one chunk, packed into an object array of one element."""
+    """States of one chunk, packed into an object array of one element, (1, 1, 1)."""
     given = dict(zip(names, others, strict=True))
     rows = Rows(np.asarray(scores), given["labels"], given.get("weights"), given.get("groups"))
     return _packed(states_of(make_block(rows, layout, int(start)), asked))
@@ -136,7 +135,7 @@ def _unchanged(packed: np.ndarray, axis: Any = None, keepdims: bool = True) -> n
 def _merge_packed(asked: tuple[Statistic, ...], packed: Any, axis: Any = None, keepdims: bool = False) -> np.ndarray:  # noqa: ARG001
     """Merge a list of packed states in order; dask passes nested lists, or one array."""
     states = [each.item() for each in _flat(packed)]
-    return _packed(reduce(partial(merged, asked), states)).reshape((1,) if keepdims else ())
+    return _packed(reduce(partial(merged, asked), states)).reshape((1, 1, 1) if keepdims else (1, 1))
 
 
 def _flat(packed: Any) -> list[np.ndarray]:
@@ -146,6 +145,6 @@ def _flat(packed: Any) -> list[np.ndarray]:
 
 
 def _packed(states: States) -> np.ndarray:
-    packed = np.empty(1, object)
-    packed[0] = states
+    packed = np.empty((1, 1, 1), object)
+    packed[0, 0, 0] = states
     return packed

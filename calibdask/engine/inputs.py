@@ -11,7 +11,8 @@ from calibdask.engine import slices
 from calibdask.engine.arrays import as_variable, check_types, is_dask
 from calibdask.engine.pieces import PieceSource, pieces
 from calibdask.engine.rows import Rows
-from calibdask.engine.slices import Axis
+from calibdask.engine.frames import is_frame, joined_arrays, series_codes
+from calibdask.engine.slices import Axis, Coded
 from calibdask.engine.source import Source
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.validity import Validity
@@ -39,6 +40,8 @@ def read_arrays(
     ValueError
         If shapes or types do not fit each other.
     """
+    frame_columns = getattr(y_prob, "columns", None)
+    y_true, y_prob, sample_weight, by = _without_frames(y_true, y_prob, sample_weight, by)
     labels = as_variable("y_true", y_true, sample_dim, None, None)
     scores = as_variable("y_prob", y_prob, sample_dim, class_dim, labels)
     given = {"labels": labels}
@@ -64,7 +67,7 @@ def read_arrays(
     flat = _flattened(scores, batch, tail)
     others = {name: _flattened(v, batch if _extra(v, sample_dim) else (), (sample_dim,)) for name, v in given.items()}
     source = _source(flat[..., None] if vector else flat, others, group, layout, validity)
-    return Input(source, batch, axes, None if vector else _labels(y_prob, class_dim))
+    return Input(source, batch, axes, None if vector else _class_labels(y_prob, class_dim, frame_columns))
 
 
 def read_blocks(blocks: Iterable[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]], validity: Validity) -> Input:
@@ -177,12 +180,28 @@ def _flattened(variable: xr.Variable, batch: tuple[Axis, ...], tail: tuple[str, 
     return data.reshape(_product(batch), *data.shape[len(names) :])
 
 
-def _labels(given: Any, dim: str) -> Any:
-    """Coordinate labels of a dimension: of an xarray object, or the columns of a data frame."""
-    if isinstance(given, xr.DataArray):
-        return given[dim].values if dim in given.coords else None
-    columns = getattr(given, "columns", None)
-    return None if columns is None else np.asarray(columns)
+def _without_frames(y_true: Any, y_prob: Any, sample_weight: Any, by: Any) -> tuple[Any, Any, Any, Any]:
+    """The same with columns of Dask data frames as arrays that share their chunks."""
+    frames = {"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight}
+    frames = {name: frame for name, frame in frames.items() if is_frame(frame)}
+    slicing = slices.named(by)
+    coded = {name: series_codes(values) for name, values in slicing.items() if is_frame(values)}
+    if not frames and not coded:
+        return y_true, y_prob, sample_weight, by
+    arrays = joined_arrays(frames | {f"by {name!r}": codes for name, (codes, _) in coded.items()})
+    by = {
+        name: Coded(arrays[f"by {name!r}"], coded[name][1]) if name in coded else values
+        for name, values in slicing.items()
+    }
+    given = (y_true, y_prob, sample_weight)
+    return *(arrays.get(name, each) for name, each in zip(("y_true", "y_prob", "sample_weight"), given, strict=True)), by
+
+
+def _class_labels(y_prob: Any, class_dim: str, frame_columns: Any) -> Any:
+    """Coordinate labels of the classes: of an xarray object, or the columns of a data frame."""
+    if isinstance(y_prob, xr.DataArray):
+        return y_prob[class_dim].values if class_dim in y_prob.coords else None
+    return None if frame_columns is None else np.asarray(frame_columns, object)
 
 
 def _source(

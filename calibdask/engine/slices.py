@@ -9,7 +9,7 @@ import xarray as xr
 
 from calibdask.engine.arrays import is_dask, plain
 
-__all__ = ["Axis", "coded"]
+__all__ = ["Axis", "Coded", "coded", "named"]
 
 # More slices than this are a mistake (an identifier taken for a category) rather than a wish.
 _MOST_SLICES = 1_000_000
@@ -24,17 +24,35 @@ class Axis:
     labels: Any = None
 
 
+@dataclass(frozen=True)
+class Coded:
+    """Slice codes that are known already, and what they stand for."""
+
+    codes: Any
+    labels: Any
+
+
+def named(by: Any) -> dict[Hashable, Any]:
+    """Slicing variables by name; a single one is called by its own name, or ``by``."""
+    if by is None:
+        return {}
+    name = getattr(by, "name", None)
+    # The name of a Dask array is a token, nobody's choice.
+    return dict(by) if isinstance(by, Mapping) else {name if isinstance(name, str) and not _is_token(by) else "by": by}
+
+
+def _is_token(values: Any) -> bool:
+    return is_dask(values) and not hasattr(values, "to_dask_array")
+
+
 def coded(by: Any, n: float, sample_dim: str) -> tuple[Any, tuple[Axis, ...]]:
     """One slice number for each row (None without slices), and an axis for each variable.
 
     The distinct values of a Dask array are found by reading that array alone, once.
     """
-    if by is None:
-        return None, ()
-    named = by if isinstance(by, Mapping) else {getattr(by, "name", None) or "by": by}
     group: Any = None
     axes = []
-    for name, values in named.items():
+    for name, values in named(by).items():
         codes, labels = _codes(str(name), values, n, sample_dim)
         axes.append(Axis(name, len(labels), labels))
         group = codes if group is None else group * len(labels) + codes
@@ -47,6 +65,8 @@ def coded(by: Any, n: float, sample_dim: str) -> tuple[Any, tuple[Axis, ...]]:
 
 def _codes(name: str, values: Any, n: float, sample_dim: str) -> tuple[Any, np.ndarray]:
     """Code of each row and the sorted distinct values; categories keep their order."""
+    if isinstance(values, Coded):
+        return values.codes, values.labels
     if isinstance(values, xr.DataArray):
         if values.dims != (sample_dim,):
             raise ValueError(f"by {name!r} expects the one dimension {sample_dim!r}, got {values.dims}.")

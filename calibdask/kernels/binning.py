@@ -4,12 +4,12 @@ import numpy as np
 
 from calibdask.kernels.compiled import ROWS_BEFORE_CARRY, carry, compiled, fixed, inlined, unit
 
-__all__ = ["OFFSETS", "PLAIN", "SQUARES", "bin_sums", "weighted_bin_sums"]
+__all__ = ["OFFSETS", "PLAIN", "SQUARES", "bin_sums", "uniform_bin", "weighted_bin_sums"]
 
 # What is summed besides count, outcome and score.
 PLAIN = 0
 SQUARES = 1  # score**2 and score * outcome
-OFFSETS = 2  # position t within the bin, t * score and t * outcome
+OFFSETS = 2  # position t within the bin, t * outcome and t * score
 
 _TILE_ELEMENTS = 8192  # buffers of a tile stay in the first-level cache
 _COUNTED_THRESHOLDS = 48  # up to here counting all thresholds beats a search
@@ -17,16 +17,21 @@ _HIT = 1 << 32  # a row count and a hit count share one int64
 
 
 @inlined
-def _uniform_bins(scores, n_bins, lower, cells):
-    """Right-closed bins by index with an exact correction.
+def uniform_bin(x, n_bins, lower):
+    """The right-closed bin of x in [0, 1], by index with an exact correction.
 
-    floor(s * n_bins) is never too low and at most one too high for the edges i / n_bins, because rounding is
+    floor(x * n_bins) is never too low and at most one too high for the edges i / n_bins, because rounding is
     monotone: comparing with the lower edge of the bin found settles it.
     """
+    j = np.int32(x * n_bins)
+    return j - np.int32(x <= lower[j])
+
+
+@inlined
+def _uniform_bins(scores, n_bins, lower, cells):
+    """The uniform bin of each score."""
     for e in range(scores.size):
-        x = unit(scores[e])
-        j = np.int32(x * n_bins)
-        cells[e] = j - np.int32(x <= lower[j])
+        cells[e] = uniform_bin(unit(scores[e]), n_bins, lower)
 
 
 @inlined
@@ -187,7 +192,7 @@ def bin_sums(scores, labels, first_class, group, n_bins, lower, thresholds, left
             _add_squares(values, codes, first_class, n_columns, here, fraction[1], fraction[2])
         elif kind == OFFSETS:
             _add_offsets(
-                values, codes, first_class, n_columns, here, n_cells, left, inverse_width, fraction[1], fraction[2], fraction[3]
+                values, codes, first_class, n_columns, here, n_cells, left, inverse_width, fraction[1], fraction[3], fraction[2]
             )
         pending += stop - start
         if pending + tile > ROWS_BEFORE_CARRY or stop == n:
@@ -249,5 +254,5 @@ def weighted_bin_sums(
                 elif kind == OFFSETS:
                     t = _offset(x, cell, left, inverse_width)
                     sums[4, cell] += w * t
-                    sums[5, cell] += w * t * x
-                    sums[6, cell] += w * t * hit
+                    sums[5, cell] += w * t * hit
+                    sums[6, cell] += w * t * x

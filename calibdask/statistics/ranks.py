@@ -17,7 +17,7 @@ from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["KeyCells", "KeyCounts", "WindowCounts"]
+__all__ = ["KeyCells", "KeyCounts", "WindowCounts", "gathered", "joined"]
 
 # Up to this many rows every key is kept; beyond, keys share cells. A rule in the number of rows alone keeps the law.
 _EXACT_ROWS = 4096
@@ -63,14 +63,14 @@ class KeyCounts(Statistic):
         else:
             parts = [_cells(block, scores, b, shift) for b in range(scores.shape[0])]
         entries = [np.concatenate(fields) for fields in zip(*parts, strict=True)]
-        return _gathered(KeyCells(np.array(block.rows), np.array(shift), *entries), entries[1])
+        return gathered(KeyCells(np.array(block.rows), np.array(shift), *entries), entries[1])
 
     def merge(self, a: KeyCells, b: KeyCells) -> KeyCells:
         """Counts of both."""
-        both = _joined(a, b)
+        both = joined(a, b)
         if both.rows > _EXACT_ROWS:
             both = both._replace(**_cell_bounds(both.low, int(both.shift)))
-        return _gathered(both, both.low)
+        return gathered(both, both.low)
 
 
 @dataclass(frozen=True)
@@ -108,11 +108,11 @@ class WindowCounts(Statistic):
 
     def merge(self, a: KeyCells, b: KeyCells) -> KeyCells:
         """Counts of both."""
-        return self._gathered(_joined(a, b))
+        return self._gathered(joined(a, b))
 
     def _gathered(self, cells: KeyCells) -> KeyCells:
         low, shift = (field.values.reshape(-1)[cells.place] for field in (self.low, self.shift))
-        return _gathered(cells, (cells.low - low) >> shift)
+        return gathered(cells, (cells.low - low) >> shift)
 
     def _collect(self, block: Block, scores: np.ndarray, b: int) -> tuple[Counts, Counts, Array]:
         """Keys in windows, the window of each and its weight."""
@@ -169,12 +169,12 @@ def _cells(block: Block, scores: np.ndarray, b: int, shift: int) -> tuple[Counts
     return (b * block.layout.groups + group) * columns + column, bounds["low"], bounds["high"], count, weight
 
 
-def _joined(a: KeyCells, b: KeyCells) -> KeyCells:
+def joined(a: KeyCells, b: KeyCells) -> KeyCells:
     entries = (np.concatenate(pair) for pair in zip(a[2:], b[2:], strict=True))
     return KeyCells(a.rows + b.rows, a.shift, *entries)
 
 
-def _gathered(cells: KeyCells, identity: Counts) -> KeyCells:
+def gathered(cells: KeyCells, identity: Counts) -> KeyCells:
     """Entries sorted by place and cell identity; those that share both are added up."""
     order = np.lexsort((identity, cells.place))
     identity = identity[order]

@@ -1,0 +1,169 @@
+"""Readers for files that hold whole arrays: NumPy archives, Zarr groups, netCDF."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibdask.engine.location import Location, Wanted, missing, unreadable
+
+__all__ = ["block_rows", "read_netcdf", "read_npz", "read_zarr"]
+
+# Blocks smaller than this are read several at a time, as long as this many blocks are left to work on side by side.
+_TARGET_BYTES = 16 << 20
+_ENOUGH_BLOCKS = 64
+
+
+def block_rows(rows: int, stored: int, row_bytes: int, wanted: int | None) -> int:
+    """Rows to read at a time: a multiple of the stored chunk, so that no chunk is read twice.
+
+    Examples
+    --------
+    >>> block_rows(10_000_000, stored=1000, row_bytes=80, wanted=None)
+    156000
+    """
+    stored = max(1, stored)
+    if wanted is not None:
+        return stored * max(1, wanted // stored)
+    together = min(_TARGET_BYTES // max(1, row_bytes * stored), rows // (stored * _ENOUGH_BLOCKS))
+    return stored * max(1, together)
+
+
+def read_npz(location: Location, wanted: Wanted) -> dict[str, Any]:
+    """Arrays of a NumPy archive, in memory; others in the archive are not read."""
+    with location.open() as file, location.reading("a NumPy archive"):
+        archive = np.load(file, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise ValueError("it holds one bare array; save labels and scores together by numpy.savez.")
+        with archive:
+            label, score = wanted.label or "labels", wanted.score or "scores"
+            found = {name: archive[name] for name in (label, score, *wanted.further) if name in archive}
+            there = archive.files
+    for name in (label, score, *wanted.further):
+        if name not in found:
+            raise missing(location, "array", name, there)
+        if found[name].ndim == 0:
+            raise ValueError(f"{location.url}: array {name!r} expects one entry for each row, got a single value.")
+    return wanted.collect(found[label], found[score], found.__getitem__)
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """A stored array, sliced like the array itself; what cannot be read is a clear ValueError on any worker."""
+
+    array: Any
+    url: str
+    name: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.array.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.array.shape)
+
+    @property
+    def dtype(self) -> Any:
+        # Variable-width strings of NumPy are new; not all that slices by them takes them.
+        return np.dtype(object) if self.array.dtype.kind == "T" else np.dtype(self.array.dtype)
+
+    def __getitem__(self, key: tuple[slice, ...]) -> np.ndarray:
+        try:
+            return np.asarray(self.array[key]).astype(self.dtype, copy=False)
+        except Exception as error:
+            rows = f"rows {key[-1].start} to {key[-1].stop}" if len(key) == 1 else f"part {key}"
+            raise unreadable(self.url, error, f"array {self.name!r}, {rows}") from error
+
+
+def _lazy(stored: _Stored, chunks: tuple[int, ...]) -> Any:
+    import dask.array as da
+
+    dtype = np.dtype(object) if stored.dtype.kind == "T" else stored.dtype
+    # A random name: the same URL may hold something else the next time.
+    return da.from_array(
+        stored, chunks, name=False, fancy=False, meta=np.empty((0,) * stored.ndim, dtype), inline_array=True
+    )
+
+
+def read_zarr(location: Location, wanted: Wanted) -> dict[str, Any]:
+    """Arrays of a Zarr group, as Dask arrays with the chunks of the store."""
+    import zarr
+
+    if not (location.exists or location.is_zarr):
+        raise ValueError(f"{location.url} does not exist.")
+    with location.reading("a Zarr group"):
+        node = zarr.open(location.path if location.local else location.url, mode="r")
+    if not isinstance(node, zarr.Group):
+        raise ValueError(f"{location.url} is a Zarr array; give the group that holds the arrays of labels and scores.")
+
+    def opened(name: str) -> Any:
+        with location.reading("a Zarr group"):
+            array = node.get(name)
+        if not isinstance(array, zarr.Array):
+            # Where folders cannot be listed (http), an array that is missing can still be named.
+            there = sorted(node.array_keys()) if node.store.supports_listing else ["what cannot be listed here"]
+            groups = sorted(node.group_keys()) if node.store.supports_listing else []
+            raise missing(location, "array", name, [*there, *(f"{group}/ (a group)" for group in groups)])
+        if array.ndim == 0:
+            raise ValueError(f"{location.url}: array {name!r} expects one entry for each row, got a single value.")
+        return array
+
+    labels, scores = opened(wanted.label or "labels"), opened(wanted.score or "scores")
+    axis = -1 if scores.ndim == labels.ndim else -2
+    row_bytes = scores.dtype.itemsize * (scores.size // max(1, scores.shape[axis]))
+    rows = block_rows(scores.shape[axis], _unit(scores)[axis], row_bytes, wanted.chunk_rows)
+
+    def lazy(array: Any, axis: int = -1) -> Any:
+        chunks = list(_unit(array))
+        # Other chunks than those of the scores are left as they are, and put together by Dask.
+        chunks[axis] = rows if rows % max(1, chunks[axis]) == 0 else chunks[axis]
+        return _lazy(_Stored(array, location.url, array.basename), tuple(max(1, size) for size in chunks))
+
+    return wanted.collect(lazy(labels), lazy(scores, axis), lambda name: lazy(opened(name)))
+
+
+def _unit(array: Any) -> tuple[int, ...]:
+    """What a Zarr array is best read in: its shards, or its chunks."""
+    return tuple(array.shards or array.chunks)
+
+
+def read_netcdf(location: Location, wanted: Wanted) -> dict[str, Any]:
+    """Variables of a netCDF file, as DataArrays of Dask arrays with dimensions ``sample`` and ``class``."""
+    import xarray as xr
+
+    with location.reading("netCDF"):
+        dataset = xr.open_dataset(location.path if location.local else location.open(), chunks=None, cache=False)
+
+    def opened(name: str) -> Any:
+        if name not in dataset.variables:
+            raise missing(location, "variable", name, map(str, dataset.variables))
+        return dataset[name]
+
+    labels, scores = opened(wanted.label or "labels"), opened(wanted.score or "scores")
+    if labels.ndim != 1:
+        raise ValueError(
+            f"{location.url}: variable {labels.name!r} expects one dimension, of samples, got {labels.dims}."
+        )
+    sample = labels.dims[0]
+    if sample not in scores.dims:
+        raise ValueError(
+            f"{location.url}: variable {scores.name!r} expects the dimension {sample!r} of {labels.name!r}, "
+            f"got {scores.dims}."
+        )
+    others = [dim for dim in scores.dims if dim != sample]
+    names = {sample: "sample", **({others[-1]: "class"} if others else {})}
+    row_bytes = scores.dtype.itemsize * (scores.size // max(1, scores.sizes[sample]))
+    chunks = scores.encoding.get("chunksizes")
+    # Without chunks any part of the file can be read alone.
+    stored = chunks[scores.dims.index(sample)] if chunks else wanted.chunk_rows or _TARGET_BYTES // max(1, row_bytes)
+    rows = block_rows(scores.sizes[sample], stored, row_bytes, wanted.chunk_rows)
+
+    def lazy(variable: Any) -> Any:
+        if sample not in variable.dims:
+            raise ValueError(f"{location.url}: variable {variable.name!r} expects the dimension {sample!r} of labels.")
+        chunked = variable.chunk({dim: rows if dim == sample else -1 for dim in variable.dims})
+        return chunked.rename({dim: names[dim] for dim in variable.dims if names.get(dim, dim) != dim})
+
+    ordered = lazy(scores.transpose(*others[:-1], sample, *others[-1:]))
+    return wanted.collect(lazy(labels), ordered, lambda name: lazy(opened(name)))

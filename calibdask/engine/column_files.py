@@ -1,0 +1,281 @@
+"""Readers for files that hold columns: Parquet and CSV. Only the columns asked for are read, each block once a pass."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+
+from calibdask.engine.array_files import block_rows
+from calibdask.engine.location import Location, Wanted, missing, unreadable
+
+__all__ = ["read_csv", "read_parquet", "score_columns"]
+
+# A CSV file up to this size is read at once, a larger one in blocks of this size.
+_CSV_BLOCK_BYTES = 64 << 20
+# The types of a large CSV file's columns are taken from this many of its first rows.
+_CSV_SAMPLE_ROWS = 10_000
+_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zip": "zip"}
+
+_Columns = dict[str, Any]
+
+
+def score_columns(there: Iterable[str], score: str, url: str) -> tuple[str, ...]:
+    """The columns that hold the scores, in the order of the classes.
+
+    Examples
+    --------
+    >>> score_columns(["score_0", "score_10", "score_1", "label"], "score", "rows.csv")
+    Traceback (most recent call last):
+    ValueError: rows.csv: score columns expect the numbers 0, 1, 2, ... without gaps, got score_0, score_1, score_10.
+    """
+    names = list(there)
+    found = [(int(match[1]), name) for name in names if (match := re.fullmatch(rf"{re.escape(score)}_(\d+)", name))]
+    numbered = sorted(found)
+    listed = ", ".join(name for _, name in numbered[:20]) + (", ..." if len(numbered) > 20 else "")
+    if score in names:
+        if numbered:
+            raise ValueError(
+                f"{url} has both {score!r} and {listed}; drop one of the two, or name the scores otherwise."
+            )
+        return (score,)
+    if not numbered:
+        raise ValueError(
+            f"{url} has neither a column {score!r} nor columns {score}_0, {score}_1, ...; it has {', '.join(names)}."
+        )
+    if [number for number, _ in numbered] != list(range(len(numbered))):
+        raise ValueError(f"{url}: score columns expect the numbers 0, 1, 2, ... without gaps, got {listed}.")
+    if len(numbered) == 1:
+        raise ValueError(f"{url} has scores of one class only, {listed}; call the column of P(y = 1) {score!r}.")
+    return tuple(name for _, name in numbered)
+
+
+@dataclass(frozen=True)
+class _Names:
+    """Columns to read."""
+
+    label: str
+    scores: tuple[str, ...]
+    further: tuple[str, ...]
+
+    @property
+    def all(self) -> list[str]:
+        return list(dict.fromkeys((self.label, *self.scores, *self.further)))
+
+
+def _names(location: Location, wanted: Wanted, there: Sequence[str]) -> _Names:
+    label = wanted.label or "label"
+    for name in (label, *wanted.further):
+        if name not in there:
+            raise missing(location, "column", name, there)
+    return _Names(label, score_columns(there, wanted.score or "score", location.url), wanted.further)
+
+
+def _stacked(columns: _Columns, names: tuple[str, ...]) -> np.ndarray:
+    """Scores (n,) of one column, (n, K) of several."""
+    return columns[names[0]] if len(names) == 1 else np.stack([columns[name] for name in names], axis=1)
+
+
+def _lazy(
+    wanted: Wanted, names: _Names, types: Mapping[str, Any], parts: Sequence[Any], sizes: Sequence[float], load: Any
+) -> dict[str, Any]:
+    """Dask arrays of columns; ``load(part)`` reads the columns of a block, once for all of them."""
+    import dask.array as da
+    from dask.layers import ArrayValuesDep
+
+    values = np.empty(len(parts), object)
+    values[:] = parts
+    chunks = (tuple(sizes),)
+    blocks = da.blockwise(
+        partial(_packed, load),
+        "n",
+        ArrayValuesDep(chunks, values),  # type: ignore[arg-type]  # unknown sizes are nan
+        "n",
+        dtype=object,
+        meta=np.empty(0, object),
+        # Nothing to align with: there is no array but this.
+        align_arrays=False,
+    )
+
+    def column(name: str) -> Any:
+        return blocks.map_blocks(_column, name, dtype=types[name], meta=np.empty(0, types[name]))
+
+    if len(names.scores) == 1:
+        scores = column(names.scores[0])
+    else:
+        dtype = np.result_type(*(types[name] for name in names.scores))
+        scores = blocks.map_blocks(
+            _score_block,
+            names.scores,
+            dtype=dtype,
+            new_axis=1,
+            chunks=(*chunks, (len(names.scores),)),
+            meta=np.empty((0, 0), dtype),
+        )
+    return wanted.collect(column(names.label), scores, column)
+
+
+def _packed(load: Callable[[Any], _Columns], part: Any) -> np.ndarray:
+    packed = np.empty(1, object)
+    packed[0] = load(part)
+    return packed
+
+
+def _column(packed: np.ndarray, name: str) -> np.ndarray:
+    return np.asarray(packed.item()[name])
+
+
+def _score_block(packed: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+    return _stacked(packed.item(), names)
+
+
+# Parquet
+
+
+def read_parquet(location: Location, wanted: Wanted) -> dict[str, Any]:
+    """Columns of a Parquet file or of a folder of them (names like ``day=1`` of folders are columns too), lazily."""
+    import pyarrow.dataset
+
+    with location.reading("Parquet"):
+        dataset = pyarrow.dataset.dataset(
+            location.path, format="parquet", filesystem=location.fs, partitioning="hive", exclude_invalid_files=False
+        )
+        if not dataset.files:
+            raise ValueError("the folder holds no files.")
+        groups = [group for file in dataset.get_fragments() for group in file.split_by_row_group()]
+        rows = [sum(group.num_rows for group in each.row_groups) for each in groups]
+    names = _names(location, wanted, dataset.schema.names)
+    types = {name: _parquet_type(dataset.schema.field(name).type) for name in names.all}
+    for name in (names.label, *names.scores, *(() if wanted.weight is None else (wanted.weight,))):
+        if types[name].kind not in "fiub":
+            raise ValueError(
+                f"{location.url}: column {name!r} expects numbers, got {dataset.schema.field(name).type}"
+                + ("; one column for each class is called score_0, score_1, ..." if name in names.scores else "")
+                + "."
+            )
+    row_bytes = sum(types[name].itemsize for name in names.all)
+    parts, sizes = _together(groups, rows, row_bytes, wanted.chunk_rows)
+    load = partial(_load_row_groups, location.url, dataset.schema, tuple(names.all))
+    if not parts:
+        return wanted.collect(np.empty(0), np.empty(0), lambda name: np.empty(0, types[name]))
+    return _lazy(wanted, names, types, parts, sizes, load)
+
+
+def _parquet_type(given: Any) -> np.dtype[Any]:
+    """The NumPy type of a column; object for what NumPy has no type for."""
+    import pyarrow
+
+    if pyarrow.types.is_dictionary(given):
+        return _parquet_type(given.value_type)
+    dtype: np.dtype[Any] = pyarrow.chunked_array([], type=given).to_numpy().dtype
+    return dtype
+
+
+def _together(
+    groups: list[Any], rows: list[int], row_bytes: int, chunk_rows: int | None
+) -> tuple[list[list[Any]], list[int]]:
+    """Neighbouring row groups of a block, and its rows."""
+    total = sum(rows)
+    typical = max(1, total // max(1, len(groups)))
+    target = block_rows(total, typical, row_bytes, chunk_rows)
+    parts: list[list[Any]] = []
+    sizes: list[int] = []
+    for group, count in zip(groups, rows, strict=True):
+        if count == 0:
+            continue
+        if parts and sizes[-1] + count <= target:
+            parts[-1].append(group)
+            sizes[-1] += count
+        else:
+            parts.append([group])
+            sizes.append(count)
+    return parts, sizes
+
+
+def _load_row_groups(url: str, schema: Any, names: tuple[str, ...], groups: list[Any]) -> _Columns:
+    import pyarrow
+
+    try:
+        table = pyarrow.concat_tables([group.to_table(schema=schema, columns=list(names)) for group in groups])
+        return {name: _numpy(table.column(name)) for name in names}
+    except Exception as error:
+        raise unreadable(url, error, f"Parquet, {groups[0].path}") from error
+
+
+def _numpy(column: Any) -> np.ndarray:
+    """A column as NumPy array; numbers that are missing become NaN."""
+    import pyarrow
+
+    if pyarrow.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pyarrow.types.is_boolean(column.type) and column.null_count:
+        column = column.cast(pyarrow.int8())
+    return np.asarray(column.to_numpy())
+
+
+# CSV
+
+
+def read_csv(location: Location, wanted: Wanted) -> dict[str, Any]:
+    """Columns of a CSV file with a header: small or compressed files in memory, others block by block, lazily.
+
+    In blocks a line break ends a row, so texts must not contain any.
+    """
+    import pandas as pd
+
+    suffix = "." + location.path.rpartition(".")[2].lower()
+    compression: Any = _COMPRESSIONS.get(suffix)
+    with location.reading("CSV"), location.open() as file:
+        there = list(map(str, pd.read_csv(file, nrows=0, compression=compression).columns))
+    names = _names(location, wanted, there)
+    numbers = dict.fromkeys((*names.scores, *(() if wanted.weight is None else (wanted.weight,))), np.float64)
+    with location.reading("CSV"):
+        size = location.fs.size(location.path)
+    in_memory = compression is not None or size is None or size <= _CSV_BLOCK_BYTES
+    rows = None if in_memory else _CSV_SAMPLE_ROWS
+    with location.reading("CSV"), location.open() as file:
+        frame = _parsed(file, names.all, numbers, compression=compression, nrows=rows)
+    if in_memory:
+        columns = _frame_columns(frame, tuple(names.all))
+        return wanted.collect(columns[names.label], _stacked(columns, names.scores), columns.__getitem__)
+    # A label missing further down must not turn up as a type that changes from block to block.
+    types = {
+        name: np.dtype(dtype) if dtype.kind in "fiub" else np.dtype(object) for name, dtype in frame.dtypes.items()
+    }
+    if types[names.label].kind in "iu":
+        types[names.label] = np.dtype(np.float64)
+    with location.open() as file:
+        header = file.readline()
+    parts = [(offset, header if offset else b"") for offset in range(0, size, _CSV_BLOCK_BYTES)]
+    load = partial(_load_csv_block, location, types, tuple(names.all))
+    return _lazy(wanted, names, types, parts, [np.nan] * len(parts), load)
+
+
+def _load_csv_block(
+    location: Location, types: Mapping[str, Any], names: tuple[str, ...], part: tuple[int, bytes]
+) -> _Columns:
+    """Rows that begin in a block of the file."""
+    from fsspec.utils import read_block
+
+    offset, header = part
+    try:
+        with location.open() as file:
+            text = header + read_block(file, offset, _CSV_BLOCK_BYTES, delimiter=b"\n")
+        dtypes = {name: str if dtype.kind == "O" else dtype for name, dtype in types.items()}
+        return _frame_columns(_parsed(BytesIO(text), list(names), dtypes), names)
+    except Exception as error:
+        raise unreadable(location.url, error, f"CSV, block from byte {offset}") from error
+
+
+def _parsed(file: Any, names: list[str], dtypes: Mapping[str, Any], **options: Any) -> Any:
+    """A data frame of the columns; decimal numbers become the nearest double, not almost the nearest."""
+    import pandas as pd
+
+    return pd.read_csv(file, usecols=names, dtype=dict(dtypes), **options)
+
+
+def _frame_columns(frame: Any, names: tuple[str, ...]) -> _Columns:
+    return {name: frame[name].to_numpy() for name in names}

@@ -1,0 +1,70 @@
+"""Columns of Dask data frames as Dask arrays with common chunks, read together."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from calibdask.engine.arrays import is_dask
+
+__all__ = ["is_frame", "joined_arrays", "series_codes"]
+
+
+def is_frame(given: Any) -> bool:
+    """Whether this is a data frame or a series of dask.dataframe; does not import dask."""
+    return is_dask(given) and hasattr(given, "to_dask_array")
+
+
+def joined_arrays(frames: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays of frames and series with equal partitions; ``frames`` maps a name to each.
+
+    Converted one by one, columns of the same file can end in different partitions, because Dask decides by the columns
+    read how many row groups to take together. So all are joined first, in float64, which holds every float32 and every
+    class number exactly, and read once.
+
+    Raises
+    ------
+    ValueError
+        If frames have different numbers of partitions, or columns that are not numbers.
+    """
+    import pandas as pd
+
+    parts = list(frames.values())
+    numbers = {name: frame.npartitions for name, frame in frames.items()}
+    if len(set(numbers.values())) > 1:
+        raise ValueError(f"Columns of data frames expect equal partitions, got {numbers}; take them from one data frame.")
+    widths, types = {}, {}
+    for name, frame in frames.items():
+        dtypes = list(frame.dtypes) if frame.ndim == 2 else [frame.dtype]
+        if any(getattr(dtype, "kind", "O") not in "fiub" for dtype in dtypes):
+            raise ValueError(f"{name} expects columns of numbers, got {', '.join(map(str, dtypes))}.")
+        widths[name], types[name] = len(dtypes), np.result_type(*dtypes)
+    meta = pd.DataFrame(np.zeros((0, sum(widths.values()))))
+    table = parts[0].map_partitions(_joined, *parts[1:], meta=meta).to_dask_array()
+    arrays, start = {}, 0
+    for name, frame in frames.items():
+        columns = table[:, start : start + widths[name]] if frame.ndim == 2 else table[:, start]
+        arrays[name] = columns.astype(types[name])
+        start += widths[name]
+    return arrays
+
+
+def series_codes(series: Any) -> tuple[Any, Any]:
+    """A series of codes 0, 1, ... and the sorted distinct values, which reading this column alone tells."""
+    import pandas as pd
+
+    labels = np.sort(np.asarray(series.unique().compute().dropna(), object if series.dtype == "string" else None))
+    meta = pd.Series([], dtype=np.int32)
+    return series.map_partitions(_codes, labels, meta=meta), labels
+
+
+def _joined(*parts: Any) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(np.column_stack([np.asarray(part, np.float64) for part in parts]))
+
+
+def _codes(part: Any, labels: Any) -> Any:
+    import pandas as pd
+
+    return pd.Series(pd.Categorical(part, categories=labels).codes.astype(np.int32), index=part.index)

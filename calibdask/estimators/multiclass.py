@@ -1,0 +1,190 @@
+"""Calibration error of whole score vectors, by cells of the simplex."""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.estimators.binned import check_choice
+from calibdask.estimators.estimator import Estimation, Estimator, number
+from calibdask.statistics import exact
+from calibdask.statistics.cells import CellSums, CellSumsState, UniformCells
+from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.medians import Wanted, medians
+from calibdask.statistics.tree import Tree, planted
+
+__all__ = ["MulticlassECE"]
+
+Distance = Literal["tv", "euclidean", "squared-euclidean"]
+
+# Deviations so close are equal: rounding alone can part them, as those of p and of 1 - p.
+_EQUAL_SHARE = 2.0**-40
+_EQUAL = 2.0**-50
+# A median is no further than one standard deviation from the mean; more than that for rounding.
+_REACH = 1 + 2.0**-10
+_MARGIN = 2.0**-30
+_SLAB_SCORES = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class MulticlassECE(Estimator):
+    """Expected calibration error of whole score vectors, the strong sense of calibration.
+
+    The simplex is divided into cells. With n_A rows in cell A, their mean score vector pbar_A and their frequencies of
+    labels ybar_A:
+
+        sum_A (n_A / n) d(pbar_A, ybar_A)
+
+        tv                 d = sum_c |pbar_c - ybar_c| / 2
+        euclidean          d = sqrt(sum_c (pbar_c - ybar_c)**2)
+        squared-euclidean  d = sum_c (pbar_c - ybar_c)**2
+
+    Binary scores P(y = 1) = p count as the vector (1 - p, p).
+
+    Parameters
+    ----------
+    partition : {"uniform", "median-variance"}, default "uniform"
+        A cell is where the scores share one of ``bins`` uniform bins in every class; or sets of rows are split for as
+        long as they can be: at the class of the highest variance (ties: the lowest class), at the median of its scores,
+        element floor(n_A / 2) counted from 0, scores below it to one side, the others to the other.
+    bins : int, default 10
+        Bins in each dimension, right-closed with edges i / bins.
+    min_size : int, default 10
+        A set is a cell if splitting it would leave fewer rows than this on a side.
+    distance : {"tv", "euclidean", "squared-euclidean"}, default "tv"
+        Between mean prediction and label frequencies.
+
+    Raises
+    ------
+    ValueError
+        If a choice is unknown, or ``bins`` or ``min_size`` is no positive whole number.
+
+    Notes
+    -----
+    Biased upward for a calibrated model, the more so the fewer rows in a cell. The attribute ``cells`` holds the number
+    of occupied cells (a list of them where there are several slices or replicates, in order).
+
+    With sample weights, means and medians are weighted, and rows of positive weight count for ``min_size``.
+
+    *Uniform*: one pass, O(n K) time. Only occupied cells exist: 32 bytes for each, about K / 15 words for its key at 10
+    bins, and 24 bytes for each class (with weights 16).
+
+    *Median-variance*: two passes a level, one for sums and one for medians, while the sets that are still open have at
+    most 2**20 rows, else three or four; the levels number about log2(n / min_size) + 1. A row takes a step for each
+    level above it, O(n (K + levels)) time a level. Memory: 56 bytes for each class of each open set (with weights 24),
+    of which there are at most n / min_size, 20 for each split, and 40 MB for medians: choose ``min_size`` accordingly.
+    Sets are compared by exact variances of scores rounded to multiples of 2**-52; standard deviations within 2**-50, or
+    a share of 2**-40, of the highest count as ties, so that no rounding of scores decides. Without weights no chunking
+    changes a cell; with them, neither, but for deviations that differ by exactly that share.
+
+    References
+    ----------
+    .. [1] Widmann, Lindsten & Zachariah, Calibration tests in multi-class classification, 2019, section 4.3.
+    .. [2] Vaicenavicius et al., Evaluating model calibration in classification, 2019, section 4.2.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> scores = [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.25, 0.75], [0.0, 0.25, 0.75]]
+    >>> result = cd.evaluate([0, 1, 2, 2], scores, cd.MulticlassECE())
+    >>> float(result.multiclass_ece), result.multiclass_ece.attrs["cells"]
+    (0.125, 2)
+    """
+
+    partition: Literal["uniform", "median-variance"] = "uniform"
+    bins: int = 10
+    min_size: int = 10
+    distance: Distance = "tv"
+
+    def __post_init__(self) -> None:
+        check_choice("partition", self.partition, ("uniform", "median-variance"))
+        check_choice("distance", self.distance, ("tv", "euclidean", "squared-euclidean"))
+        for field in ("bins", "min_size"):
+            given = getattr(self, field)
+            if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 1:
+                raise ValueError(f"{field} expects a positive whole number, got {given!r}.")
+            object.__setattr__(self, field, int(given))
+
+    @property
+    def name(self) -> str:
+        """``multiclass_ece``."""
+        return "multiclass_ece"
+
+    def estimate(self) -> Estimation:
+        """Distances of the cells, pooled."""
+        layout = yield Layout()
+        total = _Total(layout, self.distance)
+        if self.partition == "uniform":
+            sums = yield CellSums(UniformCells(self.bins))
+            total.add(sums.key[:, 0], sums)
+            return total.estimate()
+        tree = planted(layout)
+        while tree.sets:
+            sums = yield CellSums(tree, squares=True)
+            places = tree.place.values[sums.key[:, 0]]
+            tree, final = yield from _split(tree, sums, self.min_size)
+            total.add(places[final], sums.part(final))
+        return total.estimate()
+
+
+def _split(
+    tree: Tree, sums: CellSumsState, min_size: int
+) -> Generator[Any, Any, tuple[Tree, npt.NDArray[np.bool_]]]:
+    """The tree with every set split that can be, and which of the sets in ``sums`` are final."""
+    candidates = np.flatnonzero(sums.rows >= 2 * min_size)
+    sets, rows = sums.key[candidates, 0], sums.rows[candidates]
+    column, mean, deviation = _widest(sums.part(candidates))
+    reach = _REACH * deviation + _MARGIN
+    half = rows // 2 if sums.weight.dtype == np.int64 else sums.weight[candidates] / 2
+    found = yield from medians(tree, Wanted(sets, column, mean - reach, mean + reach, rows, half))
+    split = np.minimum(found.below, rows - found.below) >= min_size
+    final = np.ones(sums.rows.size, np.bool_)
+    final[candidates[split]] = False
+    return tree.split(sets[split], column[split], found.score[split]), final
+
+
+def _widest(sums: CellSumsState) -> tuple[Counts, Array, Array]:
+    """The class whose scores vary most in each cell, their mean and their standard deviation."""
+    deviations = sums.deviations()
+    ties = deviations >= deviations.max(axis=1, keepdims=True) * (1 - _EQUAL_SHARE) - _EQUAL
+    column = ties.argmax(axis=1)
+    cell = np.arange(column.size)
+    mean = exact.value(sums.score)[cell, column] / exact.value(sums.weight)
+    return column, mean, deviations[cell, column]
+
+
+class _Total:
+    """The sum over cells by (batch, group), as far as it has come."""
+
+    def __init__(self, layout: Layout, distance: Distance) -> None:
+        self._shape = (layout.batch, layout.groups)
+        self._distance = distance
+        self._error, self._weight = np.zeros((2, layout.batch * layout.groups))
+        self._cells = np.zeros(layout.batch * layout.groups, np.int64)
+
+    def add(self, place: Counts, sums: CellSumsState) -> None:
+        """Add cells; ``place`` (cells,) is batch * groups + group."""
+        step = max(1, _SLAB_SCORES // sums.outcome.shape[1])
+        for start in range(0, place.size, step):
+            here = slice(start, start + step)
+            part = sums.part(here)
+            size = exact.value(part.weight)
+            self._error += np.bincount(place[here], self._terms(part.gaps(), size), self._error.size)
+            self._weight += np.bincount(place[here], size, self._weight.size)
+        self._cells += np.bincount(place, minlength=self._cells.size)
+
+    def _terms(self, gaps: Array, size: Array) -> Array:
+        """Size times distance of each cell, from size times the differences of the means."""
+        if self._distance == "tv":
+            return np.asarray(np.abs(gaps).sum(axis=1) / 2, np.float64)
+        squares = np.asarray((gaps**2).sum(axis=1), np.float64)
+        return squares / size if self._distance == "squared-euclidean" else np.sqrt(squares)
+
+    def estimate(self) -> Any:
+        """The averages, NaN where no row is."""
+        with np.errstate(invalid="ignore"):
+            values = (self._error / self._weight).reshape(self._shape)
+        return number(values, cells=self._cells.tolist() if self._cells.size > 1 else int(self._cells[0]))

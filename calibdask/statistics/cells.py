@@ -1,0 +1,183 @@
+"""Sums of whole rows by cell of a partition of the simplex: only cells that hold a row exist."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from calibdask.kernels import cells
+from calibdask.statistics import exact
+from calibdask.statistics.block import Block
+from calibdask.statistics.edges import Edges, uniform_edges
+from calibdask.statistics.exact import Array, Counts, Sums
+from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.statistic import Statistic
+
+__all__ = ["CellSums", "CellSumsState", "Members", "Partition", "UniformCells"]
+
+
+class Members(NamedTuple):
+    """Keys (cells, words) in increasing order, and the cell of each row, -1 for rows that do not count."""
+
+    key: Counts
+    index: Counts
+
+
+class Partition(ABC):
+    """A frozen description of cells, each with a key: a row of int64, not negative."""
+
+    @abstractmethod
+    def members(self, block: Block, b: int) -> Members:
+        """The cells that hold a row of batch element b of the block; their keys increase with b."""
+
+
+@dataclass(frozen=True)
+class UniformCells(Partition):
+    """Cells of the rows whose scores share a uniform right-closed bin in every class.
+
+    The key is the place (batch * groups + group) and the bins of all classes, packed into as few words as they take.
+    """
+
+    bins: int
+
+    def members(self, block: Block, b: int) -> Members:
+        """The occupied cells of batch element b."""
+        edges = Edges(FrozenArray(uniform_edges(self.bins)[None, None, None]), uniform=True)
+        digit_bits = max(1, (self.bins - 1).bit_length())
+        index = np.empty(block.rows, np.int64)
+        options = (block.weights_of(b), block.group, self.bins, edges.lower_bounds(), digit_bits, index)
+        key: Counts = cells.number_cells(block.matrix[b], *options)
+        key[:, 0] += b * block.layout.groups
+        order = np.argsort(_comparable(key), kind="stable")
+        # One element more, for the index -1 of rows that do not count.
+        rank = np.full(len(order) + 1, -1)
+        rank[order] = np.arange(len(order))
+        return Members(key[order], rank[index])
+
+
+class CellSumsState(NamedTuple):
+    """Sums of rows by occupied cell, in increasing order of keys.
+
+    ``key`` (cells, words); ``rows`` (cells,) of positive weight; ``weight`` (cells,) sums of w; ``outcome``
+    (cells, K) sums of w * 1[y = c], plain counts without weights; ``score`` (cells, K) sums of w * p_c. If ``squares``
+    are asked for, ``second`` (cells, K), else (cells, 0): without weights the exact sums of p_c**2, as two sums, the latter in units of
+    2**-52; with weights the sums of w * (p_c - mean)**2. See `calibdask.statistics.exact` for the type of sums.
+    """
+
+    key: Counts
+    rows: Counts
+    weight: Sums
+    outcome: Counts | Array
+    score: Sums
+    second: Sums
+
+    def part(self, chosen: Any) -> "CellSumsState":
+        """The sums of some of the cells: a slice, numbers or a mask."""
+        return CellSumsState(*(field[chosen] for field in self))
+
+    def gaps(self) -> Array:
+        """Sums of w * (1[y = c] - p_c), each rounded once; shape (cells, K)."""
+        if self.outcome.dtype == np.int64:
+            return exact.value(exact.subtract(exact.from_counts(self.outcome), self.score))
+        return np.asarray(self.outcome - self.score, np.float64)
+
+    def deviations(self) -> Array:
+        """Standard deviations of scores (divisor n or sum of weights), from ``second``; shape (cells, K)."""
+        if self.second.dtype == np.float64:
+            return np.sqrt(self.second / self.weight[:, None])
+        deviation = np.empty(self.outcome.shape)
+        cells.deviations(self.rows, self.score, self.second, deviation)
+        return deviation
+
+
+@dataclass(frozen=True)
+class CellSums(Statistic):
+    """Count, outcomes and scores of all classes by cell of a partition.
+
+    Parameters
+    ----------
+    partition : Partition
+        The cells.
+    squares : bool
+        Whether second moments are summed too.
+
+    Notes
+    -----
+    One pass. Memory for each occupied cell: 32 bytes, 8 for each word of its key and 24 for each class (with
+    ``squares`` 56; with weights 16 and 24).
+    """
+
+    partition: Partition
+    squares: bool = False
+
+    def from_block(self, block: Block) -> CellSumsState:
+        """Sums of one block."""
+        parts = [self._sums(block, b) for b in range(block.layout.batch)]
+        return parts[0] if len(parts) == 1 else CellSumsState(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def _sums(self, block: Block, b: int) -> CellSumsState:
+        key, index = self.partition.members(block, b)
+        shape = (len(key), block.layout.classes)
+        second_shape = shape if self.squares else (len(key), 0)
+        scores, labels = block.matrix[b], block.labels_of(b)
+        rows = np.zeros(len(key), np.int64)
+        if block.weights is None:
+            counts = np.zeros(shape, np.int64)
+            words, squares = np.zeros((*shape, 2), np.int64), np.zeros((*second_shape, 2, 2), np.int64)
+            cells.cell_sums(scores, labels, index, rows, counts, words, squares)
+            return CellSumsState(key, rows, exact.from_counts(rows), counts, words, squares)
+        weight, outcome, score, spread = (np.zeros(size) for size in (len(key), shape, shape, second_shape))
+        cells.weighted_cell_sums(scores, labels, block.weights_of(b), index, rows, weight, outcome, score, spread)
+        return CellSumsState(key, rows, weight, outcome, score, spread)
+
+    def merge(self, a: CellSumsState, b: CellSumsState) -> CellSumsState:
+        """Sums of both, over the union of their cells."""
+        key, in_a, in_b = _union(a.key, b.key)
+
+        def both(x: Any, y: Any, add: Any = np.add) -> Any:
+            total = np.zeros((len(key), *x.shape[1:]), x.dtype)
+            total[in_a] = x
+            total[in_b] = add(total[in_b], y)
+            return total
+
+        second = b.second
+        if second.dtype == np.float64 and second.size:
+            second = second + _between(a, b, in_a, in_b, len(key))
+        return CellSumsState(
+            key,
+            both(a.rows, b.rows),
+            both(a.weight, b.weight, exact.add),
+            both(a.outcome, b.outcome),
+            both(a.score, b.score, exact.add),
+            both(a.second, second, exact.add),
+        )
+
+
+def _comparable(key: Counts) -> np.ndarray:
+    """One element for each key, in the same order: the number, or its words as a string of bytes."""
+    words = key.shape[1]
+    return key[:, 0] if words == 1 else np.ascontiguousarray(key, ">i8").view(f"S{8 * words}")[:, 0]
+
+
+def _union(a: Counts, b: Counts) -> tuple[Counts, Counts, Counts]:
+    """All keys of two lists, in order, and where those of either list are among them."""
+    if np.array_equal(a, b):
+        same = np.arange(len(a))
+        return a, same, same
+    keys = np.concatenate([a, b])
+    _, first, places = np.unique(_comparable(keys), return_index=True, return_inverse=True)
+    return keys[first], places[: len(a)], places[len(a) :]
+
+
+def _between(a: CellSumsState, b: CellSumsState, in_a: Counts, in_b: Counts, size: int) -> Array:
+    """What the distance of the two means adds to the second moments of the cells of b (Chan, Golub & LeVeque 1979)."""
+    other = np.full(size, -1)
+    other[in_a] = np.arange(len(in_a))
+    shared = np.flatnonzero(other[in_b] >= 0)
+    there = other[in_b[shared]]
+    weight_a, weight_b = a.weight[there, None], b.weight[shared, None]
+    distance = a.score[there] / weight_a - b.score[shared] / weight_b
+    added = np.zeros(b.score.shape)
+    added[shared] = distance**2 * (weight_a / (weight_a + weight_b) * weight_b)
+    return added

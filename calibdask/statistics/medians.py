@@ -1,0 +1,140 @@
+"""Medians of the scores within many sets of rows at once, exact for data of any size."""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from calibdask.kernels import ranks
+from calibdask.kernels.tree import first_above
+from calibdask.statistics.block import Block
+from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.ranks import KeyCells, gathered, joined
+from calibdask.statistics.statistic import Statistic
+from calibdask.statistics.tree import Tree
+
+__all__ = ["Medians", "SetKeys", "Wanted", "medians"]
+
+# Entries of one pass over all sets, and at least so many for a set.
+_MOST_ENTRIES = 1 << 20
+_FEWEST_ENTRIES = 16
+# Cumulative weights are compared with this relative tolerance, as in `calibdask.statistics.quantiles`.
+_TOLERANCE = 2.0**-40
+
+
+@dataclass(frozen=True)
+class SetKeys(Statistic):
+    """Counts of the keys of one class's scores in each set of a tree, by cell of a window and, in one cell, below it.
+
+    Parameters
+    ----------
+    tree : Tree
+        The sets.
+    column : FrozenArray of int64, shape (sets,)
+        The class whose scores count; -1 for a set that nobody asks about.
+    low, high, shift : FrozenArray of int64, shape (sets,)
+        Windows of keys and the size, 2**shift keys, of their cells.
+
+    Notes
+    -----
+    See `calibdask.statistics.ranks` for keys; places are the numbers of sets. Memory: 40 bytes for each cell that holds
+    a row.
+    """
+
+    tree: Tree
+    column: FrozenArray
+    low: FrozenArray
+    high: FrozenArray
+    shift: FrozenArray
+
+    def from_block(self, block: Block) -> KeyCells:
+        """Count one block."""
+        parts = [self._entries(block, b) for b in range(block.layout.batch)]
+        entries = [np.concatenate(fields) for fields in zip(*parts, strict=True)]
+        return self._gathered(KeyCells(np.array(block.rows), np.array(0), *entries))
+
+    def merge(self, a: KeyCells, b: KeyCells) -> KeyCells:
+        """Counts of both."""
+        return self._gathered(joined(a, b))
+
+    def _entries(self, block: Block, b: int) -> tuple[Counts, Counts, Counts, Counts, Array]:
+        """One entry for each row at or below the end of its window: place, low, high, count, weight."""
+        sets = self.tree.sets_of(block, b)
+        # One element more, for the number -1 of rows that are in no open set.
+        column = np.append(self.column.values, -1)[sets]
+        rows = np.flatnonzero(column >= 0)
+        chosen = np.empty((1, rows.size), np.int64)
+        ranks.score_keys(block.matrix[b][rows, column[rows], None], chosen)
+        kept = chosen[0] <= self.high.values[sets[rows]]
+        keys, rows = chosen[0, kept], rows[kept]
+        weights = np.ones(rows.size) if block.weights is None else block.weights_of(b)[rows]
+        return sets[rows], keys, keys, np.ones_like(keys), weights
+
+    def _gathered(self, cells: KeyCells) -> KeyCells:
+        low, shift = self.low.values[cells.place], self.shift.values[cells.place]
+        return gathered(cells, np.where(cells.low < low, -1, (cells.low - low) >> shift))
+
+
+class Wanted(NamedTuple):
+    """Sets whose median is wanted, each field (wanted,).
+
+    Their numbers, in increasing order; the class; bounds of the median; rows of the set; and the cumulative count (or
+    weight) that the median is the first score to exceed.
+    """
+
+    sets: Counts
+    column: Counts
+    low: Array
+    high: Array
+    rows: Counts
+    target: Counts | Array
+
+
+class Medians(NamedTuple):
+    """Medians, and how many rows of their set have a smaller score; each field (wanted,)."""
+
+    score: Array
+    below: Counts
+
+
+def medians(tree: Tree, wanted: Wanted) -> Generator[SetKeys, KeyCells, Medians]:
+    """Ask for key counts in ever smaller windows until each holds the median alone.
+
+    Notes
+    -----
+    One pass where all sets together have at most 2**20 rows, otherwise one or two more; up to four where the scores of
+    a large set are distributed over very many orders of magnitude. Memory: 40 MB, or 640 bytes for each set.
+    """
+    weighted = wanted.target.dtype == np.float64
+    target = wanted.target * (1 + 2 * _TOLERANCE) if weighted else wanted.target
+    # Keys are the bit patterns of scores; adding zero drops the sign of a negative one.
+    low, high = ((bound.clip(0.0, 1.0) + 0.0).view(np.int64) for bound in (wanted.low, wanted.high))
+    rows, below = wanted.rows.copy(), np.zeros_like(wanted.rows)
+    unknown = np.arange(wanted.sets.size)
+    while unknown.size:
+        sets = wanted.sets[unknown]
+        windows = (wanted.column, low, high, _shift(low, high, rows, unknown.size))
+        state = yield SetKeys(tree, *(_spread(field[unknown], sets, tree.sets) for field in windows))
+        entry, before = np.empty((2, unknown.size), np.int64)
+        mass = state.weight if weighted else state.count
+        first_above(np.searchsorted(sets, state.place), state.count, mass, target[unknown], entry, before)
+        low[unknown], high[unknown], rows[unknown] = state.low[entry], state.high[entry], state.count[entry]
+        below[unknown] = before
+        unknown = unknown[low[unknown] < high[unknown]]
+    return Medians(low.view(np.float64), below)
+
+
+def _shift(low: Counts, high: Counts, rows: Counts, windows: int) -> Counts:
+    """Size of the cells: single keys where rows are few, else so that the cells of all windows stay within a budget."""
+    budget = max(_FEWEST_ENTRIES, _MOST_ENTRIES // windows)
+    _, bits = np.frexp((high - low).astype(np.float64))
+    return np.where(rows <= budget, 0, np.maximum(0, bits.astype(np.int64) + 1 - budget.bit_length()))
+
+
+def _spread(values: Counts, sets: Counts, size: int) -> FrozenArray:
+    """Values of some sets among those of all, -1 for the others."""
+    full = np.full(size, -1)
+    full[sets] = values
+    return FrozenArray(full)

@@ -1,8 +1,8 @@
 """A catalogue of bad inputs: for each, what a clear ValueError must say.
 
-Every case has 50 rows unless its length is what is wrong. Where single rows offend they are the four of OFFENDERS, and the
-message must name how many there are, the first of them (counted from 0) and its value. Fragments are regular expressions,
-each to be found somewhere in the message, in any case and order.
+Every case has 50 rows unless its length is what is wrong. Where single rows offend they are the four of OFFENDERS, and
+the message must name how many there are, the first of them (counted from 0) and its value. Fragments are regular
+expressions, each to be found somewhere in the message, in any case and order.
 """
 
 import re
@@ -117,7 +117,7 @@ def weight_case(name: str, value: float, *fragments: str) -> BadInput:
 
 def rows_with(row: tuple[float, float, float], dtype: type = np.float64) -> NDArray[Any]:
     """Scores of three classes with the offending rows replaced by `row`."""
-    scores = matrix_scores().astype(dtype)
+    scores: NDArray[Any] = matrix_scores().astype(dtype)
     scores[list(OFFENDERS)] = row
     return scores
 

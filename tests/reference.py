@@ -1,8 +1,10 @@
-"""Slow oracles, written straight from the formulas; "section" means a section of definitions.md. Never imported by the package.
+"""Slow oracles, written straight from the formulas; "section" is a section of definitions.md.
 
-Scores are converted to float64 once, before anything else (also 1 - p of a vector), and are neither clipped nor normalised.
+Never imported by the package. Scores are converted to float64 once, before anything else (also 1 - p of a vector),
+and are neither clipped nor normalised.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -48,7 +50,7 @@ def columns(labels: ArrayLike, scores: ArrayLike, setting: Setting, k: int | Non
         if k is None:
             raise ValueError("the top-k setting needs k")
         winners = [classes_by_score(row)[:k] for row in matrix]
-        s = [math.fsum(float(row[c]) for c in best) for row, best in zip(matrix, winners, strict=True)]
+        s = [min(1.0, math.fsum(float(row[c]) for c in best)) for row, best in zip(matrix, winners, strict=True)]
         o = [float(label in best) for label, best in zip(truth, winners, strict=True)]
         return [(np.array(s, dtype=np.float64), np.array(o, dtype=np.float64))]
     chosen = 1 if setting == "binary" else int(setting)
@@ -120,7 +122,7 @@ def mapping_weights(s: ArrayLike, edges: ArrayLike, mapping: Mapping = "hard", c
     """The mapping weights W_ij as an (n, B) matrix with rows that sum to 1; section 1, Convex mapping."""
     scores = [float(value) for value in np.asarray(s, dtype=np.float64)]
     borders = [float(edge) for edge in np.asarray(edges, dtype=np.float64)]
-    centres = [(low + high) / 2 for low, high in zip(borders[:-1], borders[1:], strict=True)]
+    centres = [(low + high) / 2 for low, high in itertools.pairwise(borders)]
     result = np.zeros((len(scores), len(centres)))
     for i, score in enumerate(scores):
         if mapping == "hard":
@@ -193,7 +195,7 @@ def ece_of(
     debias: bool = False,
     k: int | None = None,
 ) -> float:
-    """`ece` of a setting, the mean over its columns (max for norm "max"); edges may be a function of a column; section 0."""
+    """`ece` of a setting, mean over columns (norm "max": max); edges may be a function of a column; section 0."""
     values = []
     for s, o in columns(labels, scores, setting, k):
         borders = edges(s) if callable(edges) else edges
@@ -216,7 +218,7 @@ def brier_score(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None 
 
 
 def log_loss(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """Mean negative natural logarithm of the label's score, at least the dtype's smallest positive number; section 4."""
+    """Mean negative natural logarithm of the label's score, clipped at its dtype's smallest positive; section 4."""
     kind: Any = np.asarray(scores).dtype
     smallest = float(np.finfo(kind if np.issubdtype(kind, np.floating) else np.float64).smallest_subnormal)
     matrix = score_matrix(scores)

@@ -1,15 +1,20 @@
-"""The oracles against exact fractions, scikit-learn and cases worked by hand; the catalogue of bad inputs against itself."""
+"""Oracles against exact fractions, scikit-learn and cases worked by hand; the bad inputs against their own claims."""
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
-from bad_inputs import CASES, CLASSES, ROWS, BadInput, number
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from reference import (
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import brier_score_loss
+from sklearn.metrics import log_loss as sklearn_log_loss
+
+from tests.bad_inputs import CASES, CLASSES, ROWS, BadInput, number
+from tests.reference import (
     Array,
     Closed,
     Distance,
@@ -29,10 +34,7 @@ from reference import (
     multiclass_ece_uniform,
     uniform_edges,
 )
-from sklearn.calibration import calibration_curve
-from sklearn.metrics import brier_score_loss
-from sklearn.metrics import log_loss as sklearn_log_loss
-from tutorial import BINS, EXACT, EXACT_SCORES, LABELS, SCORES
+from tests.tutorial import BINS, EXACT, EXACT_SCORES, LABELS, SCORES
 
 tied_scores = st.lists(st.sampled_from([i / 16 for i in range(17)]), min_size=1, max_size=40)
 
@@ -77,9 +79,11 @@ def test_tutorial_brier_and_classwise_mean_of_classes() -> None:
 
 
 def test_tutorial_table_is_as_on_the_slides() -> None:
-    assert SCORES.shape == (30, 3) and LABELS.tolist() == [0] * 10 + [1] * 10 + [2] * 10
+    assert SCORES.shape == (30, 3)
+    assert LABELS.tolist() == [0] * 10 + [1] * 10 + [2] * 10
     assert all(sum(row) == 1 for row in EXACT_SCORES)
-    assert SCORES[6].tolist() == [1 / 3] * 3 and SCORES[28].tolist() == [0.0, 0.3, 0.7]
+    assert SCORES[6].tolist() == [1 / 3] * 3
+    assert SCORES[28].tolist() == [0.0, 0.3, 0.7]
     s, o = columns(LABELS, SCORES, "confidence")[0]
     assert s[:10].tolist() == [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 1 / 3, 1 / 3, 0.4, 0.5]
     assert o.tolist() == [1, 1, 1, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 1, 1]
@@ -107,9 +111,13 @@ def test_columns_by_hand() -> None:
     for setting, pairs in expected.items():
         assert [(s.tolist(), o.tolist()) for s, o in columns(labels, scores, setting)] == pairs
     (s, o), *rest = columns(labels, scores, "top-k", k=2)
-    assert rest == [] and s.tolist() == [0.75, 0.75, 1.0] and o.tolist() == [0, 1, 1]
+    assert rest == []
+    assert s.tolist() == [0.75, 0.75, 1.0]
+    assert o.tolist() == [0, 1, 1]
     (s, o), *rest = columns(labels, scores, "top-k", k=3)
-    assert rest == [] and s.tolist() == [1.0, 1.0, 1.0] and o.tolist() == [1, 1, 1]
+    assert rest == []
+    assert s.tolist() == [1.0, 1.0, 1.0]
+    assert o.tolist() == [1, 1, 1]
     with pytest.raises(ValueError, match="needs k"):
         columns(labels, scores, "top-k")
 
@@ -123,13 +131,15 @@ def test_a_vector_is_its_two_columns() -> None:
             assert_array_equal(s, t)
             assert_array_equal(o, q)
     half = columns([0, 1], [0.5, 0.5], "confidence")[0]
-    assert half[0].tolist() == [0.5, 0.5] and half[1].tolist() == [1, 0]
+    assert half[0].tolist() == [0.5, 0.5]
+    assert half[1].tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.float64, bool])
 def test_the_type_of_labels_does_not_matter(dtype: type) -> None:
     labels, scores = binary_data(2)
-    typed, edges = labels.astype(dtype), uniform_edges(10)
+    edges = uniform_edges(10)
+    typed: np.ndarray = labels.astype(dtype)
     for setting in ("binary", "classwise", "confidence"):
         assert ece_of(typed, scores, setting, edges) == ece_of(labels.tolist(), scores.tolist(), setting, edges)
     assert brier_score(typed, scores) == brier_score(labels, scores)
@@ -226,7 +236,9 @@ def test_weighted_equal_mass_edges_by_hand(
 def test_equal_weights_give_the_unweighted_edges(scores: list[float], bins: int, weight: float) -> None:
     edges = equal_mass_edges(scores, bins)
     assert_array_equal(equal_mass_edges(scores, bins, weights=[weight] * len(scores)), edges)
-    assert edges[0] == 0 and edges[-1] == 1 and np.all(np.diff(edges) > 0)
+    assert edges[0] == 0
+    assert edges[-1] == 1
+    assert np.all(np.diff(edges) > 0)
 
 
 # Bins and mappings
@@ -356,17 +368,17 @@ def test_debiased_by_hand() -> None:
 def test_weights_of_ones_zeros_and_repeats(mapping: Mapping, norm: str, debias: bool) -> None:
     labels, scores = binary_data(4, 120)
     edges, rng = uniform_edges(7), np.random.default_rng(5)
-    options = {"mapping": mapping, "norm": norm, "debias": debias}
-    value = ece(scores, labels, edges, **options)  # type: ignore[arg-type]
-    assert ece(scores, labels, edges, weights=np.ones(120), **options) == value  # type: ignore[arg-type]
-    assert ece(scores, labels, edges, weights=np.full(120, 0.5), **options) == pytest.approx(value, abs=1e-12)  # type: ignore[arg-type]
+    options: dict[str, Any] = {"mapping": mapping, "norm": norm, "debias": debias}
+    value = ece(scores, labels, edges, **options)
+    assert ece(scores, labels, edges, weights=np.ones(120), **options) == value
+    assert ece(scores, labels, edges, weights=np.full(120, 0.5), **options) == pytest.approx(value, abs=1e-12)
     weights = rng.integers(0, 4, 120)
     kept = weights > 0
-    weighted = ece(scores, labels, edges, weights=weights, **options)  # type: ignore[arg-type]
-    without = ece(scores[kept], labels[kept], edges, weights=weights[kept], **options)  # type: ignore[arg-type]
+    weighted = ece(scores, labels, edges, weights=weights, **options)
+    without = ece(scores[kept], labels[kept], edges, weights=weights[kept], **options)
     assert weighted == pytest.approx(without, abs=1e-12)
     if not debias:
-        repeated = ece(scores.repeat(weights), labels.repeat(weights), edges, **options)  # type: ignore[arg-type]
+        repeated = ece(scores.repeat(weights), labels.repeat(weights), edges, **options)
         assert weighted == pytest.approx(repeated, abs=1e-12)
 
 
@@ -384,13 +396,19 @@ def test_agrees_with_the_scores_of_scikit_learn() -> None:
     labels, scores = binary_data(7)
     weights = np.random.default_rng(8).random(len(labels))
     for w in (None, weights):
-        assert brier_score(labels, scores, w) == pytest.approx(brier_score_loss(labels, scores, sample_weight=w), rel=1e-12)
-        assert log_loss(labels, scores, w) == pytest.approx(sklearn_log_loss(labels, scores, sample_weight=w), rel=1e-12)
+        assert brier_score(labels, scores, w) == pytest.approx(
+            brier_score_loss(labels, scores, sample_weight=w), rel=1e-12
+        )
+        assert log_loss(labels, scores, w) == pytest.approx(
+            sklearn_log_loss(labels, scores, sample_weight=w), rel=1e-12
+        )
     labels, scores = matrix_data(9)
     for w in (None, weights[:200]):
         expected = brier_score_loss(labels, scores, sample_weight=w, scale_by_half=False)
         assert brier_score(labels, scores, w) == pytest.approx(expected, rel=1e-12)
-        assert log_loss(labels, scores, w) == pytest.approx(sklearn_log_loss(labels, scores, sample_weight=w), rel=1e-12)
+        assert log_loss(labels, scores, w) == pytest.approx(
+            sklearn_log_loss(labels, scores, sample_weight=w), rel=1e-12
+        )
 
 
 def test_brier_of_two_columns_is_twice_that_of_the_vector() -> None:
@@ -404,7 +422,9 @@ def test_log_loss_clips_at_the_smallest_number_of_the_type() -> None:
     assert log_loss([1], [0.0]) == pytest.approx(1074 * math.log(2), rel=1e-15)
     assert log_loss([0], np.array([1.0], dtype=np.float32)) == pytest.approx(149 * math.log(2), rel=1e-15)
     assert log_loss([1, 0], [1, 0]) == 0
-    assert log_loss([2, 0], [[0.5, 0.5, 0.0], [0.5, 0.25, 0.25]]) == pytest.approx((1074 + 1) / 2 * math.log(2), rel=1e-15)
+    assert log_loss([2, 0], [[0.5, 0.5, 0.0], [0.5, 0.25, 0.25]]) == pytest.approx(
+        (1074 + 1) / 2 * math.log(2), rel=1e-15
+    )
 
 
 @pytest.mark.parametrize("closed", ["right", "left"])
@@ -450,13 +470,17 @@ def test_uniform_cells_by_hand() -> None:
     squares = (9 + 4 + 1) / 64, (4 + 1 + 9) / 16
     assert multiclass_ece_uniform(labels, scores, 2, "squared-euclidean") == (2 * squares[0] + squares[1]) / 4
     roots = math.sqrt(squares[0]), math.sqrt(squares[1])
-    assert multiclass_ece_uniform(labels, scores, 2, "euclidean") == pytest.approx((2 * roots[0] + roots[1]) / 4, abs=1e-15)
+    assert multiclass_ece_uniform(labels, scores, 2, "euclidean") == pytest.approx(
+        (2 * roots[0] + roots[1]) / 4, abs=1e-15
+    )
 
 
 def test_uniform_cells_of_two_classes_are_binary_bins() -> None:
     labels, scores = binary_data(13)
     for bins in (1, 2, 7, 10):
-        assert multiclass_ece_uniform(labels, scores, bins) == pytest.approx(ece(scores, labels, uniform_edges(bins)), abs=1e-12)
+        assert multiclass_ece_uniform(labels, scores, bins) == pytest.approx(
+            ece(scores, labels, uniform_edges(bins)), abs=1e-12
+        )
 
 
 @pytest.mark.parametrize(
@@ -480,8 +504,8 @@ def test_median_variance_takes_the_lowest_class_of_equal_variances() -> None:
 
 
 def test_median_variance_of_three_classes_by_hand() -> None:
-    # variances: class 2 is widest (0, 0, 0, 1/2, 3/4, 1 with median 1/2) and splits 3 | 3; of rows 0-2 class 0 (0, 1/2, 1;
-    # ties with class 1) splits 1 | 2; of rows 3-5 class 2 (1/2, 3/4, 1) splits 1 | 2
+    # class 2 varies most (0, 0, 0, 1/2, 3/4, 1; median 1/2) and splits 3 | 3; of rows 0-2 class 0 (0, 1/2, 1; as wide
+    # as class 1) splits 1 | 2; of rows 3-5 class 2 (1/2, 3/4, 1) splits 1 | 2
     scores = [[0.0, 1.0, 0.0], [0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [0.25, 0.25, 0.5], [0.0, 0.25, 0.75], [0.0, 0.0, 1.0]]
     assert sorted(map(sorted, median_variance_cells(scores, 3))) == [[0, 1, 2], [3, 4, 5]]
     assert sorted(map(sorted, median_variance_cells(scores, 4))) == [[0, 1, 2, 3, 4, 5]]
@@ -500,7 +524,8 @@ def test_median_variance_cells_partition_the_rows(min_size: int) -> None:
     _, scores = matrix_data(14)
     cells = median_variance_cells(scores, min_size)
     assert sorted(row for cell in cells for row in cell) == list(range(200))
-    assert min(map(len, cells)) >= min_size and max(map(len, cells)) < 2 * min_size
+    assert min(map(len, cells)) >= min_size
+    assert max(map(len, cells)) < 2 * min_size
 
 
 # Bad inputs
@@ -514,9 +539,11 @@ def test_bad_inputs_have_distinct_names() -> None:
 def test_a_bad_input_is_bad_as_described(case: BadInput) -> None:
     labels, scores, options = case.make()
     again = case.make()
-    assert labels is not again[0] and set(options) == set(again[2]) <= {"sample_weight", "by"}
+    assert labels is not again[0]
+    assert set(options) == set(again[2]) <= {"sample_weight", "by"}
     if case.count is None or case.value is None:
-        assert case.first_row is None and case.value is None
+        assert case.first_row is None
+        assert case.value is None
         return
     weights = np.asarray(options.get("sample_weight", np.ones(ROWS)))
     rows = np.asarray(scores, dtype=np.float64).reshape(ROWS, -1)

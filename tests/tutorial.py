@@ -1,11 +1,11 @@
-"""The 30-row toy example of the ECML-PKDD 2020 tutorial and the exact values that definitions.md, section 1, gives for it."""
+"""The 30-row toy example of the ECML-PKDD 2020 tutorial and its exact values (definitions.md, section 1)."""
 
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-# p_1, p_2, p_3 and y as on the slides, where classes count from 1; five rows a line, the true class changing every two lines.
+# p_1, p_2, p_3 and y as on the slides, where classes count from 1; five rows a line, a new true class every two lines.
 TABLE = """
 1.0 0.0 0.0 1, 0.9 0.1 0.0 1, 0.8 0.1 0.1 1, 0.7 0.1 0.2 1, 0.6 0.3 0.1 1,
 0.4 0.1 0.5 1, 1/3 1/3 1/3 1, 1/3 1/3 1/3 1, 0.2 0.4 0.4 1, 0.1 0.5 0.4 1,

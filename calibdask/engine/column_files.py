@@ -273,8 +273,11 @@ def _load_csv_block(
 def _parsed(file: Any, names: list[str], dtypes: Mapping[str, Any], **options: Any) -> Any:
     """A data frame of the columns; decimal numbers become the nearest double, not almost the nearest."""
     import pandas as pd
+    from packaging.version import Version
 
-    return pd.read_csv(file, usecols=names, dtype=dict(dtypes), **options)
+    # Pandas 3.1 parses exactly by default and deprecates the argument.
+    exact: Any = {} if Version(pd.__version__) >= Version("3.1") else {"float_precision": "round_trip"}
+    return pd.read_csv(file, usecols=names, dtype=dict(dtypes), **exact, **options)
 
 
 def _frame_columns(frame: Any, names: tuple[str, ...]) -> _Columns:

@@ -18,12 +18,12 @@ _HIT = 1 << 32  # a row count and a hit count share one int64
 
 @inlined
 def uniform_bin(x, n_bins, lower):
-    """The right-closed bin of x in [0, 1], by index with an exact correction.
+    """The bin of x in [0, 1] among the bins i / n_bins, by index with an exact correction.
 
-    floor(x * n_bins) is never too low and at most one too high for the edges i / n_bins, because rounding is
-    monotone: comparing with the lower edge of the bin found settles it.
+    The factor is a few units too large, so that rounding can never make the index too low; it is at most one too high,
+    and comparing with the bound of the bin found settles that.
     """
-    j = np.int32(x * n_bins)
+    j = np.int32(x * (n_bins * (1.0 + 2.0**-50)))
     return j - np.int32(x <= lower[j])
 
 

@@ -134,23 +134,27 @@ class CellSums(Statistic):
     def merge(self, a: CellSumsState, b: CellSumsState) -> CellSumsState:
         """Sums of both, over the union of their cells."""
         key, in_a, in_b = _union(a.key, b.key)
+        held = np.full(len(key), -1)
+        held[in_a] = np.arange(len(in_a))
+        new, shared = np.flatnonzero(held[in_b] < 0), np.flatnonzero(held[in_b] >= 0)
 
         def both(x: Any, y: Any, add: Any = np.add) -> Any:
-            total = np.zeros((len(key), *x.shape[1:]), x.dtype)
+            total = np.empty((len(key), *x.shape[1:]), x.dtype)
             total[in_a] = x
-            total[in_b] = add(total[in_b], y)
+            total[in_b[new]] = y[new]
+            total[in_b[shared]] = add(total[in_b[shared]], y[shared])
             return total
 
-        second = b.second
-        if second.dtype == np.float64 and second.size:
-            second = second + _between(a, b, in_a, in_b, len(key))
+        second = both(a.second, b.second, exact.add)
+        if second.dtype == np.float64 and self.squares:
+            second[in_b[shared]] += _between(a.part(held[in_b[shared]]), b.part(shared))
         return CellSumsState(
             key,
             both(a.rows, b.rows),
             both(a.weight, b.weight, exact.add),
             both(a.outcome, b.outcome),
             both(a.score, b.score, exact.add),
-            both(a.second, second, exact.add),
+            second,
         )
 
 
@@ -170,14 +174,8 @@ def _union(a: Counts, b: Counts) -> tuple[Counts, Counts, Counts]:
     return keys[first], places[: len(a)], places[len(a) :]
 
 
-def _between(a: CellSumsState, b: CellSumsState, in_a: Counts, in_b: Counts, size: int) -> Array:
-    """What the distance of the two means adds to the second moments of the cells of b (Chan, Golub & LeVeque 1979)."""
-    other = np.full(size, -1)
-    other[in_a] = np.arange(len(in_a))
-    shared = np.flatnonzero(other[in_b] >= 0)
-    there = other[in_b[shared]]
-    weight_a, weight_b = a.weight[there, None], b.weight[shared, None]
-    distance = a.score[there] / weight_a - b.score[shared] / weight_b
-    added = np.zeros(b.score.shape)
-    added[shared] = distance**2 * (weight_a / (weight_a + weight_b) * weight_b)
-    return added
+def _between(a: CellSumsState, b: CellSumsState) -> Array:
+    """What the distance of the means adds to the second moments of cells of both (Chan, Golub & LeVeque 1979)."""
+    weight_a, weight_b = a.weight[:, None], b.weight[:, None]
+    distance = a.score / weight_a - b.score / weight_b
+    return np.asarray(distance**2 * (weight_a / (weight_a + weight_b) * weight_b), np.float64)

@@ -56,8 +56,8 @@ def evaluate(
     Returns
     -------
     xarray.Dataset
-        One variable for each metric, ``<name>_<part>`` where a metric has several numbers. Attributes hold the rows, the
-        passes, the version and what each estimator is.
+        One variable for each metric, ``<name>_<part>`` where a metric has several numbers. Attributes hold the rows,
+        the passes and the version; each variable's attribute ``estimator`` says what it is.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Pictures of results: functions from a dataset to a HoloViews object, and saving them as HTML, PNG or SVG."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from math import ceil
@@ -23,6 +23,7 @@ _MOST_COLUMNS = 5
 _FEW_COLUMNS = 2
 # A little room for points at 0 and 1.
 _LIMITS = (-0.02, 1.02)
+_TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True)
@@ -86,20 +87,21 @@ def reliability_diagram(dataset: xr.Dataset, *, title: str = "") -> Any:
     return _styled(hv.Layout(parts).cols(columns), "bokeh", columns)
 
 
-def save(plot: Any, path: str | Path, *, title: str = "calibdask") -> None:
+def save(plot: Any, path: str | Path, *, title: str = "calibdask", lead: str = "") -> None:
     """Write a plot: ``.html`` is one page that opens without a network, ``.png`` and ``.svg`` need matplotlib.
 
     Parameters
     ----------
-    plot : holoviews object
+    plot : holoviews object, or mapping from heading to holoviews object
+        Several plots make one page, ``.html`` only.
     path : str or Path
-    title : str
-        Title of the page.
+    title, lead : str
+        Title and first paragraph of the page.
 
     Raises
     ------
     ValueError
-        If the suffix is none of these, or matplotlib is not there.
+        If the suffix is none of these, or does not fit, or matplotlib is not there.
 
     Examples
     --------
@@ -118,16 +120,51 @@ def save(plot: Any, path: str | Path, *, title: str = "calibdask") -> None:
     import holoviews as hv
 
     if suffix == ".html":
-        from bokeh.embed import file_html
-        from bokeh.resources import INLINE
-
-        Path(path).write_text(file_html(hv.render(plot, backend="bokeh"), INLINE, title), encoding="utf-8")
+        Path(path).write_text(_page(plot if isinstance(plot, Mapping) else {"": plot}, title, lead), encoding="utf-8")
         return
+    if isinstance(plot, Mapping):
+        raise ValueError(f"Several plots expect an .html file, got {str(path)!r}.")
     try:
         import matplotlib  # noqa: F401
     except ImportError:
         raise ValueError(f"{suffix} files expect matplotlib; install it, or write an .html file.") from None
     hv.save(_styled(plot, "matplotlib", plot._max_cols), path, fmt=suffix[1:], backend="matplotlib", dpi=120)
+
+
+_PAGE = """
+{% block postamble %}
+<style>
+  body { margin: 2rem auto; max-width: 1450px; padding: 0 1.5rem; height: auto; color: #222;
+         font: 15px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
+  h1 { font-size: 1.5rem; margin: 0 0 .3rem; } h2 { font-size: 1.15rem; margin: 1.8rem 0 .4rem; }
+  p { max-width: 60rem; margin: .3rem 0 1rem; } figure { margin: 0; overflow-x: auto; }
+  .over { color: OVER; font-weight: 600; } .under { color: UNDER; font-weight: 600; }
+</style>
+{% endblock %}
+{% block contents %}
+{% from macros import embed %}
+<h1>{{ title | e }}</h1>
+{% if lead %}<p>{{ lead | e }}</p>{% endif %}
+<p>Each point is a bin: how often the outcome came true, against the mean score. On the dashed line both agree;
+<span class="over">below it</span> the scores promise more than comes true, <span class="under">above it</span> less.
+Larger points hold more rows; the bars beneath count them. Point at anything for its numbers.</p>
+{% for root in docs[0].roots %}
+{% if headings[loop.index0] %}<h2>{{ headings[loop.index0] | e }}</h2>{% endif %}
+<figure>{{ embed(root) }}</figure>
+{% endfor %}
+{% endblock %}
+""".replace("OVER", _OVER).replace("UNDER", _UNDER)
+
+
+def _page(plots: Mapping[str, Any], title: str, lead: str) -> str:
+    """One page with its scripts inside."""
+    import holoviews as hv
+    from bokeh.embed import file_html
+    from bokeh.resources import INLINE
+
+    models = [hv.render(plot, backend="bokeh") for plot in plots.values()]
+    variables = {"headings": list(plots), "lead": lead}
+    return str(file_html(models, INLINE, title, template=_PAGE, template_variables=variables))
 
 
 def _plain(dataset: xr.Dataset) -> xr.Dataset:
@@ -141,8 +178,8 @@ def _plain(dataset: xr.Dataset) -> xr.Dataset:
     ]
     if len(prefixes) != 1:
         raise ValueError(
-            "A reliability diagram expects a dataset with the variables score, outcome, count, weight, lower and upper "
-            f"of one cd.ReliabilityDiagram, got {len(prefixes)} diagrams among {', '.join(map(str, dataset.data_vars))}."
+            f"A reliability diagram expects a dataset with {', '.join(names)} of one cd.ReliabilityDiagram, "
+            f"got {len(prefixes)} diagrams among {', '.join(map(str, dataset.data_vars))}."
         )
     prefix = prefixes[0]
     return dataset[[prefix + name for name in names]].rename({prefix + name: name for name in names if prefix})
@@ -191,7 +228,7 @@ def _curve(panel: _Panel, *, first: bool) -> Any:
         * hv.Curve((panel.score, panel.outcome), x, y)
         * hv.Segments(sticks, [x, y, "x1", "y1"], "color")
         * hv.Points(points, [x, y], ["gap", "rows", "share", "color"])
-        * hv.Text(0.03, 0.94, error, halign="left", kdims=[x, y])
+        * hv.Text(0.03, 0.94, error, fontsize=9, halign="left", kdims=[x, y])
     )
     return overlay.relabel(panel.title)
 
@@ -201,8 +238,8 @@ def _histogram(panel: _Panel, *, first: bool) -> Any:
     import holoviews as hv
 
     bars = (panel.lower, np.zeros_like(panel.count), panel.upper, panel.count)
-    x, y = hv.Dimension("left", label="mean score"), _labelled("bottom", "rows", first)
-    return hv.Rectangles(bars, [x, y, "right", "rows"])
+    x, y = hv.Dimension("left", label="score"), _labelled("bottom", "rows", first)
+    return hv.Rectangles(bars, [x, y, "right", "top"])
 
 
 def _labelled(name: str, label: str, shown: bool) -> Any:
@@ -226,13 +263,23 @@ def _bokeh_look(columns: int) -> dict[str, dict[str, Any]]:
     from holoviews import dim
 
     size = {1: 460, 2: 380, 3: 320}.get(columns, 220)
-    rows = ("rows", "@rows{0,0}")
-    tips = [("mean score", "@score{0.0000}"), ("frequency", "@outcome{0.0000}"), ("gap", "@gap{+0.0000}"), rows]
+    # Equal borders, or a curve and its histogram would not stand exactly one above the other.
+    left, right, title, axis = 60, 12, 28, 40
     frame = {
-        "frame_width": size,
+        "width": size + left + right,
         "xlim": _LIMITS,
+        "xticks": _TICKS,
         "toolbar": None,
         "fontsize": {"title": "10pt", "labels": "9pt", "ticks": "8pt"},
+    }
+    borders = {
+        "plot.min_border_left": left,
+        "plot.min_border_right": right,
+        "plot.outline_line_color": None,
+        "xaxis.minor_tick_line_color": None,
+        "yaxis.minor_tick_line_color": None,
+        "xaxis.major_tick_in": 0,
+        "yaxis.major_tick_in": 0,
     }
     return {
         "Slope": {"color": _DIAGONAL, "line_dash": "dashed", "line_width": 1.2},
@@ -243,25 +290,34 @@ def _bokeh_look(columns: int) -> dict[str, dict[str, Any]]:
             "size": 5 + dim("share") * (9 if columns <= _FEW_COLUMNS else 5),
             "line_color": "white",
             "tools": ["hover"],
-            "hover_tooltips": tips,
+            "hover_tooltips": [
+                ("mean score", "@score{0.0000}"),
+                ("frequency", "@outcome{0.0000}"),
+                ("gap", "@gap{+0.0000}"),
+                ("rows", "@rows{0,0}"),
+            ],
         },
-        "Text": {"text_color": _INK, "text_font_size": "9pt"},
+        "Text": {"text_color": _INK},
         "Overlay": {
             **frame,
-            "frame_height": size,
+            "height": size + title + axis // 2,
             "ylim": _LIMITS,
+            "yticks": _TICKS,
+            "backend_opts": borders,
             "xlabel": "",
             "show_legend": False,
             "show_grid": True,
         },
         "Rectangles": {
             **frame,
-            "frame_height": max(60, size // 5),
+            "height": max(60, size // 5) + axis + 5,
+            "ylim": (0, None),
+            "backend_opts": borders,
             "color": _BARS,
             "line_color": "white",
             "yticks": 3,
             "tools": ["hover"],
-            "hover_tooltips": [("scores", "@left{0.0000} to @right{0.0000}"), rows],
+            "hover_tooltips": [("scores", "@left{0.0000} to @right{0.0000}"), ("rows", "@top{0,0}")],
         },
         "Layout": {"shared_axes": False, "toolbar": None},
     }
@@ -271,20 +327,39 @@ def _matplotlib_look(columns: int) -> dict[str, dict[str, Any]]:
     from holoviews import dim
 
     few = columns <= _FEW_COLUMNS
+    frame = {"xlim": _LIMITS, "fontsize": {"title": 9.5, "labels": 8.5, "ticks": 8}, "show_grid": True}
     return {
         "Slope": {"color": _DIAGONAL, "linestyle": "dashed", "linewidth": 1.0},
         "Curve": {"color": _LINE, "linewidth": 1.0},
         "Segments": {"color": "color", "linewidth": 2.5, "alpha": 0.55},
-        "Points": {"color": "color", "s": (5 + dim("share") * (7 if few else 4)) ** 2, "edgecolors": "white"},
-        "Text": {"color": _INK, "fontsize": 9},
+        "Points": {"color": "color", "s": (5 + dim("share") * (7 if few else 3)) ** 2, "edgecolors": "white"},
+        "Text": {"color": _INK},
         "Overlay": {
-            "xlim": _LIMITS,
+            **frame,
             "ylim": _LIMITS,
+            "xticks": list(_TICKS),
+            "yticks": list(_TICKS),
             "xlabel": "",
             "aspect": 1,
             "show_legend": False,
-            "show_grid": True,
         },
-        "Rectangles": {"xlim": _LIMITS, "color": _BARS, "edgecolor": "white", "aspect": 3, "yticks": 3},
-        "Layout": {"shared_axes": False, "sublabel_format": "", "fig_inches": 4 if few else 2.6},
+        "Rectangles": {
+            **frame,
+            "show_grid": False,
+            "ylim": (0, None),
+            "xticks": list(_TICKS),
+            "yticks": 3,
+            "color": _BARS,
+            "edgecolor": "white",
+            "aspect": 4,
+        },
+        "Layout": {
+            "shared_axes": False,
+            "sublabel_format": "",
+            "aspect_weight": 1,
+            "fig_inches": 4.5 if few else 3.0,
+            "vspace": 0.25,
+            "hspace": 0.25,
+            "tight": True,
+        },
     }

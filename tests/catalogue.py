@@ -6,14 +6,17 @@ import numpy as np
 
 from calibdask.statistics.binned import BinSums
 from calibdask.statistics.binnings import Explicit, Uniform
+from calibdask.statistics.cells import CellSums, UniformCells
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.edges import Edges
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.medians import SetKeys
 from calibdask.statistics.ranks import KeyCounts, WindowCounts
 from calibdask.statistics.scores import ScoreSums
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
+from calibdask.statistics.tree import Tree, planted
 from calibdask.statistics.validity import Validity
 
 SETTINGS = (Setting("class", 1), Setting("classwise"), Setting("confidence"), Setting("top-k", 2))
@@ -36,9 +39,29 @@ def windows(setting: Setting, layout: Layout) -> WindowCounts:
     return WindowCounts(setting, FrozenArray(low), FrozenArray(high), FrozenArray(shift))
 
 
+def grown(layout: Layout) -> Tree:
+    """A tree in which every set is split at 0.3, the left part is final and the right one is split again."""
+    tree = planted(layout)
+    for step, threshold in ((1, 0.3), (2, 0.6)):
+        sets = np.arange(step - 1, tree.sets, step)
+        tree = tree.split(sets, np.full(sets.size, step - 1), np.full(sets.size, threshold))
+    return tree
+
+
+def set_keys(tree: Tree) -> SetKeys:
+    """Windows, of single keys and of cells of many, in all sets but the last."""
+    ends = np.array([0.1, 0.5, 0.6, 0.9]).view(np.int64)
+    low, high, shift = (np.resize(a, tree.sets) for a in (ends[::2], ends[1::2], [0, 45]))
+    column = np.r_[np.arange(tree.sets - 1) % 2, -1]
+    return SetKeys(tree, FrozenArray(column), FrozenArray(low), FrozenArray(high), FrozenArray(shift))
+
+
 def statistics(layout: Layout) -> list[Statistic]:
     """All statistics, for data of a layout."""
     made: list[Statistic] = [Validity(), RowCount(), ScoreSums()]
+    tree = grown(layout)
+    made += [CellSums(UniformCells(4)), CellSums(UniformCells(300)), set_keys(tree)]
+    made += [CellSums(partition, squares=True) for partition in (UniformCells(2), planted(layout), tree)]
     binnings: tuple[Callable[[Setting], object], ...] = (
         Uniform(5).edges,
         Uniform(7, closed="left").edges,

@@ -1,5 +1,6 @@
 """Hypothesis strategies: scored rows of all kinds, and ways to cut them."""
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,9 +70,11 @@ def data(draw: st.DrawFn, weighted: bool | None = None, max_rows: int = 60, max_
 
 def cuts(rows: int, pieces: int = 4) -> st.SearchStrategy[list[int]]:
     """Sorted cut points that divide rows into pieces, some of which may be empty."""
-    return st.lists(st.integers(0, rows), min_size=0, max_size=pieces - 1).map(lambda points: [0, *sorted(points), rows])
+    return st.lists(st.integers(0, rows), min_size=0, max_size=pieces - 1).map(
+        lambda points: [0, *sorted(points), rows]
+    )
 
 
 def chunks(rows: int, pieces: int = 4) -> st.SearchStrategy[tuple[int, ...]]:
     """Chunk sizes that add up to rows; some may be 0."""
-    return cuts(rows, pieces).map(lambda points: tuple(b - a for a, b in zip(points, points[1:], strict=False)))
+    return cuts(rows, pieces).map(lambda points: tuple(b - a for a, b in itertools.pairwise(points)))

@@ -1,5 +1,6 @@
 """The law of every statistic: states of pieces merge into the state of the whole."""
 
+import itertools
 from functools import reduce
 from typing import Any
 
@@ -31,7 +32,7 @@ def same(a: Any, b: Any, weighted: bool) -> None:
 def test_pieces_merge_into_the_whole(drawn: st.DataObject) -> None:
     data = drawn.draw(strategies.data())
     points = drawn.draw(strategies.cuts(data.rows))
-    pieces = [data.block(a, b) for a, b in zip(points, points[1:], strict=False)]
+    pieces = [data.block(a, b) for a, b in itertools.pairwise(points)]
     for statistic in statistics(data.layout):
         whole = statistic.from_block(data.block())
         states = [statistic.from_block(piece) for piece in pieces]
@@ -58,7 +59,7 @@ def test_law_across_the_change_from_single_keys_to_cells(dtype: type) -> None:
     statistic = KeyCounts(Setting("class", 1))
     whole = statistic.from_block(data.block())
     for points in ([0, 4000, 9000], [0, 100, 4095, 4200, 8999, 9000], list(range(0, 9001, 500))):
-        states = [statistic.from_block(data.block(a, b)) for a, b in zip(points, points[1:], strict=False)]
+        states = [statistic.from_block(data.block(a, b)) for a, b in itertools.pairwise(points)]
         same(reduce(statistic.merge, states), whole, weighted=False)
 
 
@@ -84,5 +85,5 @@ def test_pooled_sums_equal_sums_one_by_one(values: list[float]) -> None:
 
 def word(value: float) -> NDArray[np.int64]:
     """A number in [0, 1] as words."""
-    fraction = int(round(value * 2**52))
+    fraction = round(value * 2**52)
     return np.array([fraction >> 52, fraction & (2**52 - 1)], np.int64)

@@ -1,5 +1,6 @@
-"""The same numbers from NumPy, blocks, Dask, xarray and data frames, whatever the chunks: bit for bit without weights."""
+"""The same numbers from NumPy, blocks, Dask, xarray and data frames, whatever the chunks; bit for bit if unweighted."""
 
+import itertools
 from typing import Any
 
 import dask
@@ -72,14 +73,18 @@ def test_dask_equals_numpy(drawn: st.DataObject) -> None:
     if axis:
         score_chunks[0] = drawn.draw(st.sampled_from([-1, 1]))
     label_chunks = (*([1] * (labels.ndim - 1)), drawn.draw(strategies.chunks(n)))
-    lazy = {k: v if v is None else da.from_array(v, chunks=(drawn.draw(strategies.chunks(n)),)) for k, v in (
-        ("sample_weight", options["sample_weight"]),
-    )}
+    lazy = {
+        k: v if v is None else da.from_array(v, chunks=(drawn.draw(strategies.chunks(n)),))
+        for k, v in (("sample_weight", options["sample_weight"]),)
+    }
     if options["by"]:
         lazy["by"] = {"slice": da.from_array(data.group, chunks=(drawn.draw(strategies.chunks(n)),))}
     with dask.config.set(scheduler=drawn.draw(st.sampled_from(["threads", "sync"]))):
         found = cd.evaluate(
-            da.from_array(labels, chunks=label_chunks), da.from_array(scores, chunks=tuple(score_chunks)), METRICS, **lazy
+            da.from_array(labels, chunks=label_chunks),
+            da.from_array(scores, chunks=tuple(score_chunks)),
+            METRICS,
+            **lazy,
         )
     equal(found, expected, data.layout.weighted)
 
@@ -94,7 +99,7 @@ def test_blocks_equal_numpy(drawn: st.DataObject) -> None:
         return
     expected = cd.evaluate(labels, scores, METRICS, sample_weight=weights)
     points = drawn.draw(strategies.cuts(data.rows))
-    slices = [slice(a, b) for a, b in zip(points, points[1:], strict=False)]
+    slices = [slice(a, b) for a, b in itertools.pairwise(points)]
     blocks = [(labels[s], scores[s], *(() if weights is None else (weights[s],))) for s in slices]
     equal(cd.evaluate(blocks, metrics=METRICS), expected, data.layout.weighted)
     equal(cd.evaluate(lambda: iter(blocks), metrics=METRICS), expected, data.layout.weighted)
@@ -168,7 +173,9 @@ def test_data_frames(partitions: int) -> None:
     frame["country"] = rng.choice(["se", "be", "pt"], 200)
     lazy = dd.from_pandas(frame, npartitions=partitions)
     for columns in ("yes", ["no", "yes"]):
-        expected = cd.evaluate(frame["label"].to_numpy(), frame[columns].to_numpy(), METRICS, by={"country": frame.country})
+        expected = cd.evaluate(
+            frame["label"].to_numpy(), frame[columns].to_numpy(), METRICS, by={"country": frame.country}
+        )
         pandas = cd.evaluate(frame["label"], frame[columns], METRICS, by=frame.country)
         dask_frame = cd.evaluate(lazy["label"], lazy[columns], METRICS, by=lazy.country)
         equal(dask_frame, pandas, False)

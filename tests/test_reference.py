@@ -221,6 +221,8 @@ def test_equal_mass_edges_of_the_authors_by_hand(scores: list[float], bins: int,
         # zero weights count neither as rows of a run nor as values
         ([0.125, 0.25, 0.25, 0.25, 0.5, 0.75], [1, 1, 0, 0, 1, 1], 2, [0, 0.375, 1]),
         ([0.125, 0.25, 0.375, 0.5, 0.75], [1, 1, 0, 1, 1], 2, [0, 0.375, 1]),
+        # the run of 0.25 has one row of weight 4, more than t = 3, for its second row counts as absent
+        ([0.25, 0.25, 0.75], [4, 0, 2], 2, [0, 1]),
     ],
 )
 def test_weighted_equal_mass_edges_by_hand(
@@ -501,6 +503,11 @@ def test_median_variance_takes_the_lowest_class_of_equal_variances() -> None:
         assert sorted(map(sorted, median_variance_cells(given_scores, 2))) == [[0, 1, 2], [3, 4]]
         value = multiclass_ece_median_variance([0, 0, 1, 1, 0], given_scores, 2)
         assert value == pytest.approx((2 * 3 / 8 + 3 * 1 / 12) / 5, abs=1e-15)
+
+
+def test_the_two_classes_of_a_vector_vary_equally_whatever_the_rounding() -> None:
+    # 1 - p is rounded, so that the variance of the float64 column of class 0 is a hair below that of class 1
+    assert sorted(map(sorted, median_variance_cells([0.05, 0.2, 0.3, 0.8, 0.9], 2))) == [[0, 1, 2], [3, 4]]
 
 
 def test_median_variance_of_three_classes_by_hand() -> None:

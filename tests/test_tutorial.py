@@ -1,6 +1,6 @@
 """The exact fractions of the ECML-PKDD tutorial's table of 30 rows, cut in every way into up to four chunks."""
 
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, pairwise
 
 import dask
 import dask.array as da
@@ -28,10 +28,12 @@ def test_numpy() -> None:
 def test_dask_cut_in_every_way_into_up_to_four_chunks() -> None:
     expected = cd.evaluate(LABELS, SCORES, METRICS)
     with dask.config.set(scheduler="sync"):
-        for points in combinations_with_replacement(range(0, 31), 3):
+        for points in combinations_with_replacement(range(31), 3):
             if len(set(points)) < 3 and points[0] != points[2]:
                 continue  # two chunks and three are among the cuts with an empty chunk at an end
             cut = [0, *points, 30]
-            sizes = tuple(b - a for a, b in zip(cut, cut[1:], strict=False))
-            lazy = cd.evaluate(da.from_array(LABELS, chunks=(sizes,)), da.from_array(SCORES, chunks=(sizes, 2)), METRICS)
+            sizes = tuple(b - a for a, b in pairwise(cut))
+            lazy = cd.evaluate(
+                da.from_array(LABELS, chunks=(sizes,)), da.from_array(SCORES, chunks=(sizes, 2)), METRICS
+            )
             assert all(float(lazy[name]) == float(expected[name]) for name in METRICS), sizes

@@ -39,24 +39,24 @@ def as_variable(
         array = plain(given)
         if array.ndim == 0:
             raise ValueError(f"{name} expects at least one dimension, of samples; got a single number.")
-        classes = labels is not None and _has_classes(array.ndim, labels.ndim)
+        classes = labels is not None and _has_classes(array.shape, labels.shape)
         tail = (sample_dim, class_dim) if classes else (sample_dim,)
         lead = [f"dim_{i}" for i in range(array.ndim - len(tail))]
         variable = xr.Variable((*lead, *tail), array)
     if class_dim is not None and variable.sizes.get(class_dim) == 1:
         raise ValueError(
-            f"{name} has a single class column; give the vector of P(y = 1), shape (n,), or one column for each class."
+            f"{name} has a single class column; give the vector of P(y = 1), shape (n,), or two columns (1 - p, p)."
         )
     return variable
 
 
-def _has_classes(score_dims: int, label_dims: int) -> bool:
-    if score_dims == label_dims:
+def _has_classes(scores: tuple[int, ...], labels: tuple[int, ...]) -> bool:
+    if len(scores) == len(labels):
         return False
-    if score_dims == label_dims + 1 or (label_dims == 1 and score_dims > 2):
+    if len(scores) == len(labels) + 1 or (len(labels) == 1 and len(scores) > 2):
         return True
     raise ValueError(
-        f"y_true and y_prob expect shapes (..., n) and (..., n) or (..., n, K), got {label_dims} and {score_dims} dimensions."
+        f"y_true and y_prob expect shapes (..., n) and (..., n) or (..., n, K), got shapes {labels} and {scores}."
     )
 
 

@@ -1,5 +1,6 @@
 """The source for Dask arrays: one blockwise layer and one tree reduction a pass; only states reach the client."""
 
+from collections.abc import Iterable
 from functools import partial, reduce
 from typing import Any
 
@@ -8,6 +9,7 @@ import dask.array as da
 import numpy as np
 from dask.layers import ArrayValuesDep
 
+from calibdask.engine.arrays import is_dask
 from calibdask.engine.rows import Rows, make_block
 from calibdask.engine.source import States, merged, states_of
 from calibdask.engine.verdict import raise_if_invalid
@@ -32,7 +34,7 @@ class DaskSource:
         self.layout = layout
         self._validity = validity
         self.rows: int | None = None
-        self._scores = _whole_rows(scores)
+        self._scores = _whole_rows(scores, others.values())
         chunks = self._scores.chunks[1]
         self._others = {name: _aligned(name, array, chunks) for name, array in others.items() if array is not None}
         self._sizes_known = not any(np.isnan(size) for size in chunks)
@@ -92,8 +94,13 @@ class DaskSource:
         return row + int(self._scores[0, :, 0].blocks[:chunk].compute_chunk_sizes().shape[0])
 
 
-def _whole_rows(scores: Any) -> Any:
+def _whole_rows(scores: Any, others: Iterable[Any]) -> Any:
     """Scores whose chunks hold whole rows of all batch elements, and that are not too large."""
+    if not is_dask(scores):
+        rows = next(array for array in others if is_dask(array)).chunks[-1]
+        if any(np.isnan(size) for size in rows):
+            raise ValueError("Scores in memory expect known chunk sizes of the others; call compute_chunk_sizes().")
+        return da.from_array(scores, chunks=(-1, rows, -1))
     merged_axes = scores.rechunk({0: -1, 2: -1}) if scores.numblocks[0] * scores.numblocks[2] > 1 else scores
     rows = merged_axes.chunks[1]
     row_bytes = merged_axes.dtype.itemsize * merged_axes.shape[0] * merged_axes.shape[2]
@@ -105,6 +112,10 @@ def _whole_rows(scores: Any) -> Any:
 
 def _aligned(name: str, array: Any, chunks: tuple[float, ...]) -> Any:
     """An array with the chunks of the scores along its last axis."""
+    if not is_dask(array):
+        if any(np.isnan(size) for size in chunks):
+            raise ValueError(f"{name} in memory expect known chunk sizes of the scores; call compute_chunk_sizes().")
+        return da.from_array(array, chunks=(*[-1] * (array.ndim - 1), chunks))
     rechunked = array.rechunk({0: -1}) if array.ndim == 2 and array.numblocks[0] > 1 else array
     if rechunked.chunks[-1] == chunks:
         return rechunked
@@ -128,11 +139,11 @@ def _block_states(
     return _packed(states_of(make_block(rows, layout, int(start)), asked))
 
 
-def _unchanged(packed: np.ndarray, axis: Any = None, keepdims: bool = True) -> np.ndarray:  # noqa: ARG001
+def _unchanged(packed: np.ndarray, axis: Any = None, keepdims: bool = True) -> np.ndarray:
     return packed
 
 
-def _merge_packed(asked: tuple[Statistic, ...], packed: Any, axis: Any = None, keepdims: bool = False) -> np.ndarray:  # noqa: ARG001
+def _merge_packed(asked: tuple[Statistic, ...], packed: Any, axis: Any = None, keepdims: bool = False) -> np.ndarray:
     """Merge a list of packed states in order; dask passes nested lists, or one array."""
     states = [each.item() for each in _flat(packed)]
     return _packed(reduce(partial(merged, asked), states)).reshape((1, 1, 1) if keepdims else (1, 1))

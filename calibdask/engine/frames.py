@@ -32,7 +32,7 @@ def joined_arrays(frames: Mapping[str, Any]) -> dict[str, Any]:
     parts = list(frames.values())
     numbers = {name: frame.npartitions for name, frame in frames.items()}
     if len(set(numbers.values())) > 1:
-        raise ValueError(f"Columns of data frames expect equal partitions, got {numbers}; take them from one data frame.")
+        raise ValueError(f"Columns of data frames expect equal partitions, got {numbers}; take them from one frame.")
     widths, types = {}, {}
     for name, frame in frames.items():
         dtypes = list(frame.dtypes) if frame.ndim == 2 else [frame.dtype]

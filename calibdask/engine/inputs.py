@@ -9,15 +9,18 @@ import xarray as xr
 
 from calibdask.engine import slices
 from calibdask.engine.arrays import as_variable, check_types, is_dask
+from calibdask.engine.frames import is_frame, joined_arrays, series_codes
 from calibdask.engine.pieces import PieceSource, pieces
 from calibdask.engine.rows import Rows
-from calibdask.engine.frames import is_frame, joined_arrays, series_codes
 from calibdask.engine.slices import Axis, Coded
 from calibdask.engine.source import Source
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.validity import Validity
 
 __all__ = ["Input", "read_arrays", "read_blocks"]
+
+
+Blocks = Iterable[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,9 @@ def read_arrays(
     return Input(source, batch, axes, None if vector else _class_labels(y_prob, class_dim, frame_columns))
 
 
-def read_blocks(blocks: Iterable[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]], validity: Validity) -> Input:
+def read_blocks(
+    blocks: Iterable[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]], validity: Validity
+) -> Input:
     """A source for blocks (y_true, y_prob) or (y_true, y_prob, sample_weight) of NumPy arrays.
 
     ``blocks`` is an iterable that can be iterated again, or a function that returns an iterator: estimators with
@@ -116,7 +121,7 @@ def _peeked(iterate: Callable[[], Iterator[Rows]]) -> tuple[Rows, Callable[[], I
     return first, iterate_all
 
 
-def _block_rows(block: tuple[Any, ...]) -> Rows:
+def _block_rows(block: Any) -> Rows:
     if not isinstance(block, tuple | list) or len(block) not in (2, 3):
         raise ValueError("A block expects (y_true, y_prob) or (y_true, y_prob, sample_weight).")
     labels = as_variable("y_true", block[0], "sample", None, None)
@@ -143,9 +148,7 @@ def _extra(variable: xr.Variable, *known: str) -> list[Hashable]:
     return [dim for dim in variable.dims if dim not in known]
 
 
-def _batch_axes(
-    variables: Iterable[xr.Variable], known: set[str], labelled: list[xr.DataArray]
-) -> tuple[Axis, ...]:
+def _batch_axes(variables: Iterable[xr.Variable], known: set[str], labelled: list[xr.DataArray]) -> tuple[Axis, ...]:
     """Extra dimensions of all inputs, in the order in which they are met, with their coordinates."""
     sizes: dict[Hashable, int] = {}
     for variable in variables:
@@ -194,7 +197,9 @@ def _without_frames(y_true: Any, y_prob: Any, sample_weight: Any, by: Any) -> tu
         for name, values in slicing.items()
     }
     given = (y_true, y_prob, sample_weight)
-    return *(arrays.get(name, each) for name, each in zip(("y_true", "y_prob", "sample_weight"), given, strict=True)), by
+    return *(
+        arrays.get(name, each) for name, each in zip(("y_true", "y_prob", "sample_weight"), given, strict=True)
+    ), by
 
 
 def _class_labels(y_prob: Any, class_dim: str, frame_columns: Any) -> Any:
@@ -204,9 +209,7 @@ def _class_labels(y_prob: Any, class_dim: str, frame_columns: Any) -> Any:
     return None if frame_columns is None else np.asarray(frame_columns, object)
 
 
-def _source(
-    scores: Any, others: dict[str, Any], group: Any, layout: Layout, validity: Validity
-) -> Source:
+def _source(scores: Any, others: dict[str, Any], group: Any, layout: Layout, validity: Validity) -> Source:
     if not any(is_dask(array) for array in (scores, *others.values(), group)):
         rows = Rows(scores, others["labels"], others.get("weights"), group)
         return PieceSource(lambda: pieces(rows), layout, validity)

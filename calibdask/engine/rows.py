@@ -14,7 +14,7 @@ __all__ = ["Rows", "make_block"]
 
 @dataclass(frozen=True)
 class Rows:
-    """Scores (batch, n, K) or, for a vector of P(y = 1), (batch, n, 1); labels and weights (1 or batch, n); groups (n,)."""
+    """Scores (batch, n, K), for a vector of P(y = 1) (batch, n, 1); labels, weights (1 or batch, n); groups (n,)."""
 
     scores: npt.NDArray[Any]
     labels: npt.NDArray[Any]

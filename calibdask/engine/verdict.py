@@ -19,11 +19,11 @@ def raise_if_invalid(
     """
     if state.rows == 0:
         raise ValueError("Expected at least one row of scores and labels, got none.")
-    offending = np.flatnonzero(state.count)
+    offending = np.flatnonzero(state.offending)
     if offending.size:
         kind = int(offending[np.argmin(state.first[offending])])
-        count, first, value = int(state.count[kind]), row_of(int(state.first[kind])), float(state.value[kind])
-        others = sum(int(state.count[k]) for k in offending if k != kind)
+        count, first, value = int(state.offending[kind]), row_of(int(state.first[kind])), float(state.value[kind])
+        others = sum(int(state.offending[k]) for k in offending if k != kind)
         raise ValueError(_message(KINDS[kind], count, first, value, checked, layout, int(state.rows), others))
     if state.positive == 0:
         raise ValueError(f"Expected some sample weight above zero, got {int(state.rows)} rows of weight 0.")
@@ -47,7 +47,7 @@ def _message(
             f"labels that are whole numbers from 0 to {layout.classes - 1}",
             "Number the classes in the order of the score columns.",
         ),
-        "weight": ("finite sample weights of at least 0", "Drop these rows or give them weight 0."),
+        "weight": ("finite, non-negative sample weights", "Drop these rows or give them weight 0."),
     }[kind]
     what = {"row sum": "sum", "label": "label", "weight": "weight"}.get(kind, "score")
     more = f" {others} more rows offend otherwise." if others else ""

@@ -1,5 +1,6 @@
 """What estimators with bins have in common: the choices that make bins, checked, and the sums over them."""
 
+import itertools
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -91,7 +92,7 @@ def _checked_bins(bins: Any) -> Any:
         return bins
     if isinstance(bins, Sequence | np.ndarray) and not isinstance(bins, str):
         edges = tuple(float(edge) for edge in bins)
-        if len(edges) < 2 or not all(a < b for a, b in zip(edges, edges[1:], strict=False)):
+        if len(edges) < 2 or not all(a < b for a, b in itertools.pairwise(edges)):
             raise ValueError(f"bins as edges expects at least two increasing numbers, got {edges!r}.")
         return edges
     if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:

@@ -56,12 +56,10 @@ class ReliabilityDiagram(BinnedEstimator):
         values = {
             "score": means[0],
             "outcome": means[1],
-            "count": sums.count if self.mapping == "hard" else weight,
+            "count": sums.rows if self.mapping == "hard" else weight,
             "weight": weight,
             "lower": np.broadcast_to(edges.values[..., :-1], shape),
             "upper": np.broadcast_to(edges.values[..., 1:], shape),
         }
         dims = ("class", "bin") if setting.per_class else ("bin",)
         return {name: Part(v if setting.per_class else v[:, :, 0], dims) for name, v in values.items()}
-
-

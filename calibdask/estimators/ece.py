@@ -87,7 +87,9 @@ class ECE(BinnedEstimator):
         check_choice("mapping", self.mapping, ("hard", "convex", "inverted"))
         check_choice("norm", self.norm, ("l1", "l2", "max"))
         if self.debias and (self.norm != "l2" or self.mapping != "hard"):
-            raise ValueError("debias=True corrects the squared gaps of hard bins; it expects norm='l2', mapping='hard'.")
+            raise ValueError(
+                "debias=True corrects squared gaps of hard bins; it expects norm='l2', mapping='hard'."
+            )
 
     @property
     def name(self) -> str:
@@ -102,7 +104,7 @@ class ECE(BinnedEstimator):
         return number(pool(errors, axis=-1), **_effective_bins(edges))
 
 
-def MCE(**choices: Any) -> ECE:  # noqa: N802
+def MCE(**choices: Any) -> ECE:
     """Maximum calibration error: `ECE` with ``norm="max"``, which takes the same arguments.
 
     max_j |gap_j| over bins that are not empty; in the class-wise setting also over classes.

@@ -130,9 +130,7 @@ class MulticlassECE(Estimator):
         return total.estimate()
 
 
-def _split(
-    tree: Tree, sums: CellSumsState, min_size: int
-) -> Generator[Any, Any, tuple[Tree, npt.NDArray[np.bool_]]]:
+def _split(tree: Tree, sums: CellSumsState, min_size: int) -> Generator[Any, Any, tuple[Tree, npt.NDArray[np.bool_]]]:
     """The tree with every set split that can be, and which of the sets in ``sums`` are final."""
     candidates = np.flatnonzero(sums.rows >= 2 * min_size)
     sets, rows = sums.key[candidates, 0], sums.rows[candidates]

@@ -143,7 +143,9 @@ def _offset(x, cell, left, inverse_width):
 
 
 @inlined
-def _add_offsets(scores, labels, first_class, n_columns, cells, n_cells, left, inverse_width, offset, times_score, times_hit):
+def _add_offsets(
+    scores, labels, first_class, n_columns, cells, n_cells, left, inverse_width, offset, times_score, times_hit
+):
     e = 0
     for r in range(labels.size):
         label = labels[r] - first_class
@@ -192,7 +194,17 @@ def bin_sums(scores, labels, first_class, group, n_bins, lower, thresholds, left
             _add_squares(values, codes, first_class, n_columns, here, fraction[1], fraction[2])
         elif kind == OFFSETS:
             _add_offsets(
-                values, codes, first_class, n_columns, here, n_cells, left, inverse_width, fraction[1], fraction[3], fraction[2]
+                values,
+                codes,
+                first_class,
+                n_columns,
+                here,
+                n_cells,
+                left,
+                inverse_width,
+                fraction[1],
+                fraction[3],
+                fraction[2],
             )
         pending += stop - start
         if pending + tile > ROWS_BEFORE_CARRY or stop == n:

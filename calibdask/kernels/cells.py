@@ -5,7 +5,7 @@ import numpy as np
 from calibdask.kernels.binning import uniform_bin
 from calibdask.kernels.compiled import FRACTION_BITS, compiled, fixed, inlined, unit
 
-__all__ = ["cell_sums", "deviations", "number_cells", "weighted_cell_sums"]
+__all__ = ["add_words", "cell_sums", "deviations", "number_cells", "weighted_cell_sums"]
 
 _KEY_BITS = 63  # keys stay non-negative, so that they sort alike as numbers and as bytes
 _MASK = (1 << FRACTION_BITS) - 1
@@ -118,9 +118,9 @@ def cell_sums(scores, labels, index, rows, outcome, score, second):
     """Add the rows of one block to exact sums by cell.
 
     ``scores`` (n, classes); ``labels`` (n,); ``index`` (n,) the cell of each row, -1 for none. ``rows`` (cells,) and
-    ``outcome`` (cells, classes) get counts; ``score`` (cells, classes, 2) the whole and the fraction, in units of
-    2**-52; ``second`` (cells or 0, classes, 2, 2) the squares of the scores as rounded to that unit, without any further
-    rounding: the first pair of words counts in units of 2**-52, the second in units of 2**-104.
+    ``outcome`` (cells, classes) get counts; ``score`` (cells, classes, 2) the whole and the fraction in units of
+    2**-52; ``second`` (cells, classes or 0, 2, 2) the squares of the scores as rounded to that unit, themselves not
+    rounded: two such sums, the second one in units of 2**-52.
     """
     n_classes = scores.shape[1]
     for r in range(scores.shape[0]):
@@ -141,11 +141,20 @@ def cell_sums(scores, labels, index, rows, outcome, score, second):
 
 
 @compiled
+def add_words(sums, at, total):
+    """Add exact ``sums`` (cells, terms, 2) in place to those of ``total`` (more cells, terms, 2) at ``at`` (cells,)."""
+    for cell in range(at.size):
+        for i in range(sums.shape[1]):
+            total[at[cell], i, 0] += sums[cell, i, 0]
+            _add(total[at[cell], i], sums[cell, i, 1])
+
+
+@compiled
 def weighted_cell_sums(scores, labels, weights, index, rows, weight, outcome, score, second):
     """The weighted counterpart of ``cell_sums``, in float64 and row order.
 
     ``weight`` (cells,) gets sums of w, ``outcome`` and ``score`` (cells, classes) of w * outcome and w * score,
-    ``second`` (cells or 0, classes) of w * (score - mean)**2, updated row by row (West 1979): the difference of raw
+    ``second`` (cells, classes or 0) of w * (score - mean)**2, updated row by row (West 1979): the difference of raw
     moments would lose all digits where scores are nearly equal.
     """
     n_classes = scores.shape[1]
@@ -171,8 +180,9 @@ def weighted_cell_sums(scores, labels, weights, index, rows, weight, outcome, sc
 
 @compiled
 def deviations(rows, score, second, deviation):
-    """Standard deviations (divisor n) of scores by cell and class from the sums of ``cell_sums``, rounded only at the end.
+    """Standard deviations (divisor n) of scores by cell and class, rounded only at the end.
 
+    From the ``rows``, ``score`` and ``second`` of ``cell_sums``; ``deviation`` (cells, classes) is filled.
     With q the scores in units of 2**-52, m a whole number next to their mean and r = sum q - n m:
     sum (q - m)**2 = sum q**2 - m (sum q + r) is exact in words of 52 bits, and small where the scores are nearly equal.
     """

@@ -38,7 +38,9 @@ def _fine(scores, labels, n_classes, low, high, sum_tolerance, check_sums):
 
 
 @inlined
-def _inspect(scores, labels, weights, start, stop, n_classes, tolerance, sum_tolerance, check_sums, counts, first, values):
+def _inspect(
+    scores, labels, weights, start, stop, n_classes, tolerance, sum_tolerance, check_sums, counts, first, values
+):
     for r in range(start, stop):
         if weights.size and weights[r] == 0.0:
             continue
@@ -75,5 +77,16 @@ def check_rows(scores, labels, weights, n_classes, tolerance, sum_tolerance, che
         stop = min(scores.shape[0], start + _TILE)
         if not _fine(scores[start:stop], labels[start:stop], n_classes, low, high, sum_tolerance, check_sums):
             _inspect(
-                scores, labels, weights, start, stop, n_classes, tolerance, sum_tolerance, check_sums, counts, first, values
+                scores,
+                labels,
+                weights,
+                start,
+                stop,
+                n_classes,
+                tolerance,
+                sum_tolerance,
+                check_sums,
+                counts,
+                first,
+                values,
             )

@@ -23,12 +23,12 @@ _SECOND = {"none": 0, "squares": 2, "offsets": 3}
 class BinSumsState(NamedTuple):
     """Sums of rows by (batch, group, column, bin); see `calibdask.statistics.exact` for the type of sums.
 
-    ``count`` rows of positive weight; sums of w, w**2, w * outcome and w * score; ``second`` with a leading axis:
+    ``rows`` of positive weight; sums of w, w**2, w * outcome and w * score; ``second`` with a leading axis:
     for squares w * score**2 and w * score * outcome, for offsets w * t, w * t * outcome and w * t * score with t the
     position of the score within its bin, from 0 to 1.
     """
 
-    count: Counts
+    rows: Counts
     weight: Sums
     weight_square: Sums
     outcome: Sums
@@ -67,8 +67,10 @@ class BinSums(Statistic):
         weighted = block.weights is not None
         n_second = _SECOND[self.second]
         counts = np.zeros((layout.batch, 2, cells), np.int64)
-        sums = np.zeros((layout.batch, 4 + n_second, cells)) if weighted else np.zeros(
-            (layout.batch, 1 + n_second, cells, 2), np.int64
+        sums = (
+            np.zeros((layout.batch, 4 + n_second, cells))
+            if weighted
+            else np.zeros((layout.batch, 1 + n_second, cells, 2), np.int64)
         )
         bins = _KernelBins(self.edges, columns.scores.dtype, shape)
         for b in range(layout.batch):
@@ -82,7 +84,7 @@ class BinSums(Statistic):
 
     def merge(self, a: BinSumsState, b: BinSumsState) -> BinSumsState:
         """Sums of both."""
-        return BinSumsState(a.count + b.count, *(exact.add(x, y) for x, y in zip(a[1:], b[1:], strict=True)))
+        return BinSumsState(a.rows + b.rows, *(exact.add(x, y) for x, y in zip(a[1:], b[1:], strict=True)))
 
 
 class _KernelBins:
@@ -112,4 +114,5 @@ def _exact_state(counts: Counts, sums: Counts, shape: tuple[int, ...]) -> BinSum
 
 def _weighted_state(counts: Counts, sums: Array, shape: tuple[int, ...]) -> BinSumsState:
     floats = np.moveaxis(sums, 1, 0).reshape(sums.shape[1], *shape)
-    return BinSumsState(counts[:, 0].reshape(shape), *floats[:4], floats[4:])
+    weight, weight_square, outcome, score = floats[:4]
+    return BinSumsState(counts[:, 0].reshape(shape), weight, weight_square, outcome, score, floats[4:])

@@ -39,12 +39,11 @@ def _rule_edges(rule: Rule, bins: int, low: float, high: float) -> Array:
         return np.linspace(low, high, bins + 1)
     if rule == "phantom":
         return np.r_[np.linspace(low, high, bins + 1), np.nextafter(high, 2.0)]
-    edges = np.arange(bins + 1) / bins
-    # The smallest double whose product with the number of bins reaches i.
-    for step in (-np.inf, np.inf):
-        for _ in range(2):
-            beside = np.nextafter(edges, step)
-            edges = np.where((beside * bins >= np.arange(bins + 1)) if step < 0 else (edges * bins < np.arange(bins + 1)), beside, edges)
+    # The smallest double whose product with the number of bins reaches i; i / bins is at most one step away.
+    i = np.arange(bins + 1)
+    edges = np.nextafter(i / bins, -np.inf)
+    for _ in range(2):
+        edges = np.where(edges * bins < i, np.nextafter(edges, np.inf), edges)
     return np.r_[0.0, edges[1:]]
 
 
@@ -62,7 +61,7 @@ class Uniform:
     closed: Closed = "right"
     rule: Rule = "division"
 
-    def edges(self, setting: Setting) -> Asking:  # noqa: ARG002
+    def edges(self, setting: Setting) -> Asking:
         """The edges; asks for the number of rows at most."""
         rows = np.zeros((1, 1), np.int64)
         if self.bins == "sqrt":
@@ -82,7 +81,7 @@ class Explicit:
     values: tuple[float, ...]
     closed: Closed = "right"
 
-    def edges(self, setting: Setting) -> Asking:  # noqa: ARG002
+    def edges(self, setting: Setting) -> Asking:
         """The edges; asks for nothing."""
         yield from ()
         return Edges(FrozenArray(np.reshape(np.array(self.values, np.float64), (1, 1, 1, -1))), self.closed)
@@ -111,18 +110,20 @@ class EqualMass:
         shape = (layout.batch, layout.groups, setting.columns(layout.classes))
         places = int(np.prod(shape))
         rows = np.zeros(places, np.int64)
-        np.add.at(rows, cells.place, cells.count)
+        np.add.at(rows, cells.place, cells.rows)
         mass = np.bincount(cells.place, cells.weight, places) if layout.weighted else rows
         numbers = _number_of_bins(self.bins, rows)
         ranks = [self._ranks(total, bins) for total, bins in zip(mass.tolist(), numbers.tolist(), strict=True)]
         found = yield from neighbours(setting, cells, shape, padded([rank for rank, _ in ranks]), layout.weighted)
         between = padded([share for _, share in ranks])
-        inner = found.below + (found.above - found.below) * between if self.rule == "percentile" else (
-            found.below + found.above
-        ) / 2
+        inner = (
+            found.below + (found.above - found.below) * between
+            if self.rule == "percentile"
+            else (found.below + found.above) / 2
+        )
         return Edges(FrozenArray(padded([self._column(row) for row in inner]).reshape(*shape, -1)), self.closed)
 
-    def _ranks(self, total: float, bins: int) -> tuple[Array, Array]:
+    def _ranks(self, total: Any, bins: int) -> tuple[Array, Array]:
         """Cumulative count (or weight) below each inner edge, and where it lies between the neighbouring scores."""
         i = np.arange(1, bins)
         if self.rule == "percentile":

@@ -1,5 +1,6 @@
 """Sums of whole rows by cell of a partition of the simplex: only cells that hold a row exist."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ class Members(NamedTuple):
     """Keys (cells, words) in increasing order, and the cell of each row, -1 for rows that do not count."""
 
     key: Counts
-    index: Counts
+    cell: Counts
 
 
 class Partition(ABC):
@@ -45,24 +46,25 @@ class UniformCells(Partition):
         """The occupied cells of batch element b."""
         edges = Edges(FrozenArray(uniform_edges(self.bins)[None, None, None]), uniform=True)
         digit_bits = max(1, (self.bins - 1).bit_length())
-        index = np.empty(block.rows, np.int64)
-        options = (block.weights_of(b), block.group, self.bins, edges.lower_bounds(), digit_bits, index)
+        number = np.empty(block.rows, np.int64)
+        options = (block.weights_of(b), block.group, self.bins, edges.lower_bounds(), digit_bits, number)
         key: Counts = cells.number_cells(block.matrix[b], *options)
         key[:, 0] += b * block.layout.groups
         order = np.argsort(_comparable(key), kind="stable")
-        # One element more, for the index -1 of rows that do not count.
+        # One element more, for the number -1 of rows that do not count.
         rank = np.full(len(order) + 1, -1)
         rank[order] = np.arange(len(order))
-        return Members(key[order], rank[index])
+        return Members(key[order], rank[number])
 
 
 class CellSumsState(NamedTuple):
     """Sums of rows by occupied cell, in increasing order of keys.
 
     ``key`` (cells, words); ``rows`` (cells,) of positive weight; ``weight`` (cells,) sums of w; ``outcome``
-    (cells, K) sums of w * 1[y = c], plain counts without weights; ``score`` (cells, K) sums of w * p_c. If ``squares``
-    are asked for, ``second`` (cells, K), else (cells, 0): without weights the exact sums of p_c**2, as two sums, the latter in units of
-    2**-52; with weights the sums of w * (p_c - mean)**2. See `calibdask.statistics.exact` for the type of sums.
+    (cells, K) sums of w * 1[y = c], plain counts without weights; ``score`` (cells, K) sums of w * p_c; ``second``
+    (cells, K), or (cells, 0) unless ``squares`` are asked for: with weights the sums of w * (p_c - mean)**2, without
+    them the exact sums of p_c**2 as two sums, the second one in units of 2**-52. For the type of sums see
+    `calibdask.statistics.exact`.
     """
 
     key: Counts
@@ -78,8 +80,8 @@ class CellSumsState(NamedTuple):
 
     def gaps(self) -> Array:
         """Sums of w * (1[y = c] - p_c), each rounded once; shape (cells, K)."""
-        if self.outcome.dtype == np.int64:
-            return exact.value(exact.subtract(exact.from_counts(self.outcome), self.score))
+        if self.score.dtype == np.int64:
+            return exact.value(exact.subtract(exact.from_counts(np.asarray(self.outcome, np.int64)), self.score))
         return np.asarray(self.outcome - self.score, np.float64)
 
     def deviations(self) -> Array:
@@ -117,7 +119,7 @@ class CellSums(Statistic):
         return parts[0] if len(parts) == 1 else CellSumsState(*map(np.concatenate, zip(*parts, strict=True)))
 
     def _sums(self, block: Block, b: int) -> CellSumsState:
-        key, index = self.partition.members(block, b)
+        key, cell = self.partition.members(block, b)
         shape = (len(key), block.layout.classes)
         second_shape = shape if self.squares else (len(key), 0)
         scores, labels = block.matrix[b], block.labels_of(b)
@@ -125,37 +127,59 @@ class CellSums(Statistic):
         if block.weights is None:
             counts = np.zeros(shape, np.int64)
             words, squares = np.zeros((*shape, 2), np.int64), np.zeros((*second_shape, 2, 2), np.int64)
-            cells.cell_sums(scores, labels, index, rows, counts, words, squares)
+            cells.cell_sums(scores, labels, cell, rows, counts, words, squares)
             return CellSumsState(key, rows, exact.from_counts(rows), counts, words, squares)
         weight, outcome, score, spread = (np.zeros(size) for size in (len(key), shape, shape, second_shape))
-        cells.weighted_cell_sums(scores, labels, block.weights_of(b), index, rows, weight, outcome, score, spread)
+        cells.weighted_cell_sums(scores, labels, block.weights_of(b), cell, rows, weight, outcome, score, spread)
         return CellSumsState(key, rows, weight, outcome, score, spread)
 
     def merge(self, a: CellSumsState, b: CellSumsState) -> CellSumsState:
         """Sums of both, over the union of their cells."""
-        key, in_a, in_b = _union(a.key, b.key)
-        held = np.full(len(key), -1)
-        held[in_a] = np.arange(len(in_a))
-        new, shared = np.flatnonzero(held[in_b] < 0), np.flatnonzero(held[in_b] >= 0)
-
-        def both(x: Any, y: Any, add: Any = np.add) -> Any:
-            total = np.empty((len(key), *x.shape[1:]), x.dtype)
-            total[in_a] = x
-            total[in_b[new]] = y[new]
-            total[in_b[shared]] = add(total[in_b[shared]], y[shared])
-            return total
-
-        second = both(a.second, b.second, exact.add)
-        if second.dtype == np.float64 and self.squares:
-            second[in_b[shared]] += _between(a.part(held[in_b[shared]]), b.part(shared))
+        union = _union(a.key, b.key)
+        second = union.sums(a.second, b.second)
+        if self.squares and second.dtype == np.float64:
+            held_a, held_b = union.shared()
+            second[union.in_b[held_b]] += _between(a.part(held_a), b.part(held_b))
         return CellSumsState(
-            key,
-            both(a.rows, b.rows),
-            both(a.weight, b.weight, exact.add),
-            both(a.outcome, b.outcome),
-            both(a.score, b.score, exact.add),
+            union.key,
+            union.plain(a.rows, b.rows),
+            union.sums(a.weight, b.weight),
+            union.plain(a.outcome, b.outcome),
+            union.sums(a.score, b.score),
             second,
         )
+
+
+class _Union(NamedTuple):
+    """All keys of two states in increasing order, and where those of either are among them."""
+
+    key: Counts
+    in_a: Counts
+    in_b: Counts
+
+    def plain(self, a: Any, b: Any) -> Any:
+        """Counts or weighted sums of both."""
+        total = np.zeros((len(self.key), *a.shape[1:]), a.dtype)
+        total[self.in_a] = a
+        total[self.in_b] += b
+        return total
+
+    def sums(self, a: Any, b: Any) -> Any:
+        """Exact or weighted sums of both."""
+        if a.dtype != np.int64:
+            return self.plain(a, b)
+        total = np.zeros((len(self.key), *a.shape[1:]), np.int64)
+        total[self.in_a] = a
+        words = (math.prod(a.shape[1:-1]), 2)
+        cells.add_words(b.reshape(len(b), *words), self.in_b, total.reshape(len(total), *words))
+        return total
+
+    def shared(self) -> tuple[Counts, Counts]:
+        """Where the keys that both have are in either."""
+        place = np.full(len(self.key), -1)
+        place[self.in_a] = np.arange(len(self.in_a))
+        in_b = np.flatnonzero(place[self.in_b] >= 0)
+        return place[self.in_b[in_b]], in_b
 
 
 def _comparable(key: Counts) -> np.ndarray:
@@ -164,14 +188,13 @@ def _comparable(key: Counts) -> np.ndarray:
     return key[:, 0] if words == 1 else np.ascontiguousarray(key, ">i8").view(f"S{8 * words}")[:, 0]
 
 
-def _union(a: Counts, b: Counts) -> tuple[Counts, Counts, Counts]:
-    """All keys of two lists, in order, and where those of either list are among them."""
+def _union(a: Counts, b: Counts) -> _Union:
     if np.array_equal(a, b):
         same = np.arange(len(a))
-        return a, same, same
+        return _Union(a, same, same)
     keys = np.concatenate([a, b])
     _, first, places = np.unique(_comparable(keys), return_index=True, return_inverse=True)
-    return keys[first], places[: len(a)], places[len(a) :]
+    return _Union(keys[first], places[: len(a)], places[len(a) :])
 
 
 def _between(a: CellSumsState, b: CellSumsState) -> Array:

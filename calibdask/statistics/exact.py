@@ -5,6 +5,8 @@ with a last axis of two words (whole, fraction), the fraction in [0, 2**52). Eac
 Weighted sums are plain float64 arrays. The functions here take either.
 """
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,7 +16,7 @@ __all__ = ["Array", "Counts", "Sums", "add", "from_counts", "pooled", "subtract"
 
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
-Sums = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+Sums = npt.NDArray[Any]  # int64 words or float64 values
 
 _UNIT = 2.0**-FRACTION_BITS
 

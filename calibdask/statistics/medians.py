@@ -118,9 +118,9 @@ def medians(tree: Tree, wanted: Wanted) -> Generator[SetKeys, KeyCells, Medians]
         windows = (wanted.column, low, high, _shift(low, high, rows, unknown.size))
         state = yield SetKeys(tree, *(_spread(field[unknown], sets, tree.sets) for field in windows))
         entry, before = np.empty((2, unknown.size), np.int64)
-        mass = state.weight if weighted else state.count
-        first_above(np.searchsorted(sets, state.place), state.count, mass, target[unknown], entry, before)
-        low[unknown], high[unknown], rows[unknown] = state.low[entry], state.high[entry], state.count[entry]
+        mass = state.weight if weighted else state.rows
+        first_above(np.searchsorted(sets, state.place), state.rows, mass, target[unknown], entry, before)
+        low[unknown], high[unknown], rows[unknown] = state.low[entry], state.high[entry], state.rows[entry]
         below[unknown] = before
         unknown = unknown[low[unknown] < high[unknown]]
     return Medians(low.view(np.float64), below)

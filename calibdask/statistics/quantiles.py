@@ -2,12 +2,14 @@
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
-from calibdask.statistics.ranks import KeyCells, KeyCounts, WindowCounts
+from calibdask.statistics.ranks import KeyCells, WindowCounts
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import State, Statistic
 
@@ -33,7 +35,7 @@ class _Table:
 
     low: Counts
     high: Counts
-    count: Counts
+    rows: Counts
     weight: Array
     tight: np.ndarray
 
@@ -46,7 +48,7 @@ class _Table:
         return _Table(*(field[order] for field in joined))
 
 
-_FIELDS = ("low", "high", "count", "weight", "tight")
+_FIELDS = ("low", "high", "rows", "weight", "tight")
 
 
 def neighbours(
@@ -80,8 +82,8 @@ def neighbours(
 def _split(cells: KeyCells, places: int, tight: np.ndarray) -> list[_Table]:
     """One table for each place."""
     bounds = np.searchsorted(cells.place, np.arange(places + 1))
-    fields = (cells.low, cells.high, cells.count, cells.weight, tight)
-    return [_Table(*(field[start:stop] for field in fields)) for start, stop in zip(bounds, bounds[1:], strict=False)]
+    fields: tuple[Any, ...] = (cells.low, cells.high, cells.rows, cells.weight, tight)
+    return [_Table(*(field[start:stop] for field in fields)) for start, stop in pairwise(bounds)]
 
 
 def _find(table: _Table, targets: Array, weighted: bool) -> tuple[Counts, Counts, Counts]:
@@ -91,19 +93,19 @@ def _find(table: _Table, targets: Array, weighted: bool) -> tuple[Counts, Counts
     wanted = np.isfinite(targets)
     if not table.low.size or not wanted.any():
         return below, above, np.zeros(0, np.int64)
-    mass = table.weight if weighted else table.count
+    mass = table.weight if weighted else table.rows
     after = np.cumsum(mass)
     slack = _TOLERANCE * after[-1] if weighted else 0
     t = targets[wanted] + slack
     cell = np.minimum(np.searchsorted(after, t, side="right"), after.size - 1)
     before = after[cell] - mass[cell]
-    one = (table.weight / table.count)[cell] if weighted else np.ones(cell.size)
+    one = (table.weight / table.rows)[cell] if weighted else np.ones(cell.size)
     single = table.low[cell] == table.high[cell]
     shared = before + one <= t  # the first rows of the cell lie below the target
     previous = np.maximum(cell - 1, 0)
     # Without weights the position within a tight cell of several keys can be known from its ends.
     first, second, last = (
-        (before == t, before + 1 == t, before + table.count[cell] == t + 1)
+        (before == t, before + 1 == t, before + table.rows[cell] == t + 1)
         if not weighted
         else (np.zeros(cell.size, np.bool_),) * 3
     )
@@ -131,7 +133,7 @@ def _windows(tables: list[_Table], chosen: list[Counts]) -> tuple[Counts, Counts
         high[place, : cells.size] = table.high[cells]
         keys = (table.high - table.low)[cells] + 1
         size = np.ceil(np.log2(np.maximum(1, keys / budget))).astype(np.int64)
-        shift[place, : cells.size] = np.where(table.count[cells] <= budget, 0, size)
+        shift[place, : cells.size] = np.where(table.rows[cells] <= budget, 0, size)
     return low, high, shift
 
 
@@ -143,5 +145,3 @@ def _refine(tables: list[_Table], chosen: list[Counts], state: KeyCells, windows
 
 def _scores(keys: Counts) -> Array:
     return np.where(keys >= 0, np.maximum(keys, 0).view(np.float64), np.nan)
-
-

@@ -28,19 +28,23 @@ _MOST_CELLS = 1 << 22
 _FINEST_SHIFT = 42  # 10 bits of the mantissa
 
 
+# Place, low, high, rows, weight.
+Entries = tuple[Counts, Counts, Counts, Counts, Array]
+
+
 class KeyCells(NamedTuple):
     """Cells of keys, ordered by place and low: the rows whose key lies in [low, high], and their weight.
 
-    ``place`` numbers (batch, group, column), or (batch, group, column, window), in C order. ``rows`` is the number of
+    ``place`` numbers (batch, group, column), or (batch, group, column, window), in C order. ``seen`` is the number of
     rows seen, which decides between single keys and cells of 2**``shift`` keys.
     """
 
-    rows: Counts
+    seen: Counts
     shift: Counts
     place: Counts
     low: Counts
     high: Counts
-    count: Counts
+    rows: Counts
     weight: Array
 
 
@@ -68,8 +72,9 @@ class KeyCounts(Statistic):
     def merge(self, a: KeyCells, b: KeyCells) -> KeyCells:
         """Counts of both."""
         both = joined(a, b)
-        if both.rows > _EXACT_ROWS:
-            both = both._replace(**_cell_bounds(both.low, int(both.shift)))
+        if both.seen > _EXACT_ROWS:
+            low, high = _cell_bounds(both.low, int(both.shift))
+            both = both._replace(low=low, high=high)
         return gathered(both, both.low)
 
 
@@ -87,7 +92,8 @@ class WindowCounts(Statistic):
 
     Notes
     -----
-    Memory: 56 bytes times the cells that hold a row; a window of w rows and 2**b keys has at most min(w, 2**(b - shift)).
+    Memory: 56 bytes times the cells that hold a row; a window of w rows and 2**b keys has at most w, and at most
+    2**(b - shift).
     """
 
     setting: Setting
@@ -129,19 +135,19 @@ class WindowCounts(Statistic):
 
 
 def _shift(places: int) -> int:
-    """Size of the cells, so that the cells of all places stay within a budget; at least 8 cells an order of magnitude."""
+    """Size of the cells, so that those of all places stay within a budget; at least 8 a binary order of magnitude."""
     bits = int(np.log2(max(8, _MOST_CELLS // (places * 41))))
     return max(_FINEST_SHIFT, 52 - bits)
 
 
-def _cell_bounds(keys: Counts, shift: int) -> dict[str, Counts]:
+def _cell_bounds(keys: Counts, shift: int) -> tuple[Counts, Counts]:
     """First and last key of the cell of each key."""
     cell = np.maximum(keys, _SMALLEST) >> shift
     low = np.where(cell == _SMALLEST >> shift, 0, cell << shift)
-    return {"low": low, "high": ((cell + 1) << shift) - 1}
+    return low, ((cell + 1) << shift) - 1
 
 
-def _single_keys(block: Block, scores: np.ndarray, b: int) -> tuple[Counts, ...]:
+def _single_keys(block: Block, scores: np.ndarray, b: int) -> Entries:
     """One entry for each row and column: place, low, high, count, weight."""
     columns = scores.shape[-1]
     keys = np.empty((columns, block.rows), np.int64)
@@ -154,7 +160,7 @@ def _single_keys(block: Block, scores: np.ndarray, b: int) -> tuple[Counts, ...]
     return place[kept], keys, keys, np.ones_like(keys), np.broadcast_to(weights, kept.shape)[kept]
 
 
-def _cells(block: Block, scores: np.ndarray, b: int, shift: int) -> tuple[Counts, ...]:
+def _cells(block: Block, scores: np.ndarray, b: int, shift: int) -> Entries:
     """One entry for each cell that holds a row."""
     columns = scores.shape[-1]
     n_cells = (_LARGEST >> shift) - (_SMALLEST >> shift) + 1
@@ -164,31 +170,33 @@ def _cells(block: Block, scores: np.ndarray, b: int, shift: int) -> tuple[Counts
     ranks.count_keys(scores[b], weights, block.group, shift, _SMALLEST, counts, masses)
     group, column, cell = np.nonzero(counts)
     count = counts[group, column, cell]
-    bounds = _cell_bounds((cell + (_SMALLEST >> shift)) << shift, shift)
+    low, high = _cell_bounds((cell + (_SMALLEST >> shift)) << shift, shift)
     weight = masses[group, column, cell] if weights.size else count.astype(np.float64)
-    return (b * block.layout.groups + group) * columns + column, bounds["low"], bounds["high"], count, weight
+    return (b * block.layout.groups + group) * columns + column, low, high, count, weight
 
 
 def joined(a: KeyCells, b: KeyCells) -> KeyCells:
+    """Entries of both, not yet sorted."""
     entries = (np.concatenate(pair) for pair in zip(a[2:], b[2:], strict=True))
-    return KeyCells(a.rows + b.rows, a.shift, *entries)
+    return KeyCells(a.seen + b.seen, a.shift, *entries)
 
 
 def gathered(cells: KeyCells, identity: Counts) -> KeyCells:
     """Entries sorted by place and cell identity; those that share both are added up."""
     order = np.lexsort((identity, cells.place))
     identity = identity[order]
-    place, low, high, count, weight = (field[order] for field in cells[2:])
+    place, low, high, rows = (field[order] for field in cells[2:6])
+    weight = cells.weight[order]
     if not place.size:
         return cells
     new = np.r_[True, (place[1:] != place[:-1]) | (identity[1:] != identity[:-1])]
     starts = np.flatnonzero(new)
     return KeyCells(
-        cells.rows,
+        cells.seen,
         cells.shift,
         place[starts],
         np.minimum.reduceat(low, starts),
         np.maximum.reduceat(high, starts),
-        np.add.reduceat(count, starts),
+        np.add.reduceat(rows, starts),
         np.add.reduceat(weight, starts),
     )

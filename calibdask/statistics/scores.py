@@ -17,7 +17,7 @@ __all__ = ["ScoreSums", "ScoreSumsState"]
 class ScoreSumsState(NamedTuple):
     """Sums by (batch, group): rows, rows clipped in the logarithm, weight, w * Brier, w * logarithmic score."""
 
-    count: Counts
+    rows: Counts
     clipped: Counts
     weight: Sums
     brier: Sums
@@ -33,8 +33,10 @@ class ScoreSums(Statistic):
         layout = block.layout
         counts = np.zeros((layout.batch, 2, layout.groups), np.int64)
         weighted = block.weights is not None
-        sums = np.zeros((layout.batch, 3, layout.groups)) if weighted else np.zeros(
-            (layout.batch, 2, layout.groups, 2), np.int64
+        sums = (
+            np.zeros((layout.batch, 3, layout.groups))
+            if weighted
+            else np.zeros((layout.batch, 2, layout.groups, 2), np.int64)
         )
         for b in range(layout.batch):
             options = (block.group, layout.vector, layout.smallest, counts[b], sums[b])
@@ -50,4 +52,4 @@ class ScoreSums(Statistic):
     def merge(self, a: ScoreSumsState, b: ScoreSumsState) -> ScoreSumsState:
         """Sums of both."""
         sums = (exact.add(x, y) for x, y in zip(a[2:], b[2:], strict=True))
-        return ScoreSumsState(a.count + b.count, a.clipped + b.clipped, *sums)
+        return ScoreSumsState(a.rows + b.rows, a.clipped + b.clipped, *sums)

@@ -84,5 +84,7 @@ def resolve(setting: "Setting | str | int | None", classes: int, vector: bool, k
             f"got {setting!r}."
         )
     if not 0 <= setting < classes:
-        raise ValueError(f"setting={setting} names a class that does not exist; the scores have classes 0..{classes - 1}.")
+        raise ValueError(
+            f"setting={setting} names a class that does not exist; the scores have classes 0..{classes - 1}."
+        )
     return Setting("class", int(setting))

@@ -62,8 +62,8 @@ class Tree(Partition):
         held = np.zeros(self.sets + 1, np.bool_)
         held[sets] = True
         held[-1] = False
-        index = np.where(held, np.cumsum(held) - 1, -1)
-        return Members(np.flatnonzero(held)[:, None], index[sets])
+        cell = np.where(held, np.cumsum(held) - 1, -1)
+        return Members(np.flatnonzero(held)[:, None], cell[sets])
 
     def split(self, sets: Counts, column: Counts, threshold: Array) -> "Tree":
         """The tree with some of its open sets split, numbered in increasing order; the others are final."""

@@ -23,7 +23,7 @@ class ValidityState(NamedTuple):
 
     rows: Counts
     positive: Counts
-    count: Counts
+    offending: Counts
     first: Counts
     value: Array
 
@@ -81,7 +81,7 @@ class Validity(Statistic):
         return ValidityState(
             a.rows + b.rows,
             a.positive + b.positive,
-            a.count + b.count,
+            a.offending + b.offending,
             np.where(earlier, a.first, b.first),
             np.where(earlier, a.value, b.value),
         )

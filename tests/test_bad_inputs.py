@@ -1,0 +1,90 @@
+"""Every bad input gives one clear ValueError, from NumPy, Dask and blocks alike."""
+
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import calibdask as cd
+from tests import bad_inputs
+
+
+def lazy(array: Any) -> Any:
+    array = np.asarray(array)
+    return da.from_array(array, chunks=(7,) + (-1,) * (array.ndim - 1)) if array.ndim else array
+
+
+@pytest.mark.parametrize("case", bad_inputs.CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("kind", ["numpy", "dask"])
+def test_message(case: bad_inputs.BadInput, kind: str) -> None:
+    y_true, y_prob, options = case.make()
+    if kind == "dask":
+        y_true, y_prob = lazy(y_true), lazy(y_prob)
+    with pytest.raises(ValueError) as raised:  # noqa: PT011
+        cd.evaluate(y_true, y_prob, **options)
+    message = str(raised.value)
+    assert case.missing_from(message) == [], message
+    assert len(message.splitlines()) == 1
+
+
+def test_global_row_with_unknown_chunk_sizes_and_in_blocks() -> None:
+    scores = np.full(100, 0.5)
+    scores[[61, 80]] = np.nan
+    labels = np.zeros(100, int)
+    keep = np.ones(100, bool)
+    keep[:10] = False
+    mask = da.from_array(keep, chunks=9)
+    with pytest.raises(ValueError, match=r"2 rows of 90 .* row 51 with score nan"):
+        cd.evaluate(da.from_array(labels, chunks=9)[mask], da.from_array(scores, chunks=9)[mask])
+    with pytest.raises(ValueError, match=r"2 rows of 100 .* row 61 with score nan"):
+        cd.evaluate([(labels[a : a + 30], scores[a : a + 30]) for a in range(0, 100, 30)])
+
+
+def test_rows_of_weight_zero_are_as_good_as_absent() -> None:
+    rng = np.random.default_rng(0)
+    scores, labels = rng.dirichlet([1, 1, 1], 60), rng.integers(0, 3, 60)
+    weights = rng.random(60)
+    out = rng.random(60) < 0.3
+    weights[out] = 0.0
+    kept = cd.evaluate(labels[~out], scores[~out], sample_weight=weights[~out])
+    scores[out], labels[out] = np.nan, 17
+    found = cd.evaluate(labels, scores, sample_weight=weights)
+    for name in kept:
+        assert float(found[name]) == float(kept[name]), name
+
+
+def test_scores_off_by_rounding_are_clipped() -> None:
+    assert cd.ece([1, 0], [1 + 1e-7, -1e-7]) == 0.0
+    with pytest.raises(ValueError, match=r"in \[0, 1\]"):
+        cd.ece([1, 0], [1 + 1e-5, 0])
+
+
+def test_the_tolerance_of_row_sums_is_a_parameter() -> None:
+    scores = np.array([[0.5, 0.4], [0.3, 0.7]])
+    with pytest.raises(ValueError, match=r"sum to 1 .*; 1 row of 2 not so, the first is row 0 with sum 0\.9"):
+        cd.ece([0, 1], scores)
+    assert cd.ece([0, 1], scores, sum_tolerance=0.2) > 0
+
+
+def test_metrics_that_are_none() -> None:
+    with pytest.raises(TypeError, match=r"expects estimators such as cd\.ECE"):
+        cd.evaluate([0, 1], [0.2, 0.3], "ece")
+    with pytest.raises(ValueError, match="at least one estimator"):
+        cd.evaluate([0, 1], [0.2, 0.3], [])
+
+
+def test_iterators_can_be_read_once() -> None:
+    blocks = [(np.zeros(5, int), np.full(5, 0.3))] * 3
+    assert float(cd.evaluate(iter(blocks), metrics=cd.ECE()).ece) == pytest.approx(0.3)
+    with pytest.raises(ValueError, match="several passes"):
+        cd.evaluate(iter(blocks), metrics=cd.ece_a())
+    with pytest.raises(ValueError, match="at least one block"):
+        cd.evaluate([])
+
+
+def test_missing_slices() -> None:
+    with pytest.raises(ValueError, match=r"by 'country' expects a value in every row, 1 are missing"):
+        cd.evaluate([0, 1], [0.2, 0.3], by={"country": ["se", None]})
+    with pytest.raises(ValueError, match="one value for each of the 2 rows"):
+        cd.evaluate([0, 1], [0.2, 0.3], by=[1, 2, 3])

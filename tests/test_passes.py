@@ -1,0 +1,155 @@
+"""How often the data are read, that construction computes nothing, and that descriptions and states can be stored."""
+
+import copy
+import pickle
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import zarr
+from numpy.typing import NDArray
+
+import calibdask as cd
+from calibdask.engine.plan import run
+from calibdask.engine.source import merged
+from calibdask.statistics.layout import Layout
+from tests import strategies
+from tests.catalogue import statistics
+from tests.test_laws import same
+from tests.test_parity import METRICS
+
+ONE_PASS = {
+    "ece": cd.ECE(),
+    "ece10": cd.ECE(bins=10),
+    "classwise": cd.ECE(setting="classwise"),
+    "left": cd.ECE(closed="left"),
+    "convex": cd.ece_c(),
+    "inverted": cd.ECE(mapping="inverted"),
+    "l2": cd.ECE(norm="l2", debias=True),
+    "mce": cd.MCE(),
+    "sqrt": cd.ECE(bins="sqrt"),
+    "brier": cd.BrierScore(),
+    "log": cd.LogLoss(),
+    "parts": cd.BrierDecomposition(),
+}
+
+
+class Counting:
+    """An array that counts how often its rows are read."""
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self.values, self.reads = values, 0
+        self.shape, self.dtype, self.ndim = values.shape, values.dtype, values.ndim
+
+    def __getitem__(self, key: Any) -> NDArray[Any]:
+        self.reads += 1
+        return self.values[key]
+
+
+@pytest.fixture
+def counted() -> tuple[Any, Counting]:
+    rng = np.random.default_rng(0)
+    scores = Counting(rng.dirichlet([1, 1, 1, 1], 60_000).astype(np.float32))
+    return da.from_array(rng.integers(0, 4, 60_000), chunks=6000), scores
+
+
+def test_twelve_estimators_read_the_data_once(counted: tuple[Any, Counting]) -> None:
+    labels, scores = counted
+    assert len(ONE_PASS) == 12
+    lazy = da.from_array(scores, chunks=(6000, -1), asarray=False, meta=np.empty((0, 0), np.float32))
+    result = cd.evaluate(labels, lazy, ONE_PASS)
+    assert scores.reads == 10
+    assert result.passes == 1
+
+
+def test_adaptive_estimators_read_the_data_at_most_three_times(counted: tuple[Any, Counting]) -> None:
+    labels, scores = counted
+    lazy = da.from_array(scores, chunks=(6000, -1), asarray=False, meta=np.empty((0, 0), np.float32))
+    adaptive = [cd.ece_a(bins=b, setting=s) for b in (10, 15, "sqrt") for s in ("confidence", "classwise")]
+    result = cd.evaluate(labels, lazy, [*adaptive, cd.ece_ac(), *ONE_PASS.values()])
+    assert scores.reads == 30
+    assert result.passes == 3
+
+
+def test_construction_computes_nothing() -> None:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("computed")
+
+    from calibdask.engine.inputs import read_arrays
+    from calibdask.statistics.validity import Validity
+
+    with dask.config.set(scheduler=refuse):
+        scores = da.random.random((1000, 3), chunks=(100, 1))
+        labels = da.zeros(1000, chunks=77, dtype=int)
+        list(METRICS.values())
+        read_arrays(labels, scores, None, None, "sample", "class", Validity())
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_estimators_pickle_and_compare(name: str) -> None:
+    estimator = METRICS[name]
+    again = pickle.loads(pickle.dumps(estimator))
+    assert again == estimator
+    assert hash(again) == hash(estimator)
+    assert copy.deepcopy(estimator) == estimator
+
+
+@pytest.fixture(scope="module")
+def block() -> Any:
+    rng = np.random.default_rng(1)
+    layout = Layout(batch=2, groups=3, classes=4, vector=False, dtype="float64")
+    group = rng.integers(0, 3, 500).astype(np.int32)
+    return strategies.Data(rng.dirichlet(np.ones(4), (2, 500)), rng.integers(0, 4, (1, 500)), None, group, layout)
+
+
+def test_statistics_and_states_pickle(block: strategies.Data) -> None:
+    for statistic in statistics(block.layout):
+        again = pickle.loads(pickle.dumps(statistic))
+        assert again == statistic
+        assert hash(again) == hash(statistic)
+        state = statistic.from_block(block.block())
+        same(pickle.loads(pickle.dumps(state)), state, weighted=False)
+
+
+class Stored:
+    """A source whose states go through Zarr."""
+
+    rows = None
+
+    def __init__(self, block: strategies.Data, folder: Any) -> None:
+        self.layout, self._block, self._folder, self._passes = block.layout, block, folder, 0
+
+    def answer(self, asked: tuple[Any, ...]) -> tuple[Any, ...]:
+        halves = []
+        for half, (start, stop) in enumerate(((0, 200), (200, 500))):
+            for i, statistic in enumerate(asked):
+                group = zarr.open_group(self._folder / f"{self._passes}-{half}-{i}", mode="w")
+                state = statistic.from_block(self._block.block(start, stop))
+                for name, values in state._asdict().items():
+                    group.create_array(name, data=np.asarray(values))
+            halves.append(
+                tuple(
+                    type(statistic.from_block(self._block.block(0, 0)))(
+                        **{
+                            name: np.asarray(array[...])
+                            for name, array in zarr.open_group(
+                                self._folder / f"{self._passes}-{half}-{i}", mode="r"
+                            ).arrays()
+                        }
+                    )
+                    for i, statistic in enumerate(asked)
+                )
+            )
+        self._passes += 1
+        return merged(asked, *halves)
+
+
+def test_states_written_to_zarr_finish_to_the_same_values(block: strategies.Data, tmp_path: Any) -> None:
+    estimators = tuple(METRICS.values())
+    stored = run(estimators, Stored(block, tmp_path))
+    rows = cd.evaluate(block.labels[0], block.scores, METRICS, by={"slice": block.group})
+    for (name, _), estimate in zip(METRICS.items(), stored.estimates, strict=True):
+        for part, values in estimate.items():
+            np.testing.assert_array_equal(values.values, rows[f"{name}_{part}" if part else name].values)

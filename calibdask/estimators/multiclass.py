@@ -69,16 +69,17 @@ class MulticlassECE(Estimator):
 
     With sample weights, means and medians are weighted, and rows of positive weight count for ``min_size``.
 
-    *Uniform*: one pass, O(n K) time. Only occupied cells exist: 32 bytes for each, about K / 15 words for its key at 10
-    bins, and 24 bytes for each class (with weights 16).
+    *Uniform*: one pass, O(n K) time. Only occupied cells exist; memory for each of them: 32 bytes, 24 for each class
+    (with weights 16) and, for its key at 10 bins, 8 for every 15 classes.
 
-    *Median-variance*: two passes a level, one for sums and one for medians, while the sets that are still open have at
-    most 2**20 rows, else three or four; the levels number about log2(n / min_size) + 1. A row takes a step for each
-    level above it, O(n (K + levels)) time a level. Memory: 56 bytes for each class of each open set (with weights 24),
-    of which there are at most n / min_size, 20 for each split, and 40 MB for medians: choose ``min_size`` accordingly.
-    Sets are compared by exact variances of scores rounded to multiples of 2**-52; standard deviations within 2**-50, or
-    a share of 2**-40, of the highest count as ties, so that no rounding of scores decides. Without weights no chunking
-    changes a cell; with them, neither, but for deviations that differ by exactly that share.
+    *Median-variance*: about log2(n / min_size) + 1 levels of two passes each, one for sums and one for medians; three
+    or four while the sets that are still open have more than 2**20 rows. O(n (K + depth)) time a level, since a row
+    walks down to its set. Memory: 56 bytes for each class of each open set (with weights 24), 20 for each split, and
+    about 50 MB for medians. There are up to n / min_size open sets: choose ``min_size`` accordingly.
+
+    The variances compared are exact for scores rounded to multiples of 2**-52. Standard deviations within 2**-50, or a
+    share of 2**-40, of the highest count as ties, so that no rounding decides: the columns 1 - p and p always tie.
+    Without weights no chunking changes a cell; with them only deviations that lie at that share could.
 
     References
     ----------

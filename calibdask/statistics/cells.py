@@ -106,7 +106,7 @@ class CellSums(Statistic):
 
     Notes
     -----
-    One pass. Memory for each occupied cell: 32 bytes, 8 for each word of its key and 24 for each class (with
+    One pass. Memory for each occupied cell: 24 bytes, 8 for each word of its key and 24 for each class (with
     ``squares`` 56; with weights 16 and 24).
     """
 

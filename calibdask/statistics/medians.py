@@ -17,7 +17,7 @@ from calibdask.statistics.tree import Tree
 
 __all__ = ["Medians", "SetKeys", "Wanted", "medians"]
 
-# Entries of one pass over all sets, and at least so many for a set.
+# Entries of a pass for all sets together; and for a set alone, however many there are.
 _MOST_ENTRIES = 1 << 20
 _FEWEST_ENTRIES = 16
 # Cumulative weights are compared with this relative tolerance, as in `calibdask.statistics.quantiles`.
@@ -104,8 +104,8 @@ def medians(tree: Tree, wanted: Wanted) -> Generator[SetKeys, KeyCells, Medians]
 
     Notes
     -----
-    One pass where all sets together have at most 2**20 rows, otherwise one or two more; up to four where the scores of
-    a large set are distributed over very many orders of magnitude. Memory: 40 MB, or 640 bytes for each set.
+    One pass where the sets together have at most 2**20 rows, else two or three, rarely more: where the scores of a
+    set spread over very many orders of magnitude. Memory: 40 bytes for each of at most 2**20 entries, or 16 a set.
     """
     weighted = wanted.target.dtype == np.float64
     target = wanted.target * (1 + 2 * _TOLERANCE) if weighted else wanted.target
@@ -128,6 +128,8 @@ def medians(tree: Tree, wanted: Wanted) -> Generator[SetKeys, KeyCells, Medians]
 
 def _shift(low: Counts, high: Counts, rows: Counts, windows: int) -> Counts:
     """Size of the cells: single keys where rows are few, else so that the cells of all windows stay within a budget."""
+    if rows.sum() <= _MOST_ENTRIES:
+        return np.zeros_like(rows)
     budget = max(_FEWEST_ENTRIES, _MOST_ENTRIES // windows)
     _, bits = np.frexp((high - low).astype(np.float64))
     return np.where(rows <= budget, 0, np.maximum(0, bits.astype(np.int64) + 1 - budget.bit_length()))

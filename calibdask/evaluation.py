@@ -56,7 +56,8 @@ def evaluate(
     Returns
     -------
     xarray.Dataset
-        One variable for each metric, ``<name>_<part>`` where a metric has several numbers. Attributes hold the rows,
+        One variable for each metric, ``<name>_<part>`` where a metric has several numbers; its bins are the dimension
+        ``<name>_bin``. Attributes hold the rows,
         the passes and the version; each variable's attribute ``estimator`` says what it is.
 
     Raises
@@ -75,8 +76,8 @@ def evaluate(
     --------
     >>> import calibdask as cd
     >>> result = cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], {"ece": cd.ECE(bins=2), "brier": cd.BrierScore()})
-    >>> float(result.ece), float(result.brier)
-    (0.25, 0.15)
+    >>> f"{float(result.ece):.3f} {float(result.brier):.3f}"
+    '0.250 0.150'
     """
     validity = Validity(sum_tolerance=sum_tolerance)
     if y_prob is None:
@@ -87,11 +88,14 @@ def evaluate(
         data = read_arrays(y_true, y_prob, by, sample_weight, sample_dim, class_dim, validity)
     layout = data.source.layout
     chosen = named_metrics(default_metrics(layout.classes, layout.vector) if metrics is None else metrics)
+    _check_names(chosen, data, class_dim)
     outcome = run(tuple(chosen.values()), data.source)
     variables: dict[str, xr.Variable] = {}
     for (name, estimator), estimate in zip(chosen.items(), outcome.estimates, strict=True):
         for variable, part in _parts(name, estimate).items():
-            dims = [_dim_name(dim, name, class_dim, alone=len(chosen) == 1) for dim in part.dims]
+            if variable in variables:
+                raise ValueError(f"Two metrics make a variable {variable!r}; name one of them otherwise, in a mapping.")
+            dims = [class_dim if dim == "class" else f"{name}_{dim}" for dim in part.dims]
             notes = {"estimator": repr(estimator), **part.notes}
             variables[variable] = _variable(part, dims, (*data.batch, *data.by), notes)
     attributes = {"rows": data.source.rows, "passes": outcome.passes, "calibdask_version": __version__}
@@ -113,10 +117,14 @@ def named_metrics(metrics: Metrics | Sequence[Metrics] | Mapping[str, Metrics]) 
     if not estimators:
         raise ValueError("metrics expects at least one estimator, got none.")
     names = [estimator.name for estimator in estimators]
-    return {
-        name if names.count(name) == 1 else _told_apart(estimator, [e for e in estimators if e.name == name]): estimator
-        for name, estimator in zip(names, estimators, strict=True)
-    }
+    named: dict[str, Estimator] = {}
+    for name, estimator in zip(names, estimators, strict=True):
+        alike = [other for other in estimators if other.name == name]
+        word = name if len(alike) == 1 else _told_apart(estimator, alike)
+        if word in named:
+            raise ValueError(f"Two of the metrics would be called {word!r}; name them in a mapping.")
+        named[word] = estimator
+    return named
 
 
 def _estimator(metric: Any) -> Estimator:
@@ -127,24 +135,34 @@ def _estimator(metric: Any) -> Estimator:
 
 
 def _told_apart(estimator: Estimator, others: list[Estimator]) -> str:
-    """The name and the values of the fields in which estimators of that name differ."""
+    """The name and those values that differ from the default and from another estimator of that name."""
+    usual = type(estimator)()
     words = [estimator.name]
     for field in fields(estimator):  # type: ignore[arg-type]
         value = getattr(estimator, field.name)
-        if any(getattr(other, field.name, None) != value for other in others) and value is not None:
-            words.append(value if isinstance(value, str) else f"{field.name}_{value}")
-    return "_".join(words).replace("-", "_").replace(" ", "")
+        differs = any(getattr(other, field.name, None) != value for other in others)
+        if differs and value != getattr(usual, field.name):
+            words.append(value if isinstance(value, str) else f"{field.name}_{_word(value)}")
+    return "_".join(words).replace("-", "_")
+
+
+def _word(value: Any) -> str:
+    return f"{len(value)}_values" if isinstance(value, tuple) else str(value)
 
 
 def _parts(name: str, estimate: Estimate) -> dict[str, Part]:
     return {f"{name}_{part}" if part else name: values for part, values in estimate.items()}
 
 
-def _dim_name(dim: str, metric: str, class_dim: str, *, alone: bool) -> str:
-    """The class dimension is shared; the bins of each metric are its own."""
-    if dim == "class":
-        return class_dim
-    return dim if alone else f"{metric}_{dim}"
+def _check_names(chosen: Mapping[str, Estimator], data: Input, class_dim: str) -> None:
+    """Refuse names that the result could not hold apart."""
+    names = [axis.name for axis in (*data.batch, *data.by)]
+    for name in names:
+        if names.count(name) > 1 or name in chosen or name == class_dim:
+            raise ValueError(
+                f"The result would have two things called {name!r}: a dimension of the input, a name in by, a metric "
+                "or the classes; rename one."
+            )
 
 
 def _variable(part: Part, dims: list[str], axes: tuple[Axis, ...], notes: dict[str, Any]) -> xr.Variable:

@@ -24,7 +24,7 @@ def _single(y_true: Any, y_prob: Any, estimator: Any, options: dict[str, Any]) -
 
 def _number(y_true: Any, y_prob: Any, estimator: Any, options: dict[str, Any]) -> Any:
     value = _single(y_true, y_prob, estimator, options)["value"]
-    return float(value) if value.ndim == 0 else value
+    return float(value) if value.ndim == 0 else value.rename(estimator().name)
 
 
 def ece(y_true: Any, y_prob: Any, **options: Any) -> Any:
@@ -45,7 +45,7 @@ def mce(y_true: Any, y_prob: Any, **options: Any) -> Any:
 
     Examples
     --------
-    >>> mce([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=2)
+    >>> round(mce([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=2), 12)
     0.3
     """
     return _number(y_true, y_prob, MCE, options)
@@ -82,4 +82,5 @@ def reliability_diagram(y_true: Any, y_prob: Any, **options: Any) -> xr.Dataset:
     array([2, 2])
     """
     diagram = _single(y_true, y_prob, ReliabilityDiagram, options)
-    return diagram.rename({name: str(name).removeprefix("value_") for name in diagram.data_vars})
+    names = [*diagram.data_vars, *diagram.dims]
+    return diagram.rename({name: str(name).removeprefix("value_") for name in names if str(name).startswith("value_")})

@@ -1,5 +1,6 @@
 """Readers for files that hold whole arrays: NumPy archives, Zarr groups, netCDF."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,7 +99,9 @@ def read_zarr(location: Location, wanted: Wanted) -> dict[str, Any]:
         raise ValueError(f"{location.url} is a Zarr array; give the group that holds the arrays of labels and scores.")
 
     def opened(name: str) -> Any:
-        with location.reading("a Zarr group"):
+        with location.reading("a Zarr group"), warnings.catch_warnings():
+            # Version 3 has no settled type for texts yet, of which Zarr warns.
+            warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification")
             array = node.get(name)
         if not isinstance(array, zarr.Array):
             # Where folders cannot be listed (http), an array that is missing can still be named.

@@ -1,13 +1,15 @@
 """Readers for files that hold columns: Parquet and CSV. Only the columns asked for are read, each block once a pass."""
 
+import csv
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from io import BytesIO
 from typing import Any
 
 import numpy as np
+from fsspec.compression import compr
+from fsspec.utils import read_block
 
 from calibdask.engine.array_files import block_rows
 from calibdask.engine.location import Location, Wanted, missing, unreadable
@@ -16,8 +18,9 @@ __all__ = ["read_csv", "read_parquet", "score_columns"]
 
 # A CSV file up to this size is read at once, a larger one in blocks of this size.
 _CSV_BLOCK_BYTES = 64 << 20
-# The types of a large CSV file's columns are taken from this many of its first rows.
-_CSV_SAMPLE_ROWS = 10_000
+# The types of a large CSV file's columns are taken from about so much at its beginning.
+_CSV_SAMPLE_BYTES = 1 << 20
+_LONGEST_LINE = 1 << 24
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zip": "zip"}
 
 _Columns = dict[str, Any]
@@ -148,7 +151,7 @@ def read_parquet(location: Location, wanted: Wanted) -> dict[str, Any]:
         groups = [group for file in dataset.get_fragments() for group in file.split_by_row_group()]
         rows = [sum(group.num_rows for group in each.row_groups) for each in groups]
     names = _names(location, wanted, dataset.schema.names)
-    types = {name: _parquet_type(dataset.schema.field(name).type) for name in names.all}
+    types = {name: _dtype(dataset.schema.field(name).type) for name in names.all}
     for name in (names.label, *names.scores, *(() if wanted.weight is None else (wanted.weight,))):
         if types[name].kind not in "fiub":
             raise ValueError(
@@ -164,12 +167,12 @@ def read_parquet(location: Location, wanted: Wanted) -> dict[str, Any]:
     return _lazy(wanted, names, types, parts, sizes, load)
 
 
-def _parquet_type(given: Any) -> np.dtype[Any]:
+def _dtype(given: Any) -> np.dtype[Any]:
     """The NumPy type of a column; object for what NumPy has no type for."""
     import pyarrow
 
     if pyarrow.types.is_dictionary(given):
-        return _parquet_type(given.value_type)
+        return _dtype(given.value_type)
     dtype: np.dtype[Any] = pyarrow.chunked_array([], type=given).to_numpy().dtype
     return dtype
 
@@ -224,61 +227,73 @@ def read_csv(location: Location, wanted: Wanted) -> dict[str, Any]:
 
     In blocks a line break ends a row, so texts must not contain any.
     """
-    import pandas as pd
-
-    suffix = "." + location.path.rpartition(".")[2].lower()
-    compression: Any = _COMPRESSIONS.get(suffix)
-    with location.reading("CSV"), location.open() as file:
-        there = list(map(str, pd.read_csv(file, nrows=0, compression=compression).columns))
-    names = _names(location, wanted, there)
-    numbers = dict.fromkeys((*names.scores, *(() if wanted.weight is None else (wanted.weight,))), np.float64)
-    with location.reading("CSV"):
+    compression = _COMPRESSIONS.get("." + location.path.rpartition(".")[2].lower())
+    with location.reading("CSV"), _opened(location, compression) as file:
+        header = file.readline(_LONGEST_LINE)
+        there = next(csv.reader([header.decode("utf-8-sig")]), [])
+        if not there:
+            raise ValueError("it is empty.")
         size = location.fs.size(location.path)
-    in_memory = compression is not None or size is None or size <= _CSV_BLOCK_BYTES
-    rows = None if in_memory else _CSV_SAMPLE_ROWS
-    with location.reading("CSV"), location.open() as file:
-        frame = _parsed(file, names.all, numbers, compression=compression, nrows=rows)
+        in_memory = compression is not None or size is None or size <= _CSV_BLOCK_BYTES
+        # A block begins after the first line break in it: the first one with that of the header.
+        start = len(header) - 1
+        text = file.read() if in_memory else read_block(file, start, _CSV_SAMPLE_BYTES, delimiter=b"\n")
+    names = _names(location, wanted, there)
+    numbers = dict.fromkeys((*names.scores, *(() if wanted.weight is None else (wanted.weight,))), "double")
+    with location.reading("CSV"):
+        table = _parsed(text, there, names.all, numbers)
     if in_memory:
-        columns = _frame_columns(frame, tuple(names.all))
+        columns = {name: _numpy(table.column(name)) for name in names.all}
         return wanted.collect(columns[names.label], _stacked(columns, names.scores), columns.__getitem__)
-    # A label missing further down must not turn up as a type that changes from block to block.
-    types = {
-        name: np.dtype(dtype) if dtype.kind in "fiub" else np.dtype(object) for name, dtype in frame.dtypes.items()
-    }
-    if types[names.label].kind in "iu":
-        types[names.label] = np.dtype(np.float64)
-    with location.open() as file:
-        header = file.readline()
-    parts = [(offset, header if offset else b"") for offset in range(0, size, _CSV_BLOCK_BYTES)]
-    load = partial(_load_csv_block, location, types, tuple(names.all))
-    return _lazy(wanted, names, types, parts, [np.nan] * len(parts), load)
+    types = {name: str(table.schema.field(name).type) for name in names.all}
+    # What the first rows leave open, later ones may say.
+    types = {name: "string" if given == "null" else given for name, given in types.items()}
+    parts = [(offset, _CSV_BLOCK_BYTES) for offset in range(start, size, _CSV_BLOCK_BYTES)]
+    load = partial(_load_csv_block, location, tuple(there), types, tuple(names.all))
+    dtypes = {name: _dtype(table.schema.field(name).type) for name in names.all}
+    return _lazy(wanted, names, dtypes, parts, [np.nan] * len(parts), load)
+
+
+def _opened(location: Location, compression: str | None) -> Any:
+    if compression is None:
+        return location.open()
+    if compression not in compr:
+        raise ValueError(f"{compression} files expect the package zstandard; install it, or decompress the file.")
+    return compr[compression](location.open(), mode="rb")
 
 
 def _load_csv_block(
-    location: Location, types: Mapping[str, Any], names: tuple[str, ...], part: tuple[int, bytes]
+    location: Location,
+    there: tuple[str, ...],
+    types: Mapping[str, str],
+    names: tuple[str, ...],
+    part: tuple[int, int],
 ) -> _Columns:
     """Rows that begin in a block of the file."""
-    from fsspec.utils import read_block
-
-    offset, header = part
+    offset, length = part
     try:
         with location.open() as file:
-            text = header + read_block(file, offset, _CSV_BLOCK_BYTES, delimiter=b"\n")
-        dtypes = {name: str if dtype.kind == "O" else dtype for name, dtype in types.items()}
-        return _frame_columns(_parsed(BytesIO(text), list(names), dtypes), names)
+            text = read_block(file, offset, length, delimiter=b"\n")
+        table = _parsed(text, there, names, types, alone=False)
+        return {name: _numpy(table.column(name)) for name in names}
     except Exception as error:
         raise unreadable(location.url, error, f"CSV, block from byte {offset}") from error
 
 
-def _parsed(file: Any, names: list[str], dtypes: Mapping[str, Any], **options: Any) -> Any:
-    """A data frame of the columns; decimal numbers become the nearest double, not almost the nearest."""
-    import pandas as pd
-    from packaging.version import Version
+def _parsed(
+    text: bytes, there: Sequence[str], names: Sequence[str], types: Mapping[str, str], *, alone: bool = True
+) -> Any:
+    """An Arrow table of the columns. Arrow refuses rows with too many or too few fields, where others guess."""
+    import pyarrow
+    from pyarrow import csv as arrow
 
-    # Pandas 3.1 parses exactly by default and deprecates the argument.
-    exact: Any = {} if Version(pd.__version__) >= Version("3.1") else {"float_precision": "round_trip"}
-    return pd.read_csv(file, usecols=names, dtype=dict(dtypes), **exact, **options)
-
-
-def _frame_columns(frame: Any, names: tuple[str, ...]) -> _Columns:
-    return {name: frame[name].to_numpy() for name in names}
+    known = {name: pyarrow.type_for_alias(given) for name, given in types.items()}
+    if not text.strip():
+        return pyarrow.table({name: pyarrow.array([], known.get(name, pyarrow.float64())) for name in names})
+    return arrow.read_csv(
+        pyarrow.BufferReader(text),
+        # Blocks are on threads of their own.
+        read_options=arrow.ReadOptions(column_names=list(there), use_threads=alone),
+        parse_options=arrow.ParseOptions(newlines_in_values=alone),
+        convert_options=arrow.ConvertOptions(include_columns=list(names), column_types=known),
+    )

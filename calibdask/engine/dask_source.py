@@ -1,5 +1,6 @@
 """The source for Dask arrays: one blockwise layer and one tree reduction a pass; only states reach the client."""
 
+import pickle
 from collections.abc import Iterable
 from functools import partial, reduce
 from typing import Any
@@ -23,6 +24,7 @@ __all__ = ["DaskSource"]
 _SPLIT_EVERY = 16
 # Merging chunks of the class axis must not make blocks larger than this.
 _LARGEST_BLOCK_BYTES = 1 << 28
+_LARGE_REQUEST_BYTES = 1 << 15
 # Positions of rows whose global number is not known yet: chunk number times this, plus the row in the chunk.
 _CHUNK_STRIDE = 1 << 40
 
@@ -55,14 +57,17 @@ class DaskSource:
         arguments: list[Any] = [self._scores, "bnk", ArrayValuesDep((chunks,), self._starts()), "n"]
         for array in self._others.values():
             arguments += [array, "bn"[-array.ndim :]]
+        # A large request (edges of many slices) travels once, as a key of the graph, and not inside every task.
+        large = len(pickle.dumps(asked)) > _LARGE_REQUEST_BYTES
         packed = da.blockwise(
-            partial(_block_states, asked, self.layout, tuple(self._others)),
+            partial(_block_states, self.layout, tuple(self._others)),
             "bnk",  # all axes stay: Dask does not fuse a layer that contracts one with the layers that it reads
             *arguments,
             dtype=object,
             meta=np.empty((0, 0, 0), object),
             adjust_chunks={"b": 1, "n": 1, "k": 1},
             align_arrays=False,
+            asked=dask.delayed(asked, traverse=False) if large else asked,
         )
         merge = partial(_merge_packed, asked)
         return da.reduction(
@@ -131,7 +136,7 @@ def _aligned(name: str, array: Any, chunks: tuple[float, ...]) -> Any:
 
 
 def _block_states(
-    asked: tuple[Statistic, ...], layout: Layout, names: tuple[str, ...], scores: Any, start: Any, *others: Any
+    layout: Layout, names: tuple[str, ...], scores: Any, start: Any, *others: Any, asked: tuple[Statistic, ...]
 ) -> np.ndarray:
     """States of one chunk, packed into an object array of one element, (1, 1, 1)."""
     given = dict(zip(names, others, strict=True))

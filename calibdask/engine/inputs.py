@@ -55,6 +55,7 @@ def read_arrays(
     n = scores.sizes[sample_dim]
     _check_lengths(n, given, sample_dim)
     labelled = [each for each in (y_prob, y_true, sample_weight) if isinstance(each, xr.DataArray)]
+    _check_coordinates(labelled, class_dim)
     batch = _batch_axes((scores, *given.values()), {sample_dim, class_dim}, labelled)
     group, axes = slices.coded(by, n, sample_dim)
     layout = Layout(
@@ -67,7 +68,7 @@ def read_arrays(
         weighted=sample_weight is not None,
     )
     tail = (sample_dim,) if vector else (sample_dim, class_dim)
-    flat = _flattened(scores, batch, tail)
+    flat = _flattened(scores, batch if _extra(scores, *tail) else (), tail)
     others = {name: _flattened(v, batch if _extra(v, sample_dim) else (), (sample_dim,)) for name, v in given.items()}
     source = _source(flat[..., None] if vector else flat, others, group, layout, validity)
     return Input(source, batch, axes, None if vector else _class_labels(y_prob, class_dim, frame_columns))
@@ -94,7 +95,11 @@ def read_blocks(
             )
         return (rows for block in (blocks() if callable(blocks) else blocks) for rows in pieces(_block_rows(block)))
 
-    first, iterate_all = _peeked(iterate)
+    first, peeked = _peeked(iterate)
+
+    def iterate_all() -> Iterator[Rows]:
+        return (_like(first, rows) for rows in peeked())
+
     layout = Layout(
         classes=2 if first.scores.shape[2] == 1 else first.width,
         vector=first.scores.shape[2] == 1,
@@ -102,6 +107,22 @@ def read_blocks(
         weighted=first.weights is not None,
     )
     return Input(PieceSource(iterate_all, layout, validity))
+
+
+def _like(first: Rows, rows: Rows) -> Rows:
+    """The rows, if they have the width, the precision and the weights of the first block."""
+    wide = [np.result_type(each.scores.dtype, np.float32) for each in (first, rows)]
+    if rows.width != first.width or wide[0] != wide[1] or (rows.weights is None) != (first.weights is None):
+        raise ValueError(
+            "Blocks expect the same classes, the same precision, and all of them weights or none; after a block of "
+            f"scores of {first.width} columns, {wide[0]}, {_weights_word(first)} weights came one of {rows.width}, "
+            f"{wide[1]}, {_weights_word(rows)}."
+        )
+    return rows
+
+
+def _weights_word(rows: Rows) -> str:
+    return "without" if rows.weights is None else "with"
 
 
 def _peeked(iterate: Callable[[], Iterator[Rows]]) -> tuple[Rows, Callable[[], Iterator[Rows]]]:
@@ -135,6 +156,17 @@ def _block_rows(block: Any) -> Rows:
     values = np.asarray(scores.data)[None]
     others = {name: np.asarray(v.data)[None] for name, v in given.items()}
     return Rows(values[..., None] if vector else values, others["labels"], others.get("weights"))
+
+
+def _check_coordinates(labelled: list[xr.DataArray], class_dim: str) -> None:
+    """Refuse labelled arrays whose labels differ along a common dimension; positions would pair what is not a pair."""
+    try:
+        xr.align(*(array.drop_vars(class_dim, errors="ignore") for array in labelled), join="exact", copy=False)
+    except ValueError as error:
+        raise ValueError(
+            "y_true, y_prob and sample_weight expect equal coordinates along their common dimensions; "
+            f"align them first, for example by xarray.align. {str(error).splitlines()[0]}"
+        ) from error
 
 
 def _check_lengths(n: float, given: dict[str, xr.Variable], sample_dim: str) -> None:

@@ -16,11 +16,12 @@ __all__ = ["PieceSource", "pieces"]
 
 # Rows are taken in pieces of about this many scores, so that what kernels make of them stays small.
 _PIECE_SCORES = 1 << 22
+_FEWEST_ROWS = 1 << 12
 
 
 def pieces(rows: Rows) -> Iterator[Rows]:
     """Consecutive pieces of rows; one, empty, of no rows."""
-    step = max(1, _PIECE_SCORES // max(1, rows.scores.shape[0] * rows.width))
+    step = max(_FEWEST_ROWS, _PIECE_SCORES // max(1, rows.scores.shape[0] * rows.width))
     for start in range(0, max(1, rows.count), step):
         yield rows.part(start, start + step)
 

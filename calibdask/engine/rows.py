@@ -58,7 +58,7 @@ def make_block(rows: Rows, layout: Layout, start: int) -> Block:
     for name, length in lengths.items():
         if length != n:
             raise ValueError(
-                f"scores and {name} expect equally many rows; in the block that starts at row {start}, "
+                f"scores and {name} expect equally many rows; in one block "
                 f"scores have {n} and {name} {length}. Give them the same chunks along the sample axis."
             )
     scores = np.ascontiguousarray(rows.scores, layout.dtype)

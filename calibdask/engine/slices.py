@@ -100,9 +100,9 @@ def _missing(name: str, count: int) -> ValueError:
 
 
 def _check_present(name: str, array: np.ndarray) -> None:
-    absent = array != array if array.dtype.kind == "f" else np.zeros(0, np.bool_)
-    if array.dtype.kind == "O":
-        absent = np.array([value is None or value != value for value in array], np.bool_)
+    import pandas as pd
+
+    absent = pd.isna(array)
     if absent.any():
         raise _missing(name, int(absent.sum()))
 

@@ -10,7 +10,7 @@ import numpy as np
 from calibdask.estimators.compat import Compat, choices
 from calibdask.estimators.estimator import Estimator
 from calibdask.statistics.binned import BinSums, BinSumsState
-from calibdask.statistics.binnings import Binning, EqualMass, Explicit, Uniform
+from calibdask.statistics.binnings import BinEdges, Binning, EqualMass, Explicit, Uniform
 from calibdask.statistics.edges import Closed, Edges
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.mappings import Bins, Mapping, bin_edges, mapped
@@ -39,6 +39,8 @@ class BinnedEstimator(Estimator):
             self._settle("range", _checked_range(self.range))
         elif not chosen["spread_over_support"]:
             self._settle("range", (0.0, 1.0))
+        if self.k is not None and self.setting != "top-k":
+            raise ValueError(f"k belongs to setting='top-k', got k={self.k!r} and setting={self.setting!r}.")
         check_choice("binning", self.binning, ("uniform", "equal-mass"))
         check_choice("closed", self.closed, ("right", "left"))
         if isinstance(self.bins, tuple) and self.binning == "equal-mass":
@@ -67,7 +69,7 @@ class BinnedEstimator(Estimator):
         """Ask for edges and sums."""
         layout = yield Layout()
         setting = layout.setting(self.setting, self.k)
-        edges = yield from self.rule(layout, setting, mapping).edges(setting)
+        edges = yield BinEdges(self.rule(layout, setting, mapping), setting)
         second: Literal["none", "offsets"] = "none" if mapping == "hard" else "offsets"
         sums = yield BinSums(setting, bin_edges(mapping, edges), second)
         return setting, edges, sums, mapped(mapping, edges, sums)
@@ -92,8 +94,8 @@ def _checked_bins(bins: Any) -> Any:
         return bins
     if isinstance(bins, Sequence | np.ndarray) and not isinstance(bins, str):
         edges = tuple(float(edge) for edge in bins)
-        if len(edges) < 2 or not all(a < b for a, b in itertools.pairwise(edges)):
-            raise ValueError(f"bins as edges expects at least two increasing numbers, got {edges!r}.")
+        if len(edges) < 2 or not np.isfinite(edges).all() or not all(a < b for a, b in itertools.pairwise(edges)):
+            raise ValueError(f"bins as edges expects at least two finite, increasing numbers, got {edges!r}.")
         return edges
     if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
         raise ValueError(f"bins expects a positive whole number, 'sqrt' or increasing edges, got {bins!r}.")

@@ -1,4 +1,27 @@
-"""Choices of other tools, for reproducing their numbers."""
+r"""Choices of other tools, for reproducing their numbers.
+
+What ``compat`` sets where a choice is not given:
+
+================  ====================  ====================  ====================  ===========================
+\                 scikit-learn          netcal                torchmetrics          euranova
+================  ====================  ====================  ====================  ===========================
+``bins``          5                     10                    15                    10
+``closed``        right                 left                  left                  left
+``range``         (0, 1)                (0, 1)                (0, 1)                (1/K, 1) for confidence [a]_
+uniform edges     linspace              linspace              linspace, and a bin   bin floor(s * bins) on [0, 1]
+                                                              of its own for s = 1  (hard mapping)
+equal-mass edges  linear percentiles,   ours                  ours                  floor(n / bins) rows a bin,
+                  duplicates stay                                                   the remainder in the last,
+                                                                                    duplicates stay
+``ece_c, ece_ac`` convex                convex                convex                inverted [b]_
+================  ====================  ====================  ====================  ===========================
+
+.. [a] The code of Posocco & Bonnefoy (euranova/estimating_eces): centres of confidence bins, and the outer edges of
+   equal-mass ones, span [1/K, 1]; uniform bins under the hard mapping span [0, 1].
+.. [b] Not reproduced: there a score exactly on the first centre goes to the last bin.
+
+netcal clips scores to [eps, 1 - eps] before averaging, which changes its numbers by less than eps.
+"""
 
 from collections.abc import Mapping
 from types import MappingProxyType

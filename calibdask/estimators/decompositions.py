@@ -8,6 +8,7 @@ from calibdask.estimators.binned import BinnedEstimator
 from calibdask.estimators.estimator import Estimation, Part
 from calibdask.statistics import exact
 from calibdask.statistics.binned import BinSums, BinSumsState
+from calibdask.statistics.binnings import BinEdges
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 
@@ -61,9 +62,9 @@ class BrierDecomposition(BinnedEstimator):
         layout = yield Layout()
         default = None if layout.vector else "classwise"
         setting = layout.setting(default if self.setting is None else self.setting, self.k)
-        edges = yield from self.rule(layout, setting, "hard").edges(setting)
+        edges = yield BinEdges(self.rule(layout, setting, "hard"), setting)
         sums = yield BinSums(setting, edges, "squares")
-        return {name: Part(values.sum(-1)) for name, values in _terms(sums).items()}
+        return {name: Part(exact.in_order(values)) for name, values in _terms(sums).items()}
 
 
 def _terms(sums: BinSumsState) -> dict[str, Array]:
@@ -72,14 +73,14 @@ def _terms(sums: BinSumsState) -> dict[str, Array]:
     square, product = exact.value(sums.second[0]), exact.value(sums.second[1])
     gap = exact.value(exact.subtract(sums.outcome, sums.score))
     with np.errstate(divide="ignore", invalid="ignore"):
-        total = weight.sum(-1)
-        mean = outcome.sum(-1) / total
+        total = exact.in_order(weight)
+        mean = exact.in_order(outcome) / total
         share = np.where(weight > 0, 1 / weight, 0.0)
         return {
-            "score": (square - 2 * product + outcome).sum(-1) / total,
-            "reliability": (gap**2 * share).sum(-1) / total,
-            "resolution": ((outcome - weight * mean[..., None]) ** 2 * share).sum(-1) / total,
+            "score": exact.in_order(square - 2 * product + outcome) / total,
+            "reliability": exact.in_order(gap**2 * share) / total,
+            "resolution": exact.in_order((outcome - weight * mean[..., None]) ** 2 * share) / total,
             "uncertainty": mean * (1 - mean),
-            "within_variance": (square - score**2 * share).sum(-1) / total,
-            "within_covariance": 2 * (product - outcome * score * share).sum(-1) / total,
+            "within_variance": exact.in_order(square - score**2 * share) / total,
+            "within_covariance": 2 * exact.in_order(product - outcome * score * share) / total,
         }

@@ -54,7 +54,7 @@ class ECE(BinnedEstimator):
         What uniform bins divide, and the outer edges of equal-mass bins.
     compat : {"scikit-learn", "netcal", "torchmetrics", "euranova"}, optional
         Fill in the choices of that tool for ``bins``, ``closed`` and ``range`` where none is given, and its edges;
-        see `calibdask.compat_table`.
+        the table is in `calibdask.estimators.compat`.
 
     Raises
     ------
@@ -87,9 +87,7 @@ class ECE(BinnedEstimator):
         check_choice("mapping", self.mapping, ("hard", "convex", "inverted"))
         check_choice("norm", self.norm, ("l1", "l2", "max"))
         if self.debias and (self.norm != "l2" or self.mapping != "hard"):
-            raise ValueError(
-                "debias=True corrects squared gaps of hard bins; it expects norm='l2', mapping='hard'."
-            )
+            raise ValueError("debias=True corrects squared gaps of hard bins; it expects norm='l2', mapping='hard'.")
 
     @property
     def name(self) -> str:
@@ -149,9 +147,9 @@ def _pooled(bins: Bins, norm: Norm) -> Array:
     total = exact.value(exact.pooled(bins.weight, 3))
     with np.errstate(divide="ignore", invalid="ignore"):
         if norm == "l1":
-            return np.asarray(difference.sum(-1) / total)
+            return np.asarray(exact.in_order(difference) / total)
         if norm == "l2":
-            return np.sqrt(np.where(filled, difference**2 / weight, 0.0).sum(-1) / total)
+            return np.sqrt(exact.in_order(np.where(filled, difference**2 / weight, 0.0)) / total)
         worst = np.where(filled, difference / weight, 0.0).max(-1)
     return np.where(total > 0, worst, np.nan)
 
@@ -164,7 +162,7 @@ def _debiased(bins: Bins, sums: BinSumsState) -> Array:
         rows = weight**2 / exact.value(sums.weight_square)
         frequency = exact.value(bins.outcome) / weight
         square = (difference / weight) ** 2 - frequency * (1 - frequency) / (rows - 1)
-        mean = np.where(rows >= 2, weight * square, 0.0).sum(-1) / weight.sum(-1)
+        mean = exact.in_order(np.where(rows >= 2, weight * square, 0.0)) / exact.in_order(weight)
         return np.sqrt(np.maximum(mean, 0.0))
 
 

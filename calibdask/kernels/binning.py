@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from calibdask.kernels.compiled import ROWS_BEFORE_CARRY, carry, compiled, fixed, inlined, unit
+from calibdask.kernels.compiled import FRACTION_BITS, ROWS_BEFORE_CARRY, carry, compiled, fixed, inlined, unit
 
 __all__ = ["OFFSETS", "PLAIN", "SQUARES", "bin_sums", "uniform_bin", "weighted_bin_sums"]
 
@@ -160,6 +160,23 @@ def _add_offsets(
             e += 1
 
 
+@inlined
+def _carry_touched(cells, fraction, whole):
+    for e in range(cells.size):
+        cell = cells[e]
+        whole[cell] += fraction[cell] >> FRACTION_BITS
+        fraction[cell] &= (1 << FRACTION_BITS) - 1
+
+
+@inlined
+def _unpack_touched(cells, packed, rows, hits):
+    for e in range(cells.size):
+        cell = cells[e]
+        rows[cell] += packed[cell] & (_HIT - 1)
+        hits[cell] += packed[cell] >> 32
+        packed[cell] = 0
+
+
 @compiled
 def bin_sums(scores, labels, first_class, group, n_bins, lower, thresholds, left, inverse_width, kind, counts, sums):
     """Add the rows of one block to per-bin counts and exact sums.
@@ -206,6 +223,12 @@ def bin_sums(scores, labels, first_class, group, n_bins, lower, thresholds, left
                 fraction[3],
                 fraction[2],
             )
+        if counts.shape[1] > here.size:
+            # With many slices, visiting the cells of the tile is cheaper than visiting all.
+            for k in range(sums.shape[0]):
+                _carry_touched(here, fraction[k], whole[k])
+            _unpack_touched(here, packed, rows, hits)
+            continue
         pending += stop - start
         if pending + tile > ROWS_BEFORE_CARRY or stop == n:
             pending = 0

@@ -13,7 +13,10 @@ _TILE = 1024
 
 
 @inlined
-def _note(kind, row, value, counts, first, values):
+def _note(kind, row, value, marks, counts, first, values):
+    if marks[kind, row]:
+        return
+    marks[kind, row] = True
     counts[kind] += 1
     if row < first[kind]:
         first[kind] = row
@@ -39,7 +42,7 @@ def _fine(scores, labels, n_classes, low, high, sum_tolerance, check_sums):
 
 @inlined
 def _inspect(
-    scores, labels, weights, start, stop, n_classes, tolerance, sum_tolerance, check_sums, counts, first, values
+    scores, labels, weights, start, stop, n_classes, tolerance, sum_tolerance, check_sums, marks, counts, first, values
 ):
     for r in range(start, stop):
         if weights.size and weights[r] == 0.0:
@@ -52,25 +55,25 @@ def _inspect(
             total += x
             if not np.isfinite(x):
                 if not not_finite:
-                    _note(NOT_FINITE, r, x, counts, first, values)
+                    _note(NOT_FINITE, r, x, marks, counts, first, values)
                 not_finite = True
             elif x < -tolerance or x > 1.0 + tolerance:
                 if not out_of_range:
-                    _note(OUT_OF_RANGE, r, x, counts, first, values)
+                    _note(OUT_OF_RANGE, r, x, marks, counts, first, values)
                 out_of_range = True
         if check_sums and not not_finite and abs(total - 1.0) > sum_tolerance:
-            _note(ROW_SUM, r, total, counts, first, values)
+            _note(ROW_SUM, r, total, marks, counts, first, values)
         label = np.float64(labels[r])
         if not (label >= 0 and label < n_classes and label == np.floor(label)):
-            _note(LABEL, r, label, counts, first, values)
+            _note(LABEL, r, label, marks, counts, first, values)
 
 
 @compiled
-def check_rows(scores, labels, weights, n_classes, tolerance, sum_tolerance, check_sums, counts, first, values):
+def check_rows(scores, labels, weights, n_classes, tolerance, sum_tolerance, check_sums, marks, counts, first, values):
     """Count the offending rows of each kind; keep the first one and its value.
 
-    ``weights`` is (n,) or empty; rows of weight 0 are as good as absent. ``counts`` (4,), ``first`` (4,) row numbers
-    and ``values`` (4,) are updated.
+    ``weights`` is (n,) or empty; rows of weight 0 are as good as absent. ``marks`` (4, n) are the offending rows
+    already counted; ``counts`` (4,), ``first`` (4,) row numbers and ``values`` (4,) are updated.
     """
     low, high = -tolerance, 1.0 + tolerance
     for start in range(0, scores.shape[0], _TILE):
@@ -86,6 +89,7 @@ def check_rows(scores, labels, weights, n_classes, tolerance, sum_tolerance, che
                 tolerance,
                 sum_tolerance,
                 check_sums,
+                marks,
                 counts,
                 first,
                 values,

@@ -1,7 +1,8 @@
 """How kernels are compiled, and the exact number format that they add in."""
 
-import functools
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -9,9 +10,36 @@ import numpy as np
 
 __all__ = ["FRACTION_BITS", "ROWS_BEFORE_CARRY", "carry", "compiled", "fixed", "inlined", "unit"]
 
-# Releases the GIL so that threads scale, and is cached on disk so that a second process compiles nothing.
-# Never fastmath: it may assume that no NaN exists and reorder sums.
-compiled: Callable[..., Any] = functools.partial(numba.njit, nogil=True, cache=True)()
+# Numba sets the names of its configuration as it reads the environment.
+_numba_config: Any = numba.config
+
+
+def _cache_folder() -> str:
+    """Where compiled kernels are kept: a folder for each state of all kernel sources.
+
+    Numba looks at the file of a kernel only; a kernel that inlines a function of another file would stay stale.
+    """
+    folder = Path(__file__).parent
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))).hexdigest()[:16]
+    return str(Path(_numba_config.CACHE_DIR or folder / "__pycache__") / f"calibdask-{digest}")
+
+
+_CACHE_FOLDER = _cache_folder()
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a kernel: it releases the GIL, so that threads scale, and is kept on disk for the next process.
+
+    Never fastmath: it may assume that no NaN exists and reorder sums.
+    """
+    before, _numba_config.CACHE_DIR = _numba_config.CACHE_DIR, _CACHE_FOLDER
+    try:
+        kernel: Callable[..., Any] = numba.njit(nogil=True, cache=True)(function)
+    finally:
+        _numba_config.CACHE_DIR = before
+    return kernel
+
+
 # Small functions are inlined by LLVM; a cached copy of their own would only cost compile time.
 inlined: Callable[..., Any] = numba.njit(nogil=True)
 

@@ -51,7 +51,8 @@ class BinSums(Statistic):
 
     Notes
     -----
-    One pass; memory batch * groups * columns * bins * (48 to 112) bytes.
+    One pass; memory batch * groups * columns * bins * 72 bytes, with
+    further sums up to 120.
     """
 
     setting: Setting
@@ -75,11 +76,11 @@ class BinSums(Statistic):
         bins = _KernelBins(self.edges, columns.scores.dtype, shape)
         for b in range(layout.batch):
             options = (columns.first_class, block.group, *bins.of(b), _KINDS[self.second], counts[b], sums[b])
-            labels = columns.labels[b % columns.labels.shape[0]]
+            scores, labels = columns.of(b)
             if weighted:
-                binning.weighted_bin_sums(columns.scores[b], labels, block.weights_of(b), *options)
+                binning.weighted_bin_sums(scores, labels, block.weights_of(b), *options)
             else:
-                binning.bin_sums(columns.scores[b], labels, *options)
+                binning.bin_sums(scores, labels, *options)
         return _weighted_state(counts, sums, shape) if weighted else _exact_state(counts, sums, shape)
 
     def merge(self, a: BinSumsState, b: BinSumsState) -> BinSumsState:

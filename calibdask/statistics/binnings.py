@@ -14,12 +14,12 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.quantiles import neighbours
 from calibdask.statistics.ranks import KeyCounts
 from calibdask.statistics.settings import Setting
+from calibdask.statistics.statistic import Derived
 
-__all__ = ["BinCount", "Binning", "EqualMass", "Explicit", "Uniform"]
+__all__ = ["BinCount", "BinEdges", "Binning", "EqualMass", "Explicit", "Uniform"]
 
 BinCount = int | Literal["sqrt"]
 Rule = Literal["division", "linspace", "floor", "phantom"]
-Asking = Generator[Any, Any, Edges]
 
 
 def _number_of_bins(bins: BinCount, rows: Counts) -> Counts:
@@ -61,7 +61,7 @@ class Uniform:
     closed: Closed = "right"
     rule: Rule = "division"
 
-    def edges(self, setting: Setting) -> Asking:
+    def edges(self, setting: Setting) -> Generator[Any, Any, Edges]:
         """The edges; asks for the number of rows at most."""
         rows = np.zeros((1, 1), np.int64)
         if self.bins == "sqrt":
@@ -81,7 +81,7 @@ class Explicit:
     values: tuple[float, ...]
     closed: Closed = "right"
 
-    def edges(self, setting: Setting) -> Asking:
+    def edges(self, setting: Setting) -> Generator[Any, Any, Edges]:
         """The edges; asks for nothing."""
         yield from ()
         return Edges(FrozenArray(np.reshape(np.array(self.values, np.float64), (1, 1, 1, -1))), self.closed)
@@ -103,7 +103,7 @@ class EqualMass:
     closed: Closed = "right"
     rule: Literal["spread", "last", "percentile"] = "spread"
 
-    def edges(self, setting: Setting) -> Asking:
+    def edges(self, setting: Setting) -> Generator[Any, Any, Edges]:
         """The edges; asks for key counts, and to refine them."""
         layout = yield Layout()
         cells = yield KeyCounts(setting)
@@ -116,22 +116,25 @@ class EqualMass:
         ranks = [self._ranks(total, bins) for total, bins in zip(mass.tolist(), numbers.tolist(), strict=True)]
         found = yield from neighbours(setting, cells, shape, padded([rank for rank, _ in ranks]), layout.weighted)
         between = padded([share for _, share in ranks])
-        inner = (
-            found.below + (found.above - found.below) * between
-            if self.rule == "percentile"
-            else (found.below + found.above) / 2
-        )
+        inner = self._between(found.below, found.above, between)
         return Edges(FrozenArray(padded([self._column(row) for row in inner]).reshape(*shape, -1)), self.closed)
 
     def _ranks(self, total: Any, bins: int) -> tuple[Array, Array]:
         """Cumulative count (or weight) below each inner edge, and where it lies between the neighbouring scores."""
         i = np.arange(1, bins)
         if self.rule == "percentile":
-            position = (total - 1) * i / bins
+            # As NumPy rounds it, by way of per cent.
+            position = (total - 1) * (np.linspace(0, 1, bins + 1)[1:-1] * 100 / 100)
             return np.floor(position) + 1, position - np.floor(position)
         if isinstance(total, float):
             return total * (i / bins), np.full(bins - 1, 0.5)
         return (i * (total // bins) if self.rule == "last" else i * total // bins) * 1.0, np.full(bins - 1, 0.5)
+
+    def _between(self, below: Array, above: Array, share: Array) -> Array:
+        """The midpoint; for percentiles the interpolation, from the nearer end."""
+        if self.rule != "percentile":
+            return (below + above) / 2
+        return np.where(share < 0.5, below + (above - below) * share, above - (above - below) * (1 - share))
 
     def _column(self, inner: Array) -> Array:
         """Outer edges and the inner ones that split something."""
@@ -151,3 +154,15 @@ def padded(rows: list[Array]) -> Array:
 
 
 Binning = Uniform | Explicit | EqualMass
+
+
+@dataclass(frozen=True)
+class BinEdges(Derived):
+    """The edges that a binning gives the columns of a setting."""
+
+    binning: Binning
+    setting: Setting
+
+    def derive(self) -> Generator[Any, Any, Edges]:
+        """Edges of the binning."""
+        return self.binning.edges(self.setting)

@@ -17,11 +17,15 @@ NO_GROUPS = np.zeros(0, np.int32)
 
 @dataclass(frozen=True)
 class Columns:
-    """Scores (batch, n, columns); column c has outcome 1 where the label (1 or batch, n) is ``first_class + c``."""
+    """Scores (1 or batch, n, columns); column c has outcome 1 where the label (1 or batch, n) is first_class + c."""
 
     scores: npt.NDArray[np.floating]
     labels: npt.NDArray[np.integer]
     first_class: int
+
+    def of(self, b: int) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.integer]]:
+        """Scores (n, columns) and labels (n,) of batch element b."""
+        return self.scores[b % len(self.scores)], self.labels[b % len(self.labels)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +36,8 @@ class Block:
     ----------
     layout : Layout
         Shape of the whole data.
-    scores : ndarray of float32 or float64, shape (batch, n, K)
-        C-contiguous; (batch, n, 1) for a vector of P(y = 1).
+    scores : ndarray of float32 or float64, shape (1 or batch, n, K)
+        C-contiguous; (1 or batch, n, 1) for a vector of P(y = 1).
     labels : ndarray, shape (1 or batch, n)
         As given: integers, booleans, or floats that ought to be whole.
     weights : ndarray of float64, shape (1 or batch, n), or None
@@ -64,7 +68,10 @@ class Block:
         if self.labels.dtype == np.bool_:
             return np.ascontiguousarray(self.labels).view(np.uint8)
         if self.labels.dtype.kind == "f":
-            return np.nan_to_num(self.labels, nan=-1.0, posinf=-1.0, neginf=-1.0).astype(np.int64)
+            # No class is beyond 2**31, and a cast of what is not in range is undefined.
+            return np.clip(np.nan_to_num(self.labels, nan=-1.0), -1.0, 2.0**31).astype(np.int64)
+        if self.labels.dtype == np.uint64:
+            return np.minimum(self.labels, 2**62).astype(np.int64)
         return self.labels.astype(np.int64 if self.labels.dtype.itemsize > 2 else np.int32)
 
     @cached_property
@@ -99,26 +106,31 @@ class Block:
         raise ValueError(f"The setting {setting} has no columns of scores; this estimator expects one that has.")
 
     def _largest(self, setting: Setting) -> Columns:
-        scores = self.matrix
-        batch, n, _ = scores.shape
-        largest = np.empty((batch, n, 1), scores.dtype if setting.kind == "confidence" else np.float64)
-        hits = np.empty((batch, n), np.uint8)
-        for b in range(batch):
-            labels = self.labels_of(b)
+        given, n, _ = self.matrix.shape
+        largest = np.empty((given, n, 1), self.matrix.dtype if setting.kind == "confidence" else np.float64)
+        hits = np.empty((max(given, len(self.codes)), n), np.uint8)
+        for b in range(len(hits)):
+            scores, labels, into = self.matrix_of(b), self.labels_of(b), largest[b % given, :, 0]
             if setting.kind == "confidence":
-                top.top_class(scores[b], labels, largest[b, :, 0], hits[b])
+                top.top_class(scores, labels, into, hits[b])
             else:
-                top.top_k(scores[b], labels, setting.index, largest[b, :, 0], hits[b])
+                top.top_k(scores, labels, setting.index, into, hits[b])
         return Columns(largest, hits, 1)
+
+    def scores_of(self, b: int) -> npt.NDArray[np.floating]:
+        """Scores of batch element b as given, (n, K) or (n, 1)."""
+        return self.scores[b % len(self.scores)]
+
+    def matrix_of(self, b: int) -> npt.NDArray[np.floating]:
+        """Scores of batch element b with all their classes, (n, K)."""
+        return self.matrix[b % len(self.matrix)]
 
     def labels_of(self, b: int) -> npt.NDArray[np.integer]:
         """Label codes of batch element b."""
-        codes: npt.NDArray[np.integer] = self.codes[b % self.codes.shape[0]]
-        return codes
+        return self.codes[b % len(self.codes)]
 
     def weights_of(self, b: int) -> npt.NDArray[np.float64]:
         """Weights of batch element b; empty without weights."""
         if self.weights is None:
             return np.zeros(0)
-        row: npt.NDArray[np.float64] = self.weights[b % self.weights.shape[0]]
-        return row
+        return self.weights[b % len(self.weights)]

@@ -48,7 +48,7 @@ class UniformCells(Partition):
         digit_bits = max(1, (self.bins - 1).bit_length())
         number = np.empty(block.rows, np.int64)
         options = (block.weights_of(b), block.group, self.bins, edges.lower_bounds(), digit_bits, number)
-        key: Counts = cells.number_cells(block.matrix[b], *options)
+        key: Counts = cells.number_cells(block.matrix_of(b), *options)
         key[:, 0] += b * block.layout.groups
         order = np.argsort(_comparable(key), kind="stable")
         # One element more, for the number -1 of rows that do not count.
@@ -122,7 +122,7 @@ class CellSums(Statistic):
         key, cell = self.partition.members(block, b)
         shape = (len(key), block.layout.classes)
         second_shape = shape if self.squares else (len(key), 0)
-        scores, labels = block.matrix[b], block.labels_of(b)
+        scores, labels = block.matrix_of(b), block.labels_of(b)
         rows = np.zeros(len(key), np.int64)
         if block.weights is None:
             counts = np.zeros(shape, np.int64)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from calibdask.kernels.compiled import FRACTION_BITS
 
-__all__ = ["Array", "Counts", "Sums", "add", "from_counts", "pooled", "subtract", "value"]
+__all__ = ["Array", "Counts", "Sums", "add", "from_counts", "in_order", "pooled", "subtract", "value"]
 
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -49,6 +49,11 @@ def value(sums: Sums) -> Array:
     if sums.dtype != np.int64:
         return np.asarray(sums, np.float64)
     return np.asarray(sums[..., 0] + sums[..., 1] * _UNIT, np.float64)
+
+
+def in_order(values: Array) -> Array:
+    """Sums along the last axis term by term: zeros that fill up shorter rows change no bit."""
+    return np.asarray(np.cumsum(values, axis=-1)[..., -1])
 
 
 def pooled(sums: Sums, axis: int) -> Sums:

@@ -53,7 +53,7 @@ class SetKeys(Statistic):
         """Count one block."""
         parts = [self._entries(block, b) for b in range(block.layout.batch)]
         entries = [np.concatenate(fields) for fields in zip(*parts, strict=True)]
-        return self._gathered(KeyCells(np.array(block.rows), np.array(0), *entries))
+        return self._gathered(KeyCells(np.array(block.rows), np.array(0), np.array(0), *entries))
 
     def merge(self, a: KeyCells, b: KeyCells) -> KeyCells:
         """Counts of both."""
@@ -66,7 +66,7 @@ class SetKeys(Statistic):
         column = np.append(self.column.values, -1)[sets]
         rows = np.flatnonzero(column >= 0)
         chosen = np.empty((1, rows.size), np.int64)
-        ranks.score_keys(block.matrix[b][rows, column[rows], None], chosen)
+        ranks.score_keys(block.matrix_of(b)[rows, column[rows], None], chosen)
         kept = chosen[0] <= self.high.values[sets[rows]]
         keys, rows = chosen[0, kept], rows[kept]
         weights = np.ones(rows.size) if block.weights is None else block.weights_of(b)[rows]

@@ -127,13 +127,15 @@ def _windows(tables: list[_Table], chosen: list[Counts]) -> tuple[Counts, Counts
     most = max(c.size for c in chosen)
     shape = (len(tables), most)
     low, high, shift = np.full(shape, _NO_WINDOW), np.full(shape, -1), np.zeros(shape, np.int64)
-    budget = max(1 << 8, _MOST_CELLS // max(1, sum(c.size for c in chosen)))
+    rows = sum(int(table.rows[cells].sum()) for table, cells in zip(tables, chosen, strict=True))
     for place, (table, cells) in enumerate(zip(tables, chosen, strict=True)):
         low[place, : cells.size] = table.low[cells]
         high[place, : cells.size] = table.high[cells]
         keys = (table.high - table.low)[cells] + 1
+        # Every key where all fit; else each window its share, by the rows that it holds.
+        budget = np.maximum(1 << 8, _MOST_CELLS * (table.rows[cells] / rows))
         size = np.ceil(np.log2(np.maximum(1, keys / budget))).astype(np.int64)
-        shift[place, : cells.size] = np.where(table.rows[cells] <= budget, 0, size)
+        shift[place, : cells.size] = np.where(rows <= _MOST_CELLS, 0, size)
     return low, high, shift
 
 

@@ -19,12 +19,14 @@ from calibdask.statistics.statistic import Statistic
 
 __all__ = ["KeyCells", "KeyCounts", "WindowCounts", "gathered", "joined"]
 
-# Up to this many rows every key is kept; beyond, keys share cells. A rule in the number of rows alone keeps the law.
+# Up to this many rows, and keys, every key is kept; beyond, keys share cells. A rule in the number of rows and the
+# layout alone keeps the law.
 _EXACT_ROWS = 4096
+_EXACT_KEYS = 1 << 19
 # Scores below 2**-40 share the lowest cell.
 _SMALLEST = int(np.float64(2.0**-40).view(np.int64))
 _LARGEST = int(np.float64(1.0).view(np.int64))
-_MOST_CELLS = 1 << 22
+_MOST_CELLS = 1 << 21
 _FINEST_SHIFT = 42  # 10 bits of the mantissa
 
 
@@ -35,11 +37,12 @@ Entries = tuple[Counts, Counts, Counts, Counts, Array]
 class KeyCells(NamedTuple):
     """Cells of keys, ordered by place and low: the rows whose key lies in [low, high], and their weight.
 
-    ``place`` numbers (batch, group, column), or (batch, group, column, window), in C order. ``seen`` is the number of
-    rows seen, which decides between single keys and cells of 2**``shift`` keys.
+    ``place`` numbers (batch, group, column), or (batch, group, column, window), in C order. Up to ``single`` rows
+    ``seen`` a cell is a single key, beyond a range of 2**``shift`` keys.
     """
 
     seen: Counts
+    single: Counts
     shift: Counts
     place: Counts
     low: Counts
@@ -62,17 +65,18 @@ class KeyCounts(Statistic):
         """Count one block."""
         scores = block.columns(self.setting).scores
         shift = _shift(block.layout.batch * block.layout.groups * scores.shape[-1])
-        if block.rows <= _EXACT_ROWS:
-            parts = [_single_keys(block, scores, b) for b in range(scores.shape[0])]
+        single = _most_single_rows(block, scores)
+        if block.rows <= single:
+            parts = [_single_keys(block, scores[b % len(scores)], b) for b in range(block.layout.batch)]
         else:
-            parts = [_cells(block, scores, b, shift) for b in range(scores.shape[0])]
+            parts = [_cells(block, scores[b % len(scores)], b, shift) for b in range(block.layout.batch)]
         entries = [np.concatenate(fields) for fields in zip(*parts, strict=True)]
-        return gathered(KeyCells(np.array(block.rows), np.array(shift), *entries), entries[1])
+        return gathered(KeyCells(np.array(block.rows), np.array(single), np.array(shift), *entries), entries[1])
 
     def merge(self, a: KeyCells, b: KeyCells) -> KeyCells:
         """Counts of both."""
         both = joined(a, b)
-        if both.seen > _EXACT_ROWS:
+        if both.seen > both.single:
             low, high = _cell_bounds(both.low, int(both.shift))
             both = both._replace(low=low, high=high)
         return gathered(both, both.low)
@@ -106,11 +110,11 @@ class WindowCounts(Statistic):
         scores = block.columns(self.setting).scores
         size = self.low.values[0].size
         parts = []
-        for b in range(scores.shape[0]):
-            keys, places, masses = self._collect(block, scores, b)
+        for b in range(block.layout.batch):
+            keys, places, masses = self._collect(block, scores[b % len(scores)], b)
             parts.append((places + b * size, keys, keys, np.ones_like(keys), masses))
         entries = [np.concatenate(fields) for fields in zip(*parts, strict=True)]
-        return self._gathered(KeyCells(np.array(block.rows), np.array(0), *entries))
+        return self._gathered(KeyCells(np.array(block.rows), np.array(0), np.array(0), *entries))
 
     def merge(self, a: KeyCells, b: KeyCells) -> KeyCells:
         """Counts of both."""
@@ -123,15 +127,19 @@ class WindowCounts(Statistic):
     def _collect(self, block: Block, scores: np.ndarray, b: int) -> tuple[Counts, Counts, Array]:
         """Keys in windows, the window of each and its weight."""
         weights = block.weights_of(b)
-        size = 1024 + scores[b].size // 8
+        size = 1024 + scores.size // 8
         while True:
             keys, places = np.empty(size, np.int64), np.empty(size, np.int64)
             masses = np.empty(size if weights.size else 0)
             windows = (self.low.values[b], self.high.values[b])
-            found = ranks.collect_keys(scores[b], weights, block.group, *windows, keys, places, masses)
+            found = ranks.collect_keys(scores, weights, block.group, *windows, keys, places, masses)
             if found <= size:
                 return keys[:found], places[:found], masses[:found] if weights.size else np.ones(found)
             size = found
+
+
+def _most_single_rows(block: Block, scores: np.ndarray) -> int:
+    return min(_EXACT_ROWS, _EXACT_KEYS // max(1, block.layout.batch * scores.shape[-1]))
 
 
 def _shift(places: int) -> int:
@@ -151,7 +159,7 @@ def _single_keys(block: Block, scores: np.ndarray, b: int) -> Entries:
     """One entry for each row and column: place, low, high, count, weight."""
     columns = scores.shape[-1]
     keys = np.empty((columns, block.rows), np.int64)
-    ranks.score_keys(scores[b], keys)
+    ranks.score_keys(scores, keys)
     group = block.group if block.group.size else np.zeros(block.rows, np.int64)
     place = ((b * block.layout.groups + group) * columns)[None, :] + np.arange(columns)[:, None]
     weights = block.weights_of(b) if block.weights is not None else np.ones(block.rows)
@@ -167,7 +175,7 @@ def _cells(block: Block, scores: np.ndarray, b: int, shift: int) -> Entries:
     counts = np.zeros((block.layout.groups, columns, n_cells), np.int64)
     weights = block.weights_of(b)
     masses = np.zeros(counts.shape if weights.size else (0, 0, 0))
-    ranks.count_keys(scores[b], weights, block.group, shift, _SMALLEST, counts, masses)
+    ranks.count_keys(scores, weights, block.group, shift, _SMALLEST, counts, masses)
     group, column, cell = np.nonzero(counts)
     count = counts[group, column, cell]
     low, high = _cell_bounds((cell + (_SMALLEST >> shift)) << shift, shift)
@@ -177,15 +185,15 @@ def _cells(block: Block, scores: np.ndarray, b: int, shift: int) -> Entries:
 
 def joined(a: KeyCells, b: KeyCells) -> KeyCells:
     """Entries of both, not yet sorted."""
-    entries = (np.concatenate(pair) for pair in zip(a[2:], b[2:], strict=True))
-    return KeyCells(a.seen + b.seen, a.shift, *entries)
+    entries = (np.concatenate(pair) for pair in zip(a[3:], b[3:], strict=True))
+    return KeyCells(a.seen + b.seen, a.single, a.shift, *entries)
 
 
 def gathered(cells: KeyCells, identity: Counts) -> KeyCells:
     """Entries sorted by place and cell identity; those that share both are added up."""
     order = np.lexsort((identity, cells.place))
     identity = identity[order]
-    place, low, high, rows = (field[order] for field in cells[2:6])
+    place, low, high, rows = (field[order] for field in cells[3:7])
     weight = cells.weight[order]
     if not place.size:
         return cells
@@ -193,6 +201,7 @@ def gathered(cells: KeyCells, identity: Counts) -> KeyCells:
     starts = np.flatnonzero(new)
     return KeyCells(
         cells.seen,
+        cells.single,
         cells.shift,
         place[starts],
         np.minimum.reduceat(low, starts),

@@ -41,9 +41,9 @@ class ScoreSums(Statistic):
         for b in range(layout.batch):
             options = (block.group, layout.vector, layout.smallest, counts[b], sums[b])
             if weighted:
-                rows.weighted_score_sums(block.scores[b], block.labels_of(b), block.weights_of(b), *options)
+                rows.weighted_score_sums(block.scores_of(b), block.labels_of(b), block.weights_of(b), *options)
             else:
-                rows.score_sums(block.scores[b], block.labels_of(b), *options)
+                rows.score_sums(block.scores_of(b), block.labels_of(b), *options)
         count, clipped = counts[:, 0], counts[:, 1]
         if weighted:
             return ScoreSumsState(count, clipped, sums[:, 0], sums[:, 1], sums[:, 2])

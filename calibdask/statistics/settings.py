@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 __all__ = ["Setting", "resolve"]
 
 Kind = Literal["binary", "class", "classwise", "confidence", "top-k", "multiclass"]
@@ -74,15 +76,17 @@ def resolve(setting: "Setting | str | int | None", classes: int, vector: bool, k
         return Setting("class", 1)
     if isinstance(setting, str):
         if setting == "top-k":
-            if k is None or not 1 <= k <= classes:
+            if not isinstance(k, int | np.integer) or not 1 <= k <= classes:
                 raise ValueError(f"setting 'top-k' expects k from 1 to the number of classes ({classes}), got k={k}.")
-            return Setting("top-k", k)
+            return Setting("top-k", int(k))
         if setting in ("confidence", "classwise", "multiclass"):
             return Setting(setting)  # type: ignore[arg-type]
         raise ValueError(
             "setting expects 'confidence', 'classwise', 'binary', 'top-k', 'multiclass', the index of a class or None, "
             f"got {setting!r}."
         )
+    if isinstance(setting, bool) or not isinstance(setting, int | np.integer):
+        raise ValueError(f"setting expects the name of a setting or a whole class number, got {setting!r}.")
     if not 0 <= setting < classes:
         raise ValueError(
             f"setting={setting} names a class that does not exist; the scores have classes 0..{classes - 1}."

@@ -1,14 +1,17 @@
 """The law that everything rests on: summaries of blocks merge into the summary of all rows."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Generator
 from typing import Any
 
 from calibdask.statistics.block import Block
 
-__all__ = ["State", "Statistic"]
+__all__ = ["Asking", "Derived", "State", "Statistic"]
 
 # A NamedTuple of float64 and int64 arrays whose size does not depend on the number of rows.
 State = Any
+# Yields requests - a Statistic, a Derived, a Layout - and is sent the answers.
+Asking = Generator[Any, Any, Any]
 
 
 class Statistic(ABC):
@@ -25,3 +28,15 @@ class Statistic(ABC):
     @abstractmethod
     def merge(self, a: State, b: State) -> State:
         """Summary of the rows of both."""
+
+
+class Derived(ABC):
+    """A frozen, hashable description of what follows from statistics, such as edges of bins.
+
+    Asked for like a statistic. Equal descriptions are derived once; a source that knows the answer otherwise, such as a
+    stored summary, may give it.
+    """
+
+    @abstractmethod
+    def derive(self) -> Asking:
+        """Ask for statistics by ``yield`` and return the answer."""

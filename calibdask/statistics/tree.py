@@ -52,7 +52,7 @@ class Tree(Partition):
         """The open set of each row of batch element b, -1 for rows that are in none or have no weight."""
         sets = np.empty(block.rows, np.int64)
         nodes = (field.values for field in (self.column, self.threshold, self.child))
-        tree.find_sets(block.matrix[b], block.weights_of(b), block.group, self.roots.values[b], *nodes, sets)
+        tree.find_sets(block.matrix_of(b), block.weights_of(b), block.group, self.roots.values[b], *nodes, sets)
         return sets
 
     def members(self, block: Block, b: int) -> Members:

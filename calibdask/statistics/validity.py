@@ -47,19 +47,22 @@ class Validity(Statistic):
         """Check one block."""
         layout = block.layout
         count = np.zeros(len(KINDS), np.int64)
+        # Marks keep a row that offends in several batch elements from counting more than once.
+        marks = np.zeros((len(KINDS), block.rows), np.bool_)
         first = np.full(len(KINDS), _NEVER)
         value = np.zeros(len(KINDS))
         labels = block.labels
         labels = block.codes if labels.dtype.kind in "biu" else np.ascontiguousarray(labels, np.float64)
         for b in range(layout.batch):
             checks.check_rows(
-                block.scores[b],
+                block.scores_of(b),
                 labels[b % labels.shape[0]],
                 block.weights_of(b),
                 layout.classes,
                 self.tolerance,
                 self.sum_tolerance,
                 not layout.vector,
+                marks,
                 count,
                 first,
                 value,

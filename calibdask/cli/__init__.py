@@ -1,0 +1,52 @@
+"""The command ``calibdask``: what a shell user sees; all heavy imports wait for a command that needs them."""
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from calibdask import __version__
+from calibdask.cli.demo import demo as _demo
+from calibdask.cli.evaluate import evaluate as _evaluate
+
+__all__ = ["main"]
+
+_BAD = 2
+_INTERRUPTED = 130
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, invoke_without_command=True
+)
+@click.version_option(__version__, prog_name="calibdask")
+@click.pass_context
+def _calibdask(context: click.Context) -> None:
+    """Calibration of classifiers, measured exactly on data of any size."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+_calibdask.add_command(_evaluate)
+_calibdask.add_command(_demo)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status: 0 done, 2 bad use or bad input, 130 interrupted.
+
+    What is wrong with the use or the input is one line on stderr; anything else is a defect and keeps its traceback.
+    """
+    try:
+        status = _calibdask.main(None if arguments is None else list(arguments), "calibdask", standalone_mode=False)
+    except click.Abort:
+        return _INTERRUPTED
+    except click.ClickException as error:
+        hint = f" Try '{error.ctx.command_path} --help'." if isinstance(error, click.UsageError) and error.ctx else ""
+        return _refused(error.format_message() + hint)
+    except (ValueError, OSError) as error:
+        return _refused(str(error))
+    return status if isinstance(status, int) else 0
+
+
+def _refused(message: str) -> int:
+    sys.stderr.write(f"calibdask: {' '.join(message.split())}\n")
+    return _BAD

@@ -1,0 +1,174 @@
+"""Results for people and for programs: a table that fits a terminal, and JSON."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+__all__ = ["as_json", "console", "show"]
+
+_WIDTH = 100
+_MOST_ROWS = 200
+_LONGEST_LABEL = 40
+_NUMBER = len("0.000000")
+# Between two columns, and at both edges together.
+_GAP, _EDGES = 3, 2
+
+
+def console(*, stderr: bool = False) -> Any:
+    """A console no wider than 100 columns; colours only on a terminal."""
+    from rich.console import Console
+
+    made = Console(stderr=stderr, highlight=False)
+    made.width = min(_WIDTH, made.width) if made.is_terminal else _WIDTH
+    return made
+
+
+def as_json(dataset: xr.Dataset, metrics: Iterable[str]) -> str:
+    """The result as JSON text, in the form that ``calibdask evaluate --help`` promises."""
+    places = list(_places(dataset))
+    described = {name: _described(dataset, name, metrics) for name in metrics}
+    if not dataset.dims:
+        for name, entry in described.items():
+            described[name] = {**_values(dataset, {}, name, metrics), **entry}
+    slices = [
+        {"by": {str(dim): _plain(label) for dim, label in labels.items()}}
+        | {"metrics": {name: _values(dataset, at, name, metrics) for name in metrics}}
+        for at, labels in places
+        if dataset.dims
+    ]
+    head = {name: _plain(dataset.attrs[name]) for name in ("rows", "passes", "calibdask_version")}
+    return json.dumps({**head, "metrics": described, "slices": slices}, indent=2, allow_nan=False, ensure_ascii=False)
+
+
+def show(dataset: xr.Dataset, out: Any, *, seconds: float | None = None, title: str = "") -> None:
+    """Print a result: a line for each number, or with slices a line for each slice and a column for each number."""
+    if title:
+        out.print(title, style="bold")
+    if not dataset.dims:
+        table = _table()
+        table.add_column("metric", no_wrap=True)
+        table.add_column("value", justify="right", no_wrap=True)
+        for name, variable in dataset.data_vars.items():
+            table.add_row(str(name), _shown(variable.item()))
+        out.print(table)
+    else:
+        for columns in _fitting(dataset, out.width):
+            out.print(_slice_table(dataset, columns))
+        hidden = math.prod(dataset.sizes.values()) - _MOST_ROWS
+        if hidden > 0:
+            out.print(f"... and {hidden:,} more slices; --out or --json give them all.")
+    passes = dataset.attrs["passes"]
+    foot = [f"{dataset.attrs['rows']:,} rows", f"{passes} pass{'' if passes == 1 else 'es'} over the data"]
+    out.print(", ".join(foot if seconds is None else [*foot, f"{seconds:.2f} s"]), style="dim")
+
+
+def _table() -> Any:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    return Table(box=SIMPLE_HEAD, pad_edge=False)
+
+
+def _places(dataset: xr.Dataset) -> Iterator[tuple[dict[Any, int], dict[Any, Any]]]:
+    """Every combination of slices: where it is, and its labels."""
+    dims = list(dataset.dims)
+    labels = [dataset[dim].values if dim in dataset.coords else np.arange(dataset.sizes[dim]) for dim in dims]
+    for place in product(*(range(dataset.sizes[dim]) for dim in dims)):
+        at = dict(zip(dims, place, strict=True))
+        yield at, {dim: labels[i][place[i]] for i, dim in enumerate(dims)}
+
+
+def _parts(dataset: xr.Dataset, name: str, metrics: Iterable[str]) -> dict[str, str]:
+    """Variables of a metric by the name of the part; longer names of other metrics are not parts of this one."""
+    others = [other for other in metrics if other.startswith(name + "_")]
+    variables = [
+        str(variable)
+        for variable in dataset.data_vars
+        if str(variable).startswith(name + "_")
+        and not any(str(variable) == other or str(variable).startswith(other + "_") for other in others)
+    ]
+    alone = {"value": name} if name in dataset.data_vars else {}
+    return {**alone, **{variable.removeprefix(name + "_"): variable for variable in variables}}
+
+
+def _values(dataset: xr.Dataset, at: Mapping[Any, int], name: str, metrics: Iterable[str]) -> dict[str, Any]:
+    found = {}
+    for part, variable in _parts(dataset, name, metrics).items():
+        values = dataset[variable]
+        found[part] = _plain(values.isel({dim: i for dim, i in at.items() if dim in values.dims}).item())
+    return found
+
+
+def _described(dataset: xr.Dataset, name: str, metrics: Iterable[str]) -> dict[str, Any]:
+    variables = list(_parts(dataset, name, metrics).values())
+    return {key: _plain(value) for key, value in dataset[variables[0]].attrs.items()} if variables else {}
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold: a number that is none is null."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return str(value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "-"
+        return f"{value:.6f}" if value == 0 or abs(value) >= 1e-4 else f"{value:.2e}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _label(value: Any) -> str:
+    text = str(_plain(value))
+    return text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 3] + "..."
+
+
+def _fitting(dataset: xr.Dataset, width: int) -> Iterator[list[str]]:
+    """Columns for one table after the other, so that each fits."""
+    labels = {dim: dataset[dim].values if dim in dataset.coords else [dataset.sizes[dim]] for dim in dataset.dims}
+    slices = sum(max(len(str(dim)), *(len(_label(value)) for value in values)) + _GAP for dim, values in labels.items())
+    columns: list[str] = []
+    taken = slices = slices + _EDGES
+    for name in map(str, dataset.data_vars):
+        needed = max(_NUMBER, *(len(word) for word in _words(name).split())) + _GAP
+        if columns and taken + needed > width:
+            yield columns
+            columns, taken = [], slices
+        columns.append(name)
+        taken += needed
+    yield columns
+
+
+def _slice_table(dataset: xr.Dataset, columns: list[str]) -> Any:
+    table = _table()
+    for dim in dataset.dims:
+        table.add_column(str(dim), no_wrap=True, vertical="bottom")
+    for name in columns:
+        needed = max(_NUMBER, *(len(word) for word in _words(name).split()))
+        table.add_column(_words(name), justify="right", vertical="bottom", min_width=needed)
+    for number, (at, labels) in enumerate(_places(dataset)):
+        if number == _MOST_ROWS:
+            break
+        values = (
+            dataset[name].isel({dim: i for dim, i in at.items() if dim in dataset[name].dims}) for name in columns
+        )
+        table.add_row(*(_label(label) for label in labels.values()), *(_shown(value.item()) for value in values))
+    return table

@@ -1,0 +1,95 @@
+"""Results to files: checked before anything is computed, written whole or not at all."""
+
+import os
+import secrets
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+__all__ = ["checked_output", "replacing", "write_dataset"]
+
+
+def checked_output(path: str, suffixes: tuple[str, ...], *, overwrite: bool) -> Path:
+    """The path, if a result can be written there.
+
+    Raises
+    ------
+    ValueError
+        If it is a URL, ends in no known suffix, its folder does not exist or is not writable, or something is there
+        and ``overwrite`` is false or it is not of that kind.
+
+    Examples
+    --------
+    >>> checked_output("result.txt", (".json", ".csv"), overwrite=False)
+    Traceback (most recent call last):
+    ValueError: Expected an output name that ends in one of .json, .csv, got 'result.txt'.
+    """
+    target = Path(path)
+    if "://" in path:
+        raise ValueError(f"Expected an output on this machine, got {path!r}; write here and copy it there.")
+    if target.suffix.lower() not in suffixes:
+        raise ValueError(f"Expected an output name that ends in one of {', '.join(suffixes)}, got {path!r}.")
+    folder = target.parent
+    if not folder.is_dir():
+        raise ValueError(f"The folder of the output {path!r} does not exist; create {str(folder)!r} first.")
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"The folder of the output {path!r} is not writable.")
+    if os.path.lexists(target):
+        is_store = target.is_dir() and ((target / "zarr.json").exists() or (target / ".zgroup").exists())
+        if target.is_dir() != (target.suffix.lower() == ".zarr") or (target.is_dir() and not is_store):
+            raise ValueError(
+                f"The output {path!r} is there already and is no result of that kind; choose another name."
+            )
+        if not overwrite:
+            raise ValueError(f"The output {path!r} is there already; choose another name, or set overwrite.")
+    return target
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """A name beside the target to write a file or folder under; it takes the target's place if all went well."""
+    token = secrets.token_hex(4)
+    part = target.with_name(f".{target.stem}.{token}.part{target.suffix}")
+    old = target.with_name(f".{target.stem}.{token}.old{target.suffix}")
+    try:
+        yield part
+        # A folder cannot be renamed over one that is not empty.
+        if target.is_dir():
+            target.rename(old)
+        part.replace(target)
+    finally:
+        for left in (part, old):
+            if left.is_dir():
+                # The old one comes back if the new one did not get there.
+                if left is old and not target.exists():
+                    old.rename(target)
+                else:
+                    shutil.rmtree(left)
+            else:
+                left.unlink(missing_ok=True)
+
+
+def write_dataset(dataset: xr.Dataset, path: Path) -> None:
+    """Write a result as ``.nc``, ``.zarr`` (version 3) or ``.csv`` (one line for each slice)."""
+    writers: dict[str, Callable[[], object]] = {
+        ".nc": lambda: dataset.to_netcdf(path, engine="h5netcdf"),
+        ".zarr": lambda: dataset.to_zarr(path, mode="w-", zarr_format=3, consolidated=False),
+        ".csv": lambda: _flat(dataset).to_csv(path, index=False),
+    }
+    with warnings.catch_warnings():
+        # Zarr notes that version 3 has no settled type for texts yet; xarray reads back what it writes.
+        warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification")
+        warnings.filterwarnings("ignore", category=FutureWarning, module="zarr")
+        writers[path.suffix.lower()]()
+
+
+def _flat(dataset: xr.Dataset) -> Any:
+    """A data frame with the slices as its first columns."""
+    if not dataset.dims:
+        return dataset.expand_dims("result").to_dataframe()
+    return dataset.to_dataframe(dim_order=list(dataset.dims)).reset_index()

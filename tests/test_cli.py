@@ -1,0 +1,357 @@
+"""The command line: what it prints and writes, and that it refuses in one line and writes nothing."""
+
+import json
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import calibdask as cd
+from calibdask.cli import main
+from calibdask.cli.metrics import METRICS
+
+ROWS = 400
+RNG = np.random.default_rng(3)
+LABELS = RNG.integers(0, 3, ROWS)
+SCORES = RNG.dirichlet(np.ones(3), ROWS)
+COUNTRY = np.array(["de", "fr"])[RNG.integers(0, 2, ROWS)]
+# No row of France on day 2.
+DAY = np.where(COUNTRY == "fr", 1, RNG.integers(1, 3, ROWS))
+WEIGHTS = RNG.random(ROWS)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    columns = {"label": LABELS, "country": COUNTRY, "day": DAY, "w": WEIGHTS}
+    pd.DataFrame({**columns, **{f"score_{k}": SCORES[:, k] for k in range(3)}}).to_csv(
+        tmp_path / "rows.csv", index=False
+    )
+    np.savez(tmp_path / "binary.npz", labels=LABELS > 0, scores=1 - SCORES[:, 0])
+    return tmp_path
+
+
+Run = Any
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: Any) -> tuple[int, str, str]:
+        status = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+def test_help_is_fast(run: Run) -> None:
+    heavy = {"numpy", "dask", "distributed", "xarray", "hvplot", "holoviews", "sklearn", "pandas", "rich", "numba"}
+    code = "import sys; from calibdask.cli import main; main(['evaluate', '--help'])"
+    code += f"; assert not {heavy} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+    status, out, _ = run()
+    assert status == 0
+    assert "evaluate" in out
+    assert "demo" in out
+    assert run("--version")[:2] == (0, f"calibdask, version {cd.__version__}\n")
+
+
+def test_help_describes_every_metric_and_the_json(run: Run) -> None:
+    _, out, _ = run("evaluate", "--help")
+    words = " ".join(out.split())
+    assert all(name in words for name in METRICS)
+    assert '"slices"' in out
+
+
+def test_table(run: Run, data: Path) -> None:
+    status, out, err = run("evaluate", data / "rows.csv")
+    assert (status, err) == (0, "")
+    figures = cd.evaluate(LABELS, SCORES)
+    for name, value in figures.data_vars.items():
+        assert any(line.split() == [str(name), f"{float(value):.6f}"] for line in out.splitlines()), name
+    assert f"{ROWS} rows, {figures.attrs['passes']} passes over the data" in out
+    assert "\x1b" not in out
+
+
+def test_table_of_slices_fits(run: Run, data: Path) -> None:
+    metrics = [word for name in METRICS for word in ("--metric", name)]
+    status, out, err = run("evaluate", data / "rows.csv", "--by", "country", "--by", "day", *metrics)
+    assert (status, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 100
+    lines = [line.split() for line in out.splitlines() if line.split()[:2] == ["fr", "2"]]
+    assert lines
+    assert all(set(line[2:]) == {"-"} for line in lines)
+    assert "..." not in out
+    assert "…" not in out
+
+
+def test_many_slices_are_cut(run: Run, tmp_path: Path) -> None:
+    np.savez(tmp_path / "rows.npz", labels=[0, 1] * 150, scores=[0.5] * 300, row=np.arange(300))
+    _, out, _ = run("evaluate", tmp_path / "rows.npz", "--by", "row", "--metric", "brier")
+    assert "and 100 more slices" in out
+
+
+def test_json(run: Run, data: Path) -> None:
+    status, out, _ = run("evaluate", data / "rows.csv", "--metric", "ece", "--metric", "brier-decomposition", "--json")
+    result = json.loads(out)
+    assert status == 0
+    assert list(result) == ["rows", "passes", "calibdask_version", "metrics", "slices"]
+    assert result["rows"] == ROWS
+    assert result["slices"] == []
+    assert result["metrics"]["ece"]["value"] == cd.ece(LABELS, SCORES)
+    assert result["metrics"]["ece"]["estimator"] == repr(cd.ECE())
+    parts = cd.evaluate(LABELS, SCORES, cd.BrierDecomposition())
+    for name, value in parts.data_vars.items():
+        found = result["metrics"]["brier_decomposition"][str(name).removeprefix("brier_decomposition_")]
+        assert found == float(value)
+
+
+def test_json_of_slices(run: Run, data: Path) -> None:
+    _, out, _ = run("evaluate", data / "rows.csv", "--by", "country", "--by", "day", "--metric", "ece", "--json")
+    result = json.loads(out)
+    values = {(each["by"]["country"], each["by"]["day"]): each["metrics"]["ece"]["value"] for each in result["slices"]}
+    assert set(values) == {("de", 1), ("de", 2), ("fr", 1), ("fr", 2)}
+    assert values["fr", 2] is None
+    chosen = COUNTRY == "fr"
+    assert values["fr", 1] == pytest.approx(cd.ece(LABELS[chosen], SCORES[chosen]), rel=1e-14)
+    assert "value" not in result["metrics"]["ece"]
+
+
+def test_options_reach_the_estimators(run: Run, data: Path) -> None:
+    cases: list[tuple[list[str], Any, dict[str, Any]]] = [
+        (["--bins", "5", "--norm", "l2", "--closed", "left"], cd.ECE(bins=5, norm="l2", closed="left"), {}),
+        (["--bins", "0,0.5,1", "--setting", "2"], cd.ECE(bins=(0.0, 0.5, 1.0), setting=2), {}),
+        (["--bins", "sqrt", "--setting", "classwise"], cd.ECE(bins="sqrt", setting="classwise"), {}),
+        (["--binning", "equal-mass", "--mapping", "convex"], cd.ECE(binning="equal-mass", mapping="convex"), {}),
+        (["--setting", "top-k", "--k", "2"], cd.ECE(setting="top-k", k=2), {}),
+        (["--compat", "netcal"], cd.ECE(compat="netcal"), {}),
+        (["--norm", "l2", "--debias"], cd.ECE(norm="l2", debias=True), {}),
+        (["--weight", "w"], cd.ECE(), {"sample_weight": WEIGHTS}),
+        (["--label", "day", "--score", "score"], cd.ECE(), {}),
+    ]
+    for options, estimator, extra in cases:
+        status, out, err = run("evaluate", data / "rows.csv", "--metric", "ece", "--json", *options)
+        assert (status, err) == (0, "")
+        found = json.loads(out)["metrics"]["ece"]
+        assert found["estimator"] == repr(estimator)
+        labels = DAY if "--label" in options else LABELS
+        expected = float(cd.evaluate(labels, SCORES, estimator, **extra)["ece"])
+        assert found["value"] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric(name: str, run: Run, data: Path) -> None:
+    status, out, _ = run("evaluate", data / "binary.npz", "--json", "--metric", name.replace("-", "_").upper())
+    assert status == 0
+    numbers = json.loads(out)["metrics"][name.replace("-", "_")]
+    assert any(isinstance(value, float) for value in numbers.values())
+
+
+def test_options_without_metrics(run: Run, data: Path) -> None:
+    _, out, _ = run("evaluate", data / "rows.csv", "--json", "--setting", "classwise")
+    assert list(json.loads(out)["metrics"]) == ["ece", "ece_a", "mce", "brier", "log_loss"]
+
+
+def open_result(path: Path) -> xr.Dataset:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification")
+        opened = xr.open_zarr(path, consolidated=False) if path.suffix == ".zarr" else xr.open_dataset(path)
+        with opened:
+            return opened.load()
+
+
+@pytest.mark.parametrize("name", ["result.nc", "result.zarr"])
+def test_out_datasets(name: str, run: Run, data: Path) -> None:
+    status, out, err = run("evaluate", data / "rows.csv", "--by", "country", "--out", data / name)
+    assert (status, err) == (0, "")
+    assert f"wrote {data / name}" in out.replace("\n", "")
+    result = open_result(data / name)
+    expected = cd.evaluate(LABELS, SCORES, by={"country": COUNTRY})
+    for metric in expected.data_vars:
+        np.testing.assert_array_equal(result[metric], expected[metric])
+    assert result["country"].values.tolist() == ["de", "fr"]
+    assert result.attrs["rows"] == ROWS
+
+
+def test_out_texts(run: Run, data: Path) -> None:
+    run("evaluate", data / "rows.csv", "--by", "country", "--out", data / "result.csv")
+    table = pd.read_csv(data / "result.csv")
+    assert list(table)[:2] == ["country", "ece"]
+    np.testing.assert_array_equal(table["ece"], cd.ece(LABELS, SCORES, by=COUNTRY))
+    run("evaluate", data / "rows.csv", "--out", data / "whole.csv")
+    assert pd.read_csv(data / "whole.csv")["ece"].item() == cd.ece(LABELS, SCORES)
+    _, out, _ = run("evaluate", data / "rows.csv", "--out", data / "result.json", "--json")
+    assert (data / "result.json").read_text() == out
+    assert sorted(path.name for path in data.iterdir() if path.name.startswith(".")) == []
+
+
+def test_plot(run: Run, data: Path) -> None:
+    status, out, err = run("evaluate", data / "rows.csv", "--plot", data / "page.html", "--json")
+    assert (status, err) == (0, "")
+    assert list(json.loads(out)["metrics"]) == list(cd.default_metrics(3))
+    assert "<html" in (data / "page.html").read_text()
+
+
+@pytest.mark.parametrize("name", ["result.json", "result.csv", "result.nc", "result.zarr"])
+def test_overwrite_only_on_purpose(name: str, run: Run, data: Path) -> None:
+    command = ("evaluate", data / "rows.csv", "--metric", "brier", "--out", data / name)
+    assert run(*command)[0] == 0
+    status, out, err = run(*command)
+    assert (status, out) == (2, "")
+    assert "is there already" in err
+    assert run(*command, "--overwrite")[0] == 0
+
+
+def test_failing_writes_leave_what_was_there(run: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (data / "result.json").write_text("before")
+    (data / "page.html").write_text("before")
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("calibdask.cli.evaluate._write", refuse)
+    before = sorted(data.iterdir())
+    status, out, err = run(
+        "evaluate", data / "rows.csv", "--out", data / "result.json", "--plot", data / "page.html", "--overwrite"
+    )
+    assert (status, out) == (2, "")
+    assert err == "calibdask: No space left on device\n"
+    assert sorted(data.iterdir()) == before
+    assert (data / "page.html").read_text() == "before"
+
+
+BAD: list[tuple[list[str], str]] = [
+    (["evaluate"], "Missing argument 'DATA'"),
+    (["measure"], "No such command 'measure'"),
+    (["evaluate", "rows.csv", "--bin", "3"], "No such option"),
+    (["evaluate", "rows.csv", "--metric", "acc"], "no metric 'acc'; there are ece, ece-l"),
+    (["evaluate", "rows.csv", "--metric", "brier", "--bins", "5"], "--bins means nothing to brier"),
+    (["evaluate", "rows.csv", "--metric", "ece-a", "--binning", "uniform"], "--binning means nothing to ece-a"),
+    (["evaluate", "rows.csv", "--bins", "many"], "expected a number of bins"),
+    (["evaluate", "rows.csv", "--bins", "0"], "positive whole number"),
+    (["evaluate", "rows.csv", "--bins", "0.5,0.2"], "increasing numbers"),
+    (["evaluate", "rows.csv", "--setting", "everything"], "confidence, classwise"),
+    (["evaluate", "rows.csv", "--setting", "multiclass"], "--metric multiclass-ece"),
+    (["evaluate", "rows.csv", "--setting", "7"], "class that does not exist"),
+    (["evaluate", "rows.csv", "--setting", "top-k"], "expects k"),
+    (["evaluate", "rows.csv", "--norm", "l7"], "'l7' is not one of"),
+    (["evaluate", "nowhere.csv"], "nowhere.csv does not exist"),
+    (["evaluate", "nosuch://rows.csv"], "Protocol not known"),
+    (["evaluate", "rows.csv", "--by", "nowhere"], "has no column 'nowhere'"),
+    (["evaluate", "rows.csv", "--weight", "country"], "conversion error to double"),
+    (["evaluate", "rows.csv", "--label", "w"], "whole numbers from 0 to 2"),
+    (["evaluate", "rows.csv", "--label", "country"], "y_true expects class numbers"),
+    (["evaluate", "rows.csv", "--cluster", "moon"], "Expected threads, local, local:N"),
+    (["evaluate", "rows.csv", "--cluster", "local:0"], "at least one worker"),
+    (["evaluate", "rows.csv", "--out", "result.txt"], "ends in one of .json, .csv, .nc, .zarr"),
+    (["evaluate", "rows.csv", "--out", "nowhere/result.json"], "folder of the output"),
+    (["evaluate", "rows.csv", "--out", "s3://bucket/result.json"], "on this machine"),
+    (["evaluate", "rows.csv", "--out", "folder.zarr", "--overwrite"], "no result of that kind"),
+    (["evaluate", "rows.csv", "--plot", "page.pdf"], "ends in one of .html, .png, .svg"),
+    (["evaluate", "unlike.csv", "--out", "result.json"], "first is row 1 with score 1.5"),
+    (["evaluate", "unlike.csv", "--out", "result.zarr", "--plot", "page.html"], "first is row 1 with score 1.5"),
+    (["demo", "--out", "rows.csv"], "expects a folder"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
+def test_bad_use_is_one_line_and_writes_nothing(
+    arguments: list[str], message: str, run: Run, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(data)
+    (data / "folder.zarr").mkdir()
+    (data / "folder.zarr" / "mine.txt").write_text("mine")
+    (data / "unlike.csv").write_text("label,score\n1,0.5\n0,1.5\n")
+    before = sorted(data.rglob("*"))
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert err.startswith("calibdask: ")
+    assert err.count("\n") == 1
+    assert sorted(data.rglob("*")) == before
+
+
+def test_in_a_process_of_its_own(data: Path) -> None:
+    code = "import sys; from calibdask.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "evaluate"]
+    done = subprocess.run([*command, "nowhere.npz"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "calibdask: nowhere.npz does not exist.\n"
+    done = subprocess.run([*command, data / "binary.npz"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_pictures_without_matplotlib(run: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("calibdask.plot.saving.find_spec", lambda _: None)
+    status, out, err = run("evaluate", data / "rows.csv", "--plot", data / "picture.png")
+    assert (status, out) == (2, "")
+    assert "expect matplotlib; install it" in err
+
+
+def test_interrupted(run: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cd, "evaluate", interrupt)
+    status, out, _ = run("evaluate", data / "rows.csv", "--out", data / "result.json")
+    assert (status, out) == (130, "")
+    assert not (data / "result.json").exists()
+
+
+def test_defects_keep_their_traceback(run: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(cd, "evaluate", broken)
+    with pytest.raises(KeyError):
+        run("evaluate", data / "rows.csv")
+
+
+def test_nobody_answers(run: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("calibdask.cluster._SECONDS_TO_ANSWER", "0.3s")
+    status, _, err = run("evaluate", data / "rows.csv", "--cluster", "tcp://127.0.0.1:9")
+    assert status == 2
+    assert err.startswith("calibdask: No scheduler answers at tcp://127.0.0.1:9")
+
+
+@pytest.mark.heavy
+def test_clusters(run: Run, data: Path, tmp_path: Path) -> None:
+    from distributed import Client, LocalCluster
+
+    expected = cd.ece(LABELS, SCORES)
+    pd.read_csv(data / "rows.csv").to_parquet(data / "rows.parquet", row_group_size=50)
+    command = ("evaluate", data / "rows.parquet", "--metric", "ece", "--json", "--cluster")
+    assert json.loads(run(*command, "local:2")[1])["metrics"]["ece"]["value"] == expected
+    with LocalCluster(n_workers=1, dashboard_address=None, host="127.0.0.1") as cluster:
+        with Client(cluster) as client:
+            client.write_scheduler_file(str(tmp_path / "scheduler.json"))
+        for where in (cluster.scheduler_address, tmp_path / "scheduler.json"):
+            assert json.loads(run(*command, where)[1])["metrics"]["ece"]["value"] == expected
+
+
+def test_progress_only_on_a_terminal() -> None:
+    from io import StringIO
+
+    import dask.array as da
+    from rich.console import Console
+
+    from calibdask import progress
+
+    for terminal in (True, False):
+        written = StringIO()
+        console = Console(file=written, force_terminal=terminal)
+        with progress.shown_progress("counting", console):
+            da.ones(1000, chunks=10).map_blocks(_slow).sum().compute(scheduler="threads")
+        assert ("tasks" in written.getvalue()) == terminal
+
+
+def _slow(block: np.ndarray) -> np.ndarray:
+    from time import sleep
+
+    sleep(0.03)
+    return block

@@ -5,6 +5,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
+import xarray as xr
 
 import calibdask as cd
 from tests import bad_inputs
@@ -86,5 +87,55 @@ def test_iterators_can_be_read_once() -> None:
 def test_missing_slices() -> None:
     with pytest.raises(ValueError, match=r"by 'country' expects a value in every row, 1 are missing"):
         cd.evaluate([0, 1], [0.2, 0.3], by={"country": ["se", None]})
+    country = np.array(["b", "a", None, "a", None] * 20, object)
+    lazy_country = da.from_array(country, chunks=3)
+    with pytest.raises(ValueError, match=r"by 'country' expects a value in every row, 40 are missing"):
+        cd.evaluate(da.zeros(100, chunks=9, dtype=int), da.full(100, 0.5, chunks=9), by={"country": lazy_country})
+    when = np.array(["2026-01-01", "NaT"], "M8[D]")
+    with pytest.raises(ValueError, match=r"1 are missing"):
+        cd.evaluate([0, 1], [0.2, 0.3], by={"day": when})
     with pytest.raises(ValueError, match="one value for each of the 2 rows"):
         cd.evaluate([0, 1], [0.2, 0.3], by=[1, 2, 3])
+
+
+def test_labels_of_dimensions_must_agree() -> None:
+    prob = xr.DataArray(np.full((2, 5), 0.5), dims=["model", "sample"], coords={"model": ["b", "a"]})
+    true = xr.DataArray(np.zeros((2, 5), int), dims=["model", "sample"], coords={"model": ["a", "b"]})
+    with pytest.raises(ValueError, match=r"equal coordinates along their common dimensions.*xarray\.align"):
+        cd.evaluate(true, prob)
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        (np.zeros(5, int), np.full((5, 2), 0.5)),
+        (np.zeros(5, int), np.full((5, 3), 1 / 3, np.float32)),
+        (np.zeros(5, int), np.full((5, 3), 1 / 3), np.ones(5)),
+        (np.zeros(5, int), np.full(5, 0.5)),
+    ],
+)
+def test_blocks_must_be_alike(second: Any) -> None:
+    first = (np.zeros(5, int), np.full((5, 3), 1 / 3))
+    with pytest.raises(ValueError, match="Blocks expect the same classes, the same precision"):
+        cd.evaluate([first, second])
+
+
+@pytest.mark.parametrize(
+    ("metrics", "by"),
+    [
+        ({"brier": cd.BrierDecomposition(), "brier_score": cd.BrierScore()}, None),
+        (cd.ECE(setting="classwise"), {"class": [0, 1]}),
+        ({"ece": cd.ECE()}, {"ece": [0, 1]}),
+        ([cd.ECE(bins=(0, 0.2, 1)), cd.ECE(bins=(0, 0.3, 1))], None),
+    ],
+)
+def test_names_that_would_collide(metrics: Any, by: Any) -> None:
+    with pytest.raises(ValueError, match=r"called|make a variable"):
+        cd.evaluate([0, 1], [0.2, 0.3], metrics, by=by)
+
+
+def test_one_bad_label_shared_by_several_models_is_one_row() -> None:
+    with pytest.raises(ValueError, match=r"1 row of 2 not so, the first is row 1 with label 7"):
+        cd.evaluate([0, 7], np.full((3, 2, 2), 0.5))
+    with pytest.raises(ValueError, match=r"with label 1e\+300"):
+        cd.evaluate([0, 1e300], [0.5, 0.5])

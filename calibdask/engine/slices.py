@@ -110,9 +110,45 @@ def _check_present(name: str, array: np.ndarray) -> None:
 def _dask_codes(name: str, array: Any) -> tuple[Any, np.ndarray]:
     import dask.array as da
 
-    labels = np.asarray(da.unique(array).compute())
-    _check_present(name, labels)
+    packed = array.map_blocks(_distinct, dtype=object, meta=np.empty(0, object), chunks=((1,) * array.numblocks[0],))
+    result = da.reduction(
+        packed,
+        _unchanged,
+        _merged_values,
+        combine=_merged_values,
+        axis=0,
+        dtype=object,
+        meta=np.empty((), object),
+        concatenate=False,
+    )
+    labels, missing = result.compute().item()
+    if missing:
+        raise _missing(name, missing)
     return array.map_blocks(_search, labels, dtype=np.int32, meta=np.empty(0, np.int32)), labels
+
+
+def _distinct(values: np.ndarray) -> np.ndarray:
+    """Sorted distinct values of a chunk and the number of missing ones, packed into an array of one element."""
+    import pandas as pd
+
+    absent = pd.isna(values)
+    return _packed((np.unique(values[~absent]), int(absent.sum())))
+
+
+def _unchanged(packed: np.ndarray, axis: Any = None, keepdims: bool = True) -> np.ndarray:
+    return packed
+
+
+def _merged_values(packed: Any, axis: Any = None, keepdims: bool = False) -> np.ndarray:
+    pairs = [each.item() for each in (packed if isinstance(packed, list) else [packed])]
+    values = np.unique(np.concatenate([values for values, _ in pairs]))
+    return _packed((values, sum(missing for _, missing in pairs)), shape=(1,) if keepdims else ())
+
+
+def _packed(pair: tuple[np.ndarray, int], shape: tuple[int, ...] = (1,)) -> np.ndarray:
+    packed = np.empty(1, object)
+    packed[0] = pair
+    return packed.reshape(shape)
 
 
 def _search(values: np.ndarray, labels: np.ndarray) -> np.ndarray:

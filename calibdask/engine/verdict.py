@@ -32,7 +32,7 @@ def raise_if_invalid(
 def _message(
     kind: str, count: int, first: int, value: float, checked: Validity, layout: Layout, rows: int, others: int
 ) -> str:
-    shown = int(value) if kind == "label" and value.is_integer() else value
+    shown = int(value) if kind == "label" and value.is_integer() and abs(value) < 2**53 else value
     expected, mend = {
         "not finite": ("finite scores", "Drop or repair these rows."),
         "out of range": (

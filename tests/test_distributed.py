@@ -1,0 +1,41 @@
+"""The same numbers from worker processes, bit for bit, and errors that reach the client."""
+
+from collections.abc import Iterator
+
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+import calibdask as cd
+from tests.test_parity import METRICS, equal
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def test_processes_equal_numpy(client: Client) -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.dirichlet([0.4, 1, 2], 30_000)
+    labels = rng.integers(0, 3, 30_000)
+    by = rng.integers(0, 400, 30_000)
+    lazy = (da.from_array(labels, chunks=7000), da.from_array(scores, chunks=(4000, 2)))
+    equal(cd.evaluate(*lazy, METRICS), cd.evaluate(labels, scores, METRICS), False)
+    # Edges of 400 slices make a request that travels as a key of the graph.
+    sliced = cd.ece_a(setting="classwise", bins=10)
+    equal(
+        cd.evaluate(*lazy, sliced, by=da.from_array(by, chunks=9000)), cd.evaluate(labels, scores, sliced, by=by), False
+    )
+
+
+def test_errors_reach_the_client(client: Client) -> None:
+    scores = np.full(1000, 0.5)
+    scores[777] = 2.0
+    with pytest.raises(ValueError, match=r"1 row of 1000 not so, the first is row 777 with score 2\.0"):
+        cd.evaluate(da.zeros(1000, chunks=100, dtype=int), da.from_array(scores, chunks=90))

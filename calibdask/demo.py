@@ -24,8 +24,8 @@ _TITLES = {
     "breast-cancer": "Breast cancer: probability of a benign tumour",
 }
 _LEAD = (
-    f"Out-of-fold predictions ({_FOLDS} folds) of scikit-learn classifiers, none of them calibrated afterwards; 15 bins "
-    "of equal width. With so few rows part of every gap is chance."
+    f"Out-of-fold predictions ({_FOLDS} folds) of scikit-learn classifiers, none of them calibrated afterwards; "
+    "15 bins of equal width. With so few rows part of every gap is chance."
 )
 
 

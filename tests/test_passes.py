@@ -12,9 +12,12 @@ import zarr
 from numpy.typing import NDArray
 
 import calibdask as cd
+from calibdask.engine.inputs import read_arrays
 from calibdask.engine.plan import run
 from calibdask.engine.source import merged
+from calibdask.statistics.counts import RowCount
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.validity import Validity
 from tests import strategies
 from tests.catalogue import statistics
 from tests.test_laws import same
@@ -73,12 +76,18 @@ def test_adaptive_estimators_read_the_data_at_most_three_times(counted: tuple[An
     assert result.passes == 3
 
 
+@pytest.mark.parametrize("chunks", [100, 2000])
+def test_the_graph_has_one_task_a_chunk_and_a_tree(chunks: int) -> None:
+    scores = da.ones((2 * chunks, 3), chunks=(2, 3), dtype=np.float32) / 3
+    labels = da.zeros(2 * chunks, chunks=2, dtype=np.int32)
+    given = read_arrays(labels, scores, None, None, "sample", "class", Validity())
+    (graph,) = dask.optimize(given.source._reduced((Validity(), RowCount())))  # type: ignore[attr-defined]
+    assert len(dict(graph.__dask_graph__())) <= 1.1 * chunks
+
+
 def test_construction_computes_nothing() -> None:
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise AssertionError("computed")
-
-    from calibdask.engine.inputs import read_arrays
-    from calibdask.statistics.validity import Validity
 
     with dask.config.set(scheduler=refuse):
         scores = da.random.random((1000, 3), chunks=(100, 1))

@@ -5,12 +5,21 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-__all__ = ["as_variable", "check_types", "is_dask", "plain"]
+__all__ = ["as_variable", "check_types", "is_dask", "plain", "with_axis"]
 
 
 def is_dask(array: Any) -> bool:
     """Whether this is a Dask collection; does not import dask."""
     return type(array).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(array, "dask")
+
+
+def with_axis(array: Any, axis: int) -> Any:
+    """The array with one more axis of size 1; for Dask as a blockwise layer, which fuses where slicing does not."""
+    if not is_dask(array):
+        return np.expand_dims(array, axis)
+    return array.map_blocks(
+        np.expand_dims, axis=axis, new_axis=axis, dtype=array.dtype, meta=np.empty((0,) * (array.ndim + 1), array.dtype)
+    )
 
 
 def plain(given: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from calibdask.engine import slices
-from calibdask.engine.arrays import as_variable, check_types, is_dask
+from calibdask.engine.arrays import as_variable, check_types, is_dask, with_axis
 from calibdask.engine.frames import is_frame, joined_arrays, series_codes
 from calibdask.engine.pieces import PieceSource, pieces
 from calibdask.engine.rows import Rows
@@ -70,7 +70,7 @@ def read_arrays(
     tail = (sample_dim,) if vector else (sample_dim, class_dim)
     flat = _flattened(scores, batch if _extra(scores, *tail) else (), tail)
     others = {name: _flattened(v, batch if _extra(v, sample_dim) else (), (sample_dim,)) for name, v in given.items()}
-    source = _source(flat[..., None] if vector else flat, others, group, layout, validity)
+    source = _source(with_axis(flat, 2) if vector else flat, others, group, layout, validity)
     return Input(source, batch, axes, None if vector else _class_labels(y_prob, class_dim, frame_columns))
 
 
@@ -206,7 +206,7 @@ def _flattened(variable: xr.Variable, batch: tuple[Axis, ...], tail: tuple[str, 
     if len(names) == 1:
         return data
     if not names:
-        return data[None]
+        return with_axis(data, 0)
     if any(size != size for size in data.shape):
         raise ValueError(
             "Several extra dimensions expect known chunk sizes along the sample dimension; "

@@ -62,6 +62,8 @@ def evaluate(
 
     Raises
     ------
+    TypeError
+        If a metric is no estimator.
     ValueError
         If the data cannot be what it claims: scores that are not finite or outside [0, 1] by more than 1e-6, rows that
         do not sum to 1, labels that are no class, negative weights, lengths that differ, no rows, all weights zero. The
@@ -111,8 +113,10 @@ def named_metrics(metrics: Metrics | Sequence[Metrics] | Mapping[str, Metrics]) 
         If something is not an estimator.
     """
     if isinstance(metrics, Mapping):
+        if not metrics:
+            raise ValueError("metrics expects at least one estimator, got none.")
         return {str(name): _estimator(metric) for name, metric in metrics.items()}
-    given = metrics if isinstance(metrics, Sequence) else [metrics]
+    given: Any = metrics if isinstance(metrics, list | tuple) else [metrics]
     estimators = list(dict.fromkeys(_estimator(metric) for metric in given))
     if not estimators:
         raise ValueError("metrics expects at least one estimator, got none.")

@@ -3,7 +3,9 @@
 from typing import Any
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -96,6 +98,44 @@ def test_missing_slices() -> None:
         cd.evaluate([0, 1], [0.2, 0.3], by={"day": when})
     with pytest.raises(ValueError, match="one value for each of the 2 rows"):
         cd.evaluate([0, 1], [0.2, 0.3], by=[1, 2, 3])
+
+
+def test_missing_slices_of_data_frames() -> None:
+    frame = pd.DataFrame({"label": [0, 1] * 20, "score": 0.5, "country": ["b", None, "a", "b"] * 10})
+    lazy = dd.from_pandas(frame, npartitions=3)
+    for data in (frame, lazy):
+        with pytest.raises(ValueError, match=r"by 'country' expects a value in every row, 10 are missing"):
+            cd.evaluate(data["label"], data["score"], by=data["country"])
+
+
+def test_masked_arrays_are_refused() -> None:
+    with pytest.raises(ValueError, match="Masked values"):
+        cd.ece([0, 1], np.ma.masked_greater([0.2, 0.9], 0.5))
+    assert cd.ece([0, 1], np.ma.masked_greater([0.2, 0.9], 1.0)) == cd.ece([0, 1], [0.2, 0.9])
+
+
+@pytest.mark.parametrize("scale", [1e-99, 1e-6, 1e99])
+def test_the_scale_of_weights_changes_nothing(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    scores, labels, weights = rng.random(200), rng.integers(0, 2, 200), 1 + rng.random(200) * 0.5
+    metrics = {
+        "l2": cd.ECE(norm="l2", debias=True),
+        "parts": cd.BrierDecomposition(),
+        "a": cd.ece_ac(),
+        "log": cd.LogLoss(),
+    }
+    plain = cd.evaluate(labels, scores, metrics, sample_weight=weights)
+    scaled = cd.evaluate(labels, scores, metrics, sample_weight=weights * scale)
+    xr.testing.assert_allclose(scaled, plain, rtol=1e-9, atol=1e-12)
+    for weight in (1e-200, 1e200, np.inf):
+        with pytest.raises(ValueError, match="non-negative sample weights"):
+            cd.evaluate(labels, scores, sample_weight=np.full(200, weight))
+
+
+@pytest.mark.parametrize("tolerance", [-1, np.nan, "small"])
+def test_tolerances(tolerance: Any) -> None:
+    with pytest.raises(ValueError, match="sum_tolerance expects a number of at least 0"):
+        cd.evaluate([0, 1], [0.5, 0.5], sum_tolerance=tolerance)
 
 
 def test_labels_of_dimensions_must_agree() -> None:

@@ -127,6 +127,13 @@ def test_presets_have_the_papers_meaning() -> None:
     assert cd.ece_c() == cd.ECE(mapping="convex")
     assert cd.ece_ac() == cd.ECE(mapping="convex", binning="equal-mass")
     assert cd.ece_c(compat="euranova").mapping == "inverted"
+    for preset, choice in (
+        (cd.MCE, {"norm": "l1"}),
+        (cd.ece_l, {"mapping": "convex"}),
+        (cd.ece_a, {"binning": "uniform"}),
+    ):
+        with pytest.raises(TypeError, match="multiple values"):
+            preset(**choice)
 
 
 @pytest.mark.parametrize("setting", ["confidence", "classwise"])
@@ -186,6 +193,13 @@ def test_compat_torchmetrics_gives_a_score_of_one_a_bin_of_its_own() -> None:
         ({"norm": "l3"}, "norm expects"),
         ({"closed": "both"}, "closed expects"),
         ({"range": (0.5, 0.2)}, "range expects"),
+        ({"range": 5}, "range expects"),
+        ({"range": (0.5, 1), "bins": [0.5, 0.7, 1]}, "range divides"),
+        ({"bins": 10**12}, "positive whole number"),
+        ({"setting": "class-wise"}, "setting expects"),
+        ({"setting": True}, "setting expects"),
+        ({"setting": -1}, "setting expects"),
+        ({"k": 3}, "k belongs to"),
         ({"debias": True}, "norm='l2'"),
         ({"bins": [0.0, 0.5, 1.0], "binning": "equal-mass"}, "chooses its own edges"),
         ({"compat": "pycalib"}, "compat expects one of"),
@@ -203,7 +217,7 @@ def test_choices_that_do_not_exist(choices: dict[str, Any], message: str) -> Non
         ({"setting": "top-k"}, "k from 1"),
         ({"setting": "top-k", "k": 4}, "k from 1"),
         ({"setting": "confidense"}, "'confidence', 'classwise'"),
-        ({"setting": "multiclass"}, "no columns"),
+        ({"setting": "multiclass"}, "'confidence', 'classwise'"),
     ],
 )
 def test_settings_that_do_not_exist(choices: dict[str, Any], message: str) -> None:

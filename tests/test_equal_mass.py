@@ -45,7 +45,7 @@ def test_edges_equal_those_of_the_sorted_array(kind: str, dtype: Any) -> None:
         np.testing.assert_array_equal(found_edges(diagram), expected, err_msg=f"{n} rows, {bins} bins")
         lazy = cd.reliability_diagram(labels, da.from_array(scores, chunks=n // 3 + 1), bins=bins, binning="equal-mass")
         assert lazy.drop_attrs().identical(diagram.drop_attrs())
-        assert lazy.passes <= (3 if kind != "clusters in clusters" else 5)
+        assert lazy.passes <= 3
 
 
 @settings(max_examples=150, deadline=None)

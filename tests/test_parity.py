@@ -161,7 +161,7 @@ def test_unknown_chunk_sizes_that_cannot_be_aligned() -> None:
     mask = da.from_array(np.ones(9, bool), chunks=3)
     with pytest.raises(ValueError, match=r"compute_chunk_sizes"):
         cd.evaluate(da.from_array(np.zeros(9, int), chunks=9), scores[mask])
-    with pytest.raises(ValueError, match=r"equally many rows.*2.*labels 3"):
+    with pytest.raises(ValueError, match=r"equally many rows.*y_prob has 2 and y_true 3"):
         cd.evaluate(da.from_array(np.zeros(9, int), chunks=3), scores[da.from_array(np.arange(9) != 0, chunks=3)])
 
 
@@ -181,6 +181,16 @@ def test_data_frames(partitions: int) -> None:
         equal(dask_frame, pandas, False)
         equal(pandas.drop_vars("class", errors="ignore"), expected.drop_vars("class", errors="ignore"), False)
         assert list(pandas.country.values) == ["be", "pt", "se"]
+
+
+def test_categories_keep_their_order() -> None:
+    categories = pd.Categorical(["b", "a", "b", "a"] * 25, categories=["b", "a", "z"])
+    frame = pd.DataFrame({"label": [0, 1] * 50, "score": np.linspace(0, 1, 100), "kind": categories})
+    lazy = dd.from_pandas(frame, npartitions=3)
+    pandas = cd.evaluate(frame["label"], frame["score"], cd.ECE(), by=frame["kind"])
+    equal(cd.evaluate(lazy["label"], lazy["score"], cd.ECE(), by=lazy["kind"]), pandas, False)
+    assert list(pandas.kind.values) == ["b", "a", "z"]
+    assert np.isnan(pandas.ece[2])
 
 
 def test_float16_and_other_types() -> None:

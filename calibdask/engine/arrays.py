@@ -26,6 +26,12 @@ def plain(given: Any) -> Any:
     """A NumPy or Dask array of what may be a data frame, a series, a list."""
     if is_dask(given):
         return given
+    if isinstance(given, np.ma.MaskedArray):
+        if np.ma.getmaskarray(given).any():
+            raise ValueError(
+                "Masked values are neither scores nor labels; select the rows that count, or weigh them 0."
+            )
+        return np.asarray(given.data)
     if hasattr(given, "to_numpy"):
         return given.to_numpy()
     return np.asarray(given)

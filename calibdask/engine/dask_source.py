@@ -2,7 +2,7 @@
 
 import pickle
 from collections.abc import Iterable
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 import dask
@@ -11,6 +11,7 @@ import numpy as np
 from dask.layers import ArrayValuesDep
 
 from calibdask.engine.arrays import is_dask
+from calibdask.engine.reduction import packed, tree
 from calibdask.engine.rows import Rows, make_block
 from calibdask.engine.source import States, merged, states_of
 from calibdask.engine.verdict import raise_if_invalid
@@ -20,13 +21,14 @@ from calibdask.statistics.validity import Validity
 
 __all__ = ["DaskSource"]
 
-# States are merged in a tree of this fan-in.
-_SPLIT_EVERY = 16
 # Merging chunks of the class axis must not make blocks larger than this.
 _LARGEST_BLOCK_BYTES = 1 << 28
 _LARGE_REQUEST_BYTES = 1 << 15
 # Positions of rows whose global number is not known yet: chunk number times this, plus the row in the chunk.
 _CHUNK_STRIDE = 1 << 40
+
+# What the user calls them.
+_SAID = {"labels": "y_true", "weights": "sample_weight", "groups": "by"}
 
 
 class DaskSource:
@@ -59,7 +61,7 @@ class DaskSource:
             arguments += [array, "bn"[-array.ndim :]]
         # A large request (edges of many slices) travels once, as a key of the graph, and not inside every task.
         large = len(pickle.dumps(asked)) > _LARGE_REQUEST_BYTES
-        packed = da.blockwise(
+        boxes = da.blockwise(
             partial(_block_states, self.layout, tuple(self._others)),
             "bnk",  # all axes stay: Dask does not fuse a layer that contracts one with the layers that it reads
             *arguments,
@@ -69,18 +71,7 @@ class DaskSource:
             align_arrays=False,
             asked=dask.delayed(asked, traverse=False) if large else asked,
         )
-        merge = partial(_merge_packed, asked)
-        return da.reduction(
-            packed,
-            _unchanged,
-            merge,
-            combine=merge,
-            axis=1,
-            dtype=object,
-            meta=np.empty((0, 0), object),
-            concatenate=False,
-            split_every=_SPLIT_EVERY,
-        )
+        return tree(boxes, partial(merged, asked), axis=1)
 
     def _starts(self) -> np.ndarray:
         """Global number of the first row of each chunk, or a stand-in where sizes are unknown."""
@@ -119,7 +110,9 @@ def _aligned(name: str, array: Any, chunks: tuple[float, ...]) -> Any:
     """An array with the chunks of the scores along its last axis."""
     if not is_dask(array):
         if any(np.isnan(size) for size in chunks):
-            raise ValueError(f"{name} in memory expect known chunk sizes of the scores; call compute_chunk_sizes().")
+            raise ValueError(
+                f"{_SAID[name]} in memory expects known chunk sizes of the scores; call compute_chunk_sizes()."
+            )
         return da.from_array(array, chunks=(*[-1] * (array.ndim - 1), chunks))
     rechunked = array.rechunk({0: -1}) if array.ndim == 2 and array.numblocks[0] > 1 else array
     if rechunked.chunks[-1] == chunks:
@@ -129,8 +122,8 @@ def _aligned(name: str, array: Any, chunks: tuple[float, ...]) -> Any:
         return rechunked.rechunk({rechunked.ndim - 1: chunks})
     if len(rechunked.chunks[-1]) != len(chunks):
         raise ValueError(
-            f"scores and {name} expect equal chunks where chunk sizes are unknown; scores have {len(chunks)} chunks, "
-            f"{name} {len(rechunked.chunks[-1])}. Call compute_chunk_sizes() on both first."
+            f"y_prob and {_SAID[name]} expect equal chunks where sizes are unknown; y_prob has {len(chunks)} chunks, "
+            f"{_SAID[name]} {len(rechunked.chunks[-1])}. Call compute_chunk_sizes() on both first."
         )
     return rechunked
 
@@ -141,26 +134,4 @@ def _block_states(
     """States of one chunk, packed into an object array of one element, (1, 1, 1)."""
     given = dict(zip(names, others, strict=True))
     rows = Rows(np.asarray(scores), given["labels"], given.get("weights"), given.get("groups"))
-    return _packed(states_of(make_block(rows, layout, int(start)), asked))
-
-
-def _unchanged(packed: np.ndarray, axis: Any = None, keepdims: bool = True) -> np.ndarray:
-    return packed
-
-
-def _merge_packed(asked: tuple[Statistic, ...], packed: Any, axis: Any = None, keepdims: bool = False) -> np.ndarray:
-    """Merge a list of packed states in order; dask passes nested lists, or one array."""
-    states = [each.item() for each in _flat(packed)]
-    return _packed(reduce(partial(merged, asked), states)).reshape((1, 1, 1) if keepdims else (1, 1))
-
-
-def _flat(packed: Any) -> list[np.ndarray]:
-    if isinstance(packed, list):
-        return [array for each in packed for array in _flat(each)]
-    return [packed]
-
-
-def _packed(states: States) -> np.ndarray:
-    packed = np.empty((1, 1, 1), object)
-    packed[0, 0, 0] = states
-    return packed
+    return packed(states_of(make_block(rows, layout, int(start)), asked), 3)

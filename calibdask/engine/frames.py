@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from calibdask.engine.arrays import is_dask
+from calibdask.engine.slices import missing_values
 
 __all__ = ["is_frame", "joined_arrays", "series_codes"]
 
@@ -49,11 +50,26 @@ def joined_arrays(frames: Mapping[str, Any]) -> dict[str, Any]:
     return arrays
 
 
-def series_codes(series: Any) -> tuple[Any, Any]:
-    """A series of codes 0, 1, ... and the sorted distinct values, which reading this column alone tells."""
+def series_codes(name: str, series: Any) -> tuple[Any, Any]:
+    """A series of codes 0, 1, ..., and the sorted distinct values, which reading this column alone tells.
+
+    Known categories keep their order.
+
+    Raises
+    ------
+    ValueError
+        If values are missing.
+    """
+    import dask
     import pandas as pd
 
-    labels = np.sort(np.asarray(series.unique().compute().dropna(), object if series.dtype == "string" else None))
+    distinct, absent = dask.compute(series.unique(), series.isna().sum())
+    if absent:
+        raise missing_values(name, int(absent))
+    if isinstance(series.dtype, pd.CategoricalDtype) and series.cat.known:
+        labels = np.asarray(series.dtype.categories)
+    else:
+        labels = np.sort(np.asarray(distinct.astype(object) if series.dtype == "string" else distinct))
     meta = pd.Series([], dtype=np.int32)
     return series.map_partitions(_codes, labels, meta=meta), labels
 
@@ -67,4 +83,4 @@ def _joined(*parts: Any) -> Any:
 def _codes(part: Any, labels: Any) -> Any:
     import pandas as pd
 
-    return pd.Series(pd.Categorical(part, categories=labels).codes.astype(np.int32), index=part.index)
+    return pd.Series(pd.Index(labels).get_indexer(np.asarray(part)).astype(np.int32), index=part.index)

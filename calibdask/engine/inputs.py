@@ -220,7 +220,7 @@ def _without_frames(y_true: Any, y_prob: Any, sample_weight: Any, by: Any) -> tu
     frames = {"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight}
     frames = {name: frame for name, frame in frames.items() if is_frame(frame)}
     slicing = slices.named(by)
-    coded = {name: series_codes(values) for name, values in slicing.items() if is_frame(values)}
+    coded = {name: series_codes(str(name), values) for name, values in slicing.items() if is_frame(values)}
     if not frames and not coded:
         return y_true, y_prob, sample_weight, by
     arrays = joined_arrays(frames | {f"by {name!r}": codes for name, (codes, _) in coded.items()})

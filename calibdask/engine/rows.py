@@ -50,18 +50,20 @@ def make_block(rows: Rows, layout: Layout, start: int) -> Block:
         If the arrays have different numbers of rows.
     """
     n = rows.count
-    lengths = {"labels": rows.labels.shape[-1]}
+    lengths = {"y_true": rows.labels.shape[-1]}
     if rows.weights is not None:
-        lengths["weights"] = rows.weights.shape[-1]
+        lengths["sample_weight"] = rows.weights.shape[-1]
     if rows.group is not None:
-        lengths["groups"] = rows.group.shape[-1]
+        lengths["by"] = rows.group.shape[-1]
     for name, length in lengths.items():
         if length != n:
             raise ValueError(
-                f"scores and {name} expect equally many rows; in one block "
-                f"scores have {n} and {name} {length}. Give them the same chunks along the sample axis."
+                f"y_prob and {name} expect equally many rows; in one block "
+                f"y_prob has {n} and {name} {length}. Give them the same chunks along the sample axis."
             )
     scores = np.ascontiguousarray(rows.scores, layout.dtype)
     weights = None if rows.weights is None else np.ascontiguousarray(rows.weights, np.float64)
     group = NO_GROUPS if rows.group is None else np.ascontiguousarray(rows.group, np.int32)
+    if group.size and (group.min() < 0 or group.max() >= layout.groups):
+        raise ValueError("by expects the same values in every pass over the data; they changed between two passes.")
     return Block(layout, scores, rows.labels, weights, group, start)

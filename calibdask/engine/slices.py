@@ -9,7 +9,7 @@ import xarray as xr
 
 from calibdask.engine.arrays import is_dask, plain
 
-__all__ = ["Axis", "Coded", "coded", "named"]
+__all__ = ["Axis", "Coded", "coded", "missing_values", "named"]
 
 # More slices than this are a mistake (an identifier taken for a category) rather than a wish.
 _MOST_SLICES = 1_000_000
@@ -76,7 +76,7 @@ def _codes(name: str, values: Any, n: float, sample_dim: str) -> tuple[Any, np.n
         codes = np.asarray(getattr(values, "cat", values).codes)
         _check_rows(name, codes.shape, n)
         if (codes < 0).any():
-            raise _missing(name, int((codes < 0).sum()))
+            raise missing_values(name, int((codes < 0).sum()))
         return codes.astype(np.int32), np.asarray(categories)
     array = plain(values)
     _check_rows(name, array.shape, n)
@@ -92,7 +92,8 @@ def _check_rows(name: str, shape: tuple[float, ...], n: float) -> None:
         raise ValueError(f"by {name!r} expects one value for each of the {n} rows, got an array of shape {shape}.")
 
 
-def _missing(name: str, count: int) -> ValueError:
+def missing_values(name: str, count: int) -> ValueError:
+    """The error about rows without a slice."""
     return ValueError(
         f"by {name!r} expects a value in every row, {count} are missing; fill them (for example with 'missing') "
         "or drop these rows."
@@ -104,51 +105,32 @@ def _check_present(name: str, array: np.ndarray) -> None:
 
     absent = pd.isna(array)
     if absent.any():
-        raise _missing(name, int(absent.sum()))
+        raise missing_values(name, int(absent.sum()))
 
 
 def _dask_codes(name: str, array: Any) -> tuple[Any, np.ndarray]:
-    import dask.array as da
+    from calibdask.engine.reduction import tree
 
-    packed = array.map_blocks(_distinct, dtype=object, meta=np.empty(0, object), chunks=((1,) * array.numblocks[0],))
-    result = da.reduction(
-        packed,
-        _unchanged,
-        _merged_values,
-        combine=_merged_values,
-        axis=0,
-        dtype=object,
-        meta=np.empty((), object),
-        concatenate=False,
-    )
-    labels, missing = result.compute().item()
+    chunks = ((1,) * array.numblocks[0],)
+    boxes = array.map_blocks(_distinct, dtype=object, meta=np.empty(0, object), chunks=chunks)
+    labels, missing = tree(boxes, _both, axis=0).compute().item()
     if missing:
-        raise _missing(name, missing)
+        raise missing_values(name, missing)
     return array.map_blocks(_search, labels, dtype=np.int32, meta=np.empty(0, np.int32)), labels
 
 
 def _distinct(values: np.ndarray) -> np.ndarray:
-    """Sorted distinct values of a chunk and the number of missing ones, packed into an array of one element."""
+    """Sorted distinct values of a chunk and the number of missing ones, packed."""
     import pandas as pd
 
+    from calibdask.engine.reduction import packed
+
     absent = pd.isna(values)
-    return _packed((np.unique(values[~absent]), int(absent.sum())))
+    return packed((np.unique(values[~absent]), int(absent.sum())), 1)
 
 
-def _unchanged(packed: np.ndarray, axis: Any = None, keepdims: bool = True) -> np.ndarray:
-    return packed
-
-
-def _merged_values(packed: Any, axis: Any = None, keepdims: bool = False) -> np.ndarray:
-    pairs = [each.item() for each in (packed if isinstance(packed, list) else [packed])]
-    values = np.unique(np.concatenate([values for values, _ in pairs]))
-    return _packed((values, sum(missing for _, missing in pairs)), shape=(1,) if keepdims else ())
-
-
-def _packed(pair: tuple[np.ndarray, int], shape: tuple[int, ...] = (1,)) -> np.ndarray:
-    packed = np.empty(1, object)
-    packed[0] = pair
-    return packed.reshape(shape)
+def _both(a: tuple[np.ndarray, int], b: tuple[np.ndarray, int]) -> tuple[np.ndarray, int]:
+    return np.union1d(a[0], b[0]), a[1] + b[1]
 
 
 def _search(values: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -47,7 +47,10 @@ def _message(
             f"labels that are whole numbers from 0 to {layout.classes - 1}",
             "Number the classes in the order of the score columns.",
         ),
-        "weight": ("finite, non-negative sample weights", "Drop these rows or give them weight 0."),
+        "weight": (
+            "finite, non-negative sample weights (0, or between 1e-100 and 1e100)",
+            "Drop these rows or give them weight 0.",
+        ),
     }[kind]
     what = {"row sum": "sum", "label": "label", "weight": "weight"}.get(kind, "score")
     more = f" {others} more rows offend otherwise." if others else ""

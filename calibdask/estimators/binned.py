@@ -16,6 +16,9 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.mappings import Bins, Mapping, bin_edges, mapped
 from calibdask.statistics.settings import Setting
 
+# More than this is an accident, and would not fit in memory for many classes.
+_MOST_BINS = 1 << 24
+
 __all__ = ["BinnedEstimator", "check_choice"]
 
 
@@ -41,8 +44,13 @@ class BinnedEstimator(Estimator):
             self._settle("range", (0.0, 1.0))
         if self.k is not None and self.setting != "top-k":
             raise ValueError(f"k belongs to setting='top-k', got k={self.k!r} and setting={self.setting!r}.")
+        _check_setting(self.setting)
         check_choice("binning", self.binning, ("uniform", "equal-mass"))
         check_choice("closed", self.closed, ("right", "left"))
+        if isinstance(self.bins, tuple) and self.range not in (None, (0.0, 1.0)):
+            raise ValueError(
+                "range divides bins of equal width or mass; edges that are given say themselves where they end."
+            )
         if isinstance(self.bins, tuple) and self.binning == "equal-mass":
             raise ValueError("binning='equal-mass' chooses its own edges; give a number of bins, or binning='uniform'.")
 
@@ -81,8 +89,17 @@ def check_choice(field: str, given: Any, allowed: tuple[str, ...]) -> None:
         raise ValueError(f"{field} expects one of {', '.join(map(repr, allowed))}, got {given!r}.")
 
 
+def _check_setting(setting: Any) -> None:
+    """Refuse what no data can make a setting with columns; whether a class exists is known with the data."""
+    words = ("confidence", "classwise", "binary", "top-k")
+    whole = isinstance(setting, int | np.integer) and not isinstance(setting, bool) and setting >= 0
+    if not (setting is None or isinstance(setting, Setting) or whole or setting in words):
+        raise ValueError(f"setting expects {', '.join(map(repr, words))}, a class number or None, got {setting!r}.")
+
+
 def _checked_range(span: Any) -> tuple[float, float]:
-    low, high = (float(end) for end in span)
+    ends = np.asarray(span, np.float64).ravel().tolist() if np.size(span) == 2 else [1.0, 0.0]
+    low, high = ends
     if not 0.0 <= low < high <= 1.0:
         raise ValueError(f"range expects two increasing numbers within [0, 1], got {span!r}.")
     return low, high
@@ -93,10 +110,10 @@ def _checked_bins(bins: Any) -> Any:
     if isinstance(bins, str) and bins == "sqrt":
         return bins
     if isinstance(bins, Sequence | np.ndarray) and not isinstance(bins, str):
-        edges = tuple(float(edge) for edge in bins)
+        edges = tuple(np.asarray(bins, np.float64).ravel().tolist())
         if len(edges) < 2 or not np.isfinite(edges).all() or not all(a < b for a, b in itertools.pairwise(edges)):
             raise ValueError(f"bins as edges expects at least two finite, increasing numbers, got {edges!r}.")
         return edges
-    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
+    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or not 1 <= bins <= _MOST_BINS:
         raise ValueError(f"bins expects a positive whole number, 'sqrt' or increasing edges, got {bins!r}.")
     return int(bins)

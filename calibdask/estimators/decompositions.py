@@ -36,7 +36,7 @@ class BrierDecomposition(BinnedEstimator):
     Notes
     -----
     The calibration loss of a score is its reliability, the refinement loss uncertainty - resolution. The within-bin
-    terms vanish where all scores of a bin are equal. One pass; with equal-mass bins two or three. Memory: 80 bytes for
+    terms vanish where all scores of a bin are equal. One pass; with equal-mass bins two or three. Memory: 104 bytes for
     each class, bin and slice.
 
     References
@@ -72,7 +72,7 @@ def _terms(sums: BinSumsState) -> dict[str, Array]:
     weight, outcome, score = (exact.value(s) for s in (sums.weight, sums.outcome, sums.score))
     square, product = exact.value(sums.second[0]), exact.value(sums.second[1])
     gap = exact.value(exact.subtract(sums.outcome, sums.score))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         total = exact.in_order(weight)
         mean = exact.in_order(outcome) / total
         share = np.where(weight > 0, 1 / weight, 0.0)

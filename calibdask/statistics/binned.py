@@ -95,7 +95,7 @@ class _KernelBins:
         self._bins = edges.bins
         self._lower = edges.lower_bounds() if edges.uniform else np.zeros(0)
         self._thresholds = edges.thresholds(dtype)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             inverse_width = 1.0 / np.diff(edges.values, axis=-1)
         self._left = np.broadcast_to(np.nan_to_num(edges.values[..., :-1]), shape)
         self._inverse_width = np.broadcast_to(np.nan_to_num(inverse_width, posinf=0.0, neginf=0.0), shape)

@@ -27,7 +27,7 @@ _EXACT_KEYS = 1 << 19
 _SMALLEST = int(np.float64(2.0**-40).view(np.int64))
 _LARGEST = int(np.float64(1.0).view(np.int64))
 _MOST_CELLS = 1 << 21
-_FINEST_SHIFT = 42  # 10 bits of the mantissa
+_FINEST_SHIFT = 40  # 12 bits of the mantissa
 
 
 # Place, low, high, rows, weight.
@@ -55,8 +55,8 @@ class KeyCells(NamedTuple):
 class KeyCounts(Statistic):
     """Counts of keys for every column of a setting: single keys up to 4096 rows, cells beyond.
 
-    A cell is a range of keys with equal leading bits: a thousandth of a binary order of magnitude, wider where there
-    are very many columns. Memory: 56 bytes times the cells that hold a row.
+    A cell is a range of keys with equal leading bits: 1/4096 of a binary order of magnitude, wider where there
+    are very many columns. Memory: 40 bytes times the cells that hold a row.
     """
 
     setting: Setting
@@ -96,7 +96,7 @@ class WindowCounts(Statistic):
 
     Notes
     -----
-    Memory: 56 bytes times the cells that hold a row; a window of w rows and 2**b keys has at most w, and at most
+    Memory: 40 bytes times the cells that hold a row; a window of w rows and 2**b keys has at most w, and at most
     2**(b - shift).
     """
 

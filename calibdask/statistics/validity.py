@@ -15,6 +15,8 @@ __all__ = ["KINDS", "Validity", "ValidityState"]
 # The first four are the kernel's.
 KINDS = ("not finite", "out of range", "row sum", "label", "weight")
 _WEIGHT = 4
+# Beyond, squares of weights leave the range of float64.
+_LARGEST_WEIGHT = 1e100
 _NEVER = np.iinfo(np.int64).max
 
 
@@ -43,6 +45,12 @@ class Validity(Statistic):
     tolerance: float = 1e-6
     sum_tolerance: float = 1e-3
 
+    def __post_init__(self) -> None:
+        for field in ("tolerance", "sum_tolerance"):
+            value = getattr(self, field)
+            if not isinstance(value, int | float | np.floating) or not value >= 0:
+                raise ValueError(f"{field} expects a number of at least 0, got {value!r}.")
+
     def from_block(self, block: Block) -> ValidityState:
         """Check one block."""
         layout = block.layout
@@ -70,7 +78,9 @@ class Validity(Statistic):
         positive = block.rows
         if block.weights is not None:
             positive = int((block.weights > 0).any(0).sum())
-            bad = ~(np.isfinite(block.weights) & (block.weights >= 0))
+            bad = ~(
+                (block.weights == 0) | ((block.weights >= 1 / _LARGEST_WEIGHT) & (block.weights <= _LARGEST_WEIGHT))
+            )
             if bad.any():
                 count[_WEIGHT] = bad.any(0).sum()
                 first[_WEIGHT] = row = int(bad.any(0).argmax())

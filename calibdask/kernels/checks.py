@@ -26,13 +26,14 @@ def _note(kind, row, value, marks, counts, first, values):
 @inlined
 def _fine(scores, labels, n_classes, low, high, sum_tolerance, check_sums):
     good = True
-    for r in range(scores.shape[0]):
-        total = 0.0
-        for c in range(scores.shape[1]):
-            x = scores[r, c]
-            good &= (x >= low) & (x <= high)
-            total += x
-        if check_sums:
+    values = scores.reshape(-1)
+    for e in range(values.size):
+        good &= (values[e] >= low) & (values[e] <= high)
+    if check_sums:
+        for r in range(scores.shape[0]):
+            total = 0.0
+            for c in range(scores.shape[1]):
+                total += scores[r, c]
             good &= abs(total - 1.0) <= sum_tolerance
     for r in range(labels.size):
         label = labels[r]

@@ -13,7 +13,7 @@ OFFSETS = 2  # position t within the bin, t * outcome and t * score
 
 _TILE_ELEMENTS = 8192  # buffers of a tile stay in the first-level cache
 _COUNTED_THRESHOLDS = 48  # up to here counting all thresholds beats a search
-_HIT = 1 << 32  # a row count and a hit count share one int64
+_ROWS = (1 << 32) - 1  # a row count and, above it, a hit count share one int64
 
 
 @inlined
@@ -105,35 +105,34 @@ def _spread_copies(cells, n_cells):
 
 
 @inlined
-def _add_scores(scores, labels, first_class, n_columns, cells, packed, score):
+def _mark_hits(labels, first_class, n_columns, hits):
+    """1 where the label of a row is the class of a column, for every score of a tile."""
     if n_columns == 1:
-        for e in range(scores.size):
-            cell = cells[e]
-            packed[cell] += 1 + (_HIT if labels[e] == first_class else 0)
-            score[cell] += fixed(unit(scores[e]))
+        for r in range(labels.size):
+            hits[r] = labels[r] == first_class
         return
-    e = 0
+    hits[:] = 0
     for r in range(labels.size):
-        label = labels[r] - first_class
-        for c in range(n_columns):
-            cell = cells[e]
-            packed[cell] += 1 + (_HIT if label == c else 0)
-            score[cell] += fixed(unit(scores[e]))
-            e += 1
+        c = np.int64(labels[r]) - first_class
+        if 0 <= c < n_columns:
+            hits[r * n_columns + c] = 1
 
 
 @inlined
-def _add_squares(scores, labels, first_class, n_columns, cells, square, product):
-    e = 0
-    for r in range(labels.size):
-        label = labels[r] - first_class
-        for c in range(n_columns):
-            cell = cells[e]
-            x = unit(scores[e])
-            square[cell] += fixed(x * x)
-            if label == c:
-                product[cell] += fixed(x)
-            e += 1
+def _add_scores(scores, hits, cells, packed, score):
+    for e in range(scores.size):
+        cell = cells[e]
+        packed[cell] += 1 + (np.int64(hits[e]) << 32)
+        score[cell] += fixed(unit(scores[e]))
+
+
+@inlined
+def _add_squares(scores, hits, cells, square, product):
+    for e in range(scores.size):
+        cell = cells[e]
+        x = unit(scores[e])
+        square[cell] += fixed(x * x)
+        product[cell] += fixed(x) * hits[e]
 
 
 @inlined
@@ -143,21 +142,15 @@ def _offset(x, cell, left, inverse_width):
 
 
 @inlined
-def _add_offsets(
-    scores, labels, first_class, n_columns, cells, n_cells, left, inverse_width, offset, times_score, times_hit
-):
-    e = 0
-    for r in range(labels.size):
-        label = labels[r] - first_class
-        for c in range(n_columns):
-            cell = cells[e]
-            x = unit(scores[e])
-            t = _offset(x, cell % n_cells, left, inverse_width)
-            offset[cell] += fixed(t)
-            times_score[cell] += fixed(t * x)
-            if label == c:
-                times_hit[cell] += fixed(t)
-            e += 1
+def _add_offsets(scores, hits, cells, left, inverse_width, offset, by_hit, by_score):
+    """Cells count copies of all bins one after another; ``left`` and ``inverse_width`` do not."""
+    for e in range(scores.size):
+        cell = cells[e]
+        x = unit(scores[e])
+        t = _offset(x, cell % left.size, left, inverse_width)
+        offset[cell] += fixed(t)
+        by_hit[cell] += fixed(t) * hits[e]
+        by_score[cell] += fixed(t * x)
 
 
 @inlined
@@ -172,7 +165,7 @@ def _carry_touched(cells, fraction, whole):
 def _unpack_touched(cells, packed, rows, hits):
     for e in range(cells.size):
         cell = cells[e]
-        rows[cell] += packed[cell] & (_HIT - 1)
+        rows[cell] += packed[cell] & _ROWS
         hits[cell] += packed[cell] >> 32
         packed[cell] = 0
 
@@ -196,33 +189,23 @@ def bin_sums(scores, labels, first_class, group, n_bins, lower, thresholds, left
     whole = np.zeros((sums.shape[0], copies * n_cells), np.int64)
     tile = max(1, min(ROWS_BEFORE_CARRY, _TILE_ELEMENTS // n_columns))
     cells = np.empty(tile * n_columns, np.int32)
+    hits_of_tile = np.empty(tile * n_columns, np.uint8)
     pending = 0
     for start in range(0, n, tile):
         stop = min(n, start + tile)
         values = scores[start:stop].reshape(-1)
-        codes = labels[start:stop]
         members = group[start:stop] if group.size else group
         here = cells[: values.size]
         _locate(values, n_columns, members, n_bins, lower, thresholds, here)
         if copies > 1:
             _spread_copies(here, n_cells)
-        _add_scores(values, codes, first_class, n_columns, here, packed, fraction[0])
+        marks = hits_of_tile[: values.size]
+        _mark_hits(labels[start:stop], first_class, n_columns, marks)
+        _add_scores(values, marks, here, packed, fraction[0])
         if kind == SQUARES:
-            _add_squares(values, codes, first_class, n_columns, here, fraction[1], fraction[2])
+            _add_squares(values, marks, here, fraction[1], fraction[2])
         elif kind == OFFSETS:
-            _add_offsets(
-                values,
-                codes,
-                first_class,
-                n_columns,
-                here,
-                n_cells,
-                left,
-                inverse_width,
-                fraction[1],
-                fraction[3],
-                fraction[2],
-            )
+            _add_offsets(values, marks, here, left, inverse_width, fraction[1], fraction[2], fraction[3])
         if counts.shape[1] > here.size:
             # With many slices, visiting the cells of the tile is cheaper than visiting all.
             for k in range(sums.shape[0]):
@@ -235,7 +218,7 @@ def bin_sums(scores, labels, first_class, group, n_bins, lower, thresholds, left
             for k in range(sums.shape[0]):
                 carry(fraction[k], whole[k])
             for i in range(packed.size):
-                rows[i] += packed[i] & (_HIT - 1)
+                rows[i] += packed[i] & _ROWS
                 hits[i] += packed[i] >> 32
                 packed[i] = 0
     for i in range(copies * n_cells):

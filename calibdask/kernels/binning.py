@@ -136,18 +136,18 @@ def _add_squares(scores, hits, cells, square, product):
 
 
 @inlined
-def _offset(x, cell, left, inverse_width):
-    t = (x - left[cell]) * inverse_width[cell]
-    return t if t < 1.0 else 1.0
+def _offset(x, cell, left, width):
+    """Position of a score in its bin; by division, so that it is exactly 1 at the upper edge."""
+    return (x - left[cell]) / width[cell]
 
 
 @inlined
-def _add_offsets(scores, hits, cells, left, inverse_width, offset, by_hit, by_score):
-    """Cells count copies of all bins one after another; ``left`` and ``inverse_width`` do not."""
+def _add_offsets(scores, hits, cells, left, width, offset, by_hit, by_score):
+    """Cells count copies of all bins one after another; ``left`` and ``width`` do not."""
     for e in range(scores.size):
         cell = cells[e]
         x = unit(scores[e])
-        t = _offset(x, cell % left.size, left, inverse_width)
+        t = _offset(x, cell % left.size, left, width)
         offset[cell] += fixed(t)
         by_hit[cell] += fixed(t) * hits[e]
         by_score[cell] += fixed(t * x)
@@ -171,7 +171,7 @@ def _unpack_touched(cells, packed, rows, hits):
 
 
 @compiled
-def bin_sums(scores, labels, first_class, group, n_bins, lower, thresholds, left, inverse_width, kind, counts, sums):
+def bin_sums(scores, labels, first_class, group, n_bins, lower, thresholds, left, width, kind, counts, sums):
     """Add the rows of one block to per-bin counts and exact sums.
 
     ``scores`` (n, columns); ``labels`` (n,), column c is hit where the label is ``first_class + c``; ``group`` (n,)
@@ -205,7 +205,7 @@ def bin_sums(scores, labels, first_class, group, n_bins, lower, thresholds, left
         if kind == SQUARES:
             _add_squares(values, marks, here, fraction[1], fraction[2])
         elif kind == OFFSETS:
-            _add_offsets(values, marks, here, left, inverse_width, fraction[1], fraction[2], fraction[3])
+            _add_offsets(values, marks, here, left, width, fraction[1], fraction[2], fraction[3])
         if counts.shape[1] > here.size:
             # With many slices, visiting the cells of the tile is cheaper than visiting all.
             for k in range(sums.shape[0]):
@@ -234,7 +234,7 @@ def bin_sums(scores, labels, first_class, group, n_bins, lower, thresholds, left
 
 @compiled
 def weighted_bin_sums(
-    scores, labels, weights, first_class, group, n_bins, lower, thresholds, left, inverse_width, kind, counts, sums
+    scores, labels, weights, first_class, group, n_bins, lower, thresholds, left, width, kind, counts, sums
 ):
     """The weighted counterpart of ``bin_sums``, in float64 and row order.
 
@@ -270,7 +270,7 @@ def weighted_bin_sums(
                     sums[4, cell] += w * x * x
                     sums[5, cell] += w * x * hit
                 elif kind == OFFSETS:
-                    t = _offset(x, cell, left, inverse_width)
+                    t = _offset(x, cell, left, width)
                     sums[4, cell] += w * t
                     sums[5, cell] += w * t * hit
                     sums[6, cell] += w * t * x

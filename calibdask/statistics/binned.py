@@ -95,15 +95,14 @@ class _KernelBins:
         self._bins = edges.bins
         self._lower = edges.lower_bounds() if edges.uniform else np.zeros(0)
         self._thresholds = edges.thresholds(dtype)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            inverse_width = 1.0 / np.diff(edges.values, axis=-1)
+        widths = np.diff(edges.values, axis=-1)
         self._left = np.broadcast_to(np.nan_to_num(edges.values[..., :-1]), shape)
-        self._inverse_width = np.broadcast_to(np.nan_to_num(inverse_width, posinf=0.0, neginf=0.0), shape)
+        self._width = np.broadcast_to(np.where(widths > 0, widths, np.inf), shape)
 
     def of(self, b: int) -> tuple[int, Array, npt.NDArray[np.floating], Array, Array]:
-        """Number of bins, lower bounds, thresholds, left edges and inverse widths."""
+        """Number of bins, lower bounds, thresholds, left edges and widths."""
         thresholds = self._thresholds[b % self._thresholds.shape[0]]
-        return self._bins, self._lower, thresholds, self._left[b].ravel(), self._inverse_width[b].ravel()
+        return self._bins, self._lower, thresholds, self._left[b].ravel(), self._width[b].ravel()
 
 
 def _exact_state(counts: Counts, sums: Counts, shape: tuple[int, ...]) -> BinSumsState:

@@ -148,13 +148,34 @@ def test_options_reach_the_estimators(run: Run, data: Path) -> None:
 def test_every_metric(name: str, run: Run, data: Path) -> None:
     status, out, _ = run("evaluate", data / "binary.npz", "--json", "--metric", name.replace("-", "_").upper())
     assert status == 0
-    numbers = json.loads(out)["metrics"][name.replace("-", "_")]
+    numbers = json.loads(out)["metrics"][METRICS[name].result or name.replace("-", "_")]
     assert any(isinstance(value, float) for value in numbers.values())
 
 
 def test_options_without_metrics(run: Run, data: Path) -> None:
     _, out, _ = run("evaluate", data / "rows.csv", "--json", "--setting", "classwise")
-    assert list(json.loads(out)["metrics"]) == ["ece", "ece_a", "mce", "brier", "log_loss"]
+    assert list(json.loads(out)["metrics"]) == list(cd.default_metrics(3))
+    _, out, _ = run("evaluate", data / "rows.csv", "--json", "--norm", "l2", "--debias", "--compat", "scikit-learn")
+    found = {name: each["estimator"] for name, each in json.loads(out)["metrics"].items()}
+    assert list(found) == list(cd.default_metrics(3))
+    assert found["ece_equal_mass"] == repr(cd.ECE(binning="equal-mass", norm="l2", debias=True, compat="scikit-learn"))
+    assert found["mce"] == repr(cd.MCE(compat="scikit-learn"))
+    _, out, _ = run("evaluate", data / "rows.csv", "--json", "--setting", "top-k", "--k", "2")
+    found = {name: each["estimator"] for name, each in json.loads(out)["metrics"].items()}
+    assert found["ece_classwise"] == repr(cd.ECE(setting="classwise"))
+    _, out, _ = run("evaluate", data / "binary.npz", "--json", "--bins", "5")
+    assert list(json.loads(out)["metrics"]) == list(cd.default_metrics(2, vector=True))
+
+
+def test_names_are_those_of_the_panel(run: Run, data: Path) -> None:
+    words = [word for name in ("ece-a", "brier", "log-loss") for word in ("--metric", name)]
+    _, out, _ = run("evaluate", data / "rows.csv", "--json", *words)
+    assert list(json.loads(out)["metrics"]) == ["ece_equal_mass", "brier_score", "log_loss"]
+
+
+def test_one_row(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("label,score\n1,0.5\n")
+    assert "\n1 row, " in run("evaluate", tmp_path / "rows.csv", "--metric", "brier")[1]
 
 
 def open_result(path: Path) -> xr.Dataset:
@@ -203,7 +224,7 @@ def test_overwrite_only_on_purpose(name: str, run: Run, data: Path) -> None:
     assert run(*command)[0] == 0
     status, out, err = run(*command)
     assert (status, out) == (2, "")
-    assert "is there already" in err
+    assert "is there already; choose another name, or give --overwrite." in err
     assert run(*command, "--overwrite")[0] == 0
 
 
@@ -241,11 +262,19 @@ BAD: list[tuple[list[str], str]] = [
     (["evaluate", "rows.csv", "--setting", "top-k"], "expects k"),
     (["evaluate", "rows.csv", "--norm", "l7"], "'l7' is not one of"),
     (["evaluate", "nowhere.csv"], "nowhere.csv does not exist"),
+    (["evaluate", "."], ". is a folder of no known format; it expects a name that ends in one of .npz"),
+    (["evaluate", "rows.csv", "--out", "./rows.csv", "--overwrite"], "would replace the input"),
+    (["evaluate", "file://rows.csv", "--out", "rows.csv", "--overwrite"], "would replace the input"),
+    (["evaluate", "rows.csv", "--out", "link.csv", "--overwrite"], "would replace the input"),
+    (["evaluate", "folder.zarr", "--out", "folder.zarr/r.json"], "be inside it"),
+    (["evaluate", "folder.zarr/a", "--out", "folder.zarr", "--overwrite"], "would replace the input"),
+    (["evaluate", "folder.zarr", "--plot", "folder.zarr/p.html"], "be inside it"),
+    (["evaluate", "rows.csv", "--out", "r.json", "--plot", "p.html", "--overwrite"], "would replace each other"),
     (["evaluate", "nosuch://rows.csv"], "Protocol not known"),
     (["evaluate", "rows.csv", "--by", "nowhere"], "has no column 'nowhere'"),
-    (["evaluate", "rows.csv", "--weight", "country"], "conversion error to double"),
+    (["evaluate", "rows.csv", "--weight", "country"], "column 'country' expects numbers, row 0"),
     (["evaluate", "rows.csv", "--label", "w"], "whole numbers from 0 to 2"),
-    (["evaluate", "rows.csv", "--label", "country"], "y_true expects class numbers"),
+    (["evaluate", "rows.csv", "--label", "country"], "column 'country' expects numbers, got text in row 0"),
     (["evaluate", "rows.csv", "--cluster", "moon"], "Expected threads, local, local:N"),
     (["evaluate", "rows.csv", "--cluster", "local:0"], "at least one worker"),
     (["evaluate", "rows.csv", "--out", "result.txt"], "ends in one of .json, .csv, .nc, .zarr"),
@@ -266,6 +295,8 @@ def test_bad_use_is_one_line_and_writes_nothing(
     monkeypatch.chdir(data)
     (data / "folder.zarr").mkdir()
     (data / "folder.zarr" / "mine.txt").write_text("mine")
+    (data / "link.csv").symlink_to(data / "rows.csv")
+    (data / "r.json").symlink_to(data / "p.html")
     (data / "unlike.csv").write_text("label,score\n1,0.5\n0,1.5\n")
     before = sorted(data.rglob("*"))
     status, out, err = run(*arguments)

@@ -258,3 +258,62 @@ def test_missing_numbers_become_errors_with_their_row(tmp_path: Path) -> None:
         cd.ece(table.labels, table.scores)
     table = read(str(tmp_path / "rows.parquet"), score="w", label="day")
     assert table.vector
+
+
+@pytest.mark.parametrize("block", [None, 8])
+def test_empty_texts_of_csv_are_missing(block: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "rows.csv").write_text('label,score,g\n1,0.5,a\n0,0.2,\n1,0.3,""\n1,0.4,NA\n')
+    if block:
+        monkeypatch.setattr(column_files, "_CSV_BLOCK_BYTES", block)
+    table = read(str(tmp_path / "rows.csv"), by=["g"])
+    with pytest.raises(ValueError, match="by 'g' expects a value in every row, 2 are missing"):
+        cd.ece(table.labels, table.scores, by=table.by)
+
+
+@pytest.mark.parametrize("content", ["label,score,g\n1,0.5,\xe9\n", "label,score,\xe9\n1,0.5,a\n"])
+def test_csv_that_is_not_utf8(content: str, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_bytes(content.encode("latin-1"))
+    with pytest.raises(ValueError, match="not UTF-8, the encoding expected"):
+        read(str(tmp_path / "rows.csv"), by=["g"])
+
+
+def test_csv_columns_of_one_name(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("label,score,score\n1,0.5,0.6\n")
+    with pytest.raises(ValueError, match="has several columns called 'score'"):
+        read(str(tmp_path / "rows.csv"))
+
+
+def test_texts_name_their_column_and_row(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("y,p,w\n1,0.5,1\ncat,high,heavy\n")
+    for given, column, row in (
+        ({"label": "y", "score": "w"}, "w", ", row 1"),
+        ({"label": "w", "score": "p"}, "p", ", row 1"),
+        ({"label": "y", "score": "p", "weight": "w"}, "[pw]", ", row 1"),
+    ):
+        with pytest.raises(ValueError, match=f"column '{column}' expects numbers{row}"):
+            read(str(tmp_path / "rows.csv"), **given)  # type: ignore[arg-type]
+    (tmp_path / "rows.csv").write_text("y,p\n1,0.5\ncat,0.5\n")
+    with pytest.raises(ValueError, match="column 'y' expects numbers, got text in row 1, 'cat'"):
+        read(str(tmp_path / "rows.csv"), label="y", score="p")
+    np.savez(tmp_path / "rows.npz", labels=["a", "b"], scores=[0.1, 0.2])
+    with pytest.raises(ValueError, match="array 'labels' expects numbers, got text in row 0, 'a'"):
+        read(str(tmp_path / "rows.npz"))
+
+
+def test_junk_archives(tmp_path: Path) -> None:
+    (tmp_path / "rows.npz").write_bytes(b"junk")
+    with pytest.raises(ValueError, match=r"it is not a readable \.npz archive\.$"):
+        read(str(tmp_path / "rows.npz"))
+
+
+@pytest.mark.parametrize(
+    ("url", "install"),
+    [("s3://b/x.zarr", r"pip install 'calibdask\[s3\]'"), ("https://x/y.csv", "pip install aiohttp")],
+)
+def test_missing_packages_are_named(url: str, install: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: str) -> None:
+        raise ImportError("not here")
+
+    monkeypatch.setattr(fsspec.core, "url_to_fs", refuse)
+    with pytest.raises(ValueError, match=install):
+        read(url)

@@ -1,6 +1,8 @@
 """``calibdask evaluate``: scored rows in, calibration figures out."""
 
+from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass, fields
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -25,6 +27,33 @@ A number that does not exist (a slice without rows) is null.
 Exit status: 0 done; 2 bad use or bad input, said in one line on stderr, with
 nothing written; 130 interrupted.
 """
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What the user asked for."""
+
+    data: str
+    metrics: tuple[str, ...]
+    by: tuple[str, ...]
+    weight: str | None
+    label: str | None
+    score: str | None
+    cluster: str
+    as_text: bool
+    out: str | None
+    plot: str | None
+    overwrite: bool
+    # Choices of the metrics.
+    options: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> "_Request":
+        own = {field.name: given.pop(field.name) for field in fields(cls) if field.name in given}
+        return cls(**own, options=given)
+
+    def metrics_for(self, classes: int, vector: bool) -> dict[str, Any]:
+        return chosen_metrics(self.metrics, self.options, diagram=self.plot is not None, classes=classes, vector=vector)
 
 
 @click.command(epilog=_EPILOG)
@@ -52,50 +81,37 @@ nothing written; 130 interrupted.
 @click.option("--out", metavar="FILE", help=f"Write the result: {', '.join(_RESULTS)}.")
 @click.option("--plot", metavar="FILE", help="Write a reliability diagram: .html, .png, .svg.")
 @click.option("--overwrite", is_flag=True, help="Replace --out and --plot files that are there.")
-def evaluate(
-    data: str,
-    metrics: tuple[str, ...],
-    by: tuple[str, ...],
-    weight: str | None,
-    label: str | None,
-    score: str | None,
-    cluster: str,
-    as_text: bool,
-    out: str | None,
-    plot: str | None,
-    overwrite: bool,
-    **options: Any,
-) -> None:
+def evaluate(**given: Any) -> None:
     """Measure the calibration of the scored rows in DATA.
 
     DATA is a local path or a URL: .npz, .zarr or .nc with arrays "labels" and "scores"; .parquet (a file or a folder)
     or .csv with a column "label" and either "score", P(y = 1), or "score_0 ... score_{K-1}".
     """
-    from calibdask.engine.writers import checked_output
+    from calibdask.engine.writers import check_apart, checked_output
     from calibdask.plot.saving import FORMATS, check_format
 
-    result_path = None if out is None else checked_output(out, _RESULTS, overwrite=overwrite)
-    plot_path = None if plot is None else checked_output(plot, FORMATS, overwrite=overwrite)
+    request = _Request.of(given)
+    check_apart(request.data, {"--out": request.out, "--plot": request.plot})
+    result_path = None if request.out is None else checked_output(request.out, _RESULTS, overwrite=request.overwrite)
+    plot_path = None if request.plot is None else checked_output(request.plot, FORMATS, overwrite=request.overwrite)
     if plot_path is not None:
         check_format(plot_path)
     # Bad metrics and options are found before the data is touched; what the panel holds does not matter yet.
-    chosen_metrics(metrics, options, diagram=plot_path is not None, classes=2, vector=True)
+    request.metrics_for(classes=2, vector=True)
 
     from calibdask.cli.tables import as_json, console, show
 
     begun = perf_counter()
-    dataset, names = _evaluated(
-        data, metrics, by, weight, label, score, cluster, options, diagram=plot_path is not None
-    )
+    dataset, names = _evaluated(request)
     seconds = perf_counter() - begun
     figures = dataset[[name for name in dataset.data_vars if not str(name).startswith(DIAGRAM)]]
     text = as_json(figures, names)
     with ExitStack() as written:
         if plot_path is not None:
-            _plot(dataset, written, plot_path, data)
+            _plot(dataset, written, plot_path, request.data)
         if result_path is not None:
             _write(figures, text, written, result_path)
-    if as_text:
+    if request.as_text:
         click.echo(text)
         return
     shown = console()
@@ -105,27 +121,16 @@ def evaluate(
             shown.print(f"wrote {path}", style="dim", markup=False)
 
 
-def _evaluated(
-    data: str,
-    metrics: tuple[str, ...],
-    by: tuple[str, ...],
-    weight: str | None,
-    label: str | None,
-    score: str | None,
-    cluster: str,
-    options: dict[str, Any],
-    *,
-    diagram: bool,
-) -> tuple[Any, list[str]]:
+def _evaluated(request: _Request) -> tuple[Any, list[str]]:
     """The result, and the names of its metrics."""
     import calibdask as cd
     from calibdask.cluster import connected
     from calibdask.engine.readers import read
     from calibdask.progress import shown_progress
 
-    with connected(cluster), shown_progress("evaluating"):
-        table = read(data, label=label, score=score, by=by, weight=weight)
-        chosen = chosen_metrics(metrics, options, diagram=diagram, classes=table.classes, vector=table.vector)
+    with connected(request.cluster), shown_progress("evaluating"):
+        table = read(request.data, label=request.label, score=request.score, by=request.by, weight=request.weight)
+        chosen = request.metrics_for(table.classes, table.vector)
         result = cd.evaluate(table.labels, table.scores, chosen, by=table.by or None, sample_weight=table.weights)
     return result, [name for name in chosen if name != DIAGRAM]
 

@@ -1,7 +1,7 @@
 """Names of metrics on the command line, and the options that each of them takes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import click
@@ -17,22 +17,24 @@ class _Metric:
 
     constructor: str
     options: frozenset[str] = frozenset()
+    # What the default panel calls it; None: the word itself.
+    result: str | None = None
 
 
 METRICS: Mapping[str, _Metric] = {
     "ece": _Metric("ECE", _BINNED | {"binning", "mapping", "norm", "debias"}),
     "ece-l": _Metric("ece_l", _BINNED | {"norm", "debias"}),
-    "ece-a": _Metric("ece_a", _BINNED | {"norm", "debias"}),
+    "ece-a": _Metric("ece_a", _BINNED | {"norm", "debias"}, "ece_equal_mass"),
     "ece-c": _Metric("ece_c", _BINNED | {"norm"}),
     "ece-ac": _Metric("ece_ac", _BINNED | {"norm"}),
     "mce": _Metric("MCE", _BINNED | {"binning", "mapping"}),
-    "brier": _Metric("BrierScore"),
+    "brier": _Metric("BrierScore", result="brier_score"),
     "brier-decomposition": _Metric("BrierDecomposition", _BINNED | {"binning"}),
     "log-loss": _Metric("LogLoss"),
     "multiclass-ece": _Metric("MulticlassECE", frozenset({"bins"})),
 }
-# What options apply to where no metric is named.
-_PANEL = ("ece", "ece-a", "mce", "brier", "log-loss")
+# What goes with a choice: it has no meaning of its own where the panel has made that choice.
+_GOES_WITH = {"k": "setting", "debias": "norm"}
 _DIAGRAM = _Metric("ReliabilityDiagram", _BINNED | {"binning", "mapping"})
 DIAGRAM = "reliability_diagram"
 
@@ -72,7 +74,7 @@ class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic only si
 def chosen_metrics(
     names: Sequence[str], options: Mapping[str, Any], *, diagram: bool, classes: int, vector: bool
 ) -> dict[str, Any]:
-    """Estimators by the name of their variable; without names and options the default panel.
+    """Estimators by the name of their variable; without names the default panel, with these options.
 
     Raises
     ------
@@ -85,8 +87,8 @@ def chosen_metrics(
 
     given = {name: value for name, value in options.items() if value is not None}
     chosen: dict[str, Any] = {}
-    if names or given:
-        wanted = dict.fromkeys(name.lower().replace("_", "-") for name in names or _PANEL)
+    if names:
+        wanted = dict.fromkeys(name.lower().replace("_", "-") for name in names)
         for name in wanted:
             if name not in METRICS:
                 raise click.UsageError(f"There is no metric {name!r}; there are {', '.join(METRICS)}.")
@@ -94,9 +96,10 @@ def chosen_metrics(
         for option in given:
             if option not in used:
                 raise click.UsageError(f"--{option} means nothing to {', '.join(wanted)}.")
-        chosen = {name.replace("-", "_"): _made(METRICS[name], given) for name in wanted}
+        chosen = {METRICS[name].result or name.replace("-", "_"): _made(METRICS[name], given) for name in wanted}
     else:
-        chosen = dict(cd.default_metrics(classes, vector))
+        panel = cd.default_metrics(classes, vector)
+        chosen = {name: _changed(estimator, given) for name, estimator in panel.items()}
     return {**chosen, DIAGRAM: _made(_DIAGRAM, given)} if diagram else chosen
 
 
@@ -104,3 +107,15 @@ def _made(metric: _Metric, given: Mapping[str, Any]) -> Any:
     import calibdask as cd
 
     return getattr(cd, metric.constructor)(**{name: value for name, value in given.items() if name in metric.options})
+
+
+def _changed(estimator: Any, given: Mapping[str, Any]) -> Any:
+    """The estimator with those options that it takes; what it has been named for stays.
+
+    Made anew, since values filled in for a default would look like choices that ``compat`` must not touch.
+    """
+    kind = type(estimator)
+    taken = [field.name for field in fields(kind)]
+    own = {name: getattr(estimator, name) for name in taken if getattr(estimator, name) != getattr(kind(), name)}
+    new = {name: value for name, value in given.items() if name in taken and _GOES_WITH.get(name) not in own}
+    return kind(**{**new, **own})

@@ -63,7 +63,8 @@ def show(dataset: xr.Dataset, out: Any, *, seconds: float | None = None, title: 
         if hidden > 0:
             out.print(f"... and {hidden:,} more slices; --out or --json give them all.")
     passes = dataset.attrs["passes"]
-    foot = [f"{dataset.attrs['rows']:,} rows", f"{passes} pass{'' if passes == 1 else 'es'} over the data"]
+    rows = dataset.attrs["rows"]
+    foot = [f"{rows:,} row{'' if rows == 1 else 's'}", f"{passes} pass{'' if passes == 1 else 'es'} over the data"]
     out.print(", ".join(foot if seconds is None else [*foot, f"{seconds:.2f} s"]), style="dim")
 
 

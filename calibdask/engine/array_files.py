@@ -13,6 +13,8 @@ __all__ = ["block_rows", "read_netcdf", "read_npz", "read_zarr"]
 # Blocks smaller than this are read several at a time, as long as this many blocks are left to work on side by side.
 _TARGET_BYTES = 16 << 20
 _ENOUGH_BLOCKS = 64
+# How a NumPy archive begins, and a bare array.
+_ZIP, _NPY = b"PK", b"\x93NUMPY"
 
 
 def block_rows(rows: int, stored: int, row_bytes: int, wanted: int | None) -> int:
@@ -33,6 +35,10 @@ def block_rows(rows: int, stored: int, row_bytes: int, wanted: int | None) -> in
 def read_npz(location: Location, wanted: Wanted) -> dict[str, Any]:
     """Arrays of a NumPy archive, in memory; others in the archive are not read."""
     with location.open() as file, location.reading("a NumPy archive"):
+        start = file.read(len(_NPY))
+        file.seek(0)
+        if not start.startswith((_ZIP, _NPY)):
+            raise ValueError("it is not a readable .npz archive.")
         archive = np.load(file, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise ValueError("it holds one bare array; save labels and scores together by numpy.savez.")

@@ -2,6 +2,7 @@
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -230,7 +231,10 @@ def read_csv(location: Location, wanted: Wanted) -> dict[str, Any]:
     compression = _COMPRESSIONS.get("." + location.path.rpartition(".")[2].lower())
     with location.reading("CSV"), _opened(location, compression) as file:
         header = file.readline(_LONGEST_LINE)
-        there = next(csv.reader([header.decode("utf-8-sig")]), [])
+        try:
+            there = next(csv.reader([header.decode("utf-8-sig")]), [])
+        except UnicodeDecodeError as error:
+            raise _not_utf8() from error
         if not there:
             raise ValueError("it is empty.")
         size = location.fs.size(location.path)
@@ -238,12 +242,15 @@ def read_csv(location: Location, wanted: Wanted) -> dict[str, Any]:
         # A block begins after the first line break in it: the first one with that of the header.
         start = len(header) - 1
         text = file.read() if in_memory else read_block(file, start, _CSV_SAMPLE_BYTES, delimiter=b"\n")
+    twice = [name for name, count in Counter(there).items() if count > 1]
+    if twice:
+        raise ValueError(f"{location.url} has several columns called {', '.join(map(repr, twice))}; rename them.")
     names = _names(location, wanted, there)
     numbers = dict.fromkeys((*names.scores, *(() if wanted.weight is None else (wanted.weight,))), "double")
     with location.reading("CSV"):
         table = _parsed(text, there, names.all, numbers)
     if in_memory:
-        columns = {name: _numpy(table.column(name)) for name in names.all}
+        columns = {name: _csv_numpy(table.column(name)) for name in names.all}
         return wanted.collect(columns[names.label], _stacked(columns, names.scores), columns.__getitem__)
     types = {name: str(table.schema.field(name).type) for name in names.all}
     # What the first rows leave open, later ones may say.
@@ -275,7 +282,7 @@ def _load_csv_block(
         with location.open() as file:
             text = read_block(file, offset, length, delimiter=b"\n")
         table = _parsed(text, there, names, types, alone=False)
-        return {name: _numpy(table.column(name)) for name in names}
+        return {name: _csv_numpy(table.column(name)) for name in names}
     except Exception as error:
         raise unreadable(location.url, error, f"CSV, block from byte {offset}") from error
 
@@ -290,10 +297,42 @@ def _parsed(
     known = {name: pyarrow.type_for_alias(given) for name, given in types.items()}
     if not text.strip():
         return pyarrow.table({name: pyarrow.array([], known.get(name, pyarrow.float64())) for name in names})
-    return arrow.read_csv(
-        pyarrow.BufferReader(text),
-        # Blocks are on threads of their own.
-        read_options=arrow.ReadOptions(column_names=list(there), use_threads=alone),
-        parse_options=arrow.ParseOptions(newlines_in_values=alone),
-        convert_options=arrow.ConvertOptions(include_columns=list(names), column_types=known),
-    )
+
+    def read(columns: Sequence[str], types: Mapping[str, Any]) -> Any:
+        return arrow.read_csv(
+            pyarrow.BufferReader(text),
+            # Blocks are on threads of their own.
+            read_options=arrow.ReadOptions(column_names=list(there), use_threads=alone),
+            parse_options=arrow.ParseOptions(newlines_in_values=alone),
+            convert_options=arrow.ConvertOptions(include_columns=list(columns), column_types=types),
+        )
+
+    try:
+        table = read(names, known)
+    except pyarrow.ArrowInvalid as error:
+        if "invalid UTF8" in str(error):
+            raise _not_utf8() from error
+        found = re.search(r"column #(\d+): CSV (conversion error to .*: invalid value '(.*)')", str(error), re.DOTALL)
+        if found is None:
+            raise
+        name = there[int(found[1])]
+        # In a block the number of the row is not known.
+        row = f", row {read([name], {name: pyarrow.string()}).column(name).index(found[3]).as_py()}" if alone else ""
+        raise ValueError(f"column {name!r} expects numbers{row}: {found[2]}") from error
+    if any(pyarrow.types.is_binary(field.type) for field in table.schema):
+        raise _not_utf8()
+    return table
+
+
+def _not_utf8() -> ValueError:
+    return ValueError("its text is not UTF-8, the encoding expected; convert it, for example by iconv.")
+
+
+def _csv_numpy(column: Any) -> np.ndarray:
+    """A column as NumPy array; an empty text is a missing one, as in Parquet."""
+    import pyarrow
+    from pyarrow import compute
+
+    if pyarrow.types.is_string(column.type):
+        column = compute.if_else(compute.equal(column, ""), pyarrow.scalar(None, column.type), column)
+    return _numpy(column)

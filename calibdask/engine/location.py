@@ -11,6 +11,13 @@ from fsspec.implementations.local import LocalFileSystem
 
 __all__ = ["Location", "Wanted", "located", "missing", "unreadable"]
 
+# What to install where a package for a protocol is missing.
+_INSTALL = {
+    "s3": "pip install 'calibdask[s3]'",
+    "s3a": "pip install 'calibdask[s3]'",
+    "http": "pip install aiohttp",
+    "https": "pip install aiohttp",
+}
 # An error of a library is quoted up to this length.
 _LONGEST_QUOTE = 300
 
@@ -89,7 +96,12 @@ def located(url: str) -> Location:
     """
     try:
         fs, path = fsspec.core.url_to_fs(url)
-    except (ImportError, ValueError, OSError) as error:
+    except ImportError as error:
+        protocol = url.rpartition("::")[2].partition("://")[0]
+        if protocol not in _INSTALL:
+            raise unreadable(url, error) from error
+        raise ValueError(f"{url} expects a package that is not here; install it: {_INSTALL[protocol]}") from error
+    except (ValueError, OSError) as error:
         raise unreadable(url, error) from error
     return Location(url, fs, path)
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+import numpy as np
+
 from calibdask.engine import array_files, column_files
 from calibdask.engine.location import Location, Wanted, located, unreadable
 
@@ -121,7 +123,37 @@ def read(
         raise unreadable(url, error) from error
     if found["scores"].shape[0] == 0:
         raise ValueError(f"{url} holds no rows.")
+    columns = reader in (column_files.read_csv, column_files.read_parquet)
+    kind, plural = ("column", "") if columns else ("array", "s")
+    roles = {"labels": label or f"label{plural}", "scores": score or f"score{plural}", "weights": weight}
+    for role, name in roles.items():
+        if role in found:
+            _check_numbers(url, f"{kind} {name!r}", found[role])
     return Table(found["labels"], found["scores"], found.get("weights"), found["by"])
+
+
+def _check_numbers(url: str, what: str, array: Any) -> None:
+    """Refuse texts and dates; the row is named where the array is in memory."""
+    if array.dtype.kind not in "OUSTMm":
+        return
+    row = next((i for i, value in enumerate(array) if not _is_number(value)), 0) if _in_memory(array) else None
+    where = "" if row is None else f" in row {row}, {str(array[row])!r}"
+    raise ValueError(
+        f"{url}: {what} expects numbers, got {'dates' if array.dtype.kind in 'Mm' else 'text'}{where}; "
+        "class names are to be encoded as 0, 1, ..., in the order of the scores."
+    )
+
+
+def _in_memory(array: Any) -> bool:
+    return isinstance(array, np.ndarray) and array.ndim == 1
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _reader(location: Location) -> _Reader:
@@ -142,4 +174,9 @@ def _reader(location: Location) -> _Reader:
     if location.holds(".parquet"):
         return column_files.read_parquet
     known = ", ".join(_READERS)
+    if location.fs.isdir(location.path):
+        raise ValueError(
+            f"{location.url} is a folder of no known format; it expects a name that ends in one of {known}, "
+            "a Zarr store, or a folder of .parquet files."
+        )
     raise ValueError(f"{location.url} expects a name that ends in one of {known}, or a folder of a Zarr store.")

@@ -4,14 +4,15 @@ import os
 import secrets
 import shutil
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
+from fsspec.implementations.local import LocalFileSystem
 
-__all__ = ["checked_output", "replacing", "write_dataset"]
+__all__ = ["check_apart", "checked_output", "replacing", "write_dataset"]
 
 
 def checked_output(path: str, suffixes: tuple[str, ...], *, overwrite: bool) -> Path:
@@ -46,8 +47,48 @@ def checked_output(path: str, suffixes: tuple[str, ...], *, overwrite: bool) -> 
                 f"The output {path!r} is there already and is no result of that kind; choose another name."
             )
         if not overwrite:
-            raise ValueError(f"The output {path!r} is there already; choose another name, or set overwrite.")
+            raise ValueError(f"The output {path!r} is there already; choose another name, or give --overwrite.")
     return target
+
+
+def check_apart(data: str, outputs: Mapping[str, str | None]) -> None:
+    """Refuse an output, by the name of its option, that would replace what is read, or another output.
+
+    Examples
+    --------
+    >>> check_apart("rows.zarr", {"--out": "./rows.zarr", "--plot": None})
+    Traceback (most recent call last):
+    ValueError: --out './rows.zarr' would replace the input 'rows.zarr' or be inside it; choose another name.
+    """
+    seen: dict[str, str] = {}
+    for option, path in outputs.items():
+        if path is None or "://" in path:
+            continue
+        source = _local(data)
+        if source is not None and _overlap(source, path):
+            raise ValueError(
+                f"{option} {path!r} would replace the input {data!r} or be inside it; choose another name."
+            )
+        for other, taken in seen.items():
+            if _overlap(taken, path):
+                raise ValueError(f"{option} {path!r} and {other} {taken!r} would replace each other; choose two names.")
+        seen[option] = path
+
+
+def _local(url: str) -> str | None:
+    """The path on this machine behind a URL; outputs are never anywhere else."""
+    last = url.rpartition("::")[2]
+    if "://" in last and not last.startswith(("file://", "local://")):
+        return None
+    return str(LocalFileSystem._strip_protocol(last))
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether two paths are the same, or one is in the other."""
+    if os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other):
+        return True
+    paths = [Path(os.path.realpath(path)) for path in (one, other)]
+    return paths[0].is_relative_to(paths[1]) or paths[1].is_relative_to(paths[0])
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Slow oracles, written straight from the formulas; "section" is a section of definitions.md.
+"""Slow oracles, written straight from the formulas; sections: 0 settings, 1 bins, 3 cells of the simplex, 4 scores.
 
 Never imported by the package. Scores are converted to float64 once, before anything else (also 1 - p of a vector),
 and are neither clipped nor normalised.

@@ -1,4 +1,4 @@
-"""The 30-row toy example of the ECML-PKDD 2020 tutorial and its exact values (definitions.md, section 1)."""
+"""The 30-row toy example of the ECML-PKDD 2020 tutorial and its exact values."""
 
 from fractions import Fraction
 

@@ -123,9 +123,9 @@ def _lazy(
 
 
 def _packed(load: Callable[[Any], _Columns], part: Any) -> np.ndarray:
-    packed = np.empty(1, object)
-    packed[0] = load(part)
-    return packed
+    from calibdask.engine.reduction import packed
+
+    return packed(load(part), 1)
 
 
 def _column(packed: np.ndarray, name: str) -> np.ndarray:

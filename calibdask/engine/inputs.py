@@ -45,15 +45,9 @@ def read_arrays(
     """
     frame_columns = getattr(y_prob, "columns", None)
     y_true, y_prob, sample_weight, by = _without_frames(y_true, y_prob, sample_weight, by)
-    labels = as_variable("y_true", y_true, sample_dim, None, None)
-    scores = as_variable("y_prob", y_prob, sample_dim, class_dim, labels)
-    given = {"labels": labels}
-    if sample_weight is not None:
-        given["weights"] = as_variable("sample_weight", sample_weight, sample_dim, None, None)
-    check_types(scores, given)
+    scores, given = _variables(y_true, y_prob, sample_weight, sample_dim, class_dim)
     vector = class_dim not in scores.dims
     n = scores.sizes[sample_dim]
-    _check_lengths(n, given, sample_dim)
     labelled = [each for each in (y_prob, y_true, sample_weight) if isinstance(each, xr.DataArray)]
     _check_coordinates(labelled, class_dim)
     batch = _batch_axes((scores, *given.values()), {sample_dim, class_dim}, labelled)
@@ -143,19 +137,27 @@ def _peeked(iterate: Callable[[], Iterator[Rows]]) -> tuple[Rows, Callable[[], I
 
 
 def _block_rows(block: Any) -> Rows:
-    if not isinstance(block, tuple | list) or len(block) not in (2, 3):
+    if not isinstance(block, tuple | list) or len(block) not in (2, 3) or any(part is None for part in block):
         raise ValueError("A block expects (y_true, y_prob) or (y_true, y_prob, sample_weight).")
-    labels = as_variable("y_true", block[0], "sample", None, None)
-    scores = as_variable("y_prob", block[1], "sample", "class", labels)
-    given = {"labels": labels}
-    if len(block) == 3:
-        given["weights"] = as_variable("sample_weight", block[2], "sample", None, None)
-    check_types(scores, given)
-    _check_lengths(scores.sizes["sample"], given, "sample")
+    scores, given = _variables(block[0], block[1], block[2] if len(block) == 3 else None, "sample", "class")
     vector = "class" not in scores.dims
     values = np.asarray(scores.data)[None]
     others = {name: np.asarray(v.data)[None] for name, v in given.items()}
     return Rows(values[..., None] if vector else values, others["labels"], others.get("weights"))
+
+
+def _variables(
+    y_true: Any, y_prob: Any, sample_weight: Any, sample_dim: str, class_dim: str
+) -> tuple[xr.Variable, dict[str, xr.Variable]]:
+    """Scores, and labels and weights by name, with dimensions named and types and lengths checked."""
+    labels = as_variable("y_true", y_true, sample_dim, None, None)
+    scores = as_variable("y_prob", y_prob, sample_dim, class_dim, labels)
+    given = {"labels": labels}
+    if sample_weight is not None:
+        given["weights"] = as_variable("sample_weight", sample_weight, sample_dim, None, None)
+    check_types(scores, given)
+    _check_lengths(scores.sizes[sample_dim], given, sample_dim)
+    return scores, given
 
 
 def _check_coordinates(labelled: list[xr.DataArray], class_dim: str) -> None:

@@ -45,7 +45,7 @@ class Block:
     group : ndarray of int32, shape (n,)
         Slice of each row, or an empty array where there is one slice.
     start : int
-        Global number of the first row.
+        Global number of the first row; where a source does not know it, a position that it can turn into one.
     """
 
     layout: Layout

@@ -9,28 +9,45 @@ __version__ = "0.1.0"
 _MODULES = {
     "BrierDecomposition": "estimators.decompositions",
     "BrierScore": "estimators.scores",
+    "DensityECE": "estimators.density",
     "ECE": "estimators.ece",
+    "LCECalibrator": "calibrator",
+    "LocalCalibrationError": "estimators.curves",
     "LogLoss": "estimators.scores",
     "MCE": "estimators.ece",
     "MulticlassECE": "estimators.multiclass",
+    "ReliabilityCurve": "estimators.curves",
     "ReliabilityDiagram": "estimators.diagram",
+    "ResidualECE": "estimators.density",
+    "SmoothECE": "estimators.smooth",
     "brier_score": "shorthands",
     "default_metrics": "estimators.panel",
+    "density_ece": "shorthands",
     "ece": "shorthands",
     "ece_a": "estimators.ece",
     "ece_ac": "estimators.ece",
     "ece_c": "estimators.ece",
+    "ece_d": "estimators.density",
     "ece_l": "estimators.ece",
     "evaluate": "evaluation",
     "log_loss": "shorthands",
     "mce": "shorthands",
+    "reliability_curve": "shorthands",
     "reliability_diagram": "shorthands",
+    "smooth_ece": "shorthands",
+    "summarize": "summary",
 }
 
 __all__ = ["__version__", *_MODULES]  # noqa: PLE0604
 
 if TYPE_CHECKING:
+    from calibdask.calibrator import LCECalibrator as LCECalibrator
+    from calibdask.estimators.curves import LocalCalibrationError as LocalCalibrationError
+    from calibdask.estimators.curves import ReliabilityCurve as ReliabilityCurve
     from calibdask.estimators.decompositions import BrierDecomposition as BrierDecomposition
+    from calibdask.estimators.density import DensityECE as DensityECE
+    from calibdask.estimators.density import ResidualECE as ResidualECE
+    from calibdask.estimators.density import ece_d as ece_d
     from calibdask.estimators.diagram import ReliabilityDiagram as ReliabilityDiagram
     from calibdask.estimators.ece import ECE as ECE
     from calibdask.estimators.ece import MCE as MCE
@@ -42,12 +59,17 @@ if TYPE_CHECKING:
     from calibdask.estimators.panel import default_metrics as default_metrics
     from calibdask.estimators.scores import BrierScore as BrierScore
     from calibdask.estimators.scores import LogLoss as LogLoss
+    from calibdask.estimators.smooth import SmoothECE as SmoothECE
     from calibdask.evaluation import evaluate as evaluate
     from calibdask.shorthands import brier_score as brier_score
+    from calibdask.shorthands import density_ece as density_ece
     from calibdask.shorthands import ece as ece
     from calibdask.shorthands import log_loss as log_loss
     from calibdask.shorthands import mce as mce
+    from calibdask.shorthands import reliability_curve as reliability_curve
     from calibdask.shorthands import reliability_diagram as reliability_diagram
+    from calibdask.shorthands import smooth_ece as smooth_ece
+    from calibdask.summary import summarize as summarize
 
 
 def __getattr__(name: str) -> Any:

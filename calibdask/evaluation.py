@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,15 @@ import xarray as xr
 
 from calibdask import __version__
 from calibdask.engine.inputs import Input, read_arrays, read_blocks
-from calibdask.engine.plan import run
+from calibdask.engine.intervals import checked_interval, intervals
+from calibdask.engine.plan import Outcome, run
 from calibdask.engine.slices import Axis
+from calibdask.engine.stored import StoredSource
+from calibdask.engine.summaries import is_summary, read_summary
 from calibdask.estimators.estimator import Estimate, Estimator, Part
-from calibdask.estimators.panel import default_metrics
+from calibdask.estimators.gridded import GriddedEstimator
+from calibdask.estimators.panel import default_metrics, summary_metrics
+from calibdask.statistics.grid import GridHistogram
 from calibdask.statistics.validity import Validity
 
 __all__ = ["evaluate", "named_metrics"]
@@ -27,6 +33,9 @@ def evaluate(
     *,
     by: Any = None,
     sample_weight: Any = None,
+    ci: float | None = None,
+    n_boot: int = 200,
+    seed: int = 0,
     sample_dim: str = "sample",
     class_dim: str = "class",
     sum_tolerance: float = 1e-3,
@@ -38,7 +47,7 @@ def evaluate(
     y_true : array of shape (..., n)
         Class numbers 0..K-1: integers, booleans, or whole floats. NumPy, Dask, xarray, or a column of a pandas or Dask
         data frame. Or, without ``y_prob``: an iterable of blocks ``(y_true, y_prob[, sample_weight])`` that can be
-        iterated again, or a function that returns an iterator.
+        iterated again, or a function that returns an iterator; or a summary that `calibdask.summarize` made.
     y_prob : array of shape (..., n) or (..., n, K)
         Scores: P(y = 1), or one column for each class. Leading dimensions (models, replicates) stay in the result;
         ``y_true`` may lack them.
@@ -48,6 +57,16 @@ def evaluate(
         Slices: results for every value (every combination of values) get a dimension for each name.
     sample_weight : array of shape (..., n), optional
         Not negative. A row of weight 0 is as good as absent.
+    ci : float, optional
+        Level of intervals, such as 0.95: variables ``<name>_low`` and ``<name>_high``, for curves also
+        ``<name>_median`` and the simultaneous ``<name>_band_low``, ``<name>_band_high``. They are percentiles over
+        resampled histograms, at a cost that does not depend on the number of rows, for metrics on the grid
+        (`DensityECE`, `SmoothECE`, `LocalCalibrationError`, `ReliabilityCurve`), and of a summary for all metrics.
+        Classes are resampled each by itself.
+    n_boot : int, default 200
+        Number of replicates.
+    seed : int, default 0
+        Of the random numbers of the replicates; they do not depend on chunks or workers.
     sample_dim, class_dim : str
         Names of these dimensions in xarray input.
     sum_tolerance : float
@@ -81,27 +100,83 @@ def evaluate(
     >>> f"{float(result.ece):.3f} {float(result.brier):.3f}"
     '0.250 0.150'
     """
-    validity = Validity(sum_tolerance=sum_tolerance)
-    if y_prob is None:
-        if by is not None or sample_weight is not None:
-            raise ValueError("Blocks expect their weights inside, as (y_true, y_prob, sample_weight), and take no by.")
-        data = read_blocks(y_true, validity)
-    else:
-        data = read_arrays(y_true, y_prob, by, sample_weight, sample_dim, class_dim, validity)
+    if ci is not None:
+        checked_interval(ci, n_boot, seed)
+    data = _input(y_true, y_prob, by, sample_weight, sample_dim, class_dim, sum_tolerance)
     layout = data.source.layout
-    chosen = named_metrics(default_metrics(layout.classes, layout.vector) if metrics is None else metrics)
+    stored = isinstance(data.source, StoredSource)
+    if metrics is None:
+        metrics = (summary_metrics if stored else default_metrics)(layout.classes, layout.vector)
+    chosen = named_metrics(metrics)
     _check_names(chosen, data, class_dim)
+    if ci is not None and not stored:
+        _check_resampled(chosen)
     outcome = run(tuple(chosen.values()), data.source)
+    estimates = dict(zip(chosen, outcome.estimates, strict=True))
+    if ci is not None:
+        ends = intervals(tuple(chosen.values()), _resampling(data, outcome), ci, n_boot, seed)
+        estimates = {name: {**estimate, **more} for (name, estimate), more in zip(estimates.items(), ends, strict=True)}
+    attributes = {
+        "rows": data.source.rows,
+        "passes": 0 if stored else outcome.passes,
+        "calibdask_version": __version__,
+    }
+    if ci is not None:
+        attributes |= {"ci": ci, "n_boot": n_boot, "seed": seed}
+    return _labelled(estimates, chosen, data, class_dim).assign_attrs(attributes)
+
+
+def _input(
+    y_true: Any, y_prob: Any, by: Any, sample_weight: Any, sample_dim: str, class_dim: str, sum_tolerance: float
+) -> Input:
+    """The source of what was given."""
+    if y_prob is not None:
+        return read_arrays(y_true, y_prob, by, sample_weight, sample_dim, class_dim, Validity(sum_tolerance=sum_tolerance))
+    if by is not None or sample_weight is not None:
+        raise ValueError(
+            "Blocks expect their weights inside, as (y_true, y_prob, sample_weight), and take no by; a summary has its "
+            "weights and slices already."
+        )
+    if is_summary(y_true):
+        return read_summary(y_true)
+    return read_blocks(y_true, Validity(sum_tolerance=sum_tolerance))
+
+
+def _check_resampled(chosen: Mapping[str, Estimator]) -> None:
+    """Refuse intervals of what cannot be resampled without the data."""
+    for name, estimator in chosen.items():
+        if not isinstance(estimator, GriddedEstimator):
+            raise ValueError(
+                f"ci expects metrics on the grid, such as DensityECE, SmoothECE or ReliabilityCurve; {name} is none. "
+                "Intervals of binned metrics follow from cd.evaluate(cd.summarize(...), metrics, ci=...)."
+            )
+
+
+def _resampling(data: Input, outcome: Outcome) -> StoredSource:
+    """The histograms that are resampled."""
+    if isinstance(data.source, StoredSource):
+        return data.source
+    known = {each: state for each, state in outcome.states.items() if isinstance(each, GridHistogram)}
+    return StoredSource({each: partial(known.__getitem__, each) for each in known}, data.source.layout, data.source.rows)
+
+
+def _labelled(
+    estimates: Mapping[str, Estimate], chosen: Mapping[str, Estimator], data: Input, class_dim: str
+) -> xr.Dataset:
+    """Estimates as variables and coordinates of a dataset."""
     variables: dict[str, xr.Variable] = {}
-    for (name, estimator), estimate in zip(chosen.items(), outcome.estimates, strict=True):
+    coordinates: dict[Hashable, Any] = {}
+    for name, estimate in estimates.items():
         for variable, part in _parts(name, estimate).items():
-            if variable in variables:
+            if variable in variables or variable in coordinates:
                 raise ValueError(f"Two metrics make a variable {variable!r}; name one of them otherwise, in a mapping.")
+            if part.role == "coordinate":
+                coordinates[variable] = (variable, part.values)
+                continue
             dims = [class_dim if dim == "class" else f"{name}_{dim}" for dim in part.dims]
-            notes = {"estimator": repr(estimator), **part.notes}
+            notes = {"estimator": repr(chosen[name]), **part.notes}
             variables[variable] = _variable(part, dims, (*data.batch, *data.by), notes)
-    attributes = {"rows": data.source.rows, "passes": outcome.passes, "calibdask_version": __version__}
-    return xr.Dataset(variables, _coordinates(data, variables, class_dim), attributes)
+    return xr.Dataset(variables, {**coordinates, **_coordinates(data, variables, class_dim)})
 
 
 def named_metrics(metrics: Metrics | Sequence[Metrics] | Mapping[str, Metrics]) -> dict[str, Estimator]:

@@ -4,15 +4,27 @@ from typing import Any
 
 import xarray as xr
 
+from calibdask.estimators.curves import ReliabilityCurve
+from calibdask.estimators.density import DensityECE
 from calibdask.estimators.diagram import ReliabilityDiagram
 from calibdask.estimators.ece import ECE, MCE
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.scores import BrierScore, LogLoss
+from calibdask.estimators.smooth import SmoothECE
 from calibdask.evaluation import evaluate
 
-__all__ = ["brier_score", "ece", "log_loss", "mce", "reliability_diagram"]
+__all__ = [
+    "brier_score",
+    "density_ece",
+    "ece",
+    "log_loss",
+    "mce",
+    "reliability_curve",
+    "reliability_diagram",
+    "smooth_ece",
+]
 
-_EVALUATE = ("by", "sample_weight", "sample_dim", "class_dim", "sum_tolerance")
+_EVALUATE = ("by", "sample_weight", "ci", "n_boot", "seed", "sample_dim", "class_dim", "sum_tolerance")
 
 
 def _single(y_true: Any, y_prob: Any, estimator: Any, options: dict[str, Any]) -> xr.Dataset:
@@ -23,6 +35,8 @@ def _single(y_true: Any, y_prob: Any, estimator: Any, options: dict[str, Any]) -
 
 
 def _number(y_true: Any, y_prob: Any, estimator: Any, options: dict[str, Any]) -> Any:
+    if options.get("ci") is not None:
+        raise ValueError("A shorthand returns one number; intervals come from cd.evaluate(..., ci=...).")
     value = _single(y_true, y_prob, estimator, options)["value"]
     return float(value) if value.ndim == 0 else value.rename(estimator().name)
 
@@ -73,6 +87,28 @@ def log_loss(y_true: Any, y_prob: Any, **options: Any) -> Any:
     return _number(y_true, y_prob, LogLoss, options)
 
 
+def density_ece(y_true: Any, y_prob: Any, **options: Any) -> Any:
+    """ECE_d, the density estimator, as a float; takes the arguments of `DensityECE` and those of `evaluate`.
+
+    Examples
+    --------
+    >>> round(density_ece([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bandwidth=0.05), 4)
+    0.25
+    """
+    return _number(y_true, y_prob, DensityECE, options)
+
+
+def smooth_ece(y_true: Any, y_prob: Any, **options: Any) -> Any:
+    """Smooth calibration error as a float; takes the arguments of `SmoothECE` and those of `evaluate`.
+
+    Examples
+    --------
+    >>> round(smooth_ece([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8]), 3)
+    0.227
+    """
+    return _number(y_true, y_prob, SmoothECE, options)
+
+
 def reliability_diagram(y_true: Any, y_prob: Any, **options: Any) -> xr.Dataset:
     """Mean score and frequency of the outcome by bin; takes the arguments of `ReliabilityDiagram` and of `evaluate`.
 
@@ -81,6 +117,22 @@ def reliability_diagram(y_true: Any, y_prob: Any, **options: Any) -> xr.Dataset:
     >>> reliability_diagram([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=2)["count"].values
     array([2, 2])
     """
-    diagram = _single(y_true, y_prob, ReliabilityDiagram, options)
-    names = [*diagram.data_vars, *diagram.dims]
-    return diagram.rename({name: str(name).removeprefix("value_") for name in names if str(name).startswith("value_")})
+    return _unprefixed(_single(y_true, y_prob, ReliabilityDiagram, options))
+
+
+def reliability_curve(y_true: Any, y_prob: Any = None, **options: Any) -> xr.Dataset:
+    """Frequency of the outcome as a function of the score; takes the arguments of `ReliabilityCurve` and `evaluate`.
+
+    Examples
+    --------
+    >>> curve = reliability_curve([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bandwidth=0.1, ci=0.9)
+    >>> [name for name in curve.data_vars if "band_" in name]
+    ['reliability_band_low', 'reliability_band_high']
+    """
+    return _unprefixed(_single(y_true, y_prob, ReliabilityCurve, options))
+
+
+def _unprefixed(result: xr.Dataset) -> xr.Dataset:
+    """Parts and dimensions under their own names."""
+    names = {*map(str, result.variables), *map(str, result.dims)}
+    return result.rename({name: name.removeprefix("value_") for name in names if name.startswith("value_")})

@@ -13,7 +13,7 @@ from dask.layers import ArrayValuesDep
 from calibdask.engine.arrays import is_dask
 from calibdask.engine.reduction import packed, tree
 from calibdask.engine.rows import Rows, make_block
-from calibdask.engine.source import States, merged, states_of
+from calibdask.engine.source import Source, States, merged, states_of
 from calibdask.engine.verdict import raise_if_invalid
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.statistic import Statistic
@@ -31,7 +31,7 @@ _CHUNK_STRIDE = 1 << 40
 _SAID = {"labels": "y_true", "weights": "sample_weight", "groups": "by"}
 
 
-class DaskSource:
+class DaskSource(Source):
     """Answers from Dask arrays: scores (batch, n, K or 1), labels and weights (1 or batch, n), groups (n,)."""
 
     def __init__(self, scores: Any, others: dict[str, Any], layout: Layout, validity: Validity) -> None:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 
 from calibdask.engine.rows import Rows, make_block
-from calibdask.engine.source import States, merged, states_of
+from calibdask.engine.source import Source, States, merged, states_of
 from calibdask.engine.verdict import raise_if_invalid
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.statistic import Statistic
@@ -26,7 +26,7 @@ def pieces(rows: Rows) -> Iterator[Rows]:
         yield rows.part(start, start + step)
 
 
-class PieceSource:
+class PieceSource(Source):
     """Answers from an iterator of consecutive rows, which it asks for anew in each pass."""
 
     def __init__(self, iterate: Callable[[], Iterator[Rows]], layout: Layout, validity: Validity) -> None:

@@ -1,6 +1,6 @@
 """The plan: drive all estimators in step, one pass over the data for all that they ask at once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,11 @@ __all__ = ["Outcome", "run"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """One estimate for each estimator, and the number of passes over the data that they took."""
+    """One estimate for each estimator, the number of passes over the data that they took, and what was learnt."""
 
     estimates: tuple[Estimate, ...]
     passes: int
+    states: Mapping[Statistic, State]
 
 
 class _Running:
@@ -44,7 +45,7 @@ class _Board:
         self._source = source
         self.estimators = [_Running(estimator.estimate()) for estimator in estimators]
         self._derived: dict[Derived, _Running] = {}
-        self._known: dict[Statistic, State] = {}
+        self.known: dict[Statistic, State] = {}
 
     def advance(self) -> tuple[Statistic, ...]:
         """Send all that is known, until only statistics are asked for that need a pass over the data."""
@@ -54,7 +55,7 @@ class _Board:
 
     def learn(self, statistics: tuple[Statistic, ...], states: tuple[State, ...]) -> None:
         """Take the states of a pass."""
-        self._known.update(zip(statistics, states, strict=True))
+        self.known.update(zip(statistics, states, strict=True))
 
     def _open(self) -> Iterator[_Running]:
         return (each for each in (*self.estimators, *self._derived.values()) if not each.done)
@@ -68,13 +69,13 @@ class _Board:
         if isinstance(request, Derived):
             running = self._derived.get(request)
             if running is None:
-                self._derived[request] = _Running(request.derive())
+                self._derived[request] = _Running(self._source.deriving(request))
                 return True
             if running.done:
                 each.send(running.result)
             return running.done
-        if request in self._known:
-            each.send(self._known[request])
+        if request in self.known:
+            each.send(self.known[request])
             return True
         return False
 
@@ -86,4 +87,4 @@ def run(estimators: Sequence[Estimator], source: Source) -> Outcome:
     while wanted := board.advance():
         board.learn(wanted, source.answer(wanted))
         passes += 1
-    return Outcome(tuple(each.result for each in board.estimators), passes)
+    return Outcome(tuple(each.result for each in board.estimators), passes, board.known)

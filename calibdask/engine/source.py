@@ -1,29 +1,37 @@
 """Sources: what answers requests for statistics. Estimators cannot tell one from another."""
 
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 from calibdask.statistics.block import Block
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.statistic import State, Statistic
+from calibdask.statistics.statistic import Asking, Derived, State, Statistic
 
 __all__ = ["Source", "States", "merged", "states_of"]
 
 States = tuple[State, ...]
 
 
-class Source(Protocol):
-    """Answers requests for statistics, each call with one pass over the data."""
+class Source(ABC):
+    """Answers requests for statistics, each call with one pass over the data.
 
-    @property
-    def layout(self) -> Layout:
-        """Shape of the data, known without a pass."""
+    Attributes
+    ----------
+    layout : Layout
+        Shape of the data, known without a pass.
+    rows : int or None
+        Number of rows, once a pass has counted them.
+    """
 
-    @property
-    def rows(self) -> int | None:
-        """Number of rows, once a pass has counted them."""
+    layout: Layout
+    rows: int | None
 
+    @abstractmethod
     def answer(self, statistics: tuple[Statistic, ...]) -> States:
         """The states of all statistics. The first pass also checks the data and raises ValueError."""
+
+    def deriving(self, request: Derived) -> Asking:
+        """How what follows from statistics is found here."""
+        return request.derive()
 
 
 def states_of(block: Block, statistics: tuple[Statistic, ...]) -> States:

@@ -19,7 +19,7 @@ from calibdask.statistics.settings import Setting
 # More than this is an accident, and would not fit in memory for many classes.
 _MOST_BINS = 1 << 24
 
-__all__ = ["BinnedEstimator", "check_choice"]
+__all__ = ["BinnedEstimator", "check_choice", "check_setting"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +42,7 @@ class BinnedEstimator(Estimator):
             self._settle("range", _checked_range(self.range))
         elif not chosen["spread_over_support"]:
             self._settle("range", (0.0, 1.0))
-        if self.k is not None and self.setting != "top-k":
-            raise ValueError(f"k belongs to setting='top-k', got k={self.k!r} and setting={self.setting!r}.")
-        _check_setting(self.setting)
+        check_setting(self.setting, self.k)
         check_choice("binning", self.binning, ("uniform", "equal-mass"))
         check_choice("closed", self.closed, ("right", "left"))
         if isinstance(self.bins, tuple) and self.range not in (None, (0.0, 1.0)):
@@ -89,8 +87,10 @@ def check_choice(field: str, given: Any, allowed: tuple[str, ...]) -> None:
         raise ValueError(f"{field} expects one of {', '.join(map(repr, allowed))}, got {given!r}.")
 
 
-def _check_setting(setting: Any) -> None:
+def check_setting(setting: Any, k: Any) -> None:
     """Refuse what no data can make a setting with columns; whether a class exists is known with the data."""
+    if k is not None and setting != "top-k":
+        raise ValueError(f"k belongs to setting='top-k', got k={k!r} and setting={setting!r}.")
     words = ("confidence", "classwise", "binary", "top-k")
     whole = isinstance(setting, int | np.integer) and not isinstance(setting, bool) and setting >= 0
     if not (setting is None or isinstance(setting, Setting) or whole or setting in words):

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +15,16 @@ __all__ = ["Estimate", "Estimation", "Estimator", "Part", "number"]
 class Part:
     """Values of shape (batch, groups, *dims), the sizes of ``dims`` following from the values.
 
-    ``notes`` say what the reader of the number should know; they become attributes of the variable.
+    ``notes`` say what the reader of the number should know; they become attributes of the variable. ``role`` says how
+    replicates become an interval: of each number by itself, of a curve along its last dimension also as a band within
+    ``limits``, not at all for what is given and not estimated; a coordinate has the shape of its one dimension alone.
     """
 
     values: npt.NDArray[Any]
     dims: tuple[str, ...] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
+    role: Literal["number", "curve", "given", "coordinate"] = "number"
+    limits: tuple[Any, Any] = (-np.inf, np.inf)
 
 
 # Name of the part -> its values; the one part of a plain number has the empty name.
@@ -43,6 +47,10 @@ class Estimator(ABC):
     def name(self) -> str:
         """Short name of the variable that holds the result."""
         return type(self).__name__.lower()
+
+    def replicated(self) -> "Estimator":
+        """The estimator whose values on resampled data make the interval; another one where that mends a bias."""
+        return self
 
 
 def number(values: npt.NDArray[np.float64], **notes: Any) -> Estimate:

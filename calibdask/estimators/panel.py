@@ -1,11 +1,13 @@
 """The metrics that are computed when none are named."""
 
 from calibdask.estimators.decompositions import BrierDecomposition
+from calibdask.estimators.density import DensityECE
 from calibdask.estimators.ece import ECE, MCE
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.scores import BrierScore, LogLoss
+from calibdask.estimators.smooth import SmoothECE
 
-__all__ = ["default_metrics"]
+__all__ = ["default_metrics", "summary_metrics"]
 
 
 def default_metrics(classes: int, vector: bool = False) -> dict[str, Estimator]:
@@ -23,3 +25,18 @@ def default_metrics(classes: int, vector: bool = False) -> dict[str, Estimator]:
     else:
         panel |= {"ece_classwise": ECE(setting="classwise"), "mce": MCE(), "brier_score": BrierScore()}
     return {**panel, "log_loss": LogLoss()}
+
+
+def summary_metrics(classes: int, vector: bool = False) -> dict[str, Estimator]:
+    """A panel of what a summary of both settings tells.
+
+    Examples
+    --------
+    >>> list(summary_metrics(2, vector=True))
+    ['ece', 'ece_equal_mass', 'mce', 'density_ece', 'smooth_ece']
+    """
+    del classes
+    panel: dict[str, Estimator] = {"ece": ECE(), "ece_equal_mass": ECE(binning="equal-mass")}
+    if not vector:
+        panel["ece_classwise"] = ECE(setting="classwise")
+    return {**panel, "mce": MCE(), "density_ece": DensityECE(), "smooth_ece": SmoothECE()}

@@ -16,13 +16,13 @@ from calibdask.statistics.ranks import KeyCounts
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Derived
 
-__all__ = ["BinCount", "BinEdges", "Binning", "EqualMass", "Explicit", "Uniform"]
+__all__ = ["BinCount", "BinEdges", "Binning", "EqualMass", "Explicit", "Uniform", "number_of_bins", "padded"]
 
 BinCount = int | Literal["sqrt"]
 Rule = Literal["division", "linspace", "floor", "phantom"]
 
 
-def _number_of_bins(bins: BinCount, rows: Counts) -> Counts:
+def number_of_bins(bins: BinCount, rows: Counts) -> Counts:
     """The number itself, or the square root of the number of rows, rounded down."""
     if bins != "sqrt":
         return np.full_like(rows, bins)
@@ -67,7 +67,7 @@ class Uniform:
         if self.bins == "sqrt":
             layout = yield Layout()
             rows = np.full((1, 1), layout.rows) if layout.rows is not None else (yield RowCount()).rows
-        bins = _number_of_bins(self.bins, rows)
+        bins = number_of_bins(self.bins, rows)
         if self.rule == "division" and bins.size == 1 and self.range == (0.0, 1.0):
             return Edges(FrozenArray(uniform_edges(bins.item())[None, None, None]), self.closed, uniform=True)
         edges = [_rule_edges(self.rule, number, *self.range) for number in bins.ravel().tolist()]
@@ -114,7 +114,7 @@ class EqualMass:
         rows = np.zeros(places, np.int64)
         np.add.at(rows, cells.place, cells.rows)
         mass = np.bincount(cells.place, cells.weight, places) if layout.weighted else rows
-        numbers = _number_of_bins(self.bins, rows)
+        numbers = number_of_bins(self.bins, rows)
         ranks = [self._ranks(total, bins) for total, bins in zip(mass.tolist(), numbers.tolist(), strict=True)]
         found = yield from neighbours(setting, cells, shape, padded([rank for rank, _ in ranks]), layout.weighted)
         between = padded([share for _, share in ranks])

@@ -1,0 +1,190 @@
+"""Summaries: histograms on the grid as labelled datasets that add up, and back."""
+
+import re
+from collections.abc import Hashable, Iterable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask.engine.inputs import Input
+from calibdask.engine.slices import Axis
+from calibdask.engine.stored import StoredSource
+from calibdask.statistics.grid import Grid, GridHistogram, GridState, cells_of, support
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.settings import Setting
+
+__all__ = ["FORMAT", "histograms", "is_summary", "read_summary", "to_dataset"]
+
+FORMAT = 1
+# Scalar coordinates say what the numbers mean: they outlive sums, selections and files, as attributes need not.
+_FORMAT = "calibdask_summary"
+_SCALARS = (_FORMAT, "classes", "vector", "cells")
+_PARTS = ("count", "offset", "square", "rows")
+
+
+def histograms(settings: Iterable[Setting], classes: int, step: float) -> tuple[GridHistogram, ...]:
+    """What a summary holds: for each setting a refined histogram on [0, 1], and one on its support if that is smaller."""
+    cells = cells_of(step)
+    found = []
+    for setting in settings:
+        found.append(GridHistogram(setting, Grid(cells, refined=True)))
+        low = support(setting, classes)
+        if low > 0:
+            found.append(GridHistogram(setting, Grid(cells, low)))
+    return tuple(found)
+
+
+def to_dataset(
+    stored: Iterable[tuple[GridHistogram, GridState]], rows: Any, data: Input, class_dim: Hashable
+) -> xr.Dataset:
+    """States as variables ``<setting>_count`` and so on, on plain dimensions."""
+    layout = data.source.layout
+    axes = (*data.batch, *data.by)
+    variables: dict[str, xr.Variable] = {"rows": _variable(rows, axes, ())}
+    coordinates: dict[Hashable, Any] = {axis.name: axis.labels for axis in axes if axis.labels is not None}
+    for histogram, state in stored:
+        name, cell = _word(histogram), _cell(histogram.grid)
+        dims: tuple[Hashable, ...] = (cell, "outcome")
+        if histogram.setting.per_class:
+            dims = (class_dim, *dims)
+            coordinates[class_dim] = np.arange(layout.classes) if data.classes is None else data.classes
+        coordinates["outcome"] = np.arange(2)
+        if not histogram.grid.low:
+            coordinates["cell_lower"] = (cell, histogram.grid.edges[:-1])
+            coordinates["cell_upper"] = (cell, histogram.grid.edges[1:])
+        for part, values in zip(_PARTS, state, strict=True):
+            if values.shape[3]:
+                kept = values if histogram.setting.per_class else values[:, :, 0]
+                variables[f"{name}_{part}"] = _variable(kept, axes, dims)
+        cells = histogram.grid.cells
+    scalars = (FORMAT, layout.classes, layout.vector, cells)
+    coordinates |= {name: ((), value) for name, value in zip(_SCALARS, scalars, strict=True)}
+    return xr.Dataset(variables, coordinates)
+
+
+def is_summary(given: Any) -> bool:
+    """Whether this is a dataset that `to_dataset` made."""
+    return isinstance(given, xr.Dataset) and _FORMAT in given.variables
+
+
+def read_summary(summary: xr.Dataset) -> Input:
+    """A source for a summary; what is not in memory is read when it is asked for.
+
+    Raises
+    ------
+    ValueError
+        If it has another format, or sums no longer fit in their words.
+    """
+    found = [int(value) for value in np.unique(summary[_FORMAT])]
+    if found != [FORMAT]:
+        raise ValueError(
+            f"This version of calibdask reads summaries of format {FORMAT}, this one has "
+            f"{', '.join(map(str, found))}; use the version that wrote it, or summarize the data again."
+        )
+    missing = [name for name in (*_SCALARS, "rows") if name not in summary.variables]
+    if missing:
+        raise ValueError(f"This summary has lost {', '.join(missing)}; select from summaries without dropping variables.")
+    classes, vector, cells = (_scalar(summary, name) for name in _SCALARS[1:])
+    axes = tuple(_axis(summary, name) for name in summary["rows"].dims)
+    described = {}
+    for name in map(str, summary.data_vars):
+        if name.endswith("_count"):
+            histogram = _histogram(name.removesuffix("_count"), int(classes), int(cells))
+            described[histogram] = partial(_state, summary, histogram, tuple(axis.name for axis in axes))
+    weighted = any(str(name).endswith("_square") for name in summary.data_vars)
+    groups = int(np.prod([axis.size for axis in axes], dtype=np.int64))
+    layout = Layout(1, groups, int(classes), bool(vector), None, "float64", weighted)
+    source = StoredSource(described, layout, int(summary["rows"].sum()))
+    return Input(source, (), axes, _class_labels(summary, described))
+
+
+def _variable(values: Any, axes: tuple[Axis, ...], dims: tuple[Hashable, ...]) -> xr.Variable:
+    """Values (batch, groups, ...) with these axes unfolded."""
+    shape = (*(axis.size for axis in axes), *values.shape[2:])
+    return xr.Variable((*(axis.name for axis in axes), *dims), np.reshape(values, shape))
+
+
+def _scalar(summary: xr.Dataset, name: str) -> Any:
+    values = np.unique(summary[name])
+    if values.size != 1:
+        raise ValueError(f"These summaries do not fit each other: {name} is {', '.join(map(str, values))}.")
+    return values[0]
+
+
+def _axis(summary: xr.Dataset, name: Hashable) -> Axis:
+    labels = summary[name].values if name in summary.coords else None
+    return Axis(name, summary.sizes[name], labels)
+
+
+def _class_dims(summary: xr.Dataset) -> list[Hashable]:
+    """The dimension of classes, under whatever name."""
+    known = {"cell", "support_cell", "outcome", *summary["rows"].dims}
+    return [dim for dim in summary.dims if dim not in known]
+
+
+def _class_labels(summary: xr.Dataset, described: Iterable[GridHistogram]) -> Any:
+    if not any(histogram.setting.per_class for histogram in described):
+        return None
+    (dim,) = _class_dims(summary)
+    return summary[dim].values if dim in summary.coords else None
+
+
+def _cell(grid: Grid) -> str:
+    return "support_cell" if grid.low else "cell"
+
+
+def _word(histogram: GridHistogram) -> str:
+    """Name of a histogram; a class is told by its number."""
+    setting = histogram.setting
+    word = f"{setting.kind}_{setting.index}" if setting.kind in ("class", "top-k") else setting.kind
+    return word.replace("-", "_") + ("_support" if histogram.grid.low else "")
+
+
+def _histogram(word: str, classes: int, cells: int) -> GridHistogram:
+    """The histogram of a name."""
+    match = re.fullmatch(r"(confidence|classwise|class|top_k)(?:_(\d+))?(_support)?", word)
+    if match is None:
+        raise ValueError(f"A summary holds histograms such as confidence or classwise; {word!r} is none.")
+    kind, index, on_support = match.groups()
+    setting = Setting(kind.replace("_", "-"), int(index or 0))  # type: ignore[arg-type]
+    low = support(setting, classes) if on_support else 0.0
+    return GridHistogram(setting, Grid(cells, low, refined=not on_support))
+
+
+def _state(summary: xr.Dataset, histogram: GridHistogram, axes: tuple[Hashable, ...]) -> GridState:
+    """The state of a histogram, checked."""
+    name, cell = _word(histogram), _cell(histogram.grid)
+    parts = []
+    for part in _PARTS:
+        array = summary.get(f"{name}_{part}")
+        if array is None:
+            parts.append(None)
+            continue
+        dims = (*axes, *(_class_dims(summary) if histogram.setting.per_class else ()), cell, "outcome")
+        values = array.transpose(*dims).values
+        columns = values.shape[len(axes)] if histogram.setting.per_class else 1
+        if values.shape[-2:] != (histogram.grid.size, 2):
+            raise ValueError(
+                f"{name}_{part} expects all {histogram.grid.size} cells and 2 outcomes, got {values.shape[-2:]}; "
+                "select slices and classes of a summary, not cells."
+            )
+        parts.append(values.reshape(1, -1, columns, histogram.grid.size, 2))
+    count, offset, square, rows = parts
+    if count is None or offset is None:
+        raise ValueError(f"This summary has lost {name}_count or {name}_offset.")
+    none = np.zeros((*count.shape[:3], 0, 2))
+    state = GridState(count, offset, none if square is None else square, none.astype(np.int64) if rows is None else rows)
+    _check(name, state)
+    return state
+
+
+def _check(name: str, state: GridState) -> None:
+    """Refuse sums that cannot be."""
+    for part, values in zip(_PARTS, state, strict=True):
+        if values.size and not values.min() >= 0:
+            raise ValueError(
+                f"{name}_{part} expects numbers from 0 on, got {values.min()}; more than 2**33 rows of a cell of 1/3600 "
+                "do not fit in one summary: keep slices apart."
+            )

@@ -1,0 +1,172 @@
+"""Bandwidths from the grid: Silverman's rule and the improved Sheather-Jones method, for each column."""
+
+import math
+import warnings
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import brentq
+
+from calibdask.estimators.smoothing import Mirrored
+from calibdask.statistics.exact import Array
+from calibdask.statistics.grid import UNIT, Grid, GridState, node_weights
+
+__all__ = ["Bandwidth", "bandwidths", "check_bandwidth"]
+
+Bandwidth = float | Literal["silverman", "isj"]
+
+_NORMAL_IQR = 1.34898  # of the standard normal distribution
+_NORMAL_98 = 4.65265  # between its percentiles 1 and 99
+_STAGES = 7
+
+
+def check_bandwidth(bandwidth: object) -> Bandwidth:
+    """A rule, or a number that may be 0; raise ValueError otherwise."""
+    if bandwidth == "silverman" or bandwidth == "isj":
+        return bandwidth  # type: ignore[return-value]
+    number = isinstance(bandwidth, int | float | np.integer | np.floating) and not isinstance(bandwidth, bool)
+    if not number or not 0 <= float(bandwidth) < math.inf:  # type: ignore[arg-type]
+        raise ValueError(f"bandwidth expects 'silverman', 'isj' or a finite number from 0 on, got {bandwidth!r}.")
+    return float(bandwidth)  # type: ignore[arg-type]
+
+
+def bandwidths(rule: Bandwidth, state: GridState, grid: Grid) -> Array:
+    """The bandwidth of each (batch, group, column), never below one step of the grid.
+
+    Warns
+    -----
+    UserWarning
+        Where a bandwidth had to be raised to the step of the grid, or the improved Sheather-Jones method finds none.
+    """
+    if rule == "silverman":
+        chosen = _silverman(state, grid)
+    elif rule == "isj":
+        chosen = _sheather_jones(state, grid)
+    else:
+        chosen = np.full(state.count.shape[:3], float(rule))
+    filled = state.count.sum((-1, -2)) > 0
+    raised = int((filled & (chosen < grid.width)).sum())
+    if raised:
+        warnings.warn(
+            f"The bandwidth {rule!r} is below the step of the grid, {grid.width:.2g}, for {raised} of {filled.sum()} "
+            "columns of scores, as it is where most scores are equal; the step is taken there.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return np.maximum(chosen, grid.width)
+
+
+def _effective_rows(state: GridState) -> Array:
+    """Number of rows; with weights Kish's effective number."""
+    total = np.asarray(state.count.sum((-1, -2)), np.float64)
+    if not state.weighted:
+        return total
+    square = state.square.sum((-1, -2))
+    return np.divide(total**2, square, out=np.zeros_like(total), where=square > 0)
+
+
+def _cell_means(state: GridState, grid: Grid) -> tuple[Array, Array]:
+    """Weight and mean score of each cell, (batch, groups, columns, cells)."""
+    count = state.count.sum(-1).astype(np.float64)
+    offset = state.offset.sum(-1) * (UNIT if state.offset.dtype == np.int64 else 1.0)
+    position = np.divide(offset, count, out=np.full_like(count, 0.5), where=count > 0)
+    nearer = np.where(grid.mirrored, grid.nodes[1:], grid.nodes[:-1])
+    return count, nearer + np.where(grid.mirrored, -1.0, 1.0) * grid.width * position
+
+
+def _silverman(state: GridState, grid: Grid) -> Array:
+    """A (3n/4)**(-1/5) with A the smaller of the standard deviation and the scaled interquartile range.
+
+    Scores within a cell count as equal to its mean for the standard deviation, and as spread around it for quantiles.
+    """
+    count, mean = _cell_means(state, grid)
+    rows = _effective_rows(state)
+    total = np.maximum(count.sum(-1), np.finfo(float).tiny)
+    centre = (count * mean).sum(-1) / total
+    variance = (count * (mean - centre[..., None]) ** 2).sum(-1) / total
+    deviation = np.sqrt(variance * rows / np.maximum(rows - 1, 1))
+    q = {share: _quantile(count, mean, share, grid, state.weighted) for share in (0.01, 0.25, 0.75, 0.99)}
+    spread = np.minimum(deviation, (q[0.75] - q[0.25]) / _NORMAL_IQR)
+    spread = np.where(spread > 0, spread, (q[0.99] - q[0.01]) / _NORMAL_98)
+    return spread * (0.75 * np.maximum(rows, 1)) ** -0.2
+
+
+def _quantile(count: Array, mean: Array, share: float, grid: Grid, weighted: bool) -> Array:
+    """Linear interpolation between order statistics; with weights, where their cumulative sum reaches the share."""
+    cumulative = np.cumsum(count, -1)
+    total = cumulative[..., -1]
+    if weighted:
+        return _ordered(count, mean, cumulative, share * total, grid)
+    rank = np.maximum(total - 1, 0) * share
+    below = np.floor(rank)
+    low, high = (_ordered(count, mean, cumulative, at + 0.5, grid) for at in (below, np.minimum(below + 1, total - 1)))
+    return low + (rank - below) * (high - low)
+
+
+def _ordered(count: Array, mean: Array, cumulative: Array, at: Array, grid: Grid) -> Array:
+    """The score at which the cumulative count is ``at``: the scores of a cell are spread evenly about their mean."""
+    cell = np.minimum((cumulative <= at[..., None]).sum(-1), grid.cells - 1)[..., None]
+    inside, centre, up_to = (np.take_along_axis(a, cell, -1)[..., 0] for a in (count, mean, cumulative))
+    edges = grid.nodes[cell[..., 0]]
+    reach = np.minimum(centre - edges, edges + grid.width - centre)
+    place = 1 - (up_to - at) / np.maximum(inside, np.finfo(float).tiny)
+    return centre + reach * (2 * np.clip(place, 0, 1) - 1)
+
+
+def _sheather_jones(state: GridState, grid: Grid) -> Array:
+    """Botev, Grotowski & Kroese, Kernel density estimation via diffusion, 2010, algorithm 1, on cosine coefficients."""
+    rows = _effective_rows(state)
+    chosen = np.zeros(rows.shape)
+    fallback: list[tuple[int, ...]] = []
+    for place in np.ndindex(rows.shape):
+        if rows[place] < 2:
+            continue
+        one = GridState(*(sums[place][None, None, None] for sums in state))
+        weights = node_weights(one, grid).sum(-2)[0, 0, 0]
+        square = (Mirrored(weights, grid).coefficients / weights.sum())[1:] ** 2
+        found = _diffusion_time(square, float(rows[place]))
+        if found is None:
+            fallback.append(place)
+            chosen[place] = _silverman(one, grid).item()
+        else:
+            chosen[place] = np.sqrt(found) * (1.0 - grid.low)
+    if fallback:
+        warnings.warn(
+            f"The improved Sheather-Jones method finds no bandwidth for {len(fallback)} of {rows.size} columns of "
+            "scores, as it happens with few rows; Silverman's rule is taken there.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return chosen
+
+
+def _diffusion_time(square: Array, rows: float) -> float | None:
+    """The smallest fixed point of the diffusion time, on the support rescaled to [0, 1]; None if there is none.
+
+    0 where it lies below one step of the grid.
+    """
+    order = np.arange(1, square.size + 1.0) ** 2
+
+    def functional(power: int, time: float) -> float:
+        """The squared norm of the derivative of this order of the density diffused for so long."""
+        exponent = power * np.log(order) - order * np.pi**2 * time
+        return float(2 * np.pi ** (2 * power) * (np.exp(exponent) * square).sum())
+
+    def gap(time: float) -> float:
+        norm = functional(_STAGES, time)
+        for stage in range(_STAGES - 1, 1, -1):
+            odd = math.prod(range(1, 2 * stage, 2)) / math.sqrt(2 * math.pi)
+            factor = (1 + 0.5 ** (stage + 0.5)) / 3
+            norm = functional(stage, (2 * factor * odd / (rows * norm)) ** (2 / (3 + 2 * stage)))
+        return time - (2 * rows * math.sqrt(math.pi) * norm) ** -0.4
+
+    with np.errstate(all="ignore"):
+        # From one step of the grid to a fifth of the support, as squares of bandwidths.
+        times = np.geomspace(square.size**-2.0, 0.04, 24)
+        gaps = np.array([gap(time) for time in times.tolist()])
+        if gaps[0] >= 0:
+            return 0.0
+        rising = np.flatnonzero((gaps[:-1] < 0) & (gaps[1:] >= 0))
+        if rising.size == 0:
+            return None
+        return float(brentq(gap, times[rising[0]], times[rising[0] + 1]))

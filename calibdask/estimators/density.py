@@ -1,0 +1,127 @@
+"""The density estimator of the calibration error, and its residual form."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from calibdask.estimators.binned import check_choice
+from calibdask.estimators.compat import Compat
+from calibdask.estimators.estimator import Estimation, number
+from calibdask.estimators.gridded import SmoothedEstimator
+from calibdask.estimators.smoothing import integral
+from calibdask.statistics.exact import Array
+from calibdask.statistics.grid import Grid
+
+__all__ = ["DensityECE", "ResidualECE", "ece_d"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DensityECE(SmoothedEstimator):
+    """Expected calibration error by kernel density estimates, ECE_d.
+
+    With f the density of the scores, f1 that of the scores of rows with outcome 1, both estimated with one bandwidth on
+    the support of the scores ([0, 1]; for confidences [1/K, 1]):
+
+        ratio     ∫ f(s) | P(o = 1) f1(s) / f(s) - s | ds
+        residual  ∫ | (1/N) sum_i (o_i - s_i) K_h(s - s_i) | ds
+
+    In the class-wise setting the mean over classes.
+
+    Parameters
+    ----------
+    kernel : {"triweight", "gaussian", "epanechnikov", "cosine", "beta"}, default "triweight"
+        Mirrored at both ends of the support; or the second beta kernel of Chen [2]_, which needs no mirroring.
+    bandwidth : float or {"silverman", "isj"}, default "silverman"
+        The standard deviation of the kernel (of the beta kernel: in the middle of the support), in units of the score.
+        Silverman's rule or the improved Sheather-Jones method [3]_, for each column of scores; the latter where scores
+        crowd at both ends, where Silverman's rule smooths too much.
+    form : {"ratio", "residual"}, default "ratio"
+        The residual form [4]_ takes each residual at the score of its row; it is another number.
+    setting : str, int or None
+        As for `ECE`.
+    k : int, optional
+        Number of classes of the setting ``"top-k"``.
+    step : float, default 0.0003
+        Largest width of a cell of the grid.
+    compat : {"euranova"}, optional
+        The bandwidth of the first class for all classes, as the code of the authors has it.
+
+    Raises
+    ------
+    ValueError
+        If a choice is unknown or out of range.
+
+    Warns
+    -----
+    UserWarning
+        Where the bandwidth would be below one step of the grid.
+
+    Notes
+    -----
+    Within 1e-6 of direct kernel sums for bandwidths from 0.01 on. One pass over the data; then 0.2 ms for each column
+    and bandwidth (beta kernel: 0.3 s), independent of the number of rows. Memory: 115 kB for each class and slice.
+
+    References
+    ----------
+    .. [1] Posocco & Bonnefoy, Estimating Expected Calibration Errors, 2021, section 4.5.
+    .. [2] Chen, Beta kernel estimators for density functions, 1999.
+    .. [3] Botev, Grotowski & Kroese, Kernel density estimation via diffusion, 2010.
+    .. [4] Posocco & Bonnefoy, Towards a continuous evaluation of calibration, 2021.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> round(cd.density_ece([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bandwidth=0.1), 4)
+    0.2496
+    """
+
+    form: Literal["ratio", "residual"] = "ratio"
+    compat: Compat | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("form", self.form, ("ratio", "residual"))
+        if self.compat not in (None, "euranova"):
+            raise ValueError(f"compat expects 'euranova' or None for a density estimate, got {self.compat!r}.")
+
+    @property
+    def name(self) -> str:
+        """``residual_ece`` in the residual form, ``density_ece`` otherwise."""
+        return "residual_ece" if self.form == "residual" else "density_ece"
+
+    def estimate(self) -> Estimation:
+        """Integrals of the smoothed differences."""
+        gridded = yield from self.gridded()
+        bandwidth = self.chosen_bandwidths(gridded)
+        if self.compat is not None:
+            bandwidth = np.broadcast_to(bandwidth[..., :1], bandwidth.shape)
+        errors = gridded.by_columns(partial(self._errors, gridded.grid), bandwidth)
+        return number(errors.mean(-1))
+
+    def _errors(self, grid: Grid, weights: Array, bandwidth: Array) -> Array:
+        total, positive = weights.sum(1), weights[:, 1]
+        if self.form == "residual":
+            residual = positive - grid.nodes * total
+            return integral(np.abs(self.smoothed(residual[:, None], bandwidth, grid)[:, 0]), grid)
+        f, g = np.moveaxis(self.smoothed(np.stack([total, positive], 1), bandwidth, grid), 1, 0)
+        return integral(np.abs(g - grid.nodes * f), grid)
+
+
+def ResidualECE(**choices: Any) -> DensityECE:
+    """The residual measure of the poster: `DensityECE` with ``form="residual"``, which takes the same arguments.
+
+    ∫ | (1/N) sum_i (o_i - s_i) K_h(s - s_i) | ds, without a division by the density.
+
+    Examples
+    --------
+    >>> ResidualECE(bandwidth=0.1) == DensityECE(form="residual", bandwidth=0.1)
+    True
+    """
+    return DensityECE(form="residual", **choices)
+
+
+def ece_d(**choices: Any) -> DensityECE:
+    """ECE_d, the density estimator of Posocco & Bonnefoy: `DensityECE`, which takes the same arguments."""
+    return DensityECE(**choices)

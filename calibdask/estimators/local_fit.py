@@ -1,0 +1,96 @@
+"""Local quadratic regression of the outcome on the score: curves whose bias is of a lower order, and their precision.
+
+The mirrored ratio of densities flattens the curve at the ends of the support and rounds off its bends. A parabola fitted
+around each node does neither to that order; bands and intervals that should hold for the true curve rest on it.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
+
+from calibdask.estimators.smoothing import REACH, Kernel
+from calibdask.statistics.exact import Array
+from calibdask.statistics.grid import Grid
+
+__all__ = ["LocalFit", "local_fit"]
+
+# Added to the moments that fix slope and curvature, relative to the mass: where the scores in the window do not tell
+# them, they are taken to be 0. And below this share of all rows in its window a node has no data, only rounding errors.
+_RIDGE = 1e-6
+_EMPTY = 1e-11
+
+
+class LocalFit(NamedTuple):
+    """Fitted values on the nodes, 0 to 1; where ``rows`` is 0 there is no data within reach.
+
+    ``rows``: effective number of rows behind a value, 1 / sum l_i**2 with l_i its weights on the outcomes, in units of
+    the weights; ``error``: the standard error, the root of sum l_i**2 v_i with v_i a variance given for each node.
+    """
+
+    value: Array
+    rows: Array
+    error: Array
+
+
+def _density(kernel: Kernel, u: Array) -> Array:
+    """The kernel, up to a factor."""
+    if kernel == "gaussian":
+        return np.where(np.abs(u) < REACH[kernel], np.exp(-(u**2) / 2), 0.0)
+    v = np.minimum(np.abs(u) / REACH[kernel], 1.0)
+    if kernel == "cosine":
+        return np.cos(np.pi / 2 * v)
+    return (1 - v**2) ** (3 if kernel == "triweight" else 1)
+
+
+class _Windows:
+    """Sums over the window around each node: of weights times kernel (or its square) times powers of the distance."""
+
+    def __init__(self, kernel: Kernel, bandwidth: Array, grid: Grid) -> None:
+        self._nodes = grid.cells + 1
+        self._length = next_fast_len(2 * self._nodes, real=True)
+        step = np.arange(self._length)
+        distance = np.where(step < self._nodes, step, step - self._length) * grid.width
+        self._u = distance / np.asarray(bandwidth)[..., None]
+        self._kernel = _density(kernel, self._u)
+
+    def moments(self, weights: Array, powers: int, *, squared: bool = False) -> Array:
+        """Sums for the powers 0, 1, ..., along a new first axis."""
+        spectrum = rfft(weights, self._length)
+        term = self._kernel**2 if squared else self._kernel
+        sums = []
+        for _ in range(powers):
+            sums.append(irfft(spectrum * rfft(term).conj(), self._length)[..., : self._nodes])
+            term = term * self._u
+        return np.stack(sums)
+
+
+def local_fit(weights: Array, kernel: Kernel, bandwidth: Array, grid: Grid, variance: Array | None = None) -> LocalFit:
+    """Fit a parabola around each node by weighted least squares.
+
+    ``weights`` (..., 2, nodes) of rows by outcome, ``bandwidth`` (...), ``variance`` (..., nodes) of the outcome given
+    the score; without it no precision is computed and ``rows`` only tells whether there is data.
+    """
+    total, positive = weights.sum(-2), weights[..., 1, :]
+    windows = _Windows(kernel, bandwidth, grid)
+    s0, s1, s2, s3, s4 = windows.moments(total, 5)
+    filled = s0 > _EMPTY * total.sum(-1, keepdims=True)
+    s0 = np.where(filled, s0, 1.0)
+    slope, bend = s2 + _RIDGE * s0, s4 + _RIDGE * s0
+    # The first row of the inverse of the matrix of moments.
+    line = np.stack([slope * bend - s3 * s3, s2 * s3 - s1 * bend, s1 * s3 - slope * s2])
+    determinant = s0 * line[0] + s1 * line[1] + s2 * line[2]
+    line = np.where(filled, line / np.where(determinant > 0, determinant, np.inf), 0.0)
+    value = np.clip((line * windows.moments(positive, 3)).sum(0), 0.0, 1.0)
+    if variance is None:
+        return LocalFit(value, filled * 1.0, np.zeros(0))
+    squares = [_quadratic(line, windows.moments(w, 5, squared=True)) for w in (total, total * variance)]
+    with np.errstate(divide="ignore"):
+        rows = np.where(filled, 1 / np.maximum(squares[0], 1e-300), 0.0)
+    return LocalFit(value, rows, np.sqrt(np.maximum(squares[1], 0.0)))
+
+
+def _quadratic(line: Array, sums: Array) -> Array:
+    """Sum over the window of the square of the parabola with these coefficients, times the weights."""
+    a, b, c = line
+    return a * a * sums[0] + 2 * a * b * sums[1] + (b * b + 2 * a * c) * sums[2] + 2 * b * c * sums[3] + c * c * sums[4]

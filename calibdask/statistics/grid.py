@@ -1,0 +1,207 @@
+"""Histograms on a fine grid: the mergeable state of density estimates, curves, bands and summaries."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.kernels import gridding
+from calibdask.statistics.block import Block
+from calibdask.statistics.edges import uniform_edges
+from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.settings import Setting
+from calibdask.statistics.statistic import Statistic
+
+__all__ = ["UNIT", "Grid", "GridHistogram", "GridState", "cells_of", "coarsened", "node_weights", "support"]
+
+# Positions within cells are stored in this unit where they are whole numbers.
+UNIT = 2.0**-gridding.OFFSET_BITS
+# Numbers of cells are multiples of this: edges of 10, 12, 15, 20, 25, 30, 50, 60, 75, 100, 150 or 300 bins are edges
+# of cells, and the lengths of the transforms have small factors.
+_DIVISIBLE = 300
+# Finer parts next to the ends: so many for each doubling of the distance to the end, down to 2**-16 of a cell.
+_PARTS = 32
+_HALVINGS = 16
+
+
+def cells_of(step: float) -> int:
+    """Number of cells of the unit interval that are no wider than ``step``: a multiple of 300.
+
+    Examples
+    --------
+    >>> cells_of(0.0003)
+    3600
+    """
+    return _DIVISIBLE * math.ceil(1 / (_DIVISIBLE * step) - 1e-9)
+
+
+def support(setting: Setting, classes: int) -> float:
+    """The smallest score that a setting can have: the largest of K scores is at least 1/K, the sum of k at least k/K."""
+    if setting.kind == "confidence":
+        return 1 / classes
+    return setting.index / classes if setting.kind == "top-k" and setting.index < classes else 0.0
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Equal right-closed cells of [low, 1]; scores outside by rounding are moved to the nearer end.
+
+    ``refined`` grids divide the 32 cells next to each end of the support, so that there are 32 parts (or more) to every
+    doubling of the distance to the end, down to 2**-16 of a cell. Sums over the parts are those of the cells, exactly.
+    """
+
+    cells: int = 3600
+    low: float = 0.0
+    refined: bool = False
+
+    @property
+    def width(self) -> float:
+        """Width of a cell."""
+        return (1.0 - self.low) / self.cells
+
+    @cached_property
+    def nodes(self) -> Array:
+        """Edges of the cells, shape (cells + 1,); on these nodes densities and curves are computed."""
+        return uniform_edges(self.cells, self.low)
+
+    @cached_property
+    def parts(self) -> Counts:
+        """Parts of the cells number 0, 1, ... from either end that have several; empty if not refined."""
+        if not self.refined:
+            return np.zeros(0, np.int64)
+        numbers = np.arange(min(_PARTS, self.cells // 2))
+        return np.asarray(_PARTS >> np.log2(np.maximum(numbers, 1)).astype(np.int64), np.int64)
+
+    @cached_property
+    def starts(self) -> Counts:
+        """Number of the first part of each cell, shape (cells + 1,)."""
+        if not self.refined:
+            return np.arange(self.cells + 1)
+        parts = np.ones(self.cells, np.int64)
+        parts[: self.parts.size] = self.parts
+        parts[0] = _PARTS * _HALVINGS + 1
+        parts[self.cells - self.parts.size :] = parts[: self.parts.size][::-1]
+        return np.r_[0, np.cumsum(parts)]
+
+    @property
+    def size(self) -> int:
+        """Number of cells, or of their parts if refined."""
+        return int(self.starts[-1])
+
+    @cached_property
+    def edges(self) -> Array:
+        """Edges of the cells or their parts, shape (size + 1,)."""
+        if not self.refined:
+            return self.nodes
+        lower = [self.nodes[0] + self.width * self._outermost()]
+        for k, number in enumerate(self.parts[1:].tolist(), 1):
+            lower.append(self.nodes[k] + self.width * np.arange(number) / number)
+        low = np.concatenate(lower)
+        plain = self.nodes[self.parts.size : self.cells + 1 - self.parts.size]
+        # Distances to the upper end are those to the lower one.
+        return np.r_[low, plain, (1.0 - (low - self.low))[::-1]]
+
+    def _outermost(self) -> Array:
+        """Lower edges of the parts of the outermost cell, as shares of the cell."""
+        octaves = 2.0 ** np.arange(-_HALVINGS, 0)
+        return np.r_[0.0, (octaves[:, None] * (1 + np.arange(_PARTS) / _PARTS)).ravel()]
+
+    @property
+    def mirrored(self) -> npt.NDArray[np.bool_]:
+        """Cells whose positions are counted from their upper edge: the upper half."""
+        return 2 * np.arange(self.cells) >= self.cells
+
+
+class GridState(NamedTuple):
+    """Sums by (batch, group, column, cell, outcome); they may be added plainly.
+
+    ``count`` of rows, int64 (with weights: sum of w, float64); ``offset`` the sum of positions within the cell, from 0
+    to 1 and counted from its edge nearer to the end of the support, int64 in units of 2**-30 (with weights: of
+    w * position, float64); ``square`` the sum of w**2 and ``rows`` the number of rows, without cells where there are no
+    weights.
+    """
+
+    count: npt.NDArray[Any]
+    offset: npt.NDArray[Any]
+    square: Array
+    rows: Counts
+
+    @property
+    def weighted(self) -> bool:
+        """Whether there are weights."""
+        return self.count.dtype != np.int64
+
+
+@dataclass(frozen=True)
+class GridHistogram(Statistic):
+    """Counts and positions by fine cell and outcome, for every column of a setting.
+
+    Parameters
+    ----------
+    setting : Setting
+        Which columns of (score, outcome).
+    grid : Grid
+        The cells.
+
+    Notes
+    -----
+    The linearly binned weights of all rows and of positive rows on the edges of the cells follow exactly
+    (`node_weights`), and so do the sums of `BinSums` over bins whose edges are edges of cells.
+    One pass; memory batch * groups * columns * cells * 32 bytes (64 with weights): 115 kB for a class, 156 kB if
+    refined.
+
+    A score is rounded by at most 2**-31 of a cell, 1.3e-13.
+    """
+
+    setting: Setting
+    grid: Grid = Grid()  # noqa: RUF009 - frozen
+
+    def from_block(self, block: Block) -> GridState:
+        """Sums of one block."""
+        layout, grid = block.layout, self.grid
+        columns = block.columns(self.setting)
+        shape = (layout.batch, layout.groups, columns.scores.shape[-1], grid.size, 2)
+        weighted = block.weights is not None
+        table = np.zeros((layout.batch, math.prod(shape[1:]), 4 if weighted else 2), np.float64 if weighted else np.int64)
+        bounds = np.r_[-1.0, grid.nodes[1:]]
+        cells = (bounds, grid.low, 1 / grid.width, grid.starts, grid.parts)
+        for b in range(layout.batch):
+            scores, labels = columns.of(b)
+            if weighted:
+                options = (block.weights_of(b), columns.first_class, block.group)
+                gridding.weighted_grid_sums(scores, labels, *options, *cells, table[b])
+            else:
+                gridding.grid_sums(scores, labels, columns.first_class, block.group, *cells, table[b])
+        sums = table.reshape(*shape, -1)
+        none = np.zeros((*shape[:3], 0, 2))
+        square, rows = (sums[..., 2], sums[..., 3]) if weighted else (none, none)
+        each = (sums[..., 0], sums[..., 1], square, rows.astype(np.int64))
+        return GridState(*(np.ascontiguousarray(part) for part in each))
+
+    def merge(self, a: GridState, b: GridState) -> GridState:
+        """Sums of both."""
+        return GridState(*(x + y for x, y in zip(a, b, strict=True)))
+
+
+def coarsened(state: GridState, grid: Grid) -> GridState:
+    """Sums over the parts of each cell of a refined grid: exactly those of the grid that is not refined."""
+    starts = grid.starts[:-1]
+    return GridState(*(np.add.reduceat(sums, starts, axis=3) if sums.shape[3] else sums for sums in state))
+
+
+def node_weights(state: GridState, grid: Grid) -> Array:
+    """Linearly binned weights of rows by outcome on the nodes, shape (batch, groups, columns, 2, cells + 1).
+
+    A row between two nodes is shared between them so that its score stays the mean of theirs.
+    """
+    count = np.moveaxis(state.count, -1, -2).astype(np.float64)
+    offset = np.moveaxis(state.offset, -1, -2) * (1.0 if state.offset.dtype == np.float64 else UNIT)
+    # The share of the upper node.
+    upper = np.where(grid.mirrored, count - offset, offset)
+    weights = np.zeros((*count.shape[:-1], grid.cells + 1))
+    weights[..., :-1] = np.where(grid.mirrored, offset, count - offset)
+    weights[..., 1:] += upper
+    return weights

@@ -1,0 +1,93 @@
+"""Summaries of data: all that grid-based metrics need to know, in a dataset that may be stored and added."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import xarray as xr
+
+from calibdask import __version__
+from calibdask.engine.inputs import read_arrays, read_blocks
+from calibdask.engine.summaries import histograms, to_dataset
+from calibdask.estimators.gridded import check_step
+from calibdask.statistics.counts import RowCount
+from calibdask.statistics.validity import Validity
+
+__all__ = ["summarize"]
+
+
+def summarize(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    by: Any = None,
+    sample_weight: Any = None,
+    settings: Sequence[str | int] = ("confidence", "classwise"),
+    step: float = 0.0003,
+    sample_dim: str = "sample",
+    class_dim: str = "class",
+    sum_tolerance: float = 1e-3,
+) -> xr.Dataset:
+    """Summarize predicted probabilities in one pass: `calibdask.evaluate` takes the result in place of the data.
+
+    Parameters
+    ----------
+    y_true, y_prob, by, sample_weight, sample_dim, class_dim, sum_tolerance
+        As for `calibdask.evaluate`.
+    settings : sequence of str or int, default ("confidence", "classwise")
+        What is kept: ``"confidence"``, ``"classwise"``, ``"binary"``, the number of a class. Class-wise histograms
+        answer for single classes.
+    step : float, default 0.0003
+        Largest width of a cell; the unit interval is cut into a multiple of 300 cells, 3600 by default.
+
+    Returns
+    -------
+    xarray.Dataset
+        For each setting ``<setting>_count`` (..., [class,] cell, outcome), the rows by fine cell of the score and by
+        outcome, and ``<setting>_offset``, the sum of their positions in the cell in units of 2**-30 (with weights:
+        sums of weights, and ``<setting>_square``, ``<setting>_rows``); and ``rows``. Settings whose scores cannot be
+        below some value have a second histogram, ``<setting>_support_count`` and so on, on the interval above it.
+
+    Raises
+    ------
+    ValueError
+        As `calibdask.evaluate`; if a setting is unknown, or the step is out of range.
+
+    Notes
+    -----
+    Summaries add: the sum over a dimension of slices **is** the summary of the pooled rows, to the last bit without
+    weights, and summaries of different days may be concatenated and added. They tell: `DensityECE`, `SmoothECE`, curves,
+    binned metrics whose edges are edges of cells (10, 15, 20, 100 or any number of bins that divides 3600), equal-mass
+    bins on borders of cells, all with intervals and bands.
+
+    Cells are finer next to 0 and 1: 32 to every doubling of the distance to the end, down to 4e-9. With a thousand
+    classes, whose scores are mostly below 0.001, equal-mass calibration errors are within 1 % of those of the rows.
+
+    Memory: 156 kB for each class and slice (312 kB with weights), in each task while data is read; zeros compress well
+    in files. One cell holds up to 2**33 rows.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> y_true, y_prob, day = [0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], ["mon", "mon", "tue", "tue"]
+    >>> summary = cd.summarize(y_true, y_prob, by={"day": day}, settings=["binary"])
+    >>> cd.evaluate(summary, metrics=cd.ECE(bins=2)).ece.values
+    array([0.2, 0.3])
+    >>> float(cd.evaluate(summary.sum("day"), metrics=cd.ECE(bins=2)).ece)
+    0.25
+    """
+    check_step(step)
+    validity = Validity(sum_tolerance=sum_tolerance)
+    if y_prob is None:
+        if by is not None or sample_weight is not None:
+            raise ValueError("Blocks expect their weights inside, as (y_true, y_prob, sample_weight), and take no by.")
+        data = read_blocks(y_true, validity)
+    else:
+        data = read_arrays(y_true, y_prob, by, sample_weight, sample_dim, class_dim, validity)
+    layout = data.source.layout
+    wanted = dict.fromkeys(layout.setting(setting) for setting in settings)
+    if not wanted or any(setting.kind == "multiclass" for setting in wanted):
+        raise ValueError(f"settings expects some of 'confidence', 'classwise', 'binary' and class numbers, got {settings!r}.")
+    asked = histograms(wanted, layout.classes, step)
+    rows, *states = data.source.answer((RowCount(), *asked))
+    summary = to_dataset(zip(asked, states, strict=True), rows.rows, data, class_dim)
+    return summary.assign_attrs(calibdask_version=__version__)

@@ -114,7 +114,8 @@ def evaluate(
     outcome = run(tuple(chosen.values()), data.source)
     estimates = dict(zip(chosen, outcome.estimates, strict=True))
     if ci is not None:
-        ends = intervals(tuple(chosen.values()), _resampling(data, outcome), ci, n_boot, seed)
+        estimated = tuple(zip(chosen.values(), outcome.estimates, strict=True))
+        ends = intervals(estimated, _resampling(data, outcome), ci, n_boot, seed)
         estimates = {name: {**estimate, **more} for (name, estimate), more in zip(estimates.items(), ends, strict=True)}
     attributes = {
         "rows": data.source.rows,

@@ -9,7 +9,7 @@ import numpy as np
 from calibdask.estimators.binned import check_choice
 from calibdask.estimators.estimator import Estimate, Estimation, Estimator, Part
 from calibdask.estimators.gridded import Gridded, SmoothedEstimator
-from calibdask.estimators.local_fit import local_fit
+from calibdask.estimators.local_fit import NARROWER, local_fit
 from calibdask.statistics.exact import Array
 from calibdask.statistics.grid import Grid, cells_of
 
@@ -78,7 +78,7 @@ class _Curve(SmoothedEstimator):
         return {
             "score": Part(score, ("score",), role="coordinate"),
             name: Part(curve, (*dims, "score"), role="curve", limits=limits),
-            "density": Part(curves[..., 1, :], (*dims, "score")),
+            "density": Part(curves[..., 1, :], (*dims, "score"), limits=(0.0, np.inf)),
             "bandwidth": Part(bandwidth, dims, role="given"),
         }
 
@@ -175,6 +175,6 @@ class _FittedCurve(_Curve):
     def _curves(self, grid: Grid, weights: Array, bandwidth: Array) -> Array:
         stride = grid.cells // (self.points - 1)
         density = super()._curves(grid, weights, bandwidth)[:, 1]
-        fit = local_fit(weights, self.kernel, bandwidth, grid)
+        fit = local_fit(weights, self.kernel, NARROWER * bandwidth, grid)
         reliability = np.where(fit.rows > 0, fit.value, np.nan)[..., ::stride]
         return np.stack([reliability, density], 1)

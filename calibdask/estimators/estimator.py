@@ -54,5 +54,5 @@ class Estimator(ABC):
 
 
 def number(values: npt.NDArray[np.float64], **notes: Any) -> Estimate:
-    """The estimate that is one number for each (batch, group)."""
-    return {"": Part(values, notes=notes)}
+    """The estimate that is one number, from 0 on, for each (batch, group)."""
+    return {"": Part(values, notes=notes, limits=(0.0, np.inf))}

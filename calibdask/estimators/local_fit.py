@@ -13,7 +13,11 @@ from calibdask.estimators.smoothing import REACH, Kernel
 from calibdask.statistics.exact import Array
 from calibdask.statistics.grid import Grid
 
-__all__ = ["LocalFit", "local_fit"]
+__all__ = ["NARROWER", "LocalFit", "local_fit"]
+
+# Fits for bands and intervals have a window narrower by this than density estimates: what bias is left is then small
+# against the error.
+NARROWER = 0.7
 
 # Added to the moments that fix slope and curvature, relative to the mass: where the scores in the window do not tell
 # them, they are taken to be 0. And below this share of all rows in its window a node has no data, only rounding errors.

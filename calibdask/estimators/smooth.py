@@ -58,7 +58,7 @@ class SmoothECE(GriddedEstimator):
         value, bandwidth = found[..., 0], found[..., 1]
         dims: tuple[str, ...] = ("class",) if gridded.setting.per_class else ()
         parts: Estimate = {
-            "": Part(value.mean(-1)),
+            "": Part(value.mean(-1), limits=(0.0, np.inf)),
             "bandwidth": Part(bandwidth if dims else bandwidth[..., 0], dims, role="given"),
         }
         return parts

@@ -1,20 +1,15 @@
 """The reliability diagram."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
-from math import ceil
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from calibdask.plot.look import OVER, UNDER, styled
+from calibdask.plot.look import OVER, UNDER
+from calibdask.plot.panels import Place, arranged, headed, panels, prefixes_of
 
 __all__ = ["reliability_diagram"]
-
-_MOST_PANELS = 60
-_MOST_COLUMNS = 5
 
 
 @dataclass(frozen=True)
@@ -62,30 +57,16 @@ def reliability_diagram(dataset: xr.Dataset, *, title: str = "") -> Any:
     >>> len(diagram)
     2
     """
-    import holoviews as hv
-
-    panels = list(_panels(_plain(dataset), title))
-    lines = ceil(len(panels) / _MOST_COLUMNS)
-    columns = ceil(len(panels) / lines)
-    parts: list[Any] = []
-    for start in range(0, len(panels), columns):
-        line = panels[start : start + columns]
-        # A short last line is filled up, or its histograms would move up beside its curves.
-        gap = [hv.Empty() for _ in range(columns - len(line))]
-        parts += [_curve(panel, first=i == 0) for i, panel in enumerate(line)] + gap
-        parts += [_histogram(panel, first=i == 0) for i, panel in enumerate(line)] + gap
-    return styled(hv.Layout(parts).cols(columns), "bokeh", columns)
+    diagram = _plain(dataset)
+    drawn = [_panel(heading, one, title) for heading, one in panels(diagram, "outcome", "A reliability diagram")]
+    places = [Place(i, len(drawn)) for i in range(len(drawn))]
+    return arranged([(_curve(*each), _histogram(*each)) for each in zip(drawn, places, strict=True)])
 
 
 def _plain(dataset: xr.Dataset) -> xr.Dataset:
     """The variables of the one diagram in a dataset, with plain names."""
-    names = ["score", "outcome", "count", "weight", "lower", "upper"]
-    prefixes = [
-        str(name).removesuffix("outcome")
-        for name in dataset.data_vars
-        if str(name).endswith("outcome")
-        and {str(name).removesuffix("outcome") + n for n in names} <= set(map(str, dataset.data_vars))
-    ]
+    names = ["outcome", "score", "count", "weight", "lower", "upper"]
+    prefixes = prefixes_of(dataset, names)
     if len(prefixes) != 1:
         raise ValueError(
             f"A reliability diagram expects a dataset with {', '.join(names)} of one cd.ReliabilityDiagram, "
@@ -95,47 +76,29 @@ def _plain(dataset: xr.Dataset) -> xr.Dataset:
     return dataset[[prefix + name for name in names]].rename({prefix + name: name for name in names if prefix})
 
 
-def _panels(diagram: xr.Dataset, title: str) -> Iterator[_Panel]:
-    """One panel for each class, slice and other dimension."""
-    bins = diagram["outcome"].dims[-1]
-    dims = [dim for dim in diagram["outcome"].dims if dim != bins]
-    total = int(np.prod([diagram.sizes[dim] for dim in dims], dtype=np.int64))
-    if total > _MOST_PANELS:
-        sizes = ", ".join(f"{dim}: {diagram.sizes[dim]}" for dim in dims)
-        raise ValueError(
-            f"A reliability diagram expects at most {_MOST_PANELS} curves, got {total} ({sizes}); select some of them."
-        )
-    for place in product(*(range(diagram.sizes[dim]) for dim in dims)):
-        at = dict(zip(dims, place, strict=True))
-        one = diagram.isel(at)
-        words = [_words(str(dim), one[dim].item() if dim in one.coords else at[dim]) for dim in dims]
-        filled = one["count"].values > 0
-        values = {name: np.asarray(one[name].values, np.float64)[filled] for name in ("score", "outcome", "count")}
-        weight = one["weight"].values[filled]
-        gaps = np.abs(values["outcome"] - values["score"])
-        error = float((weight * gaps).sum() / weight.sum()) if weight.sum() > 0 else np.nan
-        heading = " · ".join(([title] if title else []) + words)
-        yield _Panel(
-            title=(heading + "\n" if heading else "") + ("no rows" if np.isnan(error) else f"ECE {error:.4f}"),
-            lower=one["lower"].values[filled],
-            upper=one["upper"].values[filled],
-            **values,
-        )
+def _panel(heading: str, one: xr.Dataset, title: str) -> _Panel:
+    """The bins that hold rows, and their calibration error in the heading."""
+    filled = one["count"].values > 0
+    values = {name: np.asarray(one[name].values, np.float64)[filled] for name in ("score", "outcome", "count")}
+    weight = one["weight"].values[filled]
+    gaps = np.abs(values["outcome"] - values["score"])
+    error = float((weight * gaps).sum() / weight.sum()) if weight.sum() > 0 else np.nan
+    return _Panel(
+        title=headed(title, heading, "no rows" if np.isnan(error) else f"ECE {error:.4f}"),
+        lower=one["lower"].values[filled],
+        upper=one["upper"].values[filled],
+        **values,
+    )
 
 
-def _words(dim: str, label: Any) -> str:
-    """What tells one panel from the next: names speak for themselves, numbers do not."""
-    return label if isinstance(label, str) else f"{dim} {label}"
-
-
-def _curve(panel: _Panel, *, first: bool) -> Any:
+def _curve(panel: _Panel, place: Place) -> Any:
     """Diagonal, gaps and points."""
     import holoviews as hv
 
     gap = panel.outcome - panel.score
     color = np.where(gap < 0, OVER, UNDER)
     share = np.sqrt(panel.count / panel.count.max()) if panel.count.size else panel.count
-    x, y = hv.Dimension("score", label="mean score"), _labelled("outcome", "frequency of the outcome", first)
+    x, y = hv.Dimension("score", label="mean score"), place.upward("outcome", "frequency of the outcome")
     sticks = (panel.score, panel.score, panel.score, panel.outcome, color, share)
     points = (panel.score, panel.outcome, gap, panel.count, share, color)
     overlay = (
@@ -147,17 +110,10 @@ def _curve(panel: _Panel, *, first: bool) -> Any:
     return overlay.relabel(panel.title)
 
 
-def _histogram(panel: _Panel, *, first: bool) -> Any:
+def _histogram(panel: _Panel, place: Place) -> Any:
     """Rows by bin."""
     import holoviews as hv
 
     bars = (panel.lower, np.zeros_like(panel.count), panel.upper, panel.count)
-    x, y = hv.Dimension("left", label="score"), _labelled("bottom", "rows", first)
+    x, y = place.across("left", "score"), place.upward("bottom", "rows")
     return hv.Rectangles(bars, [x, y, "right", "top"])
-
-
-def _labelled(name: str, label: str, shown: bool) -> Any:
-    """A dimension whose label only the first panel of a line shows."""
-    import holoviews as hv
-
-    return hv.Dimension(name, label=label if shown else " ")

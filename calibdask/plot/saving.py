@@ -1,6 +1,6 @@
 """Saving pictures: one page that opens without a network, or a file for a paper."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
@@ -63,6 +63,22 @@ def check_format(path: str | Path) -> None:
         raise ValueError(f"{suffix} files expect matplotlib; install it, or write an .html file.")
 
 
+# How to read a picture, by an element or a group of elements that only pictures of this kind have.
+_READING = {
+    "Points": """
+Each point is a bin: how often the outcome came true, against the mean score. On the dashed line both agree;
+<span class="over">below it</span> the scores promise more than comes true, <span class="under">above it</span> less.
+Larger points hold more rows; the bars beneath count them. Point at anything for its numbers.""",
+    "Reliability": """
+Each curve is the probability that the outcome comes true, given the score. On the dashed line both agree;
+<span class="over">below it</span> the scores promise more than comes true, <span class="under">above it</span> less.
+The area beneath is the density of the scores: where it is low, the curve rests on few rows. Point at the curve for its
+numbers.""",
+    "Pointwise": """
+The dark band is for a curve at one score, the light one for its whole length; the dotted line is the median of the
+bootstrap. Where these are corrected for the bias of smoothing, a curve may leave them near its ends.""",
+}
+
 _PAGE = Template("""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -81,9 +97,7 @@ $scripts
 <body>
 <h1>$title</h1>
 $lead
-<p>Each point is a bin: how often the outcome came true, against the mean score. On the dashed line both agree;
-<span class="over">below it</span> the scores promise more than comes true, <span class="under">above it</span> less.
-Larger points hold more rows; the bars beneath count them. Point at anything for its numbers.</p>
+$reading
 $figures
 </body>
 </html>
@@ -104,9 +118,16 @@ def _page(plots: Mapping[str, Any], title: str, lead: str) -> str:
     return _PAGE.substitute(
         title=escape(title),
         lead=f"<p>{escape(lead)}</p>" if lead else "",
+        reading="\n".join(f"<p>{words.strip()}</p>" for words in _reading(plots.values())),
         # Bokeh's own scripts alone: left to itself it also points to files of all packages that extend it.
         scripts="\n".join(f"<script>{code}</script>" for code in Resources("inline", components=["bokeh"]).js_raw),
         figures="\n".join([*figures, script]),
         over=OVER,
         under=UNDER,
     )
+
+
+def _reading(plots: Iterable[Any]) -> list[str]:
+    """How to read these pictures."""
+    kinds = {kind for plot in plots for each in plot.traverse() for kind in (type(each).__name__, each.group)}
+    return [words for kind, words in _READING.items() if kind in kinds]

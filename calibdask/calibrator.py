@@ -1,0 +1,242 @@
+"""The calibration method of the local calibration error, as an estimator in the manner of scikit-learn."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from calibdask.engine.arrays import is_dask, plain
+from calibdask.engine.inputs import read_arrays
+from calibdask.engine.intervals import checked_level
+from calibdask.estimators.calibration_map import fitted_map
+from calibdask.estimators.curves import LocalCalibrationError
+from calibdask.estimators.gridded import Gridded
+from calibdask.statistics.exact import Array
+from calibdask.statistics.grid import Grid, GridHistogram, cells_of
+from calibdask.statistics.validity import Validity
+
+__all__ = ["Interval", "LCECalibrator"]
+
+_TOLERANCE = 1e-6
+
+
+class Interval(NamedTuple):
+    """Ends of intervals, each of the shape of `LCECalibrator.predict_proba`."""
+
+    low: Any
+    high: Any
+
+
+class LCECalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Calibrate scores by their local calibration error, with an interval for every prediction.
+
+        cal(s) = s + LCE(s) = P(o = 1) f1(s) / f(s)
+
+    with the kernel density estimates of `DensityECE`, clipped to [0, 1]. Binary scores are calibrated as P(y = 1);
+    with more classes each class by itself, and rows are divided by their sums.
+
+    Parameters
+    ----------
+    kernel : {"triweight", "gaussian", "epanechnikov", "cosine", "beta"}, default "triweight"
+        Of the density estimates.
+    bandwidth : float or {"silverman", "isj"}, default "silverman"
+        Its standard deviation in units of the score, or the rule that chooses it for each class.
+    monotone : bool, default False
+        Make the map of each class non-decreasing, by isotonic regression of the curve weighted by the density of scores.
+    step : float, default 0.0003
+        Largest width of a cell of the grid on which the curves are.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The classes 0..K-1.
+    n_features_in_ : int
+        Number of columns of scores.
+    bandwidth_ : ndarray of shape (1 or K,)
+        The bandwidth of each map; one map for binary scores.
+    map_ : CalibrationMap
+        The maps on the nodes of the grid.
+
+    Raises
+    ------
+    ValueError
+        If an option is unknown, or the scores and labels cannot be what they claim, as for `calibdask.evaluate`.
+
+    Notes
+    -----
+    Fitting is one pass over NumPy or Dask arrays, the same for any chunks; predicting is elementwise, lazy for Dask
+    arrays. Memory: 115 kB for each class.
+
+    References
+    ----------
+    .. [1] Posocco & Bonnefoy, Towards a continuous evaluation of calibration, 2021; its cal(s) = s - LCE(s) has the
+       sign of LCE turned against its own definition.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y_prob = rng.random(5000)
+    >>> y_true = rng.random(5000) < y_prob**2
+    >>> calibrator = LCECalibrator().fit(y_true, y_prob)
+    >>> calibrator.predict_proba([0.5]).round(2)
+    array([[0.75, 0.25]])
+    """
+
+    def __init__(
+        self, *, kernel: Any = "triweight", bandwidth: Any = "silverman", monotone: bool = False, step: float = 0.0003
+    ) -> None:
+        self.kernel = kernel
+        self.bandwidth = bandwidth
+        self.monotone = monotone
+        self.step = step
+
+    def fit(self, y_true: Any, y_prob: Any, sample_weight: Any = None) -> Self:
+        """Fit the maps.
+
+        Parameters
+        ----------
+        y_true : array of shape (n,)
+            Labels 0..K-1.
+        y_prob : array of shape (n,), (n, 1) or (n, K)
+            P(y = 1), or scores of all classes.
+        sample_weight : array of shape (n,), optional
+            Not negative.
+
+        Returns
+        -------
+        LCECalibrator
+            Itself.
+
+        Notes
+        -----
+        scikit-learn calls ``fit(X, y)``: two-dimensional scores before one-dimensional labels are taken for what they
+        are, so that pipelines and cross-validation work. Two vectors are labels and scores, in this order.
+        """
+        labels, scores = (y_prob, y_true) if _dimensions(y_true) == 2 and _dimensions(y_prob) == 1 else (y_true, y_prob)
+        if _dimensions(labels) != 1:
+            raise ValueError(f"y_true expects one label for each row, shape (n,), got {_dimensions(labels)} dimensions.")
+        data = read_arrays(labels, _vector(scores), None, sample_weight, "sample", "class", Validity())
+        layout = data.source.layout
+        # For two classes P(y = 1) tells all.
+        setting = layout.setting(1 if layout.classes == 2 else "classwise")
+        error = LocalCalibrationError(kernel=self.kernel, bandwidth=self.bandwidth, step=self.step)
+        histogram = GridHistogram(setting, Grid(cells_of(self.step)))
+        (state,) = data.source.answer((histogram,))
+        found = fitted_map(error, Gridded(setting, histogram.grid, state))
+        self.map_ = found.made_monotone() if self.monotone else found
+        self.bandwidth_ = found.bandwidth
+        self.classes_ = np.arange(layout.classes)
+        self.n_features_in_ = 1 if layout.vector else layout.classes
+        return self
+
+    def predict_proba(self, y_prob: Any) -> Any:
+        """Calibrated probabilities, shape (n, K); for a vector of P(y = 1) shape (n, 2)."""
+        check_is_fitted(self)
+        return self._by_rows(y_prob, _Probabilities(self.map_.grid.nodes, self.map_.probability))
+
+    def predict(self, y_prob: Any) -> Any:
+        """The class of the largest calibrated probability, shape (n,)."""
+        return self.predict_proba(y_prob).argmax(axis=-1)
+
+    def predict_interval(self, y_prob: Any, level: float = 0.95) -> Interval:
+        """Intervals for the frequency of each class given its score, each end of shape (n, K).
+
+        Each holds for its class and score by itself, pointwise: the true frequency of the class among rows of that
+        score lies within for about the share ``level`` of predictions. With more than two classes this is before rows
+        are divided by their sums. The interval holds the calibrated probability of the class, before that division.
+
+        Notes
+        -----
+        Wilson's score interval with the effective number of rows of a local quadratic fit, whose window is 0.7 times as
+        wide as that of the density estimates: the bias that mirroring and Silverman's rule leave at the ends of the
+        support and where the curve is steep is then small against the error. A level of 0.95 covered 93 to 96 % in the
+        middle, and 88 to 99 % within 0.05 of an end, in simulations with 3000 rows.
+
+        Raises
+        ------
+        ValueError
+            If the level is not between 0 and 1, or y_prob are no scores of the same classes.
+        """
+        check_is_fitted(self)
+        checked_level(level)
+        low, high = self.map_.interval(level)
+        nodes = self.map_.grid.nodes
+        return Interval(
+            self._by_rows(y_prob, _Ends(nodes, low, 1 - high)), self._by_rows(y_prob, _Ends(nodes, high, 1 - low))
+        )
+
+    def _by_rows(self, y_prob: Any, compute: Callable[[Any], Array]) -> Any:
+        """Computed for NumPy arrays, lazily block by block for Dask arrays."""
+        scores = _vector(y_prob)
+        width = scores.shape[1] if scores.ndim == 2 else 1
+        if scores.ndim > 2 or width != self.n_features_in_:
+            raise ValueError(
+                f"X has {width} features, but LCECalibrator is expecting {self.n_features_in_} features as input: "
+                "scores of the classes it was fitted with."
+            )
+        if not is_dask(scores):
+            return compute(scores)
+        classes = len(self.classes_)
+        if scores.ndim == 1:
+            return scores.map_blocks(compute, new_axis=1, chunks=(scores.chunks[0], (classes,)), dtype=np.float64)
+        return scores.rechunk({1: -1}).map_blocks(compute, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """Curves of class 1 (and 0), or of all classes, on the nodes, read off at the scores."""
+
+    nodes: Array
+    curves: Array
+    complement: Array | None = None
+
+    def __call__(self, scores: Any) -> Array:
+        checked = _checked(scores)
+        if len(self.curves) > 1:
+            columns = [np.interp(checked[:, c], self.nodes, curve) for c, curve in enumerate(self.curves)]
+            return np.stack(columns, -1)
+        positive = checked if checked.ndim == 1 else checked[:, 1]
+        other = 1 - self.curves if self.complement is None else self.complement
+        return np.stack([np.interp(positive, self.nodes, curve) for curve in (other[0], self.curves[0])], -1)
+
+
+class _Probabilities(_Ends):
+    """The same for probabilities: with several classes, rows are divided by their sums."""
+
+    def __call__(self, scores: Any) -> Array:
+        values = super().__call__(scores)
+        if len(self.curves) == 1:
+            return values
+        sums = values.sum(-1, keepdims=True)
+        return np.where(sums > 0, values / np.where(sums > 0, sums, 1.0), 1 / values.shape[-1])
+
+
+def _dimensions(given: Any) -> int:
+    return int(given.ndim) if hasattr(given, "ndim") else np.ndim(given)
+
+
+def _vector(given: Any) -> Any:
+    """Scores as an array; one column of scores is a vector of P(y = 1)."""
+    scores = given if hasattr(given, "ndim") and (is_dask(given) or hasattr(given, "dims")) else plain(given)
+    if scores.ndim == 2 and scores.shape[1] == 1:
+        return scores[:, 0]
+    return scores
+
+
+def _checked(scores: Any) -> Array:
+    """Scores as float64 in [0, 1]."""
+    values = np.asarray(scores)
+    if values.dtype.kind not in "fiub":
+        raise ValueError(f"y_prob expects real numbers in [0, 1], got an array of type {values.dtype}.")
+    values = values.astype(np.float64)
+    wrong = ~((values >= -_TOLERANCE) & (values <= 1 + _TOLERANCE))
+    if wrong.any():
+        raise ValueError(
+            f"y_prob expects finite scores in [0, 1], got {wrong.sum()} others, the first one {values[wrong][0]}; "
+            "NaN and infinity are no scores, and logits have to be turned into probabilities first."
+        )
+    return values

@@ -8,6 +8,7 @@ import click
 from calibdask import __version__
 from calibdask.cli.demo import demo as _demo
 from calibdask.cli.evaluate import evaluate as _evaluate
+from calibdask.cli.summarize import summarize as _summarize
 
 __all__ = ["main"]
 
@@ -27,6 +28,7 @@ def _calibdask(context: click.Context) -> None:
 
 
 _calibdask.add_command(_evaluate)
+_calibdask.add_command(_summarize)
 _calibdask.add_command(_demo)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from calibdask.cli.metrics import DIAGRAM, METRICS, BinsType, SettingType, chosen_metrics
+from calibdask.cli.metrics import CURVE, DIAGRAM, METRICS, BandwidthType, BinsType, SettingType, chosen_metrics
+from calibdask.cli.rows import RowsRequest, noted, row_options
 
 __all__ = ["evaluate"]
 
@@ -22,27 +23,27 @@ JSON (--json, --out FILE.json):
 \b
 A metric of several numbers has their names in place of "value". With --by the
 numbers move to "slices": [{"by": {COLUMN: value}, "metrics": {NAME: {...}}}].
-A number that does not exist (a slice without rows) is null.
+A number that does not exist (a slice without rows) is null. With --ci there are
+"low" and "high" beside "value" (PART_low and PART_high beside each PART), and
+"ci": float, "n_boot": int, "seed": int beside "rows". A summary takes 0 passes.
 \b
 Exit status: 0 done; 2 bad use or bad input, said in one line on stderr, with
 nothing written; 130 interrupted.
 """
 
 
-@dataclass(frozen=True)
-class _Request:
+@dataclass(frozen=True, kw_only=True)
+class _Request(RowsRequest):
     """What the user asked for."""
 
-    data: str
     metrics: tuple[str, ...]
-    by: tuple[str, ...]
-    weight: str | None
-    label: str | None
-    score: str | None
-    cluster: str
+    ci: float | None
+    n_boot: int | None
+    seed: int | None
     as_text: bool
     out: str | None
     plot: str | None
+    curve: bool
     overwrite: bool
     # Choices of the metrics.
     options: Mapping[str, Any]
@@ -52,14 +53,38 @@ class _Request:
         own = {field.name: given.pop(field.name) for field in fields(cls) if field.name in given}
         return cls(**own, options=given)
 
-    def metrics_for(self, classes: int, vector: bool) -> dict[str, Any]:
-        return chosen_metrics(self.metrics, self.options, diagram=self.plot is not None, classes=classes, vector=vector)
+    @property
+    def picture(self) -> str | None:
+        if self.plot is None:
+            return None
+        return CURVE if self.curve else DIAGRAM
+
+    @property
+    def intervals(self) -> dict[str, Any]:
+        given = {"ci": self.ci, "n_boot": self.n_boot, "seed": self.seed}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def check(self) -> None:
+        """Refuse options that mean nothing without another one."""
+        needed = {
+            "--n-boot": (self.n_boot, self.ci),
+            "--seed": (self.seed, self.ci),
+            "--curve": (self.curve, self.plot),
+        }
+        for option, (value, other) in needed.items():
+            if value not in (None, False) and other is None:
+                raise click.UsageError(f"{option} means nothing without {'--plot' if option == '--curve' else '--ci'}.")
+
+    def chosen(self, panel: Mapping[str, Any]) -> dict[str, Any]:
+        return chosen_metrics(self.metrics, self.options, panel=panel, picture=self.picture)
 
 
 @click.command(epilog=_EPILOG)
 @click.argument("data")
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help=f"One of {', '.join(METRICS)}; repeatable.")
-@click.option("--setting", type=SettingType(), help="Which scores are measured.")
+@click.option(
+    "--setting", type=SettingType("confidence", "classwise", "binary", "top-k"), help="Which scores are measured."
+)
 @click.option("--k", type=int, metavar="K", help="Number of classes of --setting top-k.")
 @click.option("--bins", type=BinsType(), help="Bins: how many, or their edges.")
 @click.option("--binning", type=click.Choice(["uniform", "equal-mass"]), help="How bins are chosen.")
@@ -68,47 +93,57 @@ class _Request:
 @click.option("--closed", type=click.Choice(["right", "left"]), help="Which end belongs to a bin.")
 @click.option("--debias", is_flag=True, default=None, help="Subtract the sampling variance (--norm l2).")
 @click.option(
+    "--kernel",
+    type=click.Choice(["triweight", "gaussian", "epanechnikov", "cosine", "beta"]),
+    help="Kernel of density estimates.",
+)
+@click.option("--bandwidth", type=BandwidthType(), help="Its standard deviation, or a rule for it.")
+@click.option("--step", type=float, metavar="WIDTH", help="Largest width of a cell of the grid.  [default: 0.0003]")
+@click.option(
     "--compat",
     type=click.Choice(["scikit-learn", "netcal", "torchmetrics", "euranova"]),
     help="Choices of that tool where none is given.",
 )
-@click.option("--by", metavar="COLUMN", multiple=True, help="Slice by this column or array; repeatable.")
-@click.option("--weight", metavar="COLUMN", help="Column or array of sample weights.")
-@click.option("--label", metavar="NAME", help="Column or array of labels.  [default: label, or labels in array files]")
-@click.option("--score", metavar="NAME", help="Column, first part of columns, or array of scores.")
-@click.option("--cluster", metavar="WHERE", default="threads", help="threads, local[:N], tcp://..., tls://..., FILE.")
+@click.option("--ci", type=float, metavar="LEVEL", help="Add intervals of this level, such as 0.95.")
+@click.option("--n-boot", type=int, metavar="N", help="Replicates behind the intervals.  [default: 200]")
+@click.option("--seed", type=int, metavar="S", help="Of their random numbers.  [default: 0]")
+@row_options
 @click.option("--json", "as_text", is_flag=True, help="Print JSON instead of a table.")
 @click.option("--out", metavar="FILE", help=f"Write the result: {', '.join(_RESULTS)}.")
 @click.option("--plot", metavar="FILE", help="Write a reliability diagram: .html, .png, .svg.")
+@click.option("--curve", is_flag=True, help="Let --plot draw the reliability curve; with --ci, its bands.")
 @click.option("--overwrite", is_flag=True, help="Replace --out and --plot files that are there.")
 def evaluate(**given: Any) -> None:
     """Measure the calibration of the scored rows in DATA.
 
     DATA is a local path or a URL: .npz, .zarr or .nc with arrays "labels" and "scores"; .parquet (a file or a folder)
-    or .csv with a column "label" and either "score", P(y = 1), or "score_0 ... score_{K-1}".
+    or .csv with a column "label" and either "score", P(y = 1), or "score_0 ... score_{K-1}". Or a summary of such rows
+    that "calibdask summarize" wrote; its slices are added up, but those that --by names.
+
+    Intervals exist for density-ece, ece-d, residual-ece, smooth-ece and the curve; of a summary for all metrics.
     """
-    from calibdask.engine.writers import check_apart, checked_output
-    from calibdask.plot.saving import FORMATS, check_format
+    from calibdask.engine.summary_files import open_summary
 
     request = _Request.of(given)
-    check_apart(request.data, {"--out": request.out, "--plot": request.plot})
-    result_path = None if request.out is None else checked_output(request.out, _RESULTS, overwrite=request.overwrite)
-    plot_path = None if request.plot is None else checked_output(request.plot, FORMATS, overwrite=request.overwrite)
-    if plot_path is not None:
-        check_format(plot_path)
+    request.check()
+    result_path, plot_path = _outputs(request)
+    summary = open_summary(request.data)
     # Bad metrics and options are found before the data is touched; what the panel holds does not matter yet.
-    request.metrics_for(classes=2, vector=True)
+    if summary is None:
+        import calibdask as cd
+
+        request.chosen(cd.default_metrics(2, vector=True))
 
     from calibdask.cli.tables import as_json, console, show
 
     begun = perf_counter()
-    dataset, names = _evaluated(request)
+    dataset, names = _of_data(request) if summary is None else _of_summary(request, summary)
     seconds = perf_counter() - begun
-    figures = dataset[[name for name in dataset.data_vars if not str(name).startswith(DIAGRAM)]]
+    figures = dataset[[name for name in dataset.data_vars if not str(name).startswith((DIAGRAM, CURVE))]]
     text = as_json(figures, names)
     with ExitStack() as written:
         if plot_path is not None:
-            _plot(dataset, written, plot_path, request.data)
+            _plot(dataset, written, plot_path, request)
         if result_path is not None:
             _write(figures, text, written, result_path)
     if request.as_text:
@@ -121,25 +156,59 @@ def evaluate(**given: Any) -> None:
             shown.print(f"wrote {path}", style="dim", markup=False)
 
 
-def _evaluated(request: _Request) -> tuple[Any, list[str]]:
+def _outputs(request: _Request) -> tuple[Path | None, Path | None]:
+    """Where the result and the picture go, checked."""
+    from calibdask.engine.writers import check_apart, checked_output
+    from calibdask.plot.saving import FORMATS, check_format
+
+    check_apart(request.data, {"--out": request.out, "--plot": request.plot})
+    result_path = None if request.out is None else checked_output(request.out, _RESULTS, overwrite=request.overwrite)
+    plot_path = None if request.plot is None else checked_output(request.plot, FORMATS, overwrite=request.overwrite)
+    if plot_path is not None:
+        check_format(plot_path)
+    return result_path, plot_path
+
+
+def _of_data(request: _Request) -> tuple[Any, list[str]]:
     """The result, and the names of its metrics."""
     import calibdask as cd
     from calibdask.cluster import connected
-    from calibdask.engine.readers import read
     from calibdask.progress import shown_progress
 
-    with connected(request.cluster), shown_progress("evaluating"):
-        table = read(request.data, label=request.label, score=request.score, by=request.by, weight=request.weight)
-        chosen = request.metrics_for(table.classes, table.vector)
-        result = cd.evaluate(table.labels, table.scores, chosen, by=table.by or None, sample_weight=table.weights)
-    return result, [name for name in chosen if name != DIAGRAM]
+    with connected(request.cluster), shown_progress("evaluating"), noted():
+        table = request.table()
+        chosen = request.chosen(cd.default_metrics(table.classes, table.vector))
+        options = {"by": table.by or None, "sample_weight": table.weights, **request.intervals}
+        result = cd.evaluate(table.labels, table.scores, chosen, **options)
+    return result, _numbers(chosen)
 
 
-def _plot(dataset: Any, written: ExitStack, path: Path, data: str) -> None:
+def _of_summary(request: _Request, summary: Any) -> tuple[Any, list[str]]:
+    """The same from a stored summary."""
+    import calibdask as cd
+    from calibdask.cli.stored import panel, pooled, refuse_row_options
+    from calibdask.cluster import connected
+    from calibdask.progress import shown_progress
+
+    refuse_row_options(request.data, {"--label": request.label, "--score": request.score, "--weight": request.weight})
+    with summary:
+        kept = pooled(summary, request.by, request.data)
+        chosen = request.chosen(panel(summary))
+        with connected(request.cluster), shown_progress("evaluating"), noted():
+            result = cd.evaluate(kept, metrics=chosen, **request.intervals)
+    return result, _numbers(chosen)
+
+
+def _numbers(chosen: Mapping[str, Any]) -> list[str]:
+    return [name for name in chosen if name not in (DIAGRAM, CURVE)]
+
+
+def _plot(dataset: Any, written: ExitStack, path: Path, request: _Request) -> None:
     from calibdask.engine.writers import replacing
-    from calibdask.plot import reliability_diagram, save
+    from calibdask.plot import reliability_curve, reliability_diagram, save
 
-    save(reliability_diagram(dataset), written.enter_context(replacing(path)), title=f"Reliability of {data}")
+    picture = (reliability_curve if request.curve else reliability_diagram)(dataset)
+    save(picture, written.enter_context(replacing(path)), title=f"Reliability of {request.data}")
 
 
 def _write(figures: Any, text: str, written: ExitStack, path: Path) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
-__all__ = ["METRICS", "BinsType", "SettingType", "chosen_metrics"]
+__all__ = ["CURVE", "DIAGRAM", "METRICS", "BandwidthType", "BinsType", "SettingType", "chosen_metrics"]
 
 _BINNED = frozenset({"setting", "k", "bins", "closed", "compat"})
+_SMOOTHED = frozenset({"setting", "k", "kernel", "bandwidth", "step"})
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,20 @@ METRICS: Mapping[str, _Metric] = {
     "brier-decomposition": _Metric("BrierDecomposition", _BINNED | {"binning"}),
     "log-loss": _Metric("LogLoss"),
     "multiclass-ece": _Metric("MulticlassECE", frozenset({"bins"})),
+    "density-ece": _Metric("DensityECE", _SMOOTHED | {"compat"}),
+    "ece-d": _Metric("ece_d", _SMOOTHED | {"compat"}),
+    "residual-ece": _Metric("ResidualECE", _SMOOTHED | {"compat"}),
+    "smooth-ece": _Metric("SmoothECE", frozenset({"setting", "k", "step"})),
 }
 # What goes with a choice: it has no meaning of its own where the panel has made that choice.
 _GOES_WITH = {"k": "setting", "debias": "norm"}
-_DIAGRAM = _Metric("ReliabilityDiagram", _BINNED | {"binning", "mapping"})
-DIAGRAM = "reliability_diagram"
+# The one tool whose choices concern estimates of densities too.
+_OF_DENSITIES = "euranova"
+DIAGRAM, CURVE = "reliability_diagram", "reliability_curve"
+_PICTURES = {
+    DIAGRAM: _Metric("ReliabilityDiagram", _BINNED | {"binning", "mapping"}),
+    CURVE: _Metric("ReliabilityCurve", _SMOOTHED),
+}
 
 
 class BinsType(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.2
@@ -54,11 +64,27 @@ class BinsType(click.ParamType):  # type: ignore[type-arg]  # generic only since
             self.fail(f"expected a number of bins, sqrt, or edges such as 0,0.5,1, got {value!r}.", param, ctx)
 
 
+class BandwidthType(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.2
+    """A bandwidth, or the name of a rule for it."""
+
+    name = "H|silverman|isj"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Parse; whether the number makes sense is for the estimators to say."""
+        if value in ("silverman", "isj") or not isinstance(value, str):
+            return value
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"expected a number, silverman or isj, got {value!r}.", param, ctx)
+
+
 class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.2
     """A word for a setting, or the number of a class."""
 
-    name = "confidence|classwise|binary|top-k|CLASS"
-    words = ("confidence", "classwise", "binary", "top-k")
+    def __init__(self, *words: str) -> None:
+        self.words = words
+        self.name = "|".join((*words, "CLASS"))
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Parse; whether there is such a class shows in the data."""
@@ -67,14 +93,14 @@ class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic only si
         if value.isdecimal():
             return int(value)
         if value == "multiclass":
-            self.fail("the whole score vector is measured by --metric multiclass-ece.", param, ctx)
+            self.fail("the whole score vector is measured by evaluate --metric multiclass-ece.", param, ctx)
         self.fail(f"expected one of {', '.join(self.words)} or the number of a class, got {value!r}.", param, ctx)
 
 
 def chosen_metrics(
-    names: Sequence[str], options: Mapping[str, Any], *, diagram: bool, classes: int, vector: bool
+    names: Sequence[str], options: Mapping[str, Any], *, panel: Mapping[str, Any], picture: str | None
 ) -> dict[str, Any]:
-    """Estimators by the name of their variable; without names the default panel, with these options.
+    """Estimators by the name of their variable; without names those of the panel, with these options.
 
     Raises
     ------
@@ -83,24 +109,24 @@ def chosen_metrics(
     ValueError
         If an estimator refuses its options.
     """
-    import calibdask as cd
-
     given = {name: value for name, value in options.items() if value is not None}
-    chosen: dict[str, Any] = {}
+    drawn = {picture: _PICTURES[picture]} if picture is not None else {}
+    wanted = dict.fromkeys(name.lower().replace("_", "-") for name in names)
+    for name in wanted:
+        if name not in METRICS:
+            raise click.UsageError(f"There is no metric {name!r}; there are {', '.join(METRICS)}.")
+    named = {METRICS[name].result or name.replace("-", "_"): METRICS[name] for name in wanted}
+    known = frozenset[str]().union(*(metric.options for metric in (*named.values(), *drawn.values())))
+    if not names:
+        known = known.union(field.name for estimator in panel.values() for field in fields(estimator))
+    for option in given:
+        if option not in known:
+            raise click.UsageError(f"--{option} means nothing to {', '.join(wanted or panel)}.")
     if names:
-        wanted = dict.fromkeys(name.lower().replace("_", "-") for name in names)
-        for name in wanted:
-            if name not in METRICS:
-                raise click.UsageError(f"There is no metric {name!r}; there are {', '.join(METRICS)}.")
-        used = frozenset[str]().union(*(METRICS[name].options for name in wanted), _DIAGRAM.options if diagram else ())
-        for option in given:
-            if option not in used:
-                raise click.UsageError(f"--{option} means nothing to {', '.join(wanted)}.")
-        chosen = {METRICS[name].result or name.replace("-", "_"): _made(METRICS[name], given) for name in wanted}
+        chosen = {name: _made(metric, given) for name, metric in named.items()}
     else:
-        panel = cd.default_metrics(classes, vector)
         chosen = {name: _changed(estimator, given) for name, estimator in panel.items()}
-    return {**chosen, DIAGRAM: _made(_DIAGRAM, given)} if diagram else chosen
+    return {**chosen, **{name: _made(metric, given) for name, metric in drawn.items()}}
 
 
 def _made(metric: _Metric, given: Mapping[str, Any]) -> Any:
@@ -116,6 +142,8 @@ def _changed(estimator: Any, given: Mapping[str, Any]) -> Any:
     """
     kind = type(estimator)
     taken = [field.name for field in fields(kind)]
+    if hasattr(estimator, "bandwidth") and given.get("compat") != _OF_DENSITIES:
+        taken.remove("compat")
     own = {name: getattr(estimator, name) for name in taken if getattr(estimator, name) != getattr(kind(), name)}
     new = {name: value for name, value in given.items() if name in taken and _GOES_WITH.get(name) not in own}
     return kind(**{**new, **own})

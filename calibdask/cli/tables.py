@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.engine.writers import slice_dims
+
 __all__ = ["as_json", "console", "show"]
 
+# What is said once for all metrics; the last three with intervals only.
+_HEAD = ("rows", "passes", "calibdask_version", "ci", "n_boot", "seed")
 _WIDTH = 100
 _MOST_ROWS = 200
 _LONGEST_LABEL = 40
@@ -30,18 +34,20 @@ def console(*, stderr: bool = False) -> Any:
 
 def as_json(dataset: xr.Dataset, metrics: Iterable[str]) -> str:
     """The result as JSON text, in the form that ``calibdask evaluate --help`` promises."""
+    metrics = list(metrics)
     places = list(_places(dataset))
     described = {name: _described(dataset, name, metrics) for name in metrics}
-    if not dataset.dims:
+    dims = slice_dims(dataset)
+    if not dims:
         for name, entry in described.items():
             described[name] = {**_values(dataset, {}, name, metrics), **entry}
     slices = [
         {"by": {str(dim): _plain(label) for dim, label in labels.items()}}
         | {"metrics": {name: _values(dataset, at, name, metrics) for name in metrics}}
         for at, labels in places
-        if dataset.dims
+        if dims
     ]
-    head = {name: _plain(dataset.attrs[name]) for name in ("rows", "passes", "calibdask_version")}
+    head = {name: _plain(dataset.attrs[name]) for name in _HEAD if name in dataset.attrs}
     return json.dumps({**head, "metrics": described, "slices": slices}, indent=2, allow_nan=False, ensure_ascii=False)
 
 
@@ -49,23 +55,48 @@ def show(dataset: xr.Dataset, out: Any, *, seconds: float | None = None, title: 
     """Print a result: a line for each number, or with slices a line for each slice and a column for each number."""
     if title:
         out.print(title, style="bold")
-    if not dataset.dims:
-        table = _table()
-        table.add_column("metric", no_wrap=True)
-        table.add_column("value", justify="right", no_wrap=True)
-        for name, variable in dataset.data_vars.items():
-            table.add_row(str(name), _shown(variable.item()))
-        out.print(table)
+    numbers = _numbers(dataset)
+    if not numbers.dims:
+        out.print(_number_table(numbers))
     else:
-        for columns in _fitting(dataset, out.width):
-            out.print(_slice_table(dataset, columns))
-        hidden = math.prod(dataset.sizes.values()) - _MOST_ROWS
+        for columns in _fitting(numbers, out.width):
+            out.print(_slice_table(numbers, columns))
+        hidden = math.prod(numbers.sizes.values()) - _MOST_ROWS
         if hidden > 0:
             out.print(f"... and {hidden:,} more slices; --out or --json give them all.")
-    passes = dataset.attrs["passes"]
-    rows = dataset.attrs["rows"]
-    foot = [f"{rows:,} row{'' if rows == 1 else 's'}", f"{passes} pass{'' if passes == 1 else 'es'} over the data"]
+    foot = _foot(dataset.attrs)
     out.print(", ".join(foot if seconds is None else [*foot, f"{seconds:.2f} s"]), style="dim")
+
+
+def _numbers(dataset: xr.Dataset) -> xr.Dataset:
+    """What has one value in each slice; what has one for each class is for JSON and files."""
+    dims = slice_dims(dataset)
+    return dataset[[name for name, variable in dataset.data_vars.items() if variable.ndim == len(dims)]]
+
+
+def _foot(attributes: Mapping[str, Any]) -> list[str]:
+    """What the numbers rest on."""
+    rows, passes = attributes["rows"], attributes["passes"]
+    foot = [f"{rows:,} row{'' if rows == 1 else 's'}"]
+    foot.append(f"{passes} pass{'' if passes == 1 else 'es'} over the data" if passes else "from their summary")
+    if "ci" in attributes:
+        foot.append(f"{100 * attributes['ci']:g} % intervals of {attributes['n_boot']} replicates")
+    return foot
+
+
+def _number_table(dataset: xr.Dataset) -> Any:
+    """A line for each number, with its interval beside it."""
+    ends = {str(name): [f"{name}_low", f"{name}_high"] for name in dataset.data_vars}
+    ends = {name: pair for name, pair in ends.items() if set(pair) <= set(dataset.data_vars)}
+    table = _table()
+    table.add_column("metric", no_wrap=True)
+    for heading in ("value", *(("low", "high") if ends else ())):
+        table.add_column(heading, justify="right", no_wrap=True)
+    shown = {name for pair in ends.values() for name in pair}
+    for name in map(str, dataset.data_vars):
+        if name not in shown:
+            table.add_row(name, *(_shown(dataset[each].item()) for each in (name, *ends.get(name, ()))))
+    return table
 
 
 def _table() -> Any:
@@ -77,7 +108,7 @@ def _table() -> Any:
 
 def _places(dataset: xr.Dataset) -> Iterator[tuple[dict[Any, int], dict[Any, Any]]]:
     """Every combination of slices: where it is, and its labels."""
-    dims = list(dataset.dims)
+    dims = slice_dims(dataset)
     labels = [dataset[dim].values if dim in dataset.coords else np.arange(dataset.sizes[dim]) for dim in dims]
     for place in product(*(range(dataset.sizes[dim]) for dim in dims)):
         at = dict(zip(dims, place, strict=True))
@@ -101,7 +132,7 @@ def _values(dataset: xr.Dataset, at: Mapping[Any, int], name: str, metrics: Iter
     found = {}
     for part, variable in _parts(dataset, name, metrics).items():
         values = dataset[variable]
-        found[part] = _plain(values.isel({dim: i for dim, i in at.items() if dim in values.dims}).item())
+        found[part] = _plain(values.isel({dim: i for dim, i in at.items() if dim in values.dims}).values)
     return found
 
 
@@ -113,7 +144,7 @@ def _described(dataset: xr.Dataset, name: str, metrics: Iterable[str]) -> dict[s
 def _plain(value: Any) -> Any:
     """What JSON can hold: a number that is none is null."""
     if isinstance(value, np.ndarray):
-        value = value.tolist()
+        value = value.item() if not value.ndim else value.tolist()
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     if isinstance(value, np.datetime64 | np.timedelta64):

@@ -10,7 +10,7 @@ import numpy as np
 from calibdask.engine import array_files, column_files
 from calibdask.engine.location import Location, Wanted, located, unreadable
 
-__all__ = ["Table", "read"]
+__all__ = ["Table", "read", "reader_of"]
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def read(
     if chunk_rows is not None and chunk_rows < 1:
         raise ValueError(f"chunk_rows expects a positive number of rows, got {chunk_rows}.")
     location = located(url)
-    reader = _reader(location)
+    reader = reader_of(location)
     wanted = Wanted(label, score, tuple(dict.fromkeys(by)), weight, chunk_rows)
     try:
         found = reader(location, wanted)
@@ -156,7 +156,7 @@ def _is_number(value: Any) -> bool:
     return True
 
 
-def _reader(location: Location) -> _Reader:
+def reader_of(location: Location) -> _Reader:
     """The reader for a name; for a name that says nothing, for what the folder holds."""
     path = PurePosixPath(location.path)
     suffixes = [part.lower() for part in path.suffixes]

@@ -12,7 +12,7 @@ from typing import Any
 import xarray as xr
 from fsspec.implementations.local import LocalFileSystem
 
-__all__ = ["check_apart", "checked_output", "replacing", "write_dataset"]
+__all__ = ["check_apart", "checked_output", "replacing", "slice_dims", "write_dataset"]
 
 
 def checked_output(path: str, suffixes: tuple[str, ...], *, overwrite: bool) -> Path:
@@ -116,9 +116,9 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 def write_dataset(dataset: xr.Dataset, path: Path) -> None:
-    """Write a result as ``.nc``, ``.zarr`` (version 3) or ``.csv`` (one line for each slice)."""
+    """Write a result or a summary as ``.nc``, ``.zarr`` (version 3) or ``.csv`` (one line for each slice)."""
     writers: dict[str, Callable[[], object]] = {
-        ".nc": lambda: dataset.to_netcdf(path, engine="h5netcdf"),
+        ".nc": lambda: dataset.to_netcdf(path, engine="h5netcdf", encoding=_compressed(dataset)),
         ".zarr": lambda: dataset.to_zarr(path, mode="w-", zarr_format=3, consolidated=False),
         ".csv": lambda: _flat(dataset).to_csv(path, index=False),
     }
@@ -129,8 +129,30 @@ def write_dataset(dataset: xr.Dataset, path: Path) -> None:
         writers[path.suffix.lower()]()
 
 
+def _compressed(dataset: xr.Dataset) -> dict[Any, dict[str, Any]]:
+    """Numbers deflated: netCDF compresses nothing unless told to."""
+    return {
+        name: {"zlib": True, "complevel": 4}
+        for name, variable in dataset.data_vars.items()
+        if variable.dims and variable.size and variable.dtype.kind in "iuf"
+    }
+
+
+def slice_dims(dataset: xr.Dataset) -> list[Any]:
+    """The dimensions of slices: those that all numbers have.
+
+    Examples
+    --------
+    >>> slice_dims(xr.Dataset({"ece": ("day", [0.1, 0.2]), "bandwidth": (("day", "class"), [[0.1], [0.2]])}))
+    ['day']
+    """
+    return [dim for dim in dataset.dims if all(dim in variable.dims for variable in dataset.data_vars.values())]
+
+
 def _flat(dataset: xr.Dataset) -> Any:
-    """A data frame with the slices as its first columns."""
-    if not dataset.dims:
-        return dataset.expand_dims("result").to_dataframe()
-    return dataset.to_dataframe(dim_order=list(dataset.dims)).reset_index()
+    """A data frame with the slices as its first columns; what has further dimensions, as for classes, has no place."""
+    dims = slice_dims(dataset)
+    numbers = dataset[[name for name, variable in dataset.data_vars.items() if variable.ndim == len(dims)]]
+    if not dims:
+        return numbers.expand_dims("result").to_dataframe()
+    return numbers.to_dataframe(dim_order=dims).reset_index()

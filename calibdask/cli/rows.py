@@ -1,0 +1,72 @@
+"""What commands that read scored rows have in common: the options that say where the rows are, and reading them."""
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+import click
+
+__all__ = ["RowsRequest", "noted", "row_options"]
+
+_OPTIONS = (
+    click.option("--by", metavar="COLUMN", multiple=True, help="Slice by this column or array; repeatable."),
+    click.option("--weight", metavar="COLUMN", help="Column or array of sample weights."),
+    click.option(
+        "--label", metavar="NAME", help="Column or array of labels.  [default: label, or labels in array files]"
+    ),
+    click.option("--score", metavar="NAME", help="Column, first part of columns, or array of scores."),
+    click.option(
+        "--cluster", metavar="WHERE", default="threads", help="threads, local[:N], tcp://..., tls://..., FILE."
+    ),
+)
+
+
+def row_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of a command that reads scored rows."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsRequest:
+    """Where the rows are, what in them is what, and where to work."""
+
+    data: str
+    by: tuple[str, ...]
+    weight: str | None
+    label: str | None
+    score: str | None
+    cluster: str
+
+    def table(self) -> Any:
+        """The rows."""
+        from calibdask.engine.readers import read
+
+        return read(self.data, label=self.label, score=self.score, by=self.by, weight=self.weight)
+
+
+@contextmanager
+def noted() -> Iterator[None]:
+    """Show what the library warns its users of as one line, without the places in its code."""
+    show = warnings.showwarning
+
+    def note(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if category is UserWarning:
+            sys.stderr.write(f"calibdask: {' '.join(str(message).split())}\n")
+        else:
+            show(message, category, filename, lineno, file, line)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = note
+        yield

@@ -1,0 +1,115 @@
+"""``calibdask summarize``: scored rows in, a small file out that ``calibdask evaluate`` takes in their place."""
+
+import json
+import math
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from calibdask.cli.metrics import SettingType
+from calibdask.cli.rows import RowsRequest, noted, row_options
+from calibdask.cli.stored import EXTRA
+
+__all__ = ["summarize"]
+
+_FORMATS = (".zarr", ".nc")
+_EPILOG = """\b
+Then, without the data:
+  calibdask evaluate summary.zarr              all slices together
+  calibdask evaluate summary.zarr --by day     each day by itself
+  calibdask evaluate summary.zarr --ci 0.95    with intervals
+\b
+In Python: cd.evaluate(xarray.open_zarr("summary.zarr", consolidated=False)).
+Summaries of further days may be added to it.
+\b
+Exit status: 0 done; 2 bad use or bad input, said in one line on stderr, with
+nothing written; 130 interrupted.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("data")
+@click.option("--out", metavar="FILE", required=True, help=f"The summary to write: {', '.join(_FORMATS)}.")
+@click.option(
+    "--setting",
+    "settings",
+    type=SettingType("confidence", "classwise", "binary"),
+    multiple=True,
+    help="What is kept; repeatable.  [default: confidence and classwise]",
+)
+@click.option("--step", type=float, metavar="WIDTH", help="Largest width of a cell.  [default: 0.0003]")
+@row_options
+@click.option("--overwrite", is_flag=True, help="Replace a summary that is there.")
+def summarize(out: str, settings: tuple[str | int, ...], step: float | None, overwrite: bool, **where: Any) -> None:
+    """Summarize the scored rows in DATA, in one pass: fine histograms of scores and outcomes, by slice.
+
+    DATA is what evaluate takes. The size of a summary does not depend on the number of rows.
+    """
+    from calibdask.engine.writers import check_apart, checked_output
+
+    request = RowsRequest(**where)
+    check_apart(request.data, {"--out": out})
+    target = checked_output(out, _FORMATS, overwrite=overwrite)
+    _refuse_summary(request.data)
+    choices = {"settings": settings or None, "step": step}
+    summary = _summarized(request, {name: value for name, value in choices.items() if value is not None})
+    _write(summary, target)
+    click.echo(f"wrote {target}: {_described(summary, request.by)}, {_size(target)}")
+
+
+def _refuse_summary(data: str) -> None:
+    from calibdask.engine.summary_files import open_summary
+
+    summary = open_summary(data)
+    if summary is not None:
+        summary.close()
+        raise click.UsageError(
+            f"{data} is a stored summary already; summarize expects scored rows. Slices of a summary are added up by "
+            "calibdask evaluate."
+        )
+
+
+def _summarized(request: RowsRequest, choices: dict[str, Any]) -> Any:
+    import calibdask as cd
+    from calibdask.cluster import connected
+    from calibdask.progress import shown_progress
+
+    with connected(request.cluster), shown_progress("summarizing"), noted():
+        table = request.table()
+        made = cd.summarize(table.labels, table.scores, by=table.by or None, sample_weight=table.weights, **choices)
+    extra = [str(dim) for dim in made["rows"].dims if dim not in request.by]
+    return made.assign_attrs({EXTRA: json.dumps(extra)}) if extra else made
+
+
+def _write(summary: Any, target: Path) -> None:
+    from calibdask.engine.writers import replacing, write_dataset
+
+    with ExitStack() as written:
+        write_dataset(summary, written.enter_context(replacing(target)))
+
+
+def _described(summary: Any, by: tuple[str, ...]) -> str:
+    """Rows, slices and classes in words."""
+    extra = math.prod(size for dim, size in summary["rows"].sizes.items() if dim not in by)
+    rows, slices = int(summary["rows"].sum()) // extra, math.prod(summary.sizes[name] for name in dict.fromkeys(by))
+    return ", ".join(
+        f"{number:,} {word if number == 1 else words}"
+        for number, word, words in (
+            (rows, "row", "rows"),
+            (slices, "slice", "slices"),
+            (int(summary["classes"]), "class", "classes"),
+        )
+    )
+
+
+def _size(target: Path) -> str:
+    """Bytes on disk in words."""
+    files = [path for path in target.rglob("*") if path.is_file()] if target.is_dir() else [target]
+    size = float(sum(path.stat().st_size for path in files))
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:,.3g} GB"

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from calibdask.engine.arrays import is_dask, plain
 from calibdask.engine.inputs import read_arrays
@@ -20,7 +21,9 @@ from calibdask.statistics.validity import Validity
 
 __all__ = ["Interval", "LCECalibrator"]
 
+# As where metrics are evaluated.
 _TOLERANCE = 1e-6
+_SUM_TOLERANCE = 1e-3
 
 
 class Interval(NamedTuple):
@@ -45,7 +48,7 @@ class LCECalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
     bandwidth : float or {"silverman", "isj"}, default "silverman"
         Its standard deviation in units of the score, or the rule that chooses it for each class.
     monotone : bool, default False
-        Make the map of each class non-decreasing, by isotonic regression of the curve weighted by the density of scores.
+        Make the map of each class non-decreasing: isotonic regression of the curve, weighted by the density of scores.
     step : float, default 0.0003
         Largest width of a cell of the grid on which the curves are.
 
@@ -54,7 +57,9 @@ class LCECalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
     classes_ : ndarray of shape (K,)
         The classes 0..K-1.
     n_features_in_ : int
-        Number of columns of scores.
+        Number of columns of scores, 1 for a vector.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns; only if fitted on a data frame whose columns have names, in memory.
     bandwidth_ : ndarray of shape (1 or K,)
         The bandwidth of each map; one map for binary scores.
     map_ : CalibrationMap
@@ -79,12 +84,15 @@ class LCECalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> y_prob = rng.random(5000)
-    >>> y_true = rng.random(5000) < y_prob**2
+    >>> y_prob = rng.random(50_000)
+    >>> y_true = rng.random(50_000) < y_prob**2
     >>> calibrator = LCECalibrator().fit(y_true, y_prob)
     >>> calibrator.predict_proba([0.5]).round(2)
     array([[0.75, 0.25]])
     """
+
+    # The second argument of `fit` is scores or labels, not what scikit-learn calls metadata.
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"y_prob": UNUSED}
 
     def __init__(
         self, *, kernel: Any = "triweight", bandwidth: Any = "silverman", monotone: bool = False, step: float = 0.0003
@@ -94,7 +102,9 @@ class LCECalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self.monotone = monotone
         self.step = step
 
-    def fit(self, y_true: Any, y_prob: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self, y_true: Any = None, y_prob: Any = None, sample_weight: Any = None, *, X: Any = None, y: Any = None
+    ) -> Self:
         """Fit the maps.
 
         Parameters
@@ -105,21 +115,28 @@ class LCECalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
             P(y = 1), or scores of all classes.
         sample_weight : array of shape (n,), optional
             Not negative.
+        X, y : arrays, optional
+            Scores and labels by the names that scikit-learn has for them.
 
         Returns
         -------
         LCECalibrator
             Itself.
 
+        Raises
+        ------
+        ValueError
+            As the class describes.
+
         Notes
         -----
         scikit-learn calls ``fit(X, y)``: two-dimensional scores before one-dimensional labels are taken for what they
-        are, so that pipelines and cross-validation work. Two vectors are labels and scores, in this order.
+        are, so that pipelines and cross-validation work; a vector of scores is given to them as a column. Two vectors
+        are labels and scores, in this order.
         """
-        labels, scores = (y_prob, y_true) if _dimensions(y_true) == 2 and _dimensions(y_prob) == 1 else (y_true, y_prob)
-        if _dimensions(labels) != 1:
-            raise ValueError(f"y_true expects one label for each row, shape (n,), got {_dimensions(labels)} dimensions.")
-        data = read_arrays(labels, _vector(scores), None, sample_weight, "sample", "class", Validity())
+        labels, scores = _told_apart(y_true, y_prob, X, y)
+        labels, scores = self._labels(labels), self._scores(scores, reset=True)
+        data = read_arrays(labels, scores, None, sample_weight, "sample", "class", Validity(_TOLERANCE, _SUM_TOLERANCE))
         layout = data.source.layout
         # For two classes P(y = 1) tells all.
         setting = layout.setting(1 if layout.classes == 2 else "classwise")
@@ -130,8 +147,46 @@ class LCECalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self.map_ = found.made_monotone() if self.monotone else found
         self.bandwidth_ = found.bandwidth
         self.classes_ = np.arange(layout.classes)
-        self.n_features_in_ = 1 if layout.vector else layout.classes
         return self
+
+    def _labels(self, given: Any) -> Any:
+        """Labels as a vector."""
+        labels = _unwrapped(given)
+        if not is_dask(labels):
+            return column_or_1d(plain(labels), warn=True)
+        if labels.ndim == 2 and labels.shape[1] == 1:
+            return _first_column(labels)
+        if labels.ndim != 1:
+            raise ValueError(f"y_true expects one label for each row, shape (n,), got {labels.ndim} dimensions.")
+        return labels
+
+    def _scores(self, given: Any, *, reset: bool) -> Any:
+        """Scores as an array, one column as a vector; columns are those of `fit`, or become so with ``reset``."""
+        scores = _unwrapped(given)
+        dimensions = _dimensions(scores)
+        if dimensions == 1 and not reset and self.n_features_in_ > 1:
+            raise ValueError(
+                f"y_prob expects rows of {self.n_features_in_} scores, got a vector. Reshape your data to shape "
+                f"(1, {self.n_features_in_}) if it is a single row."
+            )
+        if is_dask(scores):
+            if dimensions > 2:
+                raise ValueError(f"y_prob expects shape (n,) or (n, K), got {dimensions} dimensions.")
+            # Chunks are checked when they are read; here only the number of columns is.
+            columns = np.empty((0, scores.shape[1] if dimensions == 2 else 1))
+            validate_data(self, columns, reset=reset, skip_check_array=True)
+            return _first_column(scores) if dimensions == 2 and columns.shape[1] == 1 else scores
+        if dimensions == 1 or isinstance(scores, np.ma.MaskedArray):
+            scores = plain(scores)
+        scores = scores[:, None] if dimensions == 1 else scores
+        # Whether they are finite is checked with the rest, apart from rows of weight 0.
+        scores = validate_data(self, scores, reset=reset, ensure_all_finite=False, ensure_min_samples=int(reset))
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags
 
     def predict_proba(self, y_prob: Any) -> Any:
         """Calibrated probabilities, shape (n, K); for a vector of P(y = 1) shape (n, 2)."""
@@ -171,15 +226,11 @@ class LCECalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
     def _by_rows(self, y_prob: Any, compute: Callable[[Any], Array]) -> Any:
         """Computed for NumPy arrays, lazily block by block for Dask arrays."""
-        scores = _vector(y_prob)
-        width = scores.shape[1] if scores.ndim == 2 else 1
-        if scores.ndim > 2 or width != self.n_features_in_:
-            raise ValueError(
-                f"X has {width} features, but LCECalibrator is expecting {self.n_features_in_} features as input: "
-                "scores of the classes it was fitted with."
-            )
+        scores = self._scores(y_prob, reset=False)
         if not is_dask(scores):
             return compute(scores)
+        if hasattr(scores, "to_dask_array"):
+            scores = scores.to_dask_array()
         classes = len(self.classes_)
         if scores.ndim == 1:
             return scores.map_blocks(compute, new_axis=1, chunks=(scores.chunks[0], (classes,)), dtype=np.float64)
@@ -215,16 +266,41 @@ class _Probabilities(_Ends):
         return np.where(sums > 0, values / np.where(sums > 0, sums, 1.0), 1 / values.shape[-1])
 
 
+def _told_apart(y_true: Any, y_prob: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """Labels and scores: labels first, or scores of several columns before labels, or by scikit-learn's names."""
+    labels, scores = y_true, y_prob
+    if X is not None or y is not None:
+        labels, scores = y, y_true if X is None else X
+    if labels is None or scores is None:
+        raise ValueError(
+            "LCECalibrator requires y to be passed, but the target y is None; fit expects labels and scores: "
+            "fit(y_true, y_prob) or fit(X, y)."
+        )
+    if _columns(labels) > _columns(scores) <= 1:
+        return scores, labels
+    return labels, scores
+
+
 def _dimensions(given: Any) -> int:
-    return int(given.ndim) if hasattr(given, "ndim") else np.ndim(given)
+    return int(given.ndim) if hasattr(given, "ndim") else np.asarray(given).ndim
 
 
-def _vector(given: Any) -> Any:
-    """Scores as an array; one column of scores is a vector of P(y = 1)."""
-    scores = given if hasattr(given, "ndim") and (is_dask(given) or hasattr(given, "dims")) else plain(given)
-    if scores.ndim == 2 and scores.shape[1] == 1:
-        return scores[:, 0]
-    return scores
+def _columns(given: Any) -> int:
+    """Number of columns; 0 for a vector."""
+    shape = given.shape if hasattr(given, "shape") else np.asarray(given).shape
+    return int(shape[1]) if len(shape) == 2 else 0
+
+
+def _unwrapped(given: Any) -> Any:
+    """The array of an xarray object, with samples first."""
+    if not hasattr(given, "dims"):
+        return given
+    return (given.transpose("sample", ...) if "sample" in given.dims else given).data
+
+
+def _first_column(given: Any) -> Any:
+    """The first column of a Dask array or data frame."""
+    return given[given.columns[0]] if hasattr(given, "columns") else given[:, 0]
 
 
 def _checked(scores: Any) -> Array:
@@ -238,5 +314,12 @@ def _checked(scores: Any) -> Array:
         raise ValueError(
             f"y_prob expects finite scores in [0, 1], got {wrong.sum()} others, the first one {values[wrong][0]}; "
             "NaN and infinity are no scores, and logits have to be turned into probabilities first."
+        )
+    sums = values.sum(-1) if values.ndim == 2 else np.ones(0)
+    off = np.abs(sums - 1) > _SUM_TOLERANCE
+    if off.any():
+        raise ValueError(
+            f"y_prob expects rows that sum to 1 (within {_SUM_TOLERANCE}), got {off.sum()} others, the first one with "
+            f"sum {sums[off][0]}; normalise the rows."
         )
     return values

@@ -1,5 +1,6 @@
 """``calibdask evaluate``: scored rows in, calibration figures out."""
 
+import math
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
@@ -186,7 +187,7 @@ def _of_data(request: _Request) -> tuple[Any, list[str]]:
 def _of_summary(request: _Request, summary: Any) -> tuple[Any, list[str]]:
     """The same from a stored summary."""
     import calibdask as cd
-    from calibdask.cli.stored import panel, pooled, refuse_row_options
+    from calibdask.cli.stored import extra_dims, panel, pooled, refuse_row_options
     from calibdask.cluster import connected
     from calibdask.progress import shown_progress
 
@@ -196,7 +197,9 @@ def _of_summary(request: _Request, summary: Any) -> tuple[Any, list[str]]:
         chosen = request.chosen(panel(summary))
         with connected(request.cluster), shown_progress("evaluating"), noted():
             result = cd.evaluate(kept, metrics=chosen, **request.intervals)
-    return result, _numbers(chosen)
+        # Each row is in the histograms of every model.
+        rows = result.attrs["rows"] // math.prod(summary.sizes[dim] for dim in extra_dims(summary))
+    return result.assign_attrs(rows=rows), _numbers(chosen)
 
 
 def _numbers(chosen: Mapping[str, Any]) -> list[str]:

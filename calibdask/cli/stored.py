@@ -6,10 +6,22 @@ from typing import Any
 
 import click
 
-__all__ = ["EXTRA", "panel", "pooled", "refuse_row_options"]
+__all__ = ["extra_dims", "panel", "pooled", "refuse_row_options", "with_extra_dims"]
 
 # Attribute that names, as JSON, the dimensions of a summary that are no slices: models, replicates.
-EXTRA = "extra_dims"
+_EXTRA = "extra_dims"
+
+
+def with_extra_dims(summary: Any, slices: Sequence[str]) -> Any:
+    """The summary with a note of which of its dimensions are no slices and must not be added up."""
+    extra = [str(dim) for dim in summary["rows"].dims if dim not in slices]
+    return summary.assign_attrs({_EXTRA: json.dumps(extra)}) if extra else summary
+
+
+def extra_dims(summary: Any) -> list[str]:
+    """Dimensions noted by `with_extra_dims`."""
+    noted = json.loads(summary.attrs.get(_EXTRA, "[]"))
+    return [name for name in noted if name in summary["rows"].dims]
 
 
 def refuse_row_options(data: str, options: Mapping[str, str | None]) -> None:
@@ -32,7 +44,7 @@ def pooled(summary: Any, by: Sequence[str], data: str) -> Any:
     from calibdask.engine.summaries import read_summary
 
     names = [axis.name for axis in read_summary(summary).by]
-    extra = json.loads(summary.attrs.get(EXTRA, "[]"))
+    extra = extra_dims(summary)
     slices = [name for name in names if name not in extra]
     for name in by:
         if name not in slices:

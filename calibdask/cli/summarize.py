@@ -1,6 +1,5 @@
 """``calibdask summarize``: scored rows in, a small file out that ``calibdask evaluate`` takes in their place."""
 
-import json
 import math
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,7 +9,7 @@ import click
 
 from calibdask.cli.metrics import SettingType
 from calibdask.cli.rows import RowsRequest, noted, row_options
-from calibdask.cli.stored import EXTRA
+from calibdask.cli.stored import extra_dims, with_extra_dims
 
 __all__ = ["summarize"]
 
@@ -79,8 +78,7 @@ def _summarized(request: RowsRequest, choices: dict[str, Any]) -> Any:
     with connected(request.cluster), shown_progress("summarizing"), noted():
         table = request.table()
         made = cd.summarize(table.labels, table.scores, by=table.by or None, sample_weight=table.weights, **choices)
-    extra = [str(dim) for dim in made["rows"].dims if dim not in request.by]
-    return made.assign_attrs({EXTRA: json.dumps(extra)}) if extra else made
+    return with_extra_dims(made, request.by)
 
 
 def _write(summary: Any, target: Path) -> None:
@@ -92,7 +90,7 @@ def _write(summary: Any, target: Path) -> None:
 
 def _described(summary: Any, by: tuple[str, ...]) -> str:
     """Rows, slices and classes in words."""
-    extra = math.prod(size for dim, size in summary["rows"].sizes.items() if dim not in by)
+    extra = math.prod(summary.sizes[dim] for dim in extra_dims(summary))
     rows, slices = int(summary["rows"].sum()) // extra, math.prod(summary.sizes[name] for name in dict.fromkeys(by))
     return ", ".join(
         f"{number:,} {word if number == 1 else words}"

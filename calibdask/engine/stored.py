@@ -1,5 +1,6 @@
 """The source for stored states: histograms on the grid answer without the data, and so do replicates of them."""
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -91,7 +92,8 @@ class StoredSource(Source):
                 continue
             column = _column(stored.setting, wanted.setting)
             if column is not None:
-                state = GridState(*(sums[:, :, column] for sums in self._state(stored)))
+                whole = self._state(stored)
+                state = GridState.of(operator.itemgetter((slice(None), slice(None), column)), whole)
                 return state if same_grid else coarsened(state, stored.grid)
         raise ValueError(
             f"The histogram of the setting {wanted.setting} on [{wanted.grid.low:.4g}, 1] in {wanted.grid.cells} cells "

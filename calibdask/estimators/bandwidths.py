@@ -5,11 +5,12 @@ import warnings
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import brentq
 
 from calibdask.estimators.smoothing import Mirrored
 from calibdask.statistics.exact import Array
-from calibdask.statistics.grid import UNIT, Grid, GridState, node_weights
+from calibdask.statistics.grid import UNIT, Grid, GridState, smooth_weights
 
 __all__ = ["Bandwidth", "bandwidths", "check_bandwidth"]
 
@@ -24,36 +25,47 @@ def check_bandwidth(bandwidth: object) -> Bandwidth:
     """A rule, or a number that may be 0; raise ValueError otherwise."""
     if bandwidth == "silverman" or bandwidth == "isj":
         return bandwidth  # type: ignore[return-value]
-    number = isinstance(bandwidth, int | float | np.integer | np.floating) and not isinstance(bandwidth, bool)
-    if not number or not 0 <= float(bandwidth) < math.inf:  # type: ignore[arg-type]
-        raise ValueError(f"bandwidth expects 'silverman', 'isj' or a finite number from 0 on, got {bandwidth!r}.")
-    return float(bandwidth)  # type: ignore[arg-type]
+    if isinstance(bandwidth, bool) or not isinstance(bandwidth, int | float | np.number) or not 0 <= bandwidth <= 10:
+        raise ValueError(f"bandwidth expects 'silverman', 'isj' or a number from 0 to 10, got {bandwidth!r}.")
+    return float(bandwidth)
 
 
-def bandwidths(rule: Bandwidth, state: GridState, grid: Grid) -> Array:
+def bandwidths(rule: Bandwidth, state: GridState, grid: Grid, widest: float = math.inf) -> Array:
     """The bandwidth of each (batch, group, column), never below one step of the grid.
+
+    Raises
+    ------
+    ValueError
+        If a number is above the widest that the kernel has.
 
     Warns
     -----
     UserWarning
-        Where a bandwidth had to be raised to the step of the grid, or the improved Sheather-Jones method finds none.
+        Where a bandwidth had to be raised to the step of the grid or lowered to the widest, or the improved
+        Sheather-Jones method finds none.
     """
-    if rule == "silverman":
-        chosen = _silverman(state, grid)
-    elif rule == "isj":
-        chosen = _sheather_jones(state, grid)
+    if not isinstance(rule, str):
+        if rule > widest:
+            raise ValueError(f"bandwidth expects at most {widest:.4g} for the beta kernel on this support, got {rule!r}.")
+        chosen = np.full(state.count.shape[:3], rule)
     else:
-        chosen = np.full(state.count.shape[:3], float(rule))
+        chosen = (_silverman if rule == "silverman" else _sheather_jones)(state, grid)
     filled = state.count.sum((-1, -2)) > 0
-    raised = int((filled & (chosen < grid.width)).sum())
-    if raised:
+    _tell(rule, filled, chosen < grid.width, f"below the step of the grid, {grid.width:.2g}", "is where most scores are equal")
+    _tell(rule, filled, chosen > widest, f"above what the kernel has, {widest:.4g}", "happens with few rows")
+    return np.clip(chosen, grid.width, widest)
+
+
+def _tell(rule: Bandwidth, filled: npt.NDArray[np.bool_], beyond: npt.NDArray[np.bool_], what: str, when: str) -> None:
+    """Warn where bandwidths of columns that have rows are beyond a limit."""
+    count = int((filled & beyond).sum())
+    if count:
         warnings.warn(
-            f"The bandwidth {rule!r} is below the step of the grid, {grid.width:.2g}, for {raised} of {filled.sum()} "
-            "columns of scores, as it is where most scores are equal; the step is taken there.",
+            f"The bandwidth {rule!r} is {what}, for {count} of {filled.sum()} columns of scores, as it {when}; that "
+            "limit is taken there.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return np.maximum(chosen, grid.width)
 
 
 def _effective_rows(state: GridState) -> Array:
@@ -121,8 +133,8 @@ def _sheather_jones(state: GridState, grid: Grid) -> Array:
     for place in np.ndindex(rows.shape):
         if rows[place] < 2:
             continue
-        one = GridState(*(sums[place][None, None, None] for sums in state))
-        weights = node_weights(one, grid).sum(-2)[0, 0, 0]
+        one = GridState.of(lambda sums: sums[place][None, None, None], state)  # noqa: B023 - called at once
+        weights = smooth_weights(one, grid)[0, 0, 0, :2].sum(0)
         square = (Mirrored(weights, grid).coefficients / weights.sum())[1:] ** 2
         found = _diffusion_time(square, float(rows[place]))
         if found is None:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.isotonic import isotonic_regression
 
-from calibdask.estimators.gridded import Gridded, SmoothedEstimator
+from calibdask.estimators.gridded import Gridded, SmoothedEstimator, shared_weights
 from calibdask.estimators.local_fit import NARROWER, LocalFit, local_fit
 from calibdask.statistics.exact import Array
 from calibdask.statistics.grid import Grid, node_weights
@@ -57,14 +57,16 @@ def fitted_map(choices: SmoothedEstimator, gridded: Gridded) -> CalibrationMap:
     """The map of a histogram with one batch element and one group."""
     grid, state = gridded.grid, gridded.state
     bandwidth = choices.chosen_bandwidths(gridded)[0, 0]
-    weights = node_weights(state, grid)[0, 0]
+    weights = shared_weights(state, grid, bandwidth[None, None])[0, 0]
     total = state.count[0, 0].sum((-1, -2)).astype(np.float64)
     rows = total**2 / state.square[0, 0].sum((-1, -2)) if state.weighted else total
     shares = weights / total[:, None, None]
-    f, g = np.moveaxis(choices.smoothed(np.stack([shares.sum(1), shares[:, 1]], 1), bandwidth, grid), 1, 0)
+    f, g = np.moveaxis(choices.smoothed(np.stack([shares[:, 0] + shares[:, 1], shares[:, 1]], 1), bandwidth, grid), 1, 0)
     probability = np.clip(grid.nodes + _local_errors(f, g, grid), 0.0, 1.0)
     kernel = "gaussian" if choices.kernel == "beta" else choices.kernel
-    fit = local_fit(shares, kernel, NARROWER * bandwidth, grid, probability * (1 - probability))
+    # Linearly binned weights are never negative, as the precision of a fit expects.
+    linear = node_weights(state, grid)[0, 0] / total[:, None, None]
+    fit = local_fit(linear, kernel, NARROWER * bandwidth, grid, probability * (1 - probability))
     scaled = LocalFit(fit.value, fit.rows * rows[:, None], fit.error / np.sqrt(rows)[:, None])
     return CalibrationMap(grid, bandwidth, probability, np.maximum(f, 0.0), scaled)
 

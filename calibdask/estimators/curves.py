@@ -52,18 +52,18 @@ class _Curve(SmoothedEstimator):
         """Ratio of smoothed weights, and the density."""
         gridded = yield from self.gridded()
         bandwidth = self.chosen_bandwidths(gridded)
-        curves = gridded.by_columns(partial(self._curves, gridded.grid), bandwidth)
+        curves = gridded.by_columns(partial(self._curves, gridded.grid), bandwidth, smooth=self.kernel != "beta")
         return self._estimate(gridded, curves, bandwidth)
 
     def _curves(self, grid: Grid, weights: Array, bandwidth: Array) -> Array:
         """Reliability and density, (columns, 2, points)."""
-        signals = np.stack([weights.sum(1), weights[:, 1]], 1)
+        signals = np.stack([weights[:, 0] + weights[:, 1], weights[:, 1]], 1)
         stride = grid.cells // (self.points - 1)
         f, g = np.moveaxis(self.smoothed(signals, bandwidth, grid)[..., ::stride], 1, 0)
-        # Compact kernels on few nodes ring a little where there is no density; how much, shows below zero.
+        # Weights that are slightly negative leave traces where there is no density; how large, shows below zero.
         floor = np.maximum(_NO_DENSITY, -2 * f.min(-1, keepdims=True))
         there = f > floor
-        return np.stack([np.clip(np.where(there, g, np.nan) / np.where(there, f, 1.0), 0, 1), np.maximum(f, 0)], 1)
+        return np.stack([np.clip(np.where(there, g, np.nan) / np.where(there, f, 1.0), 0, 1), f], 1)
 
     def _estimate(self, gridded: Gridded, curves: Array, bandwidth: Array) -> Estimate:
         """Parts of the result."""

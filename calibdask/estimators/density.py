@@ -60,7 +60,8 @@ class DensityECE(SmoothedEstimator):
 
     Notes
     -----
-    Within 1e-6 of direct kernel sums for bandwidths from 0.01 on. One pass over the data; then 0.2 ms for each column
+    Within 1e-6 of direct kernel sums for bandwidths from 0.033 on, 5e-6 from 0.01 on. The beta kernel gives no weight to
+    scores of exactly 0 or 1, and its densities need not integrate to 1. One pass over the data; then 0.2 ms for each column
     and bandwidth (beta kernel: 0.3 s), independent of the number of rows. Memory: 115 kB for each class and slice.
 
     References
@@ -97,16 +98,20 @@ class DensityECE(SmoothedEstimator):
         bandwidth = self.chosen_bandwidths(gridded)
         if self.compat is not None:
             bandwidth = np.broadcast_to(bandwidth[..., :1], bandwidth.shape)
-        errors = gridded.by_columns(partial(self._errors, gridded.grid), bandwidth)
+        errors = gridded.by_columns(partial(self._errors, gridded.grid), bandwidth, smooth=self.kernel != "beta")
         return number(errors.mean(-1))
 
     def _errors(self, grid: Grid, weights: Array, bandwidth: Array) -> Array:
-        total, positive = weights.sum(1), weights[:, 1]
+        negative, positive, score = np.moveaxis(weights, 1, 0)
         if self.form == "residual":
-            residual = positive - grid.nodes * total
-            return integral(np.abs(self.smoothed(residual[:, None], bandwidth, grid)[:, 0]), grid)
-        f, g = np.moveaxis(self.smoothed(np.stack([total, positive], 1), bandwidth, grid), 1, 0)
-        return integral(np.abs(g - grid.nodes * f), grid)
+            difference = self.smoothed((positive - score)[:, None], bandwidth, grid)[:, 0]
+        else:
+            f, g = np.moveaxis(self.smoothed(np.stack([negative + positive, positive], 1), bandwidth, grid), 1, 0)
+            difference = g - grid.nodes * f
+        if self.kernel == "beta":
+            # Scores of exactly 0 or 1 have density at that point alone, which no integral sees.
+            difference[:, [0, -1]] = difference[:, [1, -2]]
+        return integral(np.abs(difference), grid)
 
 
 def ResidualECE(**choices: Any) -> DensityECE:

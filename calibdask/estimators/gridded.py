@@ -9,16 +9,17 @@ import numpy as np
 from calibdask.estimators.bandwidths import Bandwidth, bandwidths, check_bandwidth
 from calibdask.estimators.binned import check_choice, check_setting
 from calibdask.estimators.estimator import Estimator
-from calibdask.estimators.smoothing import KERNELS, Kernel, Mirrored, beta_smoothed
+from calibdask.estimators.smoothing import KERNELS, WIDEST_BETA, Kernel, Mirrored, beta_smoothed
 from calibdask.statistics.exact import Array
-from calibdask.statistics.grid import Grid, GridHistogram, GridState, cells_of, node_weights, support
+from calibdask.statistics.grid import Grid, GridHistogram, GridState, cells_of, node_weights, smooth_weights, support
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 
-__all__ = ["Gridded", "GriddedEstimator", "SmoothedEstimator", "check_step"]
+__all__ = ["Gridded", "GriddedEstimator", "SmoothedEstimator", "check_step", "shared_weights"]
 
 # Columns are smoothed so many at a time: what is made of them stays around 100 MB.
 _COLUMNS_AT_ONCE = 256
+_FEW_NODES = 8
 
 
 class Gridded(NamedTuple):
@@ -34,25 +35,42 @@ class Gridded(NamedTuple):
         batch, groups, columns = self.state.count.shape[:3]
         return batch, groups, columns
 
-    def by_columns(self, compute: Callable[..., Array], *arguments: Array) -> Array:
-        """``compute(weights, *arguments)`` for all columns, a few at a time; arguments have the shape ``(b, g, c)``.
+    def by_columns(
+        self, compute: Callable[[Array, Array], Array], bandwidth: Array, *, smooth: bool = True
+    ) -> Array:
+        """``compute(weights, bandwidth)`` for all columns, a few at a time; bandwidths have the shape (b, g, c).
 
-        ``weights`` (columns, 2, nodes) are shares of all rows by outcome; where no row is, the values become NaN.
+        Without ``smooth`` all weights are linearly binned.
+
+        ``weights`` (columns, 3, nodes) are those of `shared_weights`, divided by the weight of all rows; where no row
+        is, the values become NaN.
         """
         count = int(np.prod(self.shape))
-        flat = GridState(*(sums.reshape(1, 1, count, *sums.shape[3:]) for sums in self.state))
-        given = [argument.reshape(count) for argument in arguments]
-        total = np.asarray(flat.count.sum((-1, -2)), np.float64).reshape(count, 1, 1)
+        flat = GridState.of(lambda sums: sums.reshape(1, 1, count, *sums.shape[3:]), self.state)
+        given = bandwidth.reshape(count)
+        widths = given if smooth else np.zeros(count)
         parts = []
         for start in range(0, count, _COLUMNS_AT_ONCE):
             few = slice(start, start + _COLUMNS_AT_ONCE)
-            weights = node_weights(GridState(*(sums[:, :, few] for sums in flat)), self.grid)[0, 0]
-            shares = weights / np.where(total[few] > 0, total[few], 1.0)
-            values = compute(shares, *(argument[few] for argument in given))
-            empty = (total[few] == 0).reshape(-1, *[1] * (values.ndim - 1))
-            parts.append(np.where(empty, np.nan, values))
+            state = GridState.of(lambda sums: sums[:, :, few], flat)  # noqa: B023 - called at once
+            total = np.asarray(state.count.sum((-1, -2)), np.float64).reshape(-1, 1, 1)
+            weights = shared_weights(state, self.grid, widths[None, None, few])[0, 0]
+            values = compute(weights / np.where(total > 0, total, 1.0), given[few])
+            parts.append(np.where((total == 0).reshape(-1, *[1] * (values.ndim - 1)), np.nan, values))
         values = np.concatenate(parts)
         return values.reshape(*self.shape, *values.shape[1:])
+
+
+def shared_weights(state: GridState, grid: Grid, bandwidth: Array) -> Array:
+    """Weights on the nodes, of outcome 0, outcome 1 and the scores: linearly binned for windows of few nodes.
+
+    There negative weights would show.
+    """
+    wide = (bandwidth >= _FEW_NODES * grid.width)[..., None, None]
+    if wide.all():
+        return smooth_weights(state, grid)
+    linear = node_weights(state, grid)
+    return np.where(wide, smooth_weights(state, grid), linear) if wide.any() else linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +108,8 @@ class SmoothedEstimator(GriddedEstimator):
 
     def chosen_bandwidths(self, gridded: Gridded) -> Array:
         """The bandwidth of each (batch, group, column)."""
-        return bandwidths(self.bandwidth, gridded.state, gridded.grid)
+        widest = WIDEST_BETA * (1.0 - gridded.grid.low) if self.kernel == "beta" else np.inf
+        return bandwidths(self.bandwidth, gridded.state, gridded.grid, widest)
 
     def smoothed(self, weights: Array, bandwidth: Array, grid: Grid) -> Array:
         """Weights (columns, signals, nodes) smoothed with the bandwidth of each column."""

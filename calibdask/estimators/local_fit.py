@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 
-from calibdask.estimators.smoothing import REACH, Kernel
+from calibdask.estimators.smoothing import Kernel, profile
 from calibdask.statistics.exact import Array
 from calibdask.statistics.grid import Grid
 
@@ -37,16 +37,6 @@ class LocalFit(NamedTuple):
     error: Array
 
 
-def _density(kernel: Kernel, u: Array) -> Array:
-    """The kernel, up to a factor."""
-    if kernel == "gaussian":
-        return np.where(np.abs(u) < REACH[kernel], np.exp(-(u**2) / 2), 0.0)
-    v = np.minimum(np.abs(u) / REACH[kernel], 1.0)
-    if kernel == "cosine":
-        return np.cos(np.pi / 2 * v)
-    return (1 - v**2) ** (3 if kernel == "triweight" else 1)
-
-
 class _Windows:
     """Sums over the window around each node: of weights times kernel (or its square) times powers of the distance."""
 
@@ -56,7 +46,7 @@ class _Windows:
         step = np.arange(self._length)
         distance = np.where(step < self._nodes, step, step - self._length) * grid.width
         self._u = distance / np.asarray(bandwidth)[..., None]
-        self._kernel = _density(kernel, self._u)
+        self._kernel = profile(kernel, self._u)
 
     def moments(self, weights: Array, powers: int, *, squared: bool = False) -> Array:
         """Sums for the powers 0, 1, ..., along a new first axis."""
@@ -72,10 +62,10 @@ class _Windows:
 def local_fit(weights: Array, kernel: Kernel, bandwidth: Array, grid: Grid, variance: Array | None = None) -> LocalFit:
     """Fit a parabola around each node by weighted least squares.
 
-    ``weights`` (..., 2, nodes) of rows by outcome, ``bandwidth`` (...), ``variance`` (..., nodes) of the outcome given
+    ``weights`` (..., 2 or 3, nodes) of rows by outcome first, ``bandwidth`` (...), ``variance`` (..., nodes) of the outcome given
     the score; without it no precision is computed and ``rows`` only tells whether there is data.
     """
-    total, positive = weights.sum(-2), weights[..., 1, :]
+    total, positive = weights[..., 0, :] + weights[..., 1, :], weights[..., 1, :]
     windows = _Windows(kernel, bandwidth, grid)
     s0, s1, s2, s3, s4 = windows.moments(total, 5)
     filled = s0 > _EMPTY * total.sum(-1, keepdims=True)

@@ -54,7 +54,7 @@ class SmoothECE(GriddedEstimator):
     def estimate(self) -> Estimation:
         """Bisection for the bandwidth of every column at once."""
         gridded = yield from self.gridded(low=0.0)
-        found = gridded.by_columns(partial(_fixed_point, gridded.grid))
+        found = gridded.by_columns(partial(_fixed_point, gridded.grid), np.ones(gridded.shape))
         value, bandwidth = found[..., 0], found[..., 1]
         dims: tuple[str, ...] = ("class",) if gridded.setting.per_class else ()
         parts: Estimate = {
@@ -64,14 +64,14 @@ class SmoothECE(GriddedEstimator):
         return parts
 
 
-def _fixed_point(grid: Grid, weights: Array) -> Array:
+def _fixed_point(grid: Grid, weights: Array, widest: Array) -> Array:
     """Value and bandwidth of each column, (columns, 2)."""
-    mirrored = Mirrored(weights[:, 1] - grid.nodes * weights.sum(1), grid)
+    mirrored = Mirrored(weights[:, 1] - weights[:, 2], grid)
 
     def error(bandwidth: Array) -> Array:
         return integral(np.abs(mirrored.by("gaussian", bandwidth)), grid)
 
-    low, high = np.full(len(weights), grid.width), np.ones(len(weights))
+    low, high = np.full(len(weights), grid.width), widest
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         beyond = error(middle) >= middle

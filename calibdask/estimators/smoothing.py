@@ -12,7 +12,7 @@ from scipy.special import betaln, xlog1py, xlogy
 from calibdask.statistics.exact import Array
 from calibdask.statistics.grid import Grid
 
-__all__ = ["KERNELS", "REACH", "Kernel", "Mirrored", "beta_smoothed", "integral"]
+__all__ = ["KERNELS", "WIDEST_BETA", "Kernel", "Mirrored", "beta_smoothed", "integral", "profile"]
 
 Kernel = Literal["triweight", "gaussian", "epanechnikov", "cosine", "beta"]
 KERNELS: tuple[Kernel, ...] = get_args(Kernel)
@@ -20,52 +20,47 @@ KERNELS: tuple[Kernel, ...] = get_args(Kernel)
 # Half the width of the support of each compact kernel of standard deviation 1; the Gaussian is cut off there.
 REACH = {"triweight": 3.0, "epanechnikov": 5**0.5, "cosine": (1 - 8 / np.pi**2) ** -0.5, "gaussian": 6.0}
 _BETA_ROWS = 128
+# The beta kernel is defined up to b = 1/4.
+WIDEST_BETA = 0.25
 
 
-def _bessel_ratio(t: Array, order: Literal[1, 3]) -> Array:
-    """The Fourier transform of (1 - x**2)**order on [-1, 1], 1 at 0: 3 j1(t) / t or 105 j3(t) / t**3."""
-    small = np.minimum(t, 1.0) ** 2 / 4
-    series = np.ones_like(t)
-    for term in range(10, 0, -1):
-        series = 1 - small / (term * (term + order + 0.5)) * series
-    far = np.maximum(t, 1.0)
-    sine, cosine = np.sin(far), np.cos(far)
-    if order == 1:
-        closed = 3 * (sine / far - cosine) / far**2
-    else:
-        closed = 105 * ((15 / far**2 - 6) * sine / far - (15 / far**2 - 1) * cosine) / far**4
-    return np.where(t < 1, series, closed)
-
-
-def _transform(kernel: Kernel, frequency: Array) -> Array:
-    """The Fourier transform of a kernel of standard deviation 1."""
+def profile(kernel: Kernel, u: Array) -> Array:
+    """A kernel of standard deviation 1, up to a factor."""
     if kernel == "gaussian":
-        return np.exp(-(frequency**2) / 2)
-    t = frequency * REACH[kernel]
+        return np.where(np.abs(u) < REACH[kernel], np.exp(-(u**2) / 2), 0.0)
+    v = np.minimum(np.abs(u) / REACH[kernel], 1.0)
     if kernel == "cosine":
-        return np.pi / 4 * (np.sinc(t / np.pi - 0.5) + np.sinc(t / np.pi + 0.5))
-    return _bessel_ratio(t, 3 if kernel == "triweight" else 1)
+        return np.cos(np.pi / 2 * v)
+    return (1 - v**2) ** (3 if kernel == "triweight" else 1)
+
+
+def _response(kernel: Kernel, bandwidth: Array, grid: Grid) -> Array:
+    """By what smoothing multiplies each cosine coefficient: the transform of the kernel on the nodes, of sum 1.
+
+    Sampled kernels have no negative lobes, however narrow they are; what reaches beyond the support is folded back.
+    """
+    length = 1.0 - grid.low
+    distance = np.arange(grid.cells + 1) * grid.width
+    folds = int(np.ceil(REACH[kernel] * bandwidth.max(initial=0.0) / (2 * length)))
+    images = range(-folds, folds + 1)
+    values = sum(profile(kernel, (distance + 2 * length * m) / bandwidth[..., None]) for m in images)
+    response = dct(values, 1)
+    return np.asarray(response / response[..., :1])
 
 
 class Mirrored:
-    """Weights smoothed by a kernel under reflection at both ends of the support: a product of cosine coefficients.
-
-    Linear binning is a convolution with a triangle, whose transform is divided out; what is left of it are aliases of
-    frequencies beyond the grid.
-    """
+    """Weights smoothed by a kernel under reflection at both ends of the support: a product of cosine coefficients."""
 
     def __init__(self, weights: Array, grid: Grid) -> None:
         halved = weights * 0.5
         halved[..., [0, -1]] = weights[..., [0, -1]]
-        self.order = np.arange(grid.cells + 1)
-        self.coefficients: Array = dct(halved, 1) / np.sinc(self.order / (2 * grid.cells)) ** 2
-        self._length = 1.0 - grid.low
+        self._grid = grid
+        self.coefficients: Array = dct(halved, 1)
 
     def by(self, kernel: Kernel, bandwidth: Array) -> Array:
         """Values on the nodes; the bandwidth has the shape of the leading axes, or one that broadcasts to it."""
-        frequency = np.pi / self._length * self.order
-        damped = self.coefficients * _transform(kernel, frequency * np.asarray(bandwidth)[..., None])
-        return np.asarray(dct(damped, 1) / self._length)
+        damped = self.coefficients * _response(kernel, np.asarray(bandwidth), self._grid)
+        return np.asarray(dct(damped, 1) / (1.0 - self._grid.low))
 
 
 def beta_smoothed(weights: Array, bandwidth: float, grid: Grid) -> Array:
@@ -90,7 +85,8 @@ def _chen(x: Array, b: float) -> Array:
     """The shape parameter on the side of 0: x / b, and next to 0 what keeps the bias small there."""
     near = np.minimum(x, 2 * b)
     bent = 2 * b**2 + 2.5 - np.sqrt(4 * b**4 + 6 * b**2 + 2.25 - near**2 - near / b)
-    return np.where(x >= 2 * b, x / b, bent)
+    # 1 at x = 0, where rounding must not make it less.
+    return np.where(x >= 2 * b, x / b, np.maximum(bent, 1.0))
 
 
 def integral(values: Array, grid: Grid) -> Array:

@@ -1,6 +1,7 @@
 """Histograms on a fine grid: the mergeable state of density estimates, curves, bands and summaries."""
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["UNIT", "Grid", "GridHistogram", "GridState", "cells_of", "coarsened", "node_weights", "support"]
+__all__ = ["UNIT", "Grid", "GridHistogram", "GridState", "cells_of", "coarsened", "node_weights", "smooth_weights", "support"]
 
 # Positions within cells are stored in this unit where they are whole numbers.
 UNIT = 2.0**-gridding.OFFSET_BITS
@@ -129,6 +130,11 @@ class GridState(NamedTuple):
     square: Array
     rows: Counts
 
+    @classmethod
+    def of(cls, function: Callable[..., Any], *states: Iterable[Any]) -> "GridState":
+        """A function of the arrays of one state, or of the arrays of several with the same name."""
+        return cls(*map(function, *states))
+
     @property
     def weighted(self) -> bool:
         """Whether there are weights."""
@@ -178,30 +184,64 @@ class GridHistogram(Statistic):
         sums = table.reshape(*shape, -1)
         none = np.zeros((*shape[:3], 0, 2))
         square, rows = (sums[..., 2], sums[..., 3]) if weighted else (none, none)
-        each = (sums[..., 0], sums[..., 1], square, rows.astype(np.int64))
-        return GridState(*(np.ascontiguousarray(part) for part in each))
+        return GridState.of(np.ascontiguousarray, (sums[..., 0], sums[..., 1], square, rows.astype(np.int64)))
 
     def merge(self, a: GridState, b: GridState) -> GridState:
         """Sums of both."""
-        return GridState(*(x + y for x, y in zip(a, b, strict=True)))
+        return GridState.of(np.add, a, b)
 
 
 def coarsened(state: GridState, grid: Grid) -> GridState:
     """Sums over the parts of each cell of a refined grid: exactly those of the grid that is not refined."""
     starts = grid.starts[:-1]
-    return GridState(*(np.add.reduceat(sums, starts, axis=3) if sums.shape[3] else sums for sums in state))
+    return GridState.of(lambda sums: np.add.reduceat(sums, starts, axis=3) if sums.shape[3] else sums, state)
 
 
 def node_weights(state: GridState, grid: Grid) -> Array:
-    """Linearly binned weights of rows by outcome on the nodes, shape (batch, groups, columns, 2, cells + 1).
+    """Linearly binned weights on the nodes, shape (batch, groups, columns, 3, cells + 1).
 
-    A row between two nodes is shared between them so that its score stays the mean of theirs.
+    Of rows with outcome 0, of rows with outcome 1, and of the scores of all rows. A row between two nodes is shared
+    between them so that its score stays the mean of theirs.
     """
+    count, position = _positions(state, grid)
+    return _shared(count, position, grid, (1 - position, position), 0)
+
+
+def smooth_weights(state: GridState, grid: Grid) -> Array:
+    """The weights of `node_weights`, but standing for the rows in sums of smooth functions to two orders more.
+
+    The rows of each cell and outcome, taken to be at their mean, are shared between the four nearest nodes so that
+    polynomials up to the third degree keep their sums; nodes beyond an end are mirrored. Some weights are slightly
+    negative.
+    """
+    count, t = _positions(state, grid)
+    shares = (
+        -t * (t - 1) * (t - 2) / 6,
+        (t + 1) * (t - 1) * (t - 2) / 2,
+        -(t + 1) * t * (t - 2) / 2,
+        (t + 1) * t * (t - 1) / 6,
+    )
+    weights = _shared(count, t, grid, shares, 1)
+    weights[..., 2] += weights[..., 0]
+    weights[..., -3] += weights[..., -1]
+    return weights[..., 1:-1]
+
+
+def _positions(state: GridState, grid: Grid) -> tuple[Array, Array]:
+    """Weight, and mean position from 0 to 1, of the rows of each outcome in each cell, (..., 2, cells)."""
     count = np.moveaxis(state.count, -1, -2).astype(np.float64)
     offset = np.moveaxis(state.offset, -1, -2) * (1.0 if state.offset.dtype == np.float64 else UNIT)
-    # The share of the upper node.
-    upper = np.where(grid.mirrored, count - offset, offset)
-    weights = np.zeros((*count.shape[:-1], grid.cells + 1))
-    weights[..., :-1] = np.where(grid.mirrored, offset, count - offset)
-    weights[..., 1:] += upper
+    position = np.divide(offset, count, out=np.zeros_like(count), where=count > 0)
+    return count, np.where(grid.mirrored, 1 - position, position)
+
+
+def _shared(count: Array, position: Array, grid: Grid, shares: tuple[Array, ...], margin: int) -> Array:
+    """Weights of both outcomes and of the scores, the first share going to the node ``margin`` before the cell."""
+    weights = np.zeros((*count.shape[:-2], 3, grid.cells + 1 + 2 * margin))
+    score = grid.nodes[:-1] + grid.width * position
+    for place, share in enumerate(shares):
+        parts = count * share
+        at = slice(place, place + grid.cells)
+        weights[..., :2, at] += parts
+        weights[..., 2, at] += (parts * score).sum(-2)
     return weights

@@ -24,6 +24,8 @@ __all__ = ["Interval", "LCECalibrator"]
 # As where metrics are evaluated.
 _TOLERANCE = 1e-6
 _SUM_TOLERANCE = 1e-3
+# Sums of a row that are no more than what transforms leave of 0.
+_NOTHING = 1e-9
 
 
 class Interval(NamedTuple):
@@ -74,6 +76,10 @@ class LCECalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
     -----
     Fitting is one pass over NumPy or Dask arrays, the same for any chunks; predicting is elementwise, lazy for Dask
     arrays. Memory: 115 kB for each class.
+
+    Silverman's rule follows the interquartile range, which is small where most scores of a class are near 0: with few
+    rows the map is then ragged, and probabilities may be 0 for what does happen. ``monotone=True`` mends most of that,
+    as does a wider bandwidth.
 
     References
     ----------
@@ -134,6 +140,8 @@ class LCECalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         are, so that pipelines and cross-validation work; a vector of scores is given to them as a column. Two vectors
         are labels and scores, in this order.
         """
+        if not isinstance(self.monotone, bool | np.bool_):
+            raise ValueError(f"monotone expects True or False, got {self.monotone!r}.")
         labels, scores = _told_apart(y_true, y_prob, X, y)
         labels, scores = self._labels(labels), self._scores(scores, reset=True)
         data = read_arrays(labels, scores, None, sample_weight, "sample", "class", Validity(_TOLERANCE, _SUM_TOLERANCE))
@@ -189,7 +197,13 @@ class LCECalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         return tags
 
     def predict_proba(self, y_prob: Any) -> Any:
-        """Calibrated probabilities, shape (n, K); for a vector of P(y = 1) shape (n, 2)."""
+        """Calibrated probabilities, shape (n, K); for a vector of P(y = 1) shape (n, 2).
+
+        Raises
+        ------
+        ValueError
+            If y_prob are no scores of the same classes; for Dask arrays when they are computed.
+        """
         check_is_fitted(self)
         return self._by_rows(y_prob, _Probabilities(self.map_.grid.nodes, self.map_.probability))
 
@@ -256,14 +270,15 @@ class _Ends:
 
 
 class _Probabilities(_Ends):
-    """The same for probabilities: with several classes, rows are divided by their sums."""
+    """The same for probabilities: several classes are divided by their sum, or equal if that is 0."""
 
     def __call__(self, scores: Any) -> Array:
         values = super().__call__(scores)
         if len(self.curves) == 1:
             return values
         sums = values.sum(-1, keepdims=True)
-        return np.where(sums > 0, values / np.where(sums > 0, sums, 1.0), 1 / values.shape[-1])
+        some = sums > _NOTHING
+        return np.where(some, values / np.where(some, sums, 1.0), 1 / values.shape[-1])
 
 
 def _told_apart(y_true: Any, y_prob: Any, X: Any, y: Any) -> tuple[Any, Any]:

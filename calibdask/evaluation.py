@@ -117,7 +117,7 @@ def evaluate(
         estimated = tuple(zip(chosen.values(), outcome.estimates, strict=True))
         ends = intervals(estimated, _resampling(data, outcome), ci, n_boot, seed)
         estimates = {name: {**estimate, **more} for (name, estimate), more in zip(estimates.items(), ends, strict=True)}
-    attributes = {
+    attributes: dict[str, Any] = {
         "rows": data.source.rows,
         "passes": 0 if stored else outcome.passes,
         "calibdask_version": __version__,
@@ -132,7 +132,9 @@ def _input(
 ) -> Input:
     """The source of what was given."""
     if y_prob is not None:
-        return read_arrays(y_true, y_prob, by, sample_weight, sample_dim, class_dim, Validity(sum_tolerance=sum_tolerance))
+        return read_arrays(
+            y_true, y_prob, by, sample_weight, sample_dim, class_dim, Validity(sum_tolerance=sum_tolerance)
+        )
     if by is not None or sample_weight is not None:
         raise ValueError(
             "Blocks expect their weights inside, as (y_true, y_prob, sample_weight), and take no by; a summary has its "
@@ -158,7 +160,9 @@ def _resampling(data: Input, outcome: Outcome) -> StoredSource:
     if isinstance(data.source, StoredSource):
         return data.source
     known = {each: state for each, state in outcome.states.items() if isinstance(each, GridHistogram)}
-    return StoredSource({each: partial(known.__getitem__, each) for each in known}, data.source.layout, data.source.rows)
+    return StoredSource(
+        {each: partial(known.__getitem__, each) for each in known}, data.source.layout, data.source.rows
+    )
 
 
 def _labelled(

@@ -93,7 +93,7 @@ def density_ece(y_true: Any, y_prob: Any, **options: Any) -> Any:
     Examples
     --------
     >>> round(density_ece([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bandwidth=0.05), 4)
-    0.25
+    0.3421
     """
     return _number(y_true, y_prob, DensityECE, options)
 
@@ -104,7 +104,7 @@ def smooth_ece(y_true: Any, y_prob: Any, **options: Any) -> Any:
     Examples
     --------
     >>> round(smooth_ece([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8]), 3)
-    0.227
+    0.25
     """
     return _number(y_true, y_prob, SmoothECE, options)
 

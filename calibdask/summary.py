@@ -55,7 +55,7 @@ def summarize(
     Notes
     -----
     Summaries add: the sum over a dimension of slices **is** the summary of the pooled rows, to the last bit without
-    weights, and summaries of different days may be concatenated and added. They tell: `DensityECE`, `SmoothECE`, curves,
+    weights, and summaries of different days may be concatenated and added. They tell `DensityECE`, `SmoothECE`, curves,
     binned metrics whose edges are edges of cells (10, 15, 20, 100 or any number of bins that divides 3600), equal-mass
     bins on borders of cells, all with intervals and bands.
 
@@ -86,7 +86,9 @@ def summarize(
     layout = data.source.layout
     wanted = dict.fromkeys(layout.setting(setting) for setting in settings)
     if not wanted or any(setting.kind == "multiclass" for setting in wanted):
-        raise ValueError(f"settings expects some of 'confidence', 'classwise', 'binary' and class numbers, got {settings!r}.")
+        raise ValueError(
+            f"settings expects some of 'confidence', 'classwise', 'binary' and class numbers, got {settings!r}."
+        )
     asked = histograms(wanted, layout.classes, step)
     rows, *states = data.source.answer((RowCount(), *asked))
     summary = to_dataset(zip(asked, states, strict=True), rows.rows, data, class_dim)

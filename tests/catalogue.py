@@ -10,6 +10,7 @@ from calibdask.statistics.cells import CellSums, UniformCells
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.edges import Edges
 from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.grid import Grid, GridHistogram, support
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.medians import SetKeys
 from calibdask.statistics.ranks import KeyCounts, WindowCounts
@@ -69,6 +70,8 @@ def statistics(layout: Layout) -> list[Statistic]:
     )
     for setting in SETTINGS:
         made += [KeyCounts(setting), windows(setting, layout)]
+        grids = (Grid(300, refined=True), Grid(300, support(setting, layout.classes)))
+        made += [GridHistogram(setting, grid) for grid in grids]
         for edges in binnings:
             made += [BinSums(setting, finished(edges(setting)), second) for second in ("none", "squares", "offsets")]
     return made

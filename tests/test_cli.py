@@ -51,12 +51,13 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 def test_help_is_fast(run: Run) -> None:
     heavy = {"numpy", "dask", "distributed", "xarray", "hvplot", "holoviews", "sklearn", "pandas", "rich", "numba"}
-    code = "import sys; from calibdask.cli import main; main(['evaluate', '--help'])"
+    code = "import sys; from calibdask.cli import main; main(['evaluate', '--help']); main(['summarize', '--help'])"
     code += f"; assert not {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
     status, out, _ = run()
     assert status == 0
     assert "evaluate" in out
+    assert "summarize" in out
     assert "demo" in out
     assert run("--version")[:2] == (0, f"calibdask, version {cd.__version__}\n")
 
@@ -261,6 +262,23 @@ BAD: list[tuple[list[str], str]] = [
     (["evaluate", "rows.csv", "--setting", "7"], "class that does not exist"),
     (["evaluate", "rows.csv", "--setting", "top-k"], "expects k"),
     (["evaluate", "rows.csv", "--norm", "l7"], "'l7' is not one of"),
+    (["evaluate", "rows.csv", "--kernel", "gaussian"], "--kernel means nothing to ece, ece_equal_mass"),
+    (
+        ["evaluate", "rows.csv", "--metric", "smooth-ece", "--bandwidth", "0.1"],
+        "--bandwidth means nothing to smooth-ece",
+    ),
+    (["evaluate", "rows.csv", "--metric", "density-ece", "--bins", "5"], "--bins means nothing to density-ece"),
+    (["evaluate", "rows.csv", "--metric", "density-ece", "--bandwidth", "wide"], "expected a number, silverman or isj"),
+    (["evaluate", "rows.csv", "--metric", "density-ece", "--bandwidth", "-1"], "bandwidth expects"),
+    (["evaluate", "rows.csv", "--metric", "density-ece", "--compat", "netcal"], "compat expects 'euranova'"),
+    (["evaluate", "rows.csv", "--metric", "density-ece", "--step", "2"], "step expects a number"),
+    (["evaluate", "rows.csv", "--metric", "density-ece", "--ci", "95"], "number between 0 and 1 such as 0.95, got 95"),
+    (["evaluate", "rows.csv", "--metric", "ece-d", "--ci", "0.9", "--n-boot", "1"], "n_boot expects"),
+    (["evaluate", "rows.csv", "--metric", "ece-d", "--ci", "0.9", "--seed", "-1"], "seed expects"),
+    (["evaluate", "rows.csv", "--n-boot", "100"], "--n-boot means nothing without --ci"),
+    (["evaluate", "rows.csv", "--seed", "1"], "--seed means nothing without --ci"),
+    (["evaluate", "rows.csv", "--ci", "0.95", "--out", "result.json"], "ci expects metrics on the grid"),
+    (["evaluate", "rows.csv", "--curve"], "--curve means nothing without --plot"),
     (["evaluate", "nowhere.csv"], "nowhere.csv does not exist"),
     (["evaluate", "."], ". is a folder of no known format; it expects a name that ends in one of .npz"),
     (["evaluate", "rows.csv", "--out", "./rows.csv", "--overwrite"], "would replace the input"),

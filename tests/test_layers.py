@@ -12,7 +12,8 @@ import calibdask
 PACKAGE = Path(calibdask.__file__).parent
 LAYERS = {"kernels": 0, "statistics": 1, "estimators": 2, "engine": 3}
 # The front door and what only it needs; leaves may import anything above them.
-FRONT = {"evaluation": 4, "summary": 4, "shorthands": 5, "calibrator": 5, "plot": 6, "progress": 4, "cluster": 6, "demo": 7, "cli": 8}
+FRONT = {"evaluation": 4, "summary": 4, "shorthands": 5, "calibrator": 5, "progress": 4}
+FRONT |= {"plot": 6, "cluster": 6, "demo": 7, "cli": 8}
 # Third parties that only some layers may know.
 ALLOWED = {
     "kernels": {"numpy", "numba"},

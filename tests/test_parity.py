@@ -29,6 +29,9 @@ METRICS = {
     "brier": cd.BrierScore(),
     "log": cd.LogLoss(),
     "parts": cd.BrierDecomposition(bins=6),
+    "density": cd.DensityECE(bandwidth=0.05, setting="classwise"),
+    "residual": cd.ResidualECE(bandwidth=0.03, kernel="gaussian"),
+    "smooth": cd.SmoothECE(),
     "diagram": cd.ReliabilityDiagram(bins=6, binning="equal-mass"),
 }
 

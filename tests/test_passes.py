@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import calibdask as cd
 from calibdask.engine.inputs import read_arrays
 from calibdask.engine.plan import run
-from calibdask.engine.source import merged
+from calibdask.engine.source import Source, merged
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.validity import Validity
@@ -122,7 +122,7 @@ def test_statistics_and_states_pickle(block: strategies.Data) -> None:
         same(pickle.loads(pickle.dumps(state)), state, weighted=False)
 
 
-class Stored:
+class Stored(Source):
     """A source whose states go through Zarr."""
 
     rows = None

@@ -64,7 +64,7 @@ def test_sums_over_slices_are_summaries_of_the_pooled_rows(setting: str | int) -
 def test_sums_over_slices_of_any_data(rows: strategies.Data, seed: int) -> None:
     vector = rows.layout.vector
     scores, labels = rows.scores[..., 0] if vector else rows.scores, rows.labels
-    labels = labels[0] if len(labels) == 1 else labels
+    labels = np.broadcast_to(labels, (len(scores), rows.rows))
     day = np.random.default_rng(seed).integers(0, 3, rows.rows)
     options: dict[str, Any] = {"settings": ["binary"] if vector else ["confidence", 0], "step": 0.003}
     days = cd.summarize(labels, scores, by={"day": day}, **options)
@@ -267,8 +267,8 @@ def coarser() -> xr.Dataset:
 
 BAD: list[tuple[str, Callable[[], xr.Dataset], Any, str]] = [
     ("7 bins", whole, cd.ECE(bins=7), "bins that divide 3600 fit, such as 10, 15, 20 or 100"),
-    ("11 bins", whole, cd.ECE(bins=11), "no border of the 3600 cells"),
-    ("edges", whole, cd.ECE(bins=(0.0, 0.123456, 1.0)), "edge 0.123456 of a bin is no border"),
+    ("11 bins", whole, cd.ECE(bins=11), "is no border of .*3600 .*cells"),
+    ("edges", whole, cd.ECE(bins=(0.0, 0.123456, 1.0)), "edge 0.123456[0-9]* of a bin is no border"),
     ("closed", whole, cd.ECE(closed="left"), "closed on the right"),
     ("equal mass", whole, cd.ECE(binning="equal-mass", closed="left"), "right-closed"),
     ("compat", whole, cd.ECE(binning="equal-mass", compat="scikit-learn"), "no other tool's rule"),
@@ -285,7 +285,7 @@ BAD: list[tuple[str, Callable[[], xr.Dataset], Any, str]] = [
         "no offset",
         lambda: whole().drop_vars("confidence_offset"),
         cd.ECE(),
-        "lost confidence_count or confidence_offset",
+        "lost .*confidence_offset",
     ),
     ("format", lambda: whole().assign_coords(calibdask_summary=2), cd.ECE(), "summaries of format 1, this one has 2"),
     ("overflowed offsets", lambda: overflowed("confidence_offset"), cd.ECE(), "do not fit in one summary"),

@@ -24,7 +24,8 @@ JSON (--json, --out FILE.json):
 \b
 A metric of several numbers has their names in place of "value". With --by the
 numbers move to "slices": [{"by": {COLUMN: value}, "metrics": {NAME: {...}}}].
-A number that does not exist (a slice without rows) is null. With --ci there are
+A number that does not exist (a slice without rows) is null; what each class has
+for itself (the bandwidths of smooth-ece) is a list. With --ci there are
 "low" and "high" beside "value" (PART_low and PART_high beside each PART), and
 "ci": float, "n_boot": int, "seed": int beside "rows". A summary takes 0 passes.
 \b
@@ -194,7 +195,7 @@ def _of_summary(request: _Request, summary: Any) -> tuple[Any, list[str]]:
     refuse_row_options(request.data, {"--label": request.label, "--score": request.score, "--weight": request.weight})
     with summary:
         kept = pooled(summary, request.by, request.data)
-        chosen = request.chosen(panel(summary))
+        chosen = request.chosen(panel(summary, request.options["setting"]))
         with connected(request.cluster), shown_progress("evaluating"), noted():
             result = cd.evaluate(kept, metrics=chosen, **request.intervals)
         # Each row is in the histograms of every model.

@@ -56,14 +56,21 @@ def pooled(summary: Any, by: Sequence[str], data: str) -> Any:
     return (summary.sum(gone, skipna=False) if gone else summary).transpose(*kept, ...)
 
 
-def panel(summary: Any) -> dict[str, Any]:
+def panel(summary: Any, setting: str | int | None) -> dict[str, Any]:
     """The metrics to compute when none are named: those of the library's panel for which the summary has histograms."""
     from calibdask.estimators.panel import summary_metrics
 
     classes, vector = int(summary["classes"]), bool(summary["vector"])
     there = {str(name).removesuffix("_count") for name in summary.data_vars}
     told = there | ({f"class_{k}" for k in range(classes)} if "classwise" in there else set())
-    usual = "class_1" if vector else "confidence"
-    known = {name: each for name, each in summary_metrics(classes, vector).items() if (each.setting or usual) in told}  # type: ignore[attr-defined]
+    usual = _word(setting, "class_1" if vector else "confidence")
+    metrics: dict[str, Any] = {**summary_metrics(classes, vector)}
     # With nothing of the panel known, the library says what there is.
-    return known or summary_metrics(classes, vector)
+    return {name: each for name, each in metrics.items() if _word(each.setting, usual) in told} or metrics
+
+
+def _word(setting: str | int | None, usual: str) -> str:
+    """What variables of a summary are called after."""
+    if setting is None:
+        return usual
+    return "class_1" if setting == "binary" else f"class_{setting}" if isinstance(setting, int) else setting

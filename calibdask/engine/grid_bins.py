@@ -1,6 +1,9 @@
 """Bins made of cells of a grid: their sums, and edges of equal mass on the borders of cells."""
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from calibdask.statistics.binned import BinSums, BinSumsState
 from calibdask.statistics.binnings import EqualMass, number_of_bins, padded
@@ -28,8 +31,8 @@ def equal_mass_edges(binning: EqualMass, state: GridState, grid: Grid) -> Edges:
             "From histograms on a grid, bins of equal mass are right-closed, span [0, 1] and follow no other tool's "
             "rule; evaluate the data themselves for other ones."
         )
-    places = state.count.shape[:3]
-    mass = np.cumsum(state.count.sum(-1), -1).reshape(-1, grid.size)
+    places = state.mass.shape[:3]
+    mass = np.cumsum(state.mass.sum(-1), -1).reshape(-1, grid.size)
     rows = mass[:, -1] if not state.weighted else state.rows.sum((-1, -2)).ravel()
     columns = []
     for cumulative, bins in zip(mass, number_of_bins(binning.bins, rows).tolist(), strict=True):
@@ -54,17 +57,17 @@ def bin_sums(request: BinSums, state: GridState, grid: Grid) -> BinSumsState:
     ValueError
         If an edge is not the border of a cell, or bins are closed on the left.
     """
-    at = _borders(request, grid, state.count.shape[:3])
+    at = _borders(request, grid, state.mass.shape[:3])
 
-    def total(cells: Array) -> Array:
+    def total(cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Sums over the bins, (batch, groups, columns, bins)."""
         sums = np.zeros((*cells.shape[:3], grid.size + 1), cells.dtype)
         np.cumsum(cells, -1, out=sums[..., 1:])
         return np.diff(np.take_along_axis(sums, at, -1), axis=-1)
 
-    count, score = state.count.astype(np.float64), _cell_scores(state, grid)
+    count, score = state.mass.astype(np.float64), _cell_scores(state, grid)
     weight = state.square.sum(-1) if state.weighted else count.sum(-1)
-    rows = state.rows if state.weighted else state.count
+    rows = state.rows if state.weighted else state.mass
     plain = BinSumsState(
         total(rows.sum(-1)),
         total(count.sum(-1)),
@@ -88,10 +91,11 @@ def bin_sums(request: BinSums, state: GridState, grid: Grid) -> BinSumsState:
 
 def _cell_scores(state: GridState, grid: Grid) -> Array:
     """Sums of scores by cell and outcome."""
-    mirrored = np.repeat(grid.mirrored, np.diff(grid.starts))
-    nearer = np.where(mirrored, np.repeat(grid.nodes[1:], np.diff(grid.starts)), np.repeat(grid.nodes[:-1], np.diff(grid.starts)))
+    parts = np.diff(grid.starts)
+    mirrored = np.repeat(grid.mirrored, parts)
+    nearer = np.repeat(np.where(grid.mirrored, grid.nodes[1:], grid.nodes[:-1]), parts)
     offset = state.offset * ((1.0 if state.offset.dtype == np.float64 else UNIT) * grid.width)
-    return nearer[:, None] * state.count + np.where(mirrored, -1.0, 1.0)[:, None] * offset
+    return nearer[:, None] * state.mass + np.where(mirrored, -1.0, 1.0)[:, None] * offset
 
 
 def _borders(request: BinSums, grid: Grid, places: tuple[int, ...]) -> Counts:
@@ -108,10 +112,10 @@ def _borders(request: BinSums, grid: Grid, places: tuple[int, ...]) -> Counts:
     missed = ~last & ~(np.abs(grid.edges[at] - inner) <= tolerance)
     if missed.any():
         raise ValueError(
-            f"The edge {float(inner[missed][0])!r} of a bin is no border of the {grid.cells} cells of the grid; "
+            f"The edge {np.extract(missed, inner)[0]:.17g} of a bin is no border of {grid.cells} equal cells; "
             f"numbers of bins that divide {grid.cells} fit, such as 10, 15, 20 or 100. Evaluate the data for others."
         )
     whole = np.zeros(values.shape, np.int64)
     whole[..., 1:-1] = np.where(last, grid.size, at)
     whole[..., -1] = grid.size
-    return np.broadcast_to(whole, (*places, whole.shape[-1]))
+    return np.broadcast_to(whole, (*places, request.edges.bins + 1))

@@ -54,9 +54,7 @@ def intervals(
     return ends
 
 
-def _drawn(
-    asked: Sequence[Estimator], source: StoredSource, seed: int, replicates: range
-) -> list[dict[str, Array]]:
+def _drawn(asked: Sequence[Estimator], source: StoredSource, seed: int, replicates: range) -> list[dict[str, Array]]:
     """Values of each part of each estimator for some replicates, (replicates, batch, groups, ...)."""
     with warnings.catch_warnings():
         # What these say of every replicate has been said of the data.

@@ -20,12 +20,12 @@ def resampled(state: GridState, seed: int, replicates: range) -> GridState:
     Random numbers are keyed by the seed and the coordinates (replicate, batch, group, column) alone, so they are the
     same for any chunking and any number of replicates at a time.
     """
-    shape = (len(replicates), *state.count.shape)
-    count, rows = np.zeros(shape, state.count.dtype), np.zeros((len(replicates), *state.rows.shape), np.int64)
+    shape = (len(replicates), *state.mass.shape)
+    count, rows = np.zeros(shape, state.mass.dtype), np.zeros((len(replicates), *state.rows.shape), np.int64)
     offset, square = np.zeros(shape), np.zeros((len(replicates), *state.square.shape))
-    for place in np.ndindex(state.count.shape[:3]):
-        filled = np.nonzero(state.count[place])
-        mass = state.count[place][filled]
+    for place in np.ndindex(state.mass.shape[:3]):
+        filled = np.nonzero(state.mass[place])
+        mass = state.mass[place][filled]
         position = state.offset[place][filled] * (1.0 if state.offset.dtype == np.float64 else UNIT) / mass
         unit = state.square[place][filled] / mass if state.weighted else np.ones(mass.size)
         for number, replicate in enumerate(replicates):
@@ -36,7 +36,9 @@ def resampled(state: GridState, seed: int, replicates: range) -> GridState:
             if state.weighted:
                 square[at][filled] = drawn * unit**2
                 rows[at][filled] = drawn
-    return GridState(*(each.reshape(each.shape[0] * each.shape[1], *each.shape[2:]) for each in (count, offset, square, rows)))
+    return GridState.of(
+        lambda each: each.reshape(each.shape[0] * each.shape[1], *each.shape[2:]), (count, offset, square, rows)
+    )
 
 
 def _draw(generator: np.random.Generator, mass: Any, unit: Array, weighted: bool) -> Any:

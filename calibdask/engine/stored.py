@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-
 from calibdask.engine import grid_bins
 from calibdask.engine.resampling import resampled
 from calibdask.engine.source import Source, States
@@ -115,7 +113,7 @@ class StoredSource(Source):
 
     def _row_count(self) -> RowCountState:
         state = self._state(next(iter(self._stored)))
-        rows = state.rows if state.weighted else state.count
+        rows = state.rows if state.weighted else state.mass
         return RowCountState(rows[:, :, 0].sum((-1, -2)))
 
 

@@ -25,7 +25,7 @@ _PARTS = ("count", "offset", "square", "rows")
 
 
 def histograms(settings: Iterable[Setting], classes: int, step: float) -> tuple[GridHistogram, ...]:
-    """What a summary holds: for each setting a refined histogram on [0, 1], and one on its support if that is smaller."""
+    """What a summary holds: of each setting a refined histogram on [0, 1], and one on a smaller support if it has."""
     cells = cells_of(step)
     found = []
     for setting in settings:
@@ -85,7 +85,9 @@ def read_summary(summary: xr.Dataset) -> Input:
         )
     missing = [name for name in (*_SCALARS, "rows") if name not in summary.variables]
     if missing:
-        raise ValueError(f"This summary has lost {', '.join(missing)}; select from summaries without dropping variables.")
+        raise ValueError(
+            f"This summary has lost {', '.join(missing)}; select from summaries without dropping variables."
+        )
     classes, vector, cells = (_scalar(summary, name) for name in _SCALARS[1:])
     axes = tuple(_axis(summary, name) for name in summary["rows"].dims)
     described = {}
@@ -155,36 +157,30 @@ def _histogram(word: str, classes: int, cells: int) -> GridHistogram:
 
 def _state(summary: xr.Dataset, histogram: GridHistogram, axes: tuple[Hashable, ...]) -> GridState:
     """The state of a histogram, checked."""
-    name, cell = _word(histogram), _cell(histogram.grid)
-    parts = []
-    for part in _PARTS:
-        array = summary.get(f"{name}_{part}")
-        if array is None:
-            parts.append(None)
-            continue
-        dims = (*axes, *(_class_dims(summary) if histogram.setting.per_class else ()), cell, "outcome")
-        values = array.transpose(*dims).values
-        columns = values.shape[len(axes)] if histogram.setting.per_class else 1
-        if values.shape[-2:] != (histogram.grid.size, 2):
-            raise ValueError(
-                f"{name}_{part} expects all {histogram.grid.size} cells and 2 outcomes, got {values.shape[-2:]}; "
-                "select slices and classes of a summary, not cells."
-            )
-        parts.append(values.reshape(1, -1, columns, histogram.grid.size, 2))
-    count, offset, square, rows = parts
-    if count is None or offset is None:
-        raise ValueError(f"This summary has lost {name}_count or {name}_offset.")
+    found = {part: _sums(summary, histogram, part, axes) for part in _PARTS}
+    count, offset, square, rows = found.values()
+    if count is None or offset is None or (square is None) != (rows is None):
+        lost = ", ".join(f"{_word(histogram)}_{part}" for part, values in found.items() if values is None)
+        raise ValueError(f"This summary has lost some of {lost}; select from summaries without dropping variables.")
     none = np.zeros((*count.shape[:3], 0, 2))
-    state = GridState(count, offset, none if square is None else square, none.astype(np.int64) if rows is None else rows)
-    _check(name, state)
-    return state
+    return GridState(count, offset, none if square is None else square, none.astype(np.int64) if rows is None else rows)
 
 
-def _check(name: str, state: GridState) -> None:
-    """Refuse sums that cannot be."""
-    for part, values in zip(_PARTS, state, strict=True):
-        if values.size and not values.min() >= 0:
-            raise ValueError(
-                f"{name}_{part} expects numbers from 0 on, got {values.min()}; more than 2**33 rows of a cell of 1/3600 "
-                "do not fit in one summary: keep slices apart."
-            )
+def _sums(summary: xr.Dataset, histogram: GridHistogram, part: str, axes: tuple[Hashable, ...]) -> Any:
+    """One variable as (1, groups, columns, cells, outcomes), checked; None if it is not there."""
+    name, cell = f"{_word(histogram)}_{part}", _cell(histogram.grid)
+    if name not in summary:
+        return None
+    classes = _class_dims(summary) if histogram.setting.per_class else []
+    values = summary[name].transpose(*axes, *classes, cell, "outcome").values
+    if values.shape[-2:] != (histogram.grid.size, 2):
+        raise ValueError(
+            f"{name} expects all {histogram.grid.size} cells and 2 outcomes, got {values.shape[-2:]}; select slices "
+            "of a summary, not cells."
+        )
+    if values.size and not values.min() >= 0:
+        raise ValueError(
+            f"{name} expects numbers from 0 on, got {values.min()}; more than 2**33 rows in one cell do not fit in one "
+            "summary: keep slices apart."
+        )
+    return values.reshape(1, -1, values.shape[-3] if classes else 1, histogram.grid.size, 2)

@@ -28,7 +28,7 @@ def open_summary(url: str) -> xr.Dataset | None:
     reader = reader_of(location)
     if reader is array_files.read_netcdf:
         with location.reading("netCDF"):
-            opened = xr.open_dataset(location.path if location.local else location.open(), chunks=None, cache=False)
+            opened = xr.open_dataset(location.path if location.local else location.open(), chunks="auto")
     elif reader is array_files.read_zarr and _holds_summary(location):
         with location.reading("a summary"), warnings.catch_warnings():
             # Version 3 has no settled type for texts yet, of which Zarr warns.

@@ -24,7 +24,7 @@ _STAGES = 7
 def check_bandwidth(bandwidth: object) -> Bandwidth:
     """A rule, or a number that may be 0; raise ValueError otherwise."""
     if bandwidth == "silverman" or bandwidth == "isj":
-        return bandwidth  # type: ignore[return-value]
+        return bandwidth
     if isinstance(bandwidth, bool) or not isinstance(bandwidth, int | float | np.number) or not 0 <= bandwidth <= 10:
         raise ValueError(f"bandwidth expects 'silverman', 'isj' or a number from 0 to 10, got {bandwidth!r}.")
     return float(bandwidth)
@@ -46,12 +46,20 @@ def bandwidths(rule: Bandwidth, state: GridState, grid: Grid, widest: float = ma
     """
     if not isinstance(rule, str):
         if rule > widest:
-            raise ValueError(f"bandwidth expects at most {widest:.4g} for the beta kernel on this support, got {rule!r}.")
-        chosen = np.full(state.count.shape[:3], rule)
+            raise ValueError(
+                f"bandwidth expects at most {widest:.4g} for the beta kernel on this support, got {rule!r}."
+            )
+        chosen = np.full(state.mass.shape[:3], rule)
     else:
         chosen = (_silverman if rule == "silverman" else _sheather_jones)(state, grid)
-    filled = state.count.sum((-1, -2)) > 0
-    _tell(rule, filled, chosen < grid.width, f"below the step of the grid, {grid.width:.2g}", "is where most scores are equal")
+    filled = state.mass.sum((-1, -2)) > 0
+    _tell(
+        rule,
+        filled,
+        chosen < grid.width,
+        f"below the step of the grid, {grid.width:.2g}",
+        "is where most scores are equal",
+    )
     _tell(rule, filled, chosen > widest, f"above what the kernel has, {widest:.4g}", "happens with few rows")
     return np.clip(chosen, grid.width, widest)
 
@@ -70,7 +78,7 @@ def _tell(rule: Bandwidth, filled: npt.NDArray[np.bool_], beyond: npt.NDArray[np
 
 def _effective_rows(state: GridState) -> Array:
     """Number of rows; with weights Kish's effective number."""
-    total = np.asarray(state.count.sum((-1, -2)), np.float64)
+    total = np.asarray(state.mass.sum((-1, -2)), np.float64)
     if not state.weighted:
         return total
     square = state.square.sum((-1, -2))
@@ -79,7 +87,7 @@ def _effective_rows(state: GridState) -> Array:
 
 def _cell_means(state: GridState, grid: Grid) -> tuple[Array, Array]:
     """Weight and mean score of each cell, (batch, groups, columns, cells)."""
-    count = state.count.sum(-1).astype(np.float64)
+    count = state.mass.sum(-1).astype(np.float64)
     offset = state.offset.sum(-1) * (UNIT if state.offset.dtype == np.int64 else 1.0)
     position = np.divide(offset, count, out=np.full_like(count, 0.5), where=count > 0)
     nearer = np.where(grid.mirrored, grid.nodes[1:], grid.nodes[:-1])

@@ -8,6 +8,7 @@ from sklearn.isotonic import isotonic_regression
 
 from calibdask.estimators.gridded import Gridded, SmoothedEstimator, shared_weights
 from calibdask.estimators.local_fit import NARROWER, LocalFit, local_fit
+from calibdask.estimators.smoothing import REACH
 from calibdask.statistics.exact import Array
 from calibdask.statistics.grid import Grid, node_weights
 
@@ -58,17 +59,30 @@ def fitted_map(choices: SmoothedEstimator, gridded: Gridded) -> CalibrationMap:
     grid, state = gridded.grid, gridded.state
     bandwidth = choices.chosen_bandwidths(gridded)[0, 0]
     weights = shared_weights(state, grid, bandwidth[None, None])[0, 0]
-    total = state.count[0, 0].sum((-1, -2)).astype(np.float64)
+    total = state.mass[0, 0].sum((-1, -2)).astype(np.float64)
     rows = total**2 / state.square[0, 0].sum((-1, -2)) if state.weighted else total
     shares = weights / total[:, None, None]
-    f, g = np.moveaxis(choices.smoothed(np.stack([shares[:, 0] + shares[:, 1], shares[:, 1]], 1), bandwidth, grid), 1, 0)
+    f, g = np.moveaxis(
+        choices.smoothed(np.stack([shares[:, 0] + shares[:, 1], shares[:, 1]], 1), bandwidth, grid), 1, 0
+    )
     probability = np.clip(grid.nodes + _local_errors(f, g, grid), 0.0, 1.0)
     kernel = "gaussian" if choices.kernel == "beta" else choices.kernel
     # Linearly binned weights are never negative, as the precision of a fit expects.
     linear = node_weights(state, grid)[0, 0] / total[:, None, None]
     fit = local_fit(linear, kernel, NARROWER * bandwidth, grid, probability * (1 - probability))
-    scaled = LocalFit(fit.value, fit.rows * rows[:, None], fit.error / np.sqrt(rows)[:, None])
+    # No fit has more rows than its window; where the window only just reaches any, transforms leave nothing but noise.
+    behind = np.minimum(fit.rows, _within(linear[:, :2].sum(1), NARROWER * bandwidth * REACH[kernel], grid))
+    scaled = LocalFit(fit.value, behind * rows[:, None], fit.error / np.sqrt(rows)[:, None])
     return CalibrationMap(grid, bandwidth, probability, np.maximum(f, 0.0), scaled)
+
+
+def _within(shares: Array, reach: Array, grid: Grid) -> Array:
+    """Share of rows within reach of each node."""
+    far = np.ceil(reach / grid.width).astype(np.int64)[:, None]
+    node = np.arange(grid.cells + 1)
+    below = np.pad(np.cumsum(shares, -1), ((0, 0), (1, 0)))
+    last, first = np.minimum(node + far, grid.cells) + 1, np.maximum(node - far, 0)
+    return np.take_along_axis(below, last, -1) - np.take_along_axis(below, first, -1)
 
 
 def _local_errors(f: Array, g: Array, grid: Grid) -> Array:

@@ -32,12 +32,10 @@ class Gridded(NamedTuple):
     @property
     def shape(self) -> tuple[int, int, int]:
         """Batch, groups and columns."""
-        batch, groups, columns = self.state.count.shape[:3]
+        batch, groups, columns = self.state.mass.shape[:3]
         return batch, groups, columns
 
-    def by_columns(
-        self, compute: Callable[[Array, Array], Array], bandwidth: Array, *, smooth: bool = True
-    ) -> Array:
+    def by_columns(self, compute: Callable[[Array, Array], Array], bandwidth: Array, *, smooth: bool = True) -> Array:
         """``compute(weights, bandwidth)`` for all columns, a few at a time; bandwidths have the shape (b, g, c).
 
         Without ``smooth`` all weights are linearly binned.
@@ -53,7 +51,7 @@ class Gridded(NamedTuple):
         for start in range(0, count, _COLUMNS_AT_ONCE):
             few = slice(start, start + _COLUMNS_AT_ONCE)
             state = GridState.of(lambda sums: sums[:, :, few], flat)  # noqa: B023 - called at once
-            total = np.asarray(state.count.sum((-1, -2)), np.float64).reshape(-1, 1, 1)
+            total = np.asarray(state.mass.sum((-1, -2)), np.float64).reshape(-1, 1, 1)
             weights = shared_weights(state, self.grid, widths[None, None, few])[0, 0]
             values = compute(weights / np.where(total > 0, total, 1.0), given[few])
             parts.append(np.where((total == 0).reshape(-1, *[1] * (values.ndim - 1)), np.nan, values))

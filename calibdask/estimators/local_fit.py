@@ -1,7 +1,7 @@
 """Local quadratic regression of the outcome on the score: curves whose bias is of a lower order, and their precision.
 
-The mirrored ratio of densities flattens the curve at the ends of the support and rounds off its bends. A parabola fitted
-around each node does neither to that order; bands and intervals that should hold for the true curve rest on it.
+The mirrored ratio of densities flattens the curve at the ends of the support and rounds off its bends. A parabola
+fitted around each node does neither to that order; bands and intervals for the true curve rest on it.
 """
 
 from typing import NamedTuple
@@ -62,8 +62,8 @@ class _Windows:
 def local_fit(weights: Array, kernel: Kernel, bandwidth: Array, grid: Grid, variance: Array | None = None) -> LocalFit:
     """Fit a parabola around each node by weighted least squares.
 
-    ``weights`` (..., 2 or 3, nodes) of rows by outcome first, ``bandwidth`` (...), ``variance`` (..., nodes) of the outcome given
-    the score; without it no precision is computed and ``rows`` only tells whether there is data.
+    ``weights`` (..., 2 or 3, nodes) of rows by outcome first, ``bandwidth`` (...), ``variance`` (..., nodes) of the
+    outcome given the score; without it no precision is computed and ``rows`` only tells whether there is data.
     """
     total, positive = weights[..., 0, :] + weights[..., 1, :], weights[..., 1, :]
     windows = _Windows(kernel, bandwidth, grid)

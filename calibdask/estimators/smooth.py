@@ -43,7 +43,7 @@ class SmoothECE(GriddedEstimator):
     --------
     >>> import calibdask as cd
     >>> round(cd.smooth_ece([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8]), 3)
-    0.227
+    0.25
     """
 
     @property

@@ -42,8 +42,9 @@ def _response(kernel: Kernel, bandwidth: Array, grid: Grid) -> Array:
     length = 1.0 - grid.low
     distance = np.arange(grid.cells + 1) * grid.width
     folds = int(np.ceil(REACH[kernel] * bandwidth.max(initial=0.0) / (2 * length)))
-    images = range(-folds, folds + 1)
-    values = sum(profile(kernel, (distance + 2 * length * m) / bandwidth[..., None]) for m in images)
+    values = np.zeros((*bandwidth.shape, distance.size))
+    for image in range(-folds, folds + 1):
+        values += profile(kernel, (distance + 2 * length * image) / bandwidth[..., None])
     response = dct(values, 1)
     return np.asarray(response / response[..., :1])
 

@@ -24,7 +24,7 @@ def _locate(scores, bounds, low, scale, cells, offsets):
         x = unit(scores[e])
         t = max((x - low) * scale, 0.0)
         j = min(np.int32(t * (1.0 + 2.0**-50)), n_cells)
-        j = max(j - np.int32(x <= bounds[j]), 0)
+        j = max(j - np.int32(x <= bounds[j]), np.int32(0))
         # From the nearer end, so that the positions of scores next to 1 are as exact as those next to 0.
         position = t - j if 2 * j < n_cells else (1.0 - x) * scale - (last - j)
         cells[e] = j

@@ -16,7 +16,17 @@ from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["UNIT", "Grid", "GridHistogram", "GridState", "cells_of", "coarsened", "node_weights", "smooth_weights", "support"]
+__all__ = [
+    "UNIT",
+    "Grid",
+    "GridHistogram",
+    "GridState",
+    "cells_of",
+    "coarsened",
+    "node_weights",
+    "smooth_weights",
+    "support",
+]
 
 # Positions within cells are stored in this unit where they are whole numbers.
 UNIT = 2.0**-gridding.OFFSET_BITS
@@ -40,7 +50,7 @@ def cells_of(step: float) -> int:
 
 
 def support(setting: Setting, classes: int) -> float:
-    """The smallest score that a setting can have: the largest of K scores is at least 1/K, the sum of k at least k/K."""
+    """The smallest score of a setting: the largest of K scores is at least 1/K, the sum of the k largest k/K."""
     if setting.kind == "confidence":
         return 1 / classes
     return setting.index / classes if setting.kind == "top-k" and setting.index < classes else 0.0
@@ -119,13 +129,13 @@ class Grid:
 class GridState(NamedTuple):
     """Sums by (batch, group, column, cell, outcome); they may be added plainly.
 
-    ``count`` of rows, int64 (with weights: sum of w, float64); ``offset`` the sum of positions within the cell, from 0
-    to 1 and counted from its edge nearer to the end of the support, int64 in units of 2**-30 (with weights: of
-    w * position, float64); ``square`` the sum of w**2 and ``rows`` the number of rows, without cells where there are no
+    ``mass``: number of rows, int64 (with weights: sum of w, float64). ``offset``: sum of positions within the cell,
+    from 0 to 1 and counted from its edge nearer to the end of the support, int64 in units of 2**-30 (with weights: of
+    w * position, float64). ``square`` and ``rows``: sum of w**2 and number of rows, without cells where there are no
     weights.
     """
 
-    count: npt.NDArray[Any]
+    mass: npt.NDArray[Any]
     offset: npt.NDArray[Any]
     square: Array
     rows: Counts
@@ -138,7 +148,7 @@ class GridState(NamedTuple):
     @property
     def weighted(self) -> bool:
         """Whether there are weights."""
-        return self.count.dtype != np.int64
+        return self.mass.dtype != np.int64
 
 
 @dataclass(frozen=True)
@@ -163,7 +173,7 @@ class GridHistogram(Statistic):
     """
 
     setting: Setting
-    grid: Grid = Grid()  # noqa: RUF009 - frozen
+    grid: Grid = Grid()
 
     def from_block(self, block: Block) -> GridState:
         """Sums of one block."""
@@ -171,7 +181,9 @@ class GridHistogram(Statistic):
         columns = block.columns(self.setting)
         shape = (layout.batch, layout.groups, columns.scores.shape[-1], grid.size, 2)
         weighted = block.weights is not None
-        table = np.zeros((layout.batch, math.prod(shape[1:]), 4 if weighted else 2), np.float64 if weighted else np.int64)
+        table = np.zeros(
+            (layout.batch, math.prod(shape[1:]), 4 if weighted else 2), np.float64 if weighted else np.int64
+        )
         bounds = np.r_[-1.0, grid.nodes[1:]]
         cells = (bounds, grid.low, 1 / grid.width, grid.starts, grid.parts)
         for b in range(layout.batch):
@@ -229,7 +241,7 @@ def smooth_weights(state: GridState, grid: Grid) -> Array:
 
 def _positions(state: GridState, grid: Grid) -> tuple[Array, Array]:
     """Weight, and mean position from 0 to 1, of the rows of each outcome in each cell, (..., 2, cells)."""
-    count = np.moveaxis(state.count, -1, -2).astype(np.float64)
+    count = np.moveaxis(state.mass, -1, -2).astype(np.float64)
     offset = np.moveaxis(state.offset, -1, -2) * (1.0 if state.offset.dtype == np.float64 else UNIT)
     position = np.divide(offset, count, out=np.zeros_like(count), where=count > 0)
     return count, np.where(grid.mirrored, 1 - position, position)

@@ -222,8 +222,8 @@ class LCECalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         -----
         Wilson's score interval with the effective number of rows of a local quadratic fit, whose window is 0.7 times as
         wide as that of the density estimates: the bias that mirroring and Silverman's rule leave at the ends of the
-        support and where the curve is steep is then small against the error. A level of 0.95 covered 93 to 96 % in the
-        middle, and 88 to 99 % within 0.05 of an end, in simulations with 3000 rows.
+        support and where the curve is steep is then small against the error. In simulations with 500 to 20 000 rows a
+        level of 0.95 covered 95 to 97 % in the middle and, with few exceptions, 92 to 99 % within 0.05 of an end.
 
         Raises
         ------

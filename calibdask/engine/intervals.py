@@ -40,12 +40,16 @@ def intervals(
     the part that they belong to.
     """
     asked = [estimator.replicated() for estimator, _ in estimated]
+    centres = [
+        estimate if other is estimator else run([other], source).estimates[0]
+        for other, (estimator, estimate) in zip(asked, estimated, strict=True)
+    ]
     step = max(1, min(n_boot, _BYTES_AT_ONCE // max(1, source.bytes_of_a_replicate)))
     drawn = [_drawn(asked, source, seed, range(at, min(n_boot, at + step))) for at in range(0, n_boot, step)]
     ends: list[Estimate] = []
-    for place, (_, estimate) in enumerate(estimated):
+    for place, centre in enumerate(centres):
         found: dict[str, Part] = {}
-        for name, part in estimate.items():
+        for name, part in centre.items():
             if part.role in ("number", "curve"):
                 values = np.concatenate([some[place][name] for some in drawn])
                 for end, limit in (_curve_ends if part.role == "curve" else _number_ends)(values, part, level).items():
@@ -95,29 +99,32 @@ def _number_ends(values: Array, part: Part, level: float) -> dict[str, Array]:
 
 
 def _curve_ends(values: Array, part: Part, level: float) -> dict[str, Array]:
-    """Pointwise percentiles, and a band that holds whole curves."""
+    """Pointwise ends, the median, and a band that holds whole curves.
+
+    The pointwise ends are percentiles around the median, or those that the part brings along.
+    """
     low, median, high = _percentiles(values, level)
-    band_low, band_high = _band(values, (low, median, high), level)
+    centre = median
+    if part.spread is not None:
+        centre, (low, high) = part.values, part.spread(level)
+    factor = _widening(values, centre, low, high, level)
     return {
         "low": low,
         "high": high,
         "median": median,
-        "band_low": np.maximum(band_low, part.limits[0]),
-        "band_high": np.minimum(band_high, part.limits[1]),
+        "band_low": np.maximum(np.where(factor > 1, centre - factor * (centre - low), low), part.limits[0]),
+        "band_high": np.minimum(np.where(factor > 1, centre + factor * (high - centre), high), part.limits[1]),
     }
 
 
-def _band(values: Array, pointwise: tuple[Array, Array, Array], level: float) -> tuple[Array, Array]:
-    """The pointwise interval widened by one factor on both sides of the median, until whole curves lie within.
+def _widening(values: Array, centre: Array, low: Array, high: Array, level: float) -> Array:
+    """The factor, 1 or more, by which pointwise intervals must be widened to hold whole replicates, (..., 1).
 
-    Where some replicates have no curve at all, the band is the widened interval, but does not decide the factor.
+    Places where some replicates have no curve do not decide it.
     """
-    low, median, high = pointwise
-    steady = np.isfinite(values).all(0)
+    steady = np.isfinite(values).all(0) & np.isfinite(centre)
     with np.errstate(invalid="ignore", divide="ignore"):
-        above = np.where(values > median, (values - median) / (high - median), 0.0)
-        below = np.where(values < median, (median - values) / (median - low), 0.0)
-    farthest = np.where(steady & (high > median), above, 0.0)
-    farthest = np.maximum(farthest, np.where(steady & (low < median), below, 0.0))
-    factor = np.maximum(np.quantile(farthest.max(-1), level, axis=0, method="higher"), 1.0)[..., None]
-    return median - factor * (median - low), median + factor * (high - median)
+        above = np.where(steady & (high > centre), (values - centre) / (high - centre), 0.0)
+        below = np.where(steady & (low < centre), (centre - values) / (centre - low), 0.0)
+    farthest = np.maximum(above, below).max(-1)
+    return np.maximum(np.quantile(farthest, level, axis=0, method="higher"), 1.0)[..., None]

@@ -76,15 +76,6 @@ def _tell(rule: Bandwidth, filled: npt.NDArray[np.bool_], beyond: npt.NDArray[np
         )
 
 
-def _effective_rows(state: GridState) -> Array:
-    """Number of rows; with weights Kish's effective number."""
-    total = np.asarray(state.mass.sum((-1, -2)), np.float64)
-    if not state.weighted:
-        return total
-    square = state.square.sum((-1, -2))
-    return np.divide(total**2, square, out=np.zeros_like(total), where=square > 0)
-
-
 def _cell_means(state: GridState, grid: Grid) -> tuple[Array, Array]:
     """Weight and mean score of each cell, (batch, groups, columns, cells)."""
     count = state.mass.sum(-1).astype(np.float64)
@@ -100,7 +91,7 @@ def _silverman(state: GridState, grid: Grid) -> Array:
     Scores within a cell count as equal to its mean for the standard deviation, and as spread around it for quantiles.
     """
     count, mean = _cell_means(state, grid)
-    rows = _effective_rows(state)
+    rows = state.effective_rows
     total = np.maximum(count.sum(-1), np.finfo(float).tiny)
     centre = (count * mean).sum(-1) / total
     variance = (count * (mean - centre[..., None]) ** 2).sum(-1) / total
@@ -135,7 +126,7 @@ def _ordered(count: Array, mean: Array, cumulative: Array, at: Array, grid: Grid
 
 def _sheather_jones(state: GridState, grid: Grid) -> Array:
     """Botev, Grotowski & Kroese, Kernel density estimation via diffusion, 2010, algorithm 1, on cosine coefficients."""
-    rows = _effective_rows(state)
+    rows = state.effective_rows
     chosen = np.zeros(rows.shape)
     fallback: list[tuple[int, ...]] = []
     for place in np.ndindex(rows.shape):

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtri
 from sklearn.isotonic import isotonic_regression
 
 from calibdask.estimators.gridded import Gridded, SmoothedEstimator, shared_weights
@@ -21,7 +20,7 @@ _NO_DENSITY = 1e-8
 class CalibrationMap:
     """Calibrated probabilities on the nodes of the grid, (columns, nodes), and fits for their intervals.
 
-    ``fit`` is local and quadratic, its ``rows`` counted in rows.
+    ``fit`` is local and quadratic, of ``rows`` (columns,) in all.
     """
 
     grid: Grid
@@ -29,6 +28,7 @@ class CalibrationMap:
     probability: Array
     density: Array
     fit: LocalFit
+    rows: Array
 
     def made_monotone(self) -> "CalibrationMap":
         """The nearest non-decreasing maps, nodes weighted by the density of scores."""
@@ -40,18 +40,10 @@ class CalibrationMap:
     def interval(self, level: float) -> tuple[Array, Array]:
         """Ends of intervals for the frequency of the outcome at each node.
 
-        Wilson's score interval with the effective number of rows of the fit, its variance raised by what outcomes
-        farther off in the window vary more than those at the node; widened to hold the calibrated probability.
+        Those of the fit, widened to hold the calibrated probability.
         """
-        z = ndtri((1 + level) / 2)
-        value, rows, error = self.fit.value, np.maximum(self.fit.rows, 1e-6), self.fit.error
-        more = np.maximum(error**2 - value * (1 - value) / rows, 0.0)
-        shrunk = 1 / (1 + z**2 / rows)
-        centre = (value + z**2 / (2 * rows)) * shrunk
-        reach = z * shrunk * np.sqrt(value * (1 - value) / rows + (z / (2 * rows)) ** 2 + more)
-        low = np.minimum(np.maximum(centre - reach, 0.0), self.probability)
-        high = np.maximum(np.minimum(centre + reach, 1.0), self.probability)
-        return low, high
+        low, high = self.fit.interval(level, self.rows)
+        return np.minimum(low, self.probability), np.maximum(high, self.probability)
 
 
 def fitted_map(choices: SmoothedEstimator, gridded: Gridded) -> CalibrationMap:
@@ -60,7 +52,7 @@ def fitted_map(choices: SmoothedEstimator, gridded: Gridded) -> CalibrationMap:
     bandwidth = choices.chosen_bandwidths(gridded)[0, 0]
     weights = shared_weights(state, grid, bandwidth[None, None])[0, 0]
     total = state.mass[0, 0].sum((-1, -2)).astype(np.float64)
-    rows = total**2 / state.square[0, 0].sum((-1, -2)) if state.weighted else total
+    rows = state.effective_rows[0, 0]
     shares = weights / total[:, None, None]
     f, g = np.moveaxis(
         choices.smoothed(np.stack([shares[:, 0] + shares[:, 1], shares[:, 1]], 1), bandwidth, grid), 1, 0
@@ -70,19 +62,7 @@ def fitted_map(choices: SmoothedEstimator, gridded: Gridded) -> CalibrationMap:
     # Linearly binned weights are never negative, as the precision of a fit expects.
     linear = node_weights(state, grid)[0, 0] / total[:, None, None]
     fit = local_fit(linear, kernel, NARROWER * bandwidth, grid, probability * (1 - probability))
-    # No fit has more rows than its window; where the window only just reaches any, transforms leave nothing but noise.
-    behind = np.minimum(fit.rows, _within(linear[:, :2].sum(1), NARROWER * bandwidth * REACH[kernel], grid))
-    scaled = LocalFit(fit.value, behind * rows[:, None], fit.error / np.sqrt(rows)[:, None])
-    return CalibrationMap(grid, bandwidth, probability, np.maximum(f, 0.0), scaled)
-
-
-def _within(shares: Array, reach: Array, grid: Grid) -> Array:
-    """Share of rows within reach of each node."""
-    far = np.ceil(reach / grid.width).astype(np.int64)[:, None]
-    node = np.arange(grid.cells + 1)
-    below = np.pad(np.cumsum(shares, -1), ((0, 0), (1, 0)))
-    last, first = np.minimum(node + far, grid.cells) + 1, np.maximum(node - far, 0)
-    return np.take_along_axis(below, last, -1) - np.take_along_axis(below, first, -1)
+    return CalibrationMap(grid, bandwidth, probability, np.maximum(f, 0.0), fit, rows)
 
 
 def _local_errors(f: Array, g: Array, grid: Grid) -> Array:

@@ -1,5 +1,6 @@
 """Curves over the score: the local calibration error and the continuous reliability curve."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Literal
@@ -53,34 +54,54 @@ class _Curve(SmoothedEstimator):
         """Ratio of smoothed weights, and the density."""
         gridded = yield from self.gridded()
         bandwidth = self.chosen_bandwidths(gridded)
-        curves = gridded.by_columns(partial(self._curves, gridded.grid), bandwidth, smooth=self.kernel != "beta")
-        return self._estimate(gridded, curves, bandwidth)
+        curves = self._at_points(self.by_columns(self._curves, gridded, bandwidth))
+        return self._estimate(gridded, bandwidth, curves[..., 0, :], curves[..., 1, :])
 
     def _curves(self, grid: Grid, weights: Array, bandwidth: Array) -> Array:
-        """Reliability and density, (columns, 2, points)."""
+        """Reliability and density on the nodes, (columns, 2, nodes)."""
         signals = np.stack([weights[:, 0] + weights[:, 1], weights[:, 1]], 1)
-        stride = grid.cells // (self.points - 1)
-        f, g = np.moveaxis(self.smoothed(signals, bandwidth, grid)[..., ::stride], 1, 0)
+        f, g = np.moveaxis(self.smoothed(signals, bandwidth, grid), 1, 0)
         # Weights that are slightly negative leave traces where there is no density; how large, shows below zero.
         floor = np.maximum(_NO_DENSITY, -2 * f.min(-1, keepdims=True))
         there = f > floor
         return np.stack([np.clip(np.where(there, g, np.nan) / np.where(there, f, 1.0), 0, 1), f], 1)
 
-    def _estimate(self, gridded: Gridded, curves: Array, bandwidth: Array) -> Estimate:
+    def _at_points(self, curves: Array) -> Array:
+        return curves[..., :: (curves.shape[-1] - 1) // (self.points - 1)]
+
+    def _estimate(
+        self,
+        gridded: Gridded,
+        bandwidth: Array,
+        reliability: Array,
+        density: Array,
+        spread: Callable[[float], tuple[Array, Array]] | None = None,
+    ) -> Estimate:
         """Parts of the result."""
+        score = self._at_points(gridded.grid.nodes)
+        zero = score if self._local else 0.0
+        name = "" if self._local else "reliability"
+
+        def labelled(values: Array) -> Array:
+            return values if gridded.setting.per_class else values[:, :, 0]
+
+        def ends(level: float) -> tuple[Array, Array]:
+            low, high = (labelled(end) - zero for end in spread(level)) if spread else (zero, zero)
+            return low, high
+
         dims: tuple[str, ...] = ("class",) if gridded.setting.per_class else ()
-        if not gridded.setting.per_class:
-            curves, bandwidth = curves[:, :, 0], bandwidth[:, :, 0]
-        score = gridded.grid.nodes[:: gridded.grid.cells // (self.points - 1)]
-        limits: tuple[Any, Any]
-        curve, name, limits = curves[..., 0, :], "reliability", (0.0, 1.0)
-        if self._local:
-            curve, name, limits = curve - score, "", (-score, 1.0 - score)
+        curve = Part(
+            labelled(reliability) - zero,
+            (*dims, "score"),
+            role="curve",
+            limits=(0.0 - zero, 1.0 - zero),
+            spread=ends if spread else None,
+        )
         return {
             "score": Part(score, ("score",), role="coordinate"),
-            name: Part(curve, (*dims, "score"), role="curve", limits=limits),
-            "density": Part(curves[..., 1, :], (*dims, "score"), limits=(0.0, np.inf)),
-            "bandwidth": Part(bandwidth, dims, role="given"),
+            name: curve,
+            "density": Part(labelled(density), (*dims, "score"), limits=(0.0, np.inf)),
+            "bandwidth": Part(labelled(bandwidth), dims, role="given"),
         }
 
 
@@ -106,14 +127,15 @@ class ReliabilityCurve(_Curve):
     Parts: the coordinate ``score``; ``reliability``, NaN where there is no density; ``density`` of the scores; and
     ``bandwidth``. Class-wise with a dimension ``class``.
 
-    With ``ci``: pointwise percentiles ``reliability_low``, ``reliability_high``, the ``reliability_median``, and a
-    simultaneous band ``reliability_band_low``, ``reliability_band_high`` for the whole curve, from multinomial
-    resampling of the histogram (cell x outcome): as good as resampling rows, at a cost that does not depend on their
-    number. The mirrored estimate is biased at the ends of the support and where the true curve bends: percentiles of
-    its replicates (``band="plain"``, as the paper has it) cover its expectation, not the true curve. The replicates of
-    the default are local quadratic fits with the same kernel, whose bias is of a lower order; near an end the band may
-    then leave the curve aside. Where hardly any outcome of one kind lies within reach, no resampling of the data shows
-    how rare it may be, and the band is too narrow; `LCECalibrator.predict_interval` is made for that.
+    With ``ci``: pointwise ends ``reliability_low`` and ``reliability_high``, the ``reliability_median`` of the
+    replicates, and a simultaneous band ``reliability_band_low``, ``reliability_band_high`` for the whole curve, from
+    multinomial resampling of the histogram (cell x outcome): as good as resampling rows, at a cost that does not depend
+    on their number. ``band="plain"``, as the paper has it: percentiles of replicates of this curve. They cover its
+    expectation, which is not the true curve: mirroring flattens it at the ends, smoothing rounds off its bends, and
+    where all outcomes in reach are the same no replicate differs. ``band="corrected"``: replicates are local quadratic
+    fits with the same kernel, whose bias is of a lower order, the pointwise ends are those of
+    `LCECalibrator.predict_interval`, and the band widens them by one factor so that it holds whole replicates. Near an
+    end it may leave the curve aside. Where there are no rows in reach it spans 0 to 1.
 
     References
     ----------
@@ -173,9 +195,28 @@ class _FittedCurve(_Curve):
     def _local(self) -> bool:
         return self.local
 
-    def _curves(self, grid: Grid, weights: Array, bandwidth: Array) -> Array:
-        stride = grid.cells // (self.points - 1)
-        density = super()._curves(grid, weights, bandwidth)[:, 1]
+    def estimate(self) -> Estimation:
+        """Fits, and how far they may be off."""
+        gridded = yield from self.gridded()
+        bandwidth = self.chosen_bandwidths(gridded)
+        grid = gridded.grid
+        curves = self._at_points(gridded.by_columns(partial(self._fitted, grid), bandwidth))
+
+        def spread(level: float) -> tuple[Array, Array]:
+            compute = partial(self._ends, grid, level)
+            ends = self._at_points(gridded.by_columns(compute, bandwidth, gridded.state.effective_rows))
+            return ends[..., 0, :], ends[..., 1, :]
+
+        return self._estimate(gridded, bandwidth, curves[..., 0, :], curves[..., 1, :], spread)
+
+    def _fitted(self, grid: Grid, weights: Array, bandwidth: Array) -> Array:
+        """Fitted curve and density, (columns, 2, nodes)."""
         fit = local_fit(weights, self.kernel, NARROWER * bandwidth, grid)
-        reliability = np.where(fit.rows > 0, fit.value, np.nan)[..., ::stride]
-        return np.stack([reliability, density], 1)
+        density = self.smoothed((weights[:, 0] + weights[:, 1])[:, None], bandwidth, grid)[:, 0]
+        return np.stack([np.where(fit.rows > 0, fit.value, np.nan), density], 1)
+
+    def _ends(self, grid: Grid, level: float, weights: Array, bandwidth: Array, rows: Array) -> Array:
+        """Pointwise ends, (columns, 2, nodes); where there is no data, 0 and 1."""
+        pilot = np.nan_to_num(self._curves(grid, weights, bandwidth)[:, 0], nan=0.5)
+        fit = local_fit(weights, self.kernel, NARROWER * bandwidth, grid, pilot * (1 - pilot))
+        return np.stack(fit.interval(level, rows), 1)

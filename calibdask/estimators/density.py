@@ -1,7 +1,6 @@
 """The density estimator of the calibration error, and its residual form."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -99,7 +98,7 @@ class DensityECE(SmoothedEstimator):
         bandwidth = self.chosen_bandwidths(gridded)
         if self.compat is not None:
             bandwidth = np.broadcast_to(bandwidth[..., :1], bandwidth.shape)
-        errors = gridded.by_columns(partial(self._errors, gridded.grid), bandwidth, smooth=self.kernel != "beta")
+        errors = self.by_columns(self._errors, gridded, bandwidth)
         return number(errors.mean(-1))
 
     def _errors(self, grid: Grid, weights: Array, bandwidth: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,25 +36,23 @@ class Gridded(NamedTuple):
         batch, groups, columns = self.state.mass.shape[:3]
         return batch, groups, columns
 
-    def by_columns(self, compute: Callable[[Array, Array], Array], bandwidth: Array, *, smooth: bool = True) -> Array:
-        """``compute(weights, bandwidth)`` for all columns, a few at a time; bandwidths have the shape (b, g, c).
+    def by_columns(self, compute: Callable[..., Array], *arguments: Array, smooth: Array | None = None) -> Array:
+        """``compute(weights, *arguments)`` for all columns, a few at a time; arguments have the shape (b, g, c).
 
-        Without ``smooth`` all weights are linearly binned.
-
-        ``weights`` (columns, 3, nodes) are those of `shared_weights`, divided by the weight of all rows; where no row
-        is, the values become NaN.
+        ``weights`` (columns, 3, nodes) are those of `shared_weights` for the bandwidths ``smooth``, or linearly binned,
+        divided by the weight of all rows; where no row is, the values become NaN.
         """
         count = int(np.prod(self.shape))
         flat = GridState.of(lambda sums: sums.reshape(1, 1, count, *sums.shape[3:]), self.state)
-        given = bandwidth.reshape(count)
-        widths = given if smooth else np.zeros(count)
+        given = [argument.reshape(count) for argument in arguments]
+        widths = np.zeros(count) if smooth is None else smooth.reshape(count)
         parts = []
         for start in range(0, count, _COLUMNS_AT_ONCE):
             few = slice(start, start + _COLUMNS_AT_ONCE)
             state = GridState.of(lambda sums: sums[:, :, few], flat)  # noqa: B023 - called at once
             total = np.asarray(state.mass.sum((-1, -2)), np.float64).reshape(-1, 1, 1)
             weights = shared_weights(state, self.grid, widths[None, None, few])[0, 0]
-            values = compute(weights / np.where(total > 0, total, 1.0), given[few])
+            values = compute(weights / np.where(total > 0, total, 1.0), *(argument[few] for argument in given))
             parts.append(np.where((total == 0).reshape(-1, *[1] * (values.ndim - 1)), np.nan, values))
         values = np.concatenate(parts)
         return values.reshape(*self.shape, *values.shape[1:])
@@ -108,6 +107,11 @@ class SmoothedEstimator(GriddedEstimator):
         """The bandwidth of each (batch, group, column)."""
         widest = WIDEST_BETA * (1.0 - gridded.grid.low) if self.kernel == "beta" else np.inf
         return bandwidths(self.bandwidth, gridded.state, gridded.grid, widest)
+
+    def by_columns(self, compute: Callable[..., Array], gridded: Gridded, bandwidth: Array) -> Array:
+        """``compute(grid, weights, bandwidth)`` for all columns, with the weights that suit the kernel."""
+        smooth = None if self.kernel == "beta" else bandwidth
+        return gridded.by_columns(partial(compute, gridded.grid), bandwidth, smooth=smooth)
 
     def smoothed(self, weights: Array, bandwidth: Array, grid: Grid) -> Array:
         """Weights (columns, signals, nodes) smoothed with the bandwidth of each column."""

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
+from scipy.special import ndtri
 
-from calibdask.estimators.smoothing import Kernel, profile
+from calibdask.estimators.smoothing import REACH, Kernel, profile
 from calibdask.statistics.exact import Array
 from calibdask.statistics.grid import Grid
 
@@ -28,13 +29,29 @@ _EMPTY = 1e-11
 class LocalFit(NamedTuple):
     """Fitted values on the nodes, 0 to 1; where ``rows`` is 0 there is no data within reach.
 
-    ``rows``: effective number of rows behind a value, 1 / sum l_i**2 with l_i its weights on the outcomes, in units of
-    the weights; ``error``: the standard error, the root of sum l_i**2 v_i with v_i a variance given for each node.
+    ``rows``: effective number of rows behind a value, 1 / sum l_i**2 with l_i its weights on the outcomes, as a share of
+    all rows; ``error``: the standard error times the root of the number of rows, from sum l_i**2 v_i with v_i a variance
+    given for each node.
     """
 
     value: Array
     rows: Array
     error: Array
+
+    def interval(self, level: float, rows: Array) -> tuple[Array, Array]:
+        """Ends of intervals for the frequency of the outcome at each node, from so many ``rows`` (columns,) in all.
+
+        Wilson's score interval with the effective number of rows, its variance raised by what outcomes farther off in
+        the window vary more than those at the node: it has a width even where all outcomes in reach are the same.
+        """
+        z = ndtri((1 + level) / 2)
+        behind = np.maximum(self.rows * rows[:, None], 1e-6)
+        binomial = self.value * (1 - self.value) / behind
+        more = np.maximum(self.error**2 / np.maximum(rows[:, None], 1.0) - binomial, 0.0)
+        shrunk = 1 / (1 + z**2 / behind)
+        centre = (self.value + z**2 / (2 * behind)) * shrunk
+        reach = z * shrunk * np.sqrt(binomial + (z / (2 * behind)) ** 2 + more)
+        return np.maximum(centre - reach, 0.0), np.minimum(centre + reach, 1.0)
 
 
 class _Windows:
@@ -62,8 +79,9 @@ class _Windows:
 def local_fit(weights: Array, kernel: Kernel, bandwidth: Array, grid: Grid, variance: Array | None = None) -> LocalFit:
     """Fit a parabola around each node by weighted least squares.
 
-    ``weights`` (..., 2 or 3, nodes) of rows by outcome first, ``bandwidth`` (...), ``variance`` (..., nodes) of the
-    outcome given the score; without it no precision is computed and ``rows`` only tells whether there is data.
+    ``weights`` (columns, 2 or 3, nodes), shares of rows by outcome first, linearly binned; ``bandwidth`` (columns,);
+    ``variance`` (columns, nodes) of the outcome given the score, without which no precision is computed and ``rows`` only
+    tells whether there is data.
     """
     total, positive = weights[..., 0, :] + weights[..., 1, :], weights[..., 1, :]
     windows = _Windows(kernel, bandwidth, grid)
@@ -79,9 +97,19 @@ def local_fit(weights: Array, kernel: Kernel, bandwidth: Array, grid: Grid, vari
     if variance is None:
         return LocalFit(value, filled * 1.0, np.zeros(0))
     squares = [_quadratic(line, windows.moments(w, 5, squared=True)) for w in (total, total * variance)]
-    with np.errstate(divide="ignore"):
-        rows = np.where(filled, 1 / np.maximum(squares[0], 1e-300), 0.0)
+    # No fit has more rows than its window; where that only just reaches any, transforms leave nothing but noise.
+    within = _within(total, np.asarray(bandwidth) * REACH[kernel], grid)
+    rows = np.where(filled, np.minimum(1 / np.maximum(squares[0], 1e-300), within), 0.0)
     return LocalFit(value, rows, np.sqrt(np.maximum(squares[1], 0.0)))
+
+
+def _within(shares: Array, reach: Array, grid: Grid) -> Array:
+    """Share of rows within reach of each node."""
+    far = np.ceil(reach / grid.width).astype(np.int64)[:, None]
+    node = np.arange(grid.cells + 1)
+    below = np.pad(np.cumsum(shares, -1), ((0, 0), (1, 0)))
+    last, first = np.minimum(node + far, grid.cells) + 1, np.maximum(node - far, 0)
+    return np.take_along_axis(below, last, -1) - np.take_along_axis(below, first, -1)
 
 
 def _quadratic(line: Array, sums: Array) -> Array:

@@ -54,7 +54,8 @@ class SmoothECE(GriddedEstimator):
     def estimate(self) -> Estimation:
         """Bisection for the bandwidth of every column at once."""
         gridded = yield from self.gridded(low=0.0)
-        found = gridded.by_columns(partial(_fixed_point, gridded.grid), np.ones(gridded.shape))
+        widest = np.ones(gridded.shape)
+        found = gridded.by_columns(partial(_fixed_point, gridded.grid), widest, smooth=widest)
         value, bandwidth = found[..., 0], found[..., 1]
         dims: tuple[str, ...] = ("class",) if gridded.setting.per_class else ()
         parts: Estimate = {

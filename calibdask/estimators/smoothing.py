@@ -12,7 +12,7 @@ from scipy.special import betaln, xlog1py, xlogy
 from calibdask.statistics.exact import Array
 from calibdask.statistics.grid import Grid
 
-__all__ = ["KERNELS", "WIDEST_BETA", "Kernel", "Mirrored", "beta_smoothed", "integral", "profile"]
+__all__ = ["KERNELS", "REACH", "WIDEST_BETA", "Kernel", "Mirrored", "beta_smoothed", "integral", "profile"]
 
 Kernel = Literal["triweight", "gaussian", "epanechnikov", "cosine", "beta"]
 KERNELS: tuple[Kernel, ...] = get_args(Kernel)

@@ -150,6 +150,15 @@ class GridState(NamedTuple):
         """Whether there are weights."""
         return self.mass.dtype != np.int64
 
+    @property
+    def effective_rows(self) -> Array:
+        """Number of rows of each (batch, group, column); with weights Kish's effective number."""
+        total = np.asarray(self.mass.sum((-1, -2)), np.float64)
+        if not self.weighted:
+            return total
+        square = self.square.sum((-1, -2))
+        return np.divide(total**2, square, out=np.zeros_like(total), where=square > 0)
+
 
 @dataclass(frozen=True)
 class GridHistogram(Statistic):

@@ -13,6 +13,7 @@ from calibdask.engine.inputs import Input, read_arrays, read_blocks
 from calibdask.engine.intervals import checked_interval, intervals
 from calibdask.engine.plan import Outcome, run
 from calibdask.engine.slices import Axis
+from calibdask.engine.source import Source
 from calibdask.engine.stored import StoredSource
 from calibdask.engine.summaries import is_summary, read_summary
 from calibdask.estimators.estimator import Estimate, Estimator, Part
@@ -21,7 +22,7 @@ from calibdask.estimators.panel import default_metrics, summary_metrics
 from calibdask.statistics.grid import GridHistogram
 from calibdask.statistics.validity import Validity
 
-__all__ = ["evaluate", "named_metrics"]
+__all__ = ["evaluate", "named_metrics", "usual_metrics"]
 
 Metrics = Estimator | Callable[[], Estimator]
 
@@ -103,10 +104,9 @@ def evaluate(
     if ci is not None:
         checked_interval(ci, n_boot, seed)
     data = _input(y_true, y_prob, by, sample_weight, sample_dim, class_dim, sum_tolerance)
-    layout = data.source.layout
     stored = isinstance(data.source, StoredSource)
     if metrics is None:
-        metrics = (summary_metrics if stored else default_metrics)(layout.classes, layout.vector)
+        metrics = usual_metrics(data.source)
     chosen = named_metrics(metrics)
     _check_names(chosen, data, class_dim)
     if ci is not None and not stored:
@@ -127,10 +127,29 @@ def evaluate(
     return _labelled(estimates, chosen, data, class_dim).assign_attrs(attributes)
 
 
+def usual_metrics(source: Source, setting: str | int | None = None) -> dict[str, Estimator]:
+    """What is computed when no metrics are named: of stored histograms, what they tell.
+
+    ``setting`` stands for that of metrics that name none.
+    """
+    layout = source.layout
+    if not isinstance(source, StoredSource):
+        return default_metrics(layout.classes, layout.vector)
+    panel = summary_metrics(layout.classes, layout.vector)
+    # With nothing of the panel known, the source says what there is.
+    told = {
+        name: source.tells(layout.setting(setting if each.setting is None else each.setting))
+        for name, each in panel.items()
+    }
+    return {name: each for name, each in panel.items() if told[name]} or {**panel}
+
+
 def _input(
     y_true: Any, y_prob: Any, by: Any, sample_weight: Any, sample_dim: str, class_dim: str, sum_tolerance: float
 ) -> Input:
     """The source of what was given."""
+    if is_summary(y_true) and y_prob is not None:
+        raise ValueError("A summary stands for labels and scores; call evaluate(summary, metrics=...).")
     if y_prob is not None:
         return read_arrays(
             y_true, y_prob, by, sample_weight, sample_dim, class_dim, Validity(sum_tolerance=sum_tolerance)
@@ -151,7 +170,7 @@ def _check_resampled(chosen: Mapping[str, Estimator]) -> None:
         if not isinstance(estimator, GriddedEstimator):
             raise ValueError(
                 f"ci expects metrics on the grid, such as DensityECE, SmoothECE or ReliabilityCurve; {name} is none. "
-                "Intervals of binned metrics follow from cd.evaluate(cd.summarize(...), metrics, ci=...)."
+                "Intervals of binned metrics follow from cd.evaluate(cd.summarize(...), metrics=..., ci=...)."
             )
 
 

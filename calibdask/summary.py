@@ -55,15 +55,15 @@ def summarize(
     Notes
     -----
     Summaries add: the sum over a dimension of slices **is** the summary of the pooled rows, to the last bit without
-    weights, and summaries of different days may be concatenated and added. They tell `DensityECE`, `SmoothECE`, curves,
-    binned metrics whose edges are edges of cells (10, 15, 20, 100 or any number of bins that divides 3600), equal-mass
-    bins on borders of cells, all with intervals and bands.
+    weights. Summaries of different days may be concatenated and summed; of ``a + b`` xarray keeps only the slices that
+    both have. They tell `DensityECE`, `SmoothECE`, curves, binned metrics whose edges are edges of cells (10, 15, 20,
+    100 or any number of bins that divides 3600), equal-mass bins on borders of cells, all with intervals and bands.
 
     Cells are finer next to 0 and 1: 32 to every doubling of the distance to the end, down to 4e-9. With a thousand
     classes, whose scores are mostly below 0.001, equal-mass calibration errors are within 1 % of those of the rows.
 
-    Memory: 156 kB for each class and slice (312 kB with weights), in each task while data is read; zeros compress well
-    in files. One cell holds up to 2**33 rows.
+    Memory: 156 kB for each class and slice (312 kB with weights), also of every block of rows that waits to be merged;
+    zeros compress well in files. One cell holds up to 2**33 rows.
 
     Examples
     --------

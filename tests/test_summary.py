@@ -277,8 +277,8 @@ BAD: list[tuple[str, Callable[[], xr.Dataset], Any, str]] = [
     ("brier", whole, cd.BrierScore(), "evaluate the data themselves for this metric"),
     ("log loss", whole, cd.LogLoss(), "evaluate the data themselves for this metric"),
     ("multiclass", whole, cd.MulticlassECE(), "evaluate the data themselves for this metric"),
-    ("cells", lambda: whole().isel(cell=slice(100)), cd.ECE(), "not cells"),
-    ("outcomes", lambda: whole().isel(outcome=[1]), cd.ECE(), "2 outcomes"),
+    ("cells", lambda: whole().isel(cell=slice(100)), cd.ECE(), "expects all classes, cells and outcomes"),
+    ("outcomes", lambda: whole().isel(outcome=[1]), cd.ECE(), "expects all classes, cells and outcomes"),
     ("no rows", lambda: whole().drop_vars("rows"), cd.ECE(), "has lost rows"),
     ("no classes", lambda: whole().drop_vars(["classes", "cells"]), cd.ECE(), "has lost classes, cells"),
     (
@@ -288,8 +288,8 @@ BAD: list[tuple[str, Callable[[], xr.Dataset], Any, str]] = [
         "lost .*confidence_offset",
     ),
     ("format", lambda: whole().assign_coords(calibdask_summary=2), cd.ECE(), "summaries of format 1, this one has 2"),
-    ("overflowed offsets", lambda: overflowed("confidence_offset"), cd.ECE(), "do not fit in one summary"),
-    ("overflowed counts", lambda: overflowed("classwise_count"), cd.ECE(setting=1), "expects numbers from 0 on"),
+    ("overflowed offsets", lambda: overflowed("confidence_offset"), cd.ECE(), "a cell holds up to"),
+    ("overflowed counts", lambda: overflowed("classwise_count"), cd.ECE(setting=1), "a cell holds up to"),
     ("unlike", coarser, cd.ECE(), "do not fit each other: classes is 4, 5"),
 ]
 

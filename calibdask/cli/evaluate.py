@@ -1,6 +1,5 @@
 """``calibdask evaluate``: scored rows in, calibration figures out."""
 
-import math
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
@@ -188,7 +187,7 @@ def _of_data(request: _Request) -> tuple[Any, list[str]]:
 def _of_summary(request: _Request, summary: Any) -> tuple[Any, list[str]]:
     """The same from a stored summary."""
     import calibdask as cd
-    from calibdask.cli.stored import extra_dims, panel, pooled, refuse_row_options
+    from calibdask.cli.stored import panel, pooled, refuse_row_options
     from calibdask.cluster import connected
     from calibdask.progress import shown_progress
 
@@ -198,9 +197,7 @@ def _of_summary(request: _Request, summary: Any) -> tuple[Any, list[str]]:
         chosen = request.chosen(panel(summary, request.options["setting"]))
         with connected(request.cluster), shown_progress("evaluating"), noted():
             result = cd.evaluate(kept, metrics=chosen, **request.intervals)
-        # Each row is in the histograms of every model.
-        rows = result.attrs["rows"] // math.prod(summary.sizes[dim] for dim in extra_dims(summary))
-    return result.assign_attrs(rows=rows), _numbers(chosen)
+    return result, _numbers(chosen)
 
 
 def _numbers(chosen: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,6 @@ import click
 
 from calibdask.cli.metrics import SettingType
 from calibdask.cli.rows import RowsRequest, noted, row_options
-from calibdask.cli.stored import extra_dims, with_extra_dims
 
 __all__ = ["summarize"]
 
@@ -77,8 +76,7 @@ def _summarized(request: RowsRequest, choices: dict[str, Any]) -> Any:
 
     with connected(request.cluster), shown_progress("summarizing"), noted():
         table = request.table()
-        made = cd.summarize(table.labels, table.scores, by=table.by or None, sample_weight=table.weights, **choices)
-    return with_extra_dims(made, request.by)
+        return cd.summarize(table.labels, table.scores, by=table.by or None, sample_weight=table.weights, **choices)
 
 
 def _write(summary: Any, target: Path) -> None:
@@ -90,8 +88,9 @@ def _write(summary: Any, target: Path) -> None:
 
 def _described(summary: Any, by: tuple[str, ...]) -> str:
     """Rows, slices and classes in words."""
-    extra = math.prod(summary.sizes[dim] for dim in extra_dims(summary))
-    rows, slices = int(summary["rows"].sum()) // extra, math.prod(summary.sizes[name] for name in dict.fromkeys(by))
+    from calibdask.engine.summaries import row_count
+
+    rows, slices = row_count(summary), math.prod(summary.sizes[name] for name in dict.fromkeys(by))
     return ", ".join(
         f"{number:,} {word if number == 1 else words}"
         for number, word, words in (

@@ -71,7 +71,8 @@ class DaskSource(Source):
             align_arrays=False,
             asked=dask.delayed(asked, traverse=False) if large else asked,
         )
-        return tree(boxes, partial(merged, asked), axis=1)
+        each = sum(statistic.bytes(self.layout) for statistic in asked)
+        return tree(boxes, partial(merged, asked), axis=1, each=each)
 
     def _starts(self) -> np.ndarray:
         """Global number of the first row of each chunk, or a stand-in where sizes are unknown."""

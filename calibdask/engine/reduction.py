@@ -11,6 +11,7 @@ __all__ = ["packed", "tree"]
 
 # Results are merged in a tree of this fan-in.
 _SPLIT_EVERY = 16
+_WAITING_BYTES = 1 << 28
 
 
 def packed(result: Any, ndim: int) -> np.ndarray:
@@ -20,8 +21,11 @@ def packed(result: Any, ndim: int) -> np.ndarray:
     return box.reshape((1,) * ndim)
 
 
-def tree(boxes: Any, merge: Callable[[Any, Any], Any], axis: int) -> Any:
-    """A Dask array of one element: the `packed` results in ``boxes`` merged in order along an axis."""
+def tree(boxes: Any, merge: Callable[[Any, Any], Any], axis: int, each: int = 0) -> Any:
+    """A Dask array of one element: the `packed` results in ``boxes`` merged in order along an axis.
+
+    Results wait for those that they are merged with: where ``each`` of them is large, in bytes, few do.
+    """
     merged = partial(_merged, merge, boxes.ndim)
     return da.reduction(
         boxes,
@@ -32,7 +36,7 @@ def tree(boxes: Any, merge: Callable[[Any, Any], Any], axis: int) -> Any:
         dtype=object,
         meta=np.empty((0,) * (boxes.ndim - 1), object),
         concatenate=False,
-        split_every=_SPLIT_EVERY,
+        split_every=max(2, min(_SPLIT_EVERY, _WAITING_BYTES // max(1, each))),
     )
 
 

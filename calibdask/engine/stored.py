@@ -45,9 +45,11 @@ class StoredSource(Source):
     @property
     def bytes_of_a_replicate(self) -> int:
         """Memory that a replicate of all histograms takes."""
-        layout = self.layout
-        columns = sum(stored.grid.size * stored.setting.columns(layout.classes) for stored in self._stored)
-        return columns * layout.batch * layout.groups * (64 if layout.weighted else 32)
+        return sum(stored.bytes(self.layout) for stored in self._stored)
+
+    def tells(self, setting: Setting) -> bool:
+        """Whether a histogram of this setting is stored."""
+        return any(_column(stored.setting, setting) is not None for stored in self._stored)
 
     def answer(self, statistics: tuple[Statistic, ...]) -> States:
         """The states of all statistics; raises ValueError for what needs the data."""

@@ -1,5 +1,6 @@
 """Summaries: histograms on the grid as labelled datasets that add up, and back."""
 
+import json
 import re
 from collections.abc import Hashable, Iterable
 from functools import partial
@@ -11,16 +12,18 @@ import xarray as xr
 from calibdask.engine.inputs import Input
 from calibdask.engine.slices import Axis
 from calibdask.engine.stored import StoredSource
-from calibdask.statistics.grid import Grid, GridHistogram, GridState, cells_of, support
+from calibdask.statistics.grid import UNIT, Grid, GridHistogram, GridState, cells_of, support
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 
-__all__ = ["FORMAT", "histograms", "is_summary", "read_summary", "to_dataset"]
+__all__ = ["FORMAT", "extra_dims", "histograms", "is_summary", "read_summary", "row_count", "to_dataset"]
 
 FORMAT = 1
 # Scalar coordinates say what the numbers mean: they outlive sums, selections and files, as attributes need not.
 _FORMAT = "calibdask_summary"
 _SCALARS = (_FORMAT, "classes", "vector", "cells")
+_EXTRA = "extra_dims"
+_MOST_ROWS = 1 << 33
 _PARTS = ("count", "offset", "square", "rows")
 
 
@@ -59,14 +62,27 @@ def to_dataset(
                 kept = values if histogram.setting.per_class else values[:, :, 0]
                 variables[f"{name}_{part}"] = _variable(kept, axes, dims)
         cells = histogram.grid.cells
+    # Every model has histograms of all rows: such dimensions are no slices, and adding them up would count rows twice.
+    extra = {_EXTRA: json.dumps([str(axis.name) for axis in data.batch])} if data.batch else {}
     scalars = (FORMAT, layout.classes, layout.vector, cells)
     coordinates |= {name: ((), value) for name, value in zip(_SCALARS, scalars, strict=True)}
-    return xr.Dataset(variables, coordinates)
+    return xr.Dataset(variables, coordinates, extra)
 
 
 def is_summary(given: Any) -> bool:
     """Whether this is a dataset that `to_dataset` made."""
     return isinstance(given, xr.Dataset) and _FORMAT in given.variables
+
+
+def extra_dims(summary: xr.Dataset) -> list[str]:
+    """Dimensions of a summary that are models or replicates, no slices."""
+    noted = json.loads(summary.attrs.get(_EXTRA, "[]"))
+    return [name for name in noted if name in summary["rows"].dims]
+
+
+def row_count(summary: xr.Dataset) -> int:
+    """Number of rows of all slices."""
+    return int(summary["rows"].isel(dict.fromkeys(extra_dims(summary), 0)).sum())
 
 
 def read_summary(summary: xr.Dataset) -> Input:
@@ -98,7 +114,7 @@ def read_summary(summary: xr.Dataset) -> Input:
     weighted = any(str(name).endswith("_square") for name in summary.data_vars)
     groups = int(np.prod([axis.size for axis in axes], dtype=np.int64))
     layout = Layout(1, groups, int(classes), bool(vector), None, "float64", weighted)
-    source = StoredSource(described, layout, int(summary["rows"].sum()))
+    source = StoredSource(described, layout, row_count(summary))
     return Input(source, (), axes, _class_labels(summary, described))
 
 
@@ -158,29 +174,53 @@ def _histogram(word: str, classes: int, cells: int) -> GridHistogram:
 def _state(summary: xr.Dataset, histogram: GridHistogram, axes: tuple[Hashable, ...]) -> GridState:
     """The state of a histogram, checked."""
     found = {part: _sums(summary, histogram, part, axes) for part in _PARTS}
-    count, offset, square, rows = found.values()
-    if count is None or offset is None or (square is None) != (rows is None):
+    mass, offset, square, rows = found.values()
+    if mass is None or offset is None or (square is None) != (rows is None):
         lost = ", ".join(f"{_word(histogram)}_{part}" for part, values in found.items() if values is None)
         raise ValueError(f"This summary has lost some of {lost}; select from summaries without dropping variables.")
-    none = np.zeros((*count.shape[:3], 0, 2))
-    return GridState(count, offset, none if square is None else square, none.astype(np.int64) if rows is None else rows)
+    if square is None:
+        none = np.zeros((*mass.shape[:3], 0, 2))
+        state = GridState(_whole(mass), _whole(offset), none, none.astype(np.int64))
+    else:
+        state = GridState(mass.astype(np.float64), offset.astype(np.float64), square, _whole(rows))
+    _check(_word(histogram), state)
+    return state
 
 
 def _sums(summary: xr.Dataset, histogram: GridHistogram, part: str, axes: tuple[Hashable, ...]) -> Any:
-    """One variable as (1, groups, columns, cells, outcomes), checked; None if it is not there."""
+    """One variable as (1, groups, columns, cells, outcomes); None if it is not there."""
     name, cell = f"{_word(histogram)}_{part}", _cell(histogram.grid)
     if name not in summary:
         return None
     classes = _class_dims(summary) if histogram.setting.per_class else []
+    columns = histogram.setting.columns(int(_scalar(summary, "classes")))
+    sizes = (*(summary.sizes[dim] for dim in classes), summary.sizes.get(cell), summary.sizes.get("outcome"))
+    expected = (*([columns] if histogram.setting.per_class else []), histogram.grid.size, 2)
+    if sizes != expected or set(summary[name].dims) != {*axes, *classes, cell, "outcome"}:
+        raise ValueError(
+            f"{name} expects all classes, cells and outcomes, sizes {expected}, got {sizes}; select and add slices of "
+            "a summary, and choose a class by the setting of a metric."
+        )
     values = summary[name].transpose(*axes, *classes, cell, "outcome").values
-    if values.shape[-2:] != (histogram.grid.size, 2):
+    return values.reshape(1, -1, columns, histogram.grid.size, 2)
+
+
+def _whole(values: Any) -> Any:
+    """Whole numbers as int64: joins of summaries fill with what makes them floats."""
+    if values.dtype.kind in "iu":
+        return values.astype(np.int64)
+    if not (values == np.rint(values)).all():
+        raise ValueError("Sums of rows without weights expect whole numbers; fill what a join left missing with 0.")
+    return values.astype(np.int64)
+
+
+def _check(name: str, state: GridState) -> None:
+    """Refuse sums that cannot be, as they are where they have outgrown their words."""
+    full = state.mass.astype(np.float64) * (1.0 if state.weighted else 1 / UNIT)
+    slack = 1e-9 * full if state.weighted else 0.0
+    possible = (state.mass >= 0).all() and (state.offset >= 0).all() and (state.offset <= full + slack).all()
+    if not possible or (not state.weighted and state.mass.max(initial=0) > _MOST_ROWS):
         raise ValueError(
-            f"{name} expects all {histogram.grid.size} cells and 2 outcomes, got {values.shape[-2:]}; select slices "
-            "of a summary, not cells."
+            f"The sums of {name} cannot be: a cell holds up to 2**33 rows, and positions from 0 to 1; where there are "
+            "more rows in one cell, keep slices apart."
         )
-    if values.size and not values.min() >= 0:
-        raise ValueError(
-            f"{name} expects numbers from 0 on, got {values.min()}; more than 2**33 rows in one cell do not fit in one "
-            "summary: keep slices apart."
-        )
-    return values.reshape(1, -1, values.shape[-3] if classes else 1, histogram.grid.size, 2)

@@ -34,7 +34,7 @@ def _message(
 ) -> str:
     shown = int(value) if kind == "label" and value.is_integer() and abs(value) < 2**53 else value
     expected, mend = {
-        "not finite": ("finite scores", "Drop or repair these rows."),
+        "not finite": ("finite scores", "NaN and infinity are no scores; drop or repair these rows."),
         "out of range": (
             f"scores in [0, 1] (within {checked.tolerance:g})",
             "Logits must first go through a softmax or a sigmoid.",

@@ -7,7 +7,6 @@ from sklearn.isotonic import isotonic_regression
 
 from calibdask.estimators.gridded import Gridded, SmoothedEstimator, shared_weights
 from calibdask.estimators.local_fit import NARROWER, LocalFit, local_fit
-from calibdask.estimators.smoothing import REACH
 from calibdask.statistics.exact import Array
 from calibdask.statistics.grid import Grid, node_weights
 

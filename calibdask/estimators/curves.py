@@ -85,9 +85,9 @@ class _Curve(SmoothedEstimator):
         def labelled(values: Array) -> Array:
             return values if gridded.setting.per_class else values[:, :, 0]
 
-        def ends(level: float) -> tuple[Array, Array]:
-            low, high = (labelled(end) - zero for end in spread(level)) if spread else (zero, zero)
-            return low, high
+        def ends(give: Callable[[float], tuple[Array, Array]], level: float) -> tuple[Array, Array]:
+            low, high = give(level)
+            return labelled(low) - zero, labelled(high) - zero
 
         dims: tuple[str, ...] = ("class",) if gridded.setting.per_class else ()
         curve = Part(
@@ -95,7 +95,7 @@ class _Curve(SmoothedEstimator):
             (*dims, "score"),
             role="curve",
             limits=(0.0 - zero, 1.0 - zero),
-            spread=ends if spread else None,
+            spread=partial(ends, spread) if spread else None,
         )
         return {
             "score": Part(score, ("score",), role="coordinate"),

@@ -64,7 +64,12 @@ class BrierDecomposition(BinnedEstimator):
         setting = layout.setting(default if self.setting is None else self.setting, self.k)
         edges = yield BinEdges(self.rule(layout, setting, "hard"), setting)
         sums = yield BinSums(setting, edges, "squares")
-        return {name: Part(exact.in_order(values)) for name, values in _terms(sums).items()}
+        # All terms but the covariance are means of squares.
+        limits = {"within_covariance": (-np.inf, np.inf)}
+        return {
+            name: Part(exact.in_order(values), limits=limits.get(name, (0.0, np.inf)))
+            for name, values in _terms(sums).items()
+        }
 
 
 def _terms(sums: BinSumsState) -> dict[str, Array]:

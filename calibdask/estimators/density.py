@@ -99,7 +99,7 @@ class DensityECE(SmoothedEstimator):
         if self.compat is not None:
             bandwidth = np.broadcast_to(bandwidth[..., :1], bandwidth.shape)
         errors = self.by_columns(self._errors, gridded, bandwidth)
-        return number(errors.mean(-1))
+        return number(errors.mean(-1), highest=1.0)
 
     def _errors(self, grid: Grid, weights: Array, bandwidth: Array) -> Array:
         negative, positive, score = np.moveaxis(weights, 1, 0)

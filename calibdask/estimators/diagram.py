@@ -62,4 +62,12 @@ class ReliabilityDiagram(BinnedEstimator):
             "upper": np.broadcast_to(edges.values[..., 1:], shape),
         }
         dims = ("class", "bin") if setting.per_class else ("bin",)
-        return {name: Part(v if setting.per_class else v[:, :, 0], dims) for name, v in values.items()}
+        return {
+            name: Part(
+                v if setting.per_class else v[:, :, 0],
+                dims,
+                role="number" if name in ("score", "outcome") else "given",
+                limits=(0.0, 1.0),
+            )
+            for name, v in values.items()
+        }

@@ -100,7 +100,7 @@ class ECE(BinnedEstimator):
         _, edges, sums, bins = yield from self.binned(self.mapping)
         errors = _debiased(bins, sums) if self.debias else _pooled(bins, self.norm)
         pool = np.max if self.norm == "max" else np.mean
-        return number(pool(errors, axis=-1), **_effective_bins(edges))
+        return number(pool(errors, axis=-1), highest=1.0, **_effective_bins(edges))
 
 
 def MCE(**choices: Any) -> ECE:

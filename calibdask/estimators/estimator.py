@@ -1,7 +1,7 @@
 """What an estimator is: a frozen description whose one method asks for statistics and computes."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ class Part:
     ``notes`` say what the reader of the number should know; they become attributes of the variable. ``role`` says how
     replicates become an interval: of each number by itself, of a curve along its last dimension also as a band within
     ``limits``, not at all for what is given and not estimated; a coordinate has the shape of its one dimension alone.
+    ``spread`` gives the pointwise ends of a curve at a level where percentiles of replicates would not do.
     """
 
     values: npt.NDArray[Any]
@@ -25,6 +26,7 @@ class Part:
     notes: Mapping[str, Any] = field(default_factory=dict)
     role: Literal["number", "curve", "given", "coordinate"] = "number"
     limits: tuple[Any, Any] = (-np.inf, np.inf)
+    spread: Callable[[float], tuple[Any, Any]] | None = None
 
 
 # Name of the part -> its values; the one part of a plain number has the empty name.
@@ -53,6 +55,6 @@ class Estimator(ABC):
         return self
 
 
-def number(values: npt.NDArray[np.float64], **notes: Any) -> Estimate:
-    """The estimate that is one number, from 0 on, for each (batch, group)."""
-    return {"": Part(values, notes=notes, limits=(0.0, np.inf))}
+def number(values: npt.NDArray[np.float64], highest: float = np.inf, **notes: Any) -> Estimate:
+    """The estimate that is one number, from 0 to the highest possible one, for each (batch, group)."""
+    return {"": Part(values, notes=notes, limits=(0.0, highest))}

@@ -21,17 +21,20 @@ __all__ = ["NARROWER", "LocalFit", "local_fit"]
 NARROWER = 0.7
 
 # Added to the moments that fix slope and curvature, relative to the mass: where the scores in the window do not tell
-# them, they are taken to be 0. And below this share of all rows in its window a node has no data, only rounding errors.
+# them, they are taken to be 0.
 _RIDGE = 1e-6
-_EMPTY = 1e-11
+# Below these shares of all rows in its window a node has no data, only rounding errors of transforms: of rows weighted
+# by the kernel, and by its square.
+_EMPTY = 1e-9
+_EMPTY_SQUARE = 1e-13
 
 
 class LocalFit(NamedTuple):
     """Fitted values on the nodes, 0 to 1; where ``rows`` is 0 there is no data within reach.
 
-    ``rows``: effective number of rows behind a value, 1 / sum l_i**2 with l_i its weights on the outcomes, as a share of
-    all rows; ``error``: the standard error times the root of the number of rows, from sum l_i**2 v_i with v_i a variance
-    given for each node.
+    ``rows``: effective number of rows behind a value, 1 / sum l_i**2 with l_i its weights on the outcomes, as a share
+    of all rows; ``error``: the standard error times the root of the number of rows, from sum l_i**2 v_i with v_i a
+    variance given for each node.
     """
 
     value: Array
@@ -80,8 +83,8 @@ def local_fit(weights: Array, kernel: Kernel, bandwidth: Array, grid: Grid, vari
     """Fit a parabola around each node by weighted least squares.
 
     ``weights`` (columns, 2 or 3, nodes), shares of rows by outcome first, linearly binned; ``bandwidth`` (columns,);
-    ``variance`` (columns, nodes) of the outcome given the score, without which no precision is computed and ``rows`` only
-    tells whether there is data.
+    ``variance`` (columns, nodes) of the outcome given the score, without which no precision is computed and ``rows``
+    only tells whether there is data.
     """
     total, positive = weights[..., 0, :] + weights[..., 1, :], weights[..., 1, :]
     windows = _Windows(kernel, bandwidth, grid)
@@ -96,7 +99,9 @@ def local_fit(weights: Array, kernel: Kernel, bandwidth: Array, grid: Grid, vari
     value = np.clip((line * windows.moments(positive, 3)).sum(0), 0.0, 1.0)
     if variance is None:
         return LocalFit(value, filled * 1.0, np.zeros(0))
-    squares = [_quadratic(line, windows.moments(w, 5, squared=True)) for w in (total, total * variance)]
+    moments = windows.moments(total, 5, squared=True)
+    filled &= moments[0] > _EMPTY_SQUARE * total.sum(-1, keepdims=True)
+    squares = [_quadratic(line, m) for m in (moments, windows.moments(total * variance, 5, squared=True))]
     # No fit has more rows than its window; where that only just reaches any, transforms leave nothing but noise.
     within = _within(total, np.asarray(bandwidth) * REACH[kernel], grid)
     rows = np.where(filled, np.minimum(1 / np.maximum(squares[0], 1e-300), within), 0.0)

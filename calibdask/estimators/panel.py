@@ -27,7 +27,7 @@ def default_metrics(classes: int, vector: bool = False) -> dict[str, Estimator]:
     return {**panel, "log_loss": LogLoss()}
 
 
-def summary_metrics(classes: int, vector: bool = False) -> dict[str, Estimator]:
+def summary_metrics(classes: int, vector: bool = False) -> dict[str, ECE | DensityECE | SmoothECE]:
     """A panel of what a summary of both settings tells.
 
     Examples
@@ -36,7 +36,7 @@ def summary_metrics(classes: int, vector: bool = False) -> dict[str, Estimator]:
     ['ece', 'ece_equal_mass', 'mce', 'density_ece', 'smooth_ece']
     """
     del classes
-    panel: dict[str, Estimator] = {"ece": ECE(), "ece_equal_mass": ECE(binning="equal-mass")}
+    panel = {"ece": ECE(), "ece_equal_mass": ECE(binning="equal-mass")}
     if not vector:
         panel["ece_classwise"] = ECE(setting="classwise")
     return {**panel, "mce": MCE(), "density_ece": DensityECE(), "smooth_ece": SmoothECE()}

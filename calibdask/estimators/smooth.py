@@ -59,7 +59,7 @@ class SmoothECE(GriddedEstimator):
         value, bandwidth = found[..., 0], found[..., 1]
         dims: tuple[str, ...] = ("class",) if gridded.setting.per_class else ()
         parts: Estimate = {
-            "": Part(value.mean(-1), limits=(0.0, np.inf)),
+            "": Part(value.mean(-1), limits=(0.0, 1.0)),
             "bandwidth": Part(bandwidth if dims else bandwidth[..., 0], dims, role="given"),
         }
         return parts

@@ -13,6 +13,7 @@ from calibdask.kernels import gridding
 from calibdask.statistics.block import Block
 from calibdask.statistics.edges import uniform_edges
 from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
@@ -206,6 +207,11 @@ class GridHistogram(Statistic):
         none = np.zeros((*shape[:3], 0, 2))
         square, rows = (sums[..., 2], sums[..., 3]) if weighted else (none, none)
         return GridState.of(np.ascontiguousarray, (sums[..., 0], sums[..., 1], square, rows.astype(np.int64)))
+
+    def bytes(self, layout: Layout) -> int:
+        """Memory of a state."""
+        cells = layout.batch * layout.groups * self.setting.columns(layout.classes) * self.grid.size
+        return cells * (64 if layout.weighted else 32)
 
     def merge(self, a: GridState, b: GridState) -> GridState:
         """Sums of both."""

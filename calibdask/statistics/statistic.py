@@ -5,6 +5,7 @@ from collections.abc import Generator
 from typing import Any
 
 from calibdask.statistics.block import Block
+from calibdask.statistics.layout import Layout
 
 __all__ = ["Asking", "Derived", "State", "Statistic"]
 
@@ -28,6 +29,10 @@ class Statistic(ABC):
     @abstractmethod
     def merge(self, a: State, b: State) -> State:
         """Summary of the rows of both."""
+
+    def bytes(self, layout: Layout) -> int:
+        """Memory of a state, where that is large enough to matter."""
+        return 0
 
 
 class Derived(ABC):

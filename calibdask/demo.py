@@ -11,7 +11,7 @@ import xarray as xr
 import calibdask as cd
 from calibdask.engine.readers import read
 from calibdask.engine.writers import checked_output, replacing
-from calibdask.plot import reliability_diagram, save
+from calibdask.plot import reliability_curve, reliability_diagram, save
 
 __all__ = ["Demo", "run"]
 
@@ -19,13 +19,18 @@ _SEED = 0
 _FOLDS = 5
 _CHUNK_ROWS = 100
 _DIAGRAM = "reliability_diagram"
+_CURVE = "reliability_curve"
+_LEVEL = 0.95
+# One for all: the scores of nearest neighbours are six numbers, from which no rule finds a bandwidth.
+_BANDWIDTH = 0.05
 _TITLES = {
     "digits": "Handwritten digits: confidence in the predicted one of 10 classes",
     "breast-cancer": "Breast cancer: probability of a benign tumour",
 }
 _LEAD = (
-    f"Out-of-fold predictions ({_FOLDS} folds) of scikit-learn classifiers, none of them calibrated afterwards; "
-    "15 bins of equal width. With so few rows part of every gap is chance."
+    f"Out-of-fold predictions ({_FOLDS} folds) of scikit-learn classifiers, none of them calibrated afterwards: "
+    "diagrams with 15 bins of equal width, and curves with bands. With so few rows part of every gap is chance; the "
+    "bands show how much may be."
 )
 
 
@@ -74,10 +79,13 @@ def run(folder: Path, tell: Callable[[str], None] = lambda _: None) -> Demo:
         tell(f"evaluating {data}")
         results[data], chunks[data] = _evaluated(store / data)
     tell("drawing")
-    plots = {_TITLES[data]: reliability_diagram(_diagram(result)) for data, result in results.items()}
+    plots = {}
+    for data, result in results.items():
+        plots[_TITLES[data]] = reliability_diagram(_only(result, _DIAGRAM))
+        plots[f"{_TITLES[data]}, as a curve"] = reliability_curve(_only(result, _CURVE))
     with replacing(page) as part:
         save(plots, part, title="How far can these classifiers be believed?", lead=_LEAD)
-    figures = {data: result.drop_dims(f"{_DIAGRAM}_bin") for data, result in results.items()}
+    figures = {data: _numbers(result) for data, result in results.items()}
     return Demo(figures, chunks, store, page)
 
 
@@ -133,7 +141,9 @@ def _evaluated(folder: Path) -> tuple[xr.Dataset, int]:
         table = read(str(folder / model))
         chunks += int(table.scores.numblocks[0])
         metrics = {**cd.default_metrics(table.classes, table.vector), _DIAGRAM: cd.ReliabilityDiagram()}
-        results[model] = cd.evaluate(table.labels, table.scores, metrics)
+        result = cd.evaluate(table.labels, table.scores, metrics)
+        curve = cd.evaluate(table.labels, table.scores, {_CURVE: cd.ReliabilityCurve(bandwidth=_BANDWIDTH)}, ci=_LEVEL)
+        results[model] = result.merge(curve)
     models = xr.DataArray(list(results), dims="model", name="model")
     joined = xr.concat(
         list(results.values()), dim=models, combine_attrs="override", coords="minimal", compat="override"
@@ -141,6 +151,11 @@ def _evaluated(folder: Path) -> tuple[xr.Dataset, int]:
     return joined, chunks
 
 
-def _diagram(result: xr.Dataset) -> xr.Dataset:
-    """The diagrams alone, named by their models only."""
-    return result[[name for name in result.data_vars if str(name).startswith(_DIAGRAM)]]
+def _only(result: xr.Dataset, metric: str) -> xr.Dataset:
+    """The parts of one metric alone, named by their models only."""
+    return result[[name for name in result.data_vars if str(name).startswith(metric)]]
+
+
+def _numbers(result: xr.Dataset) -> xr.Dataset:
+    """Diagrams and curves left out."""
+    return result.drop_vars([name for name in result.variables if str(name).startswith((_DIAGRAM, _CURVE))])

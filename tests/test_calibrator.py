@@ -91,7 +91,8 @@ class Anything(cd.LCECalibrator):
             return values
         columns = values.reshape(len(values), -1)
         mixed = np.outer(np.arange(1, columns.shape[1] + 1), np.arange(max(2, len(self.names_))))
-        return softmax(columns @ np.cos(mixed), axis=1)
+        with np.errstate(invalid="ignore"):  # of infinities, which the calibrator is to find itself
+            return softmax(columns @ np.cos(mixed), axis=1)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -16,7 +16,7 @@ __all__ = ["PieceSource", "pieces"]
 
 # Rows are taken in pieces of about this many scores, so that what kernels make of them stays small.
 _PIECE_SCORES = 1 << 22
-_FEWEST_ROWS = 1 << 12
+_FEWEST_ROWS = 1 << 15
 
 
 def pieces(rows: Rows) -> Iterator[Rows]:

@@ -70,8 +70,7 @@ def statistics(layout: Layout) -> list[Statistic]:
     )
     for setting in SETTINGS:
         made += [KeyCounts(setting), windows(setting, layout)]
-        grids = (Grid(300, refined=True), Grid(300, support(setting, layout.classes)))
-        made += [GridHistogram(setting, grid) for grid in grids]
+        made.append(GridHistogram(setting, Grid(300, support(setting, layout.classes), refined=setting.per_class)))
         for edges in binnings:
             made += [BinSums(setting, finished(edges(setting)), second) for second in ("none", "squares", "offsets")]
     return made

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.kernels import gridding
+from calibdask.kernels.gridding import HALVINGS, PARTS
 from calibdask.statistics.block import Block
 from calibdask.statistics.edges import uniform_edges
 from calibdask.statistics.exact import Array, Counts
@@ -34,9 +35,6 @@ UNIT = 2.0**-gridding.OFFSET_BITS
 # Numbers of cells are multiples of this: edges of 10, 12, 15, 20, 25, 30, 50, 60, 75, 100, 150 or 300 bins are edges
 # of cells, and the lengths of the transforms have small factors.
 _DIVISIBLE = 300
-# Finer parts next to the ends: so many for each doubling of the distance to the end, down to 2**-16 of a cell.
-_PARTS = 32
-_HALVINGS = 16
 
 
 def cells_of(step: float) -> int:
@@ -80,22 +78,12 @@ class Grid:
         return uniform_edges(self.cells, self.low)
 
     @cached_property
-    def parts(self) -> Counts:
-        """Parts of the cells number 0, 1, ... from either end that have several; empty if not refined."""
-        if not self.refined:
-            return np.zeros(0, np.int64)
-        numbers = np.arange(min(_PARTS, self.cells // 2))
-        return np.asarray(_PARTS >> np.log2(np.maximum(numbers, 1)).astype(np.int64), np.int64)
-
-    @cached_property
     def starts(self) -> Counts:
         """Number of the first part of each cell, shape (cells + 1,)."""
-        if not self.refined:
-            return np.arange(self.cells + 1)
         parts = np.ones(self.cells, np.int64)
-        parts[: self.parts.size] = self.parts
-        parts[0] = _PARTS * _HALVINGS + 1
-        parts[self.cells - self.parts.size :] = parts[: self.parts.size][::-1]
+        if self.refined:
+            parts[:PARTS] = _parts()
+            parts[-PARTS:] = _parts()[::-1]
         return np.r_[0, np.cumsum(parts)]
 
     @property
@@ -108,23 +96,24 @@ class Grid:
         """Edges of the cells or their parts, shape (size + 1,)."""
         if not self.refined:
             return self.nodes
-        lower = [self.nodes[0] + self.width * self._outermost()]
-        for k, number in enumerate(self.parts[1:].tolist(), 1):
-            lower.append(self.nodes[k] + self.width * np.arange(number) / number)
-        low = np.concatenate(lower)
-        plain = self.nodes[self.parts.size : self.cells + 1 - self.parts.size]
+        octaves = 2.0 ** np.arange(-HALVINGS, 0)
+        outermost = np.r_[0.0, (octaves[:, None] * (1 + np.arange(PARTS) / PARTS)).ravel()]
+        shares = [outermost, *(np.arange(number) / number for number in _parts()[1:].tolist())]
+        low = np.concatenate([self.nodes[k] + self.width * share for k, share in enumerate(shares)])
         # Distances to the upper end are those to the lower one.
-        return np.r_[low, plain, (1.0 - (low - self.low))[::-1]]
-
-    def _outermost(self) -> Array:
-        """Lower edges of the parts of the outermost cell, as shares of the cell."""
-        octaves = 2.0 ** np.arange(-_HALVINGS, 0)
-        return np.r_[0.0, (octaves[:, None] * (1 + np.arange(_PARTS) / _PARTS)).ravel()]
+        return np.r_[low, self.nodes[PARTS : self.cells + 1 - PARTS], (1.0 - (low - self.low))[::-1]]
 
     @property
     def mirrored(self) -> npt.NDArray[np.bool_]:
         """Cells whose positions are counted from their upper edge: the upper half."""
         return 2 * np.arange(self.cells) >= self.cells
+
+
+def _parts() -> Counts:
+    """Numbers of parts of the cells next to an end, from there inwards."""
+    parts = PARTS >> np.log2(np.maximum(np.arange(PARTS), 1)).astype(np.int64)
+    parts[0] = PARTS * HALVINGS + 1
+    return np.asarray(parts, np.int64)
 
 
 class GridState(NamedTuple):
@@ -195,7 +184,7 @@ class GridHistogram(Statistic):
             (layout.batch, math.prod(shape[1:]), 4 if weighted else 2), np.float64 if weighted else np.int64
         )
         bounds = np.r_[-1.0, grid.nodes[1:]]
-        cells = (bounds, grid.low, 1 / grid.width, grid.starts, grid.parts)
+        cells = (bounds, grid.low, 1 / grid.width, grid.size)
         for b in range(layout.batch):
             scores, labels = columns.of(b)
             if weighted:

@@ -33,7 +33,7 @@ class SmoothECE(GriddedEstimator):
     -----
     Parts: the number, and ``bandwidth``, the largest σ with smECE_σ >= σ (class-wise for each class); no less than a
     step of the grid is tried. A consistent measure: within constant factors of the distance to the nearest perfectly
-    calibrated predictor. One pass; then 4 ms a column. Memory: 115 kB for each class and slice.
+    calibrated predictor. One pass; then 8 ms a column. Memory: 115 kB for each class and slice.
 
     References
     ----------

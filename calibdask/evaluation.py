@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from calibdask import __version__
-from calibdask.engine.inputs import Input, read_arrays, read_blocks
+from calibdask.engine.inputs import Input, read_given
 from calibdask.engine.intervals import checked_interval, intervals
 from calibdask.engine.plan import Outcome, run
 from calibdask.engine.slices import Axis
@@ -20,7 +20,6 @@ from calibdask.estimators.estimator import Estimate, Estimator, Part
 from calibdask.estimators.gridded import GriddedEstimator
 from calibdask.estimators.panel import default_metrics, summary_metrics
 from calibdask.statistics.grid import GridHistogram
-from calibdask.statistics.validity import Validity
 
 __all__ = ["evaluate", "named_metrics", "usual_metrics"]
 
@@ -103,7 +102,10 @@ def evaluate(
     """
     if ci is not None:
         checked_interval(ci, n_boot, seed)
-    data = _input(y_true, y_prob, by, sample_weight, sample_dim, class_dim, sum_tolerance)
+    if is_summary(y_true):
+        data = _from_summary(y_true, y_prob, by, sample_weight)
+    else:
+        data = read_given(y_true, y_prob, by, sample_weight, sample_dim, class_dim, sum_tolerance)
     stored = isinstance(data.source, StoredSource)
     if metrics is None:
         metrics = usual_metrics(data.source)
@@ -144,24 +146,12 @@ def usual_metrics(source: Source, setting: str | int | None = None) -> dict[str,
     return {name: each for name, each in panel.items() if told[name]} or {**panel}
 
 
-def _input(
-    y_true: Any, y_prob: Any, by: Any, sample_weight: Any, sample_dim: str, class_dim: str, sum_tolerance: float
-) -> Input:
-    """The source of what was given."""
-    if is_summary(y_true) and y_prob is not None:
-        raise ValueError("A summary stands for labels and scores; call evaluate(summary, metrics=...).")
+def _from_summary(summary: xr.Dataset, y_prob: Any, by: Any, sample_weight: Any) -> Input:
     if y_prob is not None:
-        return read_arrays(
-            y_true, y_prob, by, sample_weight, sample_dim, class_dim, Validity(sum_tolerance=sum_tolerance)
-        )
+        raise ValueError("A summary stands for labels and scores; call evaluate(summary, metrics=...).")
     if by is not None or sample_weight is not None:
-        raise ValueError(
-            "Blocks expect their weights inside, as (y_true, y_prob, sample_weight), and take no by; a summary has its "
-            "weights and slices already."
-        )
-    if is_summary(y_true):
-        return read_summary(y_true)
-    return read_blocks(y_true, Validity(sum_tolerance=sum_tolerance))
+        raise ValueError("A summary has its weights and slices already; it takes no by and no sample_weight.")
+    return read_summary(summary)
 
 
 def _check_resampled(chosen: Mapping[str, Estimator]) -> None:

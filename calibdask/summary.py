@@ -6,11 +6,10 @@ from typing import Any
 import xarray as xr
 
 from calibdask import __version__
-from calibdask.engine.inputs import read_arrays, read_blocks
+from calibdask.engine.inputs import read_given
 from calibdask.engine.summaries import histograms, to_dataset
 from calibdask.estimators.gridded import check_step
 from calibdask.statistics.counts import RowCount
-from calibdask.statistics.validity import Validity
 
 __all__ = ["summarize"]
 
@@ -76,13 +75,7 @@ def summarize(
     0.25
     """
     check_step(step)
-    validity = Validity(sum_tolerance=sum_tolerance)
-    if y_prob is None:
-        if by is not None or sample_weight is not None:
-            raise ValueError("Blocks expect their weights inside, as (y_true, y_prob, sample_weight), and take no by.")
-        data = read_blocks(y_true, validity)
-    else:
-        data = read_arrays(y_true, y_prob, by, sample_weight, sample_dim, class_dim, validity)
+    data = read_given(y_true, y_prob, by, sample_weight, sample_dim, class_dim, sum_tolerance)
     layout = data.source.layout
     wanted = dict.fromkeys(layout.setting(setting) for setting in settings)
     if not wanted or any(setting.kind == "multiclass" for setting in wanted):

@@ -319,7 +319,7 @@ def test_bad_choices() -> None:
             cd.summarize(LABELS, SCORES, step=step)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="label"):
         cd.summarize(LABELS + 1, SCORES)
-    with pytest.raises(ValueError, match="take no by"):
+    with pytest.raises(ValueError, match="takes no by"):
         cd.summarize([(LABELS, SCORES)], by={"day": DAY})
 
 

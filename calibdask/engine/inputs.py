@@ -17,7 +17,7 @@ from calibdask.engine.source import Source
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.validity import Validity
 
-__all__ = ["Input", "read_arrays", "read_blocks"]
+__all__ = ["Input", "read_arrays", "read_blocks", "read_given"]
 
 
 Blocks = Iterable[tuple[Any, ...]]
@@ -31,6 +31,24 @@ class Input:
     batch: tuple[Axis, ...] = ()
     by: tuple[Axis, ...] = ()
     classes: Any = None
+
+
+def read_given(
+    y_true: Any, y_prob: Any, by: Any, sample_weight: Any, sample_dim: str, class_dim: str, sum_tolerance: float
+) -> Input:
+    """A source for arrays, or for blocks where there is no ``y_prob``.
+
+    Raises
+    ------
+    ValueError
+        If shapes or types do not fit each other.
+    """
+    validity = Validity(sum_tolerance=sum_tolerance)
+    if y_prob is not None:
+        return read_arrays(y_true, y_prob, by, sample_weight, sample_dim, class_dim, validity)
+    if by is not None or sample_weight is not None:
+        raise ValueError("Blocks expect their weights inside, as (y_true, y_prob, sample_weight), and take no by.")
+    return read_blocks(y_true, validity)
 
 
 def read_arrays(

@@ -41,7 +41,7 @@ def _number(y_true: Any, y_prob: Any, estimator: Any, options: dict[str, Any]) -
     return float(value) if value.ndim == 0 else value.rename(estimator().name)
 
 
-def ece(y_true: Any, y_prob: Any, **options: Any) -> Any:
+def ece(y_true: Any, y_prob: Any = None, **options: Any) -> Any:
     """Expected calibration error as a float; a DataArray for inputs with extra dimensions or slices.
 
     Takes the arguments of `ECE` and those of `evaluate`.
@@ -54,7 +54,7 @@ def ece(y_true: Any, y_prob: Any, **options: Any) -> Any:
     return _number(y_true, y_prob, ECE, options)
 
 
-def mce(y_true: Any, y_prob: Any, **options: Any) -> Any:
+def mce(y_true: Any, y_prob: Any = None, **options: Any) -> Any:
     """Maximum calibration error as a float; takes the arguments of `ECE` and those of `evaluate`.
 
     Examples
@@ -65,7 +65,7 @@ def mce(y_true: Any, y_prob: Any, **options: Any) -> Any:
     return _number(y_true, y_prob, MCE, options)
 
 
-def brier_score(y_true: Any, y_prob: Any, **options: Any) -> Any:
+def brier_score(y_true: Any, y_prob: Any = None, **options: Any) -> Any:
     """Brier score as a float; takes the arguments of `BrierScore` and those of `evaluate`.
 
     Examples
@@ -76,7 +76,7 @@ def brier_score(y_true: Any, y_prob: Any, **options: Any) -> Any:
     return _number(y_true, y_prob, BrierScore, options)
 
 
-def log_loss(y_true: Any, y_prob: Any, **options: Any) -> Any:
+def log_loss(y_true: Any, y_prob: Any = None, **options: Any) -> Any:
     """Logarithmic score as a float; takes the arguments of `evaluate`.
 
     Examples
@@ -87,7 +87,7 @@ def log_loss(y_true: Any, y_prob: Any, **options: Any) -> Any:
     return _number(y_true, y_prob, LogLoss, options)
 
 
-def density_ece(y_true: Any, y_prob: Any, **options: Any) -> Any:
+def density_ece(y_true: Any, y_prob: Any = None, **options: Any) -> Any:
     """ECE_d, the density estimator, as a float; takes the arguments of `DensityECE` and those of `evaluate`.
 
     Examples
@@ -98,7 +98,7 @@ def density_ece(y_true: Any, y_prob: Any, **options: Any) -> Any:
     return _number(y_true, y_prob, DensityECE, options)
 
 
-def smooth_ece(y_true: Any, y_prob: Any, **options: Any) -> Any:
+def smooth_ece(y_true: Any, y_prob: Any = None, **options: Any) -> Any:
     """Smooth calibration error as a float; takes the arguments of `SmoothECE` and those of `evaluate`.
 
     Examples
@@ -109,7 +109,7 @@ def smooth_ece(y_true: Any, y_prob: Any, **options: Any) -> Any:
     return _number(y_true, y_prob, SmoothECE, options)
 
 
-def reliability_diagram(y_true: Any, y_prob: Any, **options: Any) -> xr.Dataset:
+def reliability_diagram(y_true: Any, y_prob: Any = None, **options: Any) -> xr.Dataset:
     """Mean score and frequency of the outcome by bin; takes the arguments of `ReliabilityDiagram` and of `evaluate`.
 
     Examples

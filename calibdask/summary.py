@@ -7,7 +7,7 @@ import xarray as xr
 
 from calibdask import __version__
 from calibdask.engine.inputs import read_given
-from calibdask.engine.summaries import histograms, to_dataset
+from calibdask.engine.summaries import check_names, histograms, to_dataset
 from calibdask.estimators.gridded import check_step
 from calibdask.statistics.counts import RowCount
 
@@ -77,12 +77,14 @@ def summarize(
     check_step(step)
     data = read_given(y_true, y_prob, by, sample_weight, sample_dim, class_dim, sum_tolerance)
     layout = data.source.layout
-    wanted = dict.fromkeys(layout.setting(setting) for setting in settings)
+    named = [settings] if isinstance(settings, str | int) else settings
+    wanted = dict.fromkeys(layout.setting(setting) for setting in named)
     if not wanted or any(setting.kind == "multiclass" for setting in wanted):
         raise ValueError(
             f"settings expects some of 'confidence', 'classwise', 'binary' and class numbers, got {settings!r}."
         )
     asked = histograms(wanted, layout.classes, step)
+    check_names(data, asked, class_dim)
     rows, *states = data.source.answer((RowCount(), *asked))
     summary = to_dataset(zip(asked, states, strict=True), rows.rows, data, class_dim)
     return summary.assign_attrs(calibdask_version=__version__)

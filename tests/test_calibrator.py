@@ -32,6 +32,12 @@ from sklearn.utils.multiclass import check_classification_targets
 import calibdask as cd
 from tests import strategies
 
+# Where data are degenerate the estimators say so; that they do is tested by itself.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*columns of scores have:UserWarning"),
+    pytest.mark.filterwarnings("ignore:The beta kernel gives no weight:UserWarning"),
+]
+
 Array = NDArray[Any]
 
 # Known calibration functions P(y = 1 | s), and beta distributions of scores.

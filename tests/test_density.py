@@ -14,6 +14,12 @@ import calibdask as cd
 from tests import density_reference as reference
 from tests import strategies
 
+# Where data are degenerate the estimators say so; that they do is tested by itself.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*columns of scores have:UserWarning"),
+    pytest.mark.filterwarnings("ignore:The beta kernel gives no weight:UserWarning"),
+]
+
 Rows = tuple[NDArray[np.int64], NDArray[Any]]
 
 STEP = 1 / 3600  # of the package's grid on [0, 1]

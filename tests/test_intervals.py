@@ -37,7 +37,7 @@ def histogram(labels: Any, scores: Any, weights: Any = None, grid: Grid = FINE) 
 def test_replicates_are_multinomial() -> None:
     labels, scores = drawn(500, 1)
     state = histogram(labels, scores, grid=Grid(300))
-    copies = resampled(state, 7, range(4000))
+    copies = resampled(state, Grid(300), 7, range(4000))
     counts = copies.mass[:, 0, 0]
     np.testing.assert_array_equal(counts.sum((1, 2)), 500)
     share = state.mass[0, 0, 0] / 500
@@ -52,18 +52,18 @@ def test_replicates_are_multinomial() -> None:
 
 def test_replicates_do_not_depend_on_how_many_at_a_time() -> None:
     state = histogram(*drawn(300, 2))
-    whole = resampled(state, 3, range(10))
-    parts = [resampled(state, 3, range(a, b)) for a, b in ((0, 4), (4, 5), (5, 10))]
+    whole = resampled(state, FINE, 3, range(10))
+    parts = [resampled(state, FINE, 3, range(a, b)) for a, b in ((0, 4), (4, 5), (5, 10))]
     for field, values in enumerate(whole):
         np.testing.assert_array_equal(np.concatenate([part[field] for part in parts]), values)
-    assert not np.array_equal(resampled(state, 4, range(1)).mass, resampled(state, 3, range(1)).mass)
+    assert not np.array_equal(resampled(state, FINE, 4, range(1)).mass, resampled(state, FINE, 3, range(1)).mass)
 
 
 @pytest.mark.parametrize("metric", [cd.DensityECE(bandwidth=0.05), cd.ResidualECE(bandwidth=0.05), cd.SmoothECE()])
 def test_replicates_are_distributed_as_those_of_rows(metric: Any) -> None:
     labels, scores = drawn(200, 3)
     state = histogram(labels, scores, grid=Grid())
-    copies = resampled(state, 5, range(600))
+    copies = resampled(state, FINE, 5, range(600))
     from calibdask.engine.plan import run
     from calibdask.engine.stored import StoredSource
 
@@ -79,7 +79,7 @@ def test_weighted_replicates_have_the_moments_of_a_poisson_bootstrap() -> None:
     labels, scores = drawn(400, 4)
     weights = np.random.default_rng(5).gamma(2.0, 1.0, 400)
     state = histogram(labels, scores, weights, Grid(300))
-    copies = resampled(state, 1, range(4000)).mass.sum((1, 2, 3, 4))
+    copies = resampled(state, Grid(300), 1, range(4000)).mass.sum((1, 2, 3, 4))
     assert copies.mean() == pytest.approx(weights.sum(), abs=6 * np.sqrt((weights**2).sum() / 4000))
     assert copies.var() == pytest.approx((weights**2).sum(), rel=0.15)
 
@@ -128,9 +128,44 @@ def test_bad_options(option: str, value: Any, message: str) -> None:
         cd.evaluate([0, 1], [0.2, 0.8], cd.DensityECE(), **options)
 
 
-def test_no_interval_without_the_data() -> None:
-    with pytest.raises(ValueError, match=r"ci expects metrics on the grid.*ece is none"):
-        cd.evaluate([0, 1], [0.2, 0.8], cd.ECE(), ci=0.9)
+@pytest.mark.parametrize("metric", [cd.BrierScore(), cd.LogLoss(), cd.MulticlassECE()])
+def test_no_interval_of_what_histograms_do_not_tell(metric: Any) -> None:
+    with pytest.raises(ValueError, match=r"ci expects metrics that a histogram of the scores tells.*is none"):
+        cd.evaluate([0, 1], [0.2, 0.8], metric, ci=0.9)
+
+
+def test_binned_metrics_are_resampled_from_a_histogram_of_the_same_pass() -> None:
+    labels, scores = drawn(2000, 10)
+    metrics = [cd.ECE(), cd.ECE(binning="equal-mass"), cd.ece_c(bins=10), cd.MCE(), cd.BrierDecomposition()]
+    plain = cd.evaluate(labels, scores, metrics)
+    result = cd.evaluate(labels, scores, metrics, ci=0.9, n_boot=50)
+    assert result.attrs["passes"] == plain.attrs["passes"]
+    xr.testing.assert_identical(result[list(plain.data_vars)].drop_attrs(), plain.drop_attrs())
+    for name in plain.data_vars:
+        assert result[f"{name}_low"] <= result[name] <= result[f"{name}_high"], name
+    assert 0 < result.ece_high - result.ece_low < 0.1
+    panel = cd.evaluate(labels, scores, ci=0.9, n_boot=10)
+    assert {f"{name}_low" for name in ("ece", "ece_equal_mass", "mce", "density_ece", "smooth_ece")} <= set(panel)
+
+
+def test_two_classes_are_as_sure_as_one() -> None:
+    """Their columns are the same rows twice, and not twice as many."""
+    labels, scores = drawn(500, 11)
+    both = np.stack([1 - scores, scores], -1)
+    metrics = {"both": cd.DensityECE(setting="classwise"), "one": cd.DensityECE(setting=1)}
+    result = cd.evaluate(labels, both, metrics, ci=0.9, n_boot=400)
+    assert result.both == pytest.approx(result.one.item(), abs=1e-9)
+    for end in ("low", "high"):
+        assert result[f"both_{end}"] == pytest.approx(result[f"one_{end}"].item(), abs=0.006)
+
+
+def test_calibrated_models_have_intervals_from_zero() -> None:
+    labels, scores = drawn(400, 13, lambda s: s, 60)
+    metrics = {"density": cd.DensityECE(), "smooth": cd.SmoothECE(), "ece": cd.ECE()}
+    result = cd.evaluate(labels, scores, metrics, ci=0.9, n_boot=60)
+    for name in metrics:
+        # 95 % in truth; fewer than 50 of 60 once in a thousand times.
+        assert (result[f"{name}_low"] == 0).sum() >= 50, name
 
 
 SETS = 40
@@ -181,3 +216,26 @@ def test_numbers_have_the_cost_of_the_grid() -> None:
     assert len(sizes) == 1
     weights = node_weights(histogram(*drawn(10, 1)), Grid())
     assert weights.shape == (1, 1, 1, 3, 3601)
+
+
+@pytest.mark.parametrize(
+    ("labels", "scores", "message"),
+    [
+        ([0, 0, 0], [0.2, 0.4, 0.6], "outcomes of one kind only"),
+        ([1, 1, 1], [0.2, 0.4, 0.6], "outcomes of one kind only"),
+        ([1], [0.4], "outcomes of one kind only"),
+        ([0, 1, 1], [0.0, 0.0, 0.0], "equal scores only"),
+        ([0, 1, 1], [1.0, 1.0, 1.0], "equal scores only"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*columns of scores have:UserWarning")
+def test_degenerate_data_are_told(labels: list[int], scores: list[float], message: str) -> None:
+    with pytest.warns(UserWarning, match=message):
+        value = cd.density_ece(labels, scores, bandwidth=0.1)
+    assert np.isfinite(value)
+
+
+@pytest.mark.filterwarnings("ignore:.*columns of scores have:UserWarning")
+def test_rows_that_a_beta_kernel_leaves_out_are_told() -> None:
+    with pytest.warns(UserWarning, match=r"no weight to scores at the ends.*50\.0%"):
+        cd.density_ece([0, 1, 0, 1], [0.0, 1.0, 0.3, 0.6], kernel="beta", bandwidth=0.1)

@@ -17,6 +17,12 @@ from numpy.typing import NDArray
 import calibdask as cd
 from tests import strategies
 
+# Where data are degenerate the estimators say so; that they do is tested by itself.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*columns of scores have:UserWarning"),
+    pytest.mark.filterwarnings("ignore:The beta kernel gives no weight:UserWarning"),
+]
+
 METRICS = {
     "ece": cd.ECE(),
     "classwise": cd.ECE(bins=7, setting="classwise", closed="left"),

@@ -302,7 +302,7 @@ def test_what_a_summary_cannot_tell(summary: Callable[[], xr.Dataset], metric: A
 
 def test_a_summary_has_its_slices_and_weights() -> None:
     for options in ({"by": {"day": DAY}}, {"sample_weight": WEIGHTS}):
-        with pytest.raises(ValueError, match="a summary has its weights and slices already"):
+        with pytest.raises(ValueError, match="A summary has its weights and slices already"):
             cd.evaluate(whole(), metrics=cd.ECE(), **options)
 
 
@@ -319,7 +319,7 @@ def test_bad_choices() -> None:
             cd.summarize(LABELS, SCORES, step=step)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="label"):
         cd.summarize(LABELS + 1, SCORES)
-    with pytest.raises(ValueError, match="takes no by"):
+    with pytest.raises(ValueError, match="take no by"):
         cd.summarize([(LABELS, SCORES)], by={"day": DAY})
 
 
@@ -328,3 +328,40 @@ def test_steps() -> None:
     assert int(summary["cells"]) == 1200
     metrics = {"ece": cd.ECE(bins=20), "density": cd.DensityECE(step=0.001)}
     compare(cd.evaluate(summary, metrics=metrics), cd.evaluate(LABELS, SCORES, metrics))
+
+
+@pytest.mark.parametrize("name", ["rows", "outcome", "cell", "classes", "class", "cell_lower", "confidence_count"])
+def test_slices_must_not_be_called_as_a_summary_calls_its_own(name: str) -> None:
+    with pytest.raises(ValueError, match=f"something called '{name}' already"):
+        cd.summarize(LABELS, SCORES, by={name: DAY})
+
+
+def test_a_part_of_a_metric_and_a_slice_must_have_different_names() -> None:
+    with pytest.raises(ValueError, match="two things called 'curve_score'"):
+        cd.evaluate(LABELS, SCORES, {"curve": cd.ReliabilityCurve()}, by={"curve_score": DAY})
+
+
+def test_equal_mass_bins_of_tied_scores() -> None:
+    rng = np.random.default_rng(5)
+    scores = np.round(rng.random(5000) ** 4, 1)
+    labels = (rng.random(5000) < scores**1.2).astype(int)
+    summary = cd.summarize(labels, scores, settings="binary")
+    for bins in (5, 10, 15):
+        metric = cd.ECE(bins=bins, binning="equal-mass")
+        assert float(cd.evaluate(summary, metrics=metric).ece) == pytest.approx(
+            float(cd.evaluate(labels, scores, metric).ece), abs=1e-12
+        )
+        diagram = cd.ReliabilityDiagram(bins=bins, binning="equal-mass")
+        assert (cd.evaluate(summary, metrics={"d": diagram}).d_count > 0).all()
+
+
+def test_shorthands_take_summaries() -> None:
+    summary = cd.summarize(LABELS, SCORES)
+    assert cd.ece(summary) == pytest.approx(cd.ece(LABELS, SCORES), abs=1e-12)
+    assert cd.density_ece(summary) == pytest.approx(cd.density_ece(LABELS, SCORES), abs=1e-12)
+
+
+def test_edges_may_be_off_by_rounding() -> None:
+    summary = cd.summarize(LABELS, SCORES)
+    edges = tuple(np.linspace(0, 1, 11))
+    assert cd.ece(summary, bins=edges) == pytest.approx(cd.ece(LABELS, SCORES, bins=10), abs=1e-12)

@@ -76,6 +76,12 @@ class _Request(RowsRequest):
             if value not in (None, False) and other is None:
                 raise click.UsageError(f"{option} means nothing without {'--plot' if option == '--curve' else '--ci'}.")
 
+    def panel(self, classes: int, vector: bool) -> dict[str, Any]:
+        """The metrics of data when none are named: with --ci those that have intervals."""
+        from calibdask.estimators.panel import default_metrics, summary_metrics
+
+        return {**(summary_metrics if self.intervals else default_metrics)(classes, vector)}
+
     def chosen(self, panel: Mapping[str, Any]) -> dict[str, Any]:
         return chosen_metrics(self.metrics, self.options, panel=panel, picture=self.picture)
 
@@ -131,9 +137,7 @@ def evaluate(**given: Any) -> None:
     summary = open_summary(request.data)
     # Bad metrics and options are found before the data is touched; what the panel holds does not matter yet.
     if summary is None:
-        import calibdask as cd
-
-        request.chosen(cd.default_metrics(2, vector=True))
+        request.chosen(request.panel(2, vector=True))
 
     from calibdask.cli.tables import as_json, console, show
 
@@ -178,7 +182,7 @@ def _of_data(request: _Request) -> tuple[Any, list[str]]:
 
     with connected(request.cluster), shown_progress("evaluating"), noted():
         table = request.table()
-        chosen = request.chosen(cd.default_metrics(table.classes, table.vector))
+        chosen = request.chosen(request.panel(table.classes, table.vector))
         options = {"by": table.by or None, "sample_weight": table.weights, **request.intervals}
         result = cd.evaluate(table.labels, table.scores, chosen, **options)
     return result, _numbers(chosen)

@@ -10,16 +10,16 @@ from calibdask.statistics.binnings import EqualMass, number_of_bins, padded
 from calibdask.statistics.edges import Edges
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
-from calibdask.statistics.grid import UNIT, Grid, GridState
+from calibdask.statistics.grid import UNIT, Grid, GridState, scores_of_cells
 
 __all__ = ["bin_sums", "equal_mass_edges"]
 
-# Intervals between centres of bins may miss a border by rounding; what is summed there is continuous.
-_ROUNDING = 1e-12
+# Edges may miss a border by rounding, by less than scores are rounded.
+_ROUNDING = 1e-14
 
 
 def equal_mass_edges(binning: EqualMass, state: GridState, grid: Grid) -> Edges:
-    """Edges on those borders of cells that come nearest to equal mass; cells, and so ties, are never split.
+    """Edges after the cells that hold the scores of the wanted ranks; cells, and so ties, are never split.
 
     Raises
     ------
@@ -38,10 +38,11 @@ def equal_mass_edges(binning: EqualMass, state: GridState, grid: Grid) -> Edges:
     for cumulative, bins in zip(mass, number_of_bins(binning.bins, rows).tolist(), strict=True):
         i = np.arange(1, bins)
         wanted = i * (cumulative[-1] / bins) if state.weighted else i * cumulative[-1] // bins
-        above = np.minimum(np.searchsorted(cumulative, wanted), grid.size - 1)
-        below = np.maximum(above - 1, 0)
-        nearer = np.where(wanted - cumulative[below] < cumulative[above] - wanted, below, above)
-        inner = np.unique(nearer[(cumulative[nearer] > 0) & (cumulative[nearer] < cumulative[-1])]) + 1
+        # The cell that holds the score of this rank ends the bin, as a run of equal scores does.
+        ends = np.minimum(np.searchsorted(cumulative, wanted), grid.size - 1)
+        _, first = np.unique(cumulative[ends], return_index=True)
+        inner = ends[first] + 1
+        inner = inner[(cumulative[inner - 1] > 0) & (cumulative[inner - 1] < cumulative[-1])]
         columns.append(np.r_[0.0, grid.edges[inner], 1.0])
     return Edges(FrozenArray(padded(columns).reshape(*places, -1)))
 
@@ -91,11 +92,10 @@ def bin_sums(request: BinSums, state: GridState, grid: Grid) -> BinSumsState:
 
 def _cell_scores(state: GridState, grid: Grid) -> Array:
     """Sums of scores by cell and outcome."""
-    parts = np.diff(grid.starts)
-    mirrored = np.repeat(grid.mirrored, parts)
-    nearer = np.repeat(np.where(grid.mirrored, grid.nodes[1:], grid.nodes[:-1]), parts)
-    offset = state.offset * ((1.0 if state.offset.dtype == np.float64 else UNIT) * grid.width)
-    return nearer[:, None] * state.mass + np.where(mirrored, -1.0, 1.0)[:, None] * offset
+    offset = state.offset * (1.0 if state.offset.dtype == np.float64 else UNIT)
+    mass = state.mass.astype(np.float64)
+    position = np.divide(offset, mass, out=np.zeros_like(mass), where=mass > 0)
+    return np.moveaxis(scores_of_cells(grid, np.moveaxis(position, -1, -2)), -2, -1) * mass
 
 
 def _borders(request: BinSums, grid: Grid, places: tuple[int, ...]) -> Counts:
@@ -104,12 +104,9 @@ def _borders(request: BinSums, grid: Grid, places: tuple[int, ...]) -> Counts:
     inner = values[..., 1:-1]
     if request.edges.closed != "right":
         raise ValueError("From histograms on a grid, bins are closed on the right; evaluate the data for other ones.")
-    near = np.clip(np.searchsorted(grid.edges, inner - _ROUNDING), 0, grid.size)
-    tolerance = _ROUNDING if request.second == "offsets" else 0.0
-    exact = np.searchsorted(grid.edges, inner)
-    at = np.where(np.abs(grid.edges[near] - inner) <= tolerance, near, np.minimum(exact, grid.size))
+    at = np.minimum(np.searchsorted(grid.edges, inner - _ROUNDING), grid.size)
     last = np.arange(1, request.edges.bins) >= request.edges.effective[..., None]
-    missed = ~last & ~(np.abs(grid.edges[at] - inner) <= tolerance)
+    missed = ~last & ~(np.abs(grid.edges[at] - inner) <= _ROUNDING)
     if missed.any():
         raise ValueError(
             f"The edge {np.extract(missed, inner)[0]:.17g} of a bin is no border of {grid.cells} equal cells; "

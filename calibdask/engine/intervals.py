@@ -2,15 +2,17 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from calibdask.engine.plan import run
 from calibdask.engine.stored import StoredSource
-from calibdask.estimators.estimator import Estimate, Estimator, Part
+from calibdask.estimators.estimator import Estimate, Estimation, Estimator, Part
 from calibdask.statistics.exact import Array
+from calibdask.statistics.statistic import Statistic
 
-__all__ = ["checked_interval", "checked_level", "intervals"]
+__all__ = ["Histogram", "checked_interval", "checked_level", "intervals"]
 
 # Replicates of states are held so many bytes at a time.
 _BYTES_AT_ONCE = 1 << 27
@@ -31,6 +33,18 @@ def checked_interval(ci: object, n_boot: object, seed: object) -> None:
         raise ValueError(f"seed expects a whole number from 0 on, got {seed!r}.")
 
 
+@dataclass(frozen=True)
+class Histogram(Estimator):
+    """Asks for a statistic on behalf of intervals, in the pass of the metrics."""
+
+    statistic: Statistic
+
+    def estimate(self) -> Estimation:
+        """Nothing but the request."""
+        yield self.statistic
+        return {}
+
+
 def intervals(
     estimated: Sequence[tuple[Estimator, Estimate]], source: StoredSource, level: float, n_boot: int, seed: int
 ) -> list[Estimate]:
@@ -40,39 +54,60 @@ def intervals(
     the part that they belong to.
     """
     asked = [estimator.replicated() for estimator, _ in estimated]
-    centres = [
-        estimate if other is estimator else run([other], source).estimates[0]
-        for other, (estimator, estimate) in zip(asked, estimated, strict=True)
-    ]
     step = max(1, min(n_boot, _BYTES_AT_ONCE // max(1, source.bytes_of_a_replicate)))
-    drawn = [_drawn(asked, source, seed, range(at, min(n_boot, at + step))) for at in range(0, n_boot, step)]
+    some = [range(at, min(n_boot, at + step)) for at in range(0, n_boot, step)]
+    errors = [
+        other
+        for other, (_, estimate) in zip(asked, estimated, strict=True)
+        if any(_is_error(part) for part in estimate.values())
+    ]
+    with warnings.catch_warnings():
+        # What these say of every replicate has been said of the data.
+        warnings.simplefilter("ignore", UserWarning)
+        centres = run(asked, source).estimates
+        drawn = [_values(asked, source.resampled(seed, each), len(each)) for each in some]
+        calibrated = [_values(errors, source.resampled(seed, each, calibrated=True), len(each)) for each in some]
     ends: list[Estimate] = []
-    for place, centre in enumerate(centres):
+    for place, (centre, (_, estimate)) in enumerate(zip(centres, estimated, strict=True)):
         found: dict[str, Part] = {}
         for name, part in centre.items():
-            if part.role in ("number", "curve"):
-                values = np.concatenate([some[place][name] for some in drawn])
-                for end, limit in (_curve_ends if part.role == "curve" else _number_ends)(values, part, level).items():
-                    found[f"{name}_{end}".removeprefix("_")] = Part(limit, part.dims)
+            if part.role not in ("number", "curve"):
+                continue
+            values = np.concatenate([each[place][name] for each in drawn])
+            if part.role == "curve":
+                limits = _curve_ends(values, part, level)
+            else:
+                chance = None
+                if _is_error(part):
+                    chance = np.concatenate([each[errors.index(asked[place])][name] for each in calibrated])
+                limits = _number_ends(values, chance, part, estimate[name].values, level)
+            for end, limit in limits.items():
+                found[f"{name}_{end}".removeprefix("_")] = Part(limit, part.dims)
         ends.append(found)
     return ends
 
 
-def _drawn(asked: Sequence[Estimator], source: StoredSource, seed: int, replicates: range) -> list[dict[str, Array]]:
-    """Values of each part of each estimator for some replicates, (replicates, batch, groups, ...)."""
-    with warnings.catch_warnings():
-        # What these say of every replicate has been said of the data.
-        warnings.simplefilter("ignore", UserWarning)
-        estimates = run(asked, source.resampled(seed, replicates)).estimates
-    batch = source.layout.batch
+def _is_error(part: Part) -> bool:
+    return part.columns is not None
+
+
+def _values(asked: Sequence[Estimator], source: StoredSource, replicates: int) -> list[dict[str, Array]]:
+    """Values of each part of each estimator for some replicates, (replicates, batch, groups, ...).
+
+    Of calibration errors those of all columns, which are yet to be pooled.
+    """
     return [
         {
-            name: part.values.reshape(len(replicates), batch, *part.values.shape[1:])
+            name: _by_replicate(part.values if part.columns is None else part.columns, replicates)
             for name, part in estimate.items()
             if part.role in ("number", "curve")
         }
-        for estimate in estimates
+        for estimate in run(asked, source).estimates
     ]
+
+
+def _by_replicate(values: Array, replicates: int) -> Array:
+    return values.reshape(replicates, -1, *values.shape[1:])
 
 
 def _percentiles(values: Array, level: float) -> tuple[Array, Array, Array]:
@@ -83,19 +118,34 @@ def _percentiles(values: Array, level: float) -> tuple[Array, Array, Array]:
     return low, median, high
 
 
-def _number_ends(values: Array, part: Part, level: float) -> dict[str, Array]:
-    """Reversed percentiles, widened to hold the value.
+def _number_ends(values: Array, chance: Array | None, part: Part, estimate: Array, level: float) -> dict[str, Array]:
+    """The estimate give or take the larger distance of the two percentiles from the value of the histogram.
 
     A calibration error of resampled data exceeds that of the data as that one exceeds the true error: by what noise
-    adds to absolute values. Percentiles would count this twice; reversed around the value they take it off.
+    adds to absolute values. The upper percentile is therefore the farther one, and the true error is to be looked for
+    as far below the estimate. Where calibrated models have such an error by ``chance``, the lower end is 0.
     """
-    low, _, high = _percentiles(values, level)
-    value = part.values
-    with np.errstate(invalid="ignore"):
-        return {
-            "low": np.maximum(np.minimum(2 * value - high, value), part.limits[0]),
-            "high": np.minimum(np.maximum(2 * value - low, value), part.limits[1]),
-        }
+    low, _, high = _percentiles(_pooled(values, part), level)
+    reach = np.maximum(np.maximum(high - part.values, part.values - low), 0.0)
+    ends = {
+        "low": np.maximum(estimate - reach, part.limits[0]),
+        "high": np.minimum(estimate + reach, part.limits[1]),
+    }
+    if chance is not None:
+        by_chance = _percentiles(_pooled(chance, part), level)[2]
+        ends["low"] = np.where(estimate <= by_chance, 0.0, ends["low"])
+    return ends
+
+
+def _pooled(values: Array, part: Part) -> Array:
+    """Values of all columns as one number for each replicate.
+
+    Columns are resampled each by itself, but those of one row depend on each other in a way that histograms do not
+    tell. Replicates are combined as if all were large or small together: no dependence makes a mean vary more.
+    """
+    if part.columns is None:
+        return values
+    return np.asarray(part.pool(np.sort(values, axis=0), axis=-1))
 
 
 def _curve_ends(values: Array, part: Part, level: float) -> dict[str, Array]:

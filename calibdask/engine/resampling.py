@@ -5,48 +5,75 @@ from typing import Any
 import numpy as np
 
 from calibdask.statistics.exact import Array
-from calibdask.statistics.grid import UNIT, GridState
+from calibdask.statistics.grid import UNIT, Grid, GridState, scores_of_cells
 
 __all__ = ["resampled"]
 
 
-def resampled(state: GridState, seed: int, replicates: range) -> GridState:
+def resampled(state: GridState, grid: Grid, seed: int, replicates: range, *, calibrated: bool = False) -> GridState:
     """Replicates of a state along its first axis: number r * batch + b for batch element b.
 
     Rows drawn with replacement are one multinomial draw over (cell, outcome); positions within become the mean of the
     cell. With weights: a Poisson number of rows in each (cell, outcome), all of one weight, such that the mean and the
-    variance of their total are those of a Poisson bootstrap of the rows.
+    variance of their total are those of a Poisson bootstrap of the rows. Replicates that are ``calibrated`` have the
+    same rows in each cell as the state, and outcomes drawn with the mean score of the cell for their probability.
 
     Random numbers are keyed by the seed and the coordinates (replicate, batch, group, column) alone, so they are the
     same for any chunking and any number of replicates at a time.
     """
     shape = (len(replicates), *state.mass.shape)
-    count, rows = np.zeros(shape, state.mass.dtype), np.zeros((len(replicates), *state.rows.shape), np.int64)
+    mass, rows = np.zeros(shape, state.mass.dtype), np.zeros((len(replicates), *state.rows.shape), np.int64)
     offset, square = np.zeros(shape), np.zeros((len(replicates), *state.square.shape))
     for place in np.ndindex(state.mass.shape[:3]):
-        filled = np.nonzero(state.mass[place])
-        mass = state.mass[place][filled]
-        position = state.offset[place][filled] * (1.0 if state.offset.dtype == np.float64 else UNIT) / mass
-        unit = state.square[place][filled] / mass if state.weighted else np.ones(mass.size)
+        column = _Column(GridState.of(lambda sums: sums[place], state), grid, calibrated)  # noqa: B023 - called at once
         for number, replicate in enumerate(replicates):
             at = (number, *place)
-            drawn = _draw(_generator(seed, (replicate, *place)), mass, unit, state.weighted)
-            count[at][filled] = drawn * unit if state.weighted else drawn
-            offset[at][filled] = drawn * unit * position
+            drawn = column.draw(_generator(seed, (replicate, *place, int(calibrated))))
+            mass[at][column.filled] = drawn * column.unit if state.weighted else drawn
+            offset[at][column.filled] = drawn * column.unit * column.position
             if state.weighted:
-                square[at][filled] = drawn * unit**2
-                rows[at][filled] = drawn
+                square[at][column.filled] = drawn * column.unit**2
+                rows[at][column.filled] = drawn
     return GridState.of(
-        lambda each: each.reshape(each.shape[0] * each.shape[1], *each.shape[2:]), (count, offset, square, rows)
+        lambda each: each.reshape(each.shape[0] * each.shape[1], *each.shape[2:]), (mass, offset, square, rows)
     )
 
 
-def _draw(generator: np.random.Generator, mass: Any, unit: Array, weighted: bool) -> Any:
-    """Number of rows in each category."""
-    if weighted:
-        return generator.poisson(mass / unit)
-    rows = int(mass.sum())
-    return generator.multinomial(rows, mass / rows) if rows else mass
+class _Column:
+    """The categories of one column that hold rows: cells by outcome, or cells whose outcome is drawn."""
+
+    def __init__(self, state: GridState, grid: Grid, calibrated: bool) -> None:
+        offset = state.offset * (1.0 if state.offset.dtype == np.float64 else UNIT)
+        self._weighted = state.weighted
+        self._chance: Array | None = None
+        mass, square = state.mass, state.square
+        if calibrated:
+            total, offset = mass.sum(-1), offset.sum(-1)
+            filled = np.flatnonzero(total)
+            self._chance = scores_of_cells(grid, offset / np.maximum(total, np.finfo(float).tiny))[filled]
+            # Both outcomes of each cell, side by side.
+            self.filled: tuple[Any, ...] = (np.r_[filled, filled], np.r_[filled * 0, filled * 0 + 1])
+            mass, offset = np.tile(total[filled], 2), np.tile(offset[filled], 2)
+            square = np.tile(square.sum(-1)[filled], 2) if state.weighted else square
+        else:
+            self.filled = np.nonzero(mass)
+            mass, offset = mass[self.filled], offset[self.filled]
+            square = square[self.filled] if state.weighted else square
+        self._mass = mass
+        self.position = offset / mass
+        self.unit = square / mass if state.weighted else np.ones(mass.size)
+
+    def draw(self, generator: np.random.Generator) -> Any:
+        """Number of rows in each category."""
+        if self._chance is not None:
+            half = self._mass.size // 2
+            there = np.rint(self._mass[:half] / self.unit[:half]).astype(np.int64)
+            positive = generator.binomial(np.maximum(there, 1), self._chance)
+            return np.r_[np.maximum(there, 1) - positive, positive]
+        if self._weighted:
+            return generator.poisson(self._mass / self.unit)
+        rows = int(self._mass.sum())
+        return generator.multinomial(rows, self._mass / rows) if rows else self._mass
 
 
 def _generator(seed: int, coordinates: tuple[int, ...]) -> np.random.Generator:

@@ -33,11 +33,11 @@ class StoredSource(Source):
         self._stored = stored
         self._read: dict[GridHistogram, GridState] = {}
 
-    def resampled(self, seed: int, replicates: range) -> "StoredSource":
+    def resampled(self, seed: int, replicates: range, *, calibrated: bool = False) -> "StoredSource":
         """A source for replicates, along the batch axis; see `calibdask.engine.resampling.resampled`."""
 
         def drawn(histogram: GridHistogram) -> GridState:
-            return resampled(self._state(histogram), seed, replicates)
+            return resampled(self._state(histogram), histogram.grid, seed, replicates, calibrated=calibrated)
 
         layout = replace(self.layout, batch=self.layout.batch * len(replicates), rows=None)
         return StoredSource({each: partial(drawn, each) for each in self._stored}, layout, self.rows)
@@ -75,8 +75,8 @@ class StoredSource(Source):
         if isinstance(statistic, RowCount):
             return self._row_count()
         raise ValueError(
-            f"{type(statistic).__name__} is not known from histograms on a grid; evaluate the data themselves for this "
-            "metric."
+            f"A metric asks for {type(statistic).__name__}, which histograms on a grid do not tell; evaluate the data "
+            "themselves for this metric."
         )
 
     def _state(self, histogram: GridHistogram) -> GridState:

@@ -16,7 +16,7 @@ from calibdask.statistics.grid import UNIT, Grid, GridHistogram, GridState, cell
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 
-__all__ = ["FORMAT", "extra_dims", "histograms", "is_summary", "read_summary", "row_count", "to_dataset"]
+__all__ = ["FORMAT", "check_names", "extra_dims", "histograms", "is_summary", "read_summary", "row_count", "to_dataset"]
 
 FORMAT = 1
 # Scalar coordinates say what the numbers mean: they outlive sums, selections and files, as attributes need not.
@@ -67,6 +67,22 @@ def to_dataset(
     scalars = (FORMAT, layout.classes, layout.vector, cells)
     coordinates |= {name: ((), value) for name, value in zip(_SCALARS, scalars, strict=True)}
     return xr.Dataset(variables, coordinates, extra)
+
+
+def check_names(data: Input, asked: Iterable[GridHistogram], class_dim: Hashable) -> None:
+    """Refuse dimensions that have names of the summary's own.
+
+    Raises
+    ------
+    ValueError
+        If there is such a dimension.
+    """
+    own = {*_SCALARS, "rows", "outcome", "cell", "support_cell", "cell_lower", "cell_upper", class_dim}
+    own |= {f"{_word(histogram)}_{part}" for histogram in asked for part in _PARTS}
+    names = [axis.name for axis in (*data.batch, *data.by)]
+    for name in names:
+        if name in own or names.count(name) > 1:
+            raise ValueError(f"A summary has something called {name!r} already; rename this slice or dimension.")
 
 
 def is_summary(given: Any) -> bool:
@@ -145,8 +161,8 @@ def _class_dims(summary: xr.Dataset) -> list[Hashable]:
 def _class_labels(summary: xr.Dataset, described: Iterable[GridHistogram]) -> Any:
     if not any(histogram.setting.per_class for histogram in described):
         return None
-    (dim,) = _class_dims(summary)
-    return summary[dim].values if dim in summary.coords else None
+    dims = _class_dims(summary)
+    return summary[dims[0]].values if len(dims) == 1 and dims[0] in summary.coords else None
 
 
 def _cell(grid: Grid) -> str:

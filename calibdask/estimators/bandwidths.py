@@ -58,7 +58,7 @@ def bandwidths(rule: Bandwidth, state: GridState, grid: Grid, widest: float = ma
         filled,
         chosen < grid.width,
         f"below the step of the grid, {grid.width:.2g}",
-        "is where most scores are equal",
+        "is where many scores are equal or crowd at an end",
     )
     _tell(rule, filled, chosen > widest, f"above what the kernel has, {widest:.4g}", "happens with few rows")
     return np.clip(chosen, grid.width, widest)

@@ -55,6 +55,10 @@ class BinnedEstimator(Estimator):
     def _settle(self, field: str, value: Any) -> None:
         object.__setattr__(self, field, value)
 
+    def measured(self, layout: Layout) -> Setting | str | int | None:
+        """The setting that is measured where none is given, or the one given."""
+        return self.setting
+
     def rule(self, layout: Layout, setting: Setting, mapping: Mapping) -> Binning:
         """The binning that the choices amount to for data of this shape."""
         chosen = choices(self.compat)

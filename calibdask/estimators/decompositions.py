@@ -11,6 +11,7 @@ from calibdask.statistics.binned import BinSums, BinSumsState
 from calibdask.statistics.binnings import BinEdges
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.settings import Setting
 
 __all__ = ["BrierDecomposition"]
 
@@ -57,11 +58,14 @@ class BrierDecomposition(BinnedEstimator):
         """``brier_decomposition``."""
         return "brier_decomposition"
 
+    def measured(self, layout: Layout) -> Setting | str | int | None:
+        """All classes of a matrix where no setting is given."""
+        return "classwise" if self.setting is None and not layout.vector else self.setting
+
     def estimate(self) -> Estimation:
         """The terms from six sums by bin."""
         layout = yield Layout()
-        default = None if layout.vector else "classwise"
-        setting = layout.setting(default if self.setting is None else self.setting, self.k)
+        setting = layout.setting(self.measured(layout), self.k)
         edges = yield BinEdges(self.rule(layout, setting, "hard"), setting)
         sums = yield BinSums(setting, edges, "squares")
         # All terms but the covariance are means of squares.

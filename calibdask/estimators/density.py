@@ -7,7 +7,7 @@ import numpy as np
 
 from calibdask.estimators.binned import check_choice
 from calibdask.estimators.compat import Compat
-from calibdask.estimators.estimator import Estimation, number
+from calibdask.estimators.estimator import Estimation, calibration_error
 from calibdask.estimators.gridded import SmoothedEstimator
 from calibdask.estimators.smoothing import integral
 from calibdask.statistics.exact import Array
@@ -34,8 +34,9 @@ class DensityECE(SmoothedEstimator):
         Mirrored at both ends of the support; or the second beta kernel of Chen [2]_, which needs no mirroring.
     bandwidth : float or {"silverman", "isj"}, default "silverman"
         The standard deviation of the kernel (of the beta kernel: in the middle of the support), in units of the score.
-        Silverman's rule or the improved Sheather-Jones method [3]_, for each column of scores; the latter where scores
-        crowd at both ends, where Silverman's rule smooths too much.
+        Silverman's rule or the improved Sheather-Jones method [3]_, for each column of scores. The latter resolves
+        several modes, which Silverman's rule smooths over; where the density grows without bound towards an end, or
+        scores are rounded, it finds a bandwidth so small that the estimate is mostly noise: then give a number.
     form : {"ratio", "residual"}, default "ratio"
         The residual form [4]_ takes each residual at the score of its row; it is another number.
     setting : str, int or None
@@ -55,14 +56,15 @@ class DensityECE(SmoothedEstimator):
     Warns
     -----
     UserWarning
-        Where the bandwidth would be below one step of the grid.
+        Where the bandwidth would be below one step of the grid; where all outcomes or all scores are equal; where a
+        beta kernel leaves out rows at the ends of the support.
 
     Notes
     -----
     Within 1e-6 of direct kernel sums for bandwidths from 0.033 on, 5e-6 from 0.01 on. The beta kernel gives no weight
-    to scores of exactly 0 or 1, and its densities need not integrate to 1. One pass over the data; then 0.4 ms for each
-    column and bandwidth (beta kernel: 0.2 s), independent of the number of rows. Memory: 115 kB for each class and
-    slice.
+    to scores of exactly 0 or 1, hardly any to those next to them, and its densities need not integrate to 1. One pass
+    over the data; then 0.4 ms for each column and bandwidth (beta kernel: 0.2 s), independent of the number of rows.
+    Memory: 115 kB for each class and slice.
 
     References
     ----------
@@ -99,7 +101,7 @@ class DensityECE(SmoothedEstimator):
         if self.compat is not None:
             bandwidth = np.broadcast_to(bandwidth[..., :1], bandwidth.shape)
         errors = self.by_columns(self._errors, gridded, bandwidth)
-        return number(errors.mean(-1), highest=1.0)
+        return calibration_error(errors)
 
     def _errors(self, grid: Grid, weights: Array, bandwidth: Array) -> Array:
         negative, positive, score = np.moveaxis(weights, 1, 0)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from calibdask.estimators.binned import BinnedEstimator, check_choice
-from calibdask.estimators.estimator import Estimation, number
+from calibdask.estimators.estimator import Estimation, calibration_error
 from calibdask.statistics import exact
 from calibdask.statistics.binned import BinSumsState
 from calibdask.statistics.edges import Edges
@@ -100,7 +100,7 @@ class ECE(BinnedEstimator):
         _, edges, sums, bins = yield from self.binned(self.mapping)
         errors = _debiased(bins, sums) if self.debias else _pooled(bins, self.norm)
         pool = np.max if self.norm == "max" else np.mean
-        return number(pool(errors, axis=-1), highest=1.0, **_effective_bins(edges))
+        return calibration_error(errors, pool, **_effective_bins(edges))
 
 
 def MCE(**choices: Any) -> ECE:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Estimate", "Estimation", "Estimator", "Part", "number"]
+__all__ = ["Estimate", "Estimation", "Estimator", "Part", "calibration_error", "number"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,9 @@ class Part:
     replicates become an interval: of each number by itself, of a curve along its last dimension also as a band within
     ``limits``, not at all for what is given and not estimated; a coordinate has the shape of its one dimension alone.
     ``spread`` gives the pointwise ends of a curve at a level where percentiles of replicates would not do.
+
+    ``columns`` (batch, groups, columns) are the values of which a calibration error is the ``pool``: 0 for a calibrated
+    model, up to chance.
     """
 
     values: npt.NDArray[Any]
@@ -27,6 +30,8 @@ class Part:
     role: Literal["number", "curve", "given", "coordinate"] = "number"
     limits: tuple[Any, Any] = (-np.inf, np.inf)
     spread: Callable[[float], tuple[Any, Any]] | None = None
+    columns: npt.NDArray[Any] | None = None
+    pool: Callable[..., Any] = np.mean
 
 
 # Name of the part -> its values; the one part of a plain number has the empty name.
@@ -55,6 +60,13 @@ class Estimator(ABC):
         return self
 
 
-def number(values: npt.NDArray[np.float64], highest: float = np.inf, **notes: Any) -> Estimate:
-    """The estimate that is one number, from 0 to the highest possible one, for each (batch, group)."""
-    return {"": Part(values, notes=notes, limits=(0.0, highest))}
+def number(values: npt.NDArray[np.float64], **notes: Any) -> Estimate:
+    """The estimate that is one number, from 0 on, for each (batch, group)."""
+    return {"": Part(values, notes=notes, limits=(0.0, np.inf))}
+
+
+def calibration_error(
+    columns: npt.NDArray[np.float64], pool: Callable[..., Any] = np.mean, **notes: Any
+) -> dict[str, Part]:
+    """The estimate that is a calibration error, pooled over the columns of each (batch, group)."""
+    return {"": Part(pool(columns, axis=-1), notes=notes, limits=(0.0, 1.0), columns=columns, pool=pool)}

@@ -1,5 +1,6 @@
 """What estimators on the fine grid have in common: their choices, checked, and smoothing column by column."""
 
+import warnings
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,8 @@ __all__ = ["Gridded", "GriddedEstimator", "SmoothedEstimator", "check_step", "sh
 # Columns are smoothed so many at a time: what is made of them stays around 100 MB.
 _COLUMNS_AT_ONCE = 256
 _FEW_NODES = 8
+# The share of rows at the ends of the support, which beta kernels leave out, that is worth a warning.
+_LOST = 1e-3
 
 
 class Gridded(NamedTuple):
@@ -105,7 +108,11 @@ class SmoothedEstimator(GriddedEstimator):
 
     def chosen_bandwidths(self, gridded: Gridded) -> Array:
         """The bandwidth of each (batch, group, column)."""
-        widest = WIDEST_BETA * (1.0 - gridded.grid.low) if self.kernel == "beta" else np.inf
+        _tell_degenerate(gridded)
+        widest = np.inf
+        if self.kernel == "beta":
+            _tell_lost(gridded)
+            widest = WIDEST_BETA * (1.0 - gridded.grid.low)
         return bandwidths(self.bandwidth, gridded.state, gridded.grid, widest)
 
     def by_columns(self, compute: Callable[..., Array], gridded: Gridded, bandwidth: Array) -> Array:
@@ -118,6 +125,36 @@ class SmoothedEstimator(GriddedEstimator):
         if self.kernel != "beta":
             return Mirrored(weights, grid).by(self.kernel, bandwidth[:, None])
         return np.stack([beta_smoothed(w, h, grid) for w, h in zip(weights, bandwidth.tolist(), strict=True)])
+
+
+def _tell_degenerate(gridded: Gridded) -> None:
+    """Warn where the data cannot tell a curve."""
+    by_outcome = gridded.state.mass.sum(-2)
+    filled = by_outcome.sum(-1) > 0
+    for what, count in (
+        ("outcomes of one kind only", int((filled & (by_outcome == 0).any(-1)).sum())),
+        ("equal scores only", int(((gridded.state.mass.sum(-1) > 0).sum(-1) == 1).sum())),
+    ):
+        if count:
+            warnings.warn(
+                f"{count} of {filled.sum()} columns of scores have {what}: what is estimated there says little.",
+                UserWarning,
+                stacklevel=2,
+            )
+
+
+def _tell_lost(gridded: Gridded) -> None:
+    """Warn of rows at the ends of the support, where beta kernels have no density."""
+    weights = node_weights(gridded.state, gridded.grid)[..., :2, :].sum(-2)
+    total = weights.sum(-1)
+    share = np.divide(weights[..., 0] + weights[..., -1], total, out=np.zeros_like(total), where=total > 0).max()
+    if share > _LOST:
+        warnings.warn(
+            f"The beta kernel gives no weight to scores at the ends of the support: up to {share:.1%} of the rows are "
+            "left out; use another kernel.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def check_step(step: object) -> None:

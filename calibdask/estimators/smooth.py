@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from calibdask.estimators.estimator import Estimate, Estimation, Part
+from calibdask.estimators.estimator import Estimation, Part, calibration_error
 from calibdask.estimators.gridded import GriddedEstimator
 from calibdask.estimators.smoothing import Mirrored, integral
 from calibdask.statistics.exact import Array
@@ -58,11 +58,8 @@ class SmoothECE(GriddedEstimator):
         found = gridded.by_columns(partial(_fixed_point, gridded.grid), widest, smooth=widest)
         value, bandwidth = found[..., 0], found[..., 1]
         dims: tuple[str, ...] = ("class",) if gridded.setting.per_class else ()
-        parts: Estimate = {
-            "": Part(value.mean(-1), limits=(0.0, 1.0)),
-            "bandwidth": Part(bandwidth if dims else bandwidth[..., 0], dims, role="given"),
-        }
-        return parts
+        given = Part(bandwidth if dims else bandwidth[..., 0], dims, role="given")
+        return {**calibration_error(value), "bandwidth": given}
 
 
 def _fixed_point(grid: Grid, weights: Array, widest: Array) -> Array:

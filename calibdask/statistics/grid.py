@@ -26,6 +26,7 @@ __all__ = [
     "cells_of",
     "coarsened",
     "node_weights",
+    "scores_of_cells",
     "smooth_weights",
     "support",
 ]
@@ -211,6 +212,13 @@ def coarsened(state: GridState, grid: Grid) -> GridState:
     """Sums over the parts of each cell of a refined grid: exactly those of the grid that is not refined."""
     starts = grid.starts[:-1]
     return GridState.of(lambda sums: np.add.reduceat(sums, starts, axis=3) if sums.shape[3] else sums, state)
+
+
+def scores_of_cells(grid: Grid, position: Array) -> Array:
+    """The scores at positions (..., cells or their parts) counted as in `GridState`."""
+    parts = np.diff(grid.starts)
+    nearer = np.repeat(np.where(grid.mirrored, grid.nodes[1:], grid.nodes[:-1]), parts)
+    return nearer + np.repeat(np.where(grid.mirrored, -grid.width, grid.width), parts) * position
 
 
 def node_weights(state: GridState, grid: Grid) -> Array:

@@ -277,7 +277,10 @@ BAD: list[tuple[list[str], str]] = [
     (["evaluate", "rows.csv", "--metric", "ece-d", "--ci", "0.9", "--seed", "-1"], "seed expects"),
     (["evaluate", "rows.csv", "--n-boot", "100"], "--n-boot means nothing without --ci"),
     (["evaluate", "rows.csv", "--seed", "1"], "--seed means nothing without --ci"),
-    (["evaluate", "rows.csv", "--ci", "0.95", "--out", "result.json"], "ci expects metrics on the grid"),
+    (
+        ["evaluate", "rows.csv", "--metric", "brier", "--ci", "0.95", "--out", "result.json"],
+        "ci expects metrics that a histogram",
+    ),
     (["evaluate", "rows.csv", "--curve"], "--curve means nothing without --plot"),
     (["evaluate", "nowhere.csv"], "nowhere.csv does not exist"),
     (["evaluate", "."], ". is a folder of no known format; it expects a name that ends in one of .npz"),

@@ -144,6 +144,11 @@ class LCECalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
             raise ValueError(f"monotone expects True or False, got {self.monotone!r}.")
         labels, scores = _told_apart(y_true, y_prob, X, y)
         labels, scores = self._labels(labels), self._scores(scores, reset=True)
+        if labels.dtype.kind == "f" and scores.dtype.kind in "iub":
+            raise ValueError(
+                "fit expects labels first, fit(y_true, y_prob), or fit(X, y) with scores in columns; got real numbers "
+                "where labels should be and whole numbers where scores should be."
+            )
         data = read_arrays(labels, scores, None, sample_weight, "sample", "class", Validity(_TOLERANCE, _SUM_TOLERANCE))
         layout = data.source.layout
         # For two classes P(y = 1) tells all.

@@ -586,3 +586,9 @@ def test_coverage_of_intervals(name: str) -> None:
         assert len(filled) >= 2
         assert error < (0.005 if zone == "middle" else 0.02), (zone, error)
         assert 0.90 <= shares.mean() <= 0.99, (zone, shares, error)
+
+
+def test_scores_before_labels_are_told() -> None:
+    labels, scores = binary(100)
+    with pytest.raises(ValueError, match="fit expects labels first"):
+        cd.LCECalibrator().fit(scores, labels.astype(int))

@@ -196,6 +196,15 @@ def test_corrected_bands_cover_the_true_curve(curve: Callable[[Any], Any]) -> No
     assert band[:, middle].all(1).sum() >= 34
 
 
+def test_bands_span_everything_where_there_are_no_rows() -> None:
+    labels, scores = drawn(500, 14)
+    result = cd.reliability_curve(labels, scores * 0.5, bandwidth=0.02, ci=0.9, n_boot=20, points=11)
+    empty = result.sel(score=slice(0.65, 1.0))
+    assert empty.reliability.isnull().all()
+    for end, value in (("low", 0.0), ("band_low", 0.0), ("high", 1.0), ("band_high", 1.0)):
+        np.testing.assert_allclose(empty[f"reliability_{end}"], value, atol=1e-12)
+
+
 def test_plain_bands_do_not_cover_steep_curves() -> None:
     pointwise, _, middle = coverage(lambda s: 1 / (1 + np.exp(-12 * (s - 0.5))), "plain")
     assert pointwise[:, middle].mean() < 0.92  # what the correction is for

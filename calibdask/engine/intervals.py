@@ -156,7 +156,9 @@ def _curve_ends(values: Array, part: Part, level: float) -> dict[str, Array]:
     low, median, high = _percentiles(values, level)
     centre = median
     if part.spread is not None:
-        centre, (low, high) = part.values, part.spread(level)
+        low, high = part.spread(level)
+        # Without rows in reach there is no fit, but still an interval.
+        centre = np.where(np.isfinite(part.values), part.values, (low + high) / 2)
     factor = _widening(values, centre, low, high, level)
     return {
         "low": low,
@@ -172,7 +174,7 @@ def _widening(values: Array, centre: Array, low: Array, high: Array, level: floa
 
     Places where some replicates have no curve do not decide it.
     """
-    steady = np.isfinite(values).all(0) & np.isfinite(centre)
+    steady = np.isfinite(values).all(0)
     with np.errstate(invalid="ignore", divide="ignore"):
         above = np.where(steady & (high > centre), (values - centre) / (high - centre), 0.0)
         below = np.where(steady & (low < centre), (centre - values) / (centre - low), 0.0)

@@ -45,7 +45,8 @@ class LocalFit(NamedTuple):
         """Ends of intervals for the frequency of the outcome at each node, from so many ``rows`` (columns,) in all.
 
         Wilson's score interval with the effective number of rows, its variance raised by what outcomes farther off in
-        the window vary more than those at the node: it has a width even where all outcomes in reach are the same.
+        the window vary more than those at the node: it has a width even where all outcomes in reach are the same,
+        and is 0 to 1 where no rows are.
         """
         z = ndtri((1 + level) / 2)
         behind = np.maximum(self.rows * rows[:, None], 1e-6)
@@ -54,7 +55,11 @@ class LocalFit(NamedTuple):
         shrunk = 1 / (1 + z**2 / behind)
         centre = (self.value + z**2 / (2 * behind)) * shrunk
         reach = z * shrunk * np.sqrt(binomial + (z / (2 * behind)) ** 2 + more)
-        return np.maximum(centre - reach, 0.0), np.minimum(centre + reach, 1.0)
+        known = self.rows > 0
+        return (
+            np.where(known, np.maximum(centre - reach, 0.0), 0.0),
+            np.where(known, np.minimum(centre + reach, 1.0), 1.0),
+        )
 
 
 class _Windows:

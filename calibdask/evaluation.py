@@ -94,14 +94,14 @@ def evaluate(
     with weights within 1e-12. Rows and results never gather in one place: memory is bounded by the chunks.
 
     Intervals exist for `DensityECE`, `SmoothECE`, `LocalCalibrationError`, `ReliabilityCurve`, and for binned metrics
-    that a summary tells: right-closed bins on borders of 1/3600, or of equal mass. Those of numbers are
-    the estimate give or take the larger distance of two percentiles of replicates; the lower end is 0 where calibrated
-    models have such an error by chance. In simulations a level of 0.9 covered the true error in 85 to
-    95 % of data sets where curves are smooth. Smoothing has a bias that no resampling shows: where the true curve is
-    steep, `DensityECE` is too small for its interval, and `SmoothECE` estimates another, smaller quantity. Bins of equal
-    mass are resampled on borders of cells. The classes of a row depend on each other in a way that histograms do not
-    tell: pooled over classes, intervals hold for any dependence and are wider than needed. A replicate takes 2 ms for
-    each class (beta kernel: 200 ms).
+    that a summary tells: right-closed bins on borders of 1/3600, or of equal mass. Those of numbers are the estimate
+    give or take the larger distance of two percentiles of replicates; the lower end is 0 where calibrated models have
+    such an error by chance. In simulations a level of 0.9 covered the true error in 85 to 95 % of data sets where
+    curves are smooth. Smoothing has a bias that no resampling shows: where the true curve is steep, `DensityECE` is too
+    small for its interval, and `SmoothECE` estimates another, smaller quantity. Bins of equal mass are resampled on
+    borders of cells. The classes of a row depend on each other in a way that histograms do not tell: pooled over
+    classes, intervals hold for any dependence and are wider than needed. A replicate takes 2 ms for each class (beta
+    kernel: 200 ms).
 
     Examples
     --------

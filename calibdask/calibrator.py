@@ -21,9 +21,8 @@ from calibdask.statistics.validity import Validity
 
 __all__ = ["Interval", "LCECalibrator"]
 
-# As where metrics are evaluated.
-_TOLERANCE = 1e-6
-_SUM_TOLERANCE = 1e-3
+# The tolerances of `calibdask.evaluate`.
+_VALIDITY = Validity()
 # Sums of a row that are no more than what transforms leave of 0.
 _NOTHING = 1e-9
 
@@ -149,7 +148,7 @@ class LCECalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
                 "fit expects labels first, fit(y_true, y_prob), or fit(X, y) with scores in columns; got real numbers "
                 "where labels should be and whole numbers where scores should be."
             )
-        data = read_arrays(labels, scores, None, sample_weight, "sample", "class", Validity(_TOLERANCE, _SUM_TOLERANCE))
+        data = read_arrays(labels, scores, None, sample_weight, "sample", "class", _VALIDITY)
         layout = data.source.layout
         # For two classes P(y = 1) tells all.
         setting = layout.setting(1 if layout.classes == 2 else "classwise")
@@ -330,17 +329,17 @@ def _checked(scores: Any) -> Array:
     if values.dtype.kind not in "fiub":
         raise ValueError(f"y_prob expects real numbers in [0, 1], got an array of type {values.dtype}.")
     values = values.astype(np.float64)
-    wrong = ~((values >= -_TOLERANCE) & (values <= 1 + _TOLERANCE))
+    wrong = ~((values >= -_VALIDITY.tolerance) & (values <= 1 + _VALIDITY.tolerance))
     if wrong.any():
         raise ValueError(
             f"y_prob expects finite scores in [0, 1], got {wrong.sum()} others, the first one {values[wrong][0]}; "
             "NaN and infinity are no scores, and logits have to be turned into probabilities first."
         )
     sums = values.sum(-1) if values.ndim == 2 else np.ones(0)
-    off = np.abs(sums - 1) > _SUM_TOLERANCE
+    off = np.abs(sums - 1) > _VALIDITY.sum_tolerance
     if off.any():
         raise ValueError(
-            f"y_prob expects rows that sum to 1 (within {_SUM_TOLERANCE}), got {off.sum()} others, the first one with "
-            f"sum {sums[off][0]}; normalise the rows."
+            f"y_prob expects rows that sum to 1 (within {_VALIDITY.sum_tolerance}), got {off.sum()} others, the "
+            f"first one with sum {sums[off][0]}; normalise the rows."
         )
     return values

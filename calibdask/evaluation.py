@@ -20,7 +20,7 @@ from calibdask.estimators.binned import BinnedEstimator
 from calibdask.estimators.estimator import Estimate, Estimator, Part
 from calibdask.estimators.gridded import GriddedEstimator
 from calibdask.estimators.panel import default_metrics, summary_metrics
-from calibdask.statistics.grid import Grid, GridHistogram, cells_of
+from calibdask.statistics.grid import Grid, GridHistogram
 from calibdask.statistics.layout import Layout
 
 __all__ = ["evaluate", "named_metrics", "usual_metrics"]
@@ -144,12 +144,9 @@ def usual_metrics(source: Source, setting: str | int | None = None, *, intervals
     ``setting`` stands for that of metrics that name none.
     """
     layout = source.layout
-    stored = isinstance(source, StoredSource)
-    if not stored and not intervals:
-        return default_metrics(layout.classes, layout.vector)
     panel = summary_metrics(layout.classes, layout.vector)
     if not isinstance(source, StoredSource):
-        return {**panel}
+        return {**panel} if intervals else default_metrics(layout.classes, layout.vector)
     # With nothing of the panel known, the source says what there is.
     told = {
         name: source.tells(layout.setting(setting if each.setting is None else each.setting))
@@ -178,7 +175,7 @@ def _wanted_histograms(chosen: Mapping[str, Estimator], layout: Layout) -> tuple
                 f"{name} is none."
             )
         setting = layout.setting(estimator.measured(layout), estimator.k)
-        wanted[GridHistogram(setting, Grid(cells_of(0.0003), refined=True))] = None
+        wanted[GridHistogram(setting, Grid(refined=True))] = None
     return tuple(wanted)
 
 

@@ -10,7 +10,7 @@ from calibdask.statistics.binnings import EqualMass, number_of_bins, padded
 from calibdask.statistics.edges import Edges
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
-from calibdask.statistics.grid import UNIT, Grid, GridState, scores_of_cells
+from calibdask.statistics.grid import Grid, GridState, scores_of_cells
 
 __all__ = ["bin_sums", "equal_mass_edges"]
 
@@ -92,9 +92,8 @@ def bin_sums(request: BinSums, state: GridState, grid: Grid) -> BinSumsState:
 
 def _cell_scores(state: GridState, grid: Grid) -> Array:
     """Sums of scores by cell and outcome."""
-    offset = state.offset * (1.0 if state.offset.dtype == np.float64 else UNIT)
     mass = state.mass.astype(np.float64)
-    position = np.divide(offset, mass, out=np.zeros_like(mass), where=mass > 0)
+    position = np.divide(state.distance, mass, out=np.zeros_like(mass), where=mass > 0)
     return np.moveaxis(scores_of_cells(grid, np.moveaxis(position, -1, -2)), -2, -1) * mass
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from calibdask.statistics.exact import Array
-from calibdask.statistics.grid import UNIT, Grid, GridState, scores_of_cells
+from calibdask.statistics.grid import Grid, GridState, scores_of_cells
 
 __all__ = ["resampled"]
 
@@ -43,7 +43,7 @@ class _Column:
     """The categories of one column that hold rows: cells by outcome, or cells whose outcome is drawn."""
 
     def __init__(self, state: GridState, grid: Grid, calibrated: bool) -> None:
-        offset = state.offset * (1.0 if state.offset.dtype == np.float64 else UNIT)
+        offset = state.distance
         self._weighted = state.weighted
         self._chance: Array | None = None
         mass, square = state.mass, state.square

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 from calibdask.estimators.smoothing import Mirrored
 from calibdask.statistics.exact import Array
-from calibdask.statistics.grid import UNIT, Grid, GridState, smooth_weights
+from calibdask.statistics.grid import Grid, GridState, scores_of_cells, smooth_weights
 
 __all__ = ["Bandwidth", "bandwidths", "check_bandwidth"]
 
@@ -79,10 +79,8 @@ def _tell(rule: Bandwidth, filled: npt.NDArray[np.bool_], beyond: npt.NDArray[np
 def _cell_means(state: GridState, grid: Grid) -> tuple[Array, Array]:
     """Weight and mean score of each cell, (batch, groups, columns, cells)."""
     count = state.mass.sum(-1).astype(np.float64)
-    offset = state.offset.sum(-1) * (UNIT if state.offset.dtype == np.int64 else 1.0)
-    position = np.divide(offset, count, out=np.full_like(count, 0.5), where=count > 0)
-    nearer = np.where(grid.mirrored, grid.nodes[1:], grid.nodes[:-1])
-    return count, nearer + np.where(grid.mirrored, -1.0, 1.0) * grid.width * position
+    position = np.divide(state.distance.sum(-1), count, out=np.full_like(count, 0.5), where=count > 0)
+    return count, scores_of_cells(grid, position)
 
 
 def _silverman(state: GridState, grid: Grid) -> Array:

@@ -7,12 +7,11 @@ from sklearn.isotonic import isotonic_regression
 
 from calibdask.estimators.gridded import Gridded, SmoothedEstimator, shared_weights
 from calibdask.estimators.local_fit import NARROWER, LocalFit, local_fit
+from calibdask.estimators.smoothing import frequency
 from calibdask.statistics.exact import Array
 from calibdask.statistics.grid import Grid, node_weights
 
 __all__ = ["CalibrationMap", "fitted_map"]
-
-_NO_DENSITY = 1e-8
 
 
 @dataclass(frozen=True)
@@ -53,9 +52,7 @@ def fitted_map(choices: SmoothedEstimator, gridded: Gridded) -> CalibrationMap:
     total = state.mass[0, 0].sum((-1, -2)).astype(np.float64)
     rows = state.effective_rows[0, 0]
     shares = weights / total[:, None, None]
-    f, g = np.moveaxis(
-        choices.smoothed(np.stack([shares[:, 0] + shares[:, 1], shares[:, 1]], 1), bandwidth, grid), 1, 0
-    )
+    f, g = choices.densities(shares, bandwidth, grid)
     probability = np.clip(grid.nodes + _local_errors(f, g, grid), 0.0, 1.0)
     kernel = "gaussian" if choices.kernel == "beta" else choices.kernel
     # Linearly binned weights are never negative, as the precision of a fit expects.
@@ -67,8 +64,7 @@ def fitted_map(choices: SmoothedEstimator, gridded: Gridded) -> CalibrationMap:
 def _local_errors(f: Array, g: Array, grid: Grid) -> Array:
     """LCE on all nodes: where there is no density, interpolated, and beyond all scores as at the last one."""
     errors = np.empty_like(f)
-    for column, (density, positive) in enumerate(zip(f, g, strict=True)):
-        there = density > max(_NO_DENSITY, -2 * density.min())
-        known = np.clip(positive[there] / density[there], 0.0, 1.0) - grid.nodes[there]
-        errors[column] = np.interp(grid.nodes, grid.nodes[there], known)
+    for column, found in enumerate(frequency(f, g)):
+        there = np.isfinite(found)
+        errors[column] = np.interp(grid.nodes, grid.nodes[there], found[there] - grid.nodes[there])
     return errors

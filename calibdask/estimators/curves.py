@@ -11,13 +11,11 @@ from calibdask.estimators.binned import check_choice
 from calibdask.estimators.estimator import Estimate, Estimation, Estimator, Part
 from calibdask.estimators.gridded import Gridded, SmoothedEstimator
 from calibdask.estimators.local_fit import NARROWER, local_fit
+from calibdask.estimators.smoothing import frequency
 from calibdask.statistics.exact import Array
 from calibdask.statistics.grid import Grid, cells_of
 
 __all__ = ["LocalCalibrationError", "ReliabilityCurve"]
-
-# Where the density of scores is not above this there is no curve.
-_NO_DENSITY = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,12 +57,8 @@ class _Curve(SmoothedEstimator):
 
     def _curves(self, grid: Grid, weights: Array, bandwidth: Array) -> Array:
         """Reliability and density on the nodes, (columns, 2, nodes)."""
-        signals = np.stack([weights[:, 0] + weights[:, 1], weights[:, 1]], 1)
-        f, g = np.moveaxis(self.smoothed(signals, bandwidth, grid), 1, 0)
-        # Weights that are slightly negative leave traces where there is no density; how large, shows below zero.
-        floor = np.maximum(_NO_DENSITY, -2 * f.min(-1, keepdims=True))
-        there = f > floor
-        return np.stack([np.clip(np.where(there, g, np.nan) / np.where(there, f, 1.0), 0, 1), f], 1)
+        f, g = self.densities(weights, bandwidth, grid)
+        return np.stack([frequency(f, g), f], 1)
 
     def _at_points(self, curves: Array) -> Array:
         return curves[..., :: (curves.shape[-1] - 1) // (self.points - 1)]

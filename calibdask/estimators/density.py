@@ -104,11 +104,11 @@ class DensityECE(SmoothedEstimator):
         return calibration_error(errors)
 
     def _errors(self, grid: Grid, weights: Array, bandwidth: Array) -> Array:
-        negative, positive, score = np.moveaxis(weights, 1, 0)
         if self.form == "residual":
-            difference = self.smoothed((positive - score)[:, None], bandwidth, grid)[:, 0]
+            residual = weights[:, 1] - weights[:, 2]
+            difference = self.smoothed(residual[:, None], bandwidth, grid)[:, 0]
         else:
-            f, g = np.moveaxis(self.smoothed(np.stack([negative + positive, positive], 1), bandwidth, grid), 1, 0)
+            f, g = self.densities(weights, bandwidth, grid)
             difference = g - grid.nodes * f
         if self.kernel == "beta":
             # Scores of exactly 0 or 1 have density at that point alone, which no integral sees.

@@ -120,6 +120,12 @@ class SmoothedEstimator(GriddedEstimator):
         smooth = None if self.kernel == "beta" else bandwidth
         return gridded.by_columns(partial(compute, gridded.grid), bandwidth, smooth=smooth)
 
+    def densities(self, weights: Array, bandwidth: Array, grid: Grid) -> tuple[Array, Array]:
+        """f, the density of scores, and g, that of scores of rows with outcome 1 times their share."""
+        total = weights[:, 0] + weights[:, 1]
+        f, g = np.moveaxis(self.smoothed(np.stack([total, weights[:, 1]], 1), bandwidth, grid), 1, 0)
+        return f, g
+
     def smoothed(self, weights: Array, bandwidth: Array, grid: Grid) -> Array:
         """Weights (columns, signals, nodes) smoothed with the bandwidth of each column."""
         if self.kernel != "beta":

@@ -12,7 +12,7 @@ from scipy.special import betaln, xlog1py, xlogy
 from calibdask.statistics.exact import Array
 from calibdask.statistics.grid import Grid
 
-__all__ = ["KERNELS", "REACH", "WIDEST_BETA", "Kernel", "Mirrored", "beta_smoothed", "integral", "profile"]
+__all__ = ["KERNELS", "REACH", "WIDEST_BETA", "Kernel", "Mirrored", "beta_smoothed", "frequency", "integral", "profile"]
 
 Kernel = Literal["triweight", "gaussian", "epanechnikov", "cosine", "beta"]
 KERNELS: tuple[Kernel, ...] = get_args(Kernel)
@@ -20,6 +20,8 @@ KERNELS: tuple[Kernel, ...] = get_args(Kernel)
 # Half the width of the support of each compact kernel of standard deviation 1; the Gaussian is cut off there.
 REACH = {"triweight": 3.0, "epanechnikov": 5**0.5, "cosine": (1 - 8 / np.pi**2) ** -0.5, "gaussian": 6.0}
 _BETA_ROWS = 128
+# Where the density of scores is not above this there is no curve.
+_NO_DENSITY = 1e-8
 # The beta kernel is defined up to b = 1/4.
 WIDEST_BETA = 0.25
 
@@ -88,6 +90,13 @@ def _chen(x: Array, b: float) -> Array:
     bent = 2 * b**2 + 2.5 - np.sqrt(4 * b**4 + 6 * b**2 + 2.25 - near**2 - near / b)
     # 1 at x = 0, where rounding must not make it less.
     return np.where(x >= 2 * b, x / b, np.maximum(bent, 1.0))
+
+
+def frequency(f: Array, g: Array) -> Array:
+    """G / f, the frequency of the outcome, within [0, 1]; NaN where there is no density."""
+    # Weights that are slightly negative leave traces where there is no density; how large, shows below zero.
+    there = f > np.maximum(_NO_DENSITY, -2 * f.min(-1, keepdims=True))
+    return np.clip(np.where(there, g, np.nan) / np.where(there, f, 1.0), 0.0, 1.0)
 
 
 def integral(values: Array, grid: Grid) -> Array:

@@ -142,6 +142,11 @@ class GridState(NamedTuple):
         return self.mass.dtype != np.int64
 
     @property
+    def distance(self) -> Array:
+        """The sum of positions as float64, in widths of a cell."""
+        return np.asarray(self.offset * (1.0 if self.offset.dtype == np.float64 else UNIT), np.float64)
+
+    @property
     def effective_rows(self) -> Array:
         """Number of rows of each (batch, group, column); with weights Kish's effective number."""
         total = np.asarray(self.mass.sum((-1, -2)), np.float64)
@@ -254,7 +259,7 @@ def smooth_weights(state: GridState, grid: Grid) -> Array:
 def _positions(state: GridState, grid: Grid) -> tuple[Array, Array]:
     """Weight, and mean position from 0 to 1, of the rows of each outcome in each cell, (..., 2, cells)."""
     count = np.moveaxis(state.mass, -1, -2).astype(np.float64)
-    offset = np.moveaxis(state.offset, -1, -2) * (1.0 if state.offset.dtype == np.float64 else UNIT)
+    offset = np.moveaxis(state.distance, -1, -2)
     position = np.divide(offset, count, out=np.zeros_like(count), where=count > 0)
     return count, np.where(grid.mirrored, 1 - position, position)
 

@@ -11,14 +11,18 @@ _MODULES = {
     "BrierScore": "estimators.scores",
     "DensityECE": "estimators.density",
     "ECE": "estimators.ece",
+    "Kernel": "estimators.kernel",
     "LCECalibrator": "calibrator",
+    "Lens": "statistics.lenses",
     "LocalCalibrationError": "estimators.curves",
     "LogLoss": "estimators.scores",
     "MCE": "estimators.ece",
+    "MMCE": "estimators.skce",
     "MulticlassECE": "estimators.multiclass",
     "ReliabilityCurve": "estimators.curves",
     "ReliabilityDiagram": "estimators.diagram",
     "ResidualECE": "estimators.density",
+    "SKCE": "estimators.skce",
     "SmoothECE": "estimators.smooth",
     "brier_score": "shorthands",
     "default_metrics": "estimators.panel",
@@ -34,6 +38,7 @@ _MODULES = {
     "mce": "shorthands",
     "reliability_curve": "shorthands",
     "reliability_diagram": "shorthands",
+    "skce": "shorthands",
     "smooth_ece": "shorthands",
     "summarize": "summary",
 }
@@ -55,10 +60,13 @@ if TYPE_CHECKING:
     from calibdask.estimators.ece import ece_ac as ece_ac
     from calibdask.estimators.ece import ece_c as ece_c
     from calibdask.estimators.ece import ece_l as ece_l
+    from calibdask.estimators.kernel import Kernel as Kernel
     from calibdask.estimators.multiclass import MulticlassECE as MulticlassECE
     from calibdask.estimators.panel import default_metrics as default_metrics
     from calibdask.estimators.scores import BrierScore as BrierScore
     from calibdask.estimators.scores import LogLoss as LogLoss
+    from calibdask.estimators.skce import MMCE as MMCE
+    from calibdask.estimators.skce import SKCE as SKCE
     from calibdask.estimators.smooth import SmoothECE as SmoothECE
     from calibdask.evaluation import evaluate as evaluate
     from calibdask.shorthands import brier_score as brier_score
@@ -68,7 +76,9 @@ if TYPE_CHECKING:
     from calibdask.shorthands import mce as mce
     from calibdask.shorthands import reliability_curve as reliability_curve
     from calibdask.shorthands import reliability_diagram as reliability_diagram
+    from calibdask.shorthands import skce as skce
     from calibdask.shorthands import smooth_ece as smooth_ece
+    from calibdask.statistics.lenses import Lens as Lens
     from calibdask.summary import summarize as summarize
 
 

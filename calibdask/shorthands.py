@@ -10,6 +10,7 @@ from calibdask.estimators.diagram import ReliabilityDiagram
 from calibdask.estimators.ece import ECE, MCE
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.scores import BrierScore, LogLoss
+from calibdask.estimators.skce import SKCE
 from calibdask.estimators.smooth import SmoothECE
 from calibdask.evaluation import evaluate
 
@@ -21,6 +22,7 @@ __all__ = [
     "mce",
     "reliability_curve",
     "reliability_diagram",
+    "skce",
     "smooth_ece",
 ]
 
@@ -28,8 +30,9 @@ _EVALUATE = ("by", "sample_weight", "ci", "n_boot", "seed", "sample_dim", "class
 
 
 def _single(y_true: Any, y_prob: Any, estimator: Any, options: dict[str, Any]) -> xr.Dataset:
-    """Evaluate one estimator; options of `evaluate` go there, the others to the estimator."""
-    outer = {name: options.pop(name) for name in _EVALUATE if name in options}
+    """Evaluate one estimator; options of `evaluate` go there but for those that it has too."""
+    own = getattr(estimator, "__dataclass_fields__", {})
+    outer = {name: options.pop(name) for name in _EVALUATE if name in options and name not in own}
     made: Estimator = estimator(**options)
     return evaluate(y_true, y_prob, {"value": made}, **outer)
 
@@ -96,6 +99,17 @@ def density_ece(y_true: Any, y_prob: Any = None, **options: Any) -> Any:
     0.3421
     """
     return _number(y_true, y_prob, DensityECE, options)
+
+
+def skce(y_true: Any, y_prob: Any = None, **options: Any) -> Any:
+    """Squared kernel calibration error as a float; takes the arguments of `SKCE` and those of `evaluate`.
+
+    Examples
+    --------
+    >>> round(skce([0, 1], [[0.0, 1.0], [1.0, 0.0]], estimator="biased", bandwidth=1.0), 6)
+    0.632121
+    """
+    return _number(y_true, y_prob, SKCE, options)
 
 
 def smooth_ece(y_true: Any, y_prob: Any = None, **options: Any) -> Any:

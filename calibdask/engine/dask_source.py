@@ -1,8 +1,8 @@
 """The source for Dask arrays: one blockwise layer and one tree reduction a pass; only states reach the client."""
 
 import pickle
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import dask
@@ -10,13 +10,16 @@ import dask.array as da
 import numpy as np
 from dask.layers import ArrayValuesDep
 
+from calibdask.engine import visits
 from calibdask.engine.arrays import is_dask
 from calibdask.engine.reduction import packed, tree
 from calibdask.engine.rows import Rows, make_block
-from calibdask.engine.source import Source, States, merged, states_of
-from calibdask.engine.verdict import raise_if_invalid
+from calibdask.engine.source import RowSource, States, merged, states_of
+from calibdask.statistics.block import Block
+from calibdask.statistics.folds import RowFold
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.statistic import Statistic
+from calibdask.statistics.pairs import PairStatistic
+from calibdask.statistics.statistic import State, Statistic
 from calibdask.statistics.validity import Validity
 
 __all__ = ["DaskSource"]
@@ -26,53 +29,104 @@ _LARGEST_BLOCK_BYTES = 1 << 28
 _LARGE_REQUEST_BYTES = 1 << 15
 # Positions of rows whose global number is not known yet: chunk number times this, plus the row in the chunk.
 _CHUNK_STRIDE = 1 << 40
+# Blocks between which pairs are made, and states of pairs that are merged at a time.
+_MOST_BLOCKS = 64
+_FAN_IN = 16
 
 # What the user calls them.
 _SAID = {"labels": "y_true", "weights": "sample_weight", "groups": "by"}
 
 
-class DaskSource(Source):
+class DaskSource(RowSource):
     """Answers from Dask arrays: scores (batch, n, K or 1), labels and weights (1 or batch, n), groups (n,)."""
 
     def __init__(self, scores: Any, others: dict[str, Any], layout: Layout, validity: Validity) -> None:
-        self.layout = layout
-        self._validity = validity
-        self.rows: int | None = None
+        super().__init__(layout, validity)
         self._scores = _whole_rows(scores, others.values())
         chunks = self._scores.chunks[1]
         self._others = {name: _aligned(name, array, chunks) for name, array in others.items() if array is not None}
         self._sizes_known = not any(np.isnan(size) for size in chunks)
 
-    def answer(self, statistics: tuple[Statistic, ...]) -> States:
+    def _pass(self, statistics: tuple[Statistic, ...]) -> States:
         """One pass through the scheduler in force (threads, or the current distributed client)."""
-        asked = statistics if self.rows is not None else (*statistics, self._validity)
-        (result,) = dask.compute(self._reduced(asked))
-        total: States = result.item()
-        if self.rows is None:
-            raise_if_invalid(total[-1], self._validity, self.layout, self._row_of)
-            self.rows = int(total[-1].rows)
-        return total[: len(statistics)]
+        (result,) = dask.compute(self._reduced(statistics))
+        states: States = result.item()
+        return states
 
     def _reduced(self, asked: tuple[Statistic, ...]) -> Any:
         """An array of one element that holds the merged states."""
-        chunks = self._scores.chunks[1]
-        arguments: list[Any] = [self._scores, "bnk", ArrayValuesDep((chunks,), self._starts()), "n"]
-        for array in self._others.values():
-            arguments += [array, "bn"[-array.ndim :]]
         # A large request (edges of many slices) travels once, as a key of the graph, and not inside every task.
         large = len(pickle.dumps(asked)) > _LARGE_REQUEST_BYTES
-        boxes = da.blockwise(
-            partial(_block_states, self.layout, tuple(self._others)),
+        ordered = any(statistic.ordered for statistic in asked)
+        boxes = self._by_chunk(_block_states, ordered, asked=dask.delayed(asked, traverse=False) if large else asked)
+        each = sum(statistic.bytes(self.layout) for statistic in asked)
+        return tree(boxes, partial(merged, asked), axis=1, each=each)
+
+    def _by_chunk(self, function: Callable[..., Any], ordered: bool, **options: Any) -> Any:
+        """What a function of the block of each chunk packs, (1, chunks, 1); ordered blocks know where they are."""
+        place = self._places if ordered else self._starts()[:, None]
+        arguments: list[Any] = [self._scores, "bnk", ArrayValuesDep((self._scores.chunks[1],), place), "n"]
+        for array in self._others.values():
+            arguments += [array, "bn"[-array.ndim :]]
+        return da.blockwise(
+            partial(_with_block, function, self.layout, tuple(self._others)),
             "bnk",  # all axes stay: Dask does not fuse a layer that contracts one with the layers that it reads
             *arguments,
             dtype=object,
             meta=np.empty((0, 0, 0), object),
             adjust_chunks={"b": 1, "n": 1, "k": 1},
             align_arrays=False,
-            asked=dask.delayed(asked, traverse=False) if large else asked,
+            **options,
         )
-        each = sum(statistic.bytes(self.layout) for statistic in asked)
-        return tree(boxes, partial(merged, asked), axis=1, each=each)
+
+    def _pairs(self, statistics: tuple[PairStatistic, ...]) -> States:
+        """Tasks for pairs of blocks, strip by strip: blocks of a strip stay, those after it are read once for it."""
+        blocks = self._small_blocks()
+        asked = dask.delayed(statistics, traverse=False)
+        strips = []
+        for start, stop in self._strips(len(blocks)):
+            strip = [_states(block, asked) for block in blocks[start:stop]]
+            for place in range(start, len(blocks)):
+                earlier = blocks[start : min(stop, place)]
+                strip += [_pair_states(each, blocks[place], asked) for each in earlier]
+            (states,) = dask.compute(_reduced_states(strip, asked))
+            strips.append(states)
+        return reduce(partial(merged, statistics), strips)
+
+    def _fold(self, statistic: RowFold) -> State:
+        """For each block of targets a chain of tasks through all blocks."""
+        blocks = self._small_blocks()
+        asked = dask.delayed(statistic, traverse=False)
+        strips = []
+        for start, stop in self._strips(len(blocks)):
+            finished = []
+            for target in blocks[start:stop]:
+                held = _begun(asked, target)
+                for turn in range(statistic.rounds):
+                    for block in blocks:
+                        held = _folded(asked, held, turn, target, block)
+                finished.append(_finished(asked, held, target))
+            (states,) = dask.compute(_reduced_states(finished, dask.delayed((statistic,), traverse=False)))
+            strips.append(states)
+        (state,) = reduce(partial(merged, (statistic,)), strips)
+        return state
+
+    def _strips(self, blocks: int) -> list[tuple[int, int]]:
+        rows = self.rows or 1
+        size = self._scores.dtype.itemsize * self._scores.shape[0] * self._scores.shape[2] * max(1, rows // blocks)
+        step = max(1, visits.HELD_BYTES // size)
+        return [(start, min(blocks, start + step)) for start in range(0, blocks, step)]
+
+    def _small_blocks(self) -> list[Any]:
+        """Blocks as delayed objects, of few rows where chunk sizes are known."""
+        source = self
+        if self._sizes_known and (len(self._scores.chunks[1]) > 1 or max(self._scores.chunks[1]) > visits.ROWS):
+            # Many rows mean many pairs of blocks: no more than some thousand tasks.
+            rows = max(visits.ROWS, -(-int(sum(self._scores.chunks[1])) // _MOST_BLOCKS))
+            smaller = self._scores.rechunk({1: rows})
+            source = DaskSource(smaller, self._others, self.layout, self._validity)
+        boxes = source._by_chunk(_block_itself, True)
+        return [_unpacked(box) for box in boxes.to_delayed().ravel()]
 
     def _starts(self) -> np.ndarray:
         """Global number of the first row of each chunk, or a stand-in where sizes are unknown."""
@@ -81,9 +135,32 @@ class DaskSource(Source):
             return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
         return np.arange(len(sizes)) * _CHUNK_STRIDE
 
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """For each chunk the number of its first row and the rows of each slice before it, (chunks, 1 + groups).
+
+        Where Dask does not know it a pass over the slices, or the labels, counts rows.
+        """
+        if self._sizes_known and "groups" not in self._others:
+            starts = self._starts()
+            return np.stack([starts, starts], axis=1)
+        told = self._others.get("groups", self._others["labels"])
+        counts = da.blockwise(
+            partial(_rows_by_group, self.layout.groups, "groups" in self._others),
+            "bn"[-told.ndim :],
+            told,
+            "bn"[-told.ndim :],
+            dtype=object,
+            meta=np.empty((0,) * told.ndim, object),
+            adjust_chunks={"b": 1, "n": 1},
+        )
+        rows = np.stack(counts.compute().ravel().tolist())
+        before = np.cumsum(rows, axis=0) - rows
+        return np.concatenate([before.sum(axis=1, keepdims=True), before], axis=1)
+
     def _row_of(self, position: int) -> int:
         """Global row number of a position; counts the rows of earlier chunks where sizes are unknown."""
-        if self._sizes_known:
+        if self._sizes_known or "_places" in self.__dict__:
             return position
         chunk, row = divmod(position, _CHUNK_STRIDE)
         if chunk == 0:
@@ -129,10 +206,65 @@ def _aligned(name: str, array: Any, chunks: tuple[float, ...]) -> Any:
     return rechunked
 
 
-def _block_states(
-    layout: Layout, names: tuple[str, ...], scores: Any, start: Any, *others: Any, asked: tuple[Statistic, ...]
+def _with_block(
+    function: Callable[..., Any],
+    layout: Layout,
+    names: tuple[str, ...],
+    scores: Any,
+    place: Any,
+    *others: Any,
+    **options: Any,
 ) -> np.ndarray:
-    """States of one chunk, packed into an object array of one element, (1, 1, 1)."""
+    """What a function makes of the block of one chunk, packed into an object array of one element, (1, 1, 1)."""
     given = dict(zip(names, others, strict=True))
     rows = Rows(np.asarray(scores), given["labels"], given.get("weights"), given.get("groups"))
-    return packed(states_of(make_block(rows, layout, int(start)), asked), 3)
+    start, *before = np.asarray(place).ravel().tolist()
+    block = make_block(rows, layout, start, np.array(before, np.int64) if before else None)
+    return packed(function(block, **options), 3)
+
+
+def _block_states(block: Block, asked: tuple[Statistic, ...]) -> States:
+    return states_of(block, asked)
+
+
+def _block_itself(block: Block) -> Block:
+    return block
+
+
+def _rows_by_group(groups: int, grouped: bool, told: Any) -> np.ndarray:
+    """Rows of each slice in one chunk, packed."""
+    told = np.asarray(told)
+    counts = np.bincount(told, minlength=groups) if grouped else np.array([told.shape[-1]])
+    return packed(counts.astype(np.int64), told.ndim)
+
+
+_unpacked = dask.delayed(np.ndarray.item, pure=True)
+_states = dask.delayed(states_of, pure=True)
+_pair_states = dask.delayed(visits.pair_states, pure=True)
+
+
+@dask.delayed(pure=True)
+def _begun(statistic: RowFold, target: Block) -> Any:
+    return statistic.begin(target)
+
+
+@dask.delayed(pure=True)
+def _folded(statistic: RowFold, held: Any, turn: int, target: Block, block: Block) -> Any:
+    return statistic.fold(held, turn, target, block)
+
+
+@dask.delayed(pure=True)
+def _finished(statistic: RowFold, held: Any, target: Block) -> States:
+    return (statistic.finish(held, target),)
+
+
+@dask.delayed(pure=True)
+def _merged(statistics: tuple[Statistic, ...], states: Sequence[States]) -> States:
+    return reduce(partial(merged, statistics), states)
+
+
+def _reduced_states(states: list[Any], statistics: Any) -> Any:
+    """A tree of tasks that merges delayed states in order."""
+    while len(states) > 1:
+        states = [_merged(statistics, states[at : at + _FAN_IN]) for at in range(0, len(states), _FAN_IN)]
+    return states[0]

@@ -1,15 +1,23 @@
 """The source for rows in memory, or coming block by block from an iterator."""
 
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import chain
+from typing import Any
 
+import numpy as np
+
+from calibdask.engine import visits
 from calibdask.engine.rows import Rows, make_block
-from calibdask.engine.source import Source, States, merged, states_of
-from calibdask.engine.verdict import raise_if_invalid
+from calibdask.engine.source import RowSource, States, merged, states_of
+from calibdask.statistics.block import Block
+from calibdask.statistics.folds import RowFold
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.statistic import Statistic
+from calibdask.statistics.pairs import PairStatistic
+from calibdask.statistics.statistic import State, Statistic
 from calibdask.statistics.validity import Validity
 
 __all__ = ["PieceSource", "pieces"]
@@ -18,53 +26,81 @@ __all__ = ["PieceSource", "pieces"]
 _PIECE_SCORES = 1 << 22
 _FEWEST_ROWS = 1 << 15
 
+_Job = Callable[[], States]
+
 
 def pieces(rows: Rows) -> Iterator[Rows]:
     """Consecutive pieces of rows; one, empty, of no rows."""
     step = max(_FEWEST_ROWS, _PIECE_SCORES // max(1, rows.scores.shape[0] * rows.width))
+    return _cut(rows, step)
+
+
+def _cut(rows: Rows, step: int) -> Iterator[Rows]:
     for start in range(0, max(1, rows.count), step):
         yield rows.part(start, start + step)
 
 
-class PieceSource(Source):
+class PieceSource(RowSource):
     """Answers from an iterator of consecutive rows, which it asks for anew in each pass."""
 
     def __init__(self, iterate: Callable[[], Iterator[Rows]], layout: Layout, validity: Validity) -> None:
-        self.layout = layout
+        super().__init__(layout, validity)
         self._iterate = iterate
-        self._validity = validity
-        self.rows: int | None = None
 
-    def answer(self, statistics: tuple[Statistic, ...]) -> States:
-        """One pass, pieces side by side on threads, merged in order."""
-        asked = statistics if self.rows is not None else (*statistics, self._validity)
-        total = _total(asked, self._iterate(), self.layout)
-        if self.rows is None:
-            raise_if_invalid(total[-1], self._validity, self.layout)
-            self.rows = int(total[-1].rows)
-        return total[: len(statistics)]
+    def _pass(self, statistics: tuple[Statistic, ...]) -> States:
+        """Pieces side by side on threads, merged in order; what blocks are made from is copied there too."""
+        ordered = any(statistic.ordered for statistic in statistics)
+        made = _makers(self._iterate(), self.layout, ordered=ordered)
+        jobs = (partial(_states, make, statistics) for make in made)
+        return _total(statistics, jobs)
+
+    def _pairs(self, statistics: tuple[PairStatistic, ...]) -> States:
+        return _total(statistics, visits.pair_jobs(self._blocks, statistics))
+
+    def _fold(self, statistic: RowFold) -> State:
+        (state,) = _total((statistic,), visits.fold_jobs(self._blocks, statistic, _side_by_side))
+        return state
+
+    def _blocks(self) -> Iterator[Block]:
+        """Blocks small enough for many tasks to be made of their pairs."""
+        small = chain.from_iterable(_cut(rows, visits.ROWS) for rows in self._iterate())
+        return (make() for make in _makers(small, self.layout, ordered=True))
 
 
-def _total(asked: tuple[Statistic, ...], rows: Iterator[Rows], layout: Layout) -> States:
-    """Merged states of all pieces; only few pieces are ahead of the merging, so memory stays bounded."""
+def _states(make: Callable[[], Block], statistics: tuple[Statistic, ...]) -> States:
+    return states_of(make(), statistics)
 
-    def states(start: int, piece: Rows) -> States:
-        return states_of(make_block(piece, layout, start), asked)
 
-    first = next(rows)
-    second = next(rows, None)
-    total = states(0, first)
+def _makers(rows: Iterator[Rows], layout: Layout, *, ordered: bool) -> Iterator[Callable[[], Block]]:
+    """What makes each block, with the number of its first row and, for ordered statistics, the rows before it."""
+    start = 0
+    before = np.zeros(layout.groups, np.int64) if ordered else None
+    for piece in rows:
+        yield partial(make_block, piece, layout, start, before)
+        start += piece.count
+        if before is not None:
+            counts = piece.count if piece.group is None else np.bincount(piece.group, minlength=layout.groups)
+            before = before + counts
+
+
+def _total(asked: tuple[Statistic, ...], jobs: Iterator[_Job]) -> States:
+    """Merged states of all jobs; only few are ahead of the merging, so memory stays bounded."""
+    total = next(jobs)()
+    second = next(jobs, None)
     if second is None:
         return total
     threads = os.cpu_count() or 1
-    start = first.count
     with ThreadPoolExecutor(threads) as pool:
-        ahead = []
-        for piece in chain([second], rows):
-            ahead.append(pool.submit(states, start, piece))
-            start += piece.count
+        ahead: deque[Future[States]] = deque()
+        for job in chain([second], jobs):
+            ahead.append(pool.submit(job))
             if len(ahead) > 2 * threads:
-                total = merged(asked, total, ahead.pop(0).result())
+                total = merged(asked, total, ahead.popleft().result())
         for future in ahead:
             total = merged(asked, total, future.result())
     return total
+
+
+def _side_by_side(jobs: Iterable[Callable[[], Any]]) -> list[Any]:
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return list(pool.map(lambda job: job(), jobs))

@@ -41,8 +41,10 @@ class Rows:
         )
 
 
-def make_block(rows: Rows, layout: Layout, start: int) -> Block:
+def make_block(rows: Rows, layout: Layout, start: int, before: npt.NDArray[np.int64] | None = None) -> Block:
     """Rows in the types and the memory order that kernels take; copies only where they differ.
+
+    ``start`` and ``before`` are those of the block.
 
     Raises
     ------
@@ -66,4 +68,4 @@ def make_block(rows: Rows, layout: Layout, start: int) -> Block:
     group = NO_GROUPS if rows.group is None else np.ascontiguousarray(rows.group, np.int32)
     if group.size and (group.min() < 0 or group.max() >= layout.groups):
         raise ValueError("by expects the same values in every pass over the data; they changed between two passes.")
-    return Block(layout, scores, rows.labels, weights, group, start)
+    return Block(layout, scores, rows.labels, weights, group, start, before)

@@ -1,7 +1,8 @@
 """One block of rows in the form that all statistics take."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +46,12 @@ class Block:
     group : ndarray of int32, shape (n,)
         Slice of each row, or an empty array where there is one slice.
     start : int
-        Global number of the first row; where a source does not know it, a position that it can turn into one.
+        Global number of the first row; where a source does not know it, a position that it can turn into one. For a
+        statistic that is ``ordered`` sources know it.
+    before : ndarray of int64, shape (groups,), or None
+        For a statistic that is ``ordered``: rows of each slice in earlier blocks.
+    numbers : ndarray of int64, shape (n,), or None
+        What random numbers of each row are keyed by, where that is not its global number.
     """
 
     layout: Layout
@@ -54,6 +60,44 @@ class Block:
     weights: npt.NDArray[np.float64] | None = None
     group: npt.NDArray[np.int32] = field(default_factory=lambda: NO_GROUPS)
     start: int = 0
+    before: npt.NDArray[np.int64] | None = None
+    numbers: npt.NDArray[np.int64] | None = None
+
+    def part(self, start: int, stop: int) -> "Block":
+        """Rows from start to before stop."""
+        here = slice(start, stop)
+        before = self.before
+        if before is not None:
+            earlier = self.group[:start] if self.group.size else np.zeros(min(start, self.rows), np.int32)
+            before = before + np.bincount(earlier, minlength=self.layout.groups)
+        return replace(
+            self,
+            scores=self.scores[:, here],
+            labels=self.labels[:, here],
+            weights=None if self.weights is None else self.weights[:, here],
+            group=self.group[here] if self.group.size else self.group,
+            start=self.start + start,
+            before=before,
+            numbers=None if self.numbers is None else self.numbers[here],
+        )
+
+    @cached_property
+    def row_numbers(self) -> npt.NDArray[np.int64]:
+        """What random numbers of each row are keyed by."""
+        return self.start + np.arange(self.rows) if self.numbers is None else self.numbers
+
+    @cached_property
+    def ranks(self) -> npt.NDArray[np.int64]:
+        """Number of each row among those of its slice, counted from the first block on; for ordered statistics."""
+        if self.before is None:
+            raise ValueError("Ranks of rows are known to statistics that say that they are ordered.")
+        if not self.group.size:
+            return np.arange(self.rows) + int(self.before[0])
+        ranks = np.empty(self.rows, np.int64)
+        order = np.argsort(self.group, kind="stable")
+        counts = np.bincount(self.group, minlength=self.layout.groups)
+        ranks[order] = np.arange(self.rows) - np.repeat(np.cumsum(counts) - counts, counts)
+        return ranks + self.before[self.group]
 
     @property
     def rows(self) -> int:
@@ -82,6 +126,11 @@ class Block:
         # In float64: 1 - p of a float32 p would be rounded.
         positive = self.scores.astype(np.float64)
         return np.concatenate([1.0 - positive, positive], axis=-1)
+
+    @cached_property
+    def seen(self) -> "dict[Any, Block]":
+        """What lenses have made of the block."""
+        return {}
 
     @cached_property
     def _columns(self) -> dict[Setting, Columns]:

@@ -22,6 +22,11 @@ class Statistic(ABC):
     commutes. Without weights it holds to the last bit. Equal descriptions are computed once.
     """
 
+    @property
+    def ordered(self) -> bool:
+        """Whether it needs to know where rows are: their global number and, in each slice, their rank."""
+        return False
+
     @abstractmethod
     def from_block(self, block: Block) -> State:
         """Summary of the rows of one block."""

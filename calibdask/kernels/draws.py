@@ -1,0 +1,64 @@
+"""Random numbers keyed by where they are used: Philox 4x32-10 (Salmon et al. 2011), of a counter and a key."""
+
+import numpy as np
+
+from calibdask.kernels.compiled import compiled, inlined, unit
+
+__all__ = ["drawn_labels", "priorities"]
+
+_WORD = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+
+
+@inlined
+def _philox(a, b, c, d, key, other):
+    """Four words of 32 random bits for a counter of four words and a key of two."""
+    for _ in range(10):
+        low, high = np.uint64(0xD2511F53) * a, np.uint64(0xCD9E8D57) * c
+        a, b, c, d = (high >> _HALF) ^ b ^ key, high & _WORD, (low >> _HALF) ^ d ^ other, low & _WORD
+        key, other = (key + np.uint64(0x9E3779B9)) & _WORD, (other + np.uint64(0xBB67AE85)) & _WORD
+    return a, b, c, d
+
+
+@inlined
+def _bits(number, stream, key):
+    """64 random bits for a number and a stream (both not negative)."""
+    number, stream = np.uint64(number), np.uint64(stream)
+    a, b, _, _ = _philox(number & _WORD, number >> _HALF, stream & _WORD, stream >> _HALF, key[0], key[1])
+    return (a << _HALF) | b
+
+
+@compiled
+def priorities(numbers, key, out):
+    """Fill ``out`` (n,) int64 with a random number from 0 on for each row number; ``key`` (2,) of 32 bits each."""
+    for i in range(numbers.size):
+        out[i] = np.int64(_bits(numbers[i], 0, key) >> np.uint64(1))
+
+
+@compiled
+def drawn_labels(scores, vector, numbers, stream, key, labels):
+    """Fill ``labels`` (n,) with classes drawn with the probabilities ``scores`` (n, K), or (n, 1) for a ``vector``.
+
+    Probabilities are relative to the sum of the row; NaN counts as 0.
+    """
+    classes = scores.shape[1]
+    for i in range(scores.shape[0]):
+        u = np.float64(_bits(numbers[i], stream, key) >> np.uint64(11)) * 2.0**-53
+        if vector:
+            labels[i] = u < unit(scores[i, 0])
+            continue
+        total = 0.0
+        for c in range(classes):
+            total += unit(scores[i, c])
+        threshold = u * total
+        reached = 0.0
+        label = 0
+        for c in range(classes):
+            p = unit(scores[i, c])
+            if p > 0.0:
+                # The last class of positive probability, should rounding leave the threshold above all of them.
+                label = c
+                reached += p
+                if threshold < reached:
+                    break
+        labels[i] = label

@@ -1,0 +1,122 @@
+"""Distances of predictions from what the labels of the rows around them say."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from calibdask.kernels import neighbours, pairs
+from calibdask.statistics import exact
+from calibdask.statistics.block import Block
+from calibdask.statistics.exact import Array, Counts, Sums
+from calibdask.statistics.folds import RowFold
+from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.pair_kernel import places
+
+__all__ = ["NeighbourSums", "NeighbourSumsState"]
+
+# Stands for the peak where no density is positive.
+_NO_NEIGHBOUR = -1e200
+
+
+class NeighbourSumsState(NamedTuple):
+    """Sums by (batch, group): ``rows`` with neighbours; ``alone``, those without; exact ``total`` of the distances."""
+
+    rows: Counts
+    alone: Counts
+    total: Sums
+
+
+class _Held(NamedTuple):
+    """For the target rows of each place: log densities of the nearest kernel, and densities by label (K, rows)."""
+
+    peaks: dict[tuple[int, int], Array]
+    shares: dict[tuple[int, int], Counts]
+
+
+@dataclass(frozen=True)
+class NeighbourSums(RowFold):
+    """Sum over rows j of the distance of p_j from the labels around it, each row left out of its own neighbours.
+
+    r_j = sum_i k_ij e_yi / sum_i k_ij over i != j of the same slice, k_ij the density at p_j of the Dirichlet
+    distribution with parameters p_i / h + 1.
+
+    Parameters
+    ----------
+    bandwidths : FrozenArray of float64, shape (batch, groups)
+        The bandwidth h of each place.
+    distance : {"tv", "euclidean", "squared-euclidean"}
+        Between r_j and p_j.
+
+    Notes
+    -----
+    O(n**2 K) time in two rounds: the largest density that each row gets, then all densities relative to it, summed as
+    integers, so that the result depends on no order. Defined without weights, for up to 2**19 rows.
+    """
+
+    bandwidths: FrozenArray
+    distance: Literal["tv", "euclidean", "squared-euclidean"]
+
+    @property
+    def ordered(self) -> bool:
+        """A row is told from others by its number."""
+        return True
+
+    @property
+    def rounds(self) -> int:
+        """One for the peaks, one for the densities."""
+        return 2
+
+    def begin(self, target: Block) -> _Held:
+        """Nothing seen yet."""
+        held = _Held({}, {})
+        for b, g, index in places(target):
+            held.peaks[b, g] = np.full(index.size, -np.inf)
+            held.shares[b, g] = np.zeros((target.matrix.shape[-1], index.size), np.int64)
+        return held
+
+    def fold(self, held: _Held, turn: int, target: Block, source: Block) -> _Held:
+        """The rows of one more block taken in."""
+        there = {(b, g): index for b, g, index in places(source)}
+        folded = _Held(dict(held.peaks), dict(held.shares))
+        for b, g, index in places(target):
+            if (b, g) not in there:
+                continue
+            bandwidth, rows = float(self.bandwidths.values[b, g]), there[b, g]
+            logs = np.empty((target.matrix.shape[-1], index.size))
+            neighbours.logarithms(target.matrix_of(b)[index].astype(np.float64), bandwidth, logs)
+            scores = source.matrix_of(b)[rows].astype(np.float64)
+            constants = np.empty(rows.size)
+            neighbours.normalisers(scores, bandwidth, constants)
+            numbers, known = source.row_numbers[rows], target.row_numbers[index]
+            if turn == 0:
+                folded.peaks[b, g] = held.peaks[b, g].copy()
+                neighbours.peaks(scores, numbers, constants, logs, known, folded.peaks[b, g])
+            else:
+                folded.shares[b, g] = held.shares[b, g].copy()
+                labels = source.labels_of(b)[rows].astype(np.int64)
+                top = np.maximum(held.peaks[b, g], _NO_NEIGHBOUR)
+                neighbours.shares(scores, labels, numbers, constants, logs, known, top, folded.shares[b, g])
+        return folded
+
+    def finish(self, held: _Held, target: Block) -> NeighbourSumsState:
+        """Distances of the target rows."""
+        shape = (target.layout.batch, target.layout.groups)
+        rows, alone, total = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros((*shape, 2), np.int64)
+        for b, g, index in places(target):
+            near = held.peaks[b, g] > _NO_NEIGHBOUR
+            shares: Any = held.shares[b, g][:, near]
+            gaps = (shares / shares.sum(axis=0)).T - target.matrix_of(b)[index[near]]
+            rows[b, g], alone[b, g] = near.sum(), (~near).sum()
+            pairs.fixed_sum(self._distances(gaps), total[b, g])
+        return NeighbourSumsState(rows, alone, total)
+
+    def merge(self, a: NeighbourSumsState, b: NeighbourSumsState) -> NeighbourSumsState:
+        """Sums of both."""
+        return NeighbourSumsState(a.rows + b.rows, a.alone + b.alone, exact.add(a.total, b.total))
+
+    def _distances(self, gaps: Array) -> Array:
+        if self.distance == "tv":
+            return np.abs(gaps).sum(axis=1) / 2
+        squares = (gaps**2).sum(axis=1)
+        return squares if self.distance == "squared-euclidean" else np.sqrt(squares)

@@ -1,0 +1,145 @@
+"""Matrix-valued kernels on the simplex, and rows in the form in which pairs of them are made."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.kernels import pairs, residuals
+from calibdask.statistics.block import Block
+from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.frozen import FrozenArray
+
+__all__ = ["Distance", "KernelTerm", "PairKernel", "PairRows", "Profile", "places"]
+
+Profile = Literal["exponential", "gaussian"]
+Distance = Literal["tv", "euclidean"]
+
+_PROFILES = {"exponential": pairs.EXPONENTIAL, "gaussian": pairs.GAUSSIAN}
+_DISTANCES = {"tv": pairs.TV, "euclidean": pairs.EUCLIDEAN}
+# exp(-x) of anything beyond is nothing, and single precision holds it.
+_STEEPEST = 1e30
+
+
+class PairRows(NamedTuple):
+    """The rows of one place (batch element and slice) of a block that count.
+
+    ``number`` (n,) are their numbers in the block; ``scores`` (n, K); ``left`` (n, K) residuals e_y - p; ``right``
+    (terms, n, K) residuals times the matrix of each term; ``weights`` (n,), empty without weights. All but the weights
+    are of the type of the scores.
+    """
+
+    number: Counts
+    scores: npt.NDArray[np.floating]
+    left: npt.NDArray[np.floating]
+    right: npt.NDArray[np.floating]
+    weights: Array
+
+    def part(self, start: int, stop: int) -> "PairRows":
+        """Rows from start to before stop."""
+        here = slice(start, stop)
+        right = np.ascontiguousarray(self.right[:, here])
+        return PairRows(self.number[here], self.scores[here], self.left[here], right, self.weights[here])
+
+    def squares(self) -> Array:
+        """<r_i, M r_i> of every row: h_ii, since kernels are 1 at distance 0."""
+        values = np.empty(len(self.scores))
+        residuals.squares(self.left, self.right, values)
+        return values
+
+
+@dataclass(frozen=True)
+class KernelTerm:
+    """k(d(p, q) / bandwidth) * M, with M the identity where ``matrix`` is None."""
+
+    profile: Profile
+    distance: Distance
+    matrix: FrozenArray | None = None
+
+    @property
+    def largest(self) -> float:
+        """Largest eigenvalue of M."""
+        return 1.0 if self.matrix is None else float(np.linalg.eigvalsh(self.matrix.values)[-1])
+
+    def scale(self, bandwidth: Array) -> Array:
+        """What the distances of `calibdask.kernels.pairs` are multiplied with before the exponential function."""
+        with np.errstate(over="ignore", divide="ignore"):
+            if self.profile == "exponential":
+                scale = (0.5 if self.distance == "tv" else 1.0) / bandwidth
+            else:
+                scale = (0.125 if self.distance == "tv" else 0.5) / bandwidth**2
+        return np.minimum(scale, _STEEPEST)
+
+
+@dataclass(frozen=True)
+class PairKernel:
+    """A sum of terms with their bandwidths, divided by `bound` so that |h_ij| <= 2.
+
+    Parameters
+    ----------
+    terms : tuple of KernelTerm
+        What is added up.
+    bandwidths : FrozenArray of float64, shape (terms, batch, groups)
+        Of each term in every place; NaN where a place has no rows.
+    """
+
+    terms: tuple[KernelTerm, ...]
+    bandwidths: FrozenArray
+
+    @property
+    def bound(self) -> float:
+        """Sum of the largest eigenvalues of the matrices, the supremum of the kernel's norm."""
+        return sum(term.largest for term in self.terms)
+
+    @property
+    def kinds(self) -> Counts:
+        """Profile and distance of each term, as numbers."""
+        return np.array([(_PROFILES[term.profile], _DISTANCES[term.distance]) for term in self.terms])
+
+    def scales(self, b: int, g: int, dtype: npt.DTypeLike) -> npt.NDArray[np.floating]:
+        """Scales of the terms in a place."""
+        at = self.bandwidths.values[:, b, g]
+        return np.array([term.scale(nu) for term, nu in zip(self.terms, at, strict=True)], dtype)
+
+    def rows(self, block: Block, b: int, index: Counts) -> PairRows:
+        """Rows of batch element b."""
+        weights = block.weights_of(b)
+        weights = weights[index] if weights.size else weights
+        return self.pair_rows(index, block.matrix_of(b)[index], block.labels_of(b)[index], weights)
+
+    def pair_rows(
+        self, index: Counts, scores: npt.NDArray[np.floating], labels: npt.NDArray[np.integer], weights: Array
+    ) -> PairRows:
+        """Rows with these scores (n, K), labels and weights."""
+        scores = np.ascontiguousarray(scores)
+        left = np.empty_like(scores)
+        residuals.residuals(scores, labels, left)
+        right = np.stack([self.multiplied(term, left) for term in self.terms])
+        return PairRows(index, scores, left, right, weights)
+
+    def multiplied(self, term: KernelTerm, left: Any) -> Any:
+        """Rows (n, K) times the matrix of a term, divided by the bound."""
+        if term.matrix is None:
+            return left / left.dtype.type(self.bound)
+        out = np.empty_like(left)
+        residuals.multiplied(left, term.matrix.values / self.bound, out)
+        return out
+
+
+def places(block: Block) -> Iterator[tuple[int, int, Counts]]:
+    """Batch element, slice and numbers of the rows of positive weight, for every place of a block that has any."""
+    for b in range(block.layout.batch):
+        rows = np.arange(block.rows)
+        if block.weights is not None:
+            rows = rows[block.weights_of(b) > 0]
+        if not block.group.size:
+            if rows.size:
+                yield b, 0, rows
+            continue
+        groups = block.group[rows]
+        order = np.argsort(groups, kind="stable")
+        ends = np.flatnonzero(np.diff(groups[order])) + 1
+        for part in np.split(rows[order], ends) if rows.size else ():
+            yield b, int(block.group[part[0]]), part

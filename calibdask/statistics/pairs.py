@@ -1,0 +1,104 @@
+"""Sums over all pairs of rows."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from calibdask.kernels import pairs
+from calibdask.statistics import exact
+from calibdask.statistics.block import Block
+from calibdask.statistics.exact import Counts, Sums
+from calibdask.statistics.pair_kernel import PairKernel, PairRows, places
+from calibdask.statistics.statistic import State, Statistic
+
+__all__ = ["PairStatistic", "PairSums", "PairSumsState"]
+
+
+class PairStatistic(Statistic):
+    """A summary of all pairs of rows, those of a row with itself included.
+
+    The law: ``from_block(A ++ B) == merge(from_block(A), from_block(B), from_pair(A, B))``. A source visits every pair
+    of its blocks once, the earlier block first.
+    """
+
+    @abstractmethod
+    def from_pair(self, earlier: Block, later: Block) -> State:
+        """Summary of the pairs of a row of one block and a row of the other."""
+
+
+class PairSumsState(NamedTuple):
+    """Sums by (batch, group).
+
+    ``rows`` of positive weight; ``weight`` and ``weight_square``, sums of w and w**2; ``between``, the sum of
+    w_i w_j h_ij over i < j; ``within``, the sum of w_i**2 h_ii. Divided by the bound of the kernel.
+    """
+
+    rows: Counts
+    weight: Sums
+    weight_square: Sums
+    between: Sums
+    within: Sums
+
+
+@dataclass(frozen=True)
+class PairSums(PairStatistic):
+    """Sums of h_ij = (e_yi - p_i)^T k(p_i, p_j) (e_yj - p_j) over all pairs of rows of a slice.
+
+    Notes
+    -----
+    O(n**2 K) time, one kernel call for each pair of blocks and place. Each h_ij is rounded by at most 2**-45, to the
+    type of the scores before; without weights the sums are exact then.
+    """
+
+    kernel: PairKernel
+
+    def from_block(self, block: Block) -> PairSumsState:
+        """Pairs of the rows of one block."""
+        state = _zeros(block)
+        for b, g, index in places(block):
+            rows = self.kernel.rows(block, b, index)
+            state.rows[b, g] = index.size
+            self._add(rows, rows, b, g, state.between, same=True)
+            squares = rows.squares()
+            if block.weights is None:
+                pairs.fixed_sum(squares, state.within[b, g])
+            else:
+                state.weight[b, g] = rows.weights.sum()
+                state.weight_square[b, g] = (rows.weights**2).sum()
+                state.within[b, g] = (rows.weights**2 * squares).sum()
+        if block.weights is None:
+            counted = exact.from_counts(state.rows)
+            return state._replace(weight=counted, weight_square=counted)
+        return state
+
+    def from_pair(self, earlier: Block, later: Block) -> PairSumsState:
+        """Pairs of a row of one block and a row of the other."""
+        state = _zeros(earlier)
+        there = {(b, g): index for b, g, index in places(later)}
+        for b, g, index in places(earlier):
+            if (b, g) in there:
+                rows = self.kernel.rows(earlier, b, index), self.kernel.rows(later, b, there[b, g])
+                self._add(*rows, b, g, state.between, same=False)
+        return state
+
+    def merge(self, a: PairSumsState, b: PairSumsState) -> PairSumsState:
+        """Sums of both."""
+        sums = (exact.add(x, y) for x, y in zip(a[1:], b[1:], strict=True))
+        return PairSumsState(a.rows + b.rows, *sums)
+
+    def _add(self, a: PairRows, b: PairRows, element: int, group: int, sums: Any, *, same: bool) -> None:
+        how = (same, self.kernel.kinds, self.kernel.scales(element, group, a.scores.dtype))
+        if a.weights.size:
+            total = sums[element, group : group + 1]
+            pairs.weighted_pair_sum(a.scores, a.left, a.weights, b.scores, b.right, b.weights, *how, total)
+        else:
+            pairs.pair_sum(a.scores, a.left, b.scores, b.right, *how, sums[element, group])
+
+
+def _zeros(block: Block) -> PairSumsState:
+    shape = (block.layout.batch, block.layout.groups)
+    words = (*shape, 2) if block.weights is None else shape
+    sums = (np.zeros(words, np.int64 if block.weights is None else np.float64) for _ in range(4))
+    return PairSumsState(np.zeros(shape, np.int64), *sums)

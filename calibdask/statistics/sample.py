@@ -1,0 +1,104 @@
+"""A random sample of rows that depends on a seed and on the numbers of the rows only."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.kernels import draws
+from calibdask.statistics.block import Block
+from calibdask.statistics.draws import philox_key
+from calibdask.statistics.exact import Counts
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.pair_kernel import places
+from calibdask.statistics.statistic import Statistic
+
+__all__ = ["RowSample", "RowSampleState"]
+
+_PURPOSE = 1
+
+
+class RowSampleState(NamedTuple):
+    """Sampled rows in order of place (batch * groups + group) and priority.
+
+    ``rows`` (batch, groups) of positive weight, sampled or not; ``place``, ``priority`` and ``number`` (sampled,);
+    ``scores`` (sampled, K); ``labels`` (sampled,).
+    """
+
+    rows: Counts
+    place: Counts
+    priority: Counts
+    number: Counts
+    scores: npt.NDArray[np.floating]
+    labels: Counts
+
+    def of(self, b: int, g: int) -> "RowSampleState":
+        """The rows of one place, in the order of their numbers."""
+        at = np.flatnonzero(self.place == b * self.rows.shape[1] + g)
+        at = at[np.argsort(self.number[at], kind="stable")]
+        return RowSampleState(self.rows[b : b + 1, g : g + 1], *(field[at] for field in self[1:]))
+
+
+@dataclass(frozen=True)
+class RowSample(Statistic):
+    """The rows of positive weight with the smallest random priorities, ``size`` in each place.
+
+    Notes
+    -----
+    A slice of no more rows is kept whole. Memory: size * K numbers for each place.
+    """
+
+    size: int
+    seed: int
+
+    @property
+    def ordered(self) -> bool:
+        """Priorities are keyed by global row numbers."""
+        return True
+
+    def bytes(self, layout: Layout) -> int:
+        """Memory of a state."""
+        return layout.batch * layout.groups * self.size * (layout.classes + 4) * 8
+
+    def from_block(self, block: Block) -> RowSampleState:
+        """Sample of one block."""
+        layout = block.layout
+        rows = np.zeros((layout.batch, layout.groups), np.int64)
+        priority = np.empty(block.rows, np.int64)
+        draws.priorities(block.row_numbers, philox_key(self.seed, _PURPOSE), priority)
+        place, index, scores, labels = [], [], [block.matrix_of(0)[:0]], []
+        for b, g, here in places(block):
+            rows[b, g] = here.size
+            kept = here[_smallest(priority[here], block.row_numbers[here], self.size)]
+            place.append(np.full(kept.size, b * layout.groups + g))
+            index.append(kept)
+            scores.append(block.matrix_of(b)[kept])
+            labels.append(block.labels_of(b)[kept].astype(np.int64))
+        chosen = np.concatenate([np.zeros(0, np.int64), *index])
+        return RowSampleState(
+            rows,
+            np.concatenate([np.zeros(0, np.int64), *place]),
+            priority[chosen],
+            block.row_numbers[chosen],
+            np.concatenate(scores),
+            np.concatenate([np.zeros(0, np.int64), *labels]),
+        )
+
+    def merge(self, a: RowSampleState, b: RowSampleState) -> RowSampleState:
+        """Sample of both."""
+        rows = a.rows + b.rows
+        fields = [np.concatenate(pair) for pair in zip(a[1:], b[1:], strict=True)]
+        place, priority, number = fields[:3]
+        order = np.lexsort((number, priority, place))
+        first = np.searchsorted(place[order], place[order])
+        kept = order[np.arange(order.size) - first < self.size]
+        return RowSampleState(rows, *(field[kept] for field in fields))
+
+
+def _smallest(priority: Counts, number: Counts, size: int) -> Counts:
+    """Where the smallest priorities are, in increasing order."""
+    if priority.size > size:
+        near = np.flatnonzero(priority <= np.partition(priority, size - 1)[size - 1])
+        return near[np.lexsort((number[near], priority[near]))][:size]
+    return np.lexsort((number, priority))

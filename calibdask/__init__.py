@@ -9,9 +9,12 @@ __version__ = "0.1.0"
 _MODULES = {
     "BrierDecomposition": "estimators.decompositions",
     "BrierScore": "estimators.scores",
+    "CMETest": "estimators.location_test",
+    "ConsistencyTest": "estimators.consistency",
     "DensityECE": "estimators.density",
     "ECE": "estimators.ece",
     "Kernel": "estimators.kernel",
+    "KernelCanonicalECE": "estimators.canonical",
     "LCECalibrator": "calibrator",
     "Lens": "statistics.lenses",
     "LocalCalibrationError": "estimators.curves",
@@ -23,7 +26,9 @@ _MODULES = {
     "ReliabilityDiagram": "estimators.diagram",
     "ResidualECE": "estimators.density",
     "SKCE": "estimators.skce",
+    "SKCETest": "estimators.kernel_tests",
     "SmoothECE": "estimators.smooth",
+    "SpiegelhalterTest": "estimators.spiegelhalter",
     "brier_score": "shorthands",
     "default_metrics": "estimators.panel",
     "density_ece": "shorthands",
@@ -47,6 +52,8 @@ __all__ = ["__version__", *_MODULES]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from calibdask.calibrator import LCECalibrator as LCECalibrator
+    from calibdask.estimators.canonical import KernelCanonicalECE as KernelCanonicalECE
+    from calibdask.estimators.consistency import ConsistencyTest as ConsistencyTest
     from calibdask.estimators.curves import LocalCalibrationError as LocalCalibrationError
     from calibdask.estimators.curves import ReliabilityCurve as ReliabilityCurve
     from calibdask.estimators.decompositions import BrierDecomposition as BrierDecomposition
@@ -61,6 +68,8 @@ if TYPE_CHECKING:
     from calibdask.estimators.ece import ece_c as ece_c
     from calibdask.estimators.ece import ece_l as ece_l
     from calibdask.estimators.kernel import Kernel as Kernel
+    from calibdask.estimators.kernel_tests import SKCETest as SKCETest
+    from calibdask.estimators.location_test import CMETest as CMETest
     from calibdask.estimators.multiclass import MulticlassECE as MulticlassECE
     from calibdask.estimators.panel import default_metrics as default_metrics
     from calibdask.estimators.scores import BrierScore as BrierScore
@@ -68,6 +77,7 @@ if TYPE_CHECKING:
     from calibdask.estimators.skce import MMCE as MMCE
     from calibdask.estimators.skce import SKCE as SKCE
     from calibdask.estimators.smooth import SmoothECE as SmoothECE
+    from calibdask.estimators.spiegelhalter import SpiegelhalterTest as SpiegelhalterTest
     from calibdask.evaluation import evaluate as evaluate
     from calibdask.shorthands import brier_score as brier_score
     from calibdask.shorthands import density_ece as density_ece

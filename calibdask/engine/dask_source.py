@@ -238,29 +238,30 @@ def _rows_by_group(groups: int, grouped: bool, told: Any) -> np.ndarray:
     return packed(counts.astype(np.int64), told.ndim)
 
 
-_unpacked = dask.delayed(np.ndarray.item, pure=True)
-_states = dask.delayed(states_of, pure=True)
-_pair_states = dask.delayed(visits.pair_states, pure=True)
-
-
-@dask.delayed(pure=True)
-def _begun(statistic: RowFold, target: Block) -> Any:
+def _begin(statistic: RowFold, target: Block) -> Any:
     return statistic.begin(target)
 
 
-@dask.delayed(pure=True)
-def _folded(statistic: RowFold, held: Any, turn: int, target: Block, block: Block) -> Any:
+def _fold(statistic: RowFold, held: Any, turn: int, target: Block, block: Block) -> Any:
     return statistic.fold(held, turn, target, block)
 
 
-@dask.delayed(pure=True)
-def _finished(statistic: RowFold, held: Any, target: Block) -> States:
+def _finish(statistic: RowFold, held: Any, target: Block) -> States:
     return (statistic.finish(held, target),)
 
 
-@dask.delayed(pure=True)
-def _merged(statistics: tuple[Statistic, ...], states: Sequence[States]) -> States:
+def _merge(statistics: tuple[Statistic, ...], states: Sequence[States]) -> States:
     return reduce(partial(merged, statistics), states)
+
+
+# Functions of what tasks before them return.
+_unpacked = dask.delayed(np.ndarray.item, pure=True)
+_states = dask.delayed(states_of, pure=True)
+_pair_states = dask.delayed(visits.pair_states, pure=True)
+_begun = dask.delayed(_begin, pure=True)
+_folded = dask.delayed(_fold, pure=True)
+_finished = dask.delayed(_finish, pure=True)
+_merged = dask.delayed(_merge, pure=True)
 
 
 def _reduced_states(states: list[Any], statistics: Any) -> Any:

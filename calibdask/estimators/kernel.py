@@ -102,7 +102,7 @@ class KernelEstimator(Estimator):
             for field in ("distance", "bandwidth", "matrix"):
                 object.__setattr__(self, field, getattr(made, field))
         else:
-            given = (self.kernel,) if isinstance(self.kernel, Kernel) else self.kernel
+            given: Any = (self.kernel,) if isinstance(self.kernel, Kernel) else self.kernel
             if not isinstance(given, Sequence) or not given or not all(isinstance(each, Kernel) for each in given):
                 raise ValueError(f"kernel expects a word, a cd.Kernel or several of them, got {self.kernel!r}.")
             if (self.distance, self.bandwidth, self.matrix) != (None, None, None):
@@ -229,7 +229,8 @@ def check_pairs(name: str, rows: Counts, most: float, instead: str) -> None:
     pairs = sum(n * (n - 1) // 2 for n in rows.ravel().tolist())
     if pairs > most:
         raise ValueError(
-            f"{name} would visit {pairs:,} pairs of rows, more than max_pairs={most:,.0f}. Raise max_pairs, or {instead}."
+            f"{name} would visit {pairs:,} pairs of rows, more than max_pairs={most:,.0f}. Raise max_pairs, or "
+            f"{instead}."
         )
 
 

@@ -37,7 +37,7 @@ class Lens(View):
     >>> scores = [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6], [0.5, 0.25, 0.25], [0.2, 0.2, 0.6]]
     >>> pairs = cd.SKCE(estimator="biased", bandwidth=1.0, setting=cd.Lens.groups([[0, 1], [2]]))
     >>> float(cd.evaluate([0, 2, 2, 1], scores, pairs).skce.round(6))
-    0.1031
+    0.037031
     """
 
     k: int | None = None
@@ -56,7 +56,8 @@ class Lens(View):
         ValueError
             If k is no positive whole number.
         """
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        given: Any = k
+        if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 1:
             raise ValueError(f"Lens.largest expects a number of classes from 1 on, got {k!r}.")
         return cls(k=int(k))
 

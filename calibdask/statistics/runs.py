@@ -68,7 +68,9 @@ class PairRuns(Statistic):
 
     def merge(self, a: PairRunsState, b: PairRunsState) -> PairRunsState:
         """Runs of both, those included that only both together complete."""
-        settled = self._settled(a.runs.shape[0], a.runs.shape[1], [a.key, b.key], [a.scores, b.scores], [a.labels, b.labels])
+        settled = self._settled(
+            a.runs.shape[0], a.runs.shape[1], [a.key, b.key], [a.scores, b.scores], [a.labels, b.labels]
+        )
         return settled._replace(
             runs=a.runs + b.runs + settled.runs,
             total=exact.add(exact.add(a.total, b.total), settled.total),
@@ -105,7 +107,7 @@ class PairRuns(Statistic):
         sums = np.empty(len(labels) // self.length, np.int64)
         if self.length <= _LONGEST_TOGETHER:
             pairs.run_sums(rows.scores, rows.left, rows.right, self.length, *how, sums)
-            return sums * (_UNIT / (self.length * (self.length - 1) / 2))
+            return np.asarray(sums * (_UNIT / (self.length * (self.length - 1) / 2)), np.float64)
         words = np.zeros((sums.size, 2), np.int64)
         for r in range(sums.size):
             run = rows.part(r * self.length, (r + 1) * self.length)

@@ -1,7 +1,7 @@
 """A random sample of rows that depends on a seed and on the numbers of the rows only."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,8 @@ class RowSampleState(NamedTuple):
         """The rows of one place, in the order of their numbers."""
         at = np.flatnonzero(self.place == b * self.rows.shape[1] + g)
         at = at[np.argsort(self.number[at], kind="stable")]
-        return RowSampleState(self.rows[b : b + 1, g : g + 1], *(field[at] for field in self[1:]))
+        fields: Any = (field[at] for field in self[1:])
+        return RowSampleState(self.rows[b : b + 1, g : g + 1], *fields)
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ def evaluate(
         estimates = {name: {**estimate, **more} for (name, estimate), more in zip(estimates.items(), ends, strict=True)}
     attributes: dict[str, Any] = {
         "rows": data.source.rows,
-        "passes": 0 if stored else outcome.passes,
+        "passes": outcome.passes,
         "calibdask_version": __version__,
     }
     if ci is not None:

@@ -392,16 +392,18 @@ lenses = pytest.mark.parametrize(("setting", "lens"), LENSES)
 @pytest.mark.parametrize(("kind", "dtype"), [("smooth", np.float64), ("ties", np.float64), ("saturated", np.float32)])
 def test_lenses_equal_evaluating_what_they_show(setting: Any, lens: Any, kind: str, dtype: Any) -> None:
     labels, scores = drawn(kind, 30, 4, dtype)
-    shown = lens(labels, scores)
-    classes = shown[1].shape[1]
+    shown_labels, shown = lens(labels, scores)
+    classes = shown.shape[1]
     for estimator in EXACT:
         block = 4 if estimator == "block" else None
         choices: dict[str, Any] = {"estimator": estimator, "block": block, "setting": setting}
-        expected = reference.skce(*shown, reference.Kernel("exponential", "tv", 0.4), estimator, block)
+        expected = reference.skce(shown_labels, shown, reference.Kernel("exponential", "tv", 0.4), estimator, block)
         assert skce(labels, scores, bandwidth=0.4, **choices) == near(expected, dtype), estimator
         # A matrix stands for outcomes, not for classes.
         matrix = psd(classes)
-        expected = reference.skce(*shown, reference.Kernel("gaussian", "euclidean", 0.4, matrix), estimator, block)
+        expected = reference.skce(
+            shown_labels, shown, reference.Kernel("gaussian", "euclidean", 0.4, matrix), estimator, block
+        )
         other = {"kernel": "gaussian", "distance": "euclidean", "bandwidth": 0.4, "matrix": matrix}
         assert skce(labels, scores, **choices, **other) == near(expected, dtype), estimator
 
@@ -409,11 +411,11 @@ def test_lenses_equal_evaluating_what_they_show(setting: Any, lens: Any, kind: s
 @lenses
 def test_median_bandwidth_of_what_lenses_show(setting: Any, lens: Any) -> None:
     labels, scores = drawn("smooth", 30, 4)
-    shown = lens(labels, scores)
-    bandwidth = reference.median_bandwidth(shown[1])
+    shown_labels, shown = lens(labels, scores)
+    bandwidth = reference.median_bandwidth(shown)
     found = of(labels, scores, cd.SKCE(setting=setting))
     assert np.asarray(found.attrs["bandwidth"]).ravel() == near([bandwidth])
-    assert float(found) == near(reference.unbiased(*shown, reference.Kernel(bandwidth=bandwidth)))
+    assert float(found) == near(reference.unbiased(shown_labels, shown, reference.Kernel(bandwidth=bandwidth)))
 
 
 def test_ties_go_to_the_lower_class() -> None:
@@ -447,11 +449,13 @@ def test_multiclass_ece_through_lenses(setting: Any, lens: Any) -> None:
     # Multiples of 2^-44: sums are exact, so that both of two outcomes have the same variance in any arithmetic.
     scores = np.round(scores * 2**44) / 2**44
     scores[:, 3] = 1 - scores[:, :3].sum(axis=1)
-    shown = lens(labels, scores)
+    shown_labels, shown = lens(labels, scores)
     uniform = cd.MulticlassECE(partition="uniform", bins=4, setting=setting)
-    assert float(of(labels, scores, uniform)) == near(binned_reference.multiclass_ece_uniform(*shown, 4))
+    assert float(of(labels, scores, uniform)) == near(binned_reference.multiclass_ece_uniform(shown_labels, shown, 4))
     median = cd.MulticlassECE(partition="median-variance", min_size=4, setting=setting)
-    assert float(of(labels, scores, median)) == near(binned_reference.multiclass_ece_median_variance(*shown, 4))
+    assert float(of(labels, scores, median)) == near(
+        binned_reference.multiclass_ece_median_variance(shown_labels, shown, 4)
+    )
 
 
 # Random features
@@ -545,7 +549,8 @@ def test_kernel_canonical_ece_by_hand() -> None:
 @lenses
 def test_kernel_canonical_ece_through_lenses(setting: Any, lens: Any) -> None:
     labels, scores = drawn("smooth", 30, 4)
-    expected, _ = reference.kernel_canonical_ece(*lens(labels, scores), 0.1)
+    shown_labels, shown = lens(labels, scores)
+    expected, _ = reference.kernel_canonical_ece(shown_labels, shown, 0.1)
     found = of(labels, scores, cd.KernelCanonicalECE(bandwidth=0.1, distance="tv", setting=setting))
     assert float(found) == pytest.approx(expected, rel=1e-9)
 
@@ -568,9 +573,7 @@ METRICS: dict[str, Any] = {
     "linear": cd.SKCE(estimator="linear", distance="euclidean"),
     "block": cd.SKCE(estimator="block", block=3, bandwidth=0.3),
     "matrix": cd.SKCE(bandwidth=0.3, matrix=psd(3)),
-    "sum": cd.SKCE(
-        kernel=[cd.Kernel(bandwidth=0.2), cd.Kernel(profile="gaussian", distance="euclidean", bandwidth=1.0)]
-    ),
+    "sum": cd.SKCE(kernel=(cd.Kernel(bandwidth=0.2), cd.Kernel(profile="gaussian", distance="euclidean"))),
     "features": cd.SKCE(estimator="features", features=64, bandwidth=0.5),
     "features_biased": cd.SKCE(estimator="features-biased", features=64, bandwidth=0.5),
     "confidence": cd.SKCE(setting="confidence"),
@@ -650,6 +653,34 @@ def test_dask_equals_numpy_to_the_last_bit(seed: int, chunks: tuple[int, ...], d
     pieces = cd.evaluate(*lazy, metrics)
     for name in metrics:
         assert float(pieces[name]) == float(whole[name]), name
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_more_rows_than_fit_a_tile(dtype: Any) -> None:
+    labels, scores = drawn("smooth", 1300, 3, dtype)
+    p = scores.astype(np.float64)
+    residuals = np.eye(3)[labels] - p
+    # The formula of the biased and the unbiased estimate, without loops.
+    terms = (residuals @ residuals.T) * np.exp(-np.abs(p[:, None] - p).sum(axis=-1) / 2 / 0.4)
+    above = np.triu(terms, 1).sum()
+    expected = {
+        "unbiased": above / (1300 * 1299 / 2),
+        "biased": terms.mean(),
+        "linear": terms[np.arange(0, 1300, 2), np.arange(1, 1300, 2)].mean(),
+    }
+    metrics: dict[str, Any] = {name: cd.SKCE(estimator=name, bandwidth=0.4) for name in expected}  # type: ignore[arg-type]
+    metrics["median"] = cd.SKCE(bandwidth="median")
+    metrics["canonical"] = cd.KernelCanonicalECE(bandwidth=0.1)
+    metrics["mmce"] = cd.MMCE()
+    whole = cd.evaluate(labels, scores, metrics)
+    for name, value in expected.items():
+        assert float(whole[name]) == near(value, dtype), name
+    for chunks in ((1, 511, 513, 275), (1299, 1), (100,) * 13):
+        pieces = cd.evaluate(
+            da.from_array(labels, chunks=(chunks,)), da.from_array(scores, chunks=(chunks, 3)), metrics
+        )
+        for name in metrics:
+            assert float(pieces[name]) == float(whole[name]), (name, chunks)
 
 
 @settings(max_examples=6, deadline=None)

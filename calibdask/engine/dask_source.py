@@ -90,6 +90,7 @@ class DaskSource(RowSource):
                 earlier = blocks[start : min(stop, place)]
                 strip += [_pair_states(each, blocks[place], asked) for each in earlier]
             (states,) = dask.compute(_reduced_states(strip, asked))
+            self.passes += 1
             strips.append(states)
         return reduce(partial(merged, statistics), strips)
 
@@ -107,6 +108,7 @@ class DaskSource(RowSource):
                         held = _folded(asked, held, turn, target, block)
                 finished.append(_finished(asked, held, target))
             (states,) = dask.compute(_reduced_states(finished, dask.delayed((statistic,), traverse=False)))
+            self.passes += 1
             strips.append(states)
         (state,) = reduce(partial(merged, (statistic,)), strips)
         return state

@@ -63,6 +63,7 @@ class PieceSource(RowSource):
 
     def _blocks(self) -> Iterator[Block]:
         """Blocks small enough for many tasks to be made of their pairs."""
+        self.passes += 1
         small = chain.from_iterable(_cut(rows, visits.ROWS) for rows in self._iterate())
         return (make() for make in _makers(small, self.layout, ordered=True))
 

@@ -83,8 +83,7 @@ class _Board:
 def run(estimators: Sequence[Estimator], source: Source) -> Outcome:
     """Collect what estimators ask for, drop equal requests, make one pass, send each its state; until all are done."""
     board = _Board(estimators, source)
-    passes = 0
+    before = source.passes
     while wanted := board.advance():
         board.learn(wanted, source.answer(wanted))
-        passes += 1
-    return Outcome(tuple(each.result for each in board.estimators), passes, board.known)
+    return Outcome(tuple(each.result for each in board.estimators), source.passes - before, board.known)

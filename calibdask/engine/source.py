@@ -19,7 +19,7 @@ States = tuple[State, ...]
 
 
 class Source(ABC):
-    """Answers requests for statistics, each call with one pass over the data.
+    """Answers requests for statistics, each call with one pass over the data; those of pairs of rows take more.
 
     Attributes
     ----------
@@ -27,10 +27,13 @@ class Source(ABC):
         Shape of the data, known without a pass.
     rows : int or None
         Number of rows, once a pass has counted them.
+    passes : int
+        How often the data have been read so far.
     """
 
     layout: Layout
     rows: int | None
+    passes: int = 0
 
     @abstractmethod
     def answer(self, statistics: tuple[Statistic, ...]) -> States:
@@ -67,6 +70,7 @@ class RowSource(Source):
 
     def _checked(self, statistics: tuple[Statistic, ...]) -> States:
         """One pass; the first one checks the data too."""
+        self.passes += 1
         if self.rows is not None:
             return self._pass(statistics)
         *states, verdict = self._pass((*statistics, self._validity))

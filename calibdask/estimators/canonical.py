@@ -10,7 +10,8 @@ from scipy import special
 
 from calibdask.estimators.binned import check_choice
 from calibdask.estimators.estimator import Estimation, Estimator, Part
-from calibdask.estimators.kernel import check_pairs, check_setting, check_whole, counted, looked_at, said
+from calibdask.estimators.kernel import check_pairs, check_whole, counted, said
+from calibdask.estimators.setting import check_setting, looked_at
 from calibdask.statistics import exact
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray

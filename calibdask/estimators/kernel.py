@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from calibdask.estimators.binned import check_choice
-from calibdask.estimators.estimator import Estimate, Estimation, Estimator
+from calibdask.estimators.estimator import Estimation, Estimator
 from calibdask.estimators.median_distance import median_distance
+from calibdask.estimators.setting import check_setting, looked_at
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.exact import Counts
 from calibdask.statistics.frozen import FrozenArray
@@ -19,9 +20,8 @@ from calibdask.statistics.lenses import Lens
 from calibdask.statistics.pair_kernel import Distance, KernelTerm, PairKernel, Profile
 from calibdask.statistics.sample import RowSample
 from calibdask.statistics.statistic import Asking, Derived
-from calibdask.statistics.views import seen_through
 
-__all__ = ["FittedKernel", "Kernel", "KernelEstimator", "check_pairs", "counted", "lens_of", "looked_at"]
+__all__ = ["FittedKernel", "Kernel", "KernelEstimator", "check_pairs", "check_whole", "counted", "said"]
 
 Bandwidth = Literal["median", "median-full"] | float
 
@@ -182,40 +182,6 @@ def _bandwidths(kernel: Kernel, sample: Any, shape: tuple[int, int]) -> npt.NDAr
     return found
 
 
-def looked_at(setting: Lens | str | int, asking: Any) -> Asking:
-    """The same questions, about the model that the setting looks at."""
-    layout = yield Layout()
-    lens = lens_of(setting, layout)
-    return (yield from (asking if lens is None else seen_through(lens, asking)))
-
-
-def lens_of(setting: Lens | str | int, layout: Layout) -> Lens | None:
-    """The lens that a user's word means; None for whole score vectors.
-
-    Raises
-    ------
-    ValueError
-        If there is no such class.
-    """
-    if isinstance(setting, Lens):
-        return setting
-    if setting == "multiclass":
-        return None
-    if setting == "confidence":
-        return Lens.largest(1)
-    index = layout.setting(setting).index
-    return Lens.groups([[c for c in range(layout.classes) if c != index], [index]])
-
-
-def check_setting(setting: Any) -> None:
-    """Refuse what is no setting of a multi-class estimator."""
-    whole = isinstance(setting, int | np.integer) and not isinstance(setting, bool) and setting >= 0
-    if not (isinstance(setting, Lens) or whole or setting in ("multiclass", "confidence", "binary")):
-        raise ValueError(
-            f"setting expects 'multiclass', 'confidence', 'binary', a class number or a cd.Lens, got {setting!r}."
-        )
-
-
 def counted(layout: Layout) -> Generator[Any, Any, Counts]:
     """Rows of positive weight in each place, (batch, groups); asks only where they are not known."""
     if layout.rows is not None:
@@ -243,11 +209,6 @@ def check_whole(field: str, given: Any, least: int) -> None:
 def said(values: npt.NDArray[Any]) -> Any:
     """Numbers of each place for an attribute: a number, or lists without axes of size 1."""
     return np.squeeze(values).tolist()
-
-
-def noted(estimate: Estimate, notes: dict[str, Any]) -> Estimate:
-    """The estimate with more notes on each of its parts."""
-    return {name: replace(part, notes={**part.notes, **notes}) for name, part in estimate.items()}
 
 
 def _checked_bandwidth(bandwidth: Any) -> Bandwidth:

@@ -9,10 +9,12 @@ import numpy.typing as npt
 
 from calibdask.estimators.binned import check_choice
 from calibdask.estimators.estimator import Estimation, Estimator, number
+from calibdask.estimators.setting import check_setting, looked_at
 from calibdask.statistics import exact
 from calibdask.statistics.cells import CellSums, CellSumsState, UniformCells
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.lenses import Lens
 from calibdask.statistics.medians import Wanted, medians
 from calibdask.statistics.tree import Tree, planted
 
@@ -56,6 +58,8 @@ class MulticlassECE(Estimator):
         A set is a cell if splitting it would leave fewer rows than this on a side.
     distance : {"tv", "euclidean", "squared-euclidean"}, default "tv"
         Between mean prediction and label frequencies.
+    setting : {"multiclass", "confidence", "binary"}, int or `calibdask.Lens`
+        Whole score vectors, the largest score, one class against the rest, or what a lens shows.
 
     Raises
     ------
@@ -99,8 +103,10 @@ class MulticlassECE(Estimator):
     bins: int = 10
     min_size: int = 10
     distance: Distance = "tv"
+    setting: Lens | str | int = "multiclass"
 
     def __post_init__(self) -> None:
+        check_setting(self.setting)
         check_choice("partition", self.partition, ("uniform", "median-variance"))
         check_choice("distance", self.distance, ("tv", "euclidean", "squared-euclidean"))
         for field in ("bins", "min_size"):
@@ -115,7 +121,10 @@ class MulticlassECE(Estimator):
         return "multiclass_ece"
 
     def estimate(self) -> Estimation:
-        """Distances of the cells, pooled."""
+        """Distances of the cells, pooled, of what the setting looks at."""
+        return looked_at(self.setting, self._estimate())
+
+    def _estimate(self) -> Estimation:
         layout = yield Layout()
         total = _Total(layout, self.distance)
         if self.partition == "uniform":

@@ -39,3 +39,22 @@ def test_errors_reach_the_client(client: Client) -> None:
     scores[777] = 2.0
     with pytest.raises(ValueError, match=r"1 row of 1000 not so, the first is row 777 with score 2\.0"):
         cd.evaluate(da.zeros(1000, chunks=100, dtype=int), da.from_array(scores, chunks=90))
+
+
+def test_pairs_and_draws_equal_numpy(client: Client) -> None:
+    rng = np.random.default_rng(1)
+    scores, labels, by = rng.dirichlet([0.4, 1, 2], 3000), rng.integers(0, 3, 3000), rng.integers(0, 3, 3000)
+    lazy = (da.from_array(labels, chunks=700), da.from_array(scores, chunks=(400, 2)))
+    metrics = {
+        "unbiased": cd.SKCE(),
+        "block": cd.SKCE(estimator="block", block=7),
+        "features": cd.SKCE(estimator="features", features=16),
+        "bootstrap": cd.SKCETest(draws=50),
+        "consistency": cd.ConsistencyTest(resamples=20),
+        "canonical": cd.KernelCanonicalECE(bandwidth=0.05),
+        "locations": cd.CMETest(),
+    }
+    options = [{}, {"by": by}]
+    for given in options:
+        chunked = {name: da.from_array(values, chunks=900) for name, values in given.items()}
+        equal(cd.evaluate(*lazy, metrics, **chunked), cd.evaluate(labels, scores, metrics, **given), False)

@@ -199,6 +199,8 @@ def features_estimate(chosen: KernelEstimator, features: int) -> Generator[Any, 
     total, error = _feature_total(kernel, state, features)
     weight, square = exact.value(state.weight), exact.value(state.weight_square)
     within = kernel.bound * exact.value(state.within)
+    # A slice of one row has no bandwidth that is a median.
+    total = np.where(np.isnan(kernel.bandwidths.values).any(axis=0), np.nan, total)
     with np.errstate(divide="ignore", invalid="ignore"):
         biased = total / weight**2, error / weight**2
         distinct = _distinct(weight, square, state.rows)

@@ -72,8 +72,10 @@ class FeatureSums(Statistic):
             else:
                 pairs.fixed_sum(squares, within[b, g])
             for t, term in enumerate(self.kernel.terms):
-                waves = frequencies(term, self.seed + t, classes, self.features)
-                waves = np.ascontiguousarray(waves / self.kernel.bandwidths.values[t, b, g])
+                bandwidth = self.kernel.bandwidths.values[t, b, g]
+                if np.isnan(bandwidth):
+                    continue
+                waves = np.ascontiguousarray(frequencies(term, self.seed + t, classes, self.features) / bandwidth)
                 if weighted:
                     features.weighted_feature_sums(part.scores, part.left, part.weights, waves, sums[b, g, t])
                 else:

@@ -1,0 +1,127 @@
+"""Estimates of the kernel calibration error, and how often tests reject, over many data sets of known calibration."""
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import calibdask as cd
+from experiments.skce_tests.data import MODELS, drawn
+
+LEVELS = (0.01, 0.05, 0.1, 0.2)
+# Data sets evaluated at once, as a batch axis. Random numbers of tests are those of one seed for each batch.
+BATCH = 50
+
+ESTIMATES = {
+    "SKCE_b": {"estimator": "biased"},
+    "SKCE_uq": {"estimator": "unbiased"},
+    "SKCE_ul": {"estimator": "linear"},
+    "SKCE features": {"estimator": "features"},
+}
+UNBIASED = ("SKCE_uq", "SKCE_ul", "SKCE features")
+PARTITIONS = {"ECE uniform": "uniform", "ECE median-variance": "median-variance"}
+TESTS = {
+    "D_b": {"method": "distribution-free", "estimator": "biased"},
+    "D_uq": {"method": "distribution-free", "estimator": "unbiased"},
+    "D_ul": {"method": "distribution-free", "estimator": "linear"},
+    "A_l": {"estimator": "linear"},
+    "A_block(10)": {"estimator": "block", "block": 10},
+    "A_uq": {"estimator": "unbiased"},
+    "A_features": {"estimator": "features"},
+}
+
+
+def estimators(seed: int) -> dict[str, Any]:
+    """Estimators, and tests that are cheap."""
+    return {
+        **{name: cd.SKCE(seed=seed, **options) for name, options in ESTIMATES.items()},
+        **{name: cd.MulticlassECE(partition=partition) for name, partition in PARTITIONS.items()},
+        **{name: cd.SKCETest(seed=seed, **options) for name, options in TESTS.items()},
+        "CME": cd.CMETest(seed=seed),
+        "Spiegelhalter": cd.SpiegelhalterTest(setting="confidence"),
+    }
+
+
+def resampling_tests(seed: int) -> dict[str, Any]:
+    """Consistency resampling: each label a thousand times."""
+    return {
+        "C ECE uniform, fixed": cd.ConsistencyTest(statistic=cd.MulticlassECE(), seed=seed),
+        "C ECE uniform, resampled": cd.ConsistencyTest(
+            statistic=cd.MulticlassECE(), predictions="resampled", seed=seed
+        ),
+        "C confidence ECE, fixed": cd.ConsistencyTest(statistic=cd.ECE(setting="confidence"), seed=seed),
+    }
+
+
+def values(model: str, sets: int, chosen: argparse.Namespace, which: Any) -> dict[str, Any]:
+    """Estimates and p-values by name, each of as many data sets."""
+    found: dict[str, list[Any]] = {}
+    for batch, start in enumerate(range(0, sets, BATCH)):
+        labels, scores = drawn(model, (BATCH, chosen.rows), chosen.classes, chosen.rows, chosen.seed, batch)
+        here = slice(0, min(BATCH, sets - start))
+        metrics = which(chosen.seed + batch)
+        result = cd.evaluate(labels[here], scores[here], metrics)
+        for name in metrics:
+            variable = name if name in result else f"{name}_pvalue"
+            found.setdefault(name, []).append(result[variable].values)
+    return {name: np.concatenate(parts) for name, parts in found.items()}
+
+
+def estimate_table(model: str, found: dict[str, Any]) -> tuple[Table, dict[str, Any]]:
+    """Mean, its standard error, standard deviation and, for a calibrated model, mean / standard error."""
+    table = Table("estimate", "mean", "standard error", "sd", "5 %", "95 %", "z of the mean", title=f"{model} estimates")
+    facts: dict[str, Any] = {}
+    for name in (*ESTIMATES, *PARTITIONS):
+        each = found[name]
+        error = each.std(ddof=1) / np.sqrt(each.size)
+        low, high = np.quantile(each, [0.05, 0.95])
+        z = each.mean() / error
+        facts[name] = {"mean": each.mean(), "error": error, "sd": each.std(ddof=1), "low": low, "high": high, "z": z}
+        told = f"{z:.2f}" if model == "M1" and name in UNBIASED else ""
+        table.add_row(name, *(f"{x:.5f}" for x in (each.mean(), error, each.std(ddof=1), low, high)), told)
+    return table, facts
+
+
+def test_table(model: str, found: dict[str, Any]) -> tuple[Table, dict[str, Any]]:
+    """Share of data sets that each test rejects at some levels."""
+    columns = (f"at {level:g}" for level in LEVELS)
+    table = Table("test", "sets", *columns, "standard error at 0.05", title=f"{model} rejected: {MODELS[model]}")
+    facts: dict[str, Any] = {}
+    for name, pvalues in found.items():
+        shares = {level: float((pvalues <= level).mean()) for level in LEVELS}
+        error = np.sqrt(shares[0.05] * (1 - shares[0.05]) / pvalues.size)
+        facts[name] = {"sets": pvalues.size, "rejected": shares, "error": error, "undefined": np.isnan(pvalues).sum()}
+        table.add_row(name, str(pvalues.size), *(f"{share:.3f}" for share in shares.values()), f"{error:.3f}")
+    return table, facts
+
+
+def main() -> None:
+    """Print two tables for each model."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", type=int, default=1000, help="data sets of each model")
+    parser.add_argument("--rows", type=int, default=250)
+    parser.add_argument("--classes", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--resampling-sets", type=int, default=100, help="data sets for consistency resampling")
+    parser.add_argument("--out", type=Path, help="JSON file for all figures")
+    chosen = parser.parse_args()
+    console, everything = Console(width=110), {}
+    for model in MODELS:
+        begun = time.perf_counter()
+        found = values(model, chosen.sets, chosen, estimators)
+        tests = {name: each for name, each in found.items() if name not in (*ESTIMATES, *PARTITIONS)}
+        tests |= values(model, chosen.resampling_sets, chosen, resampling_tests)
+        tables, facts = zip(estimate_table(model, found), test_table(model, tests), strict=True)
+        everything[model] = dict(zip(("estimates", "tests"), facts, strict=True))
+        console.print(*tables, f"{time.perf_counter() - begun:.0f} s", sep="\n")
+    if chosen.out:
+        chosen.out.write_text(json.dumps({"settings": {**vars(chosen), "out": None}, **everything}, default=float))
+
+
+if __name__ == "__main__":
+    main()

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from calibdask.engine.rows import Rows, make_block
 from calibdask.statistics.block import Block
 from calibdask.statistics.bootstrap import PairDraws
-from calibdask.statistics.draws import multinomial
-from calibdask.statistics.drawn import DrawnLabels
+from calibdask.statistics.drawn_labels import DrawnLabels
 from calibdask.statistics.features import FeatureSums
 from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.keyed_random import multinomial
 from calibdask.statistics.lenses import Lens
 from calibdask.statistics.locations import LocationSums
 from calibdask.statistics.neighbours import NeighbourSums

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from calibdask.cli.metrics import CURVE, DIAGRAM, METRICS, BandwidthType, BinsType, SettingType, chosen_metrics
+from calibdask.cli.choices import BandwidthType, BinsType, SettingType, kernel_options
+from calibdask.cli.metrics import CURVE, DIAGRAM, METRICS, chosen_metrics, takes
 from calibdask.cli.rows import RowsRequest, noted, row_options
 
 __all__ = ["evaluate"]
@@ -23,6 +24,8 @@ JSON (--json, --out FILE.json):
 \b
 A metric of several numbers has their names in place of "value". With --by the
 numbers move to "slices": [{"by": {COLUMN: value}, "metrics": {NAME: {...}}}].
+Tests have "statistic" and "pvalue", skce-test also "estimate"; what a p-value
+rests on is said in "assumes".
 A number that does not exist (a slice without rows) is null; what each class has
 for itself (the bandwidths of smooth-ece) is a list. With --ci there are
 "low" and "high" beside "value" (PART_low and PART_high beside each PART), and
@@ -62,19 +65,20 @@ class _Request(RowsRequest):
 
     @property
     def intervals(self) -> dict[str, Any]:
-        given = {"ci": self.ci, "n_boot": self.n_boot, "seed": self.seed}
+        given = {"ci": self.ci, "n_boot": self.n_boot, "seed": self.seed if self.ci is not None else None}
         return {name: value for name, value in given.items() if value is not None}
 
     def check(self) -> None:
         """Refuse options that mean nothing without another one."""
         needed = {
             "--n-boot": (self.n_boot, self.ci),
-            "--seed": (self.seed, self.ci),
             "--curve": (self.curve, self.plot),
         }
         for option, (value, other) in needed.items():
             if value not in (None, False) and other is None:
                 raise click.UsageError(f"{option} means nothing without {'--plot' if option == '--curve' else '--ci'}.")
+        if self.seed is not None and self.ci is None and not any(takes(name, "seed") for name in self.metrics):
+            raise click.UsageError("--seed means nothing without --ci, or a metric such as skce that draws at random.")
 
     def panel(self, classes: int, vector: bool) -> dict[str, Any]:
         """The metrics of data when none are named: with --ci those that have intervals."""
@@ -83,14 +87,17 @@ class _Request(RowsRequest):
         return {**(summary_metrics if self.intervals else default_metrics)(classes, vector)}
 
     def chosen(self, panel: Mapping[str, Any]) -> dict[str, Any]:
-        return chosen_metrics(self.metrics, self.options, panel=panel, picture=self.picture)
+        options = {**self.options, "seed": self.seed if self.ci is None else None}
+        return chosen_metrics(self.metrics, options, panel=panel, picture=self.picture)
 
 
 @click.command(epilog=_EPILOG)
 @click.argument("data")
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help=f"One of {', '.join(METRICS)}; repeatable.")
 @click.option(
-    "--setting", type=SettingType("confidence", "classwise", "binary", "top-k"), help="Which scores are measured."
+    "--setting",
+    type=SettingType("confidence", "classwise", "binary", "top-k", "multiclass", "largest-K"),
+    help="Which scores are measured.",
 )
 @click.option("--k", type=int, metavar="K", help="Number of classes of --setting top-k.")
 @click.option("--bins", type=BinsType(), help="Bins: how many, or their edges.")
@@ -101,11 +108,28 @@ class _Request(RowsRequest):
 @click.option("--debias", is_flag=True, default=None, help="Subtract the sampling variance (--norm l2).")
 @click.option(
     "--kernel",
-    type=click.Choice(["triweight", "gaussian", "epanechnikov", "cosine", "beta"]),
-    help="Kernel of density estimates.",
+    type=click.Choice(["triweight", "gaussian", "epanechnikov", "cosine", "beta", "exponential"]),
+    help="Kernel of density estimates; gaussian or exponential: of kernel errors and tests.",
 )
-@click.option("--bandwidth", type=BandwidthType(), help="Its standard deviation, or a rule for it.")
+@click.option(
+    "--bandwidth",
+    type=BandwidthType("silverman", "isj", "median", "median-full", "likelihood"),
+    help="Its width, or a rule for it.",
+)
 @click.option("--step", type=float, metavar="WIDTH", help="Largest width of a cell of the grid.  [default: 0.0003]")
+@click.option(
+    "--estimator",
+    type=click.Choice(["unbiased", "biased", "linear", "block", "features", "features-biased"]),
+    help="How pairs of rows are averaged by skce, mmce and skce-test.",
+)
+@click.option("--method", type=click.Choice(["asymptotic", "distribution-free"]), help="Which p-value skce-test gives.")
+@click.option("--delta", type=float, metavar="X", help="Let skce-test show that the error is smaller than this.")
+@click.option("--draws", type=int, metavar="N", help="Draws of its bootstrap.  [default: 1000]")
+@click.option("--locations", type=int, metavar="J", help="Test locations of cme-test.  [default: 10]")
+@click.option(
+    "--predictions", type=click.Choice(["fixed", "resampled"]), help="Those of replicates of consistency-test."
+)
+@kernel_options
 @click.option(
     "--compat",
     type=click.Choice(["scikit-learn", "netcal", "torchmetrics", "euranova"]),
@@ -113,7 +137,7 @@ class _Request(RowsRequest):
 )
 @click.option("--ci", type=float, metavar="LEVEL", help="Add intervals of this level, such as 0.95.")
 @click.option("--n-boot", type=int, metavar="N", help="Replicates behind the intervals.  [default: 200]")
-@click.option("--seed", type=int, metavar="S", help="Of their random numbers.  [default: 0]")
+@click.option("--seed", type=int, metavar="S", help="Of random numbers.  [default: 0]")
 @row_options
 @click.option("--json", "as_text", is_flag=True, help="Print JSON instead of a table.")
 @click.option("--out", metavar="FILE", help=f"Write the result: {', '.join(_RESULTS)}.")

@@ -6,10 +6,15 @@ from typing import Any
 
 import click
 
-__all__ = ["CURVE", "DIAGRAM", "METRICS", "BandwidthType", "BinsType", "SettingType", "chosen_metrics"]
+from calibdask.cli.choices import is_largest, setting_of
+
+__all__ = ["CURVE", "DIAGRAM", "METRICS", "chosen_metrics", "takes"]
 
 _BINNED = frozenset({"setting", "k", "bins", "closed", "compat"})
 _SMOOTHED = frozenset({"setting", "k", "kernel", "bandwidth", "step"})
+_OF_ECE = _BINNED | {"binning", "mapping", "norm", "debias"}
+_KERNEL = frozenset({"setting", "kernel", "distance", "bandwidth", "seed"})
+_PAIRS = frozenset({"estimator", "block", "features", "max_pairs"})
 
 
 @dataclass(frozen=True)
@@ -20,10 +25,19 @@ class _Metric:
     options: frozenset[str] = frozenset()
     # What the default panel calls it; None: the word itself.
     result: str | None = None
+    # Whether it measures whole score vectors too, and what a lens shows of them.
+    whole: bool = False
+    # The metric that it tests, with that one's options.
+    tested: "_Metric | None" = None
+
+    @property
+    def known(self) -> frozenset[str]:
+        return self.options | (frozenset() if self.tested is None else self.tested.known)
 
 
+_ECE = _Metric("ECE", _OF_ECE)
 METRICS: Mapping[str, _Metric] = {
-    "ece": _Metric("ECE", _BINNED | {"binning", "mapping", "norm", "debias"}),
+    "ece": _ECE,
     "ece-l": _Metric("ece_l", _BINNED | {"norm", "debias"}),
     "ece-a": _Metric("ece_a", _BINNED | {"norm", "debias"}, "ece_equal_mass"),
     "ece-c": _Metric("ece_c", _BINNED | {"norm"}),
@@ -32,11 +46,20 @@ METRICS: Mapping[str, _Metric] = {
     "brier": _Metric("BrierScore", result="brier_score"),
     "brier-decomposition": _Metric("BrierDecomposition", _BINNED | {"binning"}),
     "log-loss": _Metric("LogLoss"),
-    "multiclass-ece": _Metric("MulticlassECE", frozenset({"bins"})),
+    "multiclass-ece": _Metric("MulticlassECE", frozenset({"setting", "bins", "distance"}), whole=True),
     "density-ece": _Metric("DensityECE", _SMOOTHED | {"compat"}),
     "ece-d": _Metric("ece_d", _SMOOTHED | {"compat"}),
     "residual-ece": _Metric("ResidualECE", _SMOOTHED | {"compat"}),
     "smooth-ece": _Metric("SmoothECE", frozenset({"setting", "k", "step"})),
+    "skce": _Metric("SKCE", _KERNEL | _PAIRS, whole=True),
+    "mmce": _Metric("MMCE", frozenset({"kernel", "bandwidth", "estimator", "features", "seed", "max_pairs"})),
+    "kernel-canonical-ece": _Metric(
+        "KernelCanonicalECE", frozenset({"setting", "bandwidth", "distance", "seed", "max_pairs"}), whole=True
+    ),
+    "skce-test": _Metric("SKCETest", _KERNEL | _PAIRS | {"method", "draws", "ddof", "delta"}, whole=True),
+    "consistency-test": _Metric("ConsistencyTest", frozenset({"resamples", "predictions", "seed"}), tested=_ECE),
+    "cme-test": _Metric("CMETest", _KERNEL | {"locations"}, whole=True),
+    "spiegelhalter-test": _Metric("SpiegelhalterTest", frozenset({"setting", "k"})),
 }
 # What goes with a choice: it has no meaning of its own where the panel has made that choice.
 _GOES_WITH = {"k": "setting", "debias": "norm"}
@@ -49,52 +72,14 @@ _PICTURES = {
 }
 
 
-class BinsType(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.2
-    """A number of bins, ``sqrt``, or edges between commas."""
-
-    name = "N|sqrt|EDGE,EDGE,..."
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse; whether the numbers make sense is for the estimators to say."""
-        if value == "sqrt" or not isinstance(value, str):
-            return value
-        try:
-            return tuple(float(edge) for edge in value.split(",")) if "," in value else int(value)
-        except ValueError:
-            self.fail(f"expected a number of bins, sqrt, or edges such as 0,0.5,1, got {value!r}.", param, ctx)
+def takes(name: str, option: str) -> bool:
+    """Whether there is such a metric and the option means something to it."""
+    metric = METRICS.get(_word(name))
+    return metric is not None and option in metric.known
 
 
-class BandwidthType(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.2
-    """A bandwidth, or the name of a rule for it."""
-
-    name = "H|silverman|isj"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse; whether the number makes sense is for the estimators to say."""
-        if value in ("silverman", "isj") or not isinstance(value, str):
-            return value
-        try:
-            return float(value)
-        except ValueError:
-            self.fail(f"expected a number, silverman or isj, got {value!r}.", param, ctx)
-
-
-class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.2
-    """A word for a setting, or the number of a class."""
-
-    def __init__(self, *words: str) -> None:
-        self.words = words
-        self.name = "|".join((*words, "CLASS"))
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse; whether there is such a class shows in the data."""
-        if value in self.words or not isinstance(value, str):
-            return value
-        if value.isdecimal():
-            return int(value)
-        if value == "multiclass":
-            self.fail("the whole score vector is measured by evaluate --metric multiclass-ece.", param, ctx)
-        self.fail(f"expected one of {', '.join(self.words)} or the number of a class, got {value!r}.", param, ctx)
+def _word(name: str) -> str:
+    return name.lower().replace("_", "-")
 
 
 def chosen_metrics(
@@ -111,17 +96,22 @@ def chosen_metrics(
     """
     given = {name: value for name, value in options.items() if value is not None}
     drawn = {picture: _PICTURES[picture]} if picture is not None else {}
-    wanted = dict.fromkeys(name.lower().replace("_", "-") for name in names)
+    wanted = dict.fromkeys(map(_word, names))
     for name in wanted:
         if name not in METRICS:
             raise click.UsageError(f"There is no metric {name!r}; there are {', '.join(METRICS)}.")
     named = {METRICS[name].result or name.replace("-", "_"): METRICS[name] for name in wanted}
-    known = frozenset[str]().union(*(metric.options for metric in (*named.values(), *drawn.values())))
+    known = frozenset[str]().union(*(metric.known for metric in (*named.values(), *drawn.values())))
     if not names:
         known = known.union(field.name for estimator in panel.values() for field in fields(estimator))
     for option in given:
         if option not in known:
-            raise click.UsageError(f"--{option} means nothing to {', '.join(wanted or panel)}.")
+            raise click.UsageError(f"--{option.replace('_', '-')} means nothing to {', '.join(wanted or panel)}.")
+    if names:
+        narrow = [name for name, metric in {**named, **drawn}.items() if "setting" in metric.known and not metric.whole]
+    else:
+        narrow = [*panel, *drawn]
+    _check_narrow(given.get("setting"), narrow)
     if names:
         chosen = {name: _made(metric, given) for name, metric in named.items()}
     else:
@@ -132,7 +122,22 @@ def chosen_metrics(
 def _made(metric: _Metric, given: Mapping[str, Any]) -> Any:
     import calibdask as cd
 
-    return getattr(cd, metric.constructor)(**{name: value for name, value in given.items() if name in metric.options})
+    own = {name: value for name, value in given.items() if name in metric.options}
+    if "setting" in own:
+        own["setting"] = setting_of(own["setting"])
+    if metric.tested is not None:
+        own["statistic"] = _made(metric.tested, given)
+    return getattr(cd, metric.constructor)(**own)
+
+
+def _check_narrow(setting: Any, narrow: Sequence[str]) -> None:
+    """Refuse to measure one score of each row in a setting of whole score vectors."""
+    if narrow and (setting == "multiclass" or is_largest(setting)):
+        whole = ", ".join(name for name, metric in METRICS.items() if metric.whole)
+        raise click.UsageError(
+            f"--setting {setting} looks at whole score vectors, and {', '.join(narrow)} at single scores; name metrics "
+            f"of score vectors with --metric multiclass-ece or another one of {whole}."
+        )
 
 
 def _changed(estimator: Any, given: Mapping[str, Any]) -> Any:

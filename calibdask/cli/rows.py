@@ -2,18 +2,20 @@
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
 
 import click
 
-__all__ = ["RowsRequest", "noted", "row_options"]
+__all__ = ["RowsRequest", "noted", "place_options", "row_options"]
 
-_OPTIONS = (
+_SLICES = (
     click.option("--by", metavar="COLUMN", multiple=True, help="Slice by this column or array; repeatable."),
     click.option("--weight", metavar="COLUMN", help="Column or array of sample weights."),
+)
+_PLACES = (
     click.option(
         "--label", metavar="NAME", help="Column or array of labels.  [default: label, or labels in array files]"
     ),
@@ -26,7 +28,16 @@ _OPTIONS = (
 
 def row_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options of a command that reads scored rows."""
-    for option in reversed(_OPTIONS):
+    return _with(_SLICES, place_options(command))
+
+
+def place_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Those of a command that takes all rows together, each for one."""
+    return _with(_PLACES, command)
+
+
+def _with(options: Sequence[Callable[..., Any]], command: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(options):
         command = option(command)
     return command
 

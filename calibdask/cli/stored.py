@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-__all__ = ["panel", "pooled", "refuse_row_options"]
+__all__ = ["panel", "pooled", "refuse_row_options", "refuse_summary"]
 
 
 def refuse_row_options(data: str, options: Mapping[str, str | None]) -> None:
@@ -13,6 +13,16 @@ def refuse_row_options(data: str, options: Mapping[str, str | None]) -> None:
     for option, value in options.items():
         if value is not None:
             raise click.UsageError(f"{option} means nothing to {data}: it is a stored summary, which holds no rows.")
+
+
+def refuse_summary(data: str, mended: str) -> None:
+    """Raise UsageError if this is a summary, saying what is expected instead."""
+    from calibdask.engine.summary_files import open_summary
+
+    summary = open_summary(data)
+    if summary is not None:
+        summary.close()
+        raise click.UsageError(f"{data} is a stored summary already; {mended}")
 
 
 def pooled(summary: Any, by: Sequence[str], data: str) -> Any:

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from calibdask.cli.metrics import SettingType
+from calibdask.cli.choices import SettingType
 from calibdask.cli.rows import RowsRequest, noted, row_options
+from calibdask.cli.stored import refuse_summary
 
 __all__ = ["summarize"]
 
@@ -50,23 +51,13 @@ def summarize(out: str, settings: tuple[str | int, ...], step: float | None, ove
     request = RowsRequest(**where)
     check_apart(request.data, {"--out": out})
     target = checked_output(out, _FORMATS, overwrite=overwrite)
-    _refuse_summary(request.data)
+    refuse_summary(
+        request.data, "summarize expects scored rows. Slices of a summary are added up by calibdask evaluate."
+    )
     choices = {"settings": settings or None, "step": step}
     summary = _summarized(request, {name: value for name, value in choices.items() if value is not None})
     _write(summary, target)
     click.echo(f"wrote {target}: {_described(summary, request.by)}, {_size(target)}")
-
-
-def _refuse_summary(data: str) -> None:
-    from calibdask.engine.summary_files import open_summary
-
-    summary = open_summary(data)
-    if summary is not None:
-        summary.close()
-        raise click.UsageError(
-            f"{data} is a stored summary already; summarize expects scored rows. Slices of a summary are added up by "
-            "calibdask evaluate."
-        )
 
 
 def _summarized(request: RowsRequest, choices: dict[str, Any]) -> Any:

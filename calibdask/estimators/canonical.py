@@ -11,7 +11,7 @@ from scipy import special
 from calibdask.estimators.binned import check_choice
 from calibdask.estimators.estimator import Estimation, Estimator, Part
 from calibdask.estimators.kernel import check_pairs, check_whole, counted, said
-from calibdask.estimators.setting import check_setting, looked_at
+from calibdask.estimators.multiclass_setting import check_setting, looked_at
 from calibdask.statistics import exact
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray

@@ -9,7 +9,7 @@ from calibdask.estimators.binned import check_choice
 from calibdask.estimators.ece import ECE
 from calibdask.estimators.estimator import Estimate, Estimation, Estimator, Part
 from calibdask.estimators.kernel import check_whole, counted
-from calibdask.statistics.drawn import DrawnLabels
+from calibdask.statistics.drawn_labels import DrawnLabels
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.views import seen_through

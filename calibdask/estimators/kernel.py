@@ -11,7 +11,7 @@ import numpy.typing as npt
 from calibdask.estimators.binned import check_choice
 from calibdask.estimators.estimator import Estimation, Estimator
 from calibdask.estimators.median_distance import median_distance
-from calibdask.estimators.setting import check_setting, looked_at
+from calibdask.estimators.multiclass_setting import check_setting, looked_at
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.exact import Counts
 from calibdask.statistics.frozen import FrozenArray

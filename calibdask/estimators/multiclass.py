@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from calibdask.estimators.binned import check_choice
 from calibdask.estimators.estimator import Estimation, Estimator, number
-from calibdask.estimators.setting import check_setting, looked_at
+from calibdask.estimators.multiclass_setting import check_setting, looked_at
 from calibdask.statistics import exact
 from calibdask.statistics.cells import CellSums, CellSumsState, UniformCells
 from calibdask.statistics.exact import Array, Counts

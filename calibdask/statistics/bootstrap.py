@@ -8,9 +8,9 @@ import numpy as np
 from calibdask.kernels import pairs
 from calibdask.statistics import exact
 from calibdask.statistics.block import Block
-from calibdask.statistics.draws import multinomial
 from calibdask.statistics.exact import Array, Counts, Sums
 from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.keyed_random import multinomial
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.pair_kernel import PairKernel, PairRows, places
 from calibdask.statistics.pairs import PairStatistic

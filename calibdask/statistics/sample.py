@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.kernels import draws
+from calibdask.kernels import keyed_random
 from calibdask.statistics.block import Block
-from calibdask.statistics.draws import philox_key
 from calibdask.statistics.exact import Counts
+from calibdask.statistics.keyed_random import philox_key
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.pair_kernel import places
 from calibdask.statistics.statistic import Statistic
@@ -67,7 +67,7 @@ class RowSample(Statistic):
         layout = block.layout
         rows = np.zeros((layout.batch, layout.groups), np.int64)
         priority = np.empty(block.rows, np.int64)
-        draws.priorities(block.row_numbers, philox_key(self.seed, _PURPOSE), priority)
+        keyed_random.priorities(block.row_numbers, philox_key(self.seed, _PURPOSE), priority)
         place, index, scores, labels = [], [], [block.matrix_of(0)[:0]], []
         for b, g, here in places(block):
             rows[b, g] = here.size

@@ -36,20 +36,18 @@ def main() -> None:
     headers = ("model", "rows", "classes", "kernel", "SKCE_b", "SKCE_uq", "features", "error", "difference / error")
     table, largest = Table(*headers), 0.0
     for number, (model, rows, classes, kernel) in enumerate(INPUTS):
-        labels, scores = drawn(model, (rows,), classes, rows, chosen.seed)
+        labels, scores = drawn(model, rows, classes, chosen.seed)
         options = {**kernel, "seed": chosen.seed + number, "features": chosen.features}
         names = {"biased": "biased", "unbiased": "unbiased", "features": "features", "both": "features-biased"}
         metrics = {name: cd.SKCE(estimator=estimator, **options) for name, estimator in names.items()}
         found = cd.evaluate(labels, scores, metrics)
         pairs = (("unbiased", "features"), ("biased", "both"))
-        ratios = [
-            float(found[near] - found[exact]) / found[near].attrs["approximation_error"] for exact, near in pairs
-        ]
+        ratios = [float(found[near] - found[exact]) / found[near].attrs["approximation_error"] for exact, near in pairs]
         largest = max(largest, *map(abs, ratios))
         numbers = (found.biased, found.unbiased, found.features, found.features.attrs["approximation_error"])
         words = [model, str(rows), str(classes), " ".join(kernel.values())]
         table.add_row(*words, *(f"{float(x):.6f}" for x in numbers), f"{ratios[0]:+.2f}")
-    console = Console(width=110)
+    console = Console(width=130)
     console.print(table, f"Largest difference, of the biased estimate too: {largest:.2f} errors.", sep="\n")
 
 

@@ -14,12 +14,12 @@ MODELS = {
 }
 
 
-def drawn(model: str, shape: tuple[int, ...], classes: int, *seed: int) -> tuple[Any, Any]:
-    """Labels of this shape, (data sets, rows) or (rows,), and scores with an axis of classes more."""
-    rng = np.random.default_rng([list(MODELS).index(model), classes, *seed])
-    scores = rng.dirichlet(np.full(classes, CONCENTRATION), shape)
+def drawn(model: str, rows: int, classes: int, *seed: int) -> tuple[Any, Any]:
+    """Labels (rows,) and scores (rows, classes)."""
+    rng = np.random.default_rng([list(MODELS).index(model), rows, classes, *seed])
+    scores = rng.dirichlet(np.full(classes, CONCENTRATION), rows)
     if model == "M3":
-        return rng.integers(0, classes, shape), scores
-    reached = np.cumsum(scores, axis=-1)
-    labels = (reached[..., :-1] <= rng.random((*shape, 1)) * reached[..., -1:]).sum(-1)
-    return (np.where(rng.random(shape) < 0.5, labels, 0) if model == "M2" else labels), scores
+        return rng.integers(0, classes, rows), scores
+    reached = np.cumsum(scores, axis=1)
+    labels = (reached[:, :-1] <= rng.random((rows, 1)) * reached[:, -1:]).sum(1)
+    return (np.where(rng.random(rows) < 0.5, labels, 0) if model == "M2" else labels), scores

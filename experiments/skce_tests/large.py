@@ -24,15 +24,17 @@ BEYOND = {"float64": 36, "float32": 28}
 _STEPS = 16
 
 
-@numba.njit(nogil=True)
-def multiply_adds(x: Any, a: Any, b: Any, rounds: int) -> None:
-    """x = a x + b, ``_STEPS`` times for each element and round."""
+def _multiply_adds(x: Any, a: Any, b: Any, rounds: int) -> None:
+    """Replace x by a x + b, ``_STEPS`` times for each element and round."""
     for _ in range(rounds):
         for j in range(x.size):
             y = x[j]
             for _ in range(_STEPS):
                 y = y * a + b
             x[j] = y
+
+
+multiply_adds: Any = numba.njit(nogil=True)(_multiply_adds)
 
 
 def peak(dtype: str, rounds: int = 100_000) -> float:
@@ -58,16 +60,17 @@ def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
 
 def exact(rows: int, classes: int) -> None:
     """All pairs of rows of a calibrated model."""
-    labels, scores = drawn("M1", (rows,), classes, rows)
-    for dtype in BEYOND:
+    labels, scores = drawn("M1", rows, classes)
+    for dtype, beyond in BEYOND.items():
+        operations = 5 * classes + beyond
         given = da.from_array(labels, chunks=FEWER), da.from_array(scores.astype(dtype), chunks=(FEWER, -1))
         _ = cd.skce(*(each[:100] for each in given))  # compiles
         value, seconds, busy = timed(lambda given=given: cd.skce(*given, max_pairs=np.inf))
         rate, most = rows * (rows - 1) / 2 / seconds, peak(dtype)
-        limit = most / (5 * classes + BEYOND[dtype])
+        limit = most / operations
         print(
             f"{dtype}: SKCE_uq {value:.3e} of {rows:,} rows in {seconds:.1f} s ({busy:.1f} s of cores): {rate:.3g} "
-            f"pairs/s; limit {limit:.3g} pairs/s (peak {most:.3g} operations/s, {5 * classes + BEYOND[dtype]} a pair); "
+            f"pairs/s; limit {limit:.3g} pairs/s (peak {most:.3g} operations/s, {operations} a pair); "
             f"share {rate / limit:.0%}"
         )
 
@@ -76,11 +79,11 @@ def generated(rows: int, classes: int) -> tuple[Any, Any]:
     """Dask arrays whose chunks are made when they are asked for."""
 
     def scores_of(labels: Any, block_info: Any = None) -> Any:
-        return drawn("M1", labels.shape, classes, *block_info[0]["chunk-location"])[1]
+        return drawn("M1", labels.size, classes, *block_info[0]["chunk-location"])[1]
 
     def labels_of(block_info: Any = None) -> Any:
         made = block_info[None]
-        return drawn("M1", made["chunk-shape"], classes, *made["chunk-location"])[0]
+        return drawn("M1", made["chunk-shape"][0], classes, *made["chunk-location"])[0]
 
     chunks = da.core.normalize_chunks(CHUNK, (rows,))
     labels = da.map_blocks(labels_of, chunks=chunks, dtype=np.int64)
@@ -93,7 +96,7 @@ def features(rows: int, classes: int) -> None:
     metrics = {"skce": cd.SKCE(estimator="features"), "test": cd.SKCETest(estimator="features")}
     result, seconds, busy = timed(lambda: cd.evaluate(*given, metrics))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-    _, making, _ = timed(lambda: (given[0].sum() + given[1].sum()).compute())
+    _, making, _ = timed((given[0].sum() + given[1].sum()).compute)
     skce = result.skce
     print(
         f"features: SKCE_uq {float(skce):.3e} (approximation error {skce.attrs['approximation_error']:.1e}), p-value "

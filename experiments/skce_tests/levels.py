@@ -14,8 +14,9 @@ import calibdask as cd
 from experiments.skce_tests.data import MODELS, drawn
 
 LEVELS = (0.01, 0.05, 0.1, 0.2)
-# Data sets evaluated at once, as a batch axis. Random numbers of tests are those of one seed for each batch.
-BATCH = 50
+# Data sets evaluated at once, as a batch axis; they share the random numbers of tests. Resampling holds a thousand
+# replicates of each.
+BATCH, RESAMPLING_BATCH = 50, 10
 
 ESTIMATES = {
     "SKCE_b": {"estimator": "biased"},
@@ -58,14 +59,16 @@ def resampling_tests(seed: int) -> dict[str, Any]:
     }
 
 
-def values(model: str, sets: int, chosen: argparse.Namespace, which: Any) -> dict[str, Any]:
+def values(model: str, chosen: argparse.Namespace, sets: int, batch: int, which: Any) -> dict[str, Any]:
     """Estimates and p-values by name, each of as many data sets."""
     found: dict[str, list[Any]] = {}
-    for batch, start in enumerate(range(0, sets, BATCH)):
-        labels, scores = drawn(model, (BATCH, chosen.rows), chosen.classes, chosen.rows, chosen.seed, batch)
-        here = slice(0, min(BATCH, sets - start))
-        metrics = which(chosen.seed + batch)
-        result = cd.evaluate(labels[here], scores[here], metrics)
+    for start in range(0, sets, batch):
+        each = [
+            drawn(model, chosen.rows, chosen.classes, chosen.seed, k) for k in range(start, min(start + batch, sets))
+        ]
+        labels, scores = (np.stack(parts) for parts in zip(*each, strict=True))
+        metrics = which(chosen.seed + start)
+        result = cd.evaluate(labels, scores, metrics)
         for name in metrics:
             variable = name if name in result else f"{name}_pvalue"
             found.setdefault(name, []).append(result[variable].values)
@@ -74,7 +77,8 @@ def values(model: str, sets: int, chosen: argparse.Namespace, which: Any) -> dic
 
 def estimate_table(model: str, found: dict[str, Any]) -> tuple[Table, dict[str, Any]]:
     """Mean, its standard error, standard deviation and, for a calibrated model, mean / standard error."""
-    table = Table("estimate", "mean", "standard error", "sd", "5 %", "95 %", "z of the mean", title=f"{model} estimates")
+    headers = ("estimate", "mean", "standard error", "sd", "5 %", "95 %", "z of the mean")
+    table = Table(*headers, title=f"{model} estimates")
     facts: dict[str, Any] = {}
     for name in (*ESTIMATES, *PARTITIONS):
         each = found[name]
@@ -113,9 +117,9 @@ def main() -> None:
     console, everything = Console(width=110), {}
     for model in MODELS:
         begun = time.perf_counter()
-        found = values(model, chosen.sets, chosen, estimators)
+        found = values(model, chosen, chosen.sets, BATCH, estimators)
         tests = {name: each for name, each in found.items() if name not in (*ESTIMATES, *PARTITIONS)}
-        tests |= values(model, chosen.resampling_sets, chosen, resampling_tests)
+        tests |= values(model, chosen, chosen.resampling_sets, RESAMPLING_BATCH, resampling_tests)
         tables, facts = zip(estimate_table(model, found), test_table(model, tests), strict=True)
         everything[model] = dict(zip(("estimates", "tests"), facts, strict=True))
         console.print(*tables, f"{time.perf_counter() - begun:.0f} s", sep="\n")

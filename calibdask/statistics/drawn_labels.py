@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibdask.kernels import draws
+from calibdask.kernels import keyed_random
 from calibdask.statistics.block import NO_GROUPS, Block
-from calibdask.statistics.draws import multinomial, philox_key
 from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.keyed_random import multinomial, philox_key
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.views import View
 
@@ -60,7 +60,7 @@ class DrawnLabels(View):
         key = philox_key(self.seed, _PURPOSE)
         for stream, into in enumerate(labels):
             scores = block.scores_of(stream % block.layout.batch)
-            draws.drawn_labels(scores, layout.vector, block.row_numbers, stream, key, into)
+            keyed_random.drawn_labels(scores, layout.vector, block.row_numbers, stream, key, into)
         return replace(block, layout=layout, labels=labels)
 
     def _resampled(self, block: Block, total: FrozenArray) -> Block:

@@ -32,34 +32,44 @@ def median_distance(scores: npt.NDArray[np.floating], distance: Distance, *, ful
     count = n * n if full else n * (n - 1) // 2
     if count == 0:
         return math.nan
-    low, high = (_distance_of_rank(scores, distance, rank, full) for rank in ((count - 1) // 2, count // 2))
-    return (low + high) / 2
-
-
-def _distance_of_rank(scores: npt.NDArray[np.floating], distance: Distance, rank: int, full: bool) -> float:
-    """The distance with ``rank`` others before it. In the full matrix every distance stands twice."""
-    n = len(scores)
+    ranks = (count - 1) // 2, count // 2
     if full:
-        if rank < n:
-            return 0.0
-        rank = (rank - n) // 2
-    found, low, width = n * (n - 1) // 2, 0, _KEY_BITS
+        # Every distance stands twice, after the zeros of the diagonal.
+        ranks = (ranks[0] - n) // 2, (ranks[1] - n) // 2
+    return sum(_distances_of_ranks(scores, distance, ranks)) / 2
+
+
+def _distances_of_ranks(
+    scores: npt.NDArray[np.floating], distance: Distance, ranks: tuple[int, int]
+) -> tuple[float, float]:
+    """The distances of pairs i < j with so many others before them; 0 for a negative rank. Ranks differ by 0 or 1."""
+    low, high = ranks
+    if high < 0:
+        return 0.0, 0.0
+    if low < 0:
+        return 0.0, _distances_of_ranks(scores, distance, (high, high))[0]
+    found, start, width = len(scores) * (len(scores) - 1) // 2, 0, _KEY_BITS
     while found > _KEPT and width > 0:
         shift = max(0, width - _CELL_BITS)
         counts = np.zeros(1 << (width - shift), np.int64)
-        _look(scores, distance, low, width, shift, counts, np.zeros(0))
+        _look(scores, distance, start, width, shift, counts, np.zeros(0))
         below = np.cumsum(counts)
-        cell = int(np.searchsorted(below, rank, side="right"))
+        cell, other = np.searchsorted(below, (low, high), side="right").tolist()
+        if cell != other:
+            # They lie in two cells: each by itself.
+            return tuple(_distances_of_ranks(scores, distance, (rank, rank))[0] for rank in ranks)  # type: ignore[return-value]
         found = int(counts[cell])
-        rank -= int(below[cell]) - found
-        low, width = low + (cell << shift), shift
+        low, high = (rank - int(below[cell]) + found for rank in (low, high))
+        start, width = start + (cell << shift), shift
     if width == 0:
-        return float(np.int64(low).view(np.float64))
+        value = float(np.int64(start).view(np.float64))
+        return value, value
     kept = np.empty(found)
-    _look(scores, distance, low, width, width, np.zeros(1, np.int64), kept)
-    return float(np.partition(kept, rank)[rank])
+    _look(scores, distance, start, width, width, np.zeros(1, np.int64), kept)
+    kept.partition((low, high))
+    return float(kept[low]), float(kept[high])
 
 
-def _look(scores: Any, distance: Distance, low: int, width: int, shift: int, counts: Any, kept: Any) -> None:
-    """Count or keep the distances of pairs i < j whose key is one of 2**width from ``low`` on."""
-    pairs.distances(scores, scores, True, _CODES[distance], low, low + (1 << width) - 1, shift, counts, kept)
+def _look(scores: Any, distance: Distance, start: int, width: int, shift: int, counts: Any, kept: Any) -> None:
+    """Count or keep the distances of pairs i < j whose key is one of 2**width from ``start`` on."""
+    pairs.distances(scores, scores, True, _CODES[distance], start, start + (1 << width) - 1, shift, counts, kept)

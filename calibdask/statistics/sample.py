@@ -35,8 +35,8 @@ class RowSampleState(NamedTuple):
 
     def of(self, b: int, g: int) -> "RowSampleState":
         """The rows of one place, in the order of their numbers."""
-        at = np.flatnonzero(self.place == b * self.rows.shape[1] + g)
-        at = at[np.argsort(self.number[at], kind="stable")]
+        first, last = np.searchsorted(self.place, b * self.rows.shape[1] + g + np.arange(2))
+        at = first + np.argsort(self.number[first:last], kind="stable")
         fields: Any = (field[at] for field in self[1:])
         return RowSampleState(self.rows[b : b + 1, g : g + 1], *fields)
 

@@ -1,6 +1,7 @@
 """How far random features are from the estimate that they approximate, in units of the error that they state."""
 
 import argparse
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -38,7 +39,12 @@ def main() -> None:
     for number, (model, rows, classes, kernel) in enumerate(INPUTS):
         labels, scores = drawn(model, rows, classes, chosen.seed)
         options = {**kernel, "seed": chosen.seed + number, "features": chosen.features}
-        names = {"biased": "biased", "unbiased": "unbiased", "features": "features", "both": "features-biased"}
+        names: dict[str, Any] = {
+            "biased": "biased",
+            "unbiased": "unbiased",
+            "features": "features",
+            "both": "features-biased",
+        }
         metrics = {name: cd.SKCE(estimator=estimator, **options) for name, estimator in names.items()}
         found = cd.evaluate(labels, scores, metrics)
         pairs = (("unbiased", "features"), ("biased", "both"))

@@ -6,6 +6,7 @@ import resource
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import dask.array as da
@@ -37,25 +38,24 @@ def _multiply_adds(x: Any, a: Any, b: Any, rounds: int) -> None:
 multiply_adds: Any = numba.njit(nogil=True)(_multiply_adds)
 
 
-def peak(dtype: str, rounds: int = 100_000) -> float:
-    """Multiplications and additions a second on all cores, the best of five times."""
-    cores, kind = len(os.sched_getaffinity(0)), np.dtype(dtype).type
-    arrays = [np.ones(512, dtype) for _ in range(cores)]
-    multiply_adds(arrays[0], kind(0.5), kind(1), 1)
-    times = []
-    with ThreadPoolExecutor(cores) as pool:
-        for _ in range(5):
-            begun = time.perf_counter()
-            list(pool.map(lambda x: multiply_adds(x, kind(0.5), kind(1), rounds), arrays))
-            times.append(time.perf_counter() - begun)
-    return 2 * _STEPS * 512 * rounds * cores / min(times)
-
-
 def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
     """The result, seconds passed, and seconds of all cores together."""
     begun, busy = time.perf_counter(), time.process_time()
     result = call()
     return result, time.perf_counter() - begun, time.process_time() - busy
+
+
+def peak(dtype: str, rounds: int = 200_000) -> float:
+    """Multiplications and additions in a second of one core while all are at work, the most of five times."""
+    cores, kind = len(os.sched_getaffinity(0)), np.dtype(dtype).type
+    arrays = [np.ones(512, dtype) for _ in range(cores)]
+    multiply_adds(arrays[0], kind(0.5), kind(1), 1)
+    with ThreadPoolExecutor(cores) as pool:
+
+        def once() -> None:
+            list(pool.map(lambda x: multiply_adds(x, kind(0.5), kind(1), rounds), arrays))
+
+        return 2 * _STEPS * 512 * rounds * cores / min(timed(once)[2] for _ in range(5))
 
 
 def exact(rows: int, classes: int) -> None:
@@ -65,13 +65,12 @@ def exact(rows: int, classes: int) -> None:
         operations = 5 * classes + beyond
         given = da.from_array(labels, chunks=FEWER), da.from_array(scores.astype(dtype), chunks=(FEWER, -1))
         _ = cd.skce(*(each[:100] for each in given))  # compiles
-        value, seconds, busy = timed(lambda given=given: cd.skce(*given, max_pairs=np.inf))
-        rate, most = rows * (rows - 1) / 2 / seconds, peak(dtype)
-        limit = most / operations
+        value, seconds, busy = timed(partial(cd.skce, *given, max_pairs=np.inf))
+        pairs, most = rows * (rows - 1) / 2, peak(dtype)
         print(
-            f"{dtype}: SKCE_uq {value:.3e} of {rows:,} rows in {seconds:.1f} s ({busy:.1f} s of cores): {rate:.3g} "
-            f"pairs/s; limit {limit:.3g} pairs/s (peak {most:.3g} operations/s, {operations} a pair); "
-            f"share {rate / limit:.0%}"
+            f"{dtype}: SKCE_uq {value:.3e} of {rows:,} rows in {seconds:.1f} s: {pairs / seconds:.3g} pairs/s. In a "
+            f"second of one core {pairs / busy:.3g} pairs, {pairs / busy * operations / most:.0%} of the limit "
+            f"{most / operations:.3g} ({most:.3g} operations, {operations} a pair)"
         )
 
 

@@ -18,15 +18,15 @@ LEVELS = (0.01, 0.05, 0.1, 0.2)
 # replicates of each.
 BATCH, RESAMPLING_BATCH = 50, 10
 
-ESTIMATES = {
+ESTIMATES: dict[str, dict[str, Any]] = {
     "SKCE_b": {"estimator": "biased"},
     "SKCE_uq": {"estimator": "unbiased"},
     "SKCE_ul": {"estimator": "linear"},
     "SKCE features": {"estimator": "features"},
 }
 UNBIASED = ("SKCE_uq", "SKCE_ul", "SKCE features")
-PARTITIONS = {"ECE uniform": "uniform", "ECE median-variance": "median-variance"}
-TESTS = {
+PARTITIONS: dict[str, Any] = {"ECE uniform": "uniform", "ECE median-variance": "median-variance"}
+TESTS: dict[str, dict[str, Any]] = {
     "D_b": {"method": "distribution-free", "estimator": "biased"},
     "D_uq": {"method": "distribution-free", "estimator": "unbiased"},
     "D_ul": {"method": "distribution-free", "estimator": "linear"},

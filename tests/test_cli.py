@@ -236,7 +236,7 @@ def test_failing_writes_leave_what_was_there(run: Run, data: Path, monkeypatch: 
     def refuse(*_: Any, **__: Any) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("calibdask.cli.evaluate._write", refuse)
+    monkeypatch.setattr("calibdask.cli.evaluate.write_result", refuse)
     before = sorted(data.iterdir())
     status, out, err = run(
         "evaluate", data / "rows.csv", "--out", data / "result.json", "--plot", data / "page.html", "--overwrite"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import click
 
 from calibdask import __version__
+from calibdask.cli.calibration_tests import calibration_tests as _calibration_tests
 from calibdask.cli.demo import demo as _demo
 from calibdask.cli.evaluate import evaluate as _evaluate
 from calibdask.cli.summarize import summarize as _summarize
@@ -28,6 +29,7 @@ def _calibdask(context: click.Context) -> None:
 
 
 _calibdask.add_command(_evaluate)
+_calibdask.add_command(_calibration_tests)
 _calibdask.add_command(_summarize)
 _calibdask.add_command(_demo)
 

@@ -28,7 +28,7 @@ def kernel_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def setting_of(word: str | int | None) -> Any:
+def setting_of(word: Any) -> Any:
     """The setting that the word means to an estimator."""
     import calibdask as cd
 

@@ -11,11 +11,11 @@ import click
 
 from calibdask.cli.choices import BandwidthType, BinsType, SettingType, kernel_options
 from calibdask.cli.metrics import CURVE, DIAGRAM, METRICS, chosen_metrics, takes
+from calibdask.cli.results import RESULTS, write_result
 from calibdask.cli.rows import RowsRequest, noted, row_options
 
 __all__ = ["evaluate"]
 
-_RESULTS = (".json", ".csv", ".nc", ".zarr")
 _EPILOG = """\b
 JSON (--json, --out FILE.json):
   {"rows": int, "passes": int, "calibdask_version": str,
@@ -140,7 +140,7 @@ class _Request(RowsRequest):
 @click.option("--seed", type=int, metavar="S", help="Of random numbers.  [default: 0]")
 @row_options
 @click.option("--json", "as_text", is_flag=True, help="Print JSON instead of a table.")
-@click.option("--out", metavar="FILE", help=f"Write the result: {', '.join(_RESULTS)}.")
+@click.option("--out", metavar="FILE", help=f"Write the result: {', '.join(RESULTS)}.")
 @click.option("--plot", metavar="FILE", help="Write a reliability diagram: .html, .png, .svg.")
 @click.option("--curve", is_flag=True, help="Let --plot draw the reliability curve; with --ci, its bands.")
 @click.option("--overwrite", is_flag=True, help="Replace --out and --plot files that are there.")
@@ -174,7 +174,7 @@ def evaluate(**given: Any) -> None:
         if plot_path is not None:
             _plot(dataset, written, plot_path, request)
         if result_path is not None:
-            _write(figures, text, written, result_path)
+            write_result(figures, text, written, result_path)
     if request.as_text:
         click.echo(text)
         return
@@ -191,7 +191,7 @@ def _outputs(request: _Request) -> tuple[Path | None, Path | None]:
     from calibdask.plot.saving import FORMATS, check_format
 
     check_apart(request.data, {"--out": request.out, "--plot": request.plot})
-    result_path = None if request.out is None else checked_output(request.out, _RESULTS, overwrite=request.overwrite)
+    result_path = None if request.out is None else checked_output(request.out, RESULTS, overwrite=request.overwrite)
     plot_path = None if request.plot is None else checked_output(request.plot, FORMATS, overwrite=request.overwrite)
     if plot_path is not None:
         check_format(plot_path)
@@ -238,13 +238,3 @@ def _plot(dataset: Any, written: ExitStack, path: Path, request: _Request) -> No
 
     picture = (reliability_curve if request.curve else reliability_diagram)(dataset)
     save(picture, written.enter_context(replacing(path)), title=f"Reliability of {request.data}")
-
-
-def _write(figures: Any, text: str, written: ExitStack, path: Path) -> None:
-    from calibdask.engine.writers import replacing, write_dataset
-
-    part = written.enter_context(replacing(path))
-    if path.suffix.lower() == ".json":
-        part.write_text(text + "\n", encoding="utf-8")
-    else:
-        write_dataset(figures, part)

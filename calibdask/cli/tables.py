@@ -11,7 +11,7 @@ import xarray as xr
 
 from calibdask.engine.writers import slice_dims
 
-__all__ = ["as_json", "console", "show"]
+__all__ = ["GAP", "as_json", "bare_table", "console", "metric_values", "show", "shown_number"]
 
 # What is said once for all metrics; the last three with intervals only.
 _HEAD = ("rows", "passes", "calibdask_version", "ci", "n_boot", "seed")
@@ -20,7 +20,7 @@ _MOST_ROWS = 200
 _LONGEST_LABEL = 40
 _NUMBER = len("0.000000")
 # Between two columns, and at both edges together.
-_GAP, _EDGES = 3, 2
+GAP, _EDGES = 3, 2
 
 
 def console(*, stderr: bool = False) -> Any:
@@ -36,11 +36,10 @@ def as_json(dataset: xr.Dataset, metrics: Iterable[str]) -> str:
     """The result as JSON text, in the form that ``calibdask evaluate --help`` promises."""
     metrics = list(metrics)
     places = list(_places(dataset))
-    described = {name: _described(dataset, name, metrics) for name in metrics}
     dims = slice_dims(dataset)
-    if not dims:
-        for name, entry in described.items():
-            described[name] = {**_values(dataset, {}, name, metrics), **entry}
+    described = metric_values(dataset, metrics)
+    if dims:
+        described = {name: _described(dataset, name, metrics) for name in metrics}
     slices = [
         {"by": {str(dim): _plain(label) for dim, label in labels.items()}}
         | {"metrics": {name: _values(dataset, at, name, metrics) for name in metrics}}
@@ -49,6 +48,12 @@ def as_json(dataset: xr.Dataset, metrics: Iterable[str]) -> str:
     ]
     head = {name: _plain(dataset.attrs[name]) for name in _HEAD if name in dataset.attrs}
     return json.dumps({**head, "metrics": described, "slices": slices}, indent=2, allow_nan=False, ensure_ascii=False)
+
+
+def metric_values(dataset: xr.Dataset, metrics: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """The numbers of each metric of a dataset without slices, and what is said about them."""
+    metrics = list(metrics)
+    return {name: {**_values(dataset, {}, name, metrics), **_described(dataset, name, metrics)} for name in metrics}
 
 
 def show(dataset: xr.Dataset, out: Any, *, seconds: float | None = None, title: str = "") -> None:
@@ -88,18 +93,19 @@ def _number_table(dataset: xr.Dataset) -> Any:
     """A line for each number, with its interval beside it."""
     ends = {str(name): [f"{name}_low", f"{name}_high"] for name in dataset.data_vars}
     ends = {name: pair for name, pair in ends.items() if set(pair) <= set(dataset.data_vars)}
-    table = _table()
+    table = bare_table()
     table.add_column("metric", no_wrap=True)
     for heading in ("value", *(("low", "high") if ends else ())):
         table.add_column(heading, justify="right", no_wrap=True)
     shown = {name for pair in ends.values() for name in pair}
     for name in map(str, dataset.data_vars):
         if name not in shown:
-            table.add_row(name, *(_shown(dataset[each].item()) for each in (name, *ends.get(name, ()))))
+            table.add_row(name, *(shown_number(dataset[each].item()) for each in (name, *ends.get(name, ()))))
     return table
 
 
-def _table() -> Any:
+def bare_table() -> Any:
+    """A table whose only line is under its head."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -156,7 +162,8 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
-def _shown(value: Any) -> str:
+def shown_number(value: Any) -> str:
+    """A number in few digits; a dash for what does not exist."""
     if isinstance(value, float):
         if math.isnan(value):
             return "-"
@@ -176,11 +183,11 @@ def _label(value: Any) -> str:
 def _fitting(dataset: xr.Dataset, width: int) -> Iterator[list[str]]:
     """Columns for one table after the other, so that each fits."""
     labels = {dim: dataset[dim].values if dim in dataset.coords else [dataset.sizes[dim]] for dim in dataset.dims}
-    slices = sum(max(len(str(dim)), *(len(_label(value)) for value in values)) + _GAP for dim, values in labels.items())
+    slices = sum(max(len(str(dim)), *(len(_label(value)) for value in values)) + GAP for dim, values in labels.items())
     columns: list[str] = []
     taken = slices = slices + _EDGES
     for name in map(str, dataset.data_vars):
-        needed = max(_NUMBER, *(len(word) for word in _words(name).split())) + _GAP
+        needed = max(_NUMBER, *(len(word) for word in _words(name).split())) + GAP
         if columns and taken + needed > width:
             yield columns
             columns, taken = [], slices
@@ -190,7 +197,7 @@ def _fitting(dataset: xr.Dataset, width: int) -> Iterator[list[str]]:
 
 
 def _slice_table(dataset: xr.Dataset, columns: list[str]) -> Any:
-    table = _table()
+    table = bare_table()
     for dim in dataset.dims:
         table.add_column(str(dim), no_wrap=True, vertical="bottom")
     for name in columns:
@@ -202,5 +209,5 @@ def _slice_table(dataset: xr.Dataset, columns: list[str]) -> Any:
         values = (
             dataset[name].isel({dim: i for dim, i in at.items() if dim in dataset[name].dims}) for name in columns
         )
-        table.add_row(*(_label(label) for label in labels.values()), *(_shown(value.item()) for value in values))
+        table.add_row(*(_label(label) for label in labels.values()), *(shown_number(value.item()) for value in values))
     return table

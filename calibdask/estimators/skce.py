@@ -74,7 +74,7 @@ class SKCE(KernelEstimator):
 
     Without weights results do not depend on chunks, workers or order. float32 scores are compared in single precision:
     relative errors of h_ij of 1e-6, summed in 63 bits. Time on one core for K = 10: some 4 ns a pair (float32 2 ns) and
-    2 us a row for 512 features. Memory: blocks of 2048 rows; for features 16 D K bytes for each slice.
+    2 us a row for 512 features. Memory: blocks of 2048 rows; for features 32 D K bytes for each slice.
 
     References
     ----------

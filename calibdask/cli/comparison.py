@@ -1,0 +1,193 @@
+"""Estimates and p-values of several files beside each other: a table, JSON and a dataset."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePosixPath
+from string import ascii_lowercase
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask import __version__
+from calibdask.cli.entries import Choices, Entry
+from calibdask.cli.tables import GAP, bare_table, metric_values, shown_number
+
+__all__ = ["Column", "Comparison"]
+
+_WIDEST = 20
+_NARROWEST = len("0.000000")
+_RESTS = "rests on"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """What one file tells: the result of its estimators, and why others are left out, by their names."""
+
+    path: str
+    classes: int
+    result: xr.Dataset
+    left_out: Mapping[str, str]
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self.result.attrs["rows"])
+
+    @property
+    def stem(self) -> str:
+        """The name of the file without its last words."""
+        name = PurePosixPath(self.path).name
+        return name.split(".")[0] or name
+
+    @property
+    def bandwidth(self) -> float:
+        """That of the kernel, which all entries share."""
+        return float(self.result["skce_linear"].attrs["bandwidth"])
+
+    def value(self, variable: str) -> float:
+        """A number; NaN where it is left out."""
+        return float(self.result[variable]) if variable in self.result else np.nan
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Files beside each other."""
+
+    choices: Choices
+    conventions: str
+    columns: tuple[Column, ...]
+
+    @property
+    def headings(self) -> list[str]:
+        """Names of files without folders and suffixes, as far as these tell them apart."""
+        stems = [column.stem for column in self.columns]
+        return [column.path if stems.count(column.stem) > 1 else column.stem for column in self.columns]
+
+    @property
+    def _head(self) -> dict[str, Any]:
+        return {
+            "calibdask_version": __version__,
+            "setting": str(self.choices.setting),
+            "conventions": self.conventions,
+            "seed": self.choices.seed,
+        }
+
+    def as_json(self) -> str:
+        """The form that ``calibdask test --help`` promises."""
+        files = [
+            {
+                "file": column.path,
+                "rows": column.rows,
+                "passes": int(column.result.attrs["passes"]),
+                "classes": column.classes,
+                "metrics": self._described(column),
+            }
+            for column in self.columns
+        ]
+        return json.dumps({**self._head, "files": files}, indent=2, allow_nan=False, ensure_ascii=False)
+
+    def _described(self, column: Column) -> dict[str, Any]:
+        metrics = metric_values(column.result, [name for name in self._names if name not in column.left_out])
+        for entry in self.choices.entries:
+            if entry.name in column.left_out:
+                nothing = {part or "value": None for part in entry.parts}
+                metrics[entry.name] = {**nothing, "note": column.left_out[entry.name]}
+        return {name: metrics[name] for name in self._names}
+
+    @property
+    def _names(self) -> list[str]:
+        return [entry.name for entry in self.choices.entries]
+
+    def dataset(self) -> xr.Dataset:
+        """All numbers by file; what is left out is NaN."""
+        variables: dict[str, Any] = {
+            "path": ("file", [column.path for column in self.columns]),
+            "rows": ("file", [column.rows for column in self.columns]),
+            "classes": ("file", [column.classes for column in self.columns]),
+            "passes": ("file", [column.result.attrs["passes"] for column in self.columns]),
+            "bandwidth": ("file", [column.bandwidth for column in self.columns]),
+        }
+        for entry in self.choices.entries:
+            about = {"estimator": repr(entry.estimator), **self._assumed(entry)}
+            for part in entry.parts:
+                name = f"{entry.name}_{part}" if part else entry.name
+                variables[name] = ("file", [column.value(name) for column in self.columns], about)
+        variables["left_out"] = ("file", ["; ".join(_notes(column, self.choices)) for column in self.columns])
+        return xr.Dataset(variables, {"file": self.headings}, self._head)
+
+    def _assumed(self, entry: Entry) -> dict[str, str]:
+        """What the p-value of the entry rests on, if a file has one."""
+        for column in self.columns:
+            if entry.is_test and entry.shown in column.result:
+                return {"assumes": str(column.result[entry.shown].attrs["assumes"])}
+        return {}
+
+    @cached_property
+    def _assumptions(self) -> dict[str, str]:
+        """What p-values rest on, each with a letter."""
+        texts = [text for entry in self.choices.entries for text in self._assumed(entry).values()]
+        return dict(zip(dict.fromkeys(texts), ascii_lowercase, strict=False))
+
+    def show(self, out: Any, *, seconds: float) -> None:
+        """Print the numbers, as many files in a table as fit, and what they rest on."""
+        title = f"Calibration of {len(self.columns)} file{'' if len(self.columns) == 1 else 's'}"
+        out.print(f"{title}, setting {self.choices.setting}, conventions {self.conventions}", style="bold")
+        for places in self._fitting(out.width):
+            out.print(self._table(places))
+        for text, letter in self._assumptions.items():
+            out.print(f"{letter}  {text}", style="dim")
+        for column, heading in zip(self.columns, self.headings, strict=True):
+            for note in _notes(column, self.choices):
+                out.print(f"-  {heading} is without {note}", markup=False)
+        foot = "Small p-values speak against calibration."
+        out.print(f"{foot} Seed {self.choices.seed}, {seconds:.2f} s", style="dim")
+
+    def _fitting(self, width: int) -> Iterator[list[int]]:
+        """Which files go into one table after the other."""
+        labels = max(len(entry.label) for entry in self.choices.entries) + len(_RESTS) + 2 * GAP + GAP
+        places: list[int] = []
+        taken = labels
+        for place, heading in enumerate(self.headings):
+            needed = _width(heading) + GAP
+            if places and taken + needed > width:
+                yield places
+                places, taken = [], labels
+            places.append(place)
+            taken += needed
+        yield places
+
+    def _table(self, places: list[int]) -> Any:
+        columns = [self.columns[place] for place in places]
+        table = bare_table()
+        table.add_column("", no_wrap=True)
+        for heading in (self.headings[place] for place in places):
+            table.add_column(heading, justify="right", overflow="fold", width=_width(heading), vertical="bottom")
+        table.add_column(_RESTS, no_wrap=True, vertical="bottom")
+        table.add_row("rows", *(shown_number(column.rows) for column in columns))
+        table.add_row("classes", *(shown_number(column.classes) for column in columns))
+        table.add_row("bandwidth of the kernel", *(shown_number(column.bandwidth) for column in columns))
+        for section, tests in (("Estimates", False), ("p-values", True)):
+            table.add_row("")
+            table.add_row(section, style="bold")
+            for entry in self.choices.entries:
+                if entry.is_test == tests:
+                    letters = [self._assumptions[text] for text in self._assumed(entry).values()]
+                    numbers = (shown_number(column.value(entry.shown)) for column in columns)
+                    table.add_row(entry.label, *numbers, *letters)
+        return table
+
+
+def _width(heading: str) -> int:
+    return min(_WIDEST, max(_NARROWEST, len(heading)))
+
+
+def _notes(column: Column, choices: Choices) -> list[str]:
+    """What is left out of the file, for each reason."""
+    labels = {entry.name: ("p-value of " if entry.is_test else "") + entry.label for entry in choices.entries}
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in column.left_out.items():
+        by_reason.setdefault(reason, []).append(labels[name])
+    return [f"{'; '.join(names)}: {reason}" for reason, names in by_reason.items()]

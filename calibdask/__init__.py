@@ -9,7 +9,7 @@ __version__ = "0.1.0"
 _MODULES = {
     "BrierDecomposition": "estimators.decompositions",
     "BrierScore": "estimators.scores",
-    "CMETest": "estimators.location_test",
+    "CMETest": "estimators.cme",
     "ConsistencyTest": "estimators.consistency",
     "DensityECE": "estimators.density",
     "ECE": "estimators.ece",
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from calibdask.estimators.ece import ece_l as ece_l
     from calibdask.estimators.kernel import Kernel as Kernel
     from calibdask.estimators.kernel_tests import SKCETest as SKCETest
-    from calibdask.estimators.location_test import CMETest as CMETest
+    from calibdask.estimators.cme import CMETest as CMETest
     from calibdask.estimators.multiclass import MulticlassECE as MulticlassECE
     from calibdask.estimators.panel import default_metrics as default_metrics
     from calibdask.estimators.scores import BrierScore as BrierScore

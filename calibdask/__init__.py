@@ -20,7 +20,7 @@ _MODULES = {
     "LocalCalibrationError": "estimators.curves",
     "LogLoss": "estimators.scores",
     "MCE": "estimators.ece",
-    "MMCE": "estimators.skce",
+    "MMCE": "estimators.mmce",
     "MulticlassECE": "estimators.multiclass",
     "ReliabilityCurve": "estimators.curves",
     "ReliabilityDiagram": "estimators.diagram",
@@ -53,6 +53,7 @@ __all__ = ["__version__", *_MODULES]  # noqa: PLE0604
 if TYPE_CHECKING:
     from calibdask.calibrator import LCECalibrator as LCECalibrator
     from calibdask.estimators.canonical import KernelCanonicalECE as KernelCanonicalECE
+    from calibdask.estimators.cme import CMETest as CMETest
     from calibdask.estimators.consistency import ConsistencyTest as ConsistencyTest
     from calibdask.estimators.curves import LocalCalibrationError as LocalCalibrationError
     from calibdask.estimators.curves import ReliabilityCurve as ReliabilityCurve
@@ -69,12 +70,11 @@ if TYPE_CHECKING:
     from calibdask.estimators.ece import ece_l as ece_l
     from calibdask.estimators.kernel import Kernel as Kernel
     from calibdask.estimators.kernel_tests import SKCETest as SKCETest
-    from calibdask.estimators.cme import CMETest as CMETest
+    from calibdask.estimators.mmce import MMCE as MMCE
     from calibdask.estimators.multiclass import MulticlassECE as MulticlassECE
     from calibdask.estimators.panel import default_metrics as default_metrics
     from calibdask.estimators.scores import BrierScore as BrierScore
     from calibdask.estimators.scores import LogLoss as LogLoss
-    from calibdask.estimators.skce import MMCE as MMCE
     from calibdask.estimators.skce import SKCE as SKCE
     from calibdask.estimators.smooth import SmoothECE as SmoothECE
     from calibdask.estimators.spiegelhalter import SpiegelhalterTest as SpiegelhalterTest

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from rich.table import Table
+from rich.text import Text
 
 from calibdask import __version__
 from calibdask.cli.entries import Choices, Entry
@@ -18,7 +20,6 @@ from calibdask.cli.tables import GAP, bare_table, metric_values, shown_number
 __all__ = ["Column", "Comparison"]
 
 _WIDEST = 20
-_NARROWEST = len("0.000000")
 _RESTS = "rests on"
 
 
@@ -137,21 +138,17 @@ class Comparison:
         out.print(f"{title}, setting {self.choices.setting}, conventions {self.conventions}", style="bold")
         for places in self._fitting(out.width):
             out.print(self._table(places))
-        for text, letter in self._assumptions.items():
-            out.print(f"{letter}  {text}", style="dim")
-        for column, heading in zip(self.columns, self.headings, strict=True):
-            for note in _notes(column, self.choices):
-                out.print(f"-  {heading} is without {note}", markup=False)
+        out.print(self._remarks())
         foot = "Small p-values speak against calibration."
         out.print(f"{foot} Seed {self.choices.seed}, {seconds:.2f} s", style="dim")
 
     def _fitting(self, width: int) -> Iterator[list[int]]:
         """Which files go into one table after the other."""
-        labels = max(len(entry.label) for entry in self.choices.entries) + len(_RESTS) + 2 * GAP + GAP
+        labels = max(len(entry.label) for entry in self.choices.entries) + GAP + len(_RESTS) + GAP
         places: list[int] = []
         taken = labels
-        for place, heading in enumerate(self.headings):
-            needed = _width(heading) + GAP
+        for place in range(len(self.columns)):
+            needed = self._width(place) + GAP
             if places and taken + needed > width:
                 yield places
                 places, taken = [], labels
@@ -159,29 +156,45 @@ class Comparison:
             taken += needed
         yield places
 
+    def _width(self, place: int) -> int:
+        """Of a column: no number of it is broken, but a long heading."""
+        return max(min(_WIDEST, len(self.headings[place])), *map(len, self._texts(place)))
+
+    def _texts(self, place: int) -> list[str]:
+        """The numbers of a column: rows, classes, bandwidth and those of the entries."""
+        column = self.columns[place]
+        values = (column.value(entry.shown) for entry in self.choices.entries)
+        return [shown_number(value) for value in (column.rows, column.classes, column.bandwidth, *values)]
+
     def _table(self, places: list[int]) -> Any:
-        columns = [self.columns[place] for place in places]
         table = bare_table()
         table.add_column("", no_wrap=True)
-        for heading in (self.headings[place] for place in places):
-            table.add_column(heading, justify="right", overflow="fold", width=_width(heading), vertical="bottom")
+        for place in places:
+            heading = Text(self.headings[place])
+            table.add_column(heading, justify="right", overflow="fold", width=self._width(place), vertical="bottom")
         table.add_column(_RESTS, no_wrap=True, vertical="bottom")
-        table.add_row("rows", *(shown_number(column.rows) for column in columns))
-        table.add_row("classes", *(shown_number(column.classes) for column in columns))
-        table.add_row("bandwidth of the kernel", *(shown_number(column.bandwidth) for column in columns))
+        rows, classes, bandwidth, *values = zip(*map(self._texts, places), strict=True)
+        table.add_row("rows", *rows)
+        table.add_row("classes", *classes)
+        table.add_row("bandwidth of the kernel", *bandwidth)
         for section, tests in (("Estimates", False), ("p-values", True)):
             table.add_row("")
             table.add_row(section, style="bold")
-            for entry in self.choices.entries:
+            for entry, texts in zip(self.choices.entries, values, strict=True):
                 if entry.is_test == tests:
                     letters = [self._assumptions[text] for text in self._assumed(entry).values()]
-                    numbers = (shown_number(column.value(entry.shown)) for column in columns)
-                    table.add_row(entry.label, *numbers, *letters)
+                    table.add_row(entry.label, *texts, *letters)
         return table
 
-
-def _width(heading: str) -> int:
-    return min(_WIDEST, max(_NARROWEST, len(heading)))
+    def _remarks(self) -> Any:
+        """What p-values rest on, and what is left out."""
+        remarks = Table.grid(padding=(0, 2))
+        for text, letter in self._assumptions.items():
+            remarks.add_row(letter, Text(text), style="dim")
+        for column, heading in zip(self.columns, self.headings, strict=True):
+            for note in _notes(column, self.choices):
+                remarks.add_row("-", Text(f"{heading} is without {note}"))
+        return remarks
 
 
 def _notes(column: Column, choices: Choices) -> list[str]:

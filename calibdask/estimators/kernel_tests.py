@@ -10,7 +10,7 @@ from scipy import special
 from calibdask.estimators.binned import check_choice
 from calibdask.estimators.estimator import Estimate, Estimation, Part
 from calibdask.estimators.kernel import KernelEstimator, check_whole, said
-from calibdask.estimators.skce import (
+from calibdask.estimators.kernel_estimates import (
     RunMoments,
     check_block,
     check_features,

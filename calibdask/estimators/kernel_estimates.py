@@ -1,0 +1,157 @@
+"""What estimators and tests of the kernel calibration error ask for: estimates from pairs, runs of rows and features."""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibdask.estimators.kernel import Kernel, KernelEstimator, check_pairs, check_whole, counted, said
+from calibdask.statistics import exact
+from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.features import FeatureSums, FeatureSumsState
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.pair_kernel import PairKernel
+from calibdask.statistics.pairs import PairSums
+from calibdask.statistics.runs import PairRuns
+
+__all__ = [
+    "FeaturesEstimate",
+    "PairEstimates",
+    "RunMoments",
+    "check_block",
+    "check_features",
+    "features_estimate",
+    "pair_estimates",
+    "run_moments",
+]
+
+
+@dataclass(frozen=True)
+class PairEstimates:
+    """Estimates from all pairs, (batch, groups)."""
+
+    kernel: PairKernel
+    rows: Counts
+    biased: Array
+    unbiased: Array
+    notes: dict[str, Any]
+
+
+def pair_estimates(chosen: KernelEstimator, layout: Layout, most: float) -> Generator[Any, Any, PairEstimates]:
+    """Ask for the sums over all pairs of rows, if there are not too many."""
+    rows = yield from counted(layout)
+    check_pairs(
+        type(chosen).__name__, rows, most, "take estimator='features' (one pass), 'block' with block=1000, or 'linear'"
+    )
+    kernel, notes = yield from chosen.fitted()
+    sums = yield PairSums(kernel)
+    between, within = exact.value(sums.between), exact.value(sums.within)
+    weight, square = exact.value(sums.weight), exact.value(sums.weight_square)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        biased = kernel.bound * (2 * between + within) / weight**2
+        unbiased = kernel.bound * 2 * between / _distinct(weight, square, sums.rows)
+    return PairEstimates(kernel, sums.rows, biased, unbiased, notes)
+
+
+def _distinct(weight: Array, square: Array, rows: Counts) -> Array:
+    """Sum of w_i w_j over i != j; 0 for a single row, whatever rounding says."""
+    return np.where(rows > 1, weight**2 - square, 0.0)
+
+
+@dataclass(frozen=True)
+class RunMoments:
+    """Mean and mean square of the unbiased estimates of runs of rows, (batch, groups)."""
+
+    kernel: PairKernel
+    runs: Counts
+    mean: Array
+    mean_square: Array
+    notes: dict[str, Any]
+
+    def standard_error(self, ddof: int) -> Array:
+        """Of the mean, with the divisor runs - ddof for the variance."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = (self.mean_square - self.mean**2) * self.runs / (self.runs - ddof)
+            return np.sqrt(np.maximum(variance, 0.0) / self.runs)
+
+
+def run_moments(
+    chosen: KernelEstimator, layout: Layout, length: int
+) -> Generator[Any, Any, tuple[RunMoments, dict[str, Any]]]:
+    """Ask for the moments of runs of rows."""
+    if layout.weighted:
+        raise ValueError(
+            "Blocks of rows take no sample_weight: their mean is not defined with weights. Take estimator='unbiased', "
+            "'biased' or 'features'."
+        )
+    kernel, notes = yield from chosen.fitted()
+    state = yield PairRuns(kernel, length)
+    left = np.bincount(state.key[:, 0], minlength=state.runs.size).reshape(state.runs.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = kernel.bound * exact.value(state.total) / state.runs
+        square = kernel.bound**2 * exact.value(state.square) / state.runs
+    counts = {"blocks": said(state.runs), "rows_left_over": said(left)}
+    return RunMoments(kernel, state.runs, mean, square, counts), notes
+
+
+@dataclass(frozen=True)
+class FeaturesEstimate:
+    """Estimates from random features, each (batch, groups) with its standard error."""
+
+    kernel: PairKernel
+    rows: Counts
+    biased: tuple[Array, Array]
+    unbiased: tuple[Array, Array]
+    notes: dict[str, Any]
+
+
+def features_estimate(chosen: KernelEstimator, features: int) -> Generator[Any, Any, FeaturesEstimate]:
+    """Ask for sums of random features and what they tell of all pairs."""
+    kernel, notes = yield from chosen.fitted()
+    state = yield FeatureSums(kernel, features, chosen.seed)
+    total, error = _feature_total(kernel, state, features)
+    weight, square = exact.value(state.weight), exact.value(state.weight_square)
+    within = kernel.bound * exact.value(state.within)
+    # A slice of one row has no bandwidth that is a median.
+    total = np.where(np.isnan(kernel.bandwidths.values).any(axis=0), np.nan, total)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        biased = total / weight**2, error / weight**2
+        distinct = _distinct(weight, square, state.rows)
+        unbiased = (total - within) / distinct, error / distinct
+    return FeaturesEstimate(kernel, state.rows, biased, unbiased, notes)
+
+
+def _feature_total(kernel: PairKernel, state: FeatureSumsState, features: int) -> tuple[Array, Array]:
+    """The sum over all pairs that the features stand for, and its standard error over random frequencies."""
+    sums = exact.value(state.sums)
+    total, variance = np.zeros(state.rows.shape), np.zeros(state.rows.shape)
+    for t, term in enumerate(kernel.terms):
+        here = sums[:, :, t]
+        other = here if term.matrix is None else np.einsum("ce,bgef->bgcf", term.matrix.values, here)
+        waves = (here * other).sum(axis=2)
+        each = waves[..., :features] + waves[..., features:]
+        total += each.mean(axis=-1)
+        variance += each.var(axis=-1, ddof=1) / features
+    return total, np.sqrt(variance)
+
+
+def check_block(estimator: str, block: Any) -> None:
+    """Refuse a block size where there are no blocks, and blocks without one."""
+    if estimator != "block":
+        if block is not None:
+            raise ValueError(f"block belongs to estimator='block', got block={block!r} and estimator={estimator!r}.")
+        return
+    if block is None:
+        raise ValueError("estimator='block' expects the number of rows of a block, such as block=100.")
+    check_whole("block", block, 2)
+
+
+def check_features(estimator: str, features: Any, kernels: tuple[Kernel, ...]) -> None:
+    """Refuse numbers that are none, and kernels without known frequencies."""
+    check_whole("features", features, 2)
+    if estimator.startswith("features") and any((k.profile, k.distance) == ("gaussian", "tv") for k in kernels):
+        raise ValueError(
+            "Random features expect a kernel with a known Fourier transform: the exponential one, or the gaussian one "
+            "with distance='euclidean'."
+        )

@@ -152,7 +152,7 @@ class Choices:
             statistic: Any = cd.ECE(setting=self._single) if word == "ece" else self._multiclass(word)
             yield Entry(
                 name=f"consistency_{word.replace('-', '_')}",
-                label="ECE, consistency" if word == "ece" else f"multi-class ECE, {word}, consistency",
+                label="ECE, consistency resampling" if word == "ece" else f"multi-class ECE, {word}, resampling",
                 estimator=cd.ConsistencyTest(statistic=statistic, **options),
                 parts=_TESTED[1:],
             )

@@ -1,4 +1,4 @@
-"""What estimators and tests of the kernel calibration error ask for: estimates from pairs, runs of rows and features."""
+"""What estimators and tests of the kernel calibration error ask for: estimates by pairs, runs of rows, features."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -76,9 +76,7 @@ class RunMoments:
             return np.sqrt(np.maximum(variance, 0.0) / self.runs)
 
 
-def run_moments(
-    chosen: KernelEstimator, layout: Layout, length: int
-) -> Generator[Any, Any, tuple[RunMoments, dict[str, Any]]]:
+def run_moments(chosen: KernelEstimator, layout: Layout, length: int) -> Generator[Any, Any, RunMoments]:
     """Ask for the moments of runs of rows."""
     if layout.weighted:
         raise ValueError(
@@ -91,8 +89,8 @@ def run_moments(
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = kernel.bound * exact.value(state.total) / state.runs
         square = kernel.bound**2 * exact.value(state.square) / state.runs
-    counts = {"blocks": said(state.runs), "rows_left_over": said(left)}
-    return RunMoments(kernel, state.runs, mean, square, counts), notes
+    notes = {**notes, "blocks": said(state.runs), "rows_left_over": said(left)}
+    return RunMoments(kernel, state.runs, mean, square, notes)
 
 
 @dataclass(frozen=True)

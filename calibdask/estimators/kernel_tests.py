@@ -160,19 +160,18 @@ class SKCETest(KernelEstimator):
         return (yield from self._of_pairs(layout))
 
     def _of_blocks(self, layout: Layout) -> Estimation:
-        moments, notes = yield from run_moments(self, layout, self.block or 2)
-        notes |= moments.notes
+        moments = yield from run_moments(self, layout, self.block or 2)
         if self.method == "distribution-free":
-            return self._bounded(moments.mean, moments.runs, moments.kernel, notes)
-        return self._normal(moments, notes)
+            return self._bounded(moments.mean, moments.runs, moments.kernel, moments.notes)
+        return self._normal(moments)
 
-    def _normal(self, moments: RunMoments, notes: dict[str, Any]) -> Estimate:
+    def _normal(self, moments: RunMoments) -> Estimate:
         error = moments.standard_error(self.ddof)
         with np.errstate(divide="ignore", invalid="ignore"):
             z = (moments.mean - (self.delta or 0.0)) / error
         pvalue = special.ndtr(-z if self.delta is None else z)
         bound = moments.mean + special.ndtri(self.level) * error
-        return self._told(moments.mean, z, pvalue, bound, {**notes, "assumes": _NORMAL})
+        return self._told(moments.mean, z, pvalue, bound, {**moments.notes, "assumes": _NORMAL})
 
     def _bounded(self, values: Array, terms: Counts, kernel: PairKernel, notes: dict[str, Any]) -> Estimate:
         """The bound for means of ``terms`` independent values within +-B."""

@@ -100,8 +100,8 @@ class SKCE(KernelEstimator):
     def _estimate(self) -> Estimation:
         layout = yield Layout()
         if self.estimator in ("linear", "block"):
-            moments, notes = yield from run_moments(self, layout, self.block or 2)
-            return {"": Part(moments.mean, notes={**notes, **moments.notes})}
+            moments = yield from run_moments(self, layout, self.block or 2)
+            return {"": Part(moments.mean, notes=moments.notes)}
         if self.estimator in ("biased", "unbiased"):
             pairs = yield from pair_estimates(self, layout, self.max_pairs)
             return {"": Part(pairs.biased if self.estimator == "biased" else pairs.unbiased, notes=pairs.notes)}

@@ -10,8 +10,10 @@ _MODULES = {
     "BrierDecomposition": "estimators.decompositions",
     "BrierScore": "estimators.scores",
     "CMETest": "estimators.cme",
+    "CORP": "estimators.corp",
     "ConsistencyTest": "estimators.consistency",
     "DensityECE": "estimators.density",
+    "ECCE": "estimators.cumulative",
     "ECE": "estimators.ece",
     "Kernel": "estimators.kernel",
     "KernelCanonicalECE": "estimators.canonical",
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
     from calibdask.estimators.canonical import KernelCanonicalECE as KernelCanonicalECE
     from calibdask.estimators.cme import CMETest as CMETest
     from calibdask.estimators.consistency import ConsistencyTest as ConsistencyTest
+    from calibdask.estimators.corp import CORP as CORP
+    from calibdask.estimators.cumulative import ECCE as ECCE
     from calibdask.estimators.curves import LocalCalibrationError as LocalCalibrationError
     from calibdask.estimators.curves import ReliabilityCurve as ReliabilityCurve
     from calibdask.estimators.decompositions import BrierDecomposition as BrierDecomposition

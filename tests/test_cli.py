@@ -268,7 +268,10 @@ BAD: list[tuple[list[str], str]] = [
         "--bandwidth means nothing to smooth-ece",
     ),
     (["evaluate", "rows.csv", "--metric", "density-ece", "--bins", "5"], "--bins means nothing to density-ece"),
-    (["evaluate", "rows.csv", "--metric", "density-ece", "--bandwidth", "wide"], "expected a number or one of silverman, isj"),
+    (
+        ["evaluate", "rows.csv", "--metric", "density-ece", "--bandwidth", "wide"],
+        "expected a number or one of silverman, isj",
+    ),
     (["evaluate", "rows.csv", "--metric", "density-ece", "--bandwidth", "-1"], "bandwidth expects"),
     (["evaluate", "rows.csv", "--metric", "density-ece", "--compat", "netcal"], "compat expects 'euranova'"),
     (["evaluate", "rows.csv", "--metric", "density-ece", "--step", "2"], "step expects a number"),

@@ -87,4 +87,6 @@ class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic only si
             return int(value)
         if is_largest(value) and _LARGEST + "K" in self.words:
             return value
+        if value == "multiclass":
+            self.fail("the whole score vector is measured by evaluate --metric multiclass-ece or skce.", param, ctx)
         self.fail(f"expected one of {', '.join(self.words)} or the number of a class, got {value!r}.", param, ctx)

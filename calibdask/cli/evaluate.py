@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
+from textwrap import fill
 from time import perf_counter
 from typing import Any
 
@@ -16,7 +17,13 @@ from calibdask.cli.rows import RowsRequest, noted, row_options
 
 __all__ = ["evaluate"]
 
-_EPILOG = """\b
+_NAMES = fill(", ".join(METRICS), 80, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+_EPILOG = f"""\b
+Metrics:
+{_NAMES}
+"""
+_EPILOG += """
+\b
 JSON (--json, --out FILE.json):
   {"rows": int, "passes": int, "calibdask_version": str,
    "metrics": {NAME: {"value": float, "estimator": str}},
@@ -93,7 +100,7 @@ class _Request(RowsRequest):
 
 @click.command(epilog=_EPILOG)
 @click.argument("data")
-@click.option("--metric", "metrics", metavar="NAME", multiple=True, help=f"One of {', '.join(METRICS)}; repeatable.")
+@click.option("--metric", "metrics", metavar="NAME", multiple=True, help="One of those below; repeatable.")
 @click.option(
     "--setting",
     type=SettingType("confidence", "classwise", "binary", "top-k", "multiclass", "largest-K"),

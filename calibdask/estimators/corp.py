@@ -61,11 +61,8 @@ class CORP(Estimator):
     --------
     >>> import calibdask as cd
     >>> parts = cd.evaluate([0, 0, 0, 1, 1, 1], [0.4, 0.3, 0.2, 0.1, 0.5, 0.9], cd.CORP())
-    >>> [
-    ...     round(float(parts[f"corp_{name}"]), 7)
-    ...     for name in ("score", "miscalibration", "discrimination", "uncertainty")
-    ... ]
-    [0.2266667, 0.1016667, 0.125, 0.25]
+    >>> [round(float(parts[f"corp_{name}"]), 7) for name in ("miscalibration", "discrimination", "uncertainty")]
+    [0.1016667, 0.125, 0.25]
     """
 
     rule: Literal["brier", "log"] = "brier"
@@ -105,9 +102,8 @@ class CORP(Estimator):
         total = weight.sum()
         calibrated = isotonic_regression(outcome / weight, sample_weight=weight, y_min=0.0, y_max=1.0)
         frequency = np.full_like(score, outcome.sum() / total)
-        return tuple(  # type: ignore[return-value]
-            self._sum(prediction, weight, outcome, smallest) / total for prediction in (score, calibrated, frequency)
-        )
+        given, fitted, plain = (self._sum(each, weight, outcome, smallest) for each in (score, calibrated, frequency))
+        return given / total, fitted / total, plain / total
 
     def _sum(self, prediction: Array, weight: Array, outcome: Array, smallest: float) -> float:
         if self.rule == "brier":

@@ -87,7 +87,7 @@ class Kernel:
 class KernelEstimator(Estimator):
     """The choices that make a kernel; `calibdask.SKCE` documents them."""
 
-    kernel: Profile | Kernel | tuple[Kernel, ...] = "exponential"
+    kernel: Profile | Kernel | Sequence[Kernel] = "exponential"
     distance: Distance | None = None
     bandwidth: Bandwidth | None = None
     matrix: Any = None
@@ -113,7 +113,7 @@ class KernelEstimator(Estimator):
     def kernels(self) -> tuple[Kernel, ...]:
         """The terms of the kernel."""
         if not isinstance(self.kernel, str):
-            return self.kernel if isinstance(self.kernel, tuple) else (self.kernel,)
+            return (self.kernel,) if isinstance(self.kernel, Kernel) else tuple(self.kernel)
         given = {"distance": self.distance, "bandwidth": self.bandwidth, "matrix": self.matrix}
         chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         return (Kernel(profile=self.kernel, **chosen),)
@@ -190,9 +190,9 @@ def counted(layout: Layout) -> Generator[Any, Any, Counts]:
     return np.asarray(state.rows)
 
 
-def check_pairs(name: str, rows: Counts, most: float, instead: str) -> None:
-    """Refuse to visit more pairs of rows than ``most``."""
-    pairs = sum(n * (n - 1) // 2 for n in rows.ravel().tolist())
+def check_pairs(name: str, rows: Counts, most: float, instead: str, block: int | None = None) -> None:
+    """Refuse to visit more pairs of rows, in all or in blocks, than ``most``."""
+    pairs = sum(n * ((n if block is None else min(n, block)) - 1) // 2 for n in rows.ravel().tolist())
     if pairs > most:
         raise ValueError(
             f"{name} would visit {pairs:,} pairs of rows, more than max_pairs={most:,.0f}. Raise max_pairs, or "

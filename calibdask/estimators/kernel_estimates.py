@@ -76,13 +76,16 @@ class RunMoments:
             return np.sqrt(np.maximum(variance, 0.0) / self.runs)
 
 
-def run_moments(chosen: KernelEstimator, layout: Layout, length: int) -> Generator[Any, Any, RunMoments]:
-    """Ask for the moments of runs of rows."""
+def run_moments(chosen: KernelEstimator, layout: Layout, length: int, most: float) -> Generator[Any, Any, RunMoments]:
+    """Ask for the moments of runs of rows, if these do not have too many pairs."""
     if layout.weighted:
         raise ValueError(
             "Blocks of rows take no sample_weight: their mean is not defined with weights. Take estimator='unbiased', "
             "'biased' or 'features'."
         )
+    if length > 2:
+        rows = yield from counted(layout)
+        check_pairs(type(chosen).__name__, rows, most, "take smaller blocks, or estimator='features'", length)
     kernel, notes = yield from chosen.fitted()
     state = yield PairRuns(kernel, length)
     left = np.bincount(state.key[:, 0], minlength=state.runs.size).reshape(state.runs.shape)
@@ -111,12 +114,12 @@ def features_estimate(chosen: KernelEstimator, features: int) -> Generator[Any, 
     total, error = _feature_total(kernel, state, features)
     weight, square = exact.value(state.weight), exact.value(state.weight_square)
     within = kernel.bound * exact.value(state.within)
-    # A slice of one row has no bandwidth that is a median.
+    # A slice of one row has no bandwidth that is a median, and no pairs.
     total = np.where(np.isnan(kernel.bandwidths.values).any(axis=0), np.nan, total)
     with np.errstate(divide="ignore", invalid="ignore"):
         biased = total / weight**2, error / weight**2
         distinct = _distinct(weight, square, state.rows)
-        unbiased = (total - within) / distinct, error / distinct
+        unbiased = np.where(distinct > 0, (total - within) / distinct, np.nan), error / distinct
     return FeaturesEstimate(kernel, state.rows, biased, unbiased, notes)
 
 

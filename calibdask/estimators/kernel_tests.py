@@ -160,7 +160,7 @@ class SKCETest(KernelEstimator):
         return (yield from self._of_pairs(layout))
 
     def _of_blocks(self, layout: Layout) -> Estimation:
-        moments = yield from run_moments(self, layout, self.block or 2)
+        moments = yield from run_moments(self, layout, self.block or 2, self.max_pairs)
         if self.method == "distribution-free":
             return self._bounded(moments.mean, moments.runs, moments.kernel, moments.notes)
         return self._normal(moments)

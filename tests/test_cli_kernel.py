@@ -197,7 +197,7 @@ def test_table(run: Run, files: list[str]) -> None:
     assert ["rows", *["150"] * 3] in lines
     metrics = metrics_of(run, *files, *QUICK)
     for label, name, part in (("SKCE, linear", "skce_linear", "value"), ("Spiegelhalter", "spiegelhalter", "pvalue")):
-        (line,) = (line for line in out.splitlines() if line.startswith(f"{label} "))
+        (line,) = (line for line in out.splitlines() if line.strip().startswith(f"{label} "))
         for shown, numbers in zip(line.replace(label, "").split()[:3], metrics, strict=True):
             assert float(shown) == pytest.approx(numbers[name][part], rel=1e-2, abs=1e-6)
     at = {word: out.index(word) for word in ("Estimates", "p-values", "MMCE", "CME", "a  rows are independent;")}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from calibdask.engine.rows import Rows, make_block
 from calibdask.statistics.block import Block
 from calibdask.statistics.bootstrap import PairDraws
+from calibdask.statistics.distinct import DistinctScores
 from calibdask.statistics.drawn_labels import DrawnLabels
 from calibdask.statistics.features import FeatureSums
 from calibdask.statistics.frozen import FrozenArray
@@ -20,11 +21,11 @@ from calibdask.statistics.locations import LocationSums
 from calibdask.statistics.neighbours import NeighbourSums
 from calibdask.statistics.pair_kernel import KernelTerm, PairKernel
 from calibdask.statistics.pairs import PairStatistic, PairSums
+from calibdask.statistics.row_terms import LogTerms, SpiegelhalterTerms
 from calibdask.statistics.runs import PairRuns
 from calibdask.statistics.sample import RowSample
 from calibdask.statistics.scores import ScoreSums
 from calibdask.statistics.settings import Setting
-from calibdask.statistics.spiegelhalter import SpiegelhalterSums
 from calibdask.statistics.statistic import Statistic
 from calibdask.statistics.views import seen_through
 from tests import strategies
@@ -54,7 +55,8 @@ def ordered(data: strategies.Data, k: PairKernel, rng: np.random.Generator) -> l
     """Statistics of blocks one by one."""
     layout = data.layout
     made: list[Statistic] = [RowSample(7, 3), RowSample(1000, 3), FeatureSums(k, 5, 1)]
-    made += [SpiegelhalterSums(Setting("class", 1)), SpiegelhalterSums(Setting("classwise"))]
+    made += [SpiegelhalterTerms(Setting("class", 1)), LogTerms(Setting("classwise"), layout.smallest)]
+    made += [DistinctScores(setting) for setting in (Setting("class", 1), Setting("classwise"))]
     asking = seen_through(DrawnLabels(3, 5), iter_of(ScoreSums()))
     made.append(next(asking))
     if layout.classes > 2:

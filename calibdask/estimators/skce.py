@@ -72,8 +72,8 @@ class SKCE(KernelEstimator):
 
     Without weights results do not depend on chunks, workers or order. float32 scores are compared in single precision:
     relative errors of h_ij of 1e-6. Every h_ij is rounded to a multiple of 6e-14 of its bound, so that a model whose
-    residuals are all below 1e-5 has fewer than four digits. Time on one core for K = 10: some 4 ns a pair (float32 2 ns) and
-    2 us a row for 512 features. Memory: blocks of 2048 rows; for features 32 D K bytes for each slice.
+    residuals are all below 1e-5 has fewer than four digits. Time on one core for K = 10: some 4 ns a pair (float32
+    2 ns) and 2 us a row for 512 features. Memory: blocks of 2048 rows; for features 32 D K bytes for each slice.
 
     References
     ----------

@@ -9,8 +9,8 @@ from calibdask.estimators.binned import check_setting
 from calibdask.estimators.estimator import Estimation, Estimator, Part
 from calibdask.statistics import exact
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.row_terms import SpiegelhalterTerms
 from calibdask.statistics.settings import Setting
-from calibdask.statistics.spiegelhalter import SpiegelhalterSums
 
 __all__ = ["SpiegelhalterTest"]
 
@@ -68,9 +68,10 @@ class SpiegelhalterTest(Estimator):
         """The sums over rows, divided."""
         layout = yield Layout()
         setting = layout.setting(self.setting, self.k)
-        state = yield SpiegelhalterSums(setting)
+        state = yield SpiegelhalterTerms(setting)
+        excess, variance = exact.value(state.sums)
         with np.errstate(divide="ignore", invalid="ignore"):
-            z = exact.value(state.excess) / np.sqrt(exact.value(state.variance))
+            z = excess / np.sqrt(variance)
         z = np.where(np.isfinite(z), z, np.nan)
         notes = {
             "assumes": "rows are independent and many: the statistic is about normal",

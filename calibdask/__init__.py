@@ -21,6 +21,7 @@ _MODULES = {
     "Lens": "statistics.lenses",
     "LocalCalibrationError": "estimators.curves",
     "LogLoss": "estimators.scores",
+    "LogLossDecomposition": "estimators.decompositions",
     "MCE": "estimators.ece",
     "MMCE": "estimators.mmce",
     "MulticlassECE": "estimators.multiclass",
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from calibdask.estimators.curves import LocalCalibrationError as LocalCalibrationError
     from calibdask.estimators.curves import ReliabilityCurve as ReliabilityCurve
     from calibdask.estimators.decompositions import BrierDecomposition as BrierDecomposition
+    from calibdask.estimators.decompositions import LogLossDecomposition as LogLossDecomposition
     from calibdask.estimators.density import DensityECE as DensityECE
     from calibdask.estimators.density import ResidualECE as ResidualECE
     from calibdask.estimators.density import ece_d as ece_d

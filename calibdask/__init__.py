@@ -7,7 +7,7 @@ __version__ = "0.1.0"
 
 # Public name -> module. Importing calibdask imports none of them; the first use does.
 _MODULES = {
-    "BrierDecomposition": "estimators.decompositions",
+    "BrierDecomposition": "estimators.brier_decomposition",
     "BrierScore": "estimators.scores",
     "CMETest": "estimators.cme",
     "CORP": "estimators.corp",
@@ -21,7 +21,7 @@ _MODULES = {
     "Lens": "statistics.lenses",
     "LocalCalibrationError": "estimators.curves",
     "LogLoss": "estimators.scores",
-    "LogLossDecomposition": "estimators.decompositions",
+    "LogLossDecomposition": "estimators.log_decomposition",
     "MCE": "estimators.ece",
     "MMCE": "estimators.mmce",
     "MulticlassECE": "estimators.multiclass",
@@ -55,6 +55,7 @@ __all__ = ["__version__", *_MODULES]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from calibdask.calibrator import LCECalibrator as LCECalibrator
+    from calibdask.estimators.brier_decomposition import BrierDecomposition as BrierDecomposition
     from calibdask.estimators.canonical import KernelCanonicalECE as KernelCanonicalECE
     from calibdask.estimators.cme import CMETest as CMETest
     from calibdask.estimators.consistency import ConsistencyTest as ConsistencyTest
@@ -62,8 +63,6 @@ if TYPE_CHECKING:
     from calibdask.estimators.cumulative import ECCE as ECCE
     from calibdask.estimators.curves import LocalCalibrationError as LocalCalibrationError
     from calibdask.estimators.curves import ReliabilityCurve as ReliabilityCurve
-    from calibdask.estimators.decompositions import BrierDecomposition as BrierDecomposition
-    from calibdask.estimators.decompositions import LogLossDecomposition as LogLossDecomposition
     from calibdask.estimators.density import DensityECE as DensityECE
     from calibdask.estimators.density import ResidualECE as ResidualECE
     from calibdask.estimators.density import ece_d as ece_d
@@ -76,6 +75,7 @@ if TYPE_CHECKING:
     from calibdask.estimators.ece import ece_l as ece_l
     from calibdask.estimators.kernel import Kernel as Kernel
     from calibdask.estimators.kernel_tests import SKCETest as SKCETest
+    from calibdask.estimators.log_decomposition import LogLossDecomposition as LogLossDecomposition
     from calibdask.estimators.mmce import MMCE as MMCE
     from calibdask.estimators.multiclass import MulticlassECE as MulticlassECE
     from calibdask.estimators.panel import default_metrics as default_metrics

@@ -1,6 +1,6 @@
 """The metrics that are computed when none are named."""
 
-from calibdask.estimators.decompositions import BrierDecomposition
+from calibdask.estimators.brier_decomposition import BrierDecomposition
 from calibdask.estimators.density import DensityECE
 from calibdask.estimators.ece import ECE, MCE
 from calibdask.estimators.estimator import Estimator

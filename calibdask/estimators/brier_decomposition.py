@@ -1,9 +1,8 @@
-"""Decompositions of proper scores by bins."""
+"""The decomposition of the Brier score by bins."""
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from calibdask.estimators.binned import BinnedEstimator
 from calibdask.estimators.estimator import Estimation, Part
@@ -12,10 +11,9 @@ from calibdask.statistics.binned import BinSums, BinSumsState
 from calibdask.statistics.binnings import BinEdges
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.row_terms import LogTerms
 from calibdask.statistics.settings import Setting
 
-__all__ = ["BrierDecomposition", "LogLossDecomposition"]
+__all__ = ["BrierDecomposition"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,83 +124,3 @@ def _sampling_variance(weight: Array, outcome: Array, square: Array) -> Array:
         rows, frequency = weight**2 / square, outcome / weight
         # Equal weights can round to a little less than a row.
         return np.where(rows > 1.5, frequency * (1 - frequency) / (rows - 1), 0.0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LogLossDecomposition(BinnedEstimator):
-    """Log-loss = reliability - resolution + uncertainty + within, exactly.
-
-    With A, B, C the sums of w, w o and w s in a bin, N the sum of A, obar the frequency of the outcome, KL(p | q) =
-    p log(p / q) + (1 - p) log((1 - p) / (1 - q)) and H(p) = -p log p - (1 - p) log(1 - p):
-
-        reliability  (1/N) sum A KL(B/A | C/A)
-        resolution   (1/N) sum A KL(B/A | obar)
-        uncertainty  H(obar)
-        within       what scores that differ within bins add, score - reliability + resolution - uncertainty
-
-    Parameters
-    ----------
-    bins, binning, setting, k, closed, range, compat
-        As for `ECE`. The setting None means binary for a vector of scores and class-wise for a matrix; class-wise terms
-        are summed over classes, each against the rest.
-
-    Notes
-    -----
-    ``score`` is the log-loss of (s, 1 - s); for a vector of scores that of `LogLoss`, with scores of 0 clipped as
-    there. ``within`` may be negative, and infinite reliability is clipped like the scores. One pass; with equal-mass
-    bins two or three.
-
-    References
-    ----------
-    .. [1] Kull & Flach, Novel decompositions of proper scoring rules for classification, 2015.
-    .. [2] Weijs, van Nooijen & van de Giesen, Kullback-Leibler divergence as a forecast skill score with classic
-       reliability-resolution-uncertainty decomposition, 2010.
-
-    Examples
-    --------
-    >>> import calibdask as cd
-    >>> parts = cd.evaluate([0, 1, 0, 1], [0.5, 0.5, 0.5, 0.5], cd.LogLossDecomposition(bins=2))
-    >>> round(float(parts.log_loss_decomposition_uncertainty), 6)
-    0.693147
-    """
-
-    @property
-    def name(self) -> str:
-        """``log_loss_decomposition``."""
-        return "log_loss_decomposition"
-
-    def measured(self, layout: Layout) -> Setting | str | int | None:
-        """All classes of a matrix where no setting is given."""
-        return "classwise" if self.setting is None and not layout.vector else self.setting
-
-    def estimate(self) -> Estimation:
-        """The terms from sums by bin and the score itself."""
-        layout = yield Layout()
-        setting = layout.setting(self.measured(layout), self.k)
-        edges = yield BinEdges(self.rule(layout, setting, "hard"), setting)
-        sums = yield BinSums(setting, edges)
-        logs = yield LogTerms(setting, layout.smallest)
-        loss, total = exact.value(logs.sums)
-        weight, outcome, score = (exact.value(s) for s in (sums.weight, sums.outcome, sums.score))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            filled = weight > 0
-            frequency, mean = np.where(filled, outcome / weight, 0.5), np.where(filled, score / weight, 0.5)
-            overall = exact.in_order(outcome) / total
-            terms = {
-                "score": 16 * loss / total,
-                "reliability": exact.in_order(weight * _divergence(frequency, mean, layout.smallest)) / total,
-                "resolution": exact.in_order(weight * _divergence(frequency, overall[..., None], 0.0)) / total,
-                "uncertainty": special.entr(overall) + special.entr(1 - overall),
-            }
-        terms["within"] = terms["score"] - terms["reliability"] + terms["resolution"] - terms["uncertainty"]
-        limits = {"within": (-np.inf, np.inf)}
-        return {
-            name: Part(exact.in_order(values), limits=limits.get(name, (0.0, np.inf))) for name, values in terms.items()
-        }
-
-
-def _divergence(p: Array, q: Array, smallest: float) -> Array:
-    """KL(p | q) of two outcomes, with probabilities q of at least ``smallest``."""
-    return np.asarray(
-        special.rel_entr(p, np.maximum(q, smallest)) + special.rel_entr(1 - p, np.maximum(1 - q, smallest))
-    )

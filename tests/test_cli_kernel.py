@@ -278,6 +278,15 @@ def test_too_many_pairs_are_said(run: Run, files: list[str]) -> None:
     assert reason in result["left_out"].values[0]
 
 
+def test_few_rows(run: Run, files: list[str]) -> None:
+    Path("one.csv").write_text("label,score\n1,0.5\n")
+    status, out, err = run("test", "one.csv", *QUICK)
+    assert (status, err) == (0, "")
+    assert ["SKCE,", "unbiased", "-"] in [line.split() for line in out.splitlines()]
+    assert "a number that the rows do not have" in out
+    assert "a number that the rows do not have" not in run("test", files[0], *QUICK)[1]
+
+
 def test_what_cannot_be_is_said(run: Run, files: list[str]) -> None:
     (metrics,) = metrics_of(run, files[0], "--kernel", "gaussian", "--setting", "1", *QUICK)
     assert "--distance euclidean" in metrics["skce_features"]["note"]

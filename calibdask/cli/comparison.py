@@ -194,7 +194,14 @@ class Comparison:
         for column, heading in zip(self.columns, self.headings, strict=True):
             for note in _notes(column, self.choices):
                 remarks.add_row("-", Text(f"{heading} is without {note}"))
+        if any(map(self._unexplained, self.columns)):
+            remarks.add_row("-", Text("otherwise: a number that the rows do not have, such as a p-value of one row"))
         return remarks
+
+    def _unexplained(self, column: Column) -> bool:
+        """Whether there is a dash that is not left out."""
+        shown = (entry.shown for entry in self.choices.entries if entry.name not in column.left_out)
+        return any(np.isnan(column.value(variable)) for variable in shown)
 
 
 def _notes(column: Column, choices: Choices) -> list[str]:

@@ -4,7 +4,7 @@ import numpy as np
 
 from calibdask.kernels.compiled import compiled, inlined, unit
 
-__all__ = ["drawn_labels", "priorities"]
+__all__ = ["drawn_labels", "poisson_counts", "priorities"]
 
 _WORD = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
@@ -62,3 +62,18 @@ def drawn_labels(scores, vector, numbers, stream, key, labels):
                 if threshold < reached:
                     break
         labels[i] = label
+
+
+@compiled
+def poisson_counts(numbers, first, thresholds, key, counts):
+    """Fill ``counts`` (replicates, n) with draws for each row number; the first replicate has the stream ``first``.
+
+    A draw is how many of the increasing ``thresholds``, values of the distribution function, do not exceed a uniform.
+    """
+    for r in range(counts.shape[0]):
+        for i in range(numbers.size):
+            u = np.float64(_bits(numbers[i], first + r, key) >> np.uint64(11)) * 2.0**-53
+            count = 0
+            while count < thresholds.size and u >= thresholds[count]:
+                count += 1
+            counts[r, i] = count

@@ -68,9 +68,10 @@ def exact(rows: int, classes: int) -> None:
         value, seconds, busy = timed(partial(cd.skce, *given, max_pairs=np.inf))
         pairs, most = rows * (rows - 1) / 2, peak(dtype)
         print(
-            f"{dtype}: SKCE_uq {value:.3e} of {rows:,} rows in {seconds:.1f} s ({busy:.1f} s of cores): {pairs / seconds:.3g} "
-            f"pairs/s. In a second of one core {pairs / busy:.3g} pairs, {pairs / busy * operations / most:.0%} of the limit "
-            f"{most / operations:.3g} ({most:.3g} operations, {operations} a pair)"
+            f"{dtype}: SKCE_uq {value:.3e} of {rows:,} rows in {seconds:.1f} s ({busy:.1f} s of cores): "
+            f"{pairs / seconds:.3g} pairs/s. In a second of one core {pairs / busy:.3g} pairs, "
+            f"{pairs / busy * operations / most:.0%} of the limit {most / operations:.3g} ({most:.3g} operations, "
+            f"{operations} a pair)"
         )
 
 

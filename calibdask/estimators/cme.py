@@ -50,6 +50,9 @@ class CMETest(KernelEstimator):
     locations say the same. NaN with no more rows than locations. O(n m K) time in one pass (more for the sample and the
     bandwidth), any number of rows.
 
+    With 10 locations and predictions of 10 classes drawn from Dirichlet(0.1, ..., 0.1), calibrated models are rejected
+    at 5 % in 10 % of data sets of 250 rows, in 7 % of 1000 and in 5 % of 4000: take fewer locations with few rows.
+
     References
     ----------
     .. [1] Widmann, Lindsten & Zachariah, Calibration tests beyond classification, 2021, section 5.

@@ -75,9 +75,11 @@ class LogLossDecomposition(BinnedEstimator):
         loss, total = exact.value(logs.sums)
         weight, outcome, score = (exact.value(s) for s in (sums.weight, sums.outcome, sums.score))
         with np.errstate(divide="ignore", invalid="ignore"):
-            filled = weight > 0
-            frequency, mean = np.where(filled, outcome / weight, 0.5), np.where(filled, score / weight, 0.5)
             overall = exact.in_order(outcome) / total
+            filled = weight > 0
+            # Bins without rows differ from nothing.
+            frequency = np.where(filled, outcome / weight, overall[..., None])
+            mean = np.where(filled, score / weight, frequency)
             terms = {
                 "score": 16 * loss / total,
                 "reliability": exact.in_order(weight * _divergence(frequency, mean, layout.smallest)) / total,

@@ -8,7 +8,19 @@ from typing import Any
 import numba
 import numpy as np
 
-__all__ = ["FRACTION_BITS", "ROWS_BEFORE_CARRY", "carry", "compiled", "fixed", "inlined", "unit"]
+__all__ = [
+    "FRACTION_BITS",
+    "ROUNDER_BITS",
+    "ROWS_BEFORE_CARRY",
+    "add_units",
+    "carry",
+    "compiled",
+    "fixed",
+    "inlined",
+    "raw_units",
+    "unit",
+    "units",
+]
 
 # Numba sets the names of its configuration as it reads the environment.
 _numba_config: Any = numba.config
@@ -72,3 +84,31 @@ def carry(fraction, whole):
     for i in range(fraction.size):
         whole[i] += fraction[i] >> FRACTION_BITS
         fraction[i] &= _FRACTION_MASK
+
+
+# Terms of sums over pairs and products are whole multiples of 2**-44: doubles in [256, 512) are such multiples, so
+# adding a number there rounds, and its bits count the multiples.
+_UNIT_BITS = 44
+_ROUNDER = 384.0
+ROUNDER_BITS = np.float64(_ROUNDER).view(np.int64)
+
+
+@inlined
+def raw_units(x):
+    """The multiple of 2**-44 nearest to x in [-128, 128] (int64), plus ``ROUNDER_BITS``."""
+    return np.float64(np.float64(x) + _ROUNDER).view(np.int64)
+
+
+@inlined
+def units(x):
+    """The multiple of 2**-44 nearest to x in [-128, 128], as int64."""
+    return raw_units(x) - ROUNDER_BITS
+
+
+@inlined
+def add_units(total, words):
+    """Add multiples of 2**-44 to (whole, fraction in units of 2**-52)."""
+    words[0] += total >> _UNIT_BITS
+    words[1] += (total & ((1 << _UNIT_BITS) - 1)) << (FRACTION_BITS - _UNIT_BITS)
+    words[0] += words[1] >> FRACTION_BITS
+    words[1] &= _FRACTION_MASK

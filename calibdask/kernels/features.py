@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from calibdask.kernels.compiled import compiled, inlined
+from calibdask.kernels.compiled import ROUNDER_BITS, add_units, compiled, inlined, raw_units
 
 __all__ = ["feature_sums", "weighted_feature_sums"]
 
@@ -10,10 +10,6 @@ __all__ = ["feature_sums", "weighted_feature_sums"]
 _ROWS_BEFORE_CARRY = 1 << 16
 # Rows whose terms are added together, so that sums are read and written less often.
 _TOGETHER = 4
-_UNIT_BITS = 44
-_FRACTION_BITS = 52
-_ROUNDER = 384.0  # doubles in [256, 512) are multiples of 2**-44
-_ROUNDER_BITS = np.float64(_ROUNDER).view(np.int64)
 _TO_WHOLE = 6755399441055744.0  # 1.5 * 2**52: adding and subtracting it rounds to whole numbers
 
 
@@ -59,22 +55,12 @@ def _waves(row, frequencies, turns, waves):
 
 
 @inlined
-def _bits(x):
-    """The multiple of 2**-44 nearest to x, plus the bits of the rounder."""
-    return np.float64(x + _ROUNDER).view(np.int64)
-
-
-@inlined
 def _carry(held, sums, rows):
-    """Move sums of ``rows`` rounded terms, bits of the rounder included, to (..., whole, fraction)."""
+    """Move sums of ``rows`` raw units to (..., whole, fraction)."""
     for c in range(held.shape[0]):
         for d in range(held.shape[1]):
-            total = held[c, d] - rows * _ROUNDER_BITS
+            add_units(held[c, d] - rows * ROUNDER_BITS, sums[c, d])
             held[c, d] = 0
-            sums[c, d, 0] += total >> _UNIT_BITS
-            sums[c, d, 1] += (total & ((1 << _UNIT_BITS) - 1)) << (_FRACTION_BITS - _UNIT_BITS)
-            sums[c, d, 0] += sums[c, d, 1] >> _FRACTION_BITS
-            sums[c, d, 1] &= (1 << _FRACTION_BITS) - 1
 
 
 @compiled
@@ -98,8 +84,8 @@ def feature_sums(scores, residuals, frequencies, sums):
             into = held[c]
             for d in range(into.size):
                 # The bits of the rounder add up modulo 2**64 and are taken away when carried.
-                near = _bits(wave0[d] * r0) + _bits(wave1[d] * r1)
-                into[d] += near + (_bits(wave2[d] * r2) + _bits(wave3[d] * r3))
+                near = raw_units(wave0[d] * r0) + raw_units(wave1[d] * r1)
+                into[d] += near + (raw_units(wave2[d] * r2) + raw_units(wave3[d] * r3))
         waiting += _TOGETHER
         if waiting == _ROWS_BEFORE_CARRY:
             _carry(held, sums, waiting)
@@ -108,7 +94,7 @@ def feature_sums(scores, residuals, frequencies, sums):
         _waves(scores[i], frequencies, turns, waves[0])
         for c in range(scores.shape[1]):
             for d in range(held.shape[1]):
-                held[c, d] += _bits(waves[0, d] * np.float64(residuals[i, c]))
+                held[c, d] += raw_units(waves[0, d] * np.float64(residuals[i, c]))
         waiting += 1
     _carry(held, sums, waiting)
 

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from calibdask.kernels.compiled import compiled, inlined
-from calibdask.kernels.pairs import _exp, _rounded
+from calibdask.kernels.compiled import compiled, inlined, units
+from calibdask.kernels.exponential import exp_64
 
 __all__ = ["logarithms", "normalisers", "peaks", "shares"]
 
@@ -71,7 +71,7 @@ def shares(scores, labels, numbers, constants, target_logs, target_numbers, peak
             into = out[labels[i], at : at + near.size]
             for j in range(near.size):
                 # The target itself may lie above the peak; it is taken away below.
-                into[j] += _rounded(_exp(min(near[j] - top[j], 0.0)))
+                into[j] += units(exp_64(min(near[j] - top[j], 0.0)))
             for j in range(near.size):
                 if numbers[i] == target_numbers[at + j]:
-                    into[j] -= _rounded(_exp(min(near[j] - top[j], 0.0)))
+                    into[j] -= units(exp_64(min(near[j] - top[j], 0.0)))

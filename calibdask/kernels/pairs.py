@@ -9,7 +9,8 @@ import math
 
 import numpy as np
 
-from calibdask.kernels.compiled import compiled, inlined
+from calibdask.kernels.compiled import add_units, compiled, inlined, units
+from calibdask.kernels.exponential import exp_32, exp_64
 
 __all__ = [
     "EUCLIDEAN",
@@ -29,59 +30,6 @@ TV, EUCLIDEAN = 0, 1
 
 # Rows of a tile: its scores and residuals stay in the cache, and its integer sum in 63 bits.
 _TILE = 256
-_UNIT_BITS = 44
-_FRACTION_BITS = 52
-# Doubles in [256, 512) are multiples of 2**-44, so adding this number rounds; its bits count the multiples.
-_ROUNDER = 384.0
-_ROUNDER_BITS = np.float64(_ROUNDER).view(np.int64)
-
-_LOG2_E = 1.4426950408889634
-# ln 2 in two parts, the first with few bits, so that its multiples are exact.
-_LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.42860682030941723212e-6
-_ROUND_TO_WHOLE = 6755399441055744.0  # 1.5 * 2**52
-_LN2_HIGH_32, _LN2_LOW_32 = np.float32(0.693359375), np.float32(-2.12194440e-4)
-_ROUND_TO_WHOLE_32 = np.float32(12582912.0)  # 1.5 * 2**23
-
-
-@inlined
-def _exp(x):
-    """exp(x) for x <= 0 in float64, to a relative 7e-15 (the sums round to 3e-14); x below -700 counts as -700."""
-    x = max(x, -700.0)
-    shifted = x * _LOG2_E + _ROUND_TO_WHOLE
-    whole = shifted - _ROUND_TO_WHOLE
-    r = (x - whole * _LN2_HIGH) - whole * _LN2_LOW
-    p = 2.505210838544172e-8
-    p = p * r + 2.755731922398589e-7
-    p = p * r + 2.755731922398589e-6
-    p = p * r + 2.48015873015873e-5
-    p = p * r + 1.984126984126984e-4
-    p = p * r + 1.388888888888889e-3
-    p = p * r + 8.333333333333333e-3
-    p = p * r + 4.1666666666666664e-2
-    p = p * r + 0.16666666666666666
-    p = p * r + 0.5
-    p = p * r + 1.0
-    p = p * r + 1.0
-    scale = np.int64((np.float64(shifted).view(np.int64) + np.int64(1023)) << np.int64(52)).view(np.float64)
-    return p * scale
-
-
-@inlined
-def _exp_32(x):
-    """exp(x) for x <= 0 in float32."""
-    x = max(x, np.float32(-87.0))
-    shifted = x * np.float32(_LOG2_E) + _ROUND_TO_WHOLE_32
-    whole = shifted - _ROUND_TO_WHOLE_32
-    r = (x - whole * _LN2_HIGH_32) - whole * _LN2_LOW_32
-    p = np.float32(1.9875691500e-4)
-    p = p * r + np.float32(1.3981999507e-3)
-    p = p * r + np.float32(8.3334519073e-3)
-    p = p * r + np.float32(4.1665795894e-2)
-    p = p * r + np.float32(1.6666665459e-1)
-    p = p * r + np.float32(5.0000001201e-1)
-    p = (p * (r * r) + r) + np.float32(1.0)
-    scale = np.int32((np.float32(shifted).view(np.int32) + np.int32(127)) << np.int32(23)).view(np.float32)
-    return p * scale
 
 
 @inlined
@@ -155,10 +103,10 @@ def _add_term(far, dots, profile, distance, scale, h):
             far[j] = far[j] * far[j]
     if far.itemsize == 4:
         for j in range(far.size):
-            h[j] += _exp_32(np.float32(-(far[j] * scale))) * dots[j]
+            h[j] += exp_32(np.float32(-(far[j] * scale))) * dots[j]
     else:
         for j in range(far.size):
-            h[j] += _exp(np.float64(-(far[j] * scale))) * dots[j]
+            h[j] += exp_64(np.float64(-(far[j] * scale))) * dots[j]
 
 
 @inlined
@@ -171,21 +119,6 @@ def _row(p, r, tile_scores, tile_residuals, kinds, scales, begin, end, buffers):
         _dots_with(r, tile_residuals[t], begin, dots)
         _add_term(far, dots, kinds[t, 0], kinds[t, 1], scales[t], h)
     return h
-
-
-@inlined
-def _rounded(x):
-    """Round x in [-128, 128] to a multiple of 2**-44 and return that multiple (int64)."""
-    return np.float64(np.float64(x) + _ROUNDER).view(np.int64) - _ROUNDER_BITS
-
-
-@inlined
-def _add_units(total, words):
-    """Add multiples of 2**-44 to (whole, fraction in units of 2**-52)."""
-    words[0] += total >> _UNIT_BITS
-    words[1] += (total & ((1 << _UNIT_BITS) - 1)) << (_FRACTION_BITS - _UNIT_BITS)
-    words[0] += words[1] >> _FRACTION_BITS
-    words[1] &= (1 << _FRACTION_BITS) - 1
 
 
 @compiled
@@ -205,9 +138,9 @@ def pair_sum(scores_a, residuals_a, scores_b, residuals_b, same, kinds, scales, 
             begin = max(0, i + 1 - at) if same else 0
             h = _row(scores_a[i], residuals_a[i], tile_scores, tile_residuals, kinds, scales, begin, rows, buffers)
             for j in range(h.size):
-                total += _rounded(h[j])
+                total += units(h[j])
             if i % _TILE == _TILE - 1 or i == last - 1:
-                _add_units(total, words)
+                add_units(total, words)
                 total = np.int64(0)
 
 
@@ -229,7 +162,7 @@ def run_sums(scores, residuals_a, residuals_b, length, kinds, scales, sums):
             end = (run + 1) * length
             h = _row(scores[row], residuals_a[row], tile_scores, tile_residuals, kinds, scales, i + 1, end, buffers)
             for j in range(h.size):
-                sums[at + run] += _rounded(h[j])
+                sums[at + run] += units(h[j])
 
 
 @compiled
@@ -254,8 +187,8 @@ def fixed_sum(values, words):
     for at in range(0, values.size, _TILE):
         total = np.int64(0)
         for i in range(at, min(values.size, at + _TILE)):
-            total += _rounded(values[i])
-        _add_units(total, words)
+            total += units(values[i])
+        add_units(total, words)
 
 
 @compiled

@@ -176,7 +176,7 @@ def test_quadratic_test(kind: str, n: int, classes: int, seed: int, profile: Any
     statistic = reference.quadratic_statistic(labels, scores, kernel)
     assert found["estimate"] == near(reference.unbiased(labels, scores, kernel))
     assert found["statistic"] == near(statistic)
-    assert found["pvalue"] * 4000 == pytest.approx(round(found["pvalue"] * 4000), abs=1e-6)
+    assert found["pvalue"] * 4001 == pytest.approx(round(found["pvalue"] * 4001), abs=1e-6)
     draws = reference.quadratic_draws(reference.pair_terms(labels, scores, kernel), 16000)
     expected = float(np.mean(draws >= statistic))
     # Standard deviation of the difference of two shares; beyond 5 with a probability of 6e-7 in each of 8 cases.
@@ -638,8 +638,34 @@ def test_asymptotic_tests_reject_calibrated_models_at_their_level() -> None:
     # At a rate of 0.05, more than 12 of 100 have a probability of 0.0015, and none one of 0.006.
     assert 1 <= rejections(found.quadratic_pvalue) <= 12
     assert 1 <= rejections(found.linear_pvalue) <= 12
-    # Chi-square for Hotelling's T^2 of ten means from 250 rows: a rate of 0.068, more than 15 with 0.0011, none 0.0009.
-    assert 1 <= rejections(found.cme_pvalue) <= 15
+    # At 0.04, as it is with few rows, none of 100 has a probability of 0.017.
+    assert rejections(found.cme_pvalue) <= 12
+
+
+@pytest.mark.parametrize("kind", ["uniform", "rare"])
+def test_cme_test_of_binary_models_keeps_its_level(kind: str) -> None:
+    """Random locations of one dimension lie near each other, and rare outcomes show in few rows."""
+    rng = np.random.default_rng(11)
+    scores = rng.random((200, 1000)) if kind == "uniform" else rng.beta(0.5, 50, (200, 3000))
+    labels = (rng.random(scores.shape) < scores).astype(int)
+    # At 0.05, more than 21 of 200 have a probability of 0.0005.
+    assert rejections(cd.evaluate(labels, scores, {"cme": cd.CMETest()}).cme_pvalue) <= 21
+
+
+def test_cme_test_with_the_covariance_of_calibrated_rows() -> None:
+    labels, scores = drawn("smooth", 40)
+    q, c = np.random.default_rng(3).dirichlet(np.ones(3), 3), np.array([0, 1, 1])
+    root = np.random.default_rng(4).normal(size=(3, 3))
+    matrix = root @ root.T
+    z, covariance = np.zeros(3), np.zeros((3, 3))
+    for y, p in zip(labels, scores, strict=True):
+        k = np.exp(-np.abs(p - q).sum(axis=1) / 2 / 0.5)
+        along = k[:, None] * matrix[c]
+        z += along @ (np.eye(3)[y] - p)
+        covariance += along @ (np.diag(p) - np.outer(p, p)) @ along.T
+    test = cd.CMETest(locations=(q, c), covariance="calibrated", matrix=matrix, bandwidth=0.5)
+    found = numbers(labels, scores, test)
+    assert found["statistic"] == pytest.approx(float(z @ np.linalg.solve(covariance, z)), rel=1e-8)
 
 
 def test_bounds_never_reject_calibrated_models() -> None:

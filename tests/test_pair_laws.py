@@ -64,7 +64,8 @@ def ordered(data: strategies.Data, k: PairKernel, rng: np.random.Generator) -> l
     if data.weights is None:
         places = rng.dirichlet(np.ones(layout.classes), (layout.batch, layout.groups, 3))
         labels = rng.integers(0, layout.classes, places.shape[:-1])
-        made += [LocationSums(k, FrozenArray(places), FrozenArray(labels)), PairRuns(k, 2), PairRuns(k, 5)]
+        made += [LocationSums(k, FrozenArray(places), FrozenArray(labels), each) for each in (True, False)]
+        made += [PairRuns(k, 2), PairRuns(k, 5)]
         total = np.bincount(np.zeros(data.rows, int) if data.group is None else data.group, minlength=layout.groups)
         drawn = DrawnLabels(2, 5, FrozenArray(total))
         made.append(next(seen_through(drawn, iter_of(ScoreSums()))))

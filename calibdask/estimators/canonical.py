@@ -133,6 +133,15 @@ class _Likeliest(Derived):
 
     seed: int
 
+    @property
+    def kept(self) -> bool:
+        """A bandwidth is chosen once."""
+        return True
+
+    def repeated(self, answer: Array, times: int) -> Array:
+        """The same bandwidths for every replicate."""
+        return np.tile(answer, (times, 1))
+
     def derive(self) -> Asking:
         sample = yield RowSample(_SAMPLE_ROWS, self.seed)
         found = np.full(sample.rows.shape, np.nan)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -25,10 +25,9 @@ __all__ = ["FittedKernel", "Kernel", "KernelEstimator", "check_pairs", "check_wh
 
 Bandwidth = Literal["median", "median-full"] | float
 
-# Medians of distances are those of all pairs up to this number of rows, or of fewer where many places share memory.
+# Medians of distances are those of all pairs up to this number of rows, or of fewer where there are many classes.
 _SAMPLE_ROWS = 10_000
-_FEWEST_SAMPLE_ROWS = 500
-_SAMPLE_BYTES = 1 << 28
+_SAMPLE_NUMBERS = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,9 +149,7 @@ class FittedKernel(Derived):
         values = [np.full(shape, each.bandwidth) for each in self.kernels if not isinstance(each.bandwidth, str)]
         notes: dict[str, Any] = {}
         if len(values) < len(self.kernels):
-            # Scores that all replicates share need one sample only, but memory is reckoned for all places.
-            room = _SAMPLE_BYTES // (shape[0] * shape[1] * (layout.classes + 4) * 8)
-            sample = yield RowSample(int(np.clip(room, _FEWEST_SAMPLE_ROWS, _SAMPLE_ROWS)), self.seed)
+            sample = yield RowSample(min(_SAMPLE_ROWS, _SAMPLE_NUMBERS // layout.classes), self.seed)
             values = [_bandwidths(kernel, sample, shape) for kernel in self.kernels]
             most = int(sample.rows.max(initial=0))
             if most > np.bincount(sample.place, minlength=1).max(initial=0):
@@ -160,6 +157,16 @@ class FittedKernel(Derived):
         terms = tuple(kernel.term for kernel in self.kernels)
         bandwidths = np.stack(values)
         return PairKernel(terms, FrozenArray(bandwidths)), {"bandwidth": said(bandwidths), **notes}
+
+    @property
+    def kept(self) -> bool:
+        """A kernel is chosen once."""
+        return True
+
+    def repeated(self, answer: tuple[PairKernel, dict[str, Any]], times: int) -> tuple[PairKernel, dict[str, Any]]:
+        """The same bandwidths for every replicate."""
+        kernel, notes = answer
+        return replace(kernel, bandwidths=FrozenArray(np.tile(kernel.bandwidths.values, (1, times, 1)))), notes
 
 
 def _sampled(sample: Any) -> int:
@@ -174,12 +181,13 @@ def _bandwidths(kernel: Kernel, sample: Any, shape: tuple[int, int]) -> npt.NDAr
     for b, g in np.ndindex(shape):
         scores = np.ascontiguousarray(sample.of(b, g).scores, np.float64)
         found[b, g] = median_distance(scores, kernel.distance, full=kernel.bandwidth == "median-full")
-        if found[b, g] == 0:
-            raise ValueError(
-                f"bandwidth={kernel.bandwidth!r} expects distances that are mostly positive, but more than half of "
-                f"them are 0 ({len(scores)} rows); give bandwidth as a number."
-            )
-    return found
+    if not found.any():
+        raise ValueError(
+            f"bandwidth={kernel.bandwidth!r} expects distances that are mostly positive, but their median is 0; give "
+            "bandwidth as a number."
+        )
+    # Of several places, those without a median have no result.
+    return np.where(found > 0, found, np.nan)
 
 
 def counted(layout: Layout) -> Generator[Any, Any, Counts]:

@@ -15,6 +15,11 @@ from calibdask.statistics.pair_kernel import PairKernel
 from calibdask.statistics.pairs import PairSums
 from calibdask.statistics.runs import PairRuns
 
+# Squares of estimates of runs are rounded to 2**-44; a variance of not much more has no digits.
+_ROUNDED = 2.0**-40
+# Waves of narrower kernels have more turns than doubles have digits for.
+_NARROWEST = 1e-6
+
 __all__ = [
     "FeaturesEstimate",
     "PairEstimates",
@@ -50,7 +55,9 @@ def pair_estimates(chosen: KernelEstimator, layout: Layout, most: float) -> Gene
     weight, square = exact.value(sums.weight), exact.value(sums.weight_square)
     with np.errstate(divide="ignore", invalid="ignore"):
         biased = kernel.bound * (2 * between + within) / weight**2
-        unbiased = kernel.bound * 2 * between / _distinct(weight, square, sums.rows)
+        # A single row needs no bandwidth.
+        biased = np.where(sums.rows > 1, kernel.known(biased), biased)
+        unbiased = kernel.known(kernel.bound * 2 * between / _distinct(weight, square, sums.rows))
     return PairEstimates(kernel, sums.rows, biased, unbiased, notes)
 
 
@@ -70,10 +77,11 @@ class RunMoments:
     notes: dict[str, Any]
 
     def standard_error(self, ddof: int) -> Array:
-        """Of the mean, with the divisor runs - ddof for the variance."""
+        """Of the mean, with the divisor runs - ddof for the variance; NaN where rounding or nothing is left of it."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            variance = (self.mean_square - self.mean**2) * self.runs / (self.runs - ddof)
-            return np.sqrt(np.maximum(variance, 0.0) / self.runs)
+            variance = self.mean_square - self.mean**2
+            told = (self.runs > ddof) & (variance > _ROUNDED * self.kernel.bound**2)
+            return np.sqrt(np.where(told, variance / (self.runs - ddof), np.nan))
 
 
 def run_moments(chosen: KernelEstimator, layout: Layout, length: int, most: float) -> Generator[Any, Any, RunMoments]:
@@ -90,7 +98,7 @@ def run_moments(chosen: KernelEstimator, layout: Layout, length: int, most: floa
     state = yield PairRuns(kernel, length)
     left = np.bincount(state.key[:, 0], minlength=state.runs.size).reshape(state.runs.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = kernel.bound * exact.value(state.total) / state.runs
+        mean = kernel.known(kernel.bound * exact.value(state.total) / state.runs)
         square = kernel.bound**2 * exact.value(state.square) / state.runs
     notes = {**notes, "blocks": said(state.runs), "rows_left_over": said(left)}
     return RunMoments(kernel, state.runs, mean, square, notes)
@@ -110,12 +118,16 @@ class FeaturesEstimate:
 def features_estimate(chosen: KernelEstimator, features: int) -> Generator[Any, Any, FeaturesEstimate]:
     """Ask for sums of random features and what they tell of all pairs."""
     kernel, notes = yield from chosen.fitted()
+    if (kernel.bandwidths.values < _NARROWEST).any():
+        raise ValueError(
+            f"Random features expect bandwidths of at least {_NARROWEST:g}, since faster waves have no digits; "
+            f"got {np.nanmin(kernel.bandwidths.values):.3g}. Take another estimator or a wider kernel."
+        )
     state = yield FeatureSums(kernel, features, chosen.seed)
     total, error = _feature_total(kernel, state, features)
     weight, square = exact.value(state.weight), exact.value(state.weight_square)
     within = kernel.bound * exact.value(state.within)
-    # A slice of one row has no bandwidth that is a median, and no pairs.
-    total = np.where(np.isnan(kernel.bandwidths.values).any(axis=0), np.nan, total)
+    total = kernel.known(total)
     with np.errstate(divide="ignore", invalid="ignore"):
         biased = total / weight**2, error / weight**2
         distinct = _distinct(weight, square, state.rows)

@@ -31,7 +31,7 @@ def _waves(row, frequencies, turns, waves):
     cosines, sines = waves[:count], waves[count:]
     for d in range(count):
         t = turns[d]
-        t -= (t + _TO_WHOLE) - _TO_WHOLE
+        t -= np.floor(t + 0.5)
         # The nearest eighth of a turn but for the sign: t = quarter / 4 + v with |v| <= 1/8.
         quarter = (4.0 * t + _TO_WHOLE) - _TO_WHOLE
         v = 6.283185307179586 * (t - 0.25 * quarter)

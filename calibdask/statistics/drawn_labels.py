@@ -47,6 +47,11 @@ class DrawnLabels(View):
             return replace(layout, batch=batch)
         return replace(layout, batch=batch, rows=None, weighted=True)
 
+    @property
+    def copies(self) -> int:
+        """Replicates keep bandwidths: they are compared with the data, and not with other choices."""
+        return self.replicates
+
     def step(self, block: Block) -> int:
         """Rows whose labels in all replicates fit."""
         return max(1, _LABELS_AT_ONCE // (block.layout.batch * self.replicates))

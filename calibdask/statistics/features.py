@@ -1,20 +1,20 @@
 """Sums of random Fourier features: what stands for a sum over all pairs of rows."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from calibdask.kernels import features, pairs
 from calibdask.statistics import exact
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts, Sums
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.pair_kernel import KernelTerm, PairKernel, PairRows, places
+from calibdask.statistics.pair_kernel import KernelTerm, PairKernel, places
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["FeatureSums", "FeatureSumsState", "feature_values", "frequencies"]
+__all__ = ["FeatureSums", "FeatureSumsState", "feature_kernels", "frequencies"]
 
 
 class FeatureSumsState(NamedTuple):
@@ -90,6 +90,7 @@ class FeatureSums(Statistic):
         return FeatureSumsState(a.rows + b.rows, *sums)
 
 
+@lru_cache(maxsize=8)
 def frequencies(term: KernelTerm, seed: int, classes: int, count: int) -> Array:
     """Frequencies (K, D) in turns for each unit of the scores, for a bandwidth of 1."""
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(classes, count)))
@@ -103,13 +104,12 @@ def frequencies(term: KernelTerm, seed: int, classes: int, count: int) -> Array:
     return drawn / (2 * np.pi)
 
 
-def feature_values(kernel: PairKernel, rows: PairRows, b: int, g: int, count: int, seed: int) -> Array:
-    """h_ij (n, n) of some rows of a place, with the approximate kernel that the features make."""
-    values = np.zeros((len(rows.scores), len(rows.scores)))
-    left = rows.left.astype(np.float64)
+def feature_kernels(kernel: PairKernel, scores: Array, b: int, g: int, count: int, seed: int) -> Array:
+    """The approximate scalar kernel of each term between some rows (n, K) of a place, (terms, n, n)."""
+    values = []
     for t, term in enumerate(kernel.terms):
-        waves = frequencies(term, seed + t, rows.scores.shape[1], count) / kernel.bandwidths.values[t, b, g]
-        phases: npt.NDArray[np.float64] = 2 * np.pi * (rows.scores.astype(np.float64) @ waves)
-        features_of_rows = np.concatenate([np.cos(phases), np.sin(phases)], axis=1) / np.sqrt(count)
-        values += (features_of_rows @ features_of_rows.T) * (left @ rows.right[t].T.astype(np.float64))
-    return values
+        waves = frequencies(term, seed + t, scores.shape[1], count) / kernel.bandwidths.values[t, b, g]
+        phases = 2 * np.pi * (scores @ waves)
+        here = np.concatenate([np.cos(phases), np.sin(phases)], axis=1) / np.sqrt(count)
+        values.append(here @ here.T)
+    return np.stack(values)

@@ -11,7 +11,7 @@ __all__ = ["multinomial", "philox_key"]
 
 # Multinomial counts are drawn for so many rows of a slice at a time.
 _LEAF = 1024
-_LEAVES_KEPT = 128
+_LEAVES_KEPT = 32
 
 
 def philox_key(seed: int, purpose: int) -> npt.NDArray[np.uint64]:

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from calibdask.kernels import pairs
+from calibdask.kernels import locations, pairs
 from calibdask.statistics import exact
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts
@@ -16,10 +17,12 @@ from calibdask.statistics.statistic import Statistic
 __all__ = ["LocationSums", "LocationSumsState"]
 
 _UNIT = 2.0**-44
+# Rows whose kernels at all locations are held at a time.
+_ROWS = 1 << 14
 
 
 class LocationSumsState(NamedTuple):
-    """Exact sums by (batch, group): ``rows``; ``first`` (..., m) of z; ``second`` (..., m, m) of z z^T."""
+    """Exact sums by (batch, group): ``rows``; ``first`` (..., m) of z; ``second`` (..., m, m) of z z^T or its mean."""
 
     rows: Counts
     first: Counts
@@ -38,44 +41,53 @@ class LocationSums(Statistic):
         Predictions q of the locations in each place.
     labels : FrozenArray of int64, shape (batch, groups, m)
         Their labels l.
+    calibrated : bool
+        Whether z z^T is replaced by the covariance of z that a calibrated model has, given its predictions.
 
     Notes
     -----
-    One pass, O(n m K) time. Values are divided by the bound of the kernel. Defined without weights.
+    One pass, O(n m (K + m K)) time. Values are divided by the bound of the kernel. Defined without weights.
     """
 
     kernel: PairKernel
     scores: FrozenArray
     labels: FrozenArray
+    calibrated: bool
 
     def from_block(self, block: Block) -> LocationSumsState:
         """Sums of one block."""
         count = self.labels.values.shape[2]
         shape = (block.layout.batch, block.layout.groups)
         rows = np.zeros(shape, np.int64)
-        first, second = np.zeros((*shape, count, 2), np.int64), np.zeros((*shape, count, count, 2), np.int64)
+        first, second = np.zeros((*shape, count, 2), np.int64), np.zeros((*shape, count * count, 2), np.int64)
         for b, g, index in places(block):
             rows[b, g] = index.size
-            values = self._values(block, b, g, index)
-            for j in range(count):
-                pairs.fixed_sum(values[:, j].copy(), first[b, g, j])
-                for k in range(j + 1):
-                    pairs.fixed_sum(values[:, j] * values[:, k], second[b, g, j, k])
-                    second[b, g, k, j] = second[b, g, j, k]
-        return LocationSumsState(rows, first, second)
+            for start in range(0, index.size, _ROWS):
+                part = self.kernel.rows(block, b, index[start : start + _ROWS])
+                kernels = self._kernels(part.scores, b, g)
+                labels = self.labels.values[b, g]
+                options = (labels, self._matrices(block.layout.classes), self.calibrated)
+                locations.location_sums(part.scores, part.left, kernels, *options, first[b, g], second[b, g])
+        return LocationSumsState(rows, first, second.reshape(*shape, count, count, 2))
 
     def merge(self, a: LocationSumsState, b: LocationSumsState) -> LocationSumsState:
         """Sums of both."""
         return LocationSumsState(a.rows + b.rows, exact.add(a.first, b.first), exact.add(a.second, b.second))
 
-    def _values(self, block: Block, b: int, g: int, index: Counts) -> Array:
-        """Z of each row at each location, (rows, m)."""
-        rows = self.kernel.rows(block, b, index)
-        located = np.ascontiguousarray(self.scores.values[b, g], rows.scores.dtype)
-        units = np.zeros_like(located)
-        units[np.arange(len(units)), self.labels.values[b, g]] = 1
-        right = np.stack([self.kernel.multiplied(term, units) for term in self.kernel.terms])
-        values = np.empty((index.size, len(units)))
-        how = (self.kernel.kinds, self.kernel.scales(b, g, located.dtype), _UNIT)
-        pairs.pair_values(rows.scores, rows.left, located, right, *how, values)
+    def _kernels(self, scores: npt.NDArray[np.floating], b: int, g: int) -> Array:
+        """The scalar kernel of each term between rows and locations, (terms, rows, m)."""
+        located = np.ascontiguousarray(self.scores.values[b, g], scores.dtype)
+        # Products of residuals that are 1 leave the kernel alone.
+        left, right = np.zeros_like(scores), np.zeros((1, *located.shape), scores.dtype)
+        left[:, 0] = right[:, :, 0] = 1
+        kinds, scales = self.kernel.kinds, self.kernel.scales(b, g, scores.dtype)
+        values = np.empty((len(kinds), len(scores), len(located)))
+        for t in range(len(kinds)):
+            term = slice(t, t + 1)
+            pairs.pair_values(scores, left, located, right, kinds[term], scales[term], _UNIT, values[t])
         return values
+
+    def _matrices(self, classes: int) -> Array:
+        """The matrix of each term over the bound, (terms, K, K)."""
+        given = (np.eye(classes) if term.matrix is None else term.matrix.values for term in self.kernel.terms)
+        return np.stack(list(given)) / self.kernel.bound

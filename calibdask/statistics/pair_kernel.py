@@ -82,7 +82,7 @@ class PairKernel:
     terms : tuple of KernelTerm
         What is added up.
     bandwidths : FrozenArray of float64, shape (terms, batch, groups)
-        Of each term in every place; NaN where a place has no rows.
+        Of each term in every place; NaN where a place has none, and no result.
     """
 
     terms: tuple[KernelTerm, ...]
@@ -93,6 +93,10 @@ class PairKernel:
         """Sum of the largest eigenvalues of the matrices, the supremum of the kernel's norm."""
         return sum(term.largest for term in self.terms)
 
+    def known(self, values: Array) -> Array:
+        """Values (batch, groups), NaN where there is no bandwidth."""
+        return np.where(np.isnan(self.bandwidths.values).any(axis=0), np.nan, values)
+
     @property
     def kinds(self) -> Counts:
         """Profile and distance of each term, as numbers."""
@@ -100,7 +104,7 @@ class PairKernel:
 
     def scales(self, b: int, g: int, dtype: npt.DTypeLike) -> npt.NDArray[np.floating]:
         """Scales of the terms in a place."""
-        at = self.bandwidths.values[:, b, g]
+        at = np.nan_to_num(self.bandwidths.values[:, b, g], nan=1.0)
         return np.array([term.scale(nu) for term, nu in zip(self.terms, at, strict=True)], dtype)
 
     def rows(self, block: Block, b: int, index: Counts) -> PairRows:

@@ -50,3 +50,15 @@ class Derived(ABC):
     @abstractmethod
     def derive(self) -> Asking:
         """Ask for statistics by ``yield`` and return the answer."""
+
+    def repeated(self, answer: Any, times: int) -> Any:
+        """The answer for so many replicates with the same choice, one after the other along the batch axis.
+
+        For those that are ``kept``: choices made from the scores, such as bandwidths, that replicates do not make anew.
+        """
+        raise NotImplementedError
+
+    @property
+    def kept(self) -> bool:
+        """Whether replicates keep the answer for the data."""
+        return False

@@ -29,6 +29,11 @@ class View(ABC):
     def block(self, block: Block) -> Block:
         """The rows seen."""
 
+    @property
+    def copies(self) -> int:
+        """How many replicates it makes that keep what is chosen from the scores of the data; 0 for none."""
+        return 0
+
     def step(self, block: Block) -> int:
         """How many rows to look at together, so that memory stays bounded."""
         return max(1, block.rows)
@@ -60,7 +65,9 @@ class _SeenDerived(Derived):
     derived: Derived
 
     def derive(self) -> Asking:
-        return seen_through(self.view, self.derived.derive())
+        if self.view.copies and self.derived.kept:
+            return self.derived.repeated((yield self.derived), self.view.copies)
+        return (yield from seen_through(self.view, self.derived.derive()))
 
 
 class _SeenStatistic(Statistic):

@@ -262,7 +262,9 @@ def _told_apart(estimator: Estimator, others: list[Estimator]) -> str:
 
 
 def _word(value: Any) -> str:
-    return f"{len(value)}_values" if isinstance(value, tuple) else str(value)
+    if isinstance(value, tuple):
+        return f"{len(value)}_values"
+    return str(value) if isinstance(value, int | float | str | None) else "given"
 
 
 def _parts(name: str, estimate: Estimate) -> dict[str, Part]:

@@ -1,5 +1,6 @@
 """The source for Dask arrays: one blockwise layer and one tree reduction a pass; only states reach the client."""
 
+import itertools
 import pickle
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial, reduce
@@ -120,14 +121,18 @@ class DaskSource(RowSource):
         return [(start, min(blocks, start + step)) for start in range(0, blocks, step)]
 
     def _small_blocks(self) -> list[Any]:
-        """Blocks as delayed objects, of few rows where chunk sizes are known."""
-        source = self
-        if self._sizes_known and (len(self._scores.chunks[1]) > 1 or max(self._scores.chunks[1]) > visits.ROWS):
-            # Many rows mean many pairs of blocks: no more than some thousand tasks.
-            rows = max(visits.ROWS, -(-int(sum(self._scores.chunks[1])) // _MOST_BLOCKS))
-            smaller = self._scores.rechunk({1: rows})
-            source = DaskSource(smaller, self._others, self.layout, self._validity)
-        boxes = source._by_chunk(_block_itself, True)
+        """Blocks of few rows as delayed objects."""
+        starts = self._places[:, 0].tolist()
+        rows = self.rows or 0
+        sizes = tuple(b - a for a, b in itertools.pairwise([*starts, rows]))
+        # Many rows mean many pairs of blocks: no more than some thousand tasks.
+        most = max(visits.ROWS, -(-rows // _MOST_BLOCKS))
+        smaller, *others = (
+            _with_sizes(array, sizes, axis).rechunk({axis: most})
+            for array, axis in ((self._scores, 1), *((array, array.ndim - 1) for array in self._others.values()))
+        )
+        named = dict(zip(self._others, others, strict=True))
+        boxes = DaskSource(smaller, named, self.layout, self._validity)._by_chunk(_block_itself, True)
         return [_unpacked(box) for box in boxes.to_delayed().ravel()]
 
     def _starts(self) -> np.ndarray:
@@ -206,6 +211,12 @@ def _aligned(name: str, array: Any, chunks: tuple[float, ...]) -> Any:
             f"{_SAID[name]} {len(rechunked.chunks[-1])}. Call compute_chunk_sizes() on both first."
         )
     return rechunked
+
+
+def _with_sizes(array: Any, sizes: tuple[int, ...], axis: int) -> Any:
+    """The array with chunk sizes along an axis that Dask may not know."""
+    chunks = tuple(sizes if place == axis else each for place, each in enumerate(array.chunks))
+    return da.Array(array.dask, array.name, chunks, dtype=array.dtype)
 
 
 def _with_block(

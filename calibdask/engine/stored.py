@@ -75,8 +75,8 @@ class StoredSource(Source):
         if isinstance(statistic, RowCount):
             return self._row_count()
         raise ValueError(
-            f"A metric asks for {type(statistic).__name__}, which histograms on a grid do not tell; evaluate the data "
-            "themselves for this metric."
+            f"A metric asks for {type(statistic).__name__.lstrip('_')}, which histograms on a grid do not tell; "
+            "evaluate the data themselves for this metric."
         )
 
     def _state(self, histogram: GridHistogram) -> GridState:

@@ -101,6 +101,11 @@ class KernelCanonicalECE(Estimator):
         """``kernel_canonical_ece``."""
         return "kernel_canonical_ece"
 
+    @property
+    def weighs(self) -> bool:
+        """Takes no weights."""
+        return False
+
     def estimate(self) -> Estimation:
         """Distances of all rows, looked at in the chosen setting."""
         return looked_at(self.setting, self._estimate())

@@ -94,6 +94,11 @@ class CMETest(KernelEstimator):
         """``cme_test``."""
         return "cme_test"
 
+    @property
+    def weighs(self) -> bool:
+        """Takes no weights."""
+        return False
+
     def _estimate(self) -> Estimation:
         layout = yield Layout()
         if layout.weighted:

@@ -43,7 +43,7 @@ class ConsistencyTest(Estimator):
     Raises
     ------
     ValueError
-        If a choice is unknown, or ``predictions="resampled"`` meets weights.
+        If a choice is unknown, or ``predictions="resampled"`` meets weights or a statistic that takes none.
     TypeError
         If ``statistic`` is no estimator of one number.
 
@@ -80,6 +80,11 @@ class ConsistencyTest(Estimator):
         check_whole("resamples", self.resamples, 1)
         check_whole("seed", self.seed, 0)
         check_choice("predictions", self.predictions, ("fixed", "resampled"))
+        if self.predictions == "resampled" and not self.statistic.weighs:
+            raise ValueError(
+                "predictions='resampled' weights rows with how often they are drawn, and the statistic takes no "
+                f"weights: {self.statistic!r}. Take predictions='fixed'."
+            )
 
     @property
     def name(self) -> str:

@@ -55,6 +55,11 @@ class Estimator(ABC):
         """Short name of the variable that holds the result."""
         return type(self).__name__.lower()
 
+    @property
+    def weighs(self) -> bool:
+        """Whether it takes weights, and so replicates of the data in which rows count more or less."""
+        return True
+
     def replicated(self) -> "Estimator":
         """The estimator whose values on resampled data make the interval; another one where that mends a bias."""
         return self

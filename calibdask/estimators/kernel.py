@@ -104,9 +104,13 @@ class KernelEstimator(Estimator):
             given: Any = (self.kernel,) if isinstance(self.kernel, Kernel) else self.kernel
             if not isinstance(given, Sequence) or not given or not all(isinstance(each, Kernel) for each in given):
                 raise ValueError(f"kernel expects a word, a cd.Kernel or several of them, got {self.kernel!r}.")
-            if (self.distance, self.bandwidth, self.matrix) != (None, None, None):
+            # What the word alone would have filled in is not a choice.
+            usual = self.distance in (None, "tv"), self.bandwidth in (None, "median"), self.matrix is None
+            if not all(usual):
                 raise ValueError("Give distance, bandwidth and matrix to each cd.Kernel, or not as cd.Kernel at all.")
             object.__setattr__(self, "kernel", tuple(given))
+            for field in ("distance", "bandwidth", "matrix"):
+                object.__setattr__(self, field, None)
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -200,6 +204,8 @@ def counted(layout: Layout) -> Generator[Any, Any, Counts]:
 
 def check_pairs(name: str, rows: Counts, most: float, instead: str, block: int | None = None) -> None:
     """Refuse to visit more pairs of rows, in all or in blocks, than ``most``."""
+    if isinstance(most, bool) or not isinstance(most, int | float | np.number):
+        raise ValueError(f"max_pairs expects a number, got {most!r}.")
     pairs = sum(n * ((n if block is None else min(n, block)) - 1) // 2 for n in rows.ravel().tolist())
     if pairs > most:
         raise ValueError(

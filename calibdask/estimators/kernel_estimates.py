@@ -19,6 +19,7 @@ from calibdask.statistics.runs import PairRuns
 _ROUNDED = 2.0**-40
 # Waves of narrower kernels have more turns than doubles have digits for.
 _NARROWEST = 1e-6
+_INSTEAD = "take fewer rows or another estimator: random features (one pass), blocks of rows, or the linear one"
 
 __all__ = [
     "FeaturesEstimate",
@@ -46,9 +47,7 @@ class PairEstimates:
 def pair_estimates(chosen: KernelEstimator, layout: Layout, most: float) -> Generator[Any, Any, PairEstimates]:
     """Ask for the sums over all pairs of rows, if there are not too many."""
     rows = yield from counted(layout)
-    check_pairs(
-        type(chosen).__name__, rows, most, "take estimator='features' (one pass), 'block' with block=1000, or 'linear'"
-    )
+    check_pairs("The kernel calibration error of all pairs", rows, most, _INSTEAD)
     kernel, notes = yield from chosen.fitted()
     sums = yield PairSums(kernel)
     between, within = exact.value(sums.between), exact.value(sums.within)
@@ -93,7 +92,7 @@ def run_moments(chosen: KernelEstimator, layout: Layout, length: int, most: floa
         )
     if length > 2:
         rows = yield from counted(layout)
-        check_pairs(type(chosen).__name__, rows, most, "take smaller blocks, or estimator='features'", length)
+        check_pairs("The kernel calibration error of blocks", rows, most, "take smaller blocks", length)
     kernel, notes = yield from chosen.fitted()
     state = yield PairRuns(kernel, length)
     left = np.bincount(state.key[:, 0], minlength=state.runs.size).reshape(state.runs.shape)

@@ -71,7 +71,7 @@ class SKCETest(KernelEstimator):
         Test SKCE >= delta instead: with bounds for unbiased, linear and block, asymptotically for linear and block.
         Every larger delta than the part ``bound`` is rejected at 1 - ``level``, and no smaller one.
     level : float, default 0.95
-        Level of that bound.
+        Level of the ``bound``, an upper limit of SKCE.
     kernel, distance, bandwidth, matrix, setting, block, features, seed, max_pairs
         As in `SKCE`.
 
@@ -83,8 +83,8 @@ class SKCETest(KernelEstimator):
 
     Notes
     -----
-    Parts: ``estimate``, ``statistic``, ``pvalue``, with ``delta`` also ``bound``. The attribute ``assumes`` says what
-    the p-value rests on. No test takes weights.
+    Parts: ``estimate``, ``statistic``, ``pvalue``, and ``bound`` where ``delta`` is possible. The attribute ``assumes``
+    says what the p-value rests on. No test takes weights.
 
     With 10**6 rows and more every model is found not to be calibrated. Then ask how large the error is: ``delta``.
 
@@ -137,11 +137,12 @@ class SKCETest(KernelEstimator):
 
     def _check_delta(self) -> None:
         delta: Any = self.delta
-        if not 0 < self.level < 1:
+        level: Any = self.level
+        if not isinstance(level, float) or not 0 < level < 1:
             raise ValueError(f"level expects a number between 0 and 1 such as 0.95, got {self.level!r}.")
         if self.delta is None:
             return
-        if isinstance(delta, bool) or not isinstance(delta, int | float | np.number) or not delta > 0:
+        if isinstance(delta, bool) or not isinstance(delta, int | float | np.number) or not 0 < delta < np.inf:
             raise ValueError(f"delta expects a positive number, got {self.delta!r}.")
         blocks = self.estimator in ("linear", "block")
         if not (blocks or (self.method == "distribution-free" and self.estimator == "unbiased")):
@@ -154,6 +155,11 @@ class SKCETest(KernelEstimator):
     def name(self) -> str:
         """``skce_test``."""
         return "skce_test"
+
+    @property
+    def weighs(self) -> bool:
+        """Takes no weights."""
+        return False
 
     def _estimate(self) -> Estimation:
         layout = yield Layout()
@@ -258,6 +264,6 @@ class SKCETest(KernelEstimator):
         tested = "the model is calibrated" if self.delta is None else f"SKCE >= {self.delta:g}"
         notes = {**notes, "null_hypothesis": tested}
         parts = {"estimate": estimate, "statistic": statistic, "pvalue": pvalue}
-        if self.delta is not None and bound is not None:
+        if bound is not None:
             parts["bound"] = bound
         return {name: Part(values, notes=notes) for name, values in parts.items()}

@@ -7,6 +7,7 @@ import numpy as np
 
 from calibdask.estimators.binned import check_choice
 from calibdask.estimators.estimator import Estimate, Estimation, Estimator, Part
+from calibdask.estimators.kernel import said
 from calibdask.estimators.skce import SKCE
 from calibdask.statistics.layout import Layout
 
@@ -84,4 +85,13 @@ class MMCE(Estimator):
         layout = yield Layout()
         squared: Estimate = yield from self._squared(layout.vector).estimate()
         part = squared[""]
-        return {"": Part(np.sqrt(np.maximum(part.values, 0.0) / 2), notes=part.notes)}
+        values = np.sqrt(np.maximum(part.values, 0.0) / 2)
+        notes = dict(part.notes)
+        if self.estimator == "features-biased":
+            # The error of the root of half of it.
+            error = np.reshape(part.notes["approximation_error"], values.shape)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                notes["approximation_error"] = said(error / (4 * values))
+            if self.kernel == "gaussian":
+                notes["bandwidth"] = said(np.asarray(part.notes["bandwidth"]) / np.sqrt(2.0))
+        return {"": Part(values, notes=notes)}

@@ -98,6 +98,11 @@ class SKCE(KernelEstimator):
         check_block(self.estimator, self.block)
         check_features(self.estimator, self.features, self.kernels)
 
+    @property
+    def weighs(self) -> bool:
+        """All but those of blocks of rows."""
+        return self.estimator not in ("linear", "block")
+
     def _estimate(self) -> Estimation:
         layout = yield Layout()
         if self.estimator in ("linear", "block"):

@@ -128,6 +128,20 @@ class Block:
         return np.concatenate([1.0 - positive, positive], axis=-1)
 
     @cached_property
+    def places(self) -> list[tuple[int, int, npt.NDArray[np.int64]]]:
+        """Batch element, slice and numbers of the rows of positive weight, for every place that has any."""
+        found = []
+        order = np.argsort(self.group, kind="stable") if self.group.size else np.arange(self.rows)
+        group = self.group[order] if self.group.size else np.zeros(self.rows, np.int32)
+        for b in range(self.layout.batch):
+            counts = self.weights_of(b)[order] > 0 if self.weights is not None else slice(None)
+            rows, groups = order[counts], group[counts]
+            ends = np.flatnonzero(np.diff(groups)) + 1
+            parts = zip(np.split(rows, ends), groups[np.r_[0, ends]], strict=True) if rows.size else ()
+            found += [(b, int(g), part) for part, g in parts]
+        return found
+
+    @cached_property
     def seen(self) -> "dict[Any, Block]":
         """What lenses have made of the block."""
         return {}

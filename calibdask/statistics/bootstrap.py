@@ -12,7 +12,7 @@ from calibdask.statistics.exact import Array, Counts, Sums
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.keyed_random import multinomial
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.pair_kernel import PairKernel, PairRows, places
+from calibdask.statistics.pair_kernel import PairKernel, PairRows
 from calibdask.statistics.pairs import PairStatistic
 
 __all__ = ["PairDraws", "PairDrawsState"]
@@ -70,7 +70,7 @@ class PairDraws(PairStatistic):
     def from_block(self, block: Block) -> PairDrawsState:
         """Pairs of the rows of one block."""
         state = self._zeros(block)
-        for b, g, index in places(block):
+        for b, g, index in block.places:
             rows, counts = self.kernel.rows(block, b, index), self._counts(block, g, index)
             squares = np.rint(rows.squares() / _UNIT) * _UNIT
             _add(state.both[b, g], counts**2 @ squares)
@@ -87,8 +87,8 @@ class PairDraws(PairStatistic):
     def from_pair(self, earlier: Block, later: Block) -> PairDrawsState:
         """Pairs of a row of one block and a row of the other."""
         state = self._zeros(earlier)
-        there = {(b, g): index for b, g, index in places(later)}
-        for b, g, index in places(earlier):
+        there = {(b, g): index for b, g, index in later.places}
+        for b, g, index in earlier.places:
             if (b, g) in there:
                 other = there[b, g]
                 left = self.kernel.rows(earlier, b, index), self._counts(earlier, g, index)

@@ -8,7 +8,6 @@ import numpy as np
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts, Sums
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.pair_kernel import places
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
@@ -62,7 +61,7 @@ class DistinctScores(Statistic):
         layout, columns = block.layout, block.columns(self.setting)
         count = columns.scores.shape[-1]
         entries: list[tuple[Any, ...]] = []
-        for b, g, index in places(block):
+        for b, g, index in block.places:
             scores, labels = columns.of(b)
             weights = block.weights_of(b)[index] if block.weights is not None else np.ones(index.size, np.int64)
             for c in range(count):

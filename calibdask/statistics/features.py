@@ -11,7 +11,7 @@ from calibdask.statistics import exact
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts, Sums
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.pair_kernel import KernelTerm, PairKernel, places
+from calibdask.statistics.pair_kernel import KernelTerm, PairKernel
 from calibdask.statistics.statistic import Statistic
 
 __all__ = ["FeatureSums", "FeatureSumsState", "feature_kernels", "frequencies"]
@@ -62,7 +62,7 @@ class FeatureSums(Statistic):
         rows = np.zeros(shape, np.int64)
         weight, weight_square, within = (np.zeros((*shape, *tail), dtype) for _ in range(3))
         sums = np.zeros((*shape, len(self.kernel.terms), classes, 2 * self.features, *tail), dtype)
-        for b, g, index in places(block):
+        for b, g, index in block.places:
             part = self.kernel.rows(block, b, index)
             rows[b, g] = index.size
             squares = part.squares()

@@ -46,6 +46,17 @@ class Lens(View):
     def __post_init__(self) -> None:
         if (self.k is None) == (self.parts is None):
             raise ValueError("Make a lens with Lens.largest(k) or Lens.groups([[...], ...]).")
+        if self.parts is None:
+            if not _whole(self.k) or self.k < 1:  # type: ignore[operator]
+                raise ValueError(f"Lens.largest expects a number of classes from 1 on, got {self.k!r}.")
+            return
+        parts = [list(part) for part in self.parts]
+        classes = [c for part in parts for c in part]
+        if len(parts) < 2 or not all(parts) or not all(map(_whole, classes)) or {*classes} != {*range(len(classes))}:
+            raise ValueError(
+                f"Lens.groups expects two or more groups that together hold each class 0, 1, 2, ... once, got {parts}."
+            )
+        object.__setattr__(self, "parts", tuple(tuple(map(int, part)) for part in parts))
 
     @classmethod
     def largest(cls, k: int) -> "Lens":
@@ -56,10 +67,7 @@ class Lens(View):
         ValueError
             If k is no positive whole number.
         """
-        given: Any = k
-        if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 1:
-            raise ValueError(f"Lens.largest expects a number of classes from 1 on, got {k!r}.")
-        return cls(k=int(k))
+        return cls(k=k)
 
     @classmethod
     def groups(cls, parts: Iterable[Iterable[int]]) -> "Lens":
@@ -70,13 +78,12 @@ class Lens(View):
         ValueError
             If there are fewer than two groups, or classes are no distinct whole numbers.
         """
-        made = tuple(tuple(int(c) for c in part) for part in parts)
-        classes = [c for part in made for c in part]
-        if len(made) < 2 or not all(made) or sorted(classes) != list(range(len(classes))):
+        try:
+            made = tuple(tuple(part) for part in parts)
+        except TypeError:
             raise ValueError(
-                "Lens.groups expects two or more groups that together hold each class 0, 1, 2, ... once, got "
-                f"{[list(part) for part in made]}."
-            )
+                f"Lens.groups expects lists of class numbers, such as [[0, 1], [2]], got {parts!r}."
+            ) from None
         return cls(parts=made)
 
     def layout(self, layout: Layout) -> Layout:
@@ -120,3 +127,7 @@ class Lens(View):
         for number, part in enumerate(self.parts or ()):
             group[list(part)] = number
         return group
+
+
+def _whole(given: Any) -> bool:
+    return isinstance(given, int | np.integer) and not isinstance(given, bool)

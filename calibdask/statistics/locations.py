@@ -11,7 +11,7 @@ from calibdask.statistics import exact
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
-from calibdask.statistics.pair_kernel import PairKernel, places
+from calibdask.statistics.pair_kernel import PairKernel
 from calibdask.statistics.statistic import Statistic
 
 __all__ = ["LocationSums", "LocationSumsState"]
@@ -60,7 +60,7 @@ class LocationSums(Statistic):
         shape = (block.layout.batch, block.layout.groups)
         rows = np.zeros(shape, np.int64)
         first, second = np.zeros((*shape, count, 2), np.int64), np.zeros((*shape, count * count, 2), np.int64)
-        for b, g, index in places(block):
+        for b, g, index in block.places:
             rows[b, g] = index.size
             for start in range(0, index.size, _ROWS):
                 part = self.kernel.rows(block, b, index[start : start + _ROWS])

@@ -11,7 +11,6 @@ from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts, Sums
 from calibdask.statistics.folds import RowFold
 from calibdask.statistics.frozen import FrozenArray
-from calibdask.statistics.pair_kernel import places
 
 __all__ = ["NeighbourSums", "NeighbourSumsState"]
 
@@ -70,16 +69,16 @@ class NeighbourSums(RowFold):
     def begin(self, target: Block) -> _Held:
         """Nothing seen yet."""
         held = _Held({}, {})
-        for b, g, index in places(target):
+        for b, g, index in target.places:
             held.peaks[b, g] = np.full(index.size, -np.inf)
             held.shares[b, g] = np.zeros((target.matrix.shape[-1], index.size), np.int64)
         return held
 
     def fold(self, held: _Held, turn: int, target: Block, source: Block) -> _Held:
         """The rows of one more block taken in."""
-        there = {(b, g): index for b, g, index in places(source)}
+        there = {(b, g): index for b, g, index in source.places}
         folded = _Held(dict(held.peaks), dict(held.shares))
-        for b, g, index in places(target):
+        for b, g, index in target.places:
             if (b, g) not in there:
                 continue
             bandwidth, rows = float(self.bandwidths.values[b, g]), there[b, g]
@@ -103,7 +102,7 @@ class NeighbourSums(RowFold):
         """Distances of the target rows."""
         shape = (target.layout.batch, target.layout.groups)
         rows, alone, total = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros((*shape, 2), np.int64)
-        for b, g, index in places(target):
+        for b, g, index in target.places:
             near = held.peaks[b, g] > _NO_NEIGHBOUR
             shares: Any = held.shares[b, g][:, near]
             gaps = (shares / shares.sum(axis=0)).T - target.matrix_of(b)[index[near]]

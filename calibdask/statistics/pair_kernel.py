@@ -1,6 +1,5 @@
 """Matrix-valued kernels on the simplex, and rows in the form in which pairs of them are made."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -12,7 +11,7 @@ from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
 
-__all__ = ["Distance", "KernelTerm", "PairKernel", "PairRows", "Profile", "places"]
+__all__ = ["Distance", "KernelTerm", "PairKernel", "PairRows", "Profile"]
 
 Profile = Literal["exponential", "gaussian"]
 Distance = Literal["tv", "euclidean"]
@@ -130,20 +129,3 @@ class PairKernel:
         out = np.empty_like(left)
         residuals.multiplied(left, term.matrix.values / self.bound, out)
         return out
-
-
-def places(block: Block) -> Iterator[tuple[int, int, Counts]]:
-    """Batch element, slice and numbers of the rows of positive weight, for every place of a block that has any."""
-    for b in range(block.layout.batch):
-        rows = np.arange(block.rows)
-        if block.weights is not None:
-            rows = rows[block.weights_of(b) > 0]
-        if not block.group.size:
-            if rows.size:
-                yield b, 0, rows
-            continue
-        groups = block.group[rows]
-        order = np.argsort(groups, kind="stable")
-        ends = np.flatnonzero(np.diff(groups[order])) + 1
-        for part in np.split(rows[order], ends) if rows.size else ():
-            yield b, int(block.group[part[0]]), part

@@ -10,7 +10,7 @@ from calibdask.kernels import pairs
 from calibdask.statistics import exact
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Counts, Sums
-from calibdask.statistics.pair_kernel import PairKernel, PairRows, places
+from calibdask.statistics.pair_kernel import PairKernel, PairRows
 from calibdask.statistics.statistic import State, Statistic
 
 __all__ = ["PairStatistic", "PairSums", "PairSumsState"]
@@ -57,7 +57,7 @@ class PairSums(PairStatistic):
     def from_block(self, block: Block) -> PairSumsState:
         """Pairs of the rows of one block."""
         state = _zeros(block)
-        for b, g, index in places(block):
+        for b, g, index in block.places:
             rows = self.kernel.rows(block, b, index)
             state.rows[b, g] = index.size
             self._add(rows, rows, b, g, state.between, same=True)
@@ -76,8 +76,8 @@ class PairSums(PairStatistic):
     def from_pair(self, earlier: Block, later: Block) -> PairSumsState:
         """Pairs of a row of one block and a row of the other."""
         state = _zeros(earlier)
-        there = {(b, g): index for b, g, index in places(later)}
-        for b, g, index in places(earlier):
+        there = {(b, g): index for b, g, index in later.places}
+        for b, g, index in earlier.places:
             if (b, g) in there:
                 rows = self.kernel.rows(earlier, b, index), self.kernel.rows(later, b, there[b, g])
                 self._add(*rows, b, g, state.between, same=False)

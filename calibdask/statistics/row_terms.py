@@ -11,7 +11,6 @@ from calibdask.kernels import pairs
 from calibdask.statistics import exact
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Sums
-from calibdask.statistics.pair_kernel import places
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
@@ -48,7 +47,7 @@ class RowTerms(Statistic):
         shape = (self.count, layout.batch, layout.groups, self.setting.columns(layout.classes))
         weighted = block.weights is not None
         sums = np.zeros(shape) if weighted else np.zeros((*shape, 2), np.int64)
-        for b, g, index in places(block):
+        for b, g, index in block.places:
             scores, labels = columns.of(b)
             weight = block.weights_of(b)[index] if weighted else np.ones(index.size)
             for c in range(shape[3]):

@@ -1,7 +1,7 @@
 """Sums over runs of consecutive rows, whatever the blocks that they come in."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -59,12 +59,16 @@ class PairRuns(Statistic):
         layout = block.layout
         run, position = np.divmod(block.ranks, self.length)
         group = block.group.astype(np.int64) if block.group.size else np.zeros(block.rows, np.int64)
-        keys, scores, labels = [], [], []
+        parts = []
         for b in range(layout.batch):
-            keys.append(np.stack([b * layout.groups + group, run, position], axis=1))
-            scores.append(block.matrix_of(b))
-            labels.append(block.labels_of(b).astype(np.int64))
-        return self._settled(block.layout.batch, layout.groups, keys, scores, labels)
+            key = np.stack([b * layout.groups + group, run, position], axis=1)
+            labels = block.labels_of(b).astype(np.int64)
+            parts.append(self._settled(layout.batch, layout.groups, [key], [block.matrix_of(b)], [labels]))
+        # Batch elements share no sums, and their keys increase: adding is putting side by side.
+        runs, total, square, *waiting = zip(*parts, strict=True)
+        added: Any = (sum(each) for each in (runs, total, square))
+        rows: Any = (np.concatenate(each) for each in waiting)
+        return PairRunsState(*added, *rows)
 
     def merge(self, a: PairRunsState, b: PairRunsState) -> PairRunsState:
         """Runs of both, those included that only both together complete."""

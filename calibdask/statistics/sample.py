@@ -11,7 +11,6 @@ from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Counts
 from calibdask.statistics.keyed_random import philox_key
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.pair_kernel import places
 from calibdask.statistics.statistic import Statistic
 
 __all__ = ["RowSample", "RowSampleState"]
@@ -69,7 +68,7 @@ class RowSample(Statistic):
         priority = np.empty(block.rows, np.int64)
         keyed_random.priorities(block.row_numbers, philox_key(self.seed, _PURPOSE), priority)
         place, index, scores, labels = [], [], [block.matrix_of(0)[:0]], []
-        for b, g, here in places(block):
+        for b, g, here in block.places:
             rows[b, g] = here.size
             kept = here[_smallest(priority[here], block.row_numbers[here], self.size)]
             place.append(np.full(kept.size, b * layout.groups + g))

@@ -142,6 +142,11 @@ class Block:
         return found
 
     @cached_property
+    def prepared(self) -> dict[Any, Any]:
+        """Rows of slices in the form that a kernel for pairs takes."""
+        return {}
+
+    @cached_property
     def seen(self) -> "dict[Any, Block]":
         """What lenses have made of the block."""
         return {}

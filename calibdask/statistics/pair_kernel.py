@@ -1,6 +1,7 @@
 """Matrix-valued kernels on the simplex, and rows in the form in which pairs of them are made."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -87,7 +88,7 @@ class PairKernel:
     terms: tuple[KernelTerm, ...]
     bandwidths: FrozenArray
 
-    @property
+    @cached_property
     def bound(self) -> float:
         """Sum of the largest eigenvalues of the matrices, the supremum of the kernel's norm."""
         return sum(term.largest for term in self.terms)
@@ -96,21 +97,33 @@ class PairKernel:
         """Values (batch, groups), NaN where there is no bandwidth."""
         return np.where(np.isnan(self.bandwidths.values).any(axis=0), np.nan, values)
 
-    @property
+    @cached_property
     def kinds(self) -> Counts:
         """Profile and distance of each term, as numbers."""
         return np.array([(_PROFILES[term.profile], _DISTANCES[term.distance]) for term in self.terms])
 
+    @cached_property
+    def _scales(self) -> Array:
+        """Scales of the terms in every place, (batch, groups, terms)."""
+        values = np.nan_to_num(self.bandwidths.values, nan=1.0)
+        return np.stack([term.scale(nu) for term, nu in zip(self.terms, values, strict=True)], axis=-1)
+
     def scales(self, b: int, g: int, dtype: npt.DTypeLike) -> npt.NDArray[np.floating]:
         """Scales of the terms in a place."""
-        at = np.nan_to_num(self.bandwidths.values[:, b, g], nan=1.0)
-        return np.array([term.scale(nu) for term, nu in zip(self.terms, at, strict=True)], dtype)
+        return self._scales[b, g].astype(dtype)
 
     def rows(self, block: Block, b: int, index: Counts) -> PairRows:
-        """Rows of batch element b."""
+        """Rows of batch element b. Those of slices are kept with the block: many of them meet many other blocks."""
+        known = (self, b, int(index[0]), index.size) if block.group.size else None
+        if known in block.prepared:
+            found: PairRows = block.prepared[known]
+            return found
         weights = block.weights_of(b)
         weights = weights[index] if weights.size else weights
-        return self.pair_rows(index, block.matrix_of(b)[index], block.labels_of(b)[index], weights)
+        rows = self.pair_rows(index, block.matrix_of(b)[index], block.labels_of(b)[index], weights)
+        if known is not None:
+            block.prepared[known] = rows
+        return rows
 
     def pair_rows(
         self, index: Counts, scores: npt.NDArray[np.floating], labels: npt.NDArray[np.integer], weights: Array

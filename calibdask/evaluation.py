@@ -12,6 +12,7 @@ from calibdask import __version__
 from calibdask.engine.inputs import Input, read_given
 from calibdask.engine.intervals import Histogram, checked_interval, intervals
 from calibdask.engine.plan import Outcome, run
+from calibdask.engine.row_intervals import Replicated, row_ends
 from calibdask.engine.slices import Axis
 from calibdask.engine.source import Source
 from calibdask.engine.stored import StoredSource
@@ -19,6 +20,7 @@ from calibdask.engine.summaries import is_summary, read_summary
 from calibdask.estimators.binned import BinnedEstimator
 from calibdask.estimators.estimator import Estimate, Estimator, Part
 from calibdask.estimators.gridded import GriddedEstimator
+from calibdask.estimators.log_decomposition import LogLossDecomposition
 from calibdask.estimators.panel import default_metrics, summary_metrics
 from calibdask.statistics.grid import Grid, GridHistogram
 from calibdask.statistics.layout import Layout
@@ -93,9 +95,15 @@ def evaluate(
     Without weights the result is the same to the last bit for any chunks, any number of workers and any order of tasks;
     with weights within 1e-12. Rows and results never gather in one place: memory is bounded by the chunks.
 
-    Intervals exist for `DensityECE`, `SmoothECE`, `LocalCalibrationError`, `ReliabilityCurve`, and for binned metrics
-    that a summary tells: right-closed bins on borders of 1/3600, or of equal mass. Those of numbers are the estimate
-    give or take the larger distance of two percentiles of replicates; the lower end is 0 where calibrated models have
+    Intervals of `BrierScore`, `LogLoss`, `LogLossDecomposition`, `CORP`, `ECCE`, `MulticlassECE`, `MMCE` and `SKCE`
+    (not of blocks of rows) are percentiles of bootstrap replicates of the rows, which count as often as Poisson
+    variables keyed by the row say: in the same pass, at ``n_boot`` times the cost. Percentiles do not mend a bias: an
+    estimate that is too large for a calibrated model, such as `MulticlassECE`, `MMCE`, `ECCE` or the biased `SKCE`, has
+    an interval that is too high there. Tests have none.
+
+    Those of `DensityECE`, `SmoothECE`, `LocalCalibrationError`, `ReliabilityCurve`, and of binned metrics that a
+    summary tells - right-closed bins on borders of 1/3600, or of equal mass - come from a histogram: the estimate give
+    or take the larger distance of two percentiles of replicates; the lower end is 0 where calibrated models have
     such an error by chance. In simulations a level of 0.9 covered the true error in 85 to 95 % of data sets where
     curves are smooth. Smoothing has a bias that no resampling shows: where the true curve is steep, `DensityECE` is too
     small for its interval, and `SmoothECE` estimates another, smaller quantity. Bins of equal mass are resampled on
@@ -121,13 +129,20 @@ def evaluate(
         metrics = usual_metrics(data.source, intervals=ci is not None)
     chosen = named_metrics(metrics)
     _check_names(chosen, data, class_dim)
-    wanted = () if ci is None or stored else _wanted_histograms(chosen, data.source.layout)
-    outcome = run((*chosen.values(), *map(Histogram, wanted)), data.source)
+    told = {name: each for name, each in chosen.items() if ci is not None and (stored or _told(each))}
+    rest = {name: each for name, each in chosen.items() if ci is not None and name not in told and not each.tests}
+    wanted = () if stored else _wanted_histograms(told, data.source.layout)
+    drawn = [Replicated(each, n_boot, seed) for each in rest.values()]
+    outcome = run((*chosen.values(), *drawn, *map(Histogram, wanted)), data.source)
     estimates = dict(zip(chosen, outcome.estimates, strict=False))
     if ci is not None:
-        estimated = tuple(zip(chosen.values(), outcome.estimates, strict=False))
-        ends = intervals(estimated, _resampling(data, outcome), ci, n_boot, seed)
-        estimates = {name: {**estimate, **more} for (name, estimate), more in zip(estimates.items(), ends, strict=True)}
+        replicates = zip(rest, outcome.estimates[len(chosen) :], strict=False)
+        ends: dict[str, Estimate] = {name: row_ends(estimates[name], found, ci, n_boot) for name, found in replicates}
+        if told:
+            estimated = tuple((each, estimates[name]) for name, each in told.items())
+            found = intervals(estimated, _resampling(data, outcome), ci, n_boot, seed)
+            ends |= dict(zip(told, found, strict=True))
+        estimates = {name: {**estimate, **ends.get(name, {})} for name, estimate in estimates.items()}
     attributes: dict[str, Any] = {
         "rows": data.source.rows,
         "passes": outcome.passes,
@@ -163,17 +178,18 @@ def _from_summary(summary: xr.Dataset, y_prob: Any, by: Any, sample_weight: Any)
     return read_summary(summary)
 
 
+def _told(estimator: Estimator) -> bool:
+    """Whether a histogram of the scores tells it, so that replicates of that do."""
+    return isinstance(estimator, GriddedEstimator | BinnedEstimator) and not isinstance(estimator, LogLossDecomposition)
+
+
 def _wanted_histograms(chosen: Mapping[str, Estimator], layout: Layout) -> tuple[GridHistogram, ...]:
     """Histograms that binned metrics are resampled from; those on the grid ask for their own."""
     wanted: dict[GridHistogram, None] = {}
-    for name, estimator in chosen.items():
+    for estimator in chosen.values():
         if isinstance(estimator, GriddedEstimator):
             continue
-        if not isinstance(estimator, BinnedEstimator):
-            raise ValueError(
-                "ci expects metrics that a histogram of the scores tells, such as ECE, DensityECE or ReliabilityCurve; "
-                f"{name} is none."
-            )
+        assert isinstance(estimator, BinnedEstimator)
         setting = layout.setting(estimator.measured(layout), estimator.k)
         wanted[GridHistogram(setting, Grid(refined=True))] = None
     return tuple(wanted)

@@ -282,8 +282,8 @@ BAD: list[tuple[list[str], str]] = [
     (["evaluate", "rows.csv", "--n-boot", "100"], "--n-boot means nothing without --ci"),
     (["evaluate", "rows.csv", "--seed", "1"], "--seed means nothing without --ci"),
     (
-        ["evaluate", "rows.csv", "--metric", "brier", "--ci", "0.95", "--out", "result.json"],
-        "ci expects metrics that a histogram",
+        ["evaluate", "rows.csv", "--metric", "skce", "--estimator", "linear", "--ci", "0.95", "--out", "result.json"],
+        "ci resamples rows by weights",
     ),
     (["evaluate", "rows.csv", "--curve"], "--curve means nothing without --plot"),
     (["evaluate", "nowhere.csv"], "nowhere.csv does not exist"),

@@ -158,7 +158,8 @@ def evaluate(**given: Any) -> None:
     or .csv with a column "label" and either "score", P(y = 1), or "score_0 ... score_{K-1}". Or a summary of such rows
     that "calibdask summarize" wrote; its slices are added up, but those that --by names.
 
-    Intervals exist for density-ece, ece-d, residual-ece, smooth-ece and the curve; of a summary for all metrics.
+    Intervals (--ci) cost next to nothing where a histogram of the scores tells the metric, such as ece, density-ece or
+    the curve, and N times the metric itself elsewhere; skce of blocks, kernel-canonical-ece and tests have none.
     """
     from calibdask.engine.summary_files import open_summary
 

@@ -12,7 +12,7 @@ from calibdask.estimators.estimator import Estimate, Estimation, Estimator, Part
 from calibdask.statistics.exact import Array
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["Histogram", "checked_interval", "checked_level", "intervals"]
+__all__ = ["Histogram", "checked_interval", "checked_level", "intervals", "percentiles"]
 
 # Replicates of states are held so many bytes at a time.
 _BYTES_AT_ONCE = 1 << 27
@@ -110,7 +110,7 @@ def _by_replicate(values: Array, replicates: int) -> Array:
     return values.reshape(replicates, -1, *values.shape[1:])
 
 
-def _percentiles(values: Array, level: float) -> tuple[Array, Array, Array]:
+def percentiles(values: Array, level: float) -> tuple[Array, Array, Array]:
     """The lower end, the median and the upper end over replicates, those left out that have no value."""
     with warnings.catch_warnings(), np.errstate(invalid="ignore"):
         warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)
@@ -125,14 +125,14 @@ def _number_ends(values: Array, chance: Array | None, part: Part, estimate: Arra
     adds to absolute values. The upper percentile is therefore the farther one, and the true error is to be looked for
     as far below the estimate. Where calibrated models have such an error by ``chance``, the lower end is 0.
     """
-    low, _, high = _percentiles(_pooled(values, part), level)
+    low, _, high = percentiles(_pooled(values, part), level)
     reach = np.maximum(np.maximum(high - part.values, part.values - low), 0.0)
     ends = {
         "low": np.maximum(estimate - reach, part.limits[0]),
         "high": np.minimum(estimate + reach, part.limits[1]),
     }
     if chance is not None:
-        by_chance = _percentiles(_pooled(chance, part), level)[2]
+        by_chance = percentiles(_pooled(chance, part), level)[2]
         ends["low"] = np.where(estimate <= by_chance, 0.0, ends["low"])
     return ends
 
@@ -153,7 +153,7 @@ def _curve_ends(values: Array, part: Part, level: float) -> dict[str, Array]:
 
     The pointwise ends are percentiles around the median, or those that the part brings along.
     """
-    low, median, high = _percentiles(values, level)
+    low, median, high = percentiles(values, level)
     centre = median
     if part.spread is not None:
         low, high = part.spread(level)

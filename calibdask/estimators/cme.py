@@ -95,6 +95,11 @@ class CMETest(KernelEstimator):
         return "cme_test"
 
     @property
+    def tests(self) -> bool:
+        """A test."""
+        return True
+
+    @property
     def weighs(self) -> bool:
         """Takes no weights."""
         return False

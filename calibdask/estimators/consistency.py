@@ -91,6 +91,11 @@ class ConsistencyTest(Estimator):
         """``consistency_test``."""
         return "consistency_test"
 
+    @property
+    def tests(self) -> bool:
+        """A test."""
+        return True
+
     def estimate(self) -> Estimation:
         """The statistic of the data, and of replicates."""
         layout = yield Layout()

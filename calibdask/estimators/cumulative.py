@@ -99,9 +99,11 @@ class ECCE(Estimator):
                 pvalues[place] = exceeded(np.asarray(values[place] / sigma))
         notes = {**points.notes, "assumes": "rows are independent and many"}
         dims = ("class",) if setting.per_class else ()
+        if not setting.per_class:
+            values, pvalues = values[..., 0], pvalues[..., 0]
         return {
-            name: Part(each if setting.per_class else each[..., 0], dims, notes=notes, limits=(0.0, 1.0))
-            for name, each in (("", values), ("pvalue", pvalues))
+            "": Part(values, dims, notes=notes, limits=(0.0, 1.0)),
+            "pvalue": Part(pvalues, dims, notes=notes, role="given"),
         }
 
 

@@ -60,6 +60,11 @@ class Estimator(ABC):
         """Whether it takes weights, and so replicates of the data in which rows count more or less."""
         return True
 
+    @property
+    def tests(self) -> bool:
+        """Whether it is a test, whose numbers have no intervals."""
+        return False
+
     def replicated(self) -> "Estimator":
         """The estimator whose values on resampled data make the interval; another one where that mends a bias."""
         return self

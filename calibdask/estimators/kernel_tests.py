@@ -157,6 +157,11 @@ class SKCETest(KernelEstimator):
         return "skce_test"
 
     @property
+    def tests(self) -> bool:
+        """A test."""
+        return True
+
+    @property
     def weighs(self) -> bool:
         """Takes no weights."""
         return False

@@ -64,6 +64,11 @@ class SpiegelhalterTest(Estimator):
         """``spiegelhalter_test``."""
         return "spiegelhalter_test"
 
+    @property
+    def tests(self) -> bool:
+        """A test."""
+        return True
+
     def estimate(self) -> Estimation:
         """The sums over rows, divided."""
         layout = yield Layout()

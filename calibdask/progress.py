@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Timer
 from typing import Any
+
+from calibdask.engine.watching import watching
 
 __all__ = ["shown_progress"]
 
@@ -13,7 +16,7 @@ _PATIENCE_SECONDS = 1.0
 
 @contextmanager
 def shown_progress(what: str, console: Any = None) -> Iterator[None]:
-    """Show on stderr how far Dask's threads are, or, with a cluster, for how long it has been working.
+    """Show on stderr how far Dask's threads, or pairs of rows in memory, are; with a cluster, for how long it works.
 
     Parameters
     ----------
@@ -38,10 +41,14 @@ def shown_progress(what: str, console: Any = None) -> Iterator[None]:
         appear.daemon = True
         appear.start()
         try:
-            with _counting(bars, bar):
+            with _counting(bars, bar), watching(partial(_show, bars, bar)):
                 yield
         finally:
             appear.cancel()
+
+
+def _show(bars: Any, bar: Any, done: int, total: int) -> None:
+    bars.update(bar, completed=done, total=total, blocks=f"{done:,} of {total:,} tasks")
 
 
 def _counting(bars: Any, bar: Any) -> Any:
@@ -57,6 +64,6 @@ def _counting(bars: Any, bar: Any) -> Any:
     def advance(*_: Any) -> None:
         nonlocal done
         done += 1
-        bars.update(bar, completed=done, total=total, blocks=f"{done:,} of {total:,} tasks")
+        _show(bars, bar, done, total)
 
     return Callback(start_state=start, posttask=advance)

@@ -13,6 +13,7 @@ import calibdask as cd
 from calibdask.engine import visits
 from calibdask.engine.inputs import read_given
 from calibdask.engine.source import Source
+from calibdask.engine.watching import watching
 from calibdask.statistics.block import Block
 from calibdask.statistics.folds import RowFold
 from calibdask.statistics.pairs import PairStatistic
@@ -172,3 +173,16 @@ def test_constructing_the_graph_of_pairs_is_quick() -> None:
         result = cd.evaluate(labels, scores, cd.SKCE(bandwidth=0.3))
     assert len(read) == 12, "once for the check, once for the pairs"
     assert result.attrs["passes"] == 2
+
+
+def test_watchers_are_told_how_many_pairs_of_blocks_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(visits, "ROWS", 2)
+    told: list[tuple[int, int]] = []
+    with watching(lambda done, total: told.append((done, total))):
+        source("arrays").answer((Meetings(),))
+    # 27 blocks, and 378 pairs of them with themselves and each other.
+    assert {total for _, total in told} == {378}
+    assert [done for done, _ in told] == list(range(told[0][0], told[0][0] + len(told)))
+    assert len(told) > 300
+    source("arrays").answer((Meetings(),))
+    assert len(told) < 379, "nobody watches any more"

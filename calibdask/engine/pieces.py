@@ -13,6 +13,7 @@ import numpy as np
 from calibdask.engine import visits
 from calibdask.engine.rows import Rows, make_block
 from calibdask.engine.source import RowSource, States, merged, states_of
+from calibdask.engine.watching import tell
 from calibdask.statistics.block import Block
 from calibdask.statistics.folds import RowFold
 from calibdask.statistics.layout import Layout
@@ -55,7 +56,8 @@ class PieceSource(RowSource):
         return _total(statistics, jobs)
 
     def _pairs(self, statistics: tuple[PairStatistic, ...]) -> States:
-        return _total(statistics, visits.pair_jobs(self._blocks, statistics))
+        blocks = -(-(self.rows or 0) // visits.ROWS)
+        return _total(statistics, visits.pair_jobs(self._blocks, statistics), blocks * (blocks + 1) // 2)
 
     def _fold(self, statistic: RowFold) -> State:
         (state,) = _total((statistic,), visits.fold_jobs(self._blocks, statistic, _side_by_side))
@@ -84,8 +86,11 @@ def _makers(rows: Iterator[Rows], layout: Layout, *, ordered: bool) -> Iterator[
             before = before + counts
 
 
-def _total(asked: tuple[Statistic, ...], jobs: Iterator[_Job]) -> States:
-    """Merged states of all jobs; only few are ahead of the merging, so memory stays bounded."""
+def _total(asked: tuple[Statistic, ...], jobs: Iterator[_Job], expected: int = 0) -> States:
+    """Merged states of all jobs; only few are ahead of the merging, so memory stays bounded.
+
+    Where their number is ``expected``, about, whoever watches is told how many are done.
+    """
     total = next(jobs)()
     second = next(jobs, None)
     if second is None:
@@ -93,10 +98,12 @@ def _total(asked: tuple[Statistic, ...], jobs: Iterator[_Job]) -> States:
     threads = os.cpu_count() or 1
     with ThreadPoolExecutor(threads) as pool:
         ahead: deque[Future[States]] = deque()
-        for job in chain([second], jobs):
+        for done, job in enumerate(chain([second], jobs)):
             ahead.append(pool.submit(job))
             if len(ahead) > 2 * threads:
                 total = merged(asked, total, ahead.popleft().result())
+                if expected:
+                    tell(done - 2 * threads, max(done, expected))
         for future in ahead:
             total = merged(asked, total, future.result())
     return total

@@ -19,7 +19,7 @@ from calibdask.statistics.settings import Setting
 # More than this is an accident, and would not fit in memory for many classes.
 _MOST_BINS = 1 << 24
 
-__all__ = ["BinnedEstimator", "check_choice", "check_setting"]
+__all__ = ["BinnedDecomposition", "BinnedEstimator", "check_choice", "check_setting"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +83,15 @@ class BinnedEstimator(Estimator):
         second: Literal["none", "offsets"] = "none" if mapping == "hard" else "offsets"
         sums = yield BinSums(setting, bin_edges(mapping, edges), second)
         return setting, edges, sums, mapped(mapping, edges, sums)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinnedDecomposition(BinnedEstimator):
+    """A decomposition of a score, whose terms are summed over classes."""
+
+    def measured(self, layout: Layout) -> Setting | str | int | None:
+        """All classes of a matrix where no setting is given."""
+        return "classwise" if self.setting is None and not layout.vector else self.setting
 
 
 def check_choice(field: str, given: Any, allowed: tuple[str, ...]) -> None:

@@ -4,20 +4,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibdask.estimators.binned import BinnedEstimator
+from calibdask.estimators.binned import BinnedDecomposition
 from calibdask.estimators.estimator import Estimation, Part
 from calibdask.statistics import exact
 from calibdask.statistics.binned import BinSums, BinSumsState
 from calibdask.statistics.binnings import BinEdges
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.settings import Setting
 
 __all__ = ["BrierDecomposition"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BrierDecomposition(BinnedEstimator):
+class BrierDecomposition(BinnedDecomposition):
     """Brier score = reliability - resolution + uncertainty + within_variance - within_covariance, exactly.
 
     With A, B, C the sums of w, w o and w s in a bin, N the sum of A and obar the frequency of the outcome:
@@ -67,10 +66,6 @@ class BrierDecomposition(BinnedEstimator):
     def name(self) -> str:
         """``brier_decomposition``."""
         return "brier_decomposition"
-
-    def measured(self, layout: Layout) -> Setting | str | int | None:
-        """All classes of a matrix where no setting is given."""
-        return "classwise" if self.setting is None and not layout.vector else self.setting
 
     def estimate(self) -> Estimation:
         """The terms from six sums by bin."""

@@ -9,7 +9,7 @@ from scipy import special
 
 from calibdask.estimators.binned import check_choice
 from calibdask.estimators.estimator import Estimation, Part
-from calibdask.estimators.kernel import KernelEstimator, check_whole, said
+from calibdask.estimators.kernel import KernelTest, check_whole, said
 from calibdask.statistics import exact
 from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray
@@ -26,7 +26,7 @@ _ROUNDED = 2.0**-42
 
 
 @dataclass(frozen=True, kw_only=True)
-class CMETest(KernelEstimator):
+class CMETest(KernelTest):
     """Test of calibration by the conditional mean embedding at test locations.
 
     For locations (q_j, l_j), j = 1..m, rows give z_ij = (e_yi - p_i)^T k(p_i, q_j) e_lj, of mean 0 if the model is
@@ -93,16 +93,6 @@ class CMETest(KernelEstimator):
     def name(self) -> str:
         """``cme_test``."""
         return "cme_test"
-
-    @property
-    def tests(self) -> bool:
-        """A test."""
-        return True
-
-    @property
-    def weighs(self) -> bool:
-        """Takes no weights."""
-        return False
 
     def _estimate(self) -> Estimation:
         layout = yield Layout()

@@ -7,18 +7,18 @@ import numpy as np
 from scipy import special
 from sklearn.isotonic import isotonic_regression
 
-from calibdask.estimators.binned import check_choice, check_setting
-from calibdask.estimators.estimator import Estimation, Estimator, Part
+from calibdask.estimators.binned import check_choice
+from calibdask.estimators.columns import ColumnEstimator
+from calibdask.estimators.estimator import Estimation, Part
 from calibdask.estimators.score_points import Points, ScorePoints
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.settings import Setting
 
 __all__ = ["CORP"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CORP(Estimator):
+class CORP(ColumnEstimator):
     """Score = miscalibration - discrimination + uncertainty, by isotonic regression.
 
     With S the mean score of the predictions s, of the predictions c that isotonic regression makes of them (the best
@@ -66,12 +66,10 @@ class CORP(Estimator):
     """
 
     rule: Literal["brier", "log"] = "brier"
-    setting: Setting | str | int | None = None
-    k: int | None = None
 
     def __post_init__(self) -> None:
         check_choice("rule", self.rule, ("brier", "log"))
-        check_setting(self.setting, self.k)
+        super().__post_init__()
 
     @property
     def name(self) -> str:

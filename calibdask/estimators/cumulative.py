@@ -6,12 +6,12 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from calibdask.estimators.binned import check_choice, check_setting
-from calibdask.estimators.estimator import Estimation, Estimator, Part
+from calibdask.estimators.binned import check_choice
+from calibdask.estimators.columns import ColumnEstimator
+from calibdask.estimators.estimator import Estimation, Part
 from calibdask.estimators.score_points import ScorePoints
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.settings import Setting
 
 __all__ = ["ECCE", "exceeded_maximum", "exceeded_range"]
 
@@ -21,7 +21,7 @@ _SMALL, _LARGE = 0.05, 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class ECCE(Estimator):
+class ECCE(ColumnEstimator):
     """Empirical cumulative calibration error.
 
     With rows in the order of their scores, and n the number of rows (the sum of weights):
@@ -69,12 +69,10 @@ class ECCE(Estimator):
     """
 
     kind: Literal["mad", "range"] = "mad"
-    setting: Setting | str | int | None = None
-    k: int | None = None
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, ("mad", "range"))
-        check_setting(self.setting, self.k)
+        super().__post_init__()
 
     @property
     def name(self) -> str:

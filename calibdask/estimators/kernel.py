@@ -21,7 +21,7 @@ from calibdask.statistics.pair_kernel import Distance, KernelTerm, PairKernel, P
 from calibdask.statistics.sample import RowSample
 from calibdask.statistics.statistic import Asking, Derived
 
-__all__ = ["FittedKernel", "Kernel", "KernelEstimator", "check_pairs", "check_whole", "counted", "said"]
+__all__ = ["FittedKernel", "Kernel", "KernelEstimator", "KernelTest", "check_pairs", "check_whole", "counted", "said"]
 
 Bandwidth = Literal["median", "median-full"] | float
 
@@ -132,6 +132,21 @@ class KernelEstimator(Estimator):
         """Ask for the kernel with its bandwidths, and what to note about them."""
         fitted: tuple[PairKernel, dict[str, Any]] = yield FittedKernel(self.kernels, self.seed)
         return fitted
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelTest(KernelEstimator):
+    """A test, whose distribution is that of equal rows."""
+
+    @property
+    def tests(self) -> bool:
+        """A test."""
+        return True
+
+    @property
+    def weighs(self) -> bool:
+        """Takes no weights."""
+        return False
 
 
 @dataclass(frozen=True)

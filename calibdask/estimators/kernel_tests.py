@@ -9,7 +9,7 @@ from scipy import special
 
 from calibdask.estimators.binned import check_choice
 from calibdask.estimators.estimator import Estimate, Estimation, Part
-from calibdask.estimators.kernel import KernelEstimator, check_whole, said
+from calibdask.estimators.kernel import KernelTest, check_whole, said
 from calibdask.estimators.kernel_estimates import (
     RunMoments,
     check_block,
@@ -43,7 +43,7 @@ _CHI_SQUARE = "rows are independent and many: the distribution is a weighted sum
 
 
 @dataclass(frozen=True, kw_only=True)
-class SKCETest(KernelEstimator):
+class SKCETest(KernelTest):
     """Test of calibration by the squared kernel calibration error (SKCE).
 
     The null hypothesis is that the model is calibrated; with ``delta`` it is SKCE >= delta, so that small p-values show
@@ -156,16 +156,6 @@ class SKCETest(KernelEstimator):
     def name(self) -> str:
         """``skce_test``."""
         return "skce_test"
-
-    @property
-    def tests(self) -> bool:
-        """A test."""
-        return True
-
-    @property
-    def weighs(self) -> bool:
-        """Takes no weights."""
-        return False
 
     def _estimate(self) -> Estimation:
         layout = yield Layout()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from calibdask.estimators.binned import BinnedEstimator
+from calibdask.estimators.binned import BinnedDecomposition
 from calibdask.estimators.estimator import Estimation, Part
 from calibdask.statistics import exact
 from calibdask.statistics.binned import BinSums
@@ -13,13 +13,12 @@ from calibdask.statistics.binnings import BinEdges
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.row_terms import LogTerms
-from calibdask.statistics.settings import Setting
 
 __all__ = ["LogLossDecomposition"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogLossDecomposition(BinnedEstimator):
+class LogLossDecomposition(BinnedDecomposition):
     """Log-loss = reliability - resolution + uncertainty + within, exactly.
 
     With A, B, C the sums of w, w o and w s in a bin, N the sum of A, obar the frequency of the outcome, KL(p | q) =
@@ -60,10 +59,6 @@ class LogLossDecomposition(BinnedEstimator):
     def name(self) -> str:
         """``log_loss_decomposition``."""
         return "log_loss_decomposition"
-
-    def measured(self, layout: Layout) -> Setting | str | int | None:
-        """All classes of a matrix where no setting is given."""
-        return "classwise" if self.setting is None and not layout.vector else self.setting
 
     def estimate(self) -> Estimation:
         """The terms from sums by bin and the score itself."""

@@ -5,18 +5,17 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from calibdask.estimators.binned import check_setting
-from calibdask.estimators.estimator import Estimation, Estimator, Part
+from calibdask.estimators.columns import ColumnEstimator
+from calibdask.estimators.estimator import Estimation, Part
 from calibdask.statistics import exact
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.row_terms import SpiegelhalterTerms
-from calibdask.statistics.settings import Setting
 
 __all__ = ["SpiegelhalterTest"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpiegelhalterTest(Estimator):
+class SpiegelhalterTest(ColumnEstimator):
     """Spiegelhalter's z-test of whether the Brier score is what calibrated scores lead to expect.
 
         z = sum w (o - s)(1 - 2 s) / sqrt( sum w**2 (1 - 2 s)**2 s (1 - s) ),   two-sided p-value
@@ -52,12 +51,6 @@ class SpiegelhalterTest(Estimator):
     >>> round(float(result.spiegelhalter_test_statistic), 4), round(float(result.spiegelhalter_test_pvalue), 4)
     (-1.0206, 0.3074)
     """
-
-    setting: Setting | str | int | None = None
-    k: int | None = None
-
-    def __post_init__(self) -> None:
-        check_setting(self.setting, self.k)
 
     @property
     def name(self) -> str:

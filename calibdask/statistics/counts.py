@@ -24,12 +24,9 @@ class RowCount(Statistic):
 
     def from_block(self, block: Block) -> RowCountState:
         """Count one block."""
-        groups = block.layout.groups
-        rows = np.empty((block.layout.batch, groups), np.int64)
-        for b in range(block.layout.batch):
-            counted = block.weights_of(b) > 0 if block.weights is not None else np.ones(block.rows, np.bool_)
-            group = block.group[counted] if block.group.size else np.zeros(int(counted.sum()), np.int32)
-            rows[b] = np.bincount(group, minlength=groups)
+        rows = np.zeros((block.layout.batch, block.layout.groups), np.int64)
+        for b, g, index in block.places:
+            rows[b, g] = index.size
         return RowCountState(rows)
 
     def merge(self, a: RowCountState, b: RowCountState) -> RowCountState:

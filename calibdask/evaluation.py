@@ -19,8 +19,6 @@ from calibdask.engine.stored import StoredSource
 from calibdask.engine.summaries import is_summary, read_summary
 from calibdask.estimators.binned import BinnedEstimator
 from calibdask.estimators.estimator import Estimate, Estimator, Part
-from calibdask.estimators.gridded import GriddedEstimator
-from calibdask.estimators.log_decomposition import LogLossDecomposition
 from calibdask.estimators.panel import default_metrics, summary_metrics
 from calibdask.statistics.grid import Grid, GridHistogram
 from calibdask.statistics.layout import Layout
@@ -129,7 +127,7 @@ def evaluate(
         metrics = usual_metrics(data.source, intervals=ci is not None)
     chosen = named_metrics(metrics)
     _check_names(chosen, data, class_dim)
-    told = {name: each for name, each in chosen.items() if ci is not None and (stored or _told(each))}
+    told = {name: each for name, each in chosen.items() if ci is not None and (stored or each.told_by_histogram)}
     rest = {name: each for name, each in chosen.items() if ci is not None and name not in told and not each.tests}
     wanted = () if stored else _wanted_histograms(told, data.source.layout)
     drawn = [Replicated(each, n_boot, seed) for each in rest.values()]
@@ -178,20 +176,13 @@ def _from_summary(summary: xr.Dataset, y_prob: Any, by: Any, sample_weight: Any)
     return read_summary(summary)
 
 
-def _told(estimator: Estimator) -> bool:
-    """Whether a histogram of the scores tells it, so that replicates of that do."""
-    return isinstance(estimator, GriddedEstimator | BinnedEstimator) and not isinstance(estimator, LogLossDecomposition)
-
-
 def _wanted_histograms(chosen: Mapping[str, Estimator], layout: Layout) -> tuple[GridHistogram, ...]:
     """Histograms that binned metrics are resampled from; those on the grid ask for their own."""
     wanted: dict[GridHistogram, None] = {}
     for estimator in chosen.values():
-        if isinstance(estimator, GriddedEstimator):
-            continue
-        assert isinstance(estimator, BinnedEstimator)
-        setting = layout.setting(estimator.measured(layout), estimator.k)
-        wanted[GridHistogram(setting, Grid(refined=True))] = None
+        if isinstance(estimator, BinnedEstimator):
+            setting = layout.setting(estimator.measured(layout), estimator.k)
+            wanted[GridHistogram(setting, Grid(refined=True))] = None
     return tuple(wanted)
 
 

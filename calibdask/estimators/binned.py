@@ -55,6 +55,11 @@ class BinnedEstimator(Estimator):
     def _settle(self, field: str, value: Any) -> None:
         object.__setattr__(self, field, value)
 
+    @property
+    def told_by_histogram(self) -> bool:
+        """Bins of whole cells are sums over these."""
+        return True
+
     def measured(self, layout: Layout) -> Setting | str | int | None:
         """The setting that is measured where none is given, or the one given."""
         return self.setting

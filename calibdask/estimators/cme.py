@@ -15,7 +15,6 @@ from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.locations import LocationSums
-from calibdask.statistics.sample import RowSample
 
 __all__ = ["CMETest"]
 
@@ -121,10 +120,10 @@ class CMETest(KernelTest):
                     f"{given.shape[1]} and labels up to {codes.max()}."
                 )
             return np.broadcast_to(given, (*shape, *given.shape)), np.broadcast_to(codes, (*shape, *codes.shape))
-        sample = yield RowSample(int(self.locations), self.seed)
+        sample = yield from self.sampled(int(self.locations))
         scores = np.full((*shape, self.locations, layout.classes), 1.0 / layout.classes)
         for b, g in np.ndindex(shape):
-            found = sample.of(b, g).scores
+            found = sample.of(b, g, int(self.locations)).scores
             scores[b, g, : len(found)] = found
         generator = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(self.locations,)))
         reached = np.cumsum(scores, axis=-1)

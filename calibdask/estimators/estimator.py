@@ -61,6 +61,11 @@ class Estimator(ABC):
         return True
 
     @property
+    def told_by_histogram(self) -> bool:
+        """Whether a fine histogram of the scores tells it, so that intervals come from resampling that."""
+        return False
+
+    @property
     def tests(self) -> bool:
         """Whether it is a test, whose numbers have no intervals."""
         return False

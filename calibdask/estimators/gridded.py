@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibdask.estimators.bandwidths import Bandwidth, bandwidths, check_bandwidth
-from calibdask.estimators.binned import check_choice, check_setting
-from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.binned import check_choice
+from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.smoothing import KERNELS, WIDEST_BETA, Kernel, Mirrored, beta_smoothed
 from calibdask.statistics.exact import Array
 from calibdask.statistics.grid import Grid, GridHistogram, GridState, cells_of, node_weights, smooth_weights, support
@@ -74,16 +74,19 @@ def shared_weights(state: GridState, grid: Grid, bandwidth: Array) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GriddedEstimator(Estimator):
+class GriddedEstimator(ColumnEstimator):
     """The choices of what is measured, and on how fine a grid."""
 
-    setting: Setting | str | int | None = None
-    k: int | None = None
     step: float = 0.0003
 
     def __post_init__(self) -> None:
-        check_setting(self.setting, self.k)
+        super().__post_init__()
         check_step(self.step)
+
+    @property
+    def told_by_histogram(self) -> bool:
+        """Computed from one."""
+        return True
 
     def gridded(self, low: float | None = None) -> Generator[Any, Any, Gridded]:
         """Ask for the histogram, on [low, 1] or the support of the setting."""

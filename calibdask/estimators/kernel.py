@@ -18,7 +18,7 @@ from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.lenses import Lens
 from calibdask.statistics.pair_kernel import Distance, KernelTerm, PairKernel, Profile
-from calibdask.statistics.sample import RowSample
+from calibdask.statistics.sample import RowSample, RowSampleState
 from calibdask.statistics.statistic import Asking, Derived
 
 __all__ = ["FittedKernel", "Kernel", "KernelEstimator", "KernelTest", "check_pairs", "check_whole", "counted", "said"]
@@ -128,6 +128,13 @@ class KernelEstimator(Estimator):
     def _estimate(self) -> Estimation:
         raise NotImplementedError
 
+    def sampled(self, size: int) -> Generator[Any, Any, RowSampleState]:
+        """Ask for a sample of at least ``size`` rows: that of the bandwidths, which is known, where it has as many."""
+        layout = yield Layout()
+        known = _sample_rows(layout) if any(isinstance(each.bandwidth, str) for each in self.kernels) else 0
+        sample: RowSampleState = yield RowSample(max(size, known), self.seed)
+        return sample
+
     def fitted(self) -> Generator[Any, Any, tuple[PairKernel, dict[str, Any]]]:
         """Ask for the kernel with its bandwidths, and what to note about them."""
         fitted: tuple[PairKernel, dict[str, Any]] = yield FittedKernel(self.kernels, self.seed)
@@ -168,11 +175,11 @@ class FittedKernel(Derived):
         values = [np.full(shape, each.bandwidth) for each in self.kernels if not isinstance(each.bandwidth, str)]
         notes: dict[str, Any] = {}
         if len(values) < len(self.kernels):
-            sample = yield RowSample(min(_SAMPLE_ROWS, _SAMPLE_NUMBERS // layout.classes), self.seed)
+            sample = yield RowSample(_sample_rows(layout), self.seed)
             values = [_bandwidths(kernel, sample, shape) for kernel in self.kernels]
-            most = int(sample.rows.max(initial=0))
-            if most > np.bincount(sample.place, minlength=1).max(initial=0):
-                notes["bandwidth_sample"] = f"median over the pairs of {_sampled(sample):,} of {most:,} rows"
+            most, sampled = int(sample.rows.max(initial=0)), int(np.bincount(sample.place).max(initial=0))
+            if most > sampled:
+                notes["bandwidth_sample"] = f"median over the pairs of {sampled:,} of {most:,} rows"
         terms = tuple(kernel.term for kernel in self.kernels)
         bandwidths = np.stack(values)
         return PairKernel(terms, FrozenArray(bandwidths)), {"bandwidth": said(bandwidths), **notes}
@@ -188,8 +195,9 @@ class FittedKernel(Derived):
         return replace(kernel, bandwidths=FrozenArray(np.tile(kernel.bandwidths.values, (1, times, 1)))), notes
 
 
-def _sampled(sample: Any) -> int:
-    return int(np.bincount(sample.place).max())
+def _sample_rows(layout: Layout) -> int:
+    """Rows of each place between which distances are looked at."""
+    return min(_SAMPLE_ROWS, _SAMPLE_NUMBERS // layout.classes)
 
 
 def _bandwidths(kernel: Kernel, sample: Any, shape: tuple[int, int]) -> npt.NDArray[np.float64]:

@@ -25,7 +25,6 @@ from calibdask.statistics.features import feature_kernels
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.pair_kernel import PairKernel
-from calibdask.statistics.sample import RowSample
 
 __all__ = ["SKCETest"]
 
@@ -220,12 +219,13 @@ class SKCETest(KernelTest):
         found = yield from features_estimate(self, self.features)
         values, error = found.unbiased
         affordable = int((_MULTIPLICATIONS / (self.draws * layout.classes)) ** 0.5)
-        sample = yield RowSample(min(_SAMPLE_ROWS, max(_FEWEST_SAMPLE_ROWS, affordable)), self.seed)
+        size = min(_SAMPLE_ROWS, max(_FEWEST_SAMPLE_ROWS, affordable))
+        sample = yield from self.sampled(size)
         statistic = found.rows * values
         pvalue = np.full(values.shape, np.nan)
         for b, g in zip(*np.nonzero(found.rows > 1), strict=True):
             if np.isfinite(statistic[b, g]):
-                drawn = self._limit(found.kernel, sample.of(b, g).scores.astype(np.float64), b, g)
+                drawn = self._limit(found.kernel, sample.of(b, g, size).scores.astype(np.float64), b, g)
                 pvalue[b, g] = (1 + (drawn >= statistic[b, g]).sum()) / (1 + self.draws)
         notes = {**found.notes, "approximation_error": said(error), "assumes": _CHI_SQUARE}
         return self._told(values, statistic, pvalue, None, notes)

@@ -60,6 +60,11 @@ class LogLossDecomposition(BinnedDecomposition):
         """``log_loss_decomposition``."""
         return "log_loss_decomposition"
 
+    @property
+    def told_by_histogram(self) -> bool:
+        """The score itself is a sum of logarithms over rows."""
+        return False
+
     def estimate(self) -> Estimation:
         """The terms from sums by bin and the score itself."""
         layout = yield Layout()

@@ -18,7 +18,6 @@ __all__ = [
     "GAUSSIAN",
     "TV",
     "distances",
-    "fixed_sum",
     "pair_sum",
     "pair_values",
     "run_sums",
@@ -179,16 +178,6 @@ def weighted_pair_sum(scores_a, residuals_a, weights_a, scores_b, residuals_b, w
             for j in range(h.size):
                 row += weights_b[at + begin + j] * np.float64(h[j])
             total[0] += weights_a[i] * row
-
-
-@compiled
-def fixed_sum(values, words):
-    """Add values in [-128, 128], each rounded to a multiple of 2**-44, to ``words`` (2,) int64."""
-    for at in range(0, values.size, _TILE):
-        total = np.int64(0)
-        for i in range(at, min(values.size, at + _TILE)):
-            total += units(values[i])
-        add_units(total, words)
 
 
 @compiled

@@ -1,5 +1,6 @@
 """One block of rows in the form that all statistics take."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -27,6 +28,14 @@ class Columns:
     def of(self, b: int) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.integer]]:
         """Scores (n, columns) and labels (n,) of batch element b."""
         return self.scores[b % len(self.scores)], self.labels[b % len(self.labels)]
+
+    def column(
+        self, b: int, c: int, index: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+        """Scores in [0, 1], unchecked ones clipped, and outcomes of some rows in column c of batch element b."""
+        scores, labels = self.of(b)
+        clipped = np.nan_to_num(scores[index, c].astype(np.float64)).clip(0.0, 1.0)
+        return clipped, labels[index] == self.first_class + c
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +149,11 @@ class Block:
             parts = zip(np.split(rows, ends), groups[np.r_[0, ends]], strict=True) if rows.size else ()
             found += [(b, int(g), part) for part, g in parts]
         return found
+
+    def places_with(self, other: "Block") -> Iterator[tuple[int, int, npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+        """Batch element, slice and numbers of the rows here and there, for every place that both blocks have."""
+        there = {(b, g): index for b, g, index in other.places}
+        return ((b, g, index, there[b, g]) for b, g, index in self.places if (b, g) in there)
 
     @cached_property
     def prepared(self) -> dict[Any, Any]:

@@ -87,13 +87,10 @@ class PairDraws(PairStatistic):
     def from_pair(self, earlier: Block, later: Block) -> PairDrawsState:
         """Pairs of a row of one block and a row of the other."""
         state = self._zeros(earlier)
-        there = {(b, g): index for b, g, index in later.places}
-        for b, g, index in earlier.places:
-            if (b, g) in there:
-                other = there[b, g]
-                left = self.kernel.rows(earlier, b, index), self._counts(earlier, g, index)
-                right = self.kernel.rows(later, b, other), self._counts(later, g, other)
-                self._add_pairs(state, b, g, left, right)
+        for b, g, index, other in earlier.places_with(later):
+            left = self.kernel.rows(earlier, b, index), self._counts(earlier, g, index)
+            right = self.kernel.rows(later, b, other), self._counts(later, g, other)
+            self._add_pairs(state, b, g, left, right)
         return state
 
     def merge(self, a: PairDrawsState, b: PairDrawsState) -> PairDrawsState:

@@ -62,15 +62,13 @@ class DistinctScores(Statistic):
         count = columns.scores.shape[-1]
         entries: list[tuple[Any, ...]] = []
         for b, g, index in block.places:
-            scores, labels = columns.of(b)
             weights = block.weights_of(b)[index] if block.weights is not None else np.ones(index.size, np.int64)
             for c in range(count):
                 place = np.full(index.size, (b * layout.groups + g) * count + c)
-                hits = labels[index] == columns.first_class + c
-                # Adding zero drops the sign of a negative one.
-                score = np.nan_to_num(scores[index, c].astype(np.float64)).clip(0.0, 1.0) + 0.0
+                score, hits = columns.column(b, c, index)
                 square = weights**2 if block.weights is not None else np.zeros(0)
-                entries.append((place, score, weights, weights * hits, square))
+                # Adding zero drops the sign of a negative one.
+                entries.append((place, score + 0.0, weights, weights * hits, square))
         many = np.zeros(layout.batch * layout.groups * count, np.int64)
         dtype = np.int64 if block.weights is None else np.float64
         nothing = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0, dtype), np.zeros(0, dtype), np.zeros(0))

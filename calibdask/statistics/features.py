@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibdask.kernels import features, pairs
+from calibdask.kernels import features
+from calibdask.kernels.fixed_sums import fixed_sum
 from calibdask.statistics import exact
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts, Sums
@@ -70,7 +71,7 @@ class FeatureSums(Statistic):
                 weight[b, g], weight_square[b, g] = part.weights.sum(), (part.weights**2).sum()
                 within[b, g] = (part.weights**2 * squares).sum()
             else:
-                pairs.fixed_sum(squares, within[b, g])
+                fixed_sum(squares, within[b, g])
             for t, term in enumerate(self.kernel.terms):
                 bandwidth = self.kernel.bandwidths.values[t, b, g]
                 if np.isnan(bandwidth):

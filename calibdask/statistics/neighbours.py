@@ -5,7 +5,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from calibdask.kernels import neighbours, pairs
+from calibdask.kernels import neighbours
+from calibdask.kernels.fixed_sums import fixed_sum
 from calibdask.statistics import exact
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts, Sums
@@ -76,12 +77,9 @@ class NeighbourSums(RowFold):
 
     def fold(self, held: _Held, turn: int, target: Block, source: Block) -> _Held:
         """The rows of one more block taken in."""
-        there = {(b, g): index for b, g, index in source.places}
         folded = _Held(dict(held.peaks), dict(held.shares))
-        for b, g, index in target.places:
-            if (b, g) not in there:
-                continue
-            bandwidth, rows = float(self.bandwidths.values[b, g]), there[b, g]
+        for b, g, index, rows in target.places_with(source):
+            bandwidth = float(self.bandwidths.values[b, g])
             logs = np.empty((target.matrix.shape[-1], index.size))
             neighbours.logarithms(target.matrix_of(b)[index].astype(np.float64), bandwidth, logs)
             scores = source.matrix_of(b)[rows].astype(np.float64)
@@ -107,7 +105,7 @@ class NeighbourSums(RowFold):
             shares: Any = held.shares[b, g][:, near]
             gaps = (shares / shares.sum(axis=0)).T - target.matrix_of(b)[index[near]]
             rows[b, g], alone[b, g] = near.sum(), (~near).sum()
-            pairs.fixed_sum(self._distances(gaps), total[b, g])
+            fixed_sum(self._distances(gaps), total[b, g])
         return NeighbourSumsState(rows, alone, total)
 
     def merge(self, a: NeighbourSumsState, b: NeighbourSumsState) -> NeighbourSumsState:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibdask.kernels import pairs
+from calibdask.kernels.fixed_sums import fixed_sum
 from calibdask.statistics import exact
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Counts, Sums
@@ -63,7 +64,7 @@ class PairSums(PairStatistic):
             self._add(rows, rows, b, g, state.between, same=True)
             squares = rows.squares()
             if block.weights is None:
-                pairs.fixed_sum(squares, state.within[b, g])
+                fixed_sum(squares, state.within[b, g])
             else:
                 state.weight[b, g] = rows.weights.sum()
                 state.weight_square[b, g] = (rows.weights**2).sum()
@@ -76,11 +77,9 @@ class PairSums(PairStatistic):
     def from_pair(self, earlier: Block, later: Block) -> PairSumsState:
         """Pairs of a row of one block and a row of the other."""
         state = _zeros(earlier)
-        there = {(b, g): index for b, g, index in later.places}
-        for b, g, index in earlier.places:
-            if (b, g) in there:
-                rows = self.kernel.rows(earlier, b, index), self.kernel.rows(later, b, there[b, g])
-                self._add(*rows, b, g, state.between, same=False)
+        for b, g, index, other in earlier.places_with(later):
+            rows = self.kernel.rows(earlier, b, index), self.kernel.rows(later, b, other)
+            self._add(*rows, b, g, state.between, same=False)
         return state
 
     def merge(self, a: PairSumsState, b: PairSumsState) -> PairSumsState:

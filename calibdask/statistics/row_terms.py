@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from calibdask.kernels import pairs
+from calibdask.kernels.fixed_sums import fixed_sum
 from calibdask.statistics import exact
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Sums
@@ -48,16 +48,14 @@ class RowTerms(Statistic):
         weighted = block.weights is not None
         sums = np.zeros(shape) if weighted else np.zeros((*shape, 2), np.int64)
         for b, g, index in block.places:
-            scores, labels = columns.of(b)
             weight = block.weights_of(b)[index] if weighted else np.ones(index.size)
             for c in range(shape[3]):
-                score = np.nan_to_num(scores[index, c].astype(np.float64)).clip(0.0, 1.0)
-                terms = self.terms(score, labels[index] == columns.first_class + c, weight)
+                terms = self.terms(*columns.column(b, c, index), weight)
                 for t, values in enumerate(terms):
                     if weighted:
                         sums[t, b, g, c] = values.sum()
                     else:
-                        pairs.fixed_sum(values, sums[t, b, g, c])
+                        fixed_sum(values, sums[t, b, g, c])
         return RowTermsState(sums)
 
     def merge(self, a: RowTermsState, b: RowTermsState) -> RowTermsState:

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.kernels import pairs
+from calibdask.kernels.fixed_sums import fixed_sum
 from calibdask.statistics import exact
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts, Sums
@@ -100,8 +101,8 @@ class PairRuns(Statistic):
                 b, g = divmod(int(at[0]), groups)
                 values = self._values(rows, codes, b, g)
                 runs[b, g] = values.size
-                pairs.fixed_sum(values, total[b, g])
-                pairs.fixed_sum(values**2, square[b, g])
+                fixed_sum(values, total[b, g])
+                fixed_sum(values**2, square[b, g])
         return PairRunsState(runs, total, square, key[~whole], p[~whole], y[~whole])
 
     def _values(self, scores: npt.NDArray[np.floating], labels: Counts, b: int, g: int) -> Array:

@@ -32,9 +32,10 @@ class RowSampleState(NamedTuple):
     scores: npt.NDArray[np.floating]
     labels: Counts
 
-    def of(self, b: int, g: int) -> "RowSampleState":
-        """The rows of one place, in the order of their numbers."""
+    def of(self, b: int, g: int, size: int | None = None) -> "RowSampleState":
+        """The rows of one place, in the order of their numbers; those that a sample of ``size`` would have."""
         first, last = np.searchsorted(self.place, b * self.rows.shape[1] + g + np.arange(2))
+        last = last if size is None else min(last, first + size)
         at = first + np.argsort(self.number[first:last], kind="stable")
         fields: Any = (field[at] for field in self[1:])
         return RowSampleState(self.rows[b : b + 1, g : g + 1], *fields)

@@ -1,0 +1,20 @@
+"""Exact sums of values."""
+
+import numpy as np
+
+from calibdask.kernels.compiled import add_units, compiled, units
+
+__all__ = ["fixed_sum"]
+
+# So many integers of 2**51 fit in one of 63 bits.
+_TOGETHER = 256
+
+
+@compiled
+def fixed_sum(values, words):
+    """Add values in [-128, 128], each rounded to a multiple of 2**-44, to ``words`` (2,) int64."""
+    for at in range(0, values.size, _TOGETHER):
+        total = np.int64(0)
+        for i in range(at, min(values.size, at + _TOGETHER)):
+            total += units(values[i])
+        add_units(total, words)

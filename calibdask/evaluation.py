@@ -1,41 +1,38 @@
 """The front door: labelled results from labelled or plain arrays."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from calibdask import __version__
 from calibdask.engine.inputs import Input, read_given
+from calibdask.engine.interval_ends import Method, checked_method
 from calibdask.engine.intervals import Histogram, checked_interval, intervals
 from calibdask.engine.plan import Outcome, run
-from calibdask.engine.row_intervals import Replicated, row_ends
-from calibdask.engine.slices import Axis
+from calibdask.engine.row_intervals import known_ends, row_ends, row_replicates
 from calibdask.engine.source import Source
 from calibdask.engine.stored import StoredSource
 from calibdask.engine.summaries import is_summary, read_summary
-from calibdask.estimators.binned import BinnedEstimator
-from calibdask.estimators.estimator import Estimate, Estimator, Part
+from calibdask.estimators.estimator import Estimate, Estimator
 from calibdask.estimators.panel import default_metrics, summary_metrics
-from calibdask.statistics.grid import Grid, GridHistogram
-from calibdask.statistics.layout import Layout
+from calibdask.labelled import Labelled, check_names
+from calibdask.naming import Metrics, named_metrics
+from calibdask.statistics.grid import GridHistogram
 
-__all__ = ["evaluate", "named_metrics", "usual_metrics"]
-
-Metrics = Estimator | Callable[[], Estimator]
+__all__ = ["evaluate", "usual_metrics"]
 
 
 def evaluate(
     y_true: Any,
     y_prob: Any = None,
-    metrics: Metrics | Sequence[Metrics] | Mapping[str, Metrics] | None = None,
+    metrics: Metrics | None = None,
     *,
     by: Any = None,
     sample_weight: Any = None,
     ci: float | None = None,
+    ci_method: Method | None = None,
     n_boot: int = 200,
     seed: int = 0,
     sample_dim: str = "sample",
@@ -118,48 +115,61 @@ def evaluate(
     """
     if ci is not None:
         checked_interval(ci, n_boot, seed)
+    checked_method(ci_method)
     if is_summary(y_true):
         data = _from_summary(y_true, y_prob, by, sample_weight)
     else:
         data = read_given(y_true, y_prob, by, sample_weight, sample_dim, class_dim, sum_tolerance)
-    stored = isinstance(data.source, StoredSource)
-    if metrics is None:
-        metrics = usual_metrics(data.source, intervals=ci is not None)
-    chosen = named_metrics(metrics)
-    _check_names(chosen, data, class_dim)
-    told = {name: each for name, each in chosen.items() if ci is not None and (stored or each.told_by_histogram)}
-    rest = {name: each for name, each in chosen.items() if ci is not None and name not in told and not each.tests}
-    wanted = () if stored else _wanted_histograms(told, data.source.layout)
-    drawn = [Replicated(each, n_boot, seed) for each in rest.values()]
-    outcome = run((*chosen.values(), *drawn, *map(Histogram, wanted)), data.source)
-    estimates = dict(zip(chosen, outcome.estimates, strict=False))
-    if ci is not None:
-        replicates = zip(rest, outcome.estimates[len(chosen) :], strict=False)
-        ends: dict[str, Estimate] = {name: row_ends(estimates[name], found, ci, n_boot) for name, found in replicates}
-        if told:
-            estimated = tuple((each, estimates[name]) for name, each in told.items())
-            found = intervals(estimated, _resampling(data, outcome), ci, n_boot, seed)
-            ends |= dict(zip(told, found, strict=True))
-        estimates = {name: {**estimate, **ends.get(name, {})} for name, estimate in estimates.items()}
-    attributes: dict[str, Any] = {
-        "rows": data.source.rows,
-        "passes": outcome.passes,
-        "calibdask_version": __version__,
-    }
-    if ci is not None:
+    chosen = named_metrics(usual_metrics(data.source) if metrics is None else metrics)
+    axes = (*data.batch, *data.by)
+    check_names(chosen, axes, class_dim)
+    attributes: dict[str, Any] = {"rows": data.source.rows, "calibdask_version": __version__}
+    if ci is None:
+        outcome = run(tuple(chosen.values()), data.source)
+        estimates = dict(zip(chosen, outcome.estimates, strict=True))
+    else:
+        outcome, estimates = _with_intervals(chosen, data, ci, ci_method, n_boot, seed)
         attributes |= {"ci": ci, "n_boot": n_boot, "seed": seed}
-    return _labelled(estimates, chosen, data, class_dim).assign_attrs(attributes)
+    result = Labelled(data, class_dim)
+    for name, estimate in estimates.items():
+        result.add(name, chosen[name], estimate, axes)
+    return result.dataset(attributes | {"rows": data.source.rows, "passes": outcome.passes})
 
 
-def usual_metrics(source: Source, setting: str | int | None = None, *, intervals: bool = False) -> dict[str, Estimator]:
-    """What is computed when no metrics are named: of stored histograms, what they tell; of data, with intervals or not.
+def _with_intervals(
+    chosen: Mapping[str, Estimator], data: Input, level: float, method: Method | None, n_boot: int, seed: int
+) -> tuple[Outcome, dict[str, Estimate]]:
+    """Estimates with ends: known by themselves, from histograms that are resampled, or from resampled rows."""
+    layout, stored = data.source.layout, isinstance(data.source, StoredSource)
+    asked = {name: each for name, each in chosen.items() if not each.tests and not each.knows_ends}
+    histograms = {name: each.histograms(layout) for name, each in asked.items()}
+    told = {name: each for name, each in asked.items() if stored or histograms[name] is not None}
+    # Of stored histograms those are known that there are.
+    wanted = () if stored else dict.fromkeys(each for name in told for each in histograms[name] or ())
+    replicates = {name: row_replicates(each, method, n_boot, seed) for name, each in asked.items() if name not in told}
+    drawn = [each for some in replicates.values() for each in some.values()]
+    outcome = run((*chosen.values(), *drawn, *map(Histogram, wanted)), data.source)
+    found = iter(outcome.estimates)
+    estimates: dict[str, Estimate] = {name: next(found) for name in chosen}
+    ends = {name: known_ends(estimates[name], level) for name, each in chosen.items() if each.knows_ends}
+    for name, some in replicates.items():
+        ends[name] = row_ends(estimates[name], {kind: next(found) for kind in some}, level, method)
+    if told:
+        estimated = tuple((each, estimates[name]) for name, each in told.items())
+        limits = intervals(estimated, _resampling(data, outcome), level, method, n_boot, seed)
+        ends |= {name: dict(each) for name, each in zip(told, limits, strict=True)}
+    return outcome, {name: {**estimate, **ends.get(name, {})} for name, estimate in estimates.items()}
+
+
+def usual_metrics(source: Source, setting: str | int | None = None) -> dict[str, Estimator]:
+    """What is computed when no metrics are named; of stored histograms, what they tell.
 
     ``setting`` stands for that of metrics that name none.
     """
     layout = source.layout
     panel = summary_metrics(layout.classes, layout.vector)
     if not isinstance(source, StoredSource):
-        return {**panel} if intervals else default_metrics(layout.classes, layout.vector)
+        return default_metrics(layout.classes, layout.vector)
     # With nothing of the panel known, the source says what there is.
     told = {
         name: source.tells(layout.setting(setting if each.setting is None else each.setting))
@@ -176,16 +186,6 @@ def _from_summary(summary: xr.Dataset, y_prob: Any, by: Any, sample_weight: Any)
     return read_summary(summary)
 
 
-def _wanted_histograms(chosen: Mapping[str, Estimator], layout: Layout) -> tuple[GridHistogram, ...]:
-    """Histograms that binned metrics are resampled from; those on the grid ask for their own."""
-    wanted: dict[GridHistogram, None] = {}
-    for estimator in chosen.values():
-        if isinstance(estimator, BinnedEstimator):
-            setting = layout.setting(estimator.measured(layout), estimator.k)
-            wanted[GridHistogram(setting, Grid(refined=True))] = None
-    return tuple(wanted)
-
-
 def _resampling(data: Input, outcome: Outcome) -> StoredSource:
     """The histograms that are resampled."""
     if isinstance(data.source, StoredSource):
@@ -194,110 +194,3 @@ def _resampling(data: Input, outcome: Outcome) -> StoredSource:
     return StoredSource(
         {each: partial(known.__getitem__, each) for each in known}, data.source.layout, data.source.rows
     )
-
-
-def _labelled(
-    estimates: Mapping[str, Estimate], chosen: Mapping[str, Estimator], data: Input, class_dim: str
-) -> xr.Dataset:
-    """Estimates as variables and coordinates of a dataset."""
-    variables: dict[str, xr.Variable] = {}
-    coordinates: dict[Hashable, Any] = {}
-    parts = {variable for name, estimate in estimates.items() for variable in _parts(name, estimate)}
-    for axis in (*data.batch, *data.by):
-        if axis.name in parts:
-            raise ValueError(
-                f"The result would have two things called {axis.name!r}: a part of a metric, and a dimension of the "
-                "input or a name in by; rename one."
-            )
-    for name, estimate in estimates.items():
-        for variable, part in _parts(name, estimate).items():
-            if variable in variables or variable in coordinates:
-                raise ValueError(f"Two metrics make a variable {variable!r}; name one of them otherwise, in a mapping.")
-            if part.role == "coordinate":
-                coordinates[variable] = (variable, part.values)
-                continue
-            dims = [class_dim if dim == "class" else f"{name}_{dim}" for dim in part.dims]
-            notes = {"estimator": repr(chosen[name]), **part.notes}
-            variables[variable] = _variable(part, dims, (*data.batch, *data.by), notes)
-    return xr.Dataset(variables, {**coordinates, **_coordinates(data, variables, class_dim)})
-
-
-def named_metrics(metrics: Metrics | Sequence[Metrics] | Mapping[str, Metrics]) -> dict[str, Estimator]:
-    """Estimators by the name of their variable; in a sequence equal names get what tells them apart.
-
-    Raises
-    ------
-    TypeError
-        If something is not an estimator.
-    """
-    if isinstance(metrics, Mapping):
-        if not metrics:
-            raise ValueError("metrics expects at least one estimator, got none.")
-        return {str(name): _estimator(metric) for name, metric in metrics.items()}
-    given: Any = metrics if isinstance(metrics, list | tuple) else [metrics]
-    estimators = list(dict.fromkeys(_estimator(metric) for metric in given))
-    if not estimators:
-        raise ValueError("metrics expects at least one estimator, got none.")
-    names = [estimator.name for estimator in estimators]
-    named: dict[str, Estimator] = {}
-    for name, estimator in zip(names, estimators, strict=True):
-        alike = [other for other in estimators if other.name == name]
-        word = name if len(alike) == 1 else _told_apart(estimator, alike)
-        if word in named:
-            raise ValueError(f"Two of the metrics would be called {word!r}; name them in a mapping.")
-        named[word] = estimator
-    return named
-
-
-def _estimator(metric: Any) -> Estimator:
-    made = metric() if callable(metric) else metric
-    if not isinstance(made, Estimator):
-        raise TypeError(f"metrics expects estimators such as cd.ECE(), got {metric!r}.")
-    return made
-
-
-def _told_apart(estimator: Estimator, others: list[Estimator]) -> str:
-    """The name and those values that differ from the default and from another estimator of that name."""
-    usual = type(estimator)()
-    words = [estimator.name]
-    for field in fields(estimator):  # type: ignore[arg-type]
-        value = getattr(estimator, field.name)
-        differs = any(getattr(other, field.name, None) != value for other in others)
-        if differs and value != getattr(usual, field.name):
-            words.append(value if isinstance(value, str) else f"{field.name}_{_word(value)}")
-    return "_".join(words).replace("-", "_")
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, tuple):
-        return f"{len(value)}_values"
-    return str(value) if isinstance(value, int | float | str | None) else "given"
-
-
-def _parts(name: str, estimate: Estimate) -> dict[str, Part]:
-    return {f"{name}_{part}" if part else name: values for part, values in estimate.items()}
-
-
-def _check_names(chosen: Mapping[str, Estimator], data: Input, class_dim: str) -> None:
-    """Refuse names that the result could not hold apart."""
-    names = [axis.name for axis in (*data.batch, *data.by)]
-    for name in names:
-        if names.count(name) > 1 or name in chosen or name == class_dim:
-            raise ValueError(
-                f"The result would have two things called {name!r}: a dimension of the input, a name in by, a metric "
-                "or the classes; rename one."
-            )
-
-
-def _variable(part: Part, dims: list[str], axes: tuple[Axis, ...], notes: dict[str, Any]) -> xr.Variable:
-    """Values with the batch and the slice axes unfolded."""
-    shape = (*(axis.size for axis in axes), *part.values.shape[2:])
-    return xr.Variable((*(axis.name for axis in axes), *dims), np.reshape(part.values, shape), notes)
-
-
-def _coordinates(data: Input, variables: dict[str, xr.Variable], class_dim: str) -> dict[Hashable, Any]:
-    """Labels of slices, extra dimensions and classes."""
-    labels = {axis.name: axis.labels for axis in (*data.batch, *data.by) if axis.labels is not None}
-    if any(class_dim in variable.dims for variable in variables.values()):
-        labels[class_dim] = np.arange(data.source.layout.classes) if data.classes is None else data.classes
-    return {name: (name, values) for name, values in labels.items()}

@@ -12,7 +12,8 @@ import calibdask
 PACKAGE = Path(calibdask.__file__).parent
 LAYERS = {"kernels": 0, "statistics": 1, "estimators": 2, "engine": 3}
 # The front door and what only it needs; leaves may import anything above them.
-FRONT = {"evaluation": 4, "summary": 4, "shorthands": 5, "calibrator": 5, "progress": 4}
+FRONT = {"labelled": 4, "naming": 4, "evaluation": 4, "comparison": 4, "ranking": 4, "summary": 4, "progress": 4}
+FRONT |= {"shorthands": 5, "calibrator": 5}
 FRONT |= {"plot": 6, "cluster": 6, "demo": 7, "cli": 8}
 # Third parties that only some layers may know.
 ALLOWED = {

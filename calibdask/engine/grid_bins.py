@@ -14,9 +14,6 @@ from calibdask.statistics.grid import Grid, GridState, scores_of_cells
 
 __all__ = ["bin_sums", "equal_mass_edges"]
 
-# Edges may miss a border by rounding, by less than scores are rounded.
-_ROUNDING = 1e-14
-
 
 def equal_mass_edges(binning: EqualMass, state: GridState, grid: Grid) -> Edges:
     """Edges after the cells that hold the scores of the wanted ranks; cells, and so ties, are never split.
@@ -103,9 +100,9 @@ def _borders(request: BinSums, grid: Grid, places: tuple[int, ...]) -> Counts:
     inner = values[..., 1:-1]
     if request.edges.closed != "right":
         raise ValueError("From histograms on a grid, bins are closed on the right; evaluate the data for other ones.")
-    at = np.minimum(np.searchsorted(grid.edges, inner - _ROUNDING), grid.size)
     last = np.arange(1, request.edges.bins) >= request.edges.effective[..., None]
-    missed = ~last & ~(np.abs(grid.edges[at] - inner) <= _ROUNDING)
+    at = grid.borders(inner)
+    missed = ~last & (at < 0)
     if missed.any():
         raise ValueError(
             f"The edge {np.extract(missed, inner)[0]:.17g} of a bin is no border of {grid.cells} equal cells; "

@@ -2,17 +2,18 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from calibdask.engine.interval_ends import GROUPS, Method, Replicates, number_ends, percentiles
 from calibdask.engine.plan import run
 from calibdask.engine.stored import StoredSource
 from calibdask.estimators.estimator import Estimate, Estimation, Estimator, Part
 from calibdask.statistics.exact import Array
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["Histogram", "checked_interval", "checked_level", "intervals", "percentiles"]
+__all__ = ["Histogram", "checked_interval", "checked_level", "intervals"]
 
 # Replicates of states are held so many bytes at a time.
 _BYTES_AT_ONCE = 1 << 27
@@ -46,7 +47,12 @@ class Histogram(Estimator):
 
 
 def intervals(
-    estimated: Sequence[tuple[Estimator, Estimate]], source: StoredSource, level: float, n_boot: int, seed: int
+    estimated: Sequence[tuple[Estimator, Estimate]],
+    source: StoredSource,
+    level: float,
+    method: Method | None,
+    n_boot: int,
+    seed: int,
 ) -> list[Estimate]:
     """Ends of intervals at a level for the parts of each estimate, from resampled histograms.
 
@@ -56,85 +62,66 @@ def intervals(
     asked = [estimator.replicated() for estimator, _ in estimated]
     step = max(1, min(n_boot, _BYTES_AT_ONCE // max(1, source.bytes_of_a_replicate)))
     some = [range(at, min(n_boot, at + step)) for at in range(0, n_boot, step)]
-    errors = [
-        other
-        for other, (_, estimate) in zip(asked, estimated, strict=True)
-        if any(_is_error(part) for part in estimate.values())
-    ]
     with warnings.catch_warnings():
         # What these say of every replicate has been said of the data.
         warnings.simplefilter("ignore", UserWarning)
         centres = run(asked, source).estimates
         drawn = [_values(asked, source.resampled(seed, each), len(each)) for each in some]
-        calibrated = [_values(errors, source.resampled(seed, each, calibrated=True), len(each)) for each in some]
+        chance, left_out = [], []
+        if method in (None, "corrected"):
+            errors = [each if each.is_error else None for each in asked]
+            chance = [_values(errors, source.resampled(seed, each, calibrated=True), len(each)) for each in some]
+        if method == "bca":
+            few = [range(at, min(GROUPS, at + step)) for at in range(0, GROUPS, step)]
+            left_out = [_values(asked, source.left_out(seed, each), len(each)) for each in few]
     ends: list[Estimate] = []
     for place, (centre, (_, estimate)) in enumerate(zip(centres, estimated, strict=True)):
         found: dict[str, Part] = {}
         for name, part in centre.items():
             if part.role not in ("number", "curve"):
                 continue
-            values = np.concatenate([each[place][name] for each in drawn])
+            values = _together(drawn, place, name)
             if part.role == "curve":
-                limits = _curve_ends(values, part, level)
+                limits = {end: Part(limit, part.dims) for end, limit in _curve_ends(values, part, level).items()}
             else:
-                chance = None
-                if _is_error(part):
-                    chance = np.concatenate([each[errors.index(asked[place])][name] for each in calibrated])
-                limits = _number_ends(values, chance, part, estimate[name].values, level)
+                replicates = Replicates(
+                    _pooled(values, part),
+                    part.values,
+                    "histogram",
+                    _pooled(_together(chance, place, name), part) if part.columns is not None and chance else None,
+                    _pooled(_together(left_out, place, name), part) if left_out else None,
+                )
+                limits = number_ends(replace(estimate[name], dims=part.dims), replicates, level, method)
             for end, limit in limits.items():
-                found[f"{name}_{end}".removeprefix("_")] = Part(limit, part.dims)
+                found[f"{name}_{end}".removeprefix("_")] = limit
         ends.append(found)
     return ends
 
 
-def _is_error(part: Part) -> bool:
-    return part.columns is not None
+def _together(values: Sequence[Sequence[dict[str, Array]]], place: int, name: str) -> Array:
+    return np.concatenate([each[place][name] for each in values])
 
 
-def _values(asked: Sequence[Estimator], source: StoredSource, replicates: int) -> list[dict[str, Array]]:
+def _values(asked: Sequence[Estimator | None], source: StoredSource, replicates: int) -> list[dict[str, Array]]:
     """Values of each part of each estimator for some replicates, (replicates, batch, groups, ...).
 
     Of calibration errors those of all columns, which are yet to be pooled.
     """
+    estimates = iter(run([each for each in asked if each is not None], source).estimates)
     return [
-        {
+        {}
+        if each is None
+        else {
             name: _by_replicate(part.values if part.columns is None else part.columns, replicates)
-            for name, part in estimate.items()
+            for name, part in next(estimates).items()
             if part.role in ("number", "curve")
         }
-        for estimate in run(asked, source).estimates
+        for each in asked
     ]
 
 
 def _by_replicate(values: Array, replicates: int) -> Array:
     return values.reshape(replicates, -1, *values.shape[1:])
-
-
-def percentiles(values: Array, level: float) -> tuple[Array, Array, Array]:
-    """The lower end, the median and the upper end over replicates, those left out that have no value."""
-    with warnings.catch_warnings(), np.errstate(invalid="ignore"):
-        warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)
-        low, median, high = np.nanquantile(values, [(1 - level) / 2, 0.5, (1 + level) / 2], axis=0)
-    return low, median, high
-
-
-def _number_ends(values: Array, chance: Array | None, part: Part, estimate: Array, level: float) -> dict[str, Array]:
-    """The estimate give or take the larger distance of the two percentiles from the value of the histogram.
-
-    A calibration error of resampled data exceeds that of the data as that one exceeds the true error: by what noise
-    adds to absolute values. The upper percentile is therefore the farther one, and the true error is to be looked for
-    as far below the estimate. Where calibrated models have such an error by ``chance``, the lower end is 0.
-    """
-    low, _, high = percentiles(_pooled(values, part), level)
-    reach = np.maximum(np.maximum(high - part.values, part.values - low), 0.0)
-    ends = {
-        "low": np.maximum(estimate - reach, part.limits[0]),
-        "high": np.minimum(estimate + reach, part.limits[1]),
-    }
-    if chance is not None:
-        by_chance = percentiles(_pooled(chance, part), level)[2]
-        ends["low"] = np.where(estimate <= by_chance, 0.0, ends["low"])
-    return ends
 
 
 def _pooled(values: Array, part: Part) -> Array:

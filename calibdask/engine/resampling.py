@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from calibdask.engine.interval_ends import GROUPS
 from calibdask.statistics.exact import Array
 from calibdask.statistics.grid import Grid, GridState, scores_of_cells
 
-__all__ = ["resampled"]
+__all__ = ["left_out", "resampled"]
 
 
 def resampled(state: GridState, grid: Grid, seed: int, replicates: range, *, calibrated: bool = False) -> GridState:
@@ -37,6 +38,29 @@ def resampled(state: GridState, grid: Grid, seed: int, replicates: range, *, cal
     return GridState.of(
         lambda each: each.reshape(each.shape[0] * each.shape[1], *each.shape[2:]), (mass, offset, square, rows)
     )
+
+
+def left_out(state: GridState, seed: int, groups: range, of: int = GROUPS) -> GridState:
+    """The state without one of ``of`` random groups of rows each, along the first axis as in `resampled`.
+
+    The rows of a (cell, outcome) are dealt out to the groups at random; each takes its share of the sums along.
+    """
+    shape = (len(groups), *state.mass.shape)
+    shares = np.zeros(shape)
+    rows = np.asarray(state.rows if state.weighted else state.mass, np.int64)
+    for place in np.ndindex(rows.shape[:3]):
+        filled = np.nonzero(rows[place])
+        dealt = _generator(seed, (*place, 0, 0, 0)).multinomial(rows[place][filled], np.full(of, 1 / of))
+        for number, group in enumerate(groups):
+            shares[(number, *place)][filled] = dealt[:, group] / rows[place][filled]
+
+    def kept(sums: Any) -> Any:
+        left = sums - shares * sums if sums.shape[3] else np.zeros((len(groups), *sums.shape))
+        if sums.dtype == np.int64:
+            left = np.rint(left).astype(np.int64)
+        return left.reshape(-1, *left.shape[2:])
+
+    return GridState.of(kept, state)
 
 
 class _Column:

@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import partial
 
 from calibdask.engine import grid_bins
-from calibdask.engine.resampling import resampled
+from calibdask.engine.resampling import left_out, resampled
 from calibdask.engine.source import Source, States
+from calibdask.estimators.score_points import ScorePoints, points_of_grid
 from calibdask.statistics.binned import BinSums
 from calibdask.statistics.binnings import BinEdges, EqualMass
 from calibdask.statistics.counts import RowCount, RowCountState
@@ -39,8 +40,19 @@ class StoredSource(Source):
         def drawn(histogram: GridHistogram) -> GridState:
             return resampled(self._state(histogram), histogram.grid, seed, replicates, calibrated=calibrated)
 
-        layout = replace(self.layout, batch=self.layout.batch * len(replicates), rows=None)
-        return StoredSource({each: partial(drawn, each) for each in self._stored}, layout, self.rows)
+        return self._replicates(drawn, len(replicates))
+
+    def left_out(self, seed: int, groups: range) -> "StoredSource":
+        """A source for the rows but one group of them each; see `calibdask.engine.resampling.left_out`."""
+
+        def without(histogram: GridHistogram) -> GridState:
+            return left_out(self._state(histogram), seed, groups)
+
+        return self._replicates(without, len(groups))
+
+    def _replicates(self, make: Callable[[GridHistogram], GridState], count: int) -> "StoredSource":
+        layout = replace(self.layout, batch=self.layout.batch * count, rows=None)
+        return StoredSource({each: partial(make, each) for each in self._stored}, layout, self.rows)
 
     @property
     def bytes_of_a_replicate(self) -> int:
@@ -56,10 +68,17 @@ class StoredSource(Source):
         return tuple(self._answer(statistic) for statistic in statistics)
 
     def deriving(self, request: Derived) -> Asking:
-        """Edges of bins of equal mass are put on borders of cells; all else is derived as from data."""
+        """Edges of bins of equal mass are put on borders of cells, which stand for distinct scores."""
         if isinstance(request, BinEdges) and isinstance(request.binning, EqualMass):
             return self._equal_mass(request.binning, request.setting)
+        if isinstance(request, ScorePoints):
+            return self._points(request.setting)
         return request.derive()
+
+    def _points(self, setting: Setting) -> Asking:
+        finest = self._finest(setting)
+        state = yield finest
+        return points_of_grid(state, finest.grid)
 
     def _equal_mass(self, binning: EqualMass, setting: Setting) -> Asking:
         finest = self._finest(setting)

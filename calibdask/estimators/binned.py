@@ -12,6 +12,7 @@ from calibdask.estimators.estimator import Estimator
 from calibdask.statistics.binned import BinSums, BinSumsState
 from calibdask.statistics.binnings import BinEdges, Binning, EqualMass, Explicit, Uniform
 from calibdask.statistics.edges import Closed, Edges
+from calibdask.statistics.grid import Grid, GridHistogram
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.mappings import Bins, Mapping, bin_edges, mapped
 from calibdask.statistics.settings import Setting
@@ -55,10 +56,13 @@ class BinnedEstimator(Estimator):
     def _settle(self, field: str, value: Any) -> None:
         object.__setattr__(self, field, value)
 
-    @property
-    def told_by_histogram(self) -> bool:
-        """Bins of whole cells are sums over these."""
-        return True
+    def histograms(self, layout: Layout) -> tuple[GridHistogram, ...] | None:
+        """A fine one, if bins consist of whole cells: then the metric is computed from sums over these."""
+        setting = layout.setting(self.measured(layout), self.k)
+        mapping: Mapping = getattr(self, "mapping", "hard")
+        grid = Grid(refined=True)
+        whole = _of_cells(self.rule(layout, setting, mapping), mapping, setting, grid)
+        return (GridHistogram(setting, grid),) if whole else None
 
     def measured(self, layout: Layout) -> Setting | str | int | None:
         """The setting that is measured where none is given, or the one given."""
@@ -97,6 +101,21 @@ class BinnedDecomposition(BinnedEstimator):
     def measured(self, layout: Layout) -> Setting | str | int | None:
         """All classes of a matrix where no setting is given."""
         return "classwise" if self.setting is None and not layout.vector else self.setting
+
+
+def _of_cells(binning: Binning, mapping: Mapping, setting: Setting, grid: Grid) -> bool:
+    """Whether bins are closed like cells and lie on their borders, or can be put there."""
+    if binning.closed != "right":
+        return False
+    if isinstance(binning, EqualMass):
+        return mapping == "hard" and binning.rule == "spread" and binning.range == (0.0, 1.0)
+    if isinstance(binning, Uniform) and binning.bins == "sqrt":
+        return False
+    try:
+        next(binning.edges(setting))
+    except StopIteration as known:
+        return bool((grid.borders(bin_edges(mapping, known.value).values[..., 1:-1]) >= 0).all())
+    return False
 
 
 def check_choice(field: str, given: Any, allowed: tuple[str, ...]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibdask.estimators.binned import BinnedDecomposition
-from calibdask.estimators.estimator import Estimation, Part
+from calibdask.estimators.estimator import Estimation, Part, calibration_error
 from calibdask.statistics import exact
 from calibdask.statistics.binned import BinSums, BinSumsState
 from calibdask.statistics.binnings import BinEdges
@@ -67,6 +67,11 @@ class BrierDecomposition(BinnedDecomposition):
         """``brier_decomposition``."""
         return "brier_decomposition"
 
+    @property
+    def is_error(self) -> bool:
+        """The reliability, unless its bias is taken away."""
+        return not self.debias
+
     def estimate(self) -> Estimation:
         """The terms from six sums by bin."""
         layout = yield Layout()
@@ -79,10 +84,13 @@ class BrierDecomposition(BinnedDecomposition):
         terms["refinement_loss"] = terms["uncertainty"] - terms["resolution"]
         # All terms but the covariance are means of squares.
         signed = ("reliability", "resolution", "within_covariance") if self.debias else ("within_covariance",)
-        return {
+        parts = {
             name: Part(exact.in_order(values), limits=(-np.inf if name in signed else 0.0, np.inf))
             for name, values in terms.items()
         }
+        if not self.debias:
+            parts["reliability"] = calibration_error(terms["reliability"], np.sum, np.inf)
+        return parts
 
 
 def _terms(sums: BinSumsState) -> dict[str, Array]:

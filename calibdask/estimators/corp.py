@@ -9,10 +9,12 @@ from sklearn.isotonic import isotonic_regression
 
 from calibdask.estimators.binned import check_choice
 from calibdask.estimators.columns import ColumnEstimator
-from calibdask.estimators.estimator import Estimation, Part
-from calibdask.estimators.score_points import Points, ScorePoints
+from calibdask.estimators.estimator import Estimation, Part, calibration_error
+from calibdask.estimators.score_points import Points, ScorePoints, histogram_of
 from calibdask.statistics.exact import Array
+from calibdask.statistics.grid import GridHistogram
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.settings import Setting
 
 __all__ = ["CORP"]
 
@@ -76,10 +78,23 @@ class CORP(ColumnEstimator):
         """``corp``, or ``corp_log``."""
         return "corp" if self.rule == "brier" else "corp_log"
 
+    @property
+    def is_error(self) -> bool:
+        """The miscalibration."""
+        return True
+
+    def measured(self, layout: Layout) -> Setting:
+        """All classes of a matrix where no setting is given."""
+        return layout.setting("classwise" if self.setting is None and not layout.vector else self.setting, self.k)
+
+    def histograms(self, layout: Layout) -> tuple[GridHistogram]:
+        """The one that stands for distinct scores."""
+        return (histogram_of(self.measured(layout)),)
+
     def estimate(self) -> Estimation:
         """Scores of three kinds of predictions, subtracted."""
         layout = yield Layout()
-        setting = layout.setting("classwise" if self.setting is None and not layout.vector else self.setting, self.k)
+        setting = self.measured(layout)
         points = yield ScorePoints(setting)
         given, fitted, plain = np.full((3, *points.shape), np.nan)
         for place, at in points.places():
@@ -90,9 +105,11 @@ class CORP(ColumnEstimator):
             "discrimination": plain - fitted,
             "uncertainty": plain,
         }
-        return {
+        parts = {
             name: Part(values.sum(axis=-1), notes=points.notes, limits=(0.0, np.inf)) for name, values in terms.items()
         }
+        error = calibration_error(terms["miscalibration"], np.sum, np.inf, **points.notes)
+        return parts | {"miscalibration": error}
 
     def _scores(self, points: Points, at: slice, smallest: float) -> tuple[float, float, float]:
         """Mean scores of the predictions, of those of isotonic regression, and of the frequency."""

@@ -1,6 +1,6 @@
 """Calibration errors from cumulative differences, without bins or bandwidths."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -8,9 +8,10 @@ from scipy import special
 
 from calibdask.estimators.binned import check_choice
 from calibdask.estimators.columns import ColumnEstimator
-from calibdask.estimators.estimator import Estimation, Part
-from calibdask.estimators.score_points import ScorePoints
+from calibdask.estimators.estimator import Estimation, Part, calibration_error
+from calibdask.estimators.score_points import ScorePoints, histogram_of
 from calibdask.statistics.exact import Array
+from calibdask.statistics.grid import GridHistogram
 from calibdask.statistics.layout import Layout
 
 __all__ = ["ECCE", "exceeded_maximum", "exceeded_range"]
@@ -79,6 +80,15 @@ class ECCE(ColumnEstimator):
         """``ecce``, or ``ecce_range``."""
         return "ecce" if self.kind == "mad" else "ecce_range"
 
+    @property
+    def is_error(self) -> bool:
+        """An error."""
+        return True
+
+    def histograms(self, layout: Layout) -> tuple[GridHistogram]:
+        """The one that stands for distinct scores."""
+        return (histogram_of(layout.setting(self.setting, self.k)),)
+
     def estimate(self) -> Estimation:
         """The largest cumulative difference."""
         layout = yield Layout()
@@ -100,7 +110,7 @@ class ECCE(ColumnEstimator):
         if not setting.per_class:
             values, pvalues = values[..., 0], pvalues[..., 0]
         return {
-            "": Part(values, dims, notes=notes, limits=(0.0, 1.0)),
+            "": replace(calibration_error(values[..., None], **notes), dims=dims),
             "pvalue": Part(pvalues, dims, notes=notes, role="given"),
         }
 

@@ -94,6 +94,11 @@ class DensityECE(SmoothedEstimator):
         """``residual_ece`` in the residual form, ``density_ece`` otherwise."""
         return "residual_ece" if self.form == "residual" else "density_ece"
 
+    @property
+    def is_error(self) -> bool:
+        """An error."""
+        return True
+
     def estimate(self) -> Estimation:
         """Integrals of the smoothed differences."""
         gridded = yield from self.gridded()
@@ -101,7 +106,7 @@ class DensityECE(SmoothedEstimator):
         if self.compat is not None:
             bandwidth = np.broadcast_to(bandwidth[..., :1], bandwidth.shape)
         errors = self.by_columns(self._errors, gridded, bandwidth)
-        return calibration_error(errors)
+        return {"": calibration_error(errors)}
 
     def _errors(self, grid: Grid, weights: Array, bandwidth: Array) -> Array:
         if self.form == "residual":

@@ -95,12 +95,17 @@ class ECE(BinnedEstimator):
         """``mce`` for the maximum norm, ``ece`` otherwise."""
         return "mce" if self.norm == "max" else "ece"
 
+    @property
+    def is_error(self) -> bool:
+        """An error."""
+        return True
+
     def estimate(self) -> Estimation:
         """Gaps of the bins, pooled."""
         _, edges, sums, bins = yield from self.binned(self.mapping)
         errors = _debiased(bins, sums) if self.debias else _pooled(bins, self.norm)
         pool = np.max if self.norm == "max" else np.mean
-        return calibration_error(errors, pool, **_effective_bins(edges))
+        return {"": calibration_error(errors, pool, **_effective_bins(edges))}
 
 
 def MCE(**choices: Any) -> ECE:

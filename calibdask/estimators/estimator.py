@@ -8,6 +8,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from calibdask.statistics.grid import GridHistogram
+from calibdask.statistics.layout import Layout
+
 __all__ = ["Estimate", "Estimation", "Estimator", "Part", "calibration_error", "number"]
 
 
@@ -18,10 +21,10 @@ class Part:
     ``notes`` say what the reader of the number should know; they become attributes of the variable. ``role`` says how
     replicates become an interval: of each number by itself, of a curve along its last dimension also as a band within
     ``limits``, not at all for what is given and not estimated; a coordinate has the shape of its one dimension alone.
-    ``spread`` gives the pointwise ends of a curve at a level where percentiles of replicates would not do.
+    ``spread`` gives the (pointwise) ends at a level where replicates would not do.
 
     ``columns`` (batch, groups, columns) are the values of which a calibration error is the ``pool``: 0 for a calibrated
-    model, up to chance.
+    model, and above 0 by chance.
     """
 
     values: npt.NDArray[Any]
@@ -60,9 +63,18 @@ class Estimator(ABC):
         """Whether it takes weights, and so replicates of the data in which rows count more or less."""
         return True
 
+    def histograms(self, layout: Layout) -> tuple[GridHistogram, ...] | None:
+        """The histograms of the scores that tell it, so that intervals come from resampling these; None: no such."""
+        return None
+
     @property
-    def told_by_histogram(self) -> bool:
-        """Whether a fine histogram of the scores tells it, so that intervals come from resampling that."""
+    def is_error(self) -> bool:
+        """Whether a part is an error that calibrated models have by chance; see ``columns`` of `Part`."""
+        return False
+
+    @property
+    def knows_ends(self) -> bool:
+        """Whether its numbers bring the ends of their intervals along; see ``spread`` of `Part`."""
         return False
 
     @property
@@ -81,7 +93,7 @@ def number(values: npt.NDArray[np.float64], **notes: Any) -> Estimate:
 
 
 def calibration_error(
-    columns: npt.NDArray[np.float64], pool: Callable[..., Any] = np.mean, **notes: Any
-) -> dict[str, Part]:
-    """The estimate that is a calibration error, pooled over the columns of each (batch, group)."""
-    return {"": Part(pool(columns, axis=-1), notes=notes, limits=(0.0, 1.0), columns=columns, pool=pool)}
+    columns: npt.NDArray[np.float64], pool: Callable[..., Any] = np.mean, most: float = 1.0, **notes: Any
+) -> Part:
+    """A calibration error from 0 to ``most``, pooled over the columns of each (batch, group)."""
+    return Part(pool(columns, axis=-1), notes=notes, limits=(0.0, most), columns=columns, pool=pool)

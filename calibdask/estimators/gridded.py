@@ -83,18 +83,21 @@ class GriddedEstimator(ColumnEstimator):
         super().__post_init__()
         check_step(self.step)
 
-    @property
-    def told_by_histogram(self) -> bool:
-        """Computed from one."""
-        return True
+    def lowest(self, setting: Setting, classes: int) -> float:
+        """The lower end of the grid: that of the support of the setting."""
+        return support(setting, classes)
 
-    def gridded(self, low: float | None = None) -> Generator[Any, Any, Gridded]:
-        """Ask for the histogram, on [low, 1] or the support of the setting."""
-        layout = yield Layout()
+    def histograms(self, layout: Layout) -> tuple[GridHistogram]:
+        """The one that it is computed from."""
         setting = layout.setting(self.setting, self.k)
-        grid = Grid(cells_of(self.step), support(setting, layout.classes) if low is None else low)
-        state = yield GridHistogram(setting, grid)
-        return Gridded(setting, grid, state)
+        return (GridHistogram(setting, Grid(cells_of(self.step), self.lowest(setting, layout.classes))),)
+
+    def gridded(self) -> Generator[Any, Any, Gridded]:
+        """Ask for the histogram."""
+        layout = yield Layout()
+        (histogram,) = self.histograms(layout)
+        state = yield histogram
+        return Gridded(histogram.setting, histogram.grid, state)
 
 
 @dataclass(frozen=True, kw_only=True)

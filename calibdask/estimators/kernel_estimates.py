@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from calibdask.estimators.kernel import Kernel, KernelEstimator, check_pairs, check_whole, counted, said
 from calibdask.statistics import exact
@@ -81,6 +82,11 @@ class RunMoments:
             variance = self.mean_square - self.mean**2
             told = (self.runs > ddof) & (variance > _ROUNDED * self.kernel.bound**2)
             return np.sqrt(np.where(told, variance / (self.runs - ddof), np.nan))
+
+    def ends(self, level: float) -> tuple[Array, Array]:
+        """Of the interval at a level: the mean of independent runs is about normal."""
+        reach = special.ndtri((1 + level) / 2) * self.standard_error(1)
+        return self.mean - reach, self.mean + reach
 
 
 def run_moments(chosen: KernelEstimator, layout: Layout, length: int, most: float) -> Generator[Any, Any, RunMoments]:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 from calibdask.estimators.binned import BinnedDecomposition
-from calibdask.estimators.estimator import Estimation, Part
+from calibdask.estimators.estimator import Estimation, Part, calibration_error
 from calibdask.statistics import exact
 from calibdask.statistics.binned import BinSums
 from calibdask.statistics.binnings import BinEdges
@@ -60,10 +60,13 @@ class LogLossDecomposition(BinnedDecomposition):
         """``log_loss_decomposition``."""
         return "log_loss_decomposition"
 
-    @property
-    def told_by_histogram(self) -> bool:
+    def histograms(self, layout: Layout) -> None:
         """The score itself is a sum of logarithms over rows."""
-        return False
+
+    @property
+    def is_error(self) -> bool:
+        """The reliability."""
+        return True
 
     def estimate(self) -> Estimation:
         """The terms from sums by bin and the score itself."""
@@ -88,9 +91,10 @@ class LogLossDecomposition(BinnedDecomposition):
             }
         terms["within"] = terms["score"] - terms["reliability"] + terms["resolution"] - terms["uncertainty"]
         limits = {"within": (-np.inf, np.inf)}
-        return {
+        parts = {
             name: Part(exact.in_order(values), limits=limits.get(name, (0.0, np.inf))) for name, values in terms.items()
         }
+        return parts | {"reliability": calibration_error(terms["reliability"], np.sum, np.inf)}
 
 
 def _divergence(p: Array, q: Array, smallest: float) -> Array:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from calibdask.estimators.binned import check_choice
-from calibdask.estimators.estimator import Estimate, Estimation, Estimator, Part
+from calibdask.estimators.estimator import Estimate, Estimation, Estimator, calibration_error
 from calibdask.estimators.kernel import said
 from calibdask.estimators.skce import SKCE
 from calibdask.statistics.layout import Layout
@@ -62,6 +62,11 @@ class MMCE(Estimator):
         check_choice("estimator", self.estimator, ("biased", "features-biased"))
         _ = self._squared(vector=True)
 
+    @property
+    def is_error(self) -> bool:
+        """An error."""
+        return True
+
     def _squared(self, vector: bool) -> SKCE:
         # In one dimension all distances are the same but for Fourier transforms: the Gaussian has one for Euclidean.
         gaussian = self.kernel == "gaussian" and self.estimator == "features-biased"
@@ -94,4 +99,4 @@ class MMCE(Estimator):
                 notes["approximation_error"] = said(error / (4 * values))
             if self.kernel == "gaussian":
                 notes["bandwidth"] = said(np.asarray(part.notes["bandwidth"]) / np.sqrt(2.0))
-        return {"": Part(values, notes=notes)}
+        return {"": calibration_error(values[..., None], **notes)}

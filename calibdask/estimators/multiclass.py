@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.estimators.binned import check_choice
-from calibdask.estimators.estimator import Estimation, Estimator, number
+from calibdask.estimators.estimator import Estimation, Estimator, calibration_error
 from calibdask.estimators.multiclass_setting import check_setting, looked_at
 from calibdask.statistics import exact
 from calibdask.statistics.cells import CellSums, CellSumsState, UniformCells
@@ -120,6 +120,11 @@ class MulticlassECE(Estimator):
         """``multiclass_ece``."""
         return "multiclass_ece"
 
+    @property
+    def is_error(self) -> bool:
+        """An error."""
+        return True
+
     def estimate(self) -> Estimation:
         """Distances of the cells, pooled, of what the setting looks at."""
         return looked_at(self.setting, self._estimate())
@@ -195,4 +200,5 @@ class _Total:
         """The averages, NaN where no row is."""
         with np.errstate(invalid="ignore"):
             values = (self._error / self._weight).reshape(self._shape)
-        return number(values, cells=self._cells.tolist() if self._cells.size > 1 else int(self._cells[0]))
+        cells = self._cells.tolist() if self._cells.size > 1 else int(self._cells[0])
+        return {"": calibration_error(values[..., None], most=2.0, cells=cells)}

@@ -12,7 +12,7 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Asking, Derived
 
-__all__ = ["Points", "ScorePoints", "points_of_grid"]
+__all__ = ["Points", "ScorePoints", "histogram_of", "points_of_grid"]
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,14 @@ class ScorePoints(Derived):
         state = yield DistinctScores(self.setting)
         if not state.many.any():
             return _points_of_scores(state, layout, self.setting)
-        histogram = GridHistogram(self.setting, Grid(refined=True))
+        histogram = histogram_of(self.setting)
         grid_state = yield histogram
         return points_of_grid(grid_state, histogram.grid)
+
+
+def histogram_of(setting: Setting) -> GridHistogram:
+    """The histogram whose cells stand for distinct scores."""
+    return GridHistogram(setting, Grid(refined=True))
 
 
 def _points_of_scores(state: DistinctState, layout: Layout, setting: Setting) -> Points:

@@ -1,10 +1,13 @@
 """The kernel calibration error."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from calibdask.estimators.binned import check_choice
-from calibdask.estimators.estimator import Estimation, Part
+from calibdask.estimators.estimator import Estimate, Estimation, Part, calibration_error
 from calibdask.estimators.kernel import KernelEstimator, said
 from calibdask.estimators.kernel_estimates import (
     check_block,
@@ -13,6 +16,7 @@ from calibdask.estimators.kernel_estimates import (
     pair_estimates,
     run_moments,
 )
+from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 
 __all__ = ["SKCE"]
@@ -99,6 +103,16 @@ class SKCE(KernelEstimator):
         check_features(self.estimator, self.features, self.kernels)
 
     @property
+    def is_error(self) -> bool:
+        """The biased ones are above 0 for calibrated models; the others are so as often as below."""
+        return self.estimator in ("biased", "features-biased")
+
+    @property
+    def knows_ends(self) -> bool:
+        """Means over runs of rows are about normal."""
+        return not self.weighs
+
+    @property
     def weighs(self) -> bool:
         """All but those of blocks of rows."""
         return self.estimator not in ("linear", "block")
@@ -107,11 +121,15 @@ class SKCE(KernelEstimator):
         layout = yield Layout()
         if self.estimator in ("linear", "block"):
             moments = yield from run_moments(self, layout, self.block or 2, self.max_pairs)
-            return {"": Part(moments.mean, notes=moments.notes)}
+            return {"": Part(moments.mean, notes=moments.notes, spread=moments.ends)}
         if self.estimator in ("biased", "unbiased"):
             pairs = yield from pair_estimates(self, layout, self.max_pairs)
-            return {"": Part(pairs.biased if self.estimator == "biased" else pairs.unbiased, notes=pairs.notes)}
+            return self._number(pairs.biased if self.is_error else pairs.unbiased, pairs.notes)
         found = yield from features_estimate(self, self.features)
-        biased = self.estimator == "features-biased"
-        values, error = found.biased if biased else found.unbiased
-        return {"": Part(values, notes={**found.notes, "approximation_error": said(error)})}
+        values, error = found.biased if self.is_error else found.unbiased
+        return self._number(values, {**found.notes, "approximation_error": said(error)})
+
+    def _number(self, values: Array, notes: Mapping[str, Any]) -> Estimate:
+        if self.is_error:
+            return {"": calibration_error(values[..., None], most=np.inf, **notes)}
+        return {"": Part(values, notes=notes)}

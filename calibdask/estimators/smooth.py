@@ -10,6 +10,7 @@ from calibdask.estimators.gridded import GriddedEstimator
 from calibdask.estimators.smoothing import Mirrored, integral
 from calibdask.statistics.exact import Array
 from calibdask.statistics.grid import Grid
+from calibdask.statistics.settings import Setting
 
 __all__ = ["SmoothECE"]
 
@@ -51,15 +52,24 @@ class SmoothECE(GriddedEstimator):
         """``smooth_ece``."""
         return "smooth_ece"
 
+    def lowest(self, setting: Setting, classes: int) -> float:
+        """The whole unit interval, whatever the setting."""
+        return 0.0
+
+    @property
+    def is_error(self) -> bool:
+        """An error."""
+        return True
+
     def estimate(self) -> Estimation:
         """Bisection for the bandwidth of every column at once."""
-        gridded = yield from self.gridded(low=0.0)
+        gridded = yield from self.gridded()
         widest = np.ones(gridded.shape)
         found = gridded.by_columns(partial(_fixed_point, gridded.grid), widest, smooth=widest)
         value, bandwidth = found[..., 0], found[..., 1]
         dims: tuple[str, ...] = ("class",) if gridded.setting.per_class else ()
         given = Part(bandwidth if dims else bandwidth[..., 0], dims, role="given")
-        return {**calibration_error(value), "bandwidth": given}
+        return {"": calibration_error(value), "bandwidth": given}
 
 
 def _fixed_point(grid: Grid, weights: Array, widest: Array) -> Array:

@@ -36,6 +36,8 @@ UNIT = 2.0**-gridding.OFFSET_BITS
 # Numbers of cells are multiples of this: edges of 10, 12, 15, 20, 25, 30, 50, 60, 75, 100, 150 or 300 bins are edges
 # of cells, and the lengths of the transforms have small factors.
 _DIVISIBLE = 300
+# Edges of bins may miss a border by rounding, by less than scores are rounded.
+_ROUNDING = 1e-14
 
 
 def cells_of(step: float) -> int:
@@ -103,6 +105,11 @@ class Grid:
         low = np.concatenate([self.nodes[k] + self.width * share for k, share in enumerate(shares)])
         # Distances to the upper end are those to the lower one.
         return np.r_[low, self.nodes[PARTS : self.cells + 1 - PARTS], (1.0 - (low - self.low))[::-1]]
+
+    def borders(self, values: Array) -> Counts:
+        """Numbers of the cells (or their parts) that begin at these values; -1 where none does, but for rounding."""
+        at = np.minimum(np.searchsorted(self.edges, values - _ROUNDING), self.size)
+        return np.where(np.abs(self.edges[at] - values) <= _ROUNDING, at, -1)
 
     @property
     def mirrored(self) -> npt.NDArray[np.bool_]:

@@ -1,0 +1,118 @@
+"""Ends of intervals of numbers, from the values that they take in replicates of the data."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from scipy import special
+
+from calibdask.estimators.estimator import Part
+from calibdask.statistics.exact import Array
+
+__all__ = ["GROUPS", "Method", "Replicates", "checked_method", "method_of", "number_ends", "percentiles"]
+
+Method = Literal["corrected", "percentile", "bca"]
+# Groups of rows that a jackknife leaves out.
+GROUPS = 100
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """Values of one number in replicates of the data, each (replicates, *shape of the number).
+
+    ``values`` of resampled rows; ``chance`` of a calibrated model with the same scores; ``left_out`` without one group
+    of rows at a time. ``centre`` is the value of what was resampled; ``what`` it was: rows or a histogram.
+    """
+
+    values: Array
+    centre: Array
+    what: str
+    chance: Array | None = None
+    left_out: Array | None = None
+
+
+def checked_method(method: object) -> None:
+    """Raise ValueError if this is no method."""
+    if method is not None and method not in get_args(Method):
+        raise ValueError(f"ci_method expects one of {', '.join(map(repr, get_args(Method)))} or None, got {method!r}.")
+
+
+def method_of(method: Method | None, part: Part) -> Method:
+    """The method given, or the one that suits the number."""
+    return method or ("percentile" if part.columns is None else "corrected")
+
+
+def number_ends(estimate: Part, replicates: Replicates, level: float, method: Method | None) -> dict[str, Part]:
+    """Parts ``low`` and ``high`` of the estimate."""
+    chosen = method_of(method, estimate)
+    low, high = {"corrected": _corrected, "percentile": _percentile, "bca": _bca}[chosen](replicates, level)
+    # Where a histogram stands for the rows, what it tells may differ by rounding or by where edges lie.
+    low, high = (end + (estimate.values - replicates.centre) for end in (low, high))
+    if chosen == "corrected" and replicates.chance is not None:
+        by_chance = percentiles(replicates.chance, level)[2]
+        low = np.where(estimate.values <= by_chance, np.minimum(estimate.limits[0], low), low)
+    least, most = estimate.limits
+    notes = {"interval": chosen, "resampled": replicates.what}
+    ends = {"low": np.maximum(low, least), "high": np.minimum(high, most)}
+    return {end: Part(values, estimate.dims, notes=notes) for end, values in ends.items()}
+
+
+def _percentile(replicates: Replicates, level: float) -> tuple[Array, Array]:
+    low, _, high = percentiles(replicates.values, level)
+    return low, high
+
+
+def _corrected(replicates: Replicates, level: float) -> tuple[Array, Array]:
+    """The value give or take the larger distance of the two percentiles from it.
+
+    A calibration error of resampled data exceeds that of the data as that one exceeds the true error: by what noise
+    adds to absolute values. The upper percentile is therefore the farther one, and the true error is to be looked for
+    as far below the estimate.
+    """
+    low, _, high = percentiles(replicates.values, level)
+    reach = np.maximum(np.maximum(high - replicates.centre, replicates.centre - low), 0.0)
+    return replicates.centre - reach, replicates.centre + reach
+
+
+def _bca(replicates: Replicates, level: float) -> tuple[Array, Array]:
+    """Percentiles at levels that are corrected for median bias and for skewness (Efron 1987)."""
+    values, left_out = replicates.values, replicates.left_out
+    if left_out is None:
+        raise ValueError("The method 'bca' needs replicates without some rows.")
+    below = (values < replicates.centre).sum(0) + (values == replicates.centre).sum(0) / 2
+    count = np.maximum(np.isfinite(values).sum(0), 1)
+    bias = special.ndtri((below / count).clip(0.5 / count, 1 - 0.5 / count))
+    with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
+        warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)
+        distance = np.nanmean(left_out, axis=0) - left_out
+        square = np.nansum(distance**2, axis=0)
+        skewness = np.where(square > 0, np.nansum(distance**3, axis=0) / (6 * square**1.5), 0.0)
+        ends = []
+        for z in special.ndtri([(1 - level) / 2, (1 + level) / 2]):
+            shifted = bias + z
+            # Far out the correction turns around: from there on the outermost replicate is the end.
+            scale = 1 - skewness * shifted
+            ends.append(_quantile(values, special.ndtr(np.where(scale > 0, bias + shifted / scale, np.inf * shifted))))
+    return ends[0], ends[1]
+
+
+def _quantile(values: Array, share: Any) -> Array:
+    """The quantile of each number at its own share, by linear interpolation, replicates without a value left out."""
+    ordered = np.sort(values, axis=0)
+    last = np.isfinite(values).sum(0) - 1
+    position = np.nan_to_num(share) * np.maximum(last, 0)
+    lower = np.floor(position).astype(np.int64)
+    upper = np.minimum(lower + 1, np.maximum(last, 0))
+    below, above = (np.take_along_axis(ordered, at[None], 0)[0] for at in (lower, upper))
+    with np.errstate(invalid="ignore"):
+        found = below + (above - below) * (position - lower)
+    return np.where((last < 0) | np.isnan(share), np.nan, found)
+
+
+def percentiles(values: Array, level: float) -> tuple[Array, Array, Array]:
+    """The lower end, the median and the upper end over replicates, those left out that have no value."""
+    with warnings.catch_warnings(), np.errstate(invalid="ignore"):
+        warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)
+        low, median, high = np.nanquantile(values, [(1 - level) / 2, 0.5, (1 + level) / 2], axis=0)
+    return low, median, high

@@ -15,6 +15,7 @@ _MODULES = {
     "DensityECE": "estimators.density",
     "ECCE": "estimators.cumulative",
     "ECE": "estimators.ece",
+    "ExcessCost": "estimators.excess_cost",
     "Kernel": "estimators.kernel",
     "KernelCanonicalECE": "estimators.canonical",
     "LCECalibrator": "calibrator",
@@ -33,6 +34,7 @@ _MODULES = {
     "SmoothECE": "estimators.smooth",
     "SpiegelhalterTest": "estimators.spiegelhalter",
     "brier_score": "shorthands",
+    "compare": "comparison",
     "default_metrics": "estimators.panel",
     "density_ece": "shorthands",
     "ece": "shorthands",
@@ -49,12 +51,14 @@ _MODULES = {
     "skce": "shorthands",
     "smooth_ece": "shorthands",
     "summarize": "summary",
+    "worst_slices": "ranking",
 }
 
 __all__ = ["__version__", *_MODULES]  # noqa: PLE0604
 
 if TYPE_CHECKING:
     from calibdask.calibrator import LCECalibrator as LCECalibrator
+    from calibdask.comparison import compare as compare
     from calibdask.estimators.brier_decomposition import BrierDecomposition as BrierDecomposition
     from calibdask.estimators.canonical import KernelCanonicalECE as KernelCanonicalECE
     from calibdask.estimators.cme import CMETest as CMETest
@@ -73,6 +77,7 @@ if TYPE_CHECKING:
     from calibdask.estimators.ece import ece_ac as ece_ac
     from calibdask.estimators.ece import ece_c as ece_c
     from calibdask.estimators.ece import ece_l as ece_l
+    from calibdask.estimators.excess_cost import ExcessCost as ExcessCost
     from calibdask.estimators.kernel import Kernel as Kernel
     from calibdask.estimators.kernel_tests import SKCETest as SKCETest
     from calibdask.estimators.log_decomposition import LogLossDecomposition as LogLossDecomposition
@@ -85,6 +90,7 @@ if TYPE_CHECKING:
     from calibdask.estimators.smooth import SmoothECE as SmoothECE
     from calibdask.estimators.spiegelhalter import SpiegelhalterTest as SpiegelhalterTest
     from calibdask.evaluation import evaluate as evaluate
+    from calibdask.ranking import worst_slices as worst_slices
     from calibdask.shorthands import brier_score as brier_score
     from calibdask.shorthands import density_ece as density_ece
     from calibdask.shorthands import ece as ece

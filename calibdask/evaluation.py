@@ -133,7 +133,7 @@ def evaluate(
     result = Labelled(data, class_dim)
     for name, estimate in estimates.items():
         result.add(name, chosen[name], estimate, axes)
-    return result.dataset(attributes | {"rows": data.source.rows, "passes": outcome.passes})
+    return result.dataset(attributes | {"passes": outcome.passes})
 
 
 def _with_intervals(

@@ -79,7 +79,8 @@ class Labelled:
     def dataset(self, attributes: Mapping[str, Any]) -> xr.Dataset:
         """The result."""
         coordinates = dict(self.coordinates)
+        slices = {"slices": [str(axis.name) for axis in self.data.by]} if self.data.by else {}
         if any(self.class_dim in variable.dims for variable in self.variables.values()):
             classes, labels = self.data.source.layout.classes, self.data.classes
             coordinates[self.class_dim] = (self.class_dim, np.arange(classes) if labels is None else labels)
-        return xr.Dataset(self.variables, coordinates, dict(attributes))
+        return xr.Dataset(self.variables, coordinates, {**attributes, **slices})

@@ -1,6 +1,6 @@
 """From what users hold - NumPy, Dask, xarray, pandas, dask.dataframe, blocks - to one source."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from calibdask.engine.source import Source
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.validity import Validity
 
-__all__ = ["Input", "read_arrays", "read_blocks", "read_given"]
+__all__ = ["Input", "check_coordinates", "read_arrays", "read_blocks", "read_given", "without_frames"]
 
 
 Blocks = Iterable[tuple[Any, ...]]
@@ -62,12 +62,13 @@ def read_arrays(
         If shapes or types do not fit each other.
     """
     frame_columns = getattr(y_prob, "columns", None)
-    y_true, y_prob, sample_weight, by = _without_frames(y_true, y_prob, sample_weight, by)
+    given, by = without_frames({"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight}, by)
+    y_true, y_prob, sample_weight = given["y_true"], given["y_prob"], given["sample_weight"]
     scores, given = _variables(y_true, y_prob, sample_weight, sample_dim, class_dim)
     vector = class_dim not in scores.dims
     n = scores.sizes[sample_dim]
     labelled = [each for each in (y_prob, y_true, sample_weight) if isinstance(each, xr.DataArray)]
-    _check_coordinates(labelled, class_dim)
+    check_coordinates(labelled, class_dim)
     batch = _batch_axes((scores, *given.values()), {sample_dim, class_dim}, labelled)
     group, axes = slices.coded(by, n, sample_dim)
     layout = Layout(
@@ -178,7 +179,7 @@ def _variables(
     return scores, given
 
 
-def _check_coordinates(labelled: list[xr.DataArray], class_dim: str) -> None:
+def check_coordinates(labelled: list[xr.DataArray], class_dim: str) -> None:
     """Refuse labelled arrays whose labels differ along a common dimension; positions would pair what is not a pair."""
     try:
         xr.align(*(array.drop_vars(class_dim, errors="ignore") for array in labelled), join="exact", copy=False)
@@ -235,23 +236,19 @@ def _flattened(variable: xr.Variable, batch: tuple[Axis, ...], tail: tuple[str, 
     return data.reshape(_product(batch), *data.shape[len(names) :])
 
 
-def _without_frames(y_true: Any, y_prob: Any, sample_weight: Any, by: Any) -> tuple[Any, Any, Any, Any]:
+def without_frames(given: Mapping[str, Any], by: Any) -> tuple[dict[str, Any], Any]:
     """The same with columns of Dask data frames as arrays that share their chunks."""
-    frames = {"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight}
-    frames = {name: frame for name, frame in frames.items() if is_frame(frame)}
+    frames = {name: frame for name, frame in given.items() if is_frame(frame)}
     slicing = slices.named(by)
     coded = {name: series_codes(str(name), values) for name, values in slicing.items() if is_frame(values)}
     if not frames and not coded:
-        return y_true, y_prob, sample_weight, by
+        return dict(given), by
     arrays = joined_arrays(frames | {f"by {name!r}": codes for name, (codes, _) in coded.items()})
     by = {
         name: Coded(arrays[f"by {name!r}"], coded[name][1]) if name in coded else values
         for name, values in slicing.items()
     }
-    given = (y_true, y_prob, sample_weight)
-    return *(
-        arrays.get(name, each) for name, each in zip(("y_true", "y_prob", "sample_weight"), given, strict=True)
-    ), by
+    return {name: arrays.get(name, each) for name, each in given.items()}, by
 
 
 def _class_labels(y_prob: Any, class_dim: str, frame_columns: Any) -> Any:

@@ -10,7 +10,7 @@ from scipy import special
 from calibdask.estimators.estimator import Part
 from calibdask.statistics.exact import Array
 
-__all__ = ["GROUPS", "Method", "Replicates", "checked_method", "method_of", "number_ends", "percentiles"]
+__all__ = ["GROUPS", "Method", "Replicates", "checked_method", "method_of", "number_ends", "percentiles", "sign_pvalue"]
 
 Method = Literal["corrected", "percentile", "bca"]
 # Groups of rows that a jackknife leaves out.
@@ -80,21 +80,54 @@ def _bca(replicates: Replicates, level: float) -> tuple[Array, Array]:
     values, left_out = replicates.values, replicates.left_out
     if left_out is None:
         raise ValueError("The method 'bca' needs replicates without some rows.")
-    below = (values < replicates.centre).sum(0) + (values == replicates.centre).sum(0) / 2
-    count = np.maximum(np.isfinite(values).sum(0), 1)
-    bias = special.ndtri((below / count).clip(0.5 / count, 1 - 0.5 / count))
-    with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
-        warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)
-        distance = np.nanmean(left_out, axis=0) - left_out
-        square = np.nansum(distance**2, axis=0)
-        skewness = np.where(square > 0, np.nansum(distance**3, axis=0) / (6 * square**1.5), 0.0)
-        ends = []
+    bias, skewness = _quantile_below(values, replicates.centre), _acceleration(left_out)
+    ends = []
+    with np.errstate(invalid="ignore", divide="ignore"):
         for z in special.ndtri([(1 - level) / 2, (1 + level) / 2]):
             shifted = bias + z
             # Far out the correction turns around: from there on the outermost replicate is the end.
             scale = 1 - skewness * shifted
             ends.append(_quantile(values, special.ndtr(np.where(scale > 0, bias + shifted / scale, np.inf * shifted))))
     return ends[0], ends[1]
+
+
+def _quantile_below(values: Array, point: Any) -> Array:
+    """The normal quantile of the share of replicates below a point, ties counted half; finite."""
+    count = np.maximum(np.isfinite(values).sum(0), 1)
+    below = (values < point).sum(0) + (values == point).sum(0) / 2
+    return np.asarray(special.ndtri((below / count).clip(0.5 / count, 1 - 0.5 / count)), np.float64)
+
+
+def _acceleration(left_out: Array) -> Array:
+    """A sixth of the skewness, as the jackknife tells it."""
+    with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
+        warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)
+        distance = np.nanmean(left_out, axis=0) - left_out
+        square = np.nansum(distance**2, axis=0)
+        return np.where(square > 0, np.nansum(distance**3, axis=0) / (6 * square**1.5), 0.0)
+
+
+def sign_pvalue(replicates: Replicates, method: Method) -> Array:
+    """Two-sided p-value of the number being 0, from replicates of it: 1 less the level whose interval ends there.
+
+    Of percentiles min(1, 2 (1 + min(#{d* <= 0}, #{d* >= 0})) / (R + 1)); of BCa that at the corrected levels, not less
+    than 2 / (R + 1) either. NaN where the number does not exist.
+    """
+    values, left_out = replicates.values, replicates.left_out
+    count = np.isfinite(values).sum(0)
+    least = 2 / (count + 1)
+    if method == "bca" and left_out is not None:
+        bias, skewness = _quantile_below(values, replicates.centre), _acceleration(left_out)
+        shifted = _quantile_below(values, 0.0) - bias
+        # The level at which an end of `_bca` lies at 0.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = np.where(1 + skewness * shifted > 0, shifted / (1 + skewness * shifted), np.inf * shifted) - bias
+        found = 2 * special.ndtr(-np.abs(z))
+        found = np.where((values == 0).all(0), 1.0, found)
+    else:
+        found = least * (1 + np.minimum((values <= 0).sum(0), (values >= 0).sum(0)))
+    known = np.isfinite(replicates.centre) & (count > 0)
+    return np.where(known, found.clip(least, 1.0), np.nan)
 
 
 def _quantile(values: Array, share: Any) -> Array:

@@ -1,0 +1,201 @@
+"""Models compared on the same rows: differences of metrics with intervals and p-values."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask import __version__
+from calibdask.engine.inputs import Input
+from calibdask.engine.interval_ends import Method, Replicates, number_ends, sign_pvalue
+from calibdask.engine.intervals import checked_interval
+from calibdask.engine.models import MODEL, read_models
+from calibdask.engine.multiplicity import ADJUSTMENTS
+from calibdask.engine.plan import run
+from calibdask.engine.row_intervals import replicates_of, row_replicates
+from calibdask.engine.slices import Axis
+from calibdask.estimators.estimator import Estimate, Part
+from calibdask.estimators.panel import default_metrics
+from calibdask.labelled import Labelled, check_names
+from calibdask.naming import Metrics, named_metrics
+from calibdask.statistics.exact import Array
+from calibdask.statistics.validity import Validity
+
+__all__ = ["compare"]
+
+_CHALLENGER = "challenger"
+
+
+def compare(
+    y_true: Any,
+    prob_a: Any,
+    prob_b: Any = None,
+    metrics: Metrics | None = None,
+    *,
+    baseline: str | None = None,
+    by: Any = None,
+    sample_weight: Any = None,
+    ci: float = 0.95,
+    ci_method: Method | None = None,
+    n_boot: int = 1000,
+    seed: int = 0,
+    sample_dim: str = "sample",
+    class_dim: str = "class",
+    sum_tolerance: float = 1e-3,
+) -> xr.Dataset:
+    """Compare models on the same rows: paired differences of metrics, with intervals and p-values.
+
+    Parameters
+    ----------
+    y_true : array of shape (..., n)
+        Class numbers, as in `calibdask.evaluate`.
+    prob_a, prob_b : arrays of shape (..., n) or (..., n, K)
+        Scores of two models, called ``"a"``, the baseline, and ``"b"``. Or ``prob_a`` alone: a mapping from the names of
+        two or more models to their scores.
+    metrics : estimator, sequence, or mapping from name to estimator, optional
+        None: a panel, as in `calibdask.evaluate`. Not tests, and not what takes no weights.
+    baseline : str, optional
+        Name of the model that the others are compared with; the first by default.
+    by, sample_weight, sample_dim, class_dim, sum_tolerance
+        As in `calibdask.evaluate`.
+    ci : float, default 0.95
+        Level of the intervals.
+    ci_method : {"percentile", "bca"}, optional
+        Percentiles of the replicates (the default), or bias-corrected and accelerated ones.
+    n_boot : int, default 1000
+        Number of replicates. The smallest p-value is 2 / (n_boot + 1): with many slices take more.
+    seed : int, default 0
+        Of the replicates.
+
+    Returns
+    -------
+    xarray.Dataset
+        For each metric (and each part of one): ``<name>`` along the dimension ``model``; ``<name>_difference``, that of
+        a model less that of the baseline; ``<name>_difference_low``, ``<name>_difference_high``, its interval; and
+        ``<name>_difference_pvalue``, two-sided, of no difference. With named models differences have the dimension
+        ``challenger``. With slices, or more than two models, also ``<name>_difference_pvalue_holm`` and
+        ``<name>_difference_pvalue_bh``: adjusted, over all slices and challengers of this number, by Holm's method
+        (chance of any false finding) and by that of Benjamini & Hochberg (share of false findings).
+
+    Raises
+    ------
+    TypeError
+        If a metric is no estimator.
+    ValueError
+        If models have scores of different shapes, there are fewer than two, or no such baseline; if a metric is a test
+        or takes no weights; and as in `calibdask.evaluate`.
+
+    Notes
+    -----
+    In every replicate all models see the same rows, each counted as often as a Poisson variable says that is keyed by
+    the seed and the row: what the models have in common cancels. The p-value is that of the replicates d* of the
+    difference, min(1, 2 (1 + min(#{d* <= 0}, #{d* >= 0})) / (n_boot + 1)), so that it is below 1 - ci where the interval
+    leaves 0 out (with ``"bca"``: counted at its corrected levels).
+
+    Calibration errors exceed the true ones by chance, those of well calibrated models most. Differences of models with
+    errors of different size are biased towards 0 by that, and resampling shows it once more: take a metric with little
+    bias (`BrierScore`, `LogLoss`, `ECE(norm="l2", debias=True)`, `SKCE`) where that matters.
+
+    The passes are those of `calibdask.evaluate`, at ``n_boot`` times the cost for each model; memory: ``n_boot`` states
+    of each metric and model. Scores in memory are copied once. Replicates of class-wise estimates keep what the classes
+    of a row have in common.
+
+    Examples
+    --------
+    >>> import numpy as np, calibdask as cd
+    >>> rng = np.random.default_rng(0)
+    >>> good = rng.random(1000)
+    >>> labels = (rng.random(1000) < good).astype(int)
+    >>> result = cd.compare(labels, good, good**2, cd.BrierScore())
+    >>> float(result.brier_score_difference) > 0, float(result.brier_score_difference_pvalue) < 0.01
+    (True, True)
+    """
+    checked_interval(ci, n_boot, seed)
+    if ci_method not in (None, "percentile", "bca"):
+        raise ValueError(f"ci_method of a comparison expects 'percentile', 'bca' or None, got {ci_method!r}.")
+    models = _models(prob_a, prob_b)
+    names = _ordered(list(models), baseline)
+    validity = Validity(sum_tolerance=sum_tolerance)
+    ordered = {name: models[name] for name in names}
+    data = read_models(y_true, ordered, by, sample_weight, sample_dim, class_dim, validity)
+    layout = data.source.layout
+    panel = {name: each for name, each in default_metrics(layout.classes, layout.vector).items() if not each.tests}
+    chosen = named_metrics(panel if metrics is None else metrics)
+    for name, each in chosen.items():
+        if each.tests:
+            raise ValueError(f"compare takes metrics; {name!r} is a test, {each!r}.")
+    check_names(chosen, (*data.batch, *data.by, Axis(_CHALLENGER, 1)), class_dim)
+    method: Method = ci_method or "percentile"
+    asked = {name: row_replicates(each, method, n_boot, seed) for name, each in chosen.items()}
+    drawn = [each for some in asked.values() for each in some.values()]
+    outcome = run((*chosen.values(), *drawn), data.source)
+    found = iter(outcome.estimates)
+    estimates = {name: next(found) for name in chosen}
+    result = Labelled(data, class_dim)
+    axes = _axes(data, names, squeezed=not isinstance(prob_a, Mapping))
+    adjusted = bool(data.by) or len(names) > 2
+    for name, estimate in estimates.items():
+        replicates = replicates_of(estimate, {kind: next(found) for kind in asked[name]})
+        result.add(name, chosen[name], estimate, (*data.batch, *data.by))
+        for part, each in replicates.items():
+            parts = _difference(estimate[part], each, len(names), ci, method, adjusted)
+            result.add(f"{name}_{part}_difference" if part else f"{name}_difference", chosen[name], parts, axes)
+    attributes = {"ci": ci, "n_boot": n_boot, "seed": seed, "baseline": names[0]}
+    counted = {"rows": data.source.rows, "passes": outcome.passes, "calibdask_version": __version__}
+    return result.dataset(counted | attributes)
+
+
+def _models(prob_a: Any, prob_b: Any) -> dict[str, Any]:
+    """Scores by the name of the model."""
+    if not isinstance(prob_a, Mapping):
+        if prob_b is None:
+            raise ValueError("compare expects the scores of two models, or a mapping from names to scores; got one.")
+        return {"a": prob_a, "b": prob_b}
+    if prob_b is not None:
+        raise ValueError("compare expects either two arrays of scores or one mapping, got a mapping and prob_b.")
+    if len(prob_a) < 2:
+        raise ValueError(f"compare expects at least two models, got {', '.join(map(repr, prob_a)) or 'none'}.")
+    return {str(name): scores for name, scores in prob_a.items()}
+
+
+def _ordered(names: list[str], baseline: str | None) -> list[str]:
+    """The baseline first."""
+    if baseline is None:
+        return names
+    if baseline not in names:
+        raise ValueError(f"baseline expects one of {', '.join(map(repr, names))}, got {baseline!r}.")
+    return [baseline, *(name for name in names if name != baseline)]
+
+
+def _axes(data: Input, names: list[str], *, squeezed: bool) -> tuple[Axis, ...]:
+    """The axes of differences: challengers in place of models."""
+    challenger = () if squeezed else (Axis(_CHALLENGER, len(names) - 1, np.array(names[1:])),)
+    return (*challenger, *(axis for axis in data.batch if axis.name != MODEL), *data.by)
+
+
+def _difference(
+    part: Part, replicates: Replicates, models: int, level: float, method: Method, adjusted: bool
+) -> Estimate:
+    """The difference of each model from the first one, its ends and p-values; the batch axis has the models first."""
+    differences = Replicates(
+        _less_first(replicates.values, models, 1),
+        _less_first(replicates.centre, models, 0),
+        replicates.what,
+        left_out=None if replicates.left_out is None else _less_first(replicates.left_out, models, 1),
+    )
+    value = Part(differences.centre, part.dims)
+    pvalues = sign_pvalue(differences, method)
+    found = {"": value, **number_ends(value, differences, level, method), "pvalue": Part(pvalues, part.dims)}
+    if adjusted:
+        found |= {f"pvalue_{word}": Part(adjust(pvalues), part.dims) for word, adjust in ADJUSTMENTS.items()}
+    return found
+
+
+def _less_first(values: Array, models: int, axis: int) -> Array:
+    """Differences from the first of the models, which are the slowest part of an axis."""
+    shape = values.shape
+    apart = values.reshape(*shape[:axis], models, -1, *shape[axis + 1 :])
+    first, rest = np.split(apart, [1], axis=axis)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((rest - first).reshape(*shape[:axis], -1, *shape[axis + 1 :]))

@@ -1,0 +1,83 @@
+"""Rows divided by the action of least expected cost."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibdask.kernels import actions
+from calibdask.statistics.block import Block
+from calibdask.statistics.cells import Members, Partition, UniformCells
+from calibdask.statistics.edges import Edges
+from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.frozen import FrozenArray
+
+__all__ = ["ActedCells", "FrequencyMap"]
+
+
+@dataclass(frozen=True)
+class FrequencyMap:
+    """Class-wise calibration by bins: each score becomes the frequency of its class among the rows of its bin.
+
+    Parameters
+    ----------
+    edges : Edges
+        Bins of each class.
+    frequencies : FrozenArray of float64, shape (batch, groups, K, bins)
+        What the scores become.
+    """
+
+    edges: Edges
+    frequencies: FrozenArray
+
+    def probabilities(self, block: Block, b: int) -> Array:
+        """Frequencies for the rows of batch element b, (n, K); 0 in rows that do not count."""
+        scores = block.matrix_of(b)
+        thresholds = self.edges.thresholds(scores.dtype)
+        frequencies = self.frequencies.values
+        thresholds = np.broadcast_to(thresholds, (*frequencies.shape[:3], thresholds.shape[-1]))
+        found = np.zeros(scores.shape)
+        for place, g, index in block.places:
+            if place == b:
+                for c in range(scores.shape[1]):
+                    number = np.searchsorted(thresholds[b, g, c], scores[index, c])
+                    found[index, c] = frequencies[b, g, c][number]
+        return found
+
+
+@dataclass(frozen=True)
+class ActedCells(Partition):
+    """Uniform cells of the simplex, each divided by the action that its rows lead to.
+
+    An action is a row of ``costs``: the first of those with the least expected cost under the scores of the row, or
+    under what ``calibration`` makes of them. The key is that of the uniform cell and the number of the action.
+
+    Parameters
+    ----------
+    costs : FrozenArray of float64, shape (actions, K)
+        Cost of each action for each class.
+    bins : int
+        Uniform right-closed bins in each class.
+    calibration : FrequencyMap, optional
+        How scores are calibrated before actions are chosen.
+    """
+
+    costs: FrozenArray
+    bins: int = 1
+    calibration: FrequencyMap | None = None
+
+    def members(self, block: Block, b: int) -> Members:
+        """The occupied cells of batch element b."""
+        key, cell = UniformCells(self.bins).members(block, b)
+        count = len(self.costs.values)
+        combined, number = np.unique(cell * count + self._actions(block, b), return_inverse=True)
+        # Rows that do not count have the cell -1, and so the lowest numbers.
+        absent = int(np.searchsorted(combined, 0))
+        combined = combined[absent:]
+        keys = np.concatenate([key[combined // count], (combined % count)[:, None]], axis=1)
+        return Members(keys, np.maximum(number - absent, -1))
+
+    def _actions(self, block: Block, b: int) -> Counts:
+        chosen = np.empty(block.rows, np.int64)
+        probabilities = block.matrix_of(b) if self.calibration is None else self.calibration.probabilities(block, b)
+        actions.cheapest(probabilities, self.costs.values, chosen)
+        return chosen

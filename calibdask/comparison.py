@@ -51,8 +51,8 @@ def compare(
     y_true : array of shape (..., n)
         Class numbers, as in `calibdask.evaluate`.
     prob_a, prob_b : arrays of shape (..., n) or (..., n, K)
-        Scores of two models, called ``"a"``, the baseline, and ``"b"``. Or ``prob_a`` alone: a mapping from the names of
-        two or more models to their scores.
+        Scores of two models, called ``"a"``, the baseline, and ``"b"``. Or ``prob_a`` alone: a mapping from the names
+        of two or more models to their scores.
     metrics : estimator, sequence, or mapping from name to estimator, optional
         None: a panel, as in `calibdask.evaluate`. Not tests, and not what takes no weights.
     baseline : str, optional
@@ -90,8 +90,8 @@ def compare(
     -----
     In every replicate all models see the same rows, each counted as often as a Poisson variable says that is keyed by
     the seed and the row: what the models have in common cancels. The p-value is that of the replicates d* of the
-    difference, min(1, 2 (1 + min(#{d* <= 0}, #{d* >= 0})) / (n_boot + 1)), so that it is below 1 - ci where the interval
-    leaves 0 out (with ``"bca"``: counted at its corrected levels).
+    difference, min(1, 2 (1 + min(#{d* <= 0}, #{d* >= 0})) / (n_boot + 1)): below 1 - ci where the interval leaves 0 out
+    (with ``"bca"``: counted at its corrected levels).
 
     Calibration errors exceed the true ones by chance, those of well calibrated models most. Differences of models with
     errors of different size are biased towards 0 by that, and resampling shows it once more: take a metric with little
@@ -138,8 +138,8 @@ def compare(
     for name, estimate in estimates.items():
         replicates = replicates_of(estimate, {kind: next(found) for kind in asked[name]})
         result.add(name, chosen[name], estimate, (*data.batch, *data.by))
-        for part, each in replicates.items():
-            parts = _difference(estimate[part], each, len(names), ci, method, adjusted)
+        for part, resampled in replicates.items():
+            parts = _difference(estimate[part], resampled, len(names), ci, method, adjusted)
             result.add(f"{name}_{part}_difference" if part else f"{name}_difference", chosen[name], parts, axes)
     attributes = {"ci": ci, "n_boot": n_boot, "seed": seed, "baseline": names[0]}
     counted = {"rows": data.source.rows, "passes": outcome.passes, "calibdask_version": __version__}

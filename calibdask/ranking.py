@@ -3,6 +3,8 @@
 import numpy as np
 import xarray as xr
 
+from calibdask.estimators.kernel import check_whole
+
 __all__ = ["worst_slices"]
 
 _BELONGING = ("low", "high", "pvalue", "pvalue_holm", "pvalue_bh")
@@ -24,8 +26,8 @@ def worst_slices(result: xr.Dataset, metric: str, n: int = 10) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        The variable, and what belongs to it (``_low``, ``_high``, ``_pvalue``, ...), along the dimension ``slice``, with
-        the labels of the slices as coordinates.
+        The variable, and what belongs to it (``_low``, ``_high``, ``_pvalue``, ...), along the dimension ``slice``,
+        with the labels of the slices as coordinates.
 
     Raises
     ------
@@ -49,8 +51,7 @@ def worst_slices(result: xr.Dataset, metric: str, n: int = 10) -> xr.Dataset:
     """
     if metric not in result.data_vars:
         raise ValueError(f"metric expects one of {', '.join(map(str, result.data_vars))}, got {metric!r}.")
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise ValueError(f"n expects a positive whole number, got {n!r}.")
+    check_whole("n", n, 1)
     slices = result.attrs.get("slices")
     dims = [] if slices is None else [dim for dim in np.atleast_1d(slices).tolist() if dim in result[metric].dims]
     if not dims:

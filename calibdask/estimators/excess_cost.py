@@ -168,13 +168,10 @@ class _Totals:
             each = np.asarray(part.outcome, np.float64) @ costs.T
             own = np.take_along_axis(each, action[:, None], 1)[:, 0]
             expected = (costs[action] * exact.value(part.score)).sum(axis=1)
-            for into, values in (
-                (total, exact.value(part.weight)),
-                (realised, own),
-                (promised, expected),
-                (excess, own - each.min(axis=1)),
-            ):
-                into += np.bincount(place, values, into.size)
+            total += np.bincount(place, exact.value(part.weight), total.size)
+            realised += np.bincount(place, own, total.size)
+            promised += np.bincount(place, expected, total.size)
+            excess += np.bincount(place, own - each.min(axis=1), total.size)
         with np.errstate(invalid="ignore"):
             means: list[Array] = [(values / total).reshape(shape) for values in (realised, promised, excess)]
         self.realised, self.promised, self.excess = means

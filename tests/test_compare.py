@@ -146,7 +146,7 @@ def test_slices_are_compared_on_their_own_rows() -> None:
 
 
 def test_adjusted_pvalues_leave_empty_slices_out() -> None:
-    labels, scores, near, _ = binary(600, 7)
+    labels, scores, _, _ = binary(600, 7)
     day = np.arange(600) % 6
     site = np.where(day == 5, "x", np.where(np.arange(600) % 4 < 2, "x", "y"))
     # Some slices are better, some worse, some the same, and (5, "y") is empty.
@@ -403,7 +403,7 @@ def test_models_of_different_shapes(change: Any) -> None:
 )
 def test_bad_calls(call: Any) -> None:
     labels, scores, _, _ = binary(40, 26)
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r".+"):
         call(labels, scores, cd.BrierScore())
 
 
@@ -434,7 +434,7 @@ def within(count: int, p: float) -> bool:
 def test_pvalues_of_equally_good_models_are_uniform() -> None:
     """Outcomes are even, and models err at random, alike in distribution: expected Brier scores are equal.
 
-    Of 400 sets between 23 and 59 have p <= 0.1 (99.8 %), and the distribution of Kolmogorov and Smirnov is at most 0.1
+    Of 400 sets between 23 and 60 have p <= 0.1 (99.8 %), and the distribution of Kolmogorov and Smirnov is at most 0.1
     from uniform, which has a chance of 0.1 %.
     """
     rng = np.random.default_rng(28)
@@ -444,36 +444,33 @@ def test_pvalues_of_equally_good_models_are_uniform() -> None:
     pvalues = result.m_difference_pvalue.values
     assert within(int((pvalues <= 0.1).sum()), 0.1)
     assert kstest(pvalues, "uniform").statistic <= 0.1
-    # Nothing is left after adjustment, but for a chance of some 5 % for each.
-    assert (result.m_difference_pvalue_holm > 1e-3).all()
-    assert (result.m_difference_pvalue_bh > 1e-3).all()
 
 
 def test_intervals_cover_the_true_difference() -> None:
     """Scores s and s**2 of outcomes with P = s: the expected Brier scores differ by E (s - s**2)**2 = 1/30.
 
-    At 90 % between 341 and 377 of 400 sets (99.8 %) cover it; replicates lose at most a percent, which is granted.
+    At 90 % at most 377 of 400 sets (99.9 %) cover it; at 89 %, as a percent is what percentiles may lose, at least 336.
     """
     rng = np.random.default_rng(29)
     scores = rng.random(SETS * 200)
     labels = (rng.random(scores.size) < scores).astype(int)
     result = cd.compare(labels, scores, scores**2, {"m": cd.BrierScore()}, by=in_sets(200), ci=0.9, n_boot=300)
-    covered = (result.m_difference_low <= 1 / 30) & (1 / 30 <= result.m_difference_high)
+    covered = (result.m_difference_low <= 1 / 30) & (result.m_difference_high >= 1 / 30)
     low, high = binom.ppf(0.001, SETS, 0.89), binom.ppf(0.999, SETS, 0.9)
     assert low <= int(covered.sum()) <= high
 
 
 def test_clearly_different_models_are_told_apart() -> None:
-    """The difference of 2/15 of squares is some 8 standard errors of 200 rows; all but a few sets find it."""
+    """The difference is (1 - 2 s)(1 - 2 y), of mean 1/3 and variance 2/9: 10 standard errors of 200 rows."""
     rng = np.random.default_rng(30)
     scores = rng.random(SETS * 200)
     labels = (rng.random(scores.size) < scores).astype(int)
     result = cd.compare(labels, scores, 1 - scores, {"m": cd.BrierScore()}, by=in_sets(200), n_boot=300)
-    # E ((1 - s - s)**2) = 1/3 is what the second model loses; the smallest p-value there is is 2/301.
+    # The smallest p-value there is is 2/301, and is left so by Benjamini and Hochberg where all are.
     assert (result.m_difference_pvalue <= 0.01).all()
     assert (result.m_difference_low > 0).all()
     assert (result.m_difference_pvalue_bh <= 0.01).all()
-    assert float(result.m_difference.mean()) == pytest.approx(1 / 3, abs=0.02)
+    assert float(result.m_difference.mean()) == pytest.approx(1 / 3, abs=0.009)  # 5 standard errors
 
 
 def sliced(ci: float | None = None) -> tuple[xr.Dataset, dict[str, Any]]:
@@ -554,7 +551,7 @@ def test_worst_slices_refuse_what_they_cannot_order() -> None:
     result = cd.evaluate(labels, scores, [cd.BrierScore(), cd.ECE()], by=by)
     with pytest.raises(ValueError, match=r"(?s)brier_score.*ece|ece.*brier_score"):
         cd.worst_slices(result, "brier")
-    with pytest.raises(ValueError, match="slice|by"):
+    with pytest.raises(ValueError, match=r"slice|by"):
         cd.worst_slices(cd.evaluate(labels, scores, cd.BrierScore()), "brier_score")
     compared = cd.compare(labels, {"p": scores, "q": near, "r": square}, metrics=cd.BrierScore(), by=by, n_boot=5)
     with pytest.raises(ValueError, match="challenger"):
@@ -562,7 +559,7 @@ def test_worst_slices_refuse_what_they_cannot_order() -> None:
     with pytest.raises(ValueError, match="model"):
         cd.worst_slices(compared, "brier_score")
     unsliced = cd.compare(labels, scores, near, cd.BrierScore(), n_boot=5)
-    with pytest.raises(ValueError, match="slice|by"):
+    with pytest.raises(ValueError, match=r"slice|by"):
         cd.worst_slices(unsliced, "brier_score_difference")
     folds = xr.DataArray(np.stack([scores, near]), dims=("fold", "sample"))
     folded = cd.evaluate(xr.DataArray(labels, dims="sample"), folds, cd.BrierScore(), by=by)

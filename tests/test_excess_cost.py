@@ -187,9 +187,10 @@ def test_bins_are_closed_on_the_right(bins: int) -> None:
     edges = np.array([j / bins for j in range(bins + 1)])
     scores = np.unique(np.clip(np.concatenate([edges, np.nextafter(edges, 0), np.nextafter(edges, 1)]), 0, 1))
     labels = np.arange(len(scores)) % 2
+    costs = [[0.0, 1.0], [0.7, 0.0]]
     for calibration in ("multiclass", "classwise"):
-        metric = cd.ExcessCost(costs=[[0.0, 1.0], [0.7, 0.0]], bins=bins, calibration=calibration)
-        expected = reference.excess_cost(labels, scores, metric.costs, calibration, bins)
+        metric = cd.ExcessCost(costs=costs, bins=bins, calibration=calibration)
+        expected = reference.excess_cost(labels, scores, costs, calibration, bins)
         check(numbers(cd.evaluate(labels, scores, metric)), expected)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from calibdask.estimators.binned import check_choice
-from calibdask.estimators.estimator import Estimation, Estimator, Part
+from calibdask.estimators.estimator import Estimation, Estimator, calibration_error
 from calibdask.estimators.kernel import check_pairs, check_whole, counted, said
 from calibdask.estimators.multiclass_setting import check_setting, looked_at
 from calibdask.statistics import exact
@@ -55,15 +55,19 @@ class KernelCanonicalECE(Estimator):
     Raises
     ------
     ValueError
-        If choices are unknown; if there are weights, more pairs than ``max_pairs`` or more than 2**19 rows.
+        If choices are unknown; if there are more pairs than ``max_pairs`` or more than 2**19 rows.
 
     Notes
     -----
     Rows whose neighbours all have density 0 are left out and counted in the attribute ``rows_without_neighbours``. The
     ratio has a bias that shrinks with more rows; for few it is upward, as of all calibration errors.
 
+    With weights r_j = sum_{i != j} w_i k_ij e_yi / sum_{i != j} w_i k_ij, and the mean is weighted; the bandwidth is
+    chosen without them.
+
     O(n**2 K) time in two rounds, since each row needs the densities of all others before its distance is known. The
-    result does not depend on chunks: densities are summed as multiples of 2**-44 of the largest one.
+    result does not depend on chunks: densities are summed as multiples of 2**-44 of the largest one. Intervals take
+    ``n_boot`` times that, twice: for tens of thousands of rows ask for few replicates.
 
     References
     ----------
@@ -102,9 +106,9 @@ class KernelCanonicalECE(Estimator):
         return "kernel_canonical_ece"
 
     @property
-    def weighs(self) -> bool:
-        """Takes no weights."""
-        return False
+    def is_error(self) -> bool:
+        """An error."""
+        return True
 
     def estimate(self) -> Estimation:
         """Distances of all rows, looked at in the chosen setting."""
@@ -112,8 +116,6 @@ class KernelCanonicalECE(Estimator):
 
     def _estimate(self) -> Estimation:
         layout = yield Layout()
-        if layout.weighted:
-            raise ValueError("KernelCanonicalECE takes no sample_weight.")
         rows = yield from counted(layout)
         check_pairs("KernelCanonicalECE", rows, self.max_pairs, "take cd.MulticlassECE(), which needs no pairs")
         if rows.max() > _MOST_ROWS:
@@ -121,9 +123,9 @@ class KernelCanonicalECE(Estimator):
         bandwidths = yield from self._bandwidths(rows)
         state = yield NeighbourSums(FrozenArray(bandwidths), self.distance)
         with np.errstate(divide="ignore", invalid="ignore"):
-            values = exact.value(state.total) / state.rows
+            values = exact.value(state.total) / exact.value(state.weight)
         notes = {"bandwidth": said(bandwidths), "rows_without_neighbours": said(state.alone)}
-        return {"": Part(values, notes=notes, limits=(0.0, np.inf))}
+        return {"": calibration_error(values[..., None], most=2.0, **notes)}
 
     def _bandwidths(self, rows: Counts) -> Generator[Any, Any, Array]:
         if isinstance(self.bandwidth, str):

@@ -8,10 +8,11 @@ What ``compat`` sets where a choice is not given:
 ``bins``          5                     10                    15                    10
 ``closed``        right                 left                  left                  left
 ``range``         (0, 1)                (0, 1)                (0, 1)                (1/K, 1) for confidence [a]_
-uniform edges     linspace              linspace              linspace, and a bin   bin floor(s * bins) on [0, 1]
-                                                              of its own for s = 1  (hard mapping)
-equal-mass edges  linear percentiles,   ours                  ours                  floor(n / bins) rows a bin,
-                  duplicates stay                                                   the remainder in the last,
+uniform edges     linspace              linspace              torch.linspace, and   bin floor(s * bins) on [0, 1]
+                                                              a bin of its own for  (hard mapping)
+                                                              s = 1
+equal-mass edges  linear percentiles,   linear percentiles,   ours                  floor(n / bins) rows a bin,
+                  duplicates stay       duplicates stay                             the remainder in the last,
                                                                                     duplicates stay
 ``ece_c, ece_ac`` convex                convex                convex                inverted [b]_
 ================  ====================  ====================  ====================  ===========================
@@ -20,7 +21,9 @@ equal-mass edges  linear percentiles,   ours                  ours              
    equal-mass ones, span [1/K, 1]; uniform bins under the hard mapping span [0, 1].
 .. [b] Not reproduced: there a score exactly on the first centre goes to the last bin.
 
-netcal clips scores to [eps, 1 - eps] before averaging, which changes its numbers by less than eps.
+netcal clips scores to [eps, 1 - eps] before averaging, which changes its numbers by less than eps; where equal-mass
+edges coincide it raises an error. torchmetrics casts confidences of several classes to float32; give float32 scores to
+have its edges there.
 """
 
 from collections.abc import Mapping
@@ -45,7 +48,7 @@ DEFAULTS: Mapping[str, Any] = MappingProxyType(
 COMPAT: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "scikit-learn": {"bins": 5, "uniform_rule": "linspace", "equal_mass_rule": "percentile"},
-        "netcal": {"bins": 10, "closed": "left", "uniform_rule": "linspace"},
+        "netcal": {"bins": 10, "closed": "left", "uniform_rule": "linspace", "equal_mass_rule": "percentile"},
         "torchmetrics": {"bins": 15, "closed": "left", "uniform_rule": "phantom"},
         "euranova": {
             "bins": 10,

@@ -7,7 +7,7 @@ import numpy as np
 from calibdask.kernels.compiled import compiled, inlined, units
 from calibdask.kernels.exponential import exp_64
 
-__all__ = ["logarithms", "normalisers", "peaks", "shares"]
+__all__ = ["logarithms", "normalisers", "peaks", "shares", "weighted_shares"]
 
 _TILE = 256
 
@@ -75,3 +75,17 @@ def shares(scores, labels, numbers, constants, target_logs, target_numbers, peak
             for j in range(near.size):
                 if numbers[i] == target_numbers[at + j]:
                     into[j] -= units(exp_64(min(near[j] - top[j], 0.0)))
+
+
+@compiled
+def weighted_shares(scores, labels, weights, numbers, constants, target_logs, target_numbers, peak, out):
+    """Add the weighted densities of rows other than the target, relative to its peak, to ``out`` (K, targets)."""
+    for at in range(0, peak.size, _TILE):
+        near = np.empty(min(_TILE, peak.size - at))
+        top = peak[at : at + near.size]
+        for i in range(scores.shape[0]):
+            _densities(scores[i], constants[i], target_logs, at, near)
+            into = out[labels[i], at : at + near.size]
+            for j in range(near.size):
+                if numbers[i] != target_numbers[at + j]:
+                    into[j] += weights[i] * exp_64(min(near[j] - top[j], 0.0))

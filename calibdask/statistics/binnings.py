@@ -2,6 +2,7 @@
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -31,14 +32,14 @@ def number_of_bins(bins: BinCount, rows: Counts) -> Counts:
     return np.maximum(1, roots - (roots * roots > rows))
 
 
-def _rule_edges(rule: Rule, bins: int, low: float, high: float) -> Array:
+def _rule_edges(rule: Rule, bins: int, low: float, high: float, dtype: str) -> Array:
     """Edges of uniform bins as different tools compute them; they differ where a score ties with an edge."""
     if rule == "division":
         return uniform_edges(bins, low, high)
     if rule == "linspace":
         return np.linspace(low, high, bins + 1)
     if rule == "phantom":
-        return np.r_[np.linspace(low, high, bins + 1), np.nextafter(high, 2.0)]
+        return np.r_[_torch_edges(bins, low, high, np.dtype(dtype)), np.nextafter(high, 2.0)]
     # The smallest double whose product with the number of bins reaches i; i / bins is at most one step away.
     i = np.arange(bins + 1)
     edges = np.nextafter(i / bins, -np.inf)
@@ -47,13 +48,24 @@ def _rule_edges(rule: Rule, bins: int, low: float, high: float) -> Array:
     return np.r_[0.0, edges[1:]]
 
 
+def _torch_edges(bins: int, low: float, high: float, dtype: np.dtype[Any]) -> Array:
+    """Edges as torch.linspace has them: the upper half counted down from the upper end, rounded once in the type."""
+    one = dtype.type
+    step = Fraction(float((one(high) - one(low)) / one(bins)))
+    up = [Fraction(low) + i * step for i in range((bins + 1) // 2)]
+    down = [Fraction(high) - i * step for i in range(bins - len(up), -1, -1)]
+    # A double holds the exact value for float32, and is the value for float64: rounded once either way.
+    return np.array([float(one(float(edge))) for edge in up + down])
+
+
 @dataclass(frozen=True)
 class Uniform:
     """Bins of equal width: edges low + (high - low) i / bins; ``bins="sqrt"`` means floor(sqrt(n)).
 
     ``rule`` other than ``"division"`` reproduces how other tools decide ties with an edge: ``"linspace"``
     (scikit-learn, netcal), ``"floor"``, the bin floor(s * bins) (the code of Posocco & Bonnefoy), and ``"phantom"``,
-    a bin of its own for a score of exactly 1 (torchmetrics).
+    edges as torch computes them in the type of the scores, and a bin of its own for a score of exactly 1
+    (torchmetrics).
     """
 
     bins: BinCount = 15
@@ -70,7 +82,8 @@ class Uniform:
         bins = number_of_bins(self.bins, rows)
         if self.rule == "division" and bins.size == 1 and self.range == (0.0, 1.0):
             return Edges(FrozenArray(uniform_edges(bins.item())[None, None, None]), self.closed, uniform=True)
-        edges = [_rule_edges(self.rule, number, *self.range) for number in bins.ravel().tolist()]
+        dtype = (yield Layout()).dtype if self.rule == "phantom" else "float64"
+        edges = [_rule_edges(self.rule, number, *self.range, dtype) for number in bins.ravel().tolist()]
         return Edges(FrozenArray(padded(edges).reshape(*bins.shape, 1, -1)), self.closed)
 
 

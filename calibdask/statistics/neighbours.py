@@ -20,9 +20,12 @@ _NO_NEIGHBOUR = -1e200
 
 
 class NeighbourSumsState(NamedTuple):
-    """Sums by (batch, group): ``rows`` with neighbours; ``alone``, those without; exact ``total`` of the distances."""
+    """Sums by (batch, group): ``weight`` of rows with neighbours; ``alone``, rows without; ``total`` of w * distance.
 
-    rows: Counts
+    For the type of sums see `calibdask.statistics.exact`.
+    """
+
+    weight: Sums
     alone: Counts
     total: Sums
 
@@ -31,14 +34,14 @@ class _Held(NamedTuple):
     """For the target rows of each place: log densities of the nearest kernel, and densities by label (K, rows)."""
 
     peaks: dict[tuple[int, int], Array]
-    shares: dict[tuple[int, int], Counts]
+    shares: dict[tuple[int, int], Sums]
 
 
 @dataclass(frozen=True)
 class NeighbourSums(RowFold):
-    """Sum over rows j of the distance of p_j from the labels around it, each row left out of its own neighbours.
+    """Sum over rows j of w_j times the distance of p_j from the labels around it, its own left out.
 
-    r_j = sum_i k_ij e_yi / sum_i k_ij over i != j of the same slice, k_ij the density at p_j of the Dirichlet
+    r_j = sum_i w_i k_ij e_yi / sum_i w_i k_ij over i != j of the same slice, k_ij the density at p_j of the Dirichlet
     distribution with parameters p_i / h + 1.
 
     Parameters
@@ -51,7 +54,7 @@ class NeighbourSums(RowFold):
     Notes
     -----
     O(n**2 K) time in two rounds: the largest density that each row gets, then all densities relative to it, summed as
-    integers, so that the result depends on no order. Defined without weights, for up to 2**19 rows.
+    integers, so that the result depends on no order (with weights as float64). For up to 2**19 rows.
     """
 
     bandwidths: FrozenArray
@@ -72,7 +75,8 @@ class NeighbourSums(RowFold):
         held = _Held({}, {})
         for b, g, index in target.places:
             held.peaks[b, g] = np.full(index.size, -np.inf)
-            held.shares[b, g] = np.zeros((target.matrix.shape[-1], index.size), np.int64)
+            kind = np.int64 if target.weights is None else np.float64
+            held.shares[b, g] = np.zeros((target.matrix.shape[-1], index.size), kind)
         return held
 
     def fold(self, held: _Held, turn: int, target: Block, source: Block) -> _Held:
@@ -93,24 +97,34 @@ class NeighbourSums(RowFold):
                 folded.shares[b, g] = held.shares[b, g].copy()
                 labels = source.labels_of(b)[rows].astype(np.int64)
                 top = np.maximum(held.peaks[b, g], _NO_NEIGHBOUR)
-                neighbours.shares(scores, labels, numbers, constants, logs, known, top, folded.shares[b, g])
+                given = (numbers, constants, logs, known, top, folded.shares[b, g])
+                if source.weights is None:
+                    neighbours.shares(scores, labels, *given)
+                else:
+                    neighbours.weighted_shares(scores, labels, source.weights_of(b)[rows], *given)
         return folded
 
     def finish(self, held: _Held, target: Block) -> NeighbourSumsState:
         """Distances of the target rows."""
         shape = (target.layout.batch, target.layout.groups)
-        rows, alone, total = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros((*shape, 2), np.int64)
+        alone = np.zeros(shape, np.int64)
+        sums: Sums = np.zeros((2, *shape, 2), np.int64) if target.weights is None else np.zeros((2, *shape))
         for b, g, index in target.places:
             near = held.peaks[b, g] > _NO_NEIGHBOUR
             shares: Any = held.shares[b, g][:, near]
-            gaps = (shares / shares.sum(axis=0)).T - target.matrix_of(b)[index[near]]
-            rows[b, g], alone[b, g] = near.sum(), (~near).sum()
-            fixed_sum(self._distances(gaps), total[b, g])
-        return NeighbourSumsState(rows, alone, total)
+            distances = self._distances((shares / shares.sum(axis=0)).T - target.matrix_of(b)[index[near]])
+            alone[b, g] = (~near).sum()
+            if target.weights is None:
+                sums[0, b, g, 0] = near.sum()
+                fixed_sum(distances, sums[1, b, g])
+            elif near.any():
+                weights = target.weights_of(b)[index[near]]
+                sums[:, b, g] = exact.in_order(np.stack([weights, weights * distances]))
+        return NeighbourSumsState(sums[0], alone, sums[1])
 
     def merge(self, a: NeighbourSumsState, b: NeighbourSumsState) -> NeighbourSumsState:
         """Sums of both."""
-        return NeighbourSumsState(a.rows + b.rows, a.alone + b.alone, exact.add(a.total, b.total))
+        return NeighbourSumsState(exact.add(a.weight, b.weight), a.alone + b.alone, exact.add(a.total, b.total))
 
     def _distances(self, gaps: Array) -> Array:
         if self.distance == "tv":

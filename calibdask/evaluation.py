@@ -123,7 +123,7 @@ def evaluate(
     chosen = named_metrics(usual_metrics(data.source) if metrics is None else metrics)
     axes = (*data.batch, *data.by)
     check_names(chosen, axes, class_dim)
-    attributes: dict[str, Any] = {"rows": data.source.rows, "calibdask_version": __version__}
+    attributes: dict[str, Any] = {}
     if ci is None:
         outcome = run(tuple(chosen.values()), data.source)
         estimates = dict(zip(chosen, outcome.estimates, strict=True))
@@ -133,7 +133,8 @@ def evaluate(
     result = Labelled(data, class_dim)
     for name, estimate in estimates.items():
         result.add(name, chosen[name], estimate, axes)
-    return result.dataset(attributes | {"passes": outcome.passes})
+    counted = {"rows": data.source.rows, "passes": outcome.passes, "calibdask_version": __version__}
+    return result.dataset(counted | attributes)
 
 
 def _with_intervals(

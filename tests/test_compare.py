@@ -1,6 +1,7 @@
 """Differences of models on the same replicates, their p-values, the worst slices, and the kinds of intervals."""
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from numpy.typing import NDArray
-from scipy.stats import binom, kstest
+from scipy.stats import binom, kstest, norm, skew
 
 import calibdask as cd
 from tests import cost_reference as reference
@@ -93,7 +94,7 @@ def test_every_metric_is_compared_on_the_same_replicates(weighted: bool) -> None
     result = cd.compare(labels, models, metrics=METRICS, baseline="lenet", sample_weight=weight, **options)
     counts = reference.poisson_counts(240, 60, 7)
     assert result.attrs["baseline"] == "lenet"
-    assert list(result.model.values) == ["resnet", "lenet", "vgg"]
+    assert sorted(result.model.values) == ["lenet", "resnet", "vgg"]
     assert list(result.challenger.values) == ["resnet", "vgg"]
     alone = {name: cd.evaluate(labels, p, METRICS, sample_weight=weight) for name, p in models.items()}
     for metric, estimator in METRICS.items():
@@ -321,6 +322,25 @@ def test_columns_of_frames_and_labelled_arrays() -> None:
     xr.testing.assert_allclose(found.drop_attrs(), expected.drop_attrs(), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_columns_of_dask_frames_in_both_forms(weighted: bool) -> None:
+    """Their chunks are of unknown sizes."""
+    labels, scores, near, square = binary(200, 20)
+    weight = np.random.default_rng(21).gamma(2.0, 1.0, 200) if weighted else None
+    frame = pd.DataFrame({"y": labels, "p": scores, "q": near, "r": square, "w": 1.0 if weight is None else weight})
+    lazy = dd.from_pandas(frame, npartitions=3)
+    column = lazy["w"] if weighted else None
+    pair = cd.compare(labels, near, square, cd.BrierScore(), sample_weight=weight, n_boot=20)
+    named = {"p": scores, "q": near, "r": square}
+    every = cd.compare(labels, named, metrics=cd.BrierScore(), sample_weight=weight, n_boot=20)
+    found = cd.compare(lazy["y"], lazy["q"], lazy["r"], cd.BrierScore(), sample_weight=column, n_boot=20)
+    xr.testing.assert_allclose(found.drop_attrs(), pair.drop_attrs(), rtol=1e-12, atol=1e-12)
+    assert found.attrs["rows"] == 200
+    columns = {name: lazy[name] for name in named}
+    found = cd.compare(lazy["y"], columns, metrics=cd.BrierScore(), sample_weight=column, n_boot=20)
+    xr.testing.assert_allclose(found.drop_attrs(), every.drop_attrs(), rtol=1e-12, atol=1e-12)
+
+
 def test_data_frames_of_scores_and_other_names_of_dimensions() -> None:
     labels, models = multiclass(200, 21)
     expected = cd.compare(labels, models, metrics=cd.BrierScore(), n_boot=20)
@@ -534,6 +554,23 @@ def test_worst_slices_of_a_comparison() -> None:
     assert list(cd.worst_slices(pair, "brier_score_difference").day.values) == expected
 
 
+def test_results_know_their_rows_and_their_slices_when_stored(tmp_path: Path) -> None:
+    labels, scores, near, _ = binary(200, 39)
+    by = {"day": np.arange(200) % 3}
+    results = {
+        "evaluated": (cd.evaluate(labels, scores, {"m": cd.BrierScore()}, by=by), "m"),
+        "compared": (cd.compare(labels, scores, near, {"m": cd.BrierScore()}, by=by, n_boot=10), "m_difference"),
+    }
+    for name, (result, metric) in results.items():
+        assert result.attrs["rows"] == 200, name
+        assert result.attrs["passes"] == 1, name
+        result.to_netcdf(tmp_path / f"{name}.nc")
+        with xr.open_dataset(tmp_path / f"{name}.nc") as stored:
+            found, expected = cd.worst_slices(stored, metric), cd.worst_slices(result, metric)
+            np.testing.assert_array_equal(found[metric], expected[metric])
+            np.testing.assert_array_equal(found.day, expected.day)
+
+
 def test_ties_of_slices_go_by_value_and_by_appearance() -> None:
     """Scores are such that the Brier scores of slices are known, and equal in pairs."""
     miss = np.repeat([0.5, 0.25, 0.5, 0.75, 0.25], 10)
@@ -612,6 +649,52 @@ def test_bca_of_one_set_follows_the_skew_either_way() -> None:
         plain = cd.evaluate(np.zeros(150, int), scores, {"m": cd.BrierScore()}, ci_method="percentile", **options)
         assert sign * float(with_bca.m_low - plain.m_low) > 0
         assert sign * float(with_bca.m_high - plain.m_high) > 0
+
+
+def level(ordered: Array, value: float) -> float:
+    """The level of which a value is the quantile by linear interpolation."""
+    return float(np.interp(value, ordered, np.arange(len(ordered)) / (len(ordered) - 1)))
+
+
+@pytest.mark.parametrize("ci", [0.8, 0.95])
+def test_bca_ends_have_the_levels_of_one_acceleration(ci: float) -> None:
+    """Solved for the acceleration, both ends give the same one; that of a mean is its skewness / (6 sqrt n).
+
+    From 10 groups or more its standard error is at most 0.041: the skewness of g groups is off by sqrt(6 / g), and is
+    divided by 6 sqrt(g).
+    """
+    rng = np.random.default_rng(40)
+    square = np.minimum(rng.lognormal(-3, 1.0, 200), 0.9)
+    labels, n_boot = np.zeros(200, int), 3000
+    result = cd.evaluate(labels, np.sqrt(square), {"m": cd.BrierScore()}, ci=ci, n_boot=n_boot, seed=6, ci_method="bca")
+    counts = reference.poisson_counts(200, n_boot, 6)
+    drawn = np.sort((counts * square).sum(1) / counts.sum(1))
+    theta = square.mean()
+    shift = norm.ppf(((drawn < theta).sum() + (drawn == theta).sum() / 2) / n_boot)
+    found = []
+    for end, tail in (("low", (1 - ci) / 2), ("high", (1 + ci) / 2)):
+        moved = shift + norm.ppf(tail)
+        at = norm.ppf(level(drawn, float(result[f"m_{end}"])))
+        found.append((1 - moved / (at - shift)) / moved)
+    assert found[0] == pytest.approx(found[1], abs=1e-6)
+    assert found[0] == pytest.approx(skew(square) / (6 * np.sqrt(200)), abs=3 * 0.041)
+    assert found[0] > 0
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca", "corrected"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_intervals_of_what_a_histogram_tells(method: Any, weighted: bool) -> None:
+    labels, _, _, square = binary(500, 41)
+    weight = np.random.default_rng(42).gamma(2.0, 1.0, 500) if weighted else None
+    metrics = {"ece": cd.ECE(bins=5), "density": cd.DensityECE(), "smooth": cd.SmoothECE(), "brier": cd.BrierScore()}
+    for by in (None, {"day": np.arange(500) % 2}):
+        result = cd.evaluate(
+            labels, square, metrics, by=by, sample_weight=weight, ci=0.95, n_boot=100, ci_method=method
+        )
+        for name in metrics:
+            assert (result[f"{name}_low"] < result[f"{name}_high"]).all(), name
+            assert (result[f"{name}_low"] <= result[name]).all(), name
+            assert (result[name] <= result[f"{name}_high"]).all(), name
 
 
 @pytest.mark.parametrize("metric", [cd.BrierScore(), cd.LogLoss()])

@@ -89,7 +89,7 @@ def test_equals_the_formulas(data: strategies.Data, kind: str, choice: dict[str,
             assert found[""][where] >= -1e-12 * (1 if costs is None else np.abs(costs).max() + 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_the_same_for_any_chunks_and_blocks(drawn: st.DataObject) -> None:
     data = drawn.draw(strategies.data())

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
-from calibdask.engine.arrays import as_variable
+from calibdask.engine.arrays import as_variable, is_dask
 from calibdask.engine.inputs import Input, check_coordinates, read_arrays, without_frames
 from calibdask.statistics.validity import Validity
 
@@ -34,47 +35,41 @@ def read_models(
     words = {name: f"the scores of {name!r}" for name in models}
     rest = {"y_true": y_true, "sample_weight": sample_weight}
     given, by = without_frames(rest | {words[name]: scores for name, scores in models.items()}, by)
+    labelled = [each for each in given.values() if isinstance(each, xr.DataArray)]
+    check_coordinates(labelled, class_dim)
     labels = as_variable("y_true", given["y_true"], sample_dim, None, None)
-    arrays = {name: _array(words[name], given[words[name]], sample_dim, class_dim, labels) for name in models}
-    _check_alike(arrays, sample_dim)
-    weights = given["sample_weight"]
-    others = [each for each in (given["y_true"], weights) if isinstance(each, xr.DataArray)]
-    check_coordinates([*arrays.values(), *others], class_dim)
-    names = xr.Variable(MODEL, list(models))
-    stacked = xr.concat(
-        [array.drop_vars(class_dim, errors="ignore") for array in arrays.values()],
-        names,
-        coords="minimal",
-        compat="override",
-        join="exact",
-    )
-    first = next(iter(arrays.values()))
-    classes = first[class_dim].values if class_dim in first.coords else columns
-    if classes is not None and class_dim in stacked.dims:
-        stacked = stacked.assign_coords({class_dim: list(classes)})
-    return read_arrays(given["y_true"], stacked, by, weights, sample_dim, class_dim, validity)
+    variables = {name: as_variable(word, given[word], sample_dim, class_dim, labels) for name, word in words.items()}
+    _check_alike(variables)
+    coords = {dim: array[dim].values for array in reversed(labelled) for dim in array.dims if dim in array.coords}
+    if columns is not None:
+        coords.setdefault(class_dim, np.asarray(columns, object))
+    stacked = _stacked(list(variables.values()))
+    known = {dim: values for dim, values in coords.items() if dim in stacked.dims}
+    scores = xr.DataArray(stacked, {MODEL: list(models), **known})
+    return read_arrays(given["y_true"], scores, by, given["sample_weight"], sample_dim, class_dim, validity)
 
 
-def _array(word: str, scores: Any, sample_dim: str, class_dim: str, labels: xr.Variable) -> xr.DataArray:
-    if isinstance(scores, xr.DataArray):
-        as_variable(word, scores, sample_dim, class_dim, labels)
-        return scores
-    return xr.DataArray(as_variable(word, scores, sample_dim, class_dim, labels))
+def _stacked(variables: list[xr.Variable]) -> xr.Variable:
+    """All scores, models first."""
+    dims = variables[0].dims
+    arrays = [variable.transpose(*dims).data for variable in variables]
+    if not any(map(is_dask, arrays)):
+        return xr.Variable((MODEL, *dims), np.stack(arrays))
+    import dask.array as da
+
+    return xr.Variable((MODEL, *dims), da.stack(arrays, allow_unknown_chunksizes=True))
 
 
-def _check_alike(arrays: Mapping[str, xr.DataArray], sample_dim: str) -> None:
-    """Refuse models whose scores have not the same dimensions and sizes."""
-    (name, first), *rest = arrays.items()
+def _check_alike(variables: Mapping[str, xr.Variable]) -> None:
+    """Refuse models whose scores have not the same dimensions and sizes; unknown sizes are as good as equal."""
+    (name, first), *rest = variables.items()
     if MODEL in first.dims:
         raise ValueError(f"The models make a dimension {MODEL!r}, and the scores of {name!r} have one; rename it.")
-    for other, array in rest:
-        known = {dim: size for dim, size in array.sizes.items() if size == size}
-        expected = {dim: size for dim, size in first.sizes.items() if dim not in known or known[dim] == known[dim]}
-        unlike = set(array.dims) != set(first.dims) or any(
-            size == size and expected[dim] == expected[dim] and size != expected[dim] for dim, size in known.items()
-        )
-        if unlike:
+    for other, variable in rest:
+        sizes = [(first.sizes.get(dim), size) for dim, size in variable.sizes.items()]
+        known = [(a, b) for a, b in sizes if a == a and b == b]
+        if set(variable.dims) != set(first.dims) or any(a != b for a, b in known):
             raise ValueError(
-                f"All models expect scores of one shape, got {dict(first.sizes)} for {name!r} and {dict(array.sizes)} "
-                f"for {other!r}."
+                f"All models expect scores of one shape, got {dict(first.sizes)} for {name!r} and "
+                f"{dict(variable.sizes)} for {other!r}."
             )

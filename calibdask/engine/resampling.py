@@ -58,7 +58,7 @@ def left_out(state: GridState, seed: int, groups: range, of: int = GROUPS) -> Gr
         left = sums - shares * sums if sums.shape[3] else np.zeros((len(groups), *sums.shape))
         if sums.dtype == np.int64:
             left = np.rint(left).astype(np.int64)
-        return left.reshape(-1, *left.shape[2:])
+        return left.reshape(left.shape[0] * left.shape[1], *left.shape[2:])
 
     return GridState.of(kept, state)
 

@@ -64,16 +64,36 @@ def drawn_labels(scores, vector, numbers, stream, key, labels):
         labels[i] = label
 
 
-@compiled
-def poisson_counts(numbers, first, thresholds, key, counts):
-    """Fill ``counts`` (replicates, n) with draws for each row number; the first replicate has the stream ``first``.
+@inlined
+def _exceeded(bits, thresholds):
+    """How many of the increasing thresholds do not exceed the bits; few draws get past the first four."""
+    count = np.int64(bits >= thresholds[0]) + np.int64(bits >= thresholds[1])
+    count += np.int64(bits >= thresholds[2]) + np.int64(bits >= thresholds[3])
+    if count == 4:
+        while count < thresholds.size and bits >= thresholds[count]:
+            count += 1
+    return count
 
-    A draw is how many of the increasing ``thresholds``, values of the distribution function, do not exceed a uniform.
+
+@compiled
+def poisson_counts(numbers, thresholds, key, counts):
+    """Fill ``counts`` (replicates, n) with draws for each row number.
+
+    A draw is how many of the increasing ``thresholds`` (at least four), values of the distribution function in units
+    of 2**-32, do not exceed a uniform; four replicates share the bits of one counter.
     """
-    for r in range(counts.shape[0]):
+    for first in range(0, counts.shape[0], 4):
+        few = counts[first : first + 4]
         for i in range(numbers.size):
-            u = np.float64(_bits(numbers[i], first + r, key) >> np.uint64(11)) * 2.0**-53
-            count = 0
-            while count < thresholds.size and u >= thresholds[count]:
-                count += 1
-            counts[r, i] = count
+            number, stream = np.uint64(numbers[i]), np.uint64(first)
+            words = _philox(number & _WORD, number >> _HALF, stream & _WORD, stream >> _HALF, key[0], key[1])
+            few[0, i] = _exceeded(words[0], thresholds)
+            if few.shape[0] == 4:
+                few[1, i] = _exceeded(words[1], thresholds)
+                few[2, i] = _exceeded(words[2], thresholds)
+                few[3, i] = _exceeded(words[3], thresholds)
+            else:
+                if few.shape[0] > 1:
+                    few[1, i] = _exceeded(words[1], thresholds)
+                if few.shape[0] > 2:
+                    few[2, i] = _exceeded(words[2], thresholds)

@@ -8,6 +8,9 @@ from calibdask.kernels.compiled import ROWS_BEFORE_CARRY, carry, compiled, fixed
 
 __all__ = ["score_sums", "weighted_score_sums"]
 
+# Rows whose scores are kept while those that share them are added up.
+_TILE = 1024
+
 
 @inlined
 def _brier(row, label, vector):
@@ -59,16 +62,32 @@ def score_sums(scores, labels, group, vector, smallest, counts, sums):
 
 @compiled
 def weighted_score_sums(scores, labels, weights, group, vector, smallest, counts, sums):
-    """The weighted counterpart in float64: ``sums`` (3, groups) of w, w * Brier, w * logarithmic score."""
-    for r in range(scores.shape[0]):
-        w = weights[r]
-        if not w > 0.0:
-            continue
-        g = group[r] if group.size else 0
-        label = np.int64(labels[r])
-        p = _label_probability(scores[r], label, vector)
-        counts[0, g] += 1
-        counts[1, g] += p < smallest
-        sums[0, g] += w
-        sums[1, g] += w * _brier(scores[r], label, vector)
-        sums[2, g] -= w * math.log(max(p, smallest))
+    """The weighted counterpart in float64, of all batch elements, whose scores, labels or weights may be shared.
+
+    ``scores``, ``labels`` and ``weights`` (some, n, ...), of which batch element b has number b % some; ``counts``
+    (batch, 2, groups); ``sums`` (batch, 3, groups) of w, w * Brier, w * logarithmic score.
+    """
+    batch, n = counts.shape[0], scores.shape[1]
+    apart = max(scores.shape[0], labels.shape[0])
+    brier, log, clipped = np.empty(_TILE), np.empty(_TILE), np.empty(_TILE, np.bool_)
+    for start in range(0, n, _TILE):
+        stop = min(n, start + _TILE)
+        for s in range(apart):
+            own_scores, own_labels = scores[s % scores.shape[0]], labels[s % labels.shape[0]]
+            for r in range(start, stop):
+                label = np.int64(own_labels[r])
+                p = _label_probability(own_scores[r], label, vector)
+                brier[r - start] = _brier(own_scores[r], label, vector)
+                log[r - start] = -math.log(max(p, smallest))
+                clipped[r - start] = p < smallest
+            for b in range(s, batch, apart):
+                row = weights[b % weights.shape[0]]
+                for r in range(start, stop):
+                    w = row[r]
+                    if w > 0.0:
+                        g = group[r] if group.size else 0
+                        counts[b, 0, g] += 1
+                        counts[b, 1, g] += clipped[r - start]
+                        sums[b, 0, g] += w
+                        sums[b, 1, g] += w * brier[r - start]
+                        sums[b, 2, g] += w * log[r - start]

@@ -1,7 +1,7 @@
 """Binnings: how the edges of bins are chosen. Uniform ones ask for nothing, equal-mass ones for order statistics."""
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -177,6 +177,17 @@ class BinEdges(Derived):
 
     binning: Binning
     setting: Setting
+
+    @property
+    def kept(self) -> bool:
+        """Bins are chosen once."""
+        return True
+
+    def repeated(self, answer: Edges, times: int) -> Edges:
+        """The same edges for every replicate."""
+        if len(answer.values) == 1:
+            return answer
+        return replace(answer, array=FrozenArray(np.tile(answer.values, (times, 1, 1, 1))))
 
     def derive(self) -> Generator[Any, Any, Edges]:
         """Edges of the binning."""

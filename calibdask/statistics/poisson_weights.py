@@ -16,8 +16,8 @@ __all__ = ["PoissonWeights"]
 _PURPOSE = 3
 # Weights of so many replicates and rows are held at a time.
 _WEIGHTS_AT_ONCE = 1 << 21
-# Values of the distribution function of Poisson(1), up to the last one below 1 in double precision.
-_THRESHOLDS = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(18)])
+# Values of the distribution function of Poisson(1) in units of 2**-32, those below 1.
+_THRESHOLDS = np.array([sum(math.exp(-1) / math.factorial(j) for j in range(k + 1)) * 2.0**32 for k in range(12)])
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class PoissonWeights(View):
         """Rows with the weights of all replicates."""
         counts = np.empty((self.replicates, block.rows))
         key = philox_key(self.seed, _PURPOSE)
-        keyed_random.poisson_counts(block.row_numbers, 0, _THRESHOLDS, key, counts)
+        keyed_random.poisson_counts(block.row_numbers, _THRESHOLDS.astype(np.uint64), key, counts)
         weights = np.repeat(counts, block.layout.batch, axis=0)
         if block.weights is not None:
             weights *= np.resize(block.weights, weights.shape)

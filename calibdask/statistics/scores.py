@@ -32,22 +32,16 @@ class ScoreSums(Statistic):
         """Sums of one block."""
         layout = block.layout
         counts = np.zeros((layout.batch, 2, layout.groups), np.int64)
-        weighted = block.weights is not None
-        sums = (
-            np.zeros((layout.batch, 3, layout.groups))
-            if weighted
-            else np.zeros((layout.batch, 2, layout.groups, 2), np.int64)
-        )
+        how = (layout.vector, layout.smallest)
+        if block.weights is not None:
+            sums = np.zeros((layout.batch, 3, layout.groups))
+            rows.weighted_score_sums(block.scores, block.codes, block.weights, block.group, *how, counts, sums)
+            return ScoreSumsState(counts[:, 0], counts[:, 1], *np.moveaxis(sums, 1, 0))
+        words = np.zeros((layout.batch, 2, layout.groups, 2), np.int64)
         for b in range(layout.batch):
-            options = (block.group, layout.vector, layout.smallest, counts[b], sums[b])
-            if weighted:
-                rows.weighted_score_sums(block.scores_of(b), block.labels_of(b), block.weights_of(b), *options)
-            else:
-                rows.score_sums(block.scores_of(b), block.labels_of(b), *options)
+            rows.score_sums(block.scores_of(b), block.labels_of(b), block.group, *how, counts[b], words[b])
         count, clipped = counts[:, 0], counts[:, 1]
-        if weighted:
-            return ScoreSumsState(count, clipped, sums[:, 0], sums[:, 1], sums[:, 2])
-        return ScoreSumsState(count, clipped, exact.from_counts(count), sums[:, 0], sums[:, 1])
+        return ScoreSumsState(count, clipped, exact.from_counts(count), words[:, 0], words[:, 1])
 
     def merge(self, a: ScoreSumsState, b: ScoreSumsState) -> ScoreSumsState:
         """Sums of both."""

@@ -16,7 +16,7 @@ from calibdask.engine.plan import run
 from calibdask.engine.row_intervals import replicates_of, row_replicates
 from calibdask.engine.slices import Axis
 from calibdask.estimators.estimator import Estimate, Part
-from calibdask.estimators.panel import default_metrics
+from calibdask.estimators.panel import comparison_metrics
 from calibdask.labelled import Labelled, check_names
 from calibdask.naming import Metrics, named_metrics
 from calibdask.statistics.exact import Array
@@ -25,6 +25,12 @@ from calibdask.statistics.validity import Validity
 __all__ = ["compare"]
 
 _CHALLENGER = "challenger"
+_MEANINGS = {
+    "": "that of the model less that of the baseline",
+    "pvalue": "chance of a difference as large if there is none",
+    "pvalue_holm": "the same, adjusted so that any false finding is as unlikely",
+    "pvalue_bh": "the same, adjusted so that the share of false findings is as small",
+}
 
 
 def compare(
@@ -54,7 +60,7 @@ def compare(
         Scores of two models, called ``"a"``, the baseline, and ``"b"``. Or ``prob_a`` alone: a mapping from the names
         of two or more models to their scores.
     metrics : estimator, sequence, or mapping from name to estimator, optional
-        None: a panel, as in `calibdask.evaluate`. Not tests, and not what takes no weights.
+        None: proper scores and binned errors. Not tests, and not what takes no weights.
     baseline : str, optional
         Name of the model that the others are compared with; the first by default.
     by, sample_weight, sample_dim, class_dim, sum_tolerance
@@ -119,9 +125,7 @@ def compare(
     validity = Validity(sum_tolerance=sum_tolerance)
     ordered = {name: models[name] for name in names}
     data = read_models(y_true, ordered, by, sample_weight, sample_dim, class_dim, validity)
-    layout = data.source.layout
-    panel = {name: each for name, each in default_metrics(layout.classes, layout.vector).items() if not each.tests}
-    chosen = named_metrics(panel if metrics is None else metrics)
+    chosen = named_metrics(comparison_metrics(data.source.layout.vector) if metrics is None else metrics)
     for name, each in chosen.items():
         if each.tests:
             raise ValueError(f"compare takes metrics; {name!r} is a test, {each!r}.")
@@ -140,7 +144,8 @@ def compare(
         result.add(name, chosen[name], estimate, (*data.batch, *data.by))
         for part, resampled in replicates.items():
             parts = _difference(estimate[part], resampled, len(names), ci, method, adjusted)
-            result.add(f"{name}_{part}_difference" if part else f"{name}_difference", chosen[name], parts, axes)
+            called = f"{name}_{part}_difference" if part else f"{name}_difference"
+            result.add(called, chosen[name], parts, axes, _MEANINGS)
     attributes = {"ci": ci, "n_boot": n_boot, "seed": seed, "baseline": names[0]}
     counted = {"rows": data.source.rows, "passes": outcome.passes, "calibdask_version": __version__}
     return result.dataset(counted | attributes)

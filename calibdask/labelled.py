@@ -9,14 +9,14 @@ import xarray as xr
 
 from calibdask.engine.inputs import Input
 from calibdask.engine.slices import Axis
-from calibdask.estimators.estimator import Estimate, Estimator, Part
+from calibdask.estimators.estimator import Estimate, Estimator
 
 __all__ = ["Labelled", "check_names", "variables_of"]
 
 
-def variables_of(name: str, estimate: Estimate) -> dict[str, Part]:
-    """The parts of an estimate by the name of their variable."""
-    return {f"{name}_{part}" if part else name: values for part, values in estimate.items()}
+def variables_of(name: str, parts: Mapping[str, Any]) -> dict[str, Any]:
+    """What belongs to the parts of an estimate, by the name of their variable."""
+    return {f"{name}_{part}" if part else name: each for part, each in parts.items()}
 
 
 def check_names(chosen: Mapping[str, Estimator], axes: tuple[Axis, ...], class_dim: str) -> None:
@@ -45,8 +45,17 @@ class Labelled:
     variables: dict[str, xr.Variable] = field(default_factory=dict)
     coordinates: dict[Hashable, Any] = field(default_factory=dict)
 
-    def add(self, name: str, estimator: Estimator, estimate: Estimate, axes: tuple[Axis, ...]) -> None:
+    def add(
+        self,
+        name: str,
+        estimator: Estimator,
+        estimate: Estimate,
+        axes: tuple[Axis, ...],
+        meanings: Mapping[str, str] | None = None,
+    ) -> None:
         """Add the parts of an estimate, whose values have the (flattened) axes in front of their own dimensions.
+
+        ``meanings`` of its parts, where those of the estimator would not do.
 
         Raises
         ------
@@ -54,6 +63,8 @@ class Labelled:
             If two parts would have the same name, or one that of a dimension.
         """
         self._add_labels(axes)
+        told = estimator.meanings(self.data.source.layout) if meanings is None else meanings
+        meant = variables_of(name, told)
         for variable, part in variables_of(name, estimate).items():
             if variable in {axis.name for axis in axes}:
                 raise ValueError(
@@ -66,7 +77,8 @@ class Labelled:
                 self.coordinates[variable] = (variable, part.values)
                 continue
             dims = [self.class_dim if dim == "class" else f"{name}_{dim}" for dim in part.dims]
-            notes = {"estimator": repr(estimator), **part.notes}
+            said = {"meaning": meant[variable]} if variable in meant else {}
+            notes = {"estimator": repr(estimator), **said, **part.notes}
             shape = (*(axis.size for axis in axes), *part.values.shape[2:])
             names = (*(axis.name for axis in axes), *dims)
             self.variables[variable] = xr.Variable(names, np.reshape(part.values, shape), notes)

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-__all__ = ["BandwidthType", "BinsType", "SettingType", "is_largest", "kernel_options", "setting_of"]
+__all__ = ["BandwidthType", "BinsType", "CostsType", "SettingType", "is_largest", "kernel_options", "setting_of"]
 
 # ``largest-2`` is cd.Lens.largest(2).
 _LARGEST = "largest-"
@@ -70,6 +70,21 @@ class BandwidthType(click.ParamType):  # type: ignore[type-arg]  # generic only 
             return float(value)
         except ValueError:
             self.fail(f"expected a number or one of {', '.join(self.rules)}, got {value!r}.", param, ctx)
+
+
+class CostsType(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.2
+    """A matrix of costs, its rows between semicolons and its numbers between commas."""
+
+    name = "C,C,...;C,C,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Parse; whether the shape fits shows in the data."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return [[float(cost) for cost in row.split(",")] for row in value.split(";")]
+        except ValueError:
+            self.fail(f"expected a matrix such as '0,5;1,0', a row for each action, got {value!r}.", param, ctx)
 
 
 class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.2

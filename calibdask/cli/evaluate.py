@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from calibdask.cli.choices import BandwidthType, BinsType, SettingType, kernel_options
+from calibdask.cli.choices import BandwidthType, BinsType, CostsType, SettingType, kernel_options
 from calibdask.cli.metrics import CURVE, DIAGRAM, METRICS, chosen_metrics, takes
 from calibdask.cli.results import RESULTS, write_result
 from calibdask.cli.rows import RowsRequest, noted, row_options
@@ -26,10 +26,11 @@ _EPILOG += """
 \b
 JSON (--json, --out FILE.json):
   {"rows": int, "passes": int, "calibdask_version": str,
-   "metrics": {NAME: {"value": float, "estimator": str}},
+   "metrics": {NAME: {"value": float, "estimator": str, "meaning": str}},
    "slices": []}
 \b
-A metric of several numbers has their names in place of "value". With --by the
+A metric of several numbers has their names in place of "value", and "meaning"
+has those names in turn. With --by the
 numbers move to "slices": [{"by": {COLUMN: value}, "metrics": {NAME: {...}}}].
 Tests have "statistic" and "pvalue", skce-test also "estimate"; what a p-value
 rests on is said in "assumes".
@@ -49,6 +50,7 @@ class _Request(RowsRequest):
 
     metrics: tuple[str, ...]
     ci: float | None
+    ci_method: str | None
     n_boot: int | None
     seed: int | None
     as_text: bool
@@ -72,13 +74,19 @@ class _Request(RowsRequest):
 
     @property
     def intervals(self) -> dict[str, Any]:
-        given = {"ci": self.ci, "n_boot": self.n_boot, "seed": self.seed if self.ci is not None else None}
+        given = {
+            "ci": self.ci,
+            "ci_method": self.ci_method,
+            "n_boot": self.n_boot,
+            "seed": self.seed if self.ci is not None else None,
+        }
         return {name: value for name, value in given.items() if value is not None}
 
     def check(self) -> None:
         """Refuse options that mean nothing without another one."""
         needed = {
             "--n-boot": (self.n_boot, self.ci),
+            "--ci-method": (self.ci_method, self.ci),
             "--curve": (self.curve, self.plot),
         }
         for option, (value, other) in needed.items():
@@ -88,10 +96,10 @@ class _Request(RowsRequest):
             raise click.UsageError("--seed means nothing without --ci, or a metric such as skce that draws at random.")
 
     def panel(self, classes: int, vector: bool) -> dict[str, Any]:
-        """The metrics of data when none are named: with --ci those that have intervals."""
-        from calibdask.estimators.panel import default_metrics, summary_metrics
+        """The metrics of data when none are named."""
+        from calibdask.estimators.panel import default_metrics
 
-        return {**(summary_metrics if self.intervals else default_metrics)(classes, vector)}
+        return {**default_metrics(classes, vector)}
 
     def chosen(self, panel: Mapping[str, Any]) -> dict[str, Any]:
         options = {**self.options, "seed": self.seed if self.ci is None else None}
@@ -137,12 +145,23 @@ class _Request(RowsRequest):
     "--predictions", type=click.Choice(["fixed", "resampled"]), help="Those of replicates of consistency-test."
 )
 @kernel_options
+@click.option("--rule", type=click.Choice(["brier", "log"]), help="The score that corp decomposes.")
+@click.option("--kind", type=click.Choice(["mad", "range"]), help="Largest deviation or range, of ecce.")
+@click.option("--costs", type=CostsType(), help="Costs of actions by class, for excess-cost.")
+@click.option(
+    "--calibration", type=click.Choice(["multiclass", "classwise"]), help="What excess-cost takes for calibrated."
+)
 @click.option(
     "--compat",
     type=click.Choice(["scikit-learn", "netcal", "torchmetrics", "euranova"]),
     help="Choices of that tool where none is given.",
 )
 @click.option("--ci", type=float, metavar="LEVEL", help="Add intervals of this level, such as 0.95.")
+@click.option(
+    "--ci-method",
+    type=click.Choice(["corrected", "percentile", "bca"]),
+    help="How.  [default: corrected for calibration errors, else percentile]",
+)
 @click.option("--n-boot", type=int, metavar="N", help="Replicates behind the intervals.  [default: 200]")
 @click.option("--seed", type=int, metavar="S", help="Of random numbers.  [default: 0]")
 @row_options
@@ -159,7 +178,7 @@ def evaluate(**given: Any) -> None:
     that "calibdask summarize" wrote; its slices are added up, but those that --by names.
 
     Intervals (--ci) cost next to nothing where a histogram of the scores tells the metric, such as ece, density-ece or
-    the curve, and N times the metric itself elsewhere; skce of blocks, kernel-canonical-ece and tests have none.
+    the curve, and N times the metric itself elsewhere; tests have none.
     """
     from calibdask.engine.summary_files import open_summary
 

@@ -97,10 +97,14 @@ def _number_table(dataset: xr.Dataset) -> Any:
     table.add_column("metric", no_wrap=True)
     for heading in ("value", *(("low", "high") if ends else ())):
         table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("what it says", style="dim")
     shown = {name for pair in ends.values() for name in pair}
     for name in map(str, dataset.data_vars):
         if name not in shown:
-            table.add_row(name, *(shown_number(dataset[each].item()) for each in (name, *ends.get(name, ()))))
+            own = ends.get(name, [])
+            numbers = [shown_number(dataset[each].item()) for each in (name, *own)]
+            absent = [""] * (2 if ends and not own else 0)
+            table.add_row(name, *numbers, *absent, str(dataset[name].attrs.get("meaning", "")))
     return table
 
 
@@ -143,8 +147,15 @@ def _values(dataset: xr.Dataset, at: Mapping[Any, int], name: str, metrics: Iter
 
 
 def _described(dataset: xr.Dataset, name: str, metrics: Iterable[str]) -> dict[str, Any]:
-    variables = list(_parts(dataset, name, metrics).values())
-    return {key: _plain(value) for key, value in dataset[variables[0]].attrs.items()} if variables else {}
+    parts = _parts(dataset, name, metrics)
+    if not parts:
+        return {}
+    first = next(iter(parts.values()))
+    described = {key: _plain(value) for key, value in dataset[first].attrs.items() if key != "meaning"}
+    meanings = {part: dataset[variable].attrs.get("meaning") for part, variable in parts.items()}
+    told: Any = {part: meaning for part, meaning in meanings.items() if meaning is not None}
+    # A plain number needs no name for its one meaning.
+    return {**described, "meaning": told["value"] if list(told) == ["value"] else told} if told else described
 
 
 def _plain(value: Any) -> Any:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibdask.estimators.binned import BinnedDecomposition
-from calibdask.estimators.estimator import Estimation, Part, calibration_error
+from calibdask.estimators.estimator import Estimation, Meanings, Part, calibration_error
 from calibdask.statistics import exact
 from calibdask.statistics.binned import BinSums, BinSumsState
 from calibdask.statistics.binnings import BinEdges
@@ -66,6 +66,18 @@ class BrierDecomposition(BinnedDecomposition):
     def name(self) -> str:
         """``brier_decomposition``."""
         return "brier_decomposition"
+
+    def meanings(self, layout: Layout) -> Meanings:
+        """In words."""
+        return {
+            "score": "mean squared error of the scores, the sum of what follows",
+            "reliability": "what miscalibration adds",
+            "resolution": "what telling cases apart takes off",
+            "uncertainty": "score of predicting the overall frequency",
+            "within_variance": "what different scores within a bin add",
+            "within_covariance": "what outcomes that follow these take off",
+            "refinement_loss": "score if each bin predicted its frequency",
+        }
 
     @property
     def is_error(self) -> bool:

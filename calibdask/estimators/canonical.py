@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from calibdask.estimators.binned import check_choice
-from calibdask.estimators.estimator import Estimation, Estimator, calibration_error
+from calibdask.estimators.estimator import Estimation, Estimator, Meanings, calibration_error
 from calibdask.estimators.kernel import check_pairs, check_whole, counted, said
 from calibdask.estimators.multiclass_setting import check_setting, looked_at
 from calibdask.statistics import exact
@@ -104,6 +104,10 @@ class KernelCanonicalECE(Estimator):
     def name(self) -> str:
         """``kernel_canonical_ece``."""
         return "kernel_canonical_ece"
+
+    def meanings(self, layout: Layout) -> Meanings:
+        """In words."""
+        return {"": "mean distance of score vectors from frequencies, by kernels"}
 
     @property
     def is_error(self) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from calibdask.estimators.binned import check_choice
-from calibdask.estimators.estimator import Estimation, Part
+from calibdask.estimators.estimator import PVALUE, Estimation, Meanings, Part
 from calibdask.estimators.kernel import KernelTest, check_whole, said
 from calibdask.statistics import exact
 from calibdask.statistics.exact import Array
@@ -92,6 +92,10 @@ class CMETest(KernelTest):
     def name(self) -> str:
         """``cme_test``."""
         return "cme_test"
+
+    def meanings(self, layout: Layout) -> Meanings:
+        """In words."""
+        return {"statistic": "residuals at the test locations, chi-square", "pvalue": PVALUE}
 
     def _estimate(self) -> Estimation:
         layout = yield Layout()

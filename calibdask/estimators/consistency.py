@@ -7,7 +7,7 @@ import numpy as np
 
 from calibdask.estimators.binned import check_choice
 from calibdask.estimators.ece import ECE
-from calibdask.estimators.estimator import Estimate, Estimation, Estimator, Part
+from calibdask.estimators.estimator import PVALUE, Estimate, Estimation, Estimator, Meanings, Part
 from calibdask.estimators.kernel import check_whole, counted
 from calibdask.statistics.drawn_labels import DrawnLabels
 from calibdask.statistics.frozen import FrozenArray
@@ -95,6 +95,13 @@ class ConsistencyTest(Estimator):
     def tests(self) -> bool:
         """A test."""
         return True
+
+    def meanings(self, layout: Layout) -> Meanings:
+        """In words."""
+        return {
+            "statistic": f"{self.statistic.name} of the data",
+            "pvalue": PVALUE,
+        }
 
     def estimate(self) -> Estimation:
         """The statistic of the data, and of replicates."""

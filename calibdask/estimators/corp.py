@@ -9,7 +9,7 @@ from sklearn.isotonic import isotonic_regression
 
 from calibdask.estimators.binned import check_choice
 from calibdask.estimators.columns import ColumnEstimator
-from calibdask.estimators.estimator import Estimation, Part, calibration_error
+from calibdask.estimators.estimator import Estimation, Meanings, Part, calibration_error
 from calibdask.estimators.score_points import Points, ScorePoints, histogram_of
 from calibdask.statistics.exact import Array
 from calibdask.statistics.grid import GridHistogram
@@ -77,6 +77,16 @@ class CORP(ColumnEstimator):
     def name(self) -> str:
         """``corp``, or ``corp_log``."""
         return "corp" if self.rule == "brier" else "corp_log"
+
+    def meanings(self, layout: Layout) -> Meanings:
+        """In words."""
+        score = "Brier score" if self.rule == "brier" else "logarithmic score"
+        return {
+            "score": f"{score}, the sum of what follows",
+            "miscalibration": "what the best monotone recalibration takes off",
+            "discrimination": "what the order of the scores takes off",
+            "uncertainty": "score of predicting the overall frequency",
+        }
 
     @property
     def is_error(self) -> bool:

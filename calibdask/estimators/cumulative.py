@@ -8,7 +8,7 @@ from scipy import special
 
 from calibdask.estimators.binned import check_choice
 from calibdask.estimators.columns import ColumnEstimator
-from calibdask.estimators.estimator import Estimation, Part, calibration_error
+from calibdask.estimators.estimator import PVALUE, Estimation, Meanings, Part, calibration_error
 from calibdask.estimators.score_points import ScorePoints, histogram_of
 from calibdask.statistics.exact import Array
 from calibdask.statistics.grid import GridHistogram
@@ -79,6 +79,11 @@ class ECCE(ColumnEstimator):
     def name(self) -> str:
         """``ecce``, or ``ecce_range``."""
         return "ecce" if self.kind == "mad" else "ecce_range"
+
+    def meanings(self, layout: Layout) -> Meanings:
+        """In words."""
+        what = "largest" if self.kind == "mad" else "range of the"
+        return {"": f"{what} cumulative gap, in order of the scores", "pvalue": PVALUE}
 
     @property
     def is_error(self) -> bool:

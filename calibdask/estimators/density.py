@@ -6,12 +6,14 @@ from typing import Any, Literal
 import numpy as np
 
 from calibdask.estimators.binned import check_choice
+from calibdask.estimators.columns import gap
 from calibdask.estimators.compat import Compat
-from calibdask.estimators.estimator import Estimation, calibration_error
+from calibdask.estimators.estimator import Estimation, Meanings, calibration_error
 from calibdask.estimators.gridded import SmoothedEstimator
 from calibdask.estimators.smoothing import integral
 from calibdask.statistics.exact import Array
 from calibdask.statistics.grid import Grid
+from calibdask.statistics.layout import Layout
 
 __all__ = ["DensityECE", "ResidualECE", "ece_d"]
 
@@ -93,6 +95,11 @@ class DensityECE(SmoothedEstimator):
     def name(self) -> str:
         """``residual_ece`` in the residual form, ``density_ece`` otherwise."""
         return "residual_ece" if self.form == "residual" else "density_ece"
+
+    def meanings(self, layout: Layout) -> Meanings:
+        """In words."""
+        of = gap(layout, self.setting, self.k)
+        return {"": f"mean {of}, by " + ("smoothed residuals" if self.form == "residual" else "kernel densities")}
 
     @property
     def is_error(self) -> bool:

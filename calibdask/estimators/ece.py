@@ -6,11 +6,13 @@ from typing import Any, Literal
 import numpy as np
 
 from calibdask.estimators.binned import BinnedEstimator, check_choice
-from calibdask.estimators.estimator import Estimation, calibration_error
+from calibdask.estimators.columns import gap
+from calibdask.estimators.estimator import Estimation, Meanings, calibration_error
 from calibdask.statistics import exact
 from calibdask.statistics.binned import BinSumsState
 from calibdask.statistics.edges import Edges
 from calibdask.statistics.exact import Array
+from calibdask.statistics.layout import Layout
 from calibdask.statistics.mappings import Bins, Mapping
 
 __all__ = ["ECE", "MCE", "Norm", "ece_a", "ece_ac", "ece_c", "ece_l"]
@@ -94,6 +96,16 @@ class ECE(BinnedEstimator):
     def name(self) -> str:
         """``mce`` for the maximum norm, ``ece`` otherwise."""
         return "mce" if self.norm == "max" else "ece"
+
+    def meanings(self, layout: Layout) -> Meanings:
+        """In words."""
+        of = gap(layout, self.measured(layout), self.k)
+        bins = (
+            f"{len(self.bins) - 1} given" if isinstance(self.bins, tuple) else str(self.bins).replace("sqrt", "sqrt(n)")
+        )
+        where = f"in {bins} bins" + (" of equal mass" if self.binning == "equal-mass" else "")
+        words = {"l1": f"mean {of}, {where}", "l2": f"root mean square {of}, {where}", "max": f"largest {of}, {where}"}
+        return {"": words[self.norm] + (", less what chance adds" if self.debias else "")}
 
     @property
     def is_error(self) -> bool:

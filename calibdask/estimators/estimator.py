@@ -11,7 +11,7 @@ import numpy.typing as npt
 from calibdask.statistics.grid import GridHistogram
 from calibdask.statistics.layout import Layout
 
-__all__ = ["Estimate", "Estimation", "Estimator", "Part", "calibration_error", "number"]
+__all__ = ["PVALUE", "Estimate", "Estimation", "Estimator", "Meanings", "Part", "calibration_error", "number"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,10 @@ class Part:
     columns: npt.NDArray[Any] | None = None
     pool: Callable[..., Any] = np.mean
 
+
+Meanings = Mapping[str, str]
+# What the p-value of a test of calibration says.
+PVALUE = "chance of one as extreme if calibrated"
 
 # Name of the part -> its values; the one part of a plain number has the empty name.
 Estimate = Mapping[str, Part]
@@ -66,6 +70,10 @@ class Estimator(ABC):
     def histograms(self, layout: Layout) -> tuple[GridHistogram, ...] | None:
         """The histograms of the scores that tell it, so that intervals come from resampling these; None: no such."""
         return None
+
+    def meanings(self, layout: Layout) -> Meanings:
+        """What each part says, in a few words, for data of this shape."""
+        return {}
 
     @property
     def is_error(self) -> bool:

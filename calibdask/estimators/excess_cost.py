@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.estimators.binned import check_choice
-from calibdask.estimators.estimator import Estimation, Estimator, Part, calibration_error
+from calibdask.estimators.estimator import Estimation, Estimator, Meanings, Part, calibration_error
 from calibdask.estimators.kernel import check_whole
 from calibdask.statistics import exact
 from calibdask.statistics.actions import ActedCells, FrequencyMap
@@ -107,6 +107,15 @@ class ExcessCost(Estimator):
     def name(self) -> str:
         """``excess_cost``."""
         return "excess_cost"
+
+    def meanings(self, layout: Layout) -> Meanings:
+        """In words."""
+        return {
+            "": "what acting on calibrated scores would save, for each row",
+            "realised": "mean cost of acting on the scores",
+            "promised": "mean cost that the scores lead to expect",
+            "calibrated": "mean cost of acting on calibrated scores",
+        }
 
     @property
     def is_error(self) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from calibdask.estimators.binned import check_choice
-from calibdask.estimators.estimator import Estimate, Estimation, Part
+from calibdask.estimators.estimator import PVALUE, Estimate, Estimation, Meanings, Part
 from calibdask.estimators.kernel import KernelTest, check_whole, said
 from calibdask.estimators.kernel_estimates import (
     RunMoments,
@@ -155,6 +155,18 @@ class SKCETest(KernelTest):
     def name(self) -> str:
         """``skce_test``."""
         return "skce_test"
+
+    def meanings(self, layout: Layout) -> Meanings:
+        """In words."""
+        tested = (
+            PVALUE if self.delta is None else f"chance of an estimate as small if the error is {self.delta:g} or more"
+        )
+        return {
+            "estimate": "squared kernel calibration error: 0 if calibrated",
+            "statistic": "what the p-value is computed from",
+            "pvalue": tested,
+            "bound": f"upper limit of the error at {self.level:g}",
+        }
 
     def _estimate(self) -> Estimation:
         layout = yield Layout()

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 from calibdask.estimators.binned import BinnedDecomposition
-from calibdask.estimators.estimator import Estimation, Part, calibration_error
+from calibdask.estimators.estimator import Estimation, Meanings, Part, calibration_error
 from calibdask.statistics import exact
 from calibdask.statistics.binned import BinSums
 from calibdask.statistics.binnings import BinEdges
@@ -62,6 +62,16 @@ class LogLossDecomposition(BinnedDecomposition):
 
     def histograms(self, layout: Layout) -> None:
         """The score itself is a sum of logarithms over rows."""
+
+    def meanings(self, layout: Layout) -> Meanings:
+        """In words."""
+        return {
+            "score": "mean of -log(score of the label), the sum of what follows",
+            "reliability": "what miscalibration adds",
+            "resolution": "what telling cases apart takes off",
+            "uncertainty": "score of predicting the overall frequency",
+            "within": "what different scores within a bin add",
+        }
 
     @property
     def is_error(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from calibdask.estimators.binned import check_choice
-from calibdask.estimators.estimator import Estimate, Estimation, Estimator, calibration_error
+from calibdask.estimators.estimator import Estimate, Estimation, Estimator, Meanings, calibration_error
 from calibdask.estimators.kernel import said
 from calibdask.estimators.skce import SKCE
 from calibdask.statistics.layout import Layout
@@ -61,6 +61,10 @@ class MMCE(Estimator):
     def __post_init__(self) -> None:
         check_choice("estimator", self.estimator, ("biased", "features-biased"))
         _ = self._squared(vector=True)
+
+    def meanings(self, layout: Layout) -> Meanings:
+        """In words."""
+        return {"": "kernel calibration error of the largest score"}
 
     @property
     def is_error(self) -> bool:

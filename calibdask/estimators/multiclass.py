@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.estimators.binned import check_choice
-from calibdask.estimators.estimator import Estimation, Estimator, calibration_error
+from calibdask.estimators.estimator import Estimation, Estimator, Meanings, calibration_error
 from calibdask.estimators.multiclass_setting import check_setting, looked_at
 from calibdask.statistics import exact
 from calibdask.statistics.cells import CellSums, CellSumsState, UniformCells
@@ -119,6 +119,10 @@ class MulticlassECE(Estimator):
     def name(self) -> str:
         """``multiclass_ece``."""
         return "multiclass_ece"
+
+    def meanings(self, layout: Layout) -> Meanings:
+        """In words."""
+        return {"": "mean distance of score vectors from frequencies, in cells"}
 
     @property
     def is_error(self) -> bool:

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from calibdask.estimators.estimator import Estimation, Estimator, number
+from calibdask.estimators.estimator import Estimation, Estimator, Meanings, number
 from calibdask.statistics import exact
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.scores import ScoreSums
@@ -50,6 +50,10 @@ class BrierScore(Estimator):
         """``brier_score``."""
         return "brier_score"
 
+    def meanings(self, layout: Layout) -> Meanings:
+        """In words."""
+        return {"": "mean squared error of the scores"}
+
     def estimate(self) -> Estimation:
         """Mean over rows."""
         layout = yield Layout()
@@ -85,6 +89,10 @@ class LogLoss(Estimator):
     def name(self) -> str:
         """``log_loss``."""
         return "log_loss"
+
+    def meanings(self, layout: Layout) -> Meanings:
+        """In words."""
+        return {"": "mean of -log(score of the label)"}
 
     def estimate(self) -> Estimation:
         """Mean over rows."""

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from calibdask.estimators.binned import check_choice
-from calibdask.estimators.estimator import Estimate, Estimation, Part, calibration_error
+from calibdask.estimators.estimator import Estimate, Estimation, Meanings, Part, calibration_error
 from calibdask.estimators.kernel import KernelEstimator, said
 from calibdask.estimators.kernel_estimates import (
     check_block,
@@ -101,6 +101,11 @@ class SKCE(KernelEstimator):
         check_choice("estimator", self.estimator, _ESTIMATORS)
         check_block(self.estimator, self.block)
         check_features(self.estimator, self.features, self.kernels)
+
+    def meanings(self, layout: Layout) -> Meanings:
+        """In words."""
+        sign = "never negative" if self.is_error else "may be below 0 by chance"
+        return {"": f"squared kernel calibration error, {sign}"}
 
     @property
     def is_error(self) -> bool:

@@ -5,11 +5,13 @@ from functools import partial
 
 import numpy as np
 
-from calibdask.estimators.estimator import Estimation, Part, calibration_error
+from calibdask.estimators.columns import gap
+from calibdask.estimators.estimator import Estimation, Meanings, Part, calibration_error
 from calibdask.estimators.gridded import GriddedEstimator
 from calibdask.estimators.smoothing import Mirrored, integral
 from calibdask.statistics.exact import Array
 from calibdask.statistics.grid import Grid
+from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 
 __all__ = ["SmoothECE"]
@@ -60,6 +62,11 @@ class SmoothECE(GriddedEstimator):
     def is_error(self) -> bool:
         """An error."""
         return True
+
+    def meanings(self, layout: Layout) -> Meanings:
+        """In words."""
+        of = gap(layout, self.setting, self.k)
+        return {"": f"mean {of}, smoothed over its own width", "bandwidth": "that width"}
 
     def estimate(self) -> Estimation:
         """Bisection for the bandwidth of every column at once."""

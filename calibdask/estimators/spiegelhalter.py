@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 from calibdask.estimators.columns import ColumnEstimator
-from calibdask.estimators.estimator import Estimation, Part
+from calibdask.estimators.estimator import PVALUE, Estimation, Meanings, Part
 from calibdask.statistics import exact
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.row_terms import SpiegelhalterTerms
@@ -61,6 +61,10 @@ class SpiegelhalterTest(ColumnEstimator):
     def tests(self) -> bool:
         """A test."""
         return True
+
+    def meanings(self, layout: Layout) -> Meanings:
+        """In words."""
+        return {"statistic": "z of the Brier score, about normal if calibrated", "pvalue": PVALUE}
 
     def estimate(self) -> Estimation:
         """The sums over rows, divided."""

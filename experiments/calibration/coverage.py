@@ -2,10 +2,12 @@
 
 import argparse
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 import calibdask as cd
 
@@ -17,19 +19,42 @@ CURVES: dict[str, Callable[[Any], Any]] = {
 }
 DENSITIES = {"uniform": (1, 1), "beta(2, 5)": (2, 5), "U-shaped": (0.4, 0.4)}
 ERRORS = {"DensityECE": cd.DensityECE(), "SmoothECE": cd.SmoothECE(), "ECE": cd.ECE()}
+# Data sets that are evaluated together: their replicates are held at the same time.
+AT_ONCE = 20
+BANDWIDTH = 0.2
+COSTS = np.array([[0.0, 1.0], [4.0, 0.0]])
+COMPARED = {
+    "BrierScore": cd.BrierScore(),
+    "LogLoss": cd.LogLoss(),
+    "ECE": cd.ECE(),
+    "ECE l2 debiased": cd.ECE(norm="l2", debias=True),
+    "SKCE": cd.SKCE(bandwidth=BANDWIDTH),
+}
 
 
 def main() -> None:
-    """Print one line for each curve and density."""
+    """Print a line for each curve and density, or for each metric."""
+    commands = {
+        "predictions": predictions,
+        "bands": bands,
+        "errors": errors,
+        "metrics": metrics,
+        "comparisons": comparisons,
+    }
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["predictions", "bands", "errors"])
+    parser.add_argument("what", choices=list(commands))
     parser.add_argument("--rows", type=int, default=3000)
     parser.add_argument("--sets", type=int, default=40, help="data sets for each curve and density")
-    parser.add_argument("--n-boot", type=int, default=60, help="replicates of bands and errors")
+    parser.add_argument(
+        "--dear-sets", type=int, default=60, help="at most so many for what takes long; 0: leave it out"
+    )
+    parser.add_argument("--n-boot", type=int, default=60, help="replicates of all but predictions")
     parser.add_argument("--band", choices=["corrected", "plain"], default="corrected")
+    parser.add_argument("--method", choices=["corrected", "percentile", "bca"], help="None: the default of each number")
+    parser.add_argument("--density", choices=list(DENSITIES), default="uniform", help="of the scores, for metrics")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
-    for line in {"predictions": predictions, "bands": bands, "errors": errors}[chosen.what](chosen):
+    for line in commands[chosen.what](chosen):
         print(line, flush=True)
 
 
@@ -87,6 +112,233 @@ def errors(chosen: argparse.Namespace) -> Iterator[str]:
             for name in ERRORS
         }
         yield f"{curve}: " + ", ".join(f"{name} {share:.3f}" for name, share in shares.items())
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of a metric: its variable in a result is ``<metric><part>``; what it is an estimate of."""
+
+    label: str
+    metric: str
+    truth: Callable[[Any, Any], float]
+    part: str = ""
+
+
+CHEAP = {
+    "brier": cd.BrierScore(),
+    "log": cd.LogLoss(),
+    "ece": cd.ECE(),
+    "left": cd.ECE(closed="left"),
+    "mass": cd.ECE(binning="equal-mass"),
+    "l2": cd.ECE(norm="l2", debias=True),
+    "ecce": cd.ECCE(),
+    "cost": cd.ExcessCost(costs=COSTS),
+}
+DEAR = {
+    "density": cd.DensityECE(),
+    "smooth": cd.SmoothECE(),
+    "corp": cd.CORP(),
+    "skce": cd.SKCE(bandwidth=BANDWIDTH),
+}
+
+
+def population(curve: str, density: str, points: int = 200_000) -> tuple[Any, Any]:
+    """Scores that stand for equal shares of the density, in order, and their probabilities."""
+    scores = stats.beta(*DENSITIES[density]).ppf((np.arange(points) + 0.5) / points)
+    return scores, CURVES[curve](scores)
+
+
+def brier_score(s: Any, c: Any) -> float:
+    """E (s - c)**2 + c (1 - c)."""
+    return float(((s - c) ** 2 + c * (1 - c)).mean())
+
+
+def log_loss(s: Any, c: Any) -> float:
+    """E -c log s - (1 - c) log(1 - s)."""
+    return float(-(c * np.log(s) + (1 - c) * np.log1p(-s)).mean())
+
+
+def binned_error(s: Any, c: Any, mass: bool = False, square: bool = False) -> float:
+    """The error of 15 bins, of equal width or mass: sum_j |E (c - s) 1_j|, or sqrt sum_j (E (c - s) 1_j)**2 / P_j."""
+    place = np.arange(s.size) * 15 // s.size if mass else np.minimum((s * 15).astype(int), 14)
+    gaps, shares = np.bincount(place, c - s, 15) / s.size, np.bincount(place, minlength=15) / s.size
+    return float(np.sqrt((gaps**2 / shares).sum())) if square else float(np.abs(gaps).sum())
+
+
+def kernel_error(s: Any, c: Any) -> float:
+    """E 2 exp(-|s - s'| / bandwidth) (c - s) (c' - s'), of 2000 of the points."""
+    few = slice(s.size // 4000, None, s.size // 2000)
+    s, gaps = s[few], (c - s)[few]
+    return float(2 * gaps @ np.exp(-np.abs(s[:, None] - s) / BANDWIDTH) @ gaps / s.size**2)
+
+
+def cost(actions: Any, c: Any) -> Any:
+    """Expected cost of actions at each score."""
+    return COSTS[actions, 0] * (1 - c) + COSTS[actions, 1] * c
+
+
+def realised(s: Any, c: Any) -> float:
+    """Expected cost of acting on the scores."""
+    return float(cost((cost(1, s) < cost(0, s)).astype(int), c).mean())
+
+
+def excess(s: Any, c: Any) -> float:
+    """Less that of acting on the probabilities."""
+    return realised(s, c) - float(np.minimum(cost(0, c), cost(1, c)).mean())
+
+
+def binned_excess(s: Any, c: Any) -> float:
+    """Less that of the best action in each of ten bins, of which the threshold of 0.8 is an edge."""
+    place = np.minimum((s * 10).astype(int), 9)
+    both = [np.bincount(place, cost(action, c)) / s.size for action in (0, 1)]
+    return realised(s, c) - float(np.minimum(*both).sum())
+
+
+def true_error(s: Any, c: Any) -> float:
+    """E |c - s|."""
+    return float(np.abs(c - s).mean())
+
+
+NUMBERS = [
+    Number("BrierScore", "brier", brier_score),
+    Number("LogLoss", "log", log_loss),
+    Number("ECE, true error", "ece", true_error),
+    Number("ECE, binned error", "ece", binned_error),
+    Number('ECE(closed="left"), true error', "left", true_error),
+    Number('ECE(closed="left"), binned error', "left", binned_error),
+    Number('ECE(binning="equal-mass"), true error', "mass", true_error),
+    Number('ECE(binning="equal-mass"), binned error', "mass", lambda s, c: binned_error(s, c, mass=True)),
+    Number('ECE(norm="l2", debias=True), true error', "l2", lambda s, c: float(np.sqrt(((c - s) ** 2).mean()))),
+    Number('ECE(norm="l2", debias=True), binned error', "l2", lambda s, c: binned_error(s, c, square=True)),
+    Number("DensityECE, true error", "density", true_error),
+    Number("SmoothECE, true error", "smooth", true_error),
+    Number("CORP miscalibration", "corp", lambda s, c: float(((c - s) ** 2).mean()), "_miscalibration"),
+    Number("CORP discrimination", "corp", lambda s, c: float(c.var()), "_discrimination"),
+    Number("CORP uncertainty", "corp", lambda s, c: float(c.mean() * (1 - c.mean())), "_uncertainty"),
+    Number("ECCE", "ecce", lambda s, c: float(np.abs(np.cumsum(c - s)).max() / s.size)),
+    Number("SKCE", "skce", kernel_error),
+    Number("ExcessCost, true excess", "cost", excess),
+    Number("ExcessCost, excess of ten bins", "cost", binned_excess),
+    Number("ExcessCost realised", "cost", realised, "_realised"),
+]
+
+
+def ends(labels: Any, scores: Any, asked: Mapping[str, Any], chosen: argparse.Namespace) -> dict[str, Any]:
+    """Ends of 90 % intervals by variable, (sets,); other replicates for every ``AT_ONCE`` sets."""
+    found: dict[str, list[Any]] = {}
+    for start in range(0, len(labels), AT_ONCE):
+        here = slice(start, start + AT_ONCE)
+        result = cd.evaluate(
+            labels[here], scores[here], asked, ci=0.9, ci_method=chosen.method, n_boot=chosen.n_boot, seed=start
+        )
+        for name in result:
+            if str(name).endswith(("_low", "_high")):
+                found.setdefault(str(name), []).append(result[name].values)
+    return {name: np.concatenate(values) for name, values in found.items()}
+
+
+def metrics(chosen: argparse.Namespace) -> Iterator[str]:
+    """90 % intervals of numbers: how many cover the truth, and how many lie above it."""
+    dear = min(chosen.dear_sets, chosen.sets)
+    intervals = {}
+    for curve in CURVES:
+        labels, scores = drawn(chosen, curve, chosen.density)
+        intervals[curve] = ends(labels, scores, CHEAP, chosen)
+        if dear:
+            intervals[curve] |= ends(labels[:dear], scores[:dear], DEAR, chosen)
+    populations = {curve: population(curve, chosen.density) for curve in CURVES}
+    shares: dict[str, list[tuple[float, float]]] = {}
+    for number in NUMBERS if dear else [each for each in NUMBERS if each.metric in CHEAP]:
+        shares[number.label] = []
+        for curve in CURVES:
+            truth = number.truth(*populations[curve])
+            low, high = (intervals[curve][f"{number.metric}{number.part}_{end}"] for end in ("low", "high"))
+            above, below = low > truth + 1e-9, high < truth - 1e-9
+            shares[number.label].append((float((~above & ~below).mean()), float(above.mean())))
+    for place, title in enumerate(("Share of intervals that cover", "Share of intervals that lie above")):
+        yield from table(title, list(CURVES), {label: [each[place] for each in row] for label, row in shares.items()})
+    yield (
+        f"Method: {chosen.method or 'the default of each number'}. Scores: {chosen.density}. {chosen.rows} rows, "
+        f"{chosen.n_boot} replicates, {sized(chosen.sets)}; of DensityECE, SmoothECE, CORP and SKCE {sized(dear)}. "
+        f"Seeds of data: (curve, density, rows); of replicates: the first of {AT_ONCE} sets."
+    )
+
+
+def sized(sets: int) -> str:
+    """A number of data sets and what follows from it."""
+    return f"{sets} sets (standard error at 0.9: {np.sqrt(0.09 / sets):.3f})" if sets else "none"
+
+
+def table(title: str, columns: list[str], rows: Mapping[str, list[float]]) -> Iterator[str]:
+    """Lines of a Markdown table."""
+    yield f"| {title} | " + " | ".join(columns) + " |"
+    yield "| --- |" + " --- |" * len(columns)
+    for label, values in rows.items():
+        yield f"| {label} | " + " | ".join(f"{value:.2f}" for value in values) + " |"
+    yield ""
+
+
+def pairs(case: str, sets: int, rows: int) -> tuple[Any, Any, Any]:
+    """Labels and the scores of two models, (sets, rows); each model knows one of two causes."""
+    rng = np.random.default_rng([list(CASES).index(case), rows])
+    u, v = rng.random((2, sets, rows))
+    labels = (rng.random(u.shape) < (u + v) / 2).astype(np.int32)
+    first, second = CASES[case]
+    return labels, first(u), second(v)
+
+
+CASES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "both calibrated": (lambda u: (u + 0.5) / 2, lambda v: (v + 0.5) / 2),
+    "equally miscalibrated": (lambda u: u, lambda v: v),
+    "one off by 0.05": (lambda u: (u + 0.5) / 2, lambda v: (v + 0.5) / 2 + 0.05),
+}
+COMPARED_TRUTHS: dict[str, Callable[[Any, Any], float]] = {
+    "BrierScore": brier_score,
+    "LogLoss": log_loss,
+    "ECE": true_error,
+    "ECE l2 debiased": lambda s, c: float(np.sqrt(((c - s) ** 2).mean())),
+    "SKCE": kernel_error,
+}
+
+
+def comparisons(chosen: argparse.Namespace) -> Iterator[str]:
+    """90 % intervals of differences of two models: how many cover the true one, and how often p < 0.1."""
+    dear = min(chosen.dear_sets, chosen.sets)
+    cause = (np.arange(200_000) + 0.5) / 200_000
+    covered: dict[str, list[float]] = {name: [] for name in COMPARED}
+    small: dict[str, list[float]] = {name: [] for name in COMPARED}
+    for case, models in CASES.items():
+        data = pairs(case, chosen.sets, chosen.rows)
+        first, second = (
+            {name: truth(model(cause), (cause + 0.5) / 2) for name, truth in COMPARED_TRUTHS.items()}
+            for model in models
+        )
+        for name, metric in COMPARED.items():
+            sets = dear if name == "SKCE" else chosen.sets
+            within, found = [], []
+            for start in range(0, sets, AT_ONCE):
+                here = slice(start, min(start + AT_ONCE, sets))
+                result = cd.compare(
+                    *(each[here] for each in data),
+                    {"m": metric},
+                    ci=0.9,
+                    ci_method=chosen.method,
+                    n_boot=chosen.n_boot,
+                    seed=start,
+                )
+                truth = second[name] - first[name]
+                low, high = result.m_difference_low - 1e-9, result.m_difference_high + 1e-9
+                within.append(((low <= truth) & (truth <= high)).values)
+                found.append((result.m_difference_pvalue < 0.1).values)
+            covered[name].append(float(np.concatenate(within).mean()) if within else np.nan)
+            small[name].append(float(np.concatenate(found).mean()) if found else np.nan)
+    yield from table("Share of intervals that cover", list(CASES), covered)
+    yield from table("Share of p-values below 0.1", list(CASES), small)
+    yield (
+        f"Method: {chosen.method or 'percentile'}. {chosen.rows} rows, {chosen.n_boot} replicates, "
+        f"{sized(chosen.sets)}; of SKCE {sized(dear)}. Seeds of data: (case, rows); of replicates: the first of "
+        f"{AT_ONCE} sets."
+    )
 
 
 if __name__ == "__main__":

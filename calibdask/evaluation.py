@@ -58,8 +58,10 @@ def evaluate(
         Not negative. A row of weight 0 is as good as absent.
     ci : float, optional
         Level of intervals, such as 0.95: variables ``<name>_low`` and ``<name>_high``, for curves also
-        ``<name>_median`` and the simultaneous ``<name>_band_low``, ``<name>_band_high``. From resampled histograms, at
-        a cost that does not depend on the number of rows; see Notes.
+        ``<name>_median`` and the simultaneous ``<name>_band_low``, ``<name>_band_high``; see Notes.
+    ci_method : {"corrected", "percentile", "bca"}, optional
+        How ends of numbers follow from replicates; None: corrected ones for calibration errors, percentiles for all
+        else. Attributes of the ends say which.
     n_boot : int, default 200
         Number of replicates.
     seed : int, default 0
@@ -90,21 +92,25 @@ def evaluate(
     Without weights the result is the same to the last bit for any chunks, any number of workers and any order of tasks;
     with weights within 1e-12. Rows and results never gather in one place: memory is bounded by the chunks.
 
-    Intervals of `BrierScore`, `LogLoss`, `LogLossDecomposition`, `CORP`, `ECCE`, `MulticlassECE`, `MMCE` and `SKCE`
-    (not of blocks of rows) are percentiles of bootstrap replicates of the rows, which count as often as Poisson
-    variables keyed by the row say: in the same pass, at ``n_boot`` times the cost. Percentiles do not mend a bias: an
-    estimate that is too large for a calibrated model, such as `MulticlassECE`, `MMCE`, `ECCE` or the biased `SKCE`, has
-    an interval that is too high there. Tests have none.
+    *Replicates.* What a fine histogram of the scores tells is computed from ``n_boot`` resampled histograms, at a cost
+    that does not depend on the number of rows, 2 ms for each class and replicate (beta kernel: 200 ms): `ECE`, `MCE`
+    and `BrierDecomposition` with right-closed bins on borders of 1/3600 or of equal mass, `CORP`, `ECCE`, `DensityECE`,
+    `SmoothECE` and curves. All other metrics are computed from replicates of the rows, each counted as often as a
+    Poisson variable says that is keyed by ``seed`` and the number of the row: in the same pass, at ``n_boot`` times the
+    cost and the memory (twice that for calibration errors). Edges of bins and bandwidths of kernels on the simplex stay
+    those of the data. Means over blocks of rows (`SKCE`) have normal intervals. Tests have none.
 
-    Those of `DensityECE`, `SmoothECE`, `LocalCalibrationError`, `ReliabilityCurve`, and of binned metrics that a
-    summary tells - right-closed bins on borders of 1/3600, or of equal mass - come from a histogram: the estimate give
-    or take the larger distance of two percentiles of replicates; the lower end is 0 where calibrated models have
-    such an error by chance. In simulations a level of 0.9 covered the true error in 85 to 95 % of data sets where
-    curves are smooth. Smoothing has a bias that no resampling shows: where the true curve is steep, `DensityECE` is too
-    small for its interval, and `SmoothECE` estimates another, smaller quantity. Bins of equal mass are resampled on
-    borders of cells. The classes of a row depend on each other in a way that histograms do not tell: pooled over
-    classes, intervals hold for any dependence and are wider than needed. A replicate takes 2 ms for each class (beta
-    kernel: 200 ms).
+    *Ends.* ``"percentile"``: quantiles of the replicates. ``"bca"``: at levels corrected for median bias and skewness,
+    which 100 random groups of rows left out in turn tell. ``"corrected"``: the estimate give or take the larger
+    distance of the two quantiles; from 0 where models that are calibrated, with the same scores, have such an error by
+    chance. A calibration error of resampled rows exceeds that of the rows as that one exceeds the true error, by what
+    noise adds to absolute values: percentiles are therefore too high, by twice the bias of the estimate.
+
+    *What they cover.* The expectation of the estimate with bias undone as far as resampling shows it, for binned errors
+    the error that the bins can see. Smoothing has a bias that no resampling shows: where the true curve is steep,
+    `DensityECE` is too small for its interval, and `SmoothECE` estimates another, smaller quantity. Histograms do not
+    tell how the classes of one row depend on each other: pooled over classes, such intervals hold for any dependence
+    and are wider than needed. Rates of coverage are in experiments/calibration of the repository.
 
     Examples
     --------

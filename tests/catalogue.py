@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from calibdask.statistics.actions import ActedCells, FrequencyMap
 from calibdask.statistics.binned import BinSums
 from calibdask.statistics.binnings import Explicit, Uniform
 from calibdask.statistics.cells import CellSums, UniformCells
@@ -63,6 +64,11 @@ def statistics(layout: Layout) -> list[Statistic]:
     tree = grown(layout)
     made += [CellSums(UniformCells(4)), CellSums(UniformCells(300)), set_keys(tree)]
     made += [CellSums(partition, squares=True) for partition in (UniformCells(2), planted(layout), tree)]
+    costs = FrozenArray(np.resize([0.0, 5.0, 1.0, 2.0, 0.3], (3, layout.classes)))
+    shape = (layout.batch, layout.groups, layout.classes, 5)
+    frequencies = FrozenArray(np.resize([0.1, 0.7, 0.3], shape))
+    calibration = FrequencyMap(finished(Uniform(5).edges(Setting("classwise"))), frequencies)
+    made += [CellSums(ActedCells(costs, bins=3)), CellSums(ActedCells(costs, calibration=calibration))]
     binnings: tuple[Callable[[Setting], object], ...] = (
         Uniform(5).edges,
         Uniform(7, closed="left").edges,

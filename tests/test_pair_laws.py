@@ -118,7 +118,7 @@ def test_blocks_and_their_pairs_merge_into_the_whole(drawn: st.DataObject) -> No
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_rows_are_folded_in_any_cut(drawn: st.DataObject) -> None:
-    data = drawn.draw(strategies.data(weighted=False))
+    data = drawn.draw(strategies.data())
     points = drawn.draw(strategies.cuts(data.rows))
     (whole,), pieces = blocks(data, [0, data.rows]), blocks(data, points)
     fold = NeighbourSums(FrozenArray(np.full((data.layout.batch, data.layout.groups), 0.1)), "tv")
@@ -129,7 +129,7 @@ def test_rows_are_folded_in_any_cut(drawn: st.DataObject) -> None:
             for source in pieces:
                 held = fold.fold(held, turn, target, source)
         states.append(fold.finish(held, target))
-    same(reduce(fold.merge, states), fold.from_block(whole), weighted=False)
+    same(reduce(fold.merge, states), fold.from_block(whole), data.layout.weighted)
 
 
 @given(st.integers(1, 4000), st.integers(1, 5), st.data())

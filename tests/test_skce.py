@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy import stats
 
 import calibdask as cd
 from tests import kernel_reference as reference
@@ -532,6 +533,22 @@ def test_kernel_canonical_ece(kind: str, n: int, classes: int, dtype: Any, bandw
     single = np.dtype(dtype) == np.float32
     assert float(found) == pytest.approx(expected, rel=1e-5 if single else 1e-9)
     assert int(found.attrs["rows_without_neighbours"]) == alone
+
+
+def test_weights_of_kernel_canonical_ece_are_numbers_of_rows_but_for_their_own() -> None:
+    """Loops: a row does not know its own label, however much it weighs."""
+    labels, scores = drawn("smooth", 40)
+    labels, scores = labels % scores.shape[1], scores.astype(np.float64)
+    weights = np.random.default_rng(5).integers(0, 4, 40).astype(float)
+    h, total = 0.3, 0.0
+    for j in range(40):
+        sums = np.zeros(scores.shape[1])
+        for i in range(40):
+            if i != j:
+                sums[labels[i]] += weights[i] * stats.dirichlet.pdf(scores[j] / scores[j].sum(), scores[i] / h + 1)
+        total += weights[j] * np.abs(sums / sums.sum() - scores[j]).sum() / 2
+    result = cd.evaluate(labels, scores, cd.KernelCanonicalECE(bandwidth=h), sample_weight=weights)
+    assert float(result.kernel_canonical_ece) == pytest.approx(total / weights.sum(), rel=1e-9)
 
 
 def test_kernel_canonical_ece_by_hand() -> None:

@@ -97,7 +97,8 @@ def compare(
     In every replicate all models see the same rows, each counted as often as a Poisson variable says that is keyed by
     the seed and the row: what the models have in common cancels. The p-value is that of the replicates d* of the
     difference, min(1, 2 (1 + min(#{d* <= 0}, #{d* >= 0})) / (n_boot + 1)): below 1 - ci where the interval leaves 0 out
-    (with ``"bca"``: counted at its corrected levels).
+    (with ``"bca"``: counted at its corrected levels). Replicates in which a small slice has no row count on either
+    side. Edges of bins and bandwidths of kernels on the simplex stay those of the data, each model's own.
 
     Calibration errors exceed the true ones by chance, those of well calibrated models most. Differences of models with
     errors of different size are biased towards 0 by that, and resampling shows it once more: take a metric with little
@@ -121,10 +122,10 @@ def compare(
     if ci_method not in (None, "percentile", "bca"):
         raise ValueError(f"ci_method of a comparison expects 'percentile', 'bca' or None, got {ci_method!r}.")
     models = _models(prob_a, prob_b)
-    names = _ordered(list(models), baseline)
+    names = list(models)
+    base = _place(names, baseline)
     validity = Validity(sum_tolerance=sum_tolerance)
-    ordered = {name: models[name] for name in names}
-    data = read_models(y_true, ordered, by, sample_weight, sample_dim, class_dim, validity)
+    data = read_models(y_true, models, by, sample_weight, sample_dim, class_dim, validity)
     chosen = named_metrics(comparison_metrics(data.source.layout.vector) if metrics is None else metrics)
     for name, each in chosen.items():
         if each.tests:
@@ -137,16 +138,19 @@ def compare(
     found = iter(outcome.estimates)
     estimates = {name: next(found) for name in chosen}
     result = Labelled(data, class_dim)
-    axes = _axes(data, names, squeezed=not isinstance(prob_a, Mapping))
-    adjusted = bool(data.by) or len(names) > 2
+    challengers = [name for name in names if name != names[base]]
+    axes = _axes(data, challengers, squeezed=not isinstance(prob_a, Mapping))
+    adjusted = bool(data.by) or len(challengers) > 1
     for name, estimate in estimates.items():
         replicates = replicates_of(estimate, {kind: next(found) for kind in asked[name]})
         result.add(name, chosen[name], estimate, (*data.batch, *data.by))
         for part, resampled in replicates.items():
-            parts = _difference(estimate[part], resampled, len(names), ci, method, adjusted)
+            if not set(estimate[part].dims) <= {"class"}:
+                continue
+            parts = _difference(estimate[part], resampled, (base, len(names)), ci, method, adjusted)
             called = f"{name}_{part}_difference" if part else f"{name}_difference"
             result.add(called, chosen[name], parts, axes, _MEANINGS)
-    attributes = {"ci": ci, "n_boot": n_boot, "seed": seed, "baseline": names[0]}
+    attributes = {"ci": ci, "n_boot": n_boot, "seed": seed, "baseline": names[base]}
     counted = {"rows": data.source.rows, "passes": outcome.passes, "calibdask_version": __version__}
     return result.dataset(counted | attributes)
 
@@ -164,30 +168,30 @@ def _models(prob_a: Any, prob_b: Any) -> dict[str, Any]:
     return {str(name): scores for name, scores in prob_a.items()}
 
 
-def _ordered(names: list[str], baseline: str | None) -> list[str]:
-    """The baseline first."""
+def _place(names: list[str], baseline: str | None) -> int:
+    """Which of the models is the baseline."""
     if baseline is None:
-        return names
+        return 0
     if baseline not in names:
         raise ValueError(f"baseline expects one of {', '.join(map(repr, names))}, got {baseline!r}.")
-    return [baseline, *(name for name in names if name != baseline)]
+    return names.index(baseline)
 
 
-def _axes(data: Input, names: list[str], *, squeezed: bool) -> tuple[Axis, ...]:
+def _axes(data: Input, challengers: list[str], *, squeezed: bool) -> tuple[Axis, ...]:
     """The axes of differences: challengers in place of models."""
-    challenger = () if squeezed else (Axis(_CHALLENGER, len(names) - 1, np.array(names[1:])),)
+    challenger = () if squeezed else (Axis(_CHALLENGER, len(challengers), np.array(challengers)),)
     return (*challenger, *(axis for axis in data.batch if axis.name != MODEL), *data.by)
 
 
 def _difference(
-    part: Part, replicates: Replicates, models: int, level: float, method: Method, adjusted: bool
+    part: Part, replicates: Replicates, models: tuple[int, int], level: float, method: Method, adjusted: bool
 ) -> Estimate:
-    """The difference of each model from the first one, its ends and p-values; the batch axis has the models first."""
+    """The difference of each model from the baseline, its ends and p-values; the batch axis has the models first."""
     differences = Replicates(
-        _less_first(replicates.values, models, 1),
-        _less_first(replicates.centre, models, 0),
+        _less_baseline(replicates.values, models, 1),
+        _less_baseline(replicates.centre, models, 0),
         replicates.what,
-        left_out=None if replicates.left_out is None else _less_first(replicates.left_out, models, 1),
+        left_out=None if replicates.left_out is None else _less_baseline(replicates.left_out, models, 1),
     )
     value = Part(differences.centre, part.dims)
     pvalues = sign_pvalue(differences, method)
@@ -197,10 +201,11 @@ def _difference(
     return found
 
 
-def _less_first(values: Array, models: int, axis: int) -> Array:
-    """Differences from the first of the models, which are the slowest part of an axis."""
+def _less_baseline(values: Array, models: tuple[int, int], axis: int) -> Array:
+    """Differences from one of so many models, which are the slowest part of an axis."""
+    base, count = models
     shape = values.shape
-    apart = values.reshape(*shape[:axis], models, -1, *shape[axis + 1 :])
-    first, rest = np.split(apart, [1], axis=axis)
+    apart = values.reshape(*shape[:axis], count, -1, *shape[axis + 1 :])
+    baseline = np.take(apart, [base], axis)
     with np.errstate(invalid="ignore"):
-        return np.asarray((rest - first).reshape(*shape[:axis], -1, *shape[axis + 1 :]))
+        return np.asarray((np.delete(apart, base, axis) - baseline).reshape(*shape[:axis], -1, *shape[axis + 1 :]))

@@ -62,6 +62,8 @@ def worst_slices(result: xr.Dataset, metric: str, n: int = 10) -> xr.Dataset:
             f"{metric} has the dimensions {', '.join(others)} beside its slices; select one place, for example "
             f"result.isel({others[0]}=0)."
         )
+    if "slice" in dims:
+        raise ValueError("The slices are put along a dimension 'slice', and a name in by is that already; rename it.")
     names = [metric, *(name for end in _BELONGING if (name := f"{metric}_{end}") in result)]
     flat = result[names].stack(slice=dims).reset_index("slice")
     values = flat[metric].values

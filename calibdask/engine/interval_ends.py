@@ -111,11 +111,12 @@ def sign_pvalue(replicates: Replicates, method: Method) -> Array:
     """Two-sided p-value of the number being 0, from replicates of it: 1 less the level whose interval ends there.
 
     Of percentiles min(1, 2 (1 + min(#{d* <= 0}, #{d* >= 0})) / (R + 1)); of BCa that at the corrected levels, not less
-    than 2 / (R + 1) either. NaN where the number does not exist.
+    than 2 / (R + 1) either. Replicates without a value, of few rows, speak for both sides. NaN where the number does
+    not exist.
     """
     values, left_out = replicates.values, replicates.left_out
-    count = np.isfinite(values).sum(0)
-    least = 2 / (count + 1)
+    absent = (~np.isfinite(values)).sum(0)
+    least = 2 / (len(values) + 1) * (1 + absent)
     if method == "bca" and left_out is not None:
         bias, skewness = _quantile_below(values, replicates.centre), _acceleration(left_out)
         shifted = _quantile_below(values, 0.0) - bias
@@ -125,9 +126,8 @@ def sign_pvalue(replicates: Replicates, method: Method) -> Array:
         found = 2 * special.ndtr(-np.abs(z))
         found = np.where((values == 0).all(0), 1.0, found)
     else:
-        found = least * (1 + np.minimum((values <= 0).sum(0), (values >= 0).sum(0)))
-    known = np.isfinite(replicates.centre) & (count > 0)
-    return np.where(known, found.clip(least, 1.0), np.nan)
+        found = least + 2 / (len(values) + 1) * np.minimum((values <= 0).sum(0), (values >= 0).sum(0))
+    return np.where(np.isfinite(replicates.centre), np.maximum(found, least).clip(max=1.0), np.nan)
 
 
 def _quantile(values: Array, share: Any) -> Array:

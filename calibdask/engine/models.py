@@ -32,7 +32,7 @@ def read_models(
         If shapes or types do not fit each other.
     """
     columns = getattr(next(iter(models.values())), "columns", None)
-    words = {name: f"the scores of {name!r}" for name in models}
+    words = {name: f"y_prob of {name!r}" for name in models}
     rest = {"y_true": y_true, "sample_weight": sample_weight}
     given, by = without_frames(rest | {words[name]: scores for name, scores in models.items()}, by)
     labelled = [each for each in given.values() if isinstance(each, xr.DataArray)]

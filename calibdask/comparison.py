@@ -126,7 +126,7 @@ def compare(
     base = _place(names, baseline)
     validity = Validity(sum_tolerance=sum_tolerance)
     data = read_models(y_true, models, by, sample_weight, sample_dim, class_dim, validity)
-    chosen = named_metrics(comparison_metrics(data.source.layout.vector) if metrics is None else metrics)
+    chosen = named_metrics(comparison_metrics(vector=data.source.layout.vector) if metrics is None else metrics)
     for name, each in chosen.items():
         if each.tests:
             raise ValueError(f"compare takes metrics; {name!r} is a test, {each!r}.")

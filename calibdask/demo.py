@@ -140,7 +140,10 @@ def _evaluated(folder: Path) -> tuple[xr.Dataset, int]:
     for model in _classifiers():
         table = read(str(folder / model))
         chunks += int(table.scores.numblocks[0])
-        metrics = {**cd.default_metrics(table.classes, table.vector), _DIAGRAM: cd.ReliabilityDiagram()}
+        metrics = cd.default_metrics(table.classes, table.vector) | {
+            "density_ece": cd.DensityECE(bandwidth=_BANDWIDTH),
+            _DIAGRAM: cd.ReliabilityDiagram(),
+        }
         result = cd.evaluate(table.labels, table.scores, metrics)
         curve = cd.evaluate(table.labels, table.scores, {_CURVE: cd.ReliabilityCurve(bandwidth=_BANDWIDTH)}, ci=_LEVEL)
         results[model] = result.merge(curve)

@@ -174,7 +174,7 @@ def usual_metrics(source: Source, setting: str | int | None = None) -> dict[str,
     ``setting`` stands for that of metrics that name none.
     """
     layout = source.layout
-    panel = summary_metrics(layout.vector)
+    panel = summary_metrics(vector=layout.vector)
     if not isinstance(source, StoredSource):
         return default_metrics(layout.classes, layout.vector)
     # With nothing of the panel known, the source says what there is.

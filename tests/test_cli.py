@@ -15,6 +15,7 @@ import xarray as xr
 import calibdask as cd
 from calibdask.cli import main
 from calibdask.cli.metrics import METRICS
+from calibdask.cli.tables import shown_number
 
 ROWS = 400
 RNG = np.random.default_rng(3)
@@ -75,7 +76,7 @@ def test_table(run: Run, data: Path) -> None:
     assert (status, err) == (0, "")
     figures = cd.evaluate(LABELS, SCORES)
     for name, value in figures.data_vars.items():
-        assert any(line.split() == [str(name), f"{float(value):.6f}"] for line in out.splitlines()), name
+        assert any(line.split()[:2] == [str(name), shown_number(float(value))] for line in out.splitlines()), name
     assert f"{ROWS} rows, {figures.attrs['passes']} passes over the data" in out
     assert "\x1b" not in out
 
@@ -204,7 +205,7 @@ def test_out_datasets(name: str, run: Run, data: Path) -> None:
 def test_out_texts(run: Run, data: Path) -> None:
     run("evaluate", data / "rows.csv", "--by", "country", "--out", data / "result.csv")
     table = pd.read_csv(data / "result.csv")
-    assert list(table)[:2] == ["country", "ece"]
+    assert list(table)[:2] == ["country", "brier_score"]
     np.testing.assert_array_equal(table["ece"], cd.ece(LABELS, SCORES, by=COUNTRY))
     run("evaluate", data / "rows.csv", "--out", data / "whole.csv")
     assert pd.read_csv(data / "whole.csv")["ece"].item() == cd.ece(LABELS, SCORES)
@@ -263,7 +264,7 @@ BAD: list[tuple[list[str], str]] = [
     (["evaluate", "rows.csv", "--setting", "7"], "class that does not exist"),
     (["evaluate", "rows.csv", "--setting", "top-k"], "expects k"),
     (["evaluate", "rows.csv", "--norm", "l7"], "'l7' is not one of"),
-    (["evaluate", "rows.csv", "--kernel", "gaussian"], "--kernel means nothing to ece, ece_equal_mass"),
+    (["evaluate", "rows.csv", "--distance", "tv"], "--distance means nothing to brier, log_loss"),
     (
         ["evaluate", "rows.csv", "--metric", "smooth-ece", "--bandwidth", "0.1"],
         "--bandwidth means nothing to smooth-ece",
@@ -282,8 +283,8 @@ BAD: list[tuple[list[str], str]] = [
     (["evaluate", "rows.csv", "--n-boot", "100"], "--n-boot means nothing without --ci"),
     (["evaluate", "rows.csv", "--seed", "1"], "--seed means nothing without --ci"),
     (
-        ["evaluate", "rows.csv", "--metric", "skce", "--estimator", "linear", "--ci", "0.95", "--out", "result.json"],
-        "ci resamples rows by weights",
+        ["evaluate", "rows.csv", "--metric", "skce", "--estimator", "block", "--ci", "0.95", "--out", "result.json"],
+        "expects the number of rows of a block",
     ),
     (["evaluate", "rows.csv", "--curve"], "--curve means nothing without --plot"),
     (["evaluate", "nowhere.csv"], "nowhere.csv does not exist"),

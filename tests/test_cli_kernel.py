@@ -125,7 +125,6 @@ BAD: list[tuple[list[str], str]] = [
     (["--metric", "skce-test", "--weight", "w"], "takes no sample_weight"),
     (["--metric", "consistency-test", "--resamples", "0"], "resamples expects a whole number from 1 on"),
     (["--metric", "ece", "--seed", "1"], "--seed means nothing without --ci, or a metric such as skce"),
-    (["--metric", "kernel-canonical-ece", "--ci", "0.9"], "ci resamples rows by weights"),
 ]
 
 

@@ -19,6 +19,8 @@ def two(classifiers: dict[str, Any]) -> dict[str, Any]:
     return {name: classifiers[name] for name in ("naive-bayes", "logistic-regression")}
 
 
+# The panel of saturated scores, as those of naive Bayes are, says so.
+@pytest.mark.filterwarnings("ignore:The bandwidth 'silverman' is below:UserWarning")
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     few = two(demo._classifiers())
     monkeypatch.setattr(demo, "_classifiers", lambda: few)

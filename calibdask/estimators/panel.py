@@ -52,7 +52,7 @@ def default_metrics(classes: int, vector: bool | None = None) -> dict[str, Estim
     }
 
 
-def comparison_metrics(vector: bool) -> dict[str, Estimator]:
+def comparison_metrics(*, vector: bool) -> dict[str, Estimator]:
     """A panel for differences of models, cheap to resample by rows.
 
     Examples
@@ -70,7 +70,7 @@ def comparison_metrics(vector: bool) -> dict[str, Estimator]:
     }
 
 
-def summary_metrics(vector: bool) -> dict[str, ECE | DensityECE | SmoothECE]:
+def summary_metrics(*, vector: bool) -> dict[str, ECE | DensityECE | SmoothECE]:
     """A panel of what a summary of both settings tells.
 
     Examples

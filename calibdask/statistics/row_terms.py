@@ -50,12 +50,13 @@ class RowTerms(Statistic):
         for b, g, index in block.places:
             weight = block.weights_of(b)[index] if weighted else np.ones(index.size)
             for c in range(shape[3]):
-                terms = self.terms(*columns.column(b, c, index), weight)
-                for t, values in enumerate(terms):
-                    if weighted:
-                        sums[t, b, g, c] = values.sum()
-                    else:
-                        fixed_sum(values, sums[t, b, g, c])
+                # Weights that are none are told by the validity check.
+                with np.errstate(over="ignore", invalid="ignore"):
+                    for t, values in enumerate(self.terms(*columns.column(b, c, index), weight)):
+                        if weighted:
+                            sums[t, b, g, c] = values.sum()
+                        else:
+                            fixed_sum(values, sums[t, b, g, c])
         return RowTermsState(sums)
 
     def merge(self, a: RowTermsState, b: RowTermsState) -> RowTermsState:

@@ -1,16 +1,14 @@
 """Sums over rows of functions of the score and the outcome, for every column of a setting."""
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from calibdask.kernels.fixed_sums import fixed_sum
+from calibdask.kernels import row_terms
 from calibdask.statistics import exact
 from calibdask.statistics.block import Block
-from calibdask.statistics.exact import Array, Sums
+from calibdask.statistics.exact import Sums
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
@@ -18,45 +16,36 @@ __all__ = ["LogTerms", "RowTerms", "RowTermsState", "SpiegelhalterTerms"]
 
 
 class RowTermsState(NamedTuple):
-    """Sums (terms, batch, groups, columns); see `calibdask.statistics.exact` for their type."""
+    """Sums (2, batch, groups, columns); see `calibdask.statistics.exact` for their type."""
 
     sums: Sums
 
 
 @dataclass(frozen=True)
 class RowTerms(Statistic):
-    """Sums over rows of some terms, each within +-128.
-
-    Without weights every term is rounded to 2**-44 and the sums are exact then.
-    """
+    """Sums over rows of two terms; without weights each is rounded to 2**-44, and sums are exact then."""
 
     setting: Setting
 
     @property
-    @abstractmethod
-    def count(self) -> int:
-        """Number of terms."""
-
-    @abstractmethod
-    def terms(self, score: Array, hit: NDArray[np.bool_], weight: Array) -> tuple[Array, ...]:
-        """Terms of rows with these scores in [0, 1], outcomes and weights (1 without weights)."""
+    def _kind(self) -> tuple[int, float]:
+        """Which terms, and the score at which logarithms are clipped."""
+        raise NotImplementedError
 
     def from_block(self, block: Block) -> RowTermsState:
         """Sums of one block."""
         layout, columns = block.layout, block.columns(self.setting)
-        shape = (self.count, layout.batch, layout.groups, self.setting.columns(layout.classes))
+        kind, smallest = self._kind
+        shape = (2, layout.batch, layout.groups, self.setting.columns(layout.classes))
         weighted = block.weights is not None
         sums = np.zeros(shape) if weighted else np.zeros((*shape, 2), np.int64)
-        for b, g, index in block.places:
-            weight = block.weights_of(b)[index] if weighted else np.ones(index.size)
-            for c in range(shape[3]):
-                # Weights that are none are told by the validity check.
-                with np.errstate(over="ignore", invalid="ignore"):
-                    for t, values in enumerate(self.terms(*columns.column(b, c, index), weight)):
-                        if weighted:
-                            sums[t, b, g, c] = values.sum()
-                        else:
-                            fixed_sum(values, sums[t, b, g, c])
+        for b in range(layout.batch):
+            scores, labels = columns.of(b)
+            if weighted:
+                options = (block.weights_of(b), block.group, smallest, sums[:, b])
+                row_terms.weighted_term_sums(kind, scores, labels, columns.first_class, *options)
+            else:
+                row_terms.term_sums(kind, scores, labels, columns.first_class, block.group, smallest, sums[:, b])
         return RowTermsState(sums)
 
     def merge(self, a: RowTermsState, b: RowTermsState) -> RowTermsState:
@@ -66,22 +55,16 @@ class RowTerms(Statistic):
 
 @dataclass(frozen=True)
 class SpiegelhalterTerms(RowTerms):
-    """w (o - s)(1 - 2 s), what the Brier score exceeds its expectation by, and its variance if calibrated."""
+    """Sums of w (o - s)(1 - 2 s), what the Brier score exceeds its expectation by, and (w (1 - 2 s))**2 s (1 - s)."""
 
     @property
-    def count(self) -> int:
-        """The excess and its variance."""
-        return 2
-
-    def terms(self, score: Array, hit: NDArray[np.bool_], weight: Array) -> tuple[Array, ...]:
-        """W (o - s)(1 - 2 s) and (w (1 - 2 s))**2 s (1 - s)."""
-        slope = weight * (1 - 2 * score)
-        return slope * (hit - score), slope**2 * score * (1 - score)
+    def _kind(self) -> tuple[int, float]:
+        return row_terms.SPIEGELHALTER, 0.0
 
 
 @dataclass(frozen=True)
 class LogTerms(RowTerms):
-    """w times the logarithmic score over 16, and w.
+    """Sums of -w log(s or 1 - s) / 16, by the outcome, and of w.
 
     Parameters
     ----------
@@ -92,11 +75,5 @@ class LogTerms(RowTerms):
     smallest: float
 
     @property
-    def count(self) -> int:
-        """The score and the weight."""
-        return 2
-
-    def terms(self, score: Array, hit: NDArray[np.bool_], weight: Array) -> tuple[Array, ...]:
-        """-w log(s or 1 - s) / 16 and w."""
-        chosen = np.maximum(np.where(hit, score, 1 - score), self.smallest)
-        return -weight * np.log(chosen) / 16, weight
+    def _kind(self) -> tuple[int, float]:
+        return row_terms.LOGARITHM, self.smallest

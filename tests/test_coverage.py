@@ -4,7 +4,8 @@ Every test counts data sets whose interval covers. A count must lie between the 
 distributions, whose shares are the least and the most that a correct interval of 90 % covers here. Percentiles of R
 replicates hold 0.9 (R - 1) / (R + 1), which is 0.875 for 70 of them; least is 0.02 less, for numbers that are about
 normal and have a little bias; most is 0.93, and 0.97 of corrected intervals, which are the longer ones. There are fewer
-than 50 such ends, so that by chance the file fails for less than one in 1000 seeds. Seeds are fixed.
+than 50 such ends, so that by chance the file fails for less than one in 1000 seeds. With so few sets the lower end is
+what binds: 108 of 150, 31 of 50. Seeds are fixed.
 """
 
 from collections.abc import Callable, Mapping

@@ -40,7 +40,7 @@ def checked_method(method: object) -> None:
 
 def method_of(method: Method | None, part: Part) -> Method:
     """The method given, or the one that suits the number."""
-    return method or ("percentile" if part.columns is None else "corrected")
+    return method or ("corrected" if part.biased or part.columns is not None else "percentile")
 
 
 def number_ends(estimate: Part, replicates: Replicates, level: float, method: Method | None) -> dict[str, Part]:

@@ -1,6 +1,6 @@
 """The decomposition of scores by isotonic regression."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -119,7 +119,7 @@ class CORP(ColumnEstimator):
             name: Part(values.sum(axis=-1), notes=points.notes, limits=(0.0, np.inf)) for name, values in terms.items()
         }
         error = calibration_error(terms["miscalibration"], np.sum, np.inf, **points.notes)
-        return parts | {"miscalibration": error}
+        return parts | {"miscalibration": error, "discrimination": replace(parts["discrimination"], biased=True)}
 
     def _scores(self, points: Points, at: slice, smallest: float) -> tuple[float, float, float]:
         """Mean scores of the predictions, of those of isotonic regression, and of the frequency."""

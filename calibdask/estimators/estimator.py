@@ -24,7 +24,7 @@ class Part:
     ``spread`` gives the (pointwise) ends at a level where replicates would not do.
 
     ``columns`` (batch, groups, columns) are the values of which a calibration error is the ``pool``: 0 for a calibrated
-    model, and above 0 by chance.
+    model, and above 0 by chance. ``biased`` numbers are others that resampling shifts as sampling has shifted them.
     """
 
     values: npt.NDArray[Any]
@@ -35,6 +35,7 @@ class Part:
     spread: Callable[[float], tuple[Any, Any]] | None = None
     columns: npt.NDArray[Any] | None = None
     pool: Callable[..., Any] = np.mean
+    biased: bool = False
 
 
 Meanings = Mapping[str, str]
@@ -91,8 +92,12 @@ class Estimator(ABC):
         return False
 
     def replicated(self) -> "Estimator":
-        """The estimator whose values on resampled data make the interval; another one where that mends a bias."""
+        """The estimator that intervals are made of; another one where that mends a bias."""
         return self
+
+    def redrawn(self) -> "Estimator":
+        """The estimator for rows drawn from a histogram of the data, which hold the noise of sampling twice."""
+        return self.replicated()
 
 
 def number(values: npt.NDArray[np.float64], **notes: Any) -> Estimate:

@@ -1,6 +1,6 @@
 """The decomposition of the logarithmic score by bins."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
@@ -104,6 +104,7 @@ class LogLossDecomposition(BinnedDecomposition):
         parts = {
             name: Part(exact.in_order(values), limits=limits.get(name, (0.0, np.inf))) for name, values in terms.items()
         }
+        parts["resolution"] = replace(parts["resolution"], biased=True)
         return parts | {"reliability": calibration_error(terms["reliability"], np.sum, np.inf)}
 
 

@@ -18,7 +18,7 @@ from calibdask.engine.slices import Axis
 from calibdask.estimators.estimator import Estimate, Part
 from calibdask.estimators.panel import comparison_metrics
 from calibdask.labelled import Labelled, check_names
-from calibdask.naming import Metrics, named_metrics
+from calibdask.naming import Metrics, check_distinct, named_metrics
 from calibdask.statistics.exact import Array
 from calibdask.statistics.validity import Validity
 
@@ -96,13 +96,16 @@ def compare(
     -----
     In every replicate all models see the same rows, each counted as often as a Poisson variable says that is keyed by
     the seed and the row: what the models have in common cancels. The p-value is that of the replicates d* of the
-    difference, min(1, 2 (1 + min(#{d* <= 0}, #{d* >= 0})) / (n_boot + 1)): below 1 - ci where the interval leaves 0 out
-    (with ``"bca"``: counted at its corrected levels). Replicates in which a small slice has no row count on either
-    side. Edges of bins and bandwidths of kernels on the simplex stay those of the data, each model's own.
+    difference, min(1, 2 (1 + min(#{d* <= 0}, #{d* >= 0})) / (n_boot + 1)); with ``"bca"`` counted at its corrected
+    levels. Where it is below 1 - ci the interval leaves 0 out; the converse holds but for 2 / n_boot. Replicates in
+    which a small slice has no row count on either side. Edges of bins and bandwidths of kernels on the simplex stay
+    those of the data, each model's own.
 
     Calibration errors exceed the true ones by chance, those of well calibrated models most. Differences of models with
     errors of different size are biased towards 0 by that, and resampling shows it once more: take a metric with little
-    bias (`BrierScore`, `LogLoss`, `ECE(norm="l2", debias=True)`, `SKCE`) where that matters.
+    bias (`BrierScore`, `LogLoss`, `ECE(norm="l2", debias=True)`, `SKCE`) where that matters. Terms of `CORP` are
+    comparable for scores that are equally fine: the fit follows the noise of distinct scores, less where they are
+    rounded.
 
     The passes are those of `calibdask.evaluate`, at ``n_boot`` times the cost for each model; memory: ``n_boot`` states
     of each metric and model. Scores in memory are copied once. Replicates of class-wise estimates keep what the classes
@@ -121,6 +124,8 @@ def compare(
     checked_interval(ci, n_boot, seed)
     if ci_method not in (None, "percentile", "bca"):
         raise ValueError(f"ci_method of a comparison expects 'percentile', 'bca' or None, got {ci_method!r}.")
+    if isinstance(y_true, xr.Dataset) or not hasattr(y_true, "__len__"):
+        raise ValueError("compare expects arrays of labels and scores: no summaries, and no iterators of blocks.")
     models = _models(prob_a, prob_b)
     names = list(models)
     base = _place(names, baseline)
@@ -130,7 +135,8 @@ def compare(
     for name, each in chosen.items():
         if each.tests:
             raise ValueError(f"compare takes metrics; {name!r} is a test, {each!r}.")
-    check_names(chosen, (*data.batch, *data.by, Axis(_CHALLENGER, 1)), class_dim)
+    named = isinstance(prob_a, Mapping)
+    check_names(chosen, (*data.batch, *data.by, *((Axis(_CHALLENGER, 1),) if named else ())), class_dim)
     method: Method = ci_method or "percentile"
     asked = {name: row_replicates(each, method, n_boot, seed) for name, each in chosen.items()}
     drawn = [each for some in asked.values() for each in some.values()]
@@ -139,7 +145,7 @@ def compare(
     estimates = {name: next(found) for name in chosen}
     result = Labelled(data, class_dim)
     challengers = [name for name in names if name != names[base]]
-    axes = _axes(data, challengers, squeezed=not isinstance(prob_a, Mapping))
+    axes = _axes(data, challengers, squeezed=not named)
     adjusted = bool(data.by) or len(challengers) > 1
     for name, estimate in estimates.items():
         replicates = replicates_of(estimate, {kind: next(found) for kind in asked[name]})
@@ -165,6 +171,7 @@ def _models(prob_a: Any, prob_b: Any) -> dict[str, Any]:
         raise ValueError("compare expects either two arrays of scores or one mapping, got a mapping and prob_b.")
     if len(prob_a) < 2:
         raise ValueError(f"compare expects at least two models, got {', '.join(map(repr, prob_a)) or 'none'}.")
+    check_distinct("compare", prob_a)
     return {str(name): scores for name, scores in prob_a.items()}
 
 
@@ -172,9 +179,9 @@ def _place(names: list[str], baseline: str | None) -> int:
     """Which of the models is the baseline."""
     if baseline is None:
         return 0
-    if baseline not in names:
+    if str(baseline) not in names:
         raise ValueError(f"baseline expects one of {', '.join(map(repr, names))}, got {baseline!r}.")
-    return names.index(baseline)
+    return names.index(str(baseline))
 
 
 def _axes(data: Input, challengers: list[str], *, squeezed: bool) -> tuple[Axis, ...]:

@@ -49,7 +49,7 @@ def evaluate(
         iterated again, or a function that returns an iterator; or a summary that `calibdask.summarize` made.
     y_prob : array of shape (..., n) or (..., n, K)
         Scores: P(y = 1), or one column for each class. Leading dimensions (models, replicates) stay in the result;
-        ``y_true`` may lack them.
+        ``y_true`` may lack them, where names of dimensions or the columns of classes tell them from samples.
     metrics : estimator, sequence, or mapping from name to estimator, optional
         None: a panel for binary or multi-class scores.
     by : array of shape (n,), or mapping from name to array, optional
@@ -104,7 +104,8 @@ def evaluate(
     which 100 random groups of rows left out in turn tell. ``"corrected"``: the estimate give or take the larger
     distance of the two quantiles; from 0 where models that are calibrated, with the same scores, have such an error by
     chance. A calibration error of resampled rows exceeds that of the rows as that one exceeds the true error, by what
-    noise adds to absolute values: percentiles are therefore too high, by twice the bias of the estimate.
+    noise adds to absolute values: percentiles are therefore too high, by some twice the bias of the estimate, and BCa ends
+    by half of that: both suit errors far above those of chance only.
 
     *What they cover.* The expectation of the estimate with bias undone as far as resampling shows it, for binned errors
     the error that the bins can see. Smoothing has a bias that no resampling shows: where the true curve is steep,

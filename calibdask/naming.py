@@ -1,12 +1,12 @@
 """Metrics as users give them, and the names of their variables."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
 from calibdask.estimators.estimator import Estimator
 
-__all__ = ["Metrics", "named_metrics"]
+__all__ = ["Metrics", "check_distinct", "named_metrics"]
 
 Metric = Estimator | Callable[[], Estimator]
 Metrics = Metric | Sequence[Metric] | Mapping[str, Metric]
@@ -23,6 +23,7 @@ def named_metrics(metrics: Metrics) -> dict[str, Estimator]:
     if isinstance(metrics, Mapping):
         if not metrics:
             raise ValueError("metrics expects at least one estimator, got none.")
+        check_distinct("metrics", metrics)
         return {str(name): _estimator(metric) for name, metric in metrics.items()}
     given: Any = metrics if isinstance(metrics, list | tuple) else [metrics]
     estimators = list(dict.fromkeys(_estimator(metric) for metric in given))
@@ -39,8 +40,19 @@ def named_metrics(metrics: Metrics) -> dict[str, Estimator]:
     return named
 
 
+def check_distinct(what: str, names: Iterable[Any]) -> None:
+    """Refuse names that are equal as text."""
+    words = [str(name) for name in names]
+    for word in words:
+        if words.count(word) > 1:
+            raise ValueError(f"{what} expects names that differ as text, got {word!r} more than once.")
+
+
 def _estimator(metric: Any) -> Estimator:
-    made = metric() if callable(metric) else metric
+    try:
+        made = metric() if callable(metric) else metric
+    except TypeError:
+        made = None
     if not isinstance(made, Estimator):
         raise TypeError(f"metrics expects estimators such as cd.ECE(), got {metric!r}.")
     return made

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from calibdask.estimators.kernel import check_whole
+from calibdask.estimators.checks import check_whole
 
 __all__ = ["worst_slices"]
 
@@ -49,6 +49,8 @@ def worst_slices(result: xr.Dataset, metric: str, n: int = 10) -> xr.Dataset:
     >>> cd.worst_slices(result, "ece", n=1).day.values.tolist()
     ['tue']
     """
+    if not isinstance(result, xr.Dataset):
+        raise TypeError(f"result expects the Dataset of cd.evaluate or cd.compare, got {type(result).__name__}.")
     if metric not in result.data_vars:
         raise ValueError(f"metric expects one of {', '.join(map(str, result.data_vars))}, got {metric!r}.")
     check_whole("n", n, 1)
@@ -67,7 +69,8 @@ def worst_slices(result: xr.Dataset, metric: str, n: int = 10) -> xr.Dataset:
     names = [metric, *(name for end in _BELONGING if (name := f"{metric}_{end}") in result)]
     flat = result[names].stack(slice=dims).reset_index("slice")
     values = flat[metric].values
-    first = flat[f"{metric}_low"].values if f"{metric}_low" in flat else values
+    low = f"{metric}_low"
+    first = flat[low].values if low in flat and "interval" in flat[low].attrs else values
     # Stable for equal keys; NaN would come last.
     order = np.lexsort((-values, -first))
     return flat.isel(slice=order[np.isfinite(values[order])][:n])

@@ -26,7 +26,7 @@ __all__ = [
     "smooth_ece",
 ]
 
-_EVALUATE = ("by", "sample_weight", "ci", "n_boot", "seed", "sample_dim", "class_dim", "sum_tolerance")
+_EVALUATE = ("by", "sample_weight", "ci", "ci_method", "n_boot", "seed", "sample_dim", "class_dim", "sum_tolerance")
 
 
 def _single(y_true: Any, y_prob: Any, estimator: Any, options: dict[str, Any]) -> xr.Dataset:

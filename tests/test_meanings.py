@@ -51,7 +51,7 @@ def test_meanings_know_what_is_measured() -> None:
 
 def test_panels() -> None:
     assert list(cd.default_metrics(3)) == list(cd.default_metrics(2, vector=False))
-    assert "brier" in cd.default_metrics(2)
+    assert "brier_decomposition" in cd.default_metrics(2)
     assert "ece_classwise" in cd.default_metrics(10)
     assert set(summary_metrics(vector=True)) < set(cd.default_metrics(2))
     assert not any(each.tests for each in comparison_metrics(vector=False).values())

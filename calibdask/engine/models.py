@@ -31,7 +31,7 @@ def read_models(
     ValueError
         If shapes or types do not fit each other.
     """
-    columns = getattr(next(iter(models.values())), "columns", None)
+    columns = _columns(models)
     words = {name: f"y_prob of {name!r}" for name in models}
     rest = {"y_true": y_true, "sample_weight": sample_weight}
     given, by = without_frames(rest | {words[name]: scores for name, scores in models.items()}, by)
@@ -42,11 +42,26 @@ def read_models(
     _check_alike(variables)
     coords = {dim: array[dim].values for array in reversed(labelled) for dim in array.dims if dim in array.coords}
     if columns is not None:
-        coords.setdefault(class_dim, np.asarray(columns, object))
+        coords.setdefault(class_dim, columns)
     stacked = _stacked(list(variables.values()))
     known = {dim: values for dim, values in coords.items() if dim in stacked.dims}
     scores = xr.DataArray(stacked, {MODEL: list(models), **known})
     return read_arrays(given["y_true"], scores, by, given["sample_weight"], sample_dim, class_dim, validity)
+
+
+def _columns(models: Mapping[str, Any]) -> Any:
+    """The columns of data frames, which all models have in one order."""
+    frames = {name: list(scores.columns) for name, scores in models.items() if hasattr(scores, "columns")}
+    if not frames:
+        return None
+    (name, first), *rest = frames.items()
+    for other, columns in rest:
+        if columns != first:
+            raise ValueError(
+                f"All models expect the same columns in the same order, got {first} for {name!r} and {columns} for "
+                f"{other!r}."
+            )
+    return np.asarray(first, object)
 
 
 def _stacked(variables: list[xr.Variable]) -> xr.Variable:
@@ -68,6 +83,12 @@ def _check_alike(variables: Mapping[str, xr.Variable]) -> None:
     for other, variable in rest:
         sizes = [(first.sizes.get(dim), size) for dim, size in variable.sizes.items()]
         known = [(a, b) for a, b in sizes if a == a and b == b]
+        if np.result_type(first.dtype, np.float32) != np.result_type(variable.dtype, np.float32):
+            # A score of 0 is clipped at the smallest number of its type: with another type the model has another score.
+            raise ValueError(
+                f"All models expect scores of one type, got {first.dtype} for {name!r} and {variable.dtype} for "
+                f"{other!r}; convert one of them by astype."
+            )
         if set(variable.dims) != set(first.dims) or any(a != b for a, b in known):
             raise ValueError(
                 f"All models expect scores of one shape, got {dict(first.sizes)} for {name!r} and "

@@ -19,8 +19,8 @@ def resampled(state: GridState, grid: Grid, seed: int, replicates: range, *, cal
     variance of their total are those of a Poisson bootstrap of the rows. Replicates that are ``calibrated`` have the
     same rows in each cell as the state, and outcomes drawn with the mean score of the cell for their probability.
 
-    Random numbers are keyed by the seed and the coordinates (replicate, batch, group, column) alone, so they are the
-    same for any chunking and any number of replicates at a time.
+    Random numbers are keyed by the seed, the replicate and the column alone: a model or a slice has the same interval
+    in any company, for any chunking and any number of replicates at a time.
     """
     shape = (len(replicates), *state.mass.shape)
     mass, rows = np.zeros(shape, state.mass.dtype), np.zeros((len(replicates), *state.rows.shape), np.int64)
@@ -29,7 +29,7 @@ def resampled(state: GridState, grid: Grid, seed: int, replicates: range, *, cal
         column = _Column(GridState.of(lambda sums: sums[place], state), grid, calibrated)  # noqa: B023 - called at once
         for number, replicate in enumerate(replicates):
             at = (number, *place)
-            drawn = column.draw(_generator(seed, (replicate, *place, int(calibrated))))
+            drawn = column.draw(_generator(seed, (replicate, place[2], int(calibrated))))
             mass[at][column.filled] = drawn * column.unit if state.weighted else drawn
             offset[at][column.filled] = drawn * column.unit * column.position
             if state.weighted:
@@ -50,7 +50,7 @@ def left_out(state: GridState, seed: int, groups: range, of: int = GROUPS) -> Gr
     rows = np.asarray(state.rows if state.weighted else state.mass, np.int64)
     for place in np.ndindex(rows.shape[:3]):
         filled = np.nonzero(rows[place])
-        dealt = _generator(seed, (*place, 0, 0, 0)).multinomial(rows[place][filled], np.full(of, 1 / of))
+        dealt = _generator(seed, (place[2], 2)).multinomial(rows[place][filled], np.full(of, 1 / of))
         for number, group in enumerate(groups):
             shares[(number, *place)][filled] = dealt[:, group] / rows[place][filled]
 

@@ -36,7 +36,9 @@ def row_replicates(estimator: Estimator, method: Method | None, n_boot: int, see
         If the estimator takes no weights.
     """
     if not estimator.weighs:
-        raise ValueError(f"Rows are resampled by weights, and {estimator!r} takes none.")
+        raise ValueError(
+            f"Rows are resampled by weights, and {estimator!r} takes none; leave it out, or take a metric that does."
+        )
     asked: dict[str, View] = {"values": PoissonWeights(n_boot, seed)}
     if estimator.is_error and method in (None, "corrected"):
         asked["chance"] = DrawnLabels(n_boot, seed)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from calibdask.estimators.checks import check_choice, check_setting
 from calibdask.estimators.compat import Compat, choices
 from calibdask.estimators.estimator import Estimator
 from calibdask.statistics.binned import BinSums, BinSumsState
@@ -20,7 +21,7 @@ from calibdask.statistics.settings import Setting
 # More than this is an accident, and would not fit in memory for many classes.
 _MOST_BINS = 1 << 24
 
-__all__ = ["BinnedDecomposition", "BinnedEstimator", "check_choice", "check_setting"]
+__all__ = ["BinnedDecomposition", "BinnedEstimator"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,22 +117,6 @@ def _of_cells(binning: Binning, mapping: Mapping, setting: Setting, grid: Grid) 
     except StopIteration as known:
         return bool((grid.borders(bin_edges(mapping, known.value).values[..., 1:-1]) >= 0).all())
     return False
-
-
-def check_choice(field: str, given: Any, allowed: tuple[str, ...]) -> None:
-    """Refuse a word that is not one of the allowed ones."""
-    if given not in allowed:
-        raise ValueError(f"{field} expects one of {', '.join(map(repr, allowed))}, got {given!r}.")
-
-
-def check_setting(setting: Any, k: Any) -> None:
-    """Refuse what no data can make a setting with columns; whether a class exists is known with the data."""
-    if k is not None and setting != "top-k":
-        raise ValueError(f"k belongs to setting='top-k', got k={k!r} and setting={setting!r}.")
-    words = ("confidence", "classwise", "binary", "top-k")
-    whole = isinstance(setting, int | np.integer) and not isinstance(setting, bool) and setting >= 0
-    if not (setting is None or isinstance(setting, Setting) or whole or setting in words):
-        raise ValueError(f"setting expects {', '.join(map(repr, words))}, a class number or None, got {setting!r}.")
 
 
 def _checked_range(span: Any) -> tuple[float, float]:

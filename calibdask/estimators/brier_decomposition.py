@@ -38,7 +38,7 @@ class BrierDecomposition(BinnedDecomposition):
         Subtract what sampling adds to the terms [3]_ [4]_: with V = B/A (1 - B/A) / (n - 1) in a bin of n rows and
         v = obar (1 - obar) / (n - 1) of all rows, (1/N) sum A V from reliability and resolution, and v from
         uncertainty and resolution with the opposite sign; the identity stays. Bins of one row subtract nothing. With
-        weights n is Kish's (sum w)**2 / sum w**2.
+        weights n is Kish's (sum w)**2 / sum w**2, and bins with n up to 1.5 subtract nothing.
 
     Notes
     -----
@@ -111,7 +111,9 @@ class BrierDecomposition(BinnedDecomposition):
         }
         if not self.debias:
             parts["reliability"] = calibration_error(terms["reliability"], np.sum, np.inf)
-            parts |= {name: replace(parts[name], biased=True) for name in ("resolution", "refinement_loss")}
+            most = 0.25 * terms["uncertainty"].shape[-1]
+            parts["uncertainty"] = replace(parts["uncertainty"], limits=(0.0, most))
+            parts |= {name: replace(parts[name], biased=True) for name in _BIASED}
         return parts
 
 
@@ -120,6 +122,10 @@ class _RedrawnDecomposition(BrierDecomposition):
     """Of rows that have been sampled twice."""
 
     _samplings: ClassVar[int] = 2
+
+
+# Terms that sampling shifts.
+_BIASED = ("resolution", "uncertainty", "refinement_loss")
 
 
 def _terms(sums: BinSumsState) -> dict[str, Array]:

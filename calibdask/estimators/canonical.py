@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 from scipy import special
 
-from calibdask.estimators.binned import check_choice
+from calibdask.estimators.checks import check_choice, check_whole
 from calibdask.estimators.estimator import Estimation, Estimator, Meanings, calibration_error
-from calibdask.estimators.kernel import check_pairs, check_whole, counted, said
+from calibdask.estimators.kernel import check_pairs, counted, said
 from calibdask.estimators.multiclass_setting import check_setting, looked_at
 from calibdask.statistics import exact
 from calibdask.statistics.exact import Array, Counts

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from scipy import special
 
-from calibdask.estimators.binned import check_choice
+from calibdask.estimators.checks import check_choice, check_whole
 from calibdask.estimators.estimator import PVALUE, Estimation, Meanings, Part
-from calibdask.estimators.kernel import KernelTest, check_whole, said
+from calibdask.estimators.kernel import KernelTest, said
 from calibdask.statistics import exact
 from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray

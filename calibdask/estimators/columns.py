@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from calibdask.estimators.binned import check_setting
+from calibdask.estimators.checks import check_setting
 from calibdask.estimators.estimator import Estimator
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting

@@ -5,10 +5,10 @@ from typing import Literal
 
 import numpy as np
 
-from calibdask.estimators.binned import check_choice
+from calibdask.estimators.checks import check_choice, check_whole
 from calibdask.estimators.ece import ECE
 from calibdask.estimators.estimator import PVALUE, Estimate, Estimation, Estimator, Meanings, Part
-from calibdask.estimators.kernel import check_whole, counted
+from calibdask.estimators.kernel import counted
 from calibdask.statistics.drawn_labels import DrawnLabels
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import special
 from sklearn.isotonic import isotonic_regression
 
-from calibdask.estimators.binned import check_choice
+from calibdask.estimators.checks import check_choice
 from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.estimator import Estimation, Meanings, Part, calibration_error
 from calibdask.estimators.score_points import Points, ScorePoints, histogram_of
@@ -118,8 +118,13 @@ class CORP(ColumnEstimator):
         parts = {
             name: Part(values.sum(axis=-1), notes=points.notes, limits=(0.0, np.inf)) for name, values in terms.items()
         }
-        error = calibration_error(terms["miscalibration"], np.sum, np.inf, **points.notes)
-        return parts | {"miscalibration": error, "discrimination": replace(parts["discrimination"], biased=True)}
+        # A frequency of 1/2 scores worst; next to it sampling lowers what redrawn samples lower once more.
+        most = (0.25 if self.rule == "brier" else np.log(2.0)) * plain.shape[-1]
+        return parts | {
+            "miscalibration": calibration_error(terms["miscalibration"], np.sum, np.inf, **points.notes),
+            "discrimination": replace(parts["discrimination"], biased=True),
+            "uncertainty": replace(parts["uncertainty"], biased=True, limits=(0.0, most)),
+        }
 
     def _scores(self, points: Points, at: slice, smallest: float) -> tuple[float, float, float]:
         """Mean scores of the predictions, of those of isotonic regression, and of the frequency."""

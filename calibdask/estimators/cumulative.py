@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from calibdask.estimators.binned import check_choice
+from calibdask.estimators.checks import check_choice
 from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.estimator import PVALUE, Estimation, Meanings, Part, calibration_error
 from calibdask.estimators.score_points import ScorePoints, histogram_of

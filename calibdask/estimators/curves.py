@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibdask.estimators.binned import check_choice
+from calibdask.estimators.checks import check_choice
 from calibdask.estimators.estimator import Estimate, Estimation, Estimator, Part
 from calibdask.estimators.gridded import Gridded, SmoothedEstimator
 from calibdask.estimators.local_fit import NARROWER, local_fit

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibdask.estimators.binned import check_choice
+from calibdask.estimators.checks import check_choice
 from calibdask.estimators.columns import gap
 from calibdask.estimators.compat import Compat
 from calibdask.estimators.estimator import Estimation, Meanings, calibration_error

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibdask.estimators.binned import BinnedEstimator, check_choice
+from calibdask.estimators.binned import BinnedEstimator
+from calibdask.estimators.checks import check_choice
 from calibdask.estimators.estimator import Estimation, Part
 from calibdask.statistics import exact
 from calibdask.statistics.mappings import Mapping

@@ -5,7 +5,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from calibdask.estimators.binned import BinnedEstimator, check_choice
+from calibdask.estimators.binned import BinnedEstimator
+from calibdask.estimators.checks import check_choice
 from calibdask.estimators.columns import gap
 from calibdask.estimators.estimator import Estimation, Estimator, Meanings, calibration_error
 from calibdask.statistics import exact

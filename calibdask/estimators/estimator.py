@@ -100,9 +100,9 @@ class Estimator(ABC):
         return self.replicated()
 
 
-def number(values: npt.NDArray[np.float64], **notes: Any) -> Estimate:
-    """The estimate that is one number, from 0 on, for each (batch, group)."""
-    return {"": Part(values, notes=notes, limits=(0.0, np.inf))}
+def number(values: npt.NDArray[np.float64], least: float = -np.inf, **notes: Any) -> Estimate:
+    """The estimate that is one number, from ``least`` on, for each (batch, group)."""
+    return {"": Part(values, notes=notes, limits=(least, np.inf))}
 
 
 def calibration_error(

@@ -7,9 +7,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.estimators.binned import check_choice
+from calibdask.estimators.checks import check_choice, check_whole
 from calibdask.estimators.estimator import Estimation, Estimator, Meanings, Part, calibration_error
-from calibdask.estimators.kernel import check_whole
 from calibdask.statistics import exact
 from calibdask.statistics.actions import ActedCells, FrequencyMap
 from calibdask.statistics.binned import BinSums
@@ -126,10 +125,11 @@ class ExcessCost(Estimator):
         """Costs of actions, summed over cells."""
         layout = yield Layout()
         costs = self._costs(layout.classes)
-        cells = ActedCells(costs, int(self.bins) if self.is_error else 1)
+        whole = self.calibration == "multiclass"
+        cells = ActedCells(costs, int(self.bins) if whole else 1)
         acted = _Totals(layout, costs.values, (yield CellSums(cells)))
         excess = acted.excess
-        if not self.is_error:
+        if not whole:
             calibration = yield from self._map(layout)
             excess = acted.realised - _Totals(layout, costs.values, (yield CellSums(calibration(costs)))).realised
         parts = {
@@ -137,7 +137,7 @@ class ExcessCost(Estimator):
             "promised": Part(acted.promised),
             "calibrated": Part(acted.realised - excess),
         }
-        if self.is_error:
+        if whole:
             return {"": calibration_error(excess[..., None], most=np.inf), **parts}
         return {"": Part(excess), **parts}
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibdask.estimators.bandwidths import Bandwidth, bandwidths, check_bandwidth
-from calibdask.estimators.binned import check_choice
+from calibdask.estimators.checks import check_choice
 from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.smoothing import KERNELS, WIDEST_BETA, Kernel, Mirrored, beta_smoothed
 from calibdask.statistics.exact import Array

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.estimators.binned import check_choice
+from calibdask.estimators.checks import check_choice, check_whole
 from calibdask.estimators.estimator import Estimation, Estimator
 from calibdask.estimators.median_distance import median_distance
 from calibdask.estimators.multiclass_setting import check_setting, looked_at
@@ -21,7 +21,7 @@ from calibdask.statistics.pair_kernel import Distance, KernelTerm, PairKernel, P
 from calibdask.statistics.sample import RowSample, RowSampleState
 from calibdask.statistics.statistic import Asking, Derived
 
-__all__ = ["FittedKernel", "Kernel", "KernelEstimator", "KernelTest", "check_pairs", "check_whole", "counted", "said"]
+__all__ = ["FittedKernel", "Kernel", "KernelEstimator", "KernelTest", "check_pairs", "counted", "said"]
 
 Bandwidth = Literal["median", "median-full"] | float
 
@@ -235,12 +235,6 @@ def check_pairs(name: str, rows: Counts, most: float, instead: str, block: int |
             f"{name} would visit {pairs:,} pairs of rows, more than max_pairs={most:,.0f}. Raise max_pairs, or "
             f"{instead}."
         )
-
-
-def check_whole(field: str, given: Any, least: int) -> None:
-    """Refuse what is no whole number from ``least`` on."""
-    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
-        raise ValueError(f"{field} expects a whole number from {least} on, got {given!r}.")
 
 
 def said(values: npt.NDArray[Any]) -> Any:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from calibdask.estimators.kernel import Kernel, KernelEstimator, check_pairs, check_whole, counted, said
+from calibdask.estimators.checks import check_whole
+from calibdask.estimators.kernel import Kernel, KernelEstimator, check_pairs, counted, said
 from calibdask.statistics import exact
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.features import FeatureSums, FeatureSumsState

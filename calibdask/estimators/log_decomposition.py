@@ -104,7 +104,9 @@ class LogLossDecomposition(BinnedDecomposition):
         parts = {
             name: Part(exact.in_order(values), limits=limits.get(name, (0.0, np.inf))) for name, values in terms.items()
         }
+        most = np.log(2.0) * terms["uncertainty"].shape[-1]
         parts["resolution"] = replace(parts["resolution"], biased=True)
+        parts["uncertainty"] = replace(parts["uncertainty"], biased=True, limits=(0.0, most))
         return parts | {"reliability": calibration_error(terms["reliability"], np.sum, np.inf)}
 
 

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibdask.estimators.binned import check_choice
+from calibdask.estimators.checks import check_choice
 from calibdask.estimators.estimator import Estimate, Estimation, Estimator, Meanings, calibration_error
 from calibdask.estimators.kernel import said
 from calibdask.estimators.skce import SKCE

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.estimators.binned import check_choice
+from calibdask.estimators.checks import check_choice
 from calibdask.estimators.estimator import Estimation, Estimator, Meanings, calibration_error
 from calibdask.estimators.multiclass_setting import check_setting, looked_at
 from calibdask.statistics import exact

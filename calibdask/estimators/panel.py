@@ -1,6 +1,7 @@
 """The metrics that are computed when none are named."""
 
 from calibdask.estimators.brier_decomposition import BrierDecomposition
+from calibdask.estimators.checks import check_whole
 from calibdask.estimators.density import DensityECE
 from calibdask.estimators.ece import ECE, MCE
 from calibdask.estimators.estimator import Estimator
@@ -34,14 +35,17 @@ def default_metrics(classes: int, vector: bool | None = None) -> dict[str, Estim
     Examples
     --------
     >>> list(default_metrics(2))  # doctest: +NORMALIZE_WHITESPACE
-    ['brier', 'log_loss', 'ece', 'ece_equal_mass', 'density_ece', 'smooth_ece', 'rmsce', 'mce', 'spiegelhalter_test']
+    ['brier_score', 'brier_decomposition', 'log_loss', 'ece', 'ece_equal_mass', 'density_ece', 'smooth_ece', 'rmsce',
+     'mce', 'spiegelhalter_test']
     """
+    check_whole("classes", classes, 2)
     binary = classes == 2 if vector is None else vector
     errors = {"ece": ECE(), "ece_equal_mass": ECE(binning="equal-mass")}
     if not binary:
         errors["ece_classwise"] = ECE(setting="classwise")
     return {
-        **({"brier": BrierDecomposition()} if binary else {"brier_score": BrierScore()}),
+        "brier_score": BrierScore(),
+        **({"brier_decomposition": BrierDecomposition()} if binary else {}),
         "log_loss": LogLoss(),
         **errors,
         "density_ece": DensityECE(),

@@ -60,7 +60,7 @@ class BrierScore(Estimator):
         sums = yield ScoreSums()
         classes = layout.classes if self.reduction == "mean" and not layout.vector else 1
         with np.errstate(invalid="ignore"):
-            return number(exact.value(sums.brier) / exact.value(sums.weight) / classes)
+            return number(exact.value(sums.brier) / exact.value(sums.weight) / classes, least=0.0)
 
 
 @dataclass(frozen=True)
@@ -98,4 +98,6 @@ class LogLoss(Estimator):
         """Mean over rows."""
         sums = yield ScoreSums()
         with np.errstate(invalid="ignore"):
-            return number(exact.value(sums.log) / exact.value(sums.weight), clipped_rows=int(sums.clipped.sum()))
+            return number(
+                exact.value(sums.log) / exact.value(sums.weight), least=0.0, clipped_rows=int(sums.clipped.sum())
+            )

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibdask.estimators.binned import check_choice
+from calibdask.estimators.checks import check_choice
 from calibdask.estimators.estimator import Estimate, Estimation, Meanings, Part, calibration_error
 from calibdask.estimators.kernel import KernelEstimator, said
 from calibdask.estimators.kernel_estimates import (

@@ -29,7 +29,7 @@ class DrawnLabels(View):
     replicates : int
         Number of replicates; they become the slower part of the batch axis.
     seed : int
-        Labels are keyed by it, the global row number and the batch element.
+        Labels are keyed by it, the global row number and the replicate; models of a batch share the uniform numbers.
     rows : FrozenArray of int64, shape (groups,), or None
         None: every replicate has the predictions as they are. Otherwise as many as these rows of each slice are drawn
         with replacement; a row is there as often as in the replicate that has most of it, and has weight 0 elsewhere.
@@ -63,9 +63,9 @@ class DrawnLabels(View):
             block = self._resampled(block, self.rows)
         labels = np.empty((layout.batch, block.rows), np.int32)
         key = philox_key(self.seed, _PURPOSE)
-        for stream, into in enumerate(labels):
-            scores = block.scores_of(stream % block.layout.batch)
-            keyed_random.drawn_labels(scores, layout.vector, block.row_numbers, stream, key, into)
+        for number, into in enumerate(labels):
+            replicate, b = divmod(number, block.layout.batch)
+            keyed_random.drawn_labels(block.scores_of(b), layout.vector, block.row_numbers, replicate, key, into)
         return replace(block, layout=layout, labels=labels)
 
     def _resampled(self, block: Block, total: FrozenArray) -> Block:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibdask.kernels import rows
+from calibdask.kernels import scores
 from calibdask.statistics import exact
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Counts, Sums
@@ -35,11 +35,11 @@ class ScoreSums(Statistic):
         how = (layout.vector, layout.smallest)
         if block.weights is not None:
             sums = np.zeros((layout.batch, 3, layout.groups))
-            rows.weighted_score_sums(block.scores, block.codes, block.weights, block.group, *how, counts, sums)
+            scores.weighted_score_sums(block.scores, block.codes, block.weights, block.group, *how, counts, sums)
             return ScoreSumsState(counts[:, 0], counts[:, 1], *np.moveaxis(sums, 1, 0))
         words = np.zeros((layout.batch, 2, layout.groups, 2), np.int64)
         for b in range(layout.batch):
-            rows.score_sums(block.scores_of(b), block.labels_of(b), block.group, *how, counts[b], words[b])
+            scores.score_sums(block.scores_of(b), block.labels_of(b), block.group, *how, counts[b], words[b])
         count, clipped = counts[:, 0], counts[:, 1]
         return ScoreSumsState(count, clipped, exact.from_counts(count), words[:, 0], words[:, 1])
 

@@ -60,7 +60,7 @@ def evaluate(
         Level of intervals, such as 0.95: variables ``<name>_low`` and ``<name>_high``, for curves also
         ``<name>_median`` and the simultaneous ``<name>_band_low``, ``<name>_band_high``; see Notes.
     ci_method : {"corrected", "percentile", "bca"}, optional
-        How ends of numbers follow from replicates; None: corrected ones for calibration errors, percentiles for all
+        How ends of numbers follow from replicates; None: corrected ones for calibration errors, percentiles for most
         else. Attributes of the ends say which.
     n_boot : int, default 200
         Number of replicates.
@@ -104,14 +104,15 @@ def evaluate(
     which 100 random groups of rows left out in turn tell. ``"corrected"``: the estimate give or take the larger
     distance of the two quantiles; from 0 where models that are calibrated, with the same scores, have such an error by
     chance. A calibration error of resampled rows exceeds that of the rows as that one exceeds the true error, by what
-    noise adds to absolute values: percentiles are therefore too high, by some twice the bias of the estimate, and BCa ends
-    by half of that: both suit errors far above those of chance only.
+    noise adds to absolute values: percentiles are too high by some twice the bias of the estimate, BCa ends by less,
+    and both suit errors far above those of chance only. Terms of decompositions that resampling shifts in the same way
+    have corrected ends too.
 
-    *What they cover.* The expectation of the estimate with bias undone as far as resampling shows it, for binned errors
-    the error that the bins can see. Smoothing has a bias that no resampling shows: where the true curve is steep,
-    `DensityECE` is too small for its interval, and `SmoothECE` estimates another, smaller quantity. Histograms do not
-    tell how the classes of one row depend on each other: pooled over classes, such intervals hold for any dependence
-    and are wider than needed. Rates of coverage are in experiments/calibration of the repository.
+    *What they cover.* The true number, for binned errors the error that the bins can see: rates are in
+    experiments/calibration of the repository. Smoothing has a bias that no resampling shows: where the true curve is
+    steep, `DensityECE` is too small for its interval, and `SmoothECE` estimates another, smaller quantity. Histograms
+    do not tell how the classes of one row depend on each other: pooled over classes, such intervals hold for any
+    dependence and are wider than needed.
 
     Examples
     --------

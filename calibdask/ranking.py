@@ -70,7 +70,7 @@ def worst_slices(result: xr.Dataset, metric: str, n: int = 10) -> xr.Dataset:
     flat = result[names].stack(slice=dims).reset_index("slice")
     values = flat[metric].values
     low = f"{metric}_low"
-    first = flat[low].values if low in flat and "interval" in flat[low].attrs else values
+    first = flat[low].values if low in flat and "meaning" not in flat[low].attrs else values
     # Stable for equal keys; NaN would come last.
     order = np.lexsort((-values, -first))
     return flat.isel(slice=order[np.isfinite(values[order])][:n])

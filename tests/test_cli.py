@@ -264,7 +264,7 @@ BAD: list[tuple[list[str], str]] = [
     (["evaluate", "rows.csv", "--setting", "7"], "class that does not exist"),
     (["evaluate", "rows.csv", "--setting", "top-k"], "expects k"),
     (["evaluate", "rows.csv", "--norm", "l7"], "'l7' is not one of"),
-    (["evaluate", "rows.csv", "--distance", "tv"], "--distance means nothing to brier_score, log_loss"),
+    (["evaluate", "rows.csv", "--distance", "tv"], "--distance means nothing to brier_score, brier_decomposition"),
     (
         ["evaluate", "rows.csv", "--metric", "smooth-ece", "--bandwidth", "0.1"],
         "--bandwidth means nothing to smooth-ece",

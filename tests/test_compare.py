@@ -731,3 +731,40 @@ def test_unknown_kinds_of_intervals(method: Any) -> None:
     labels, scores, _, _ = binary(40, 38)
     with pytest.raises(ValueError, match="ci_method"):
         cd.evaluate(labels, scores, cd.BrierScore(), ci=0.9, n_boot=5, ci_method=method)
+
+
+def test_models_that_are_no_match() -> None:
+    import pandas as pd
+
+    labels, scores = np.array([0, 1, 1, 0]), np.array([[0.5, 0.5], [0.2, 0.8], [0.1, 0.9], [0.7, 0.3]])
+    with pytest.raises(ValueError, match=r"one type, got float32 for 'a' and float64 for 'b'; convert"):
+        cd.compare(labels, scores.astype(np.float32), scores, cd.LogLoss())
+    frame = pd.DataFrame(scores, columns=["x", "z"])
+    with pytest.raises(ValueError, match=r"same columns in the same order, got \['x', 'z'\] for 'a'"):
+        cd.compare(labels, frame, frame[["z", "x"]], cd.BrierScore())
+    with pytest.raises(ValueError, match="names that differ as text, got '1' more than once"):
+        cd.compare(labels, {1: scores, "1": scores}, metrics=cd.BrierScore())
+    with pytest.raises(ValueError, match="no summaries, and no iterators"):
+        cd.compare(cd.summarize(labels, scores), scores, scores)
+    numbered = cd.compare(labels, {1: scores, 2: scores}, metrics=cd.BrierScore(), baseline=2, n_boot=5)  # type: ignore[arg-type]
+    assert numbered.attrs["baseline"] == "2"
+    assert cd.compare(labels, scores, scores, {"challenger": cd.BrierScore()}, n_boot=5).challenger.dims == ("model",)
+
+
+def test_metrics_that_are_none() -> None:
+    with pytest.raises(TypeError, match="metrics expects estimators such as"):
+        cd.evaluate([0, 1], [0.2, 0.8], cd.ece)
+    with pytest.raises(ValueError, match="names that differ as text"):
+        cd.evaluate([0, 1], [0.2, 0.8], {1: cd.ECE(), "1": cd.MCE()})  # type: ignore[dict-item]
+    with pytest.raises(ValueError, match="classes expects a whole number from 2 on"):
+        cd.default_metrics(1)
+    with pytest.raises(TypeError, match=r"the Dataset of cd\.evaluate"):
+        cd.worst_slices(cd.evaluate([0, 1], [0.2, 0.8], cd.ECE(), by=[1, 2]).ece, "ece")  # type: ignore[arg-type]
+
+
+def test_one_row_proves_nothing() -> None:
+    """In a slice of one row every replicate that has it says the same; those without it count on either side."""
+    labels, by = np.array([1, 0, 1, 1, 0]), np.array([0, 1, 1, 1, 1])
+    result = cd.compare(labels, np.full(5, 0.5), np.full(5, 0.6), cd.BrierScore(), by={"part": by}, n_boot=1000)
+    # A third of the replicates lack the row: e**-1, twice that.
+    assert result.brier_score_difference_pvalue.sel(part=0) == pytest.approx(2 / np.e, abs=0.1)

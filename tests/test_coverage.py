@@ -93,9 +93,9 @@ def test_intervals_cover_the_truth(resampled: str, method: Any) -> None:
     for name, truth in TRUTHS.items():
         if name in result:
             notes = result[f"{name}_low"].attrs
-            # What is no calibration error has percentiles where no method is named.
-            error = name in ("ece", "cost", "corp_miscalibration")
-            assert notes["interval"] == (method or ("corrected" if error else "percentile"))
+            # What resampling does not shift has percentiles where no method is named.
+            shifted = name.startswith(("ece", "corp")) or name == "cost"
+            assert notes["interval"] == (method or ("corrected" if shifted else "percentile"))
             assert notes["resampled"] == resampled
             check(within(result, name, truth), SETS[resampled], *SHARES[notes["interval"]], name)
 

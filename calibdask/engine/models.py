@@ -51,7 +51,8 @@ def read_models(
 
 def _columns(models: Mapping[str, Any]) -> Any:
     """The columns of data frames, which all models have in one order."""
-    frames = {name: list(scores.columns) for name, scores in models.items() if hasattr(scores, "columns")}
+    tables = {name: scores for name, scores in models.items() if hasattr(scores, "columns") and scores.ndim == 2}
+    frames = {name: list(table.columns) for name, table in tables.items()}
     if not frames:
         return None
     (name, first), *rest = frames.items()

@@ -33,6 +33,7 @@ _MODULES = {
     "SKCETest": "estimators.kernel_tests",
     "SmoothECE": "estimators.smooth",
     "SpiegelhalterTest": "estimators.spiegelhalter",
+    "Study": "study.study",
     "brier_score": "shorthands",
     "compare": "comparison",
     "default_metrics": "estimators.panel",
@@ -46,8 +47,10 @@ _MODULES = {
     "evaluate": "evaluation",
     "log_loss": "shorthands",
     "mce": "shorthands",
+    "open_cube": "study.cube",
     "reliability_curve": "shorthands",
     "reliability_diagram": "shorthands",
+    "run": "study.running",
     "skce": "shorthands",
     "smooth_ece": "shorthands",
     "summarize": "summary",
@@ -101,6 +104,9 @@ if TYPE_CHECKING:
     from calibdask.shorthands import skce as skce
     from calibdask.shorthands import smooth_ece as smooth_ece
     from calibdask.statistics.lenses import Lens as Lens
+    from calibdask.study.cube import open_cube as open_cube
+    from calibdask.study.running import run as run
+    from calibdask.study.study import Study as Study
     from calibdask.summary import summarize as summarize
 
 

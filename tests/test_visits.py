@@ -178,7 +178,7 @@ def test_constructing_the_graph_of_pairs_is_quick() -> None:
 def test_watchers_are_told_how_many_pairs_of_blocks_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(visits, "ROWS", 2)
     told: list[tuple[int, int]] = []
-    with watching(lambda done, total: told.append((done, total))):
+    with watching(lambda done, total, _: told.append((done, total))):
         source("arrays").answer((Meetings(),))
     # 27 blocks, and 378 pairs of them with themselves and each other.
     assert {total for _, total in told} == {378}

@@ -9,6 +9,8 @@ from calibdask import __version__
 from calibdask.cli.calibration_tests import calibration_tests as _calibration_tests
 from calibdask.cli.demo import demo as _demo
 from calibdask.cli.evaluate import evaluate as _evaluate
+from calibdask.cli.studies import run as _run
+from calibdask.cli.studies import status as _status
 from calibdask.cli.summarize import summarize as _summarize
 
 __all__ = ["main"]
@@ -31,6 +33,8 @@ def _calibdask(context: click.Context) -> None:
 _calibdask.add_command(_evaluate)
 _calibdask.add_command(_calibration_tests)
 _calibdask.add_command(_summarize)
+_calibdask.add_command(_run)
+_calibdask.add_command(_status)
 _calibdask.add_command(_demo)
 
 

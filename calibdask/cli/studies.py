@@ -1,0 +1,82 @@
+"""``calibdask run`` and ``calibdask status``: studies into cubes, and how far these are."""
+
+from typing import Any
+
+import click
+
+__all__ = ["run", "status"]
+
+_FAILED = 3
+_SHOWN_ERRORS = 3
+_EPILOG = """\b
+Exit status: 0 done; 2 bad use; 3 finished, but cells have failed; 130
+interrupted: the same command goes on where it was.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("study")
+@click.option("--store", metavar="CUBE", required=True, help="The cube to fill: a path or a URL.")
+@click.option("--cluster", metavar="WHERE", default="threads", help="threads, local[:N], tcp://..., tls://..., FILE.")
+@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set a parameter, or preset; repeatable.")
+@click.option("--overwrite", is_flag=True, help="Replace a cube that is there.")
+@click.pass_context
+def run(
+    context: click.Context, study: str, store: str, cluster: str, settings: tuple[str, ...], overwrite: bool
+) -> None:
+    """Compute all cells of STUDY that the cube does not hold yet.
+
+    STUDY is a folder with a file study.py, or module:object. It is code: run none that you do not trust. A run may be
+    stopped at any time, and goes on with the same command.
+    """
+    from calibdask.progress import told_cells
+    from calibdask.study.loading import load_study
+    from calibdask.study.running import run as run_study
+
+    chosen = load_study(study).with_settings(dict(map(_pair, settings)))
+    with told_cells(f"running {chosen.name}"):
+        counts = run_study(chosen, store, cluster, overwrite=overwrite)
+    click.echo(f"{store}: {counts.done} of {counts.total} cells done, {counts.computed} computed now")
+    if counts.failed:
+        click.echo(f"calibdask: {counts.failed} cells failed; see calibdask status {store}", err=True)
+        context.exit(_FAILED)
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("store")
+@click.option("--all", "everything", is_flag=True, help="Show the errors of all failed cells.")
+@click.pass_context
+def status(context: click.Context, store: str, everything: bool) -> None:
+    """Tell how far the cube STORE is, and what went wrong in cells that failed."""
+    from calibdask.study.cube import Cube
+    from calibdask.study.running import count_cells
+
+    cube = Cube(store)
+    told = cube.fingerprint
+    counts = count_cells(cube)
+    click.echo(
+        f"{told['study']}: {counts.done} of {counts.total} cells done, {counts.failed} failed, {counts.todo} to do"
+    )
+    errors = cube.errors()
+    for number in list(errors)[: None if everything else _SHOWN_ERRORS]:
+        click.echo(f"\n{_place(told['cells'], number)}\n{errors[number].rstrip()}")
+    if not everything and len(errors) > _SHOWN_ERRORS:
+        click.echo(f"\n... and {len(errors) - _SHOWN_ERRORS} more; --all shows them.")
+    if counts.failed:
+        context.exit(_FAILED)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise click.UsageError(f"--set expects NAME=VALUE, got {text!r}.")
+    return name.strip(), value
+
+
+def _place(axes: dict[str, list[Any]], number: int) -> str:
+    """Coordinates of a cell in words."""
+    words = []
+    for name, values in reversed(axes.items()):
+        number, at = divmod(number, len(values))
+        words.append(f"{name} = {values[at]}")
+    return "cell " + ", ".join(reversed(words))

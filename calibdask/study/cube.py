@@ -1,0 +1,181 @@
+"""The cube of a study: laid out once, filled cell by cell, read at any time."""
+
+import json
+import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import xarray as xr
+import zarr
+
+from calibdask.engine.location import located, unreadable
+from calibdask.study.fingerprint import FORMAT, differences, fingerprint, versions
+from calibdask.study.study import Study
+
+__all__ = ["DONE", "FAILED", "TODO", "Cube", "open_cube"]
+
+TODO, DONE, FAILED = 0, 1, 2
+_STUDY, _VERSIONS = "calibdask_study", "versions"
+_STATUS, _ERROR = "status", "error"
+# Zarr notes that texts of any length have no settled type in version 3 of its format; it reads what it writes.
+_NOTED = ".*does not have a Zarr V3 specification"
+
+
+@dataclass(frozen=True)
+class Cube:
+    """A cube at a path or a URL that fsspec knows."""
+
+    url: str
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything is there."""
+        return located(self.url).exists
+
+    def lay_out(self, study: Study) -> None:
+        """Write the axes and the empty variables of a study; all but a folder that is there already is replaced."""
+        cells, inside = study.cells(), study.inside()
+        print_of = fingerprint(study)
+        with _quiet():
+            group = zarr.open_group(self.url, mode="w", zarr_format=3)
+            for name, values in {**cells, **inside}.items():
+                _write_axis(group, name, np.asarray(list(values)))
+            shape = tuple(len(values) for values in cells.values())
+            one = (1,) * len(shape)
+            for variable, dims in study.outputs.items():
+                sizes = tuple(len(inside[dim]) for dim in dims)
+                group.create_array(
+                    variable,
+                    shape=shape + sizes,
+                    chunks=one + tuple(max(1, size) for size in sizes),
+                    dtype=np.float64,
+                    fill_value=math.nan,
+                    dimension_names=(*cells, *dims),
+                )
+            names = tuple(cells)
+            group.create_array(_STATUS, shape=shape, chunks=one, dtype=np.int8, fill_value=TODO, dimension_names=names)
+            group.create_array(_ERROR, shape=shape, chunks=one, dtype=str, fill_value="", dimension_names=names)
+            # Last: a cube without a fingerprint is none.
+            group.attrs.update({_STUDY: json.dumps(print_of), _VERSIONS: json.dumps(versions())})
+
+    def check(self, study: Study) -> None:
+        """Raise ValueError if the cube is not that of the study, with all differences named."""
+        there, here = self.fingerprint, json.loads(json.dumps(fingerprint(study)))
+        if there.get("format") != FORMAT:
+            raise ValueError(
+                f"{self.url} has the format {there.get('format')}, and this version writes {FORMAT}; choose another "
+                "name, or give overwrite=True (--overwrite)."
+            )
+        unlike = list(differences(there, here))
+        if unlike:
+            raise ValueError(
+                f"{self.url} is the cube of another study: {'; '.join(unlike)}. Choose another name, or give "
+                "overwrite=True (--overwrite)."
+            )
+
+    @cached_property
+    def fingerprint(self) -> dict[str, Any]:
+        """What the cube is of.
+
+        Raises
+        ------
+        ValueError
+            If there is no cube.
+        """
+        text = self._group("r").attrs.get(_STUDY)
+        if not isinstance(text, str):
+            raise ValueError(
+                f"{self.url} is no cube of a study, or one that was stopped while it was laid out; choose another name, "
+                "or give overwrite=True (--overwrite)."
+            )
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+    def _group(self, mode: Any) -> zarr.Group:
+        if not self.exists:
+            raise ValueError(f"{self.url} does not exist.")
+        try:
+            with _quiet():
+                return zarr.open_group(self.url, mode=mode, zarr_format=3)
+        except Exception as error:
+            raise unreadable(self.url, error, "a cube") from error
+
+    @cached_property
+    def _open(self) -> zarr.Group:
+        return self._group("r+")
+
+    def status(self) -> np.ndarray:
+        """TODO, DONE or FAILED of all cells by number; raises ValueError if there is no cube."""
+        _ = self.fingerprint
+        return np.asarray(self._group("r")[_STATUS][...]).ravel()  # type: ignore[index]
+
+    def errors(self) -> dict[int, str]:
+        """What went wrong, by the number of the cell."""
+        group = self._group("r")
+        with _quiet():
+            texts = np.asarray(group[_ERROR][...]).ravel()  # type: ignore[index]
+        return {int(number): str(texts[number]) for number in np.flatnonzero(self.status() == FAILED)}
+
+    def write(self, number: int, arrays: dict[str, np.ndarray]) -> None:
+        """Write the values of a cell, and then that it is done: a cell is done or not, never half."""
+        for variable, values in arrays.items():
+            self._put(variable, number, values)
+        self._put(_STATUS, number, DONE)
+
+    def fail(self, number: int, text: str) -> None:
+        """Write what went wrong in a cell."""
+        with _quiet():
+            self._put(_ERROR, number, text)
+        self._put(_STATUS, number, FAILED)
+
+    def _put(self, variable: str, number: int, values: Any) -> None:
+        array: Any = self._open[variable]
+        shape = self._shape
+        array[tuple(map(int, np.unravel_index(number, shape)))] = values
+
+    @cached_property
+    def _shape(self) -> tuple[int, ...]:
+        status: Any = self._open[_STATUS]
+        return tuple(status.shape)
+
+
+def open_cube(store: str) -> xr.Dataset:
+    """The cube of a study as a dataset: its variables on named axes, ``status`` and ``error`` of each cell.
+
+    Cells that are not done are NaN; ``status`` is 0 where there is nothing yet, 1 where a cell is done, 2 where it has
+    failed. Values are read when they are needed.
+
+    Parameters
+    ----------
+    store : str
+        A path, or a URL that fsspec knows.
+
+    Raises
+    ------
+    ValueError
+        If there is no cube.
+    """
+    cube = Cube(str(store))
+    print_of = cube.fingerprint
+    with _quiet():
+        dataset = xr.open_zarr(str(store), consolidated=False, chunks=None)
+    return dataset.assign_attrs(study=print_of["study"])
+
+
+def _write_axis(group: zarr.Group, name: str, values: np.ndarray) -> None:
+    kind: Any = str if values.dtype.kind in "UO" else values.dtype
+    array: Any = group.create_array(name, shape=values.shape, dtype=kind, dimension_names=(name,))
+    array[...] = values.astype(object) if kind is str else values
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=_NOTED)
+        warnings.filterwarnings("ignore", category=FutureWarning, module="zarr")
+        yield

@@ -1,0 +1,329 @@
+"""Studies: cubes that are the same from anywhere, resumed after any end, and never mixed."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import calibdask as cd
+from calibdask.cli import main
+from calibdask.study.cube import Cube
+from calibdask.study.loading import load_study
+from calibdask.study.seeds import Seeds
+from tests.sample_study import Misshapen, Walks
+
+NAME = "tests.sample_study:Walks"
+COMMAND = [sys.executable, "-c", "import sys; from calibdask.cli import main; sys.exit(main())"]
+
+
+def cube_of(path: Path) -> xr.Dataset:
+    return cd.open_cube(str(path)).load()
+
+
+def computed(log: Path) -> list[str]:
+    return [line.rsplit(" ", 1)[0] for line in log.read_text().splitlines()] if log.exists() else []
+
+
+def same(a: xr.Dataset, b: xr.Dataset) -> None:
+    """Bit for bit, NaN and all."""
+    xr.testing.assert_identical(a.drop_attrs(), b.drop_attrs())
+    for name in ("end", "path", "longest"):
+        assert a[name].values.tobytes() == b[name].values.tobytes()
+
+
+def test_a_cube_holds_what_cells_compute(tmp_path: Path) -> None:
+    study = Walks(seed=3)
+    counts = cd.run(study, tmp_path / "w.zarr")
+    assert (counts.done, counts.failed, counts.todo, counts.computed, counts.total) == (6, 0, 0, 6, 6)
+    cube = cube_of(tmp_path / "w.zarr")
+    assert cube.end.dims == ("length", "model", "replicate")
+    assert cube.path.dims == ("length", "model", "replicate", "step")
+    assert cube.longest.dims == ("length", "model")
+    assert cube.model.values.tolist() == ["up", "down"]
+    assert cube.step.values.tolist() == [0.25, 0.5, 1.0]
+    for number, at in enumerate(study.coordinates()):
+        for name, values in study.computed(number).items():
+            np.testing.assert_array_equal(cube[name].sel(at), values)
+    # Models leave the model out of their keys, and see the same steps.
+    np.testing.assert_array_equal(cube.end.sel(model="up"), -cube.end.sel(model="down"))
+    assert (cube.status == 1).all()
+    assert cube.attrs["study"] == "Walks"
+    assert json.loads(cube.attrs["versions"])["calibdask"] == cd.__version__
+
+
+@pytest.mark.parametrize("where", ["local:1", "local:2"])
+def test_processes_fill_the_same_cube(where: str, tmp_path: Path) -> None:
+    cd.run(Walks(), tmp_path / "threads.zarr")
+    log = tmp_path / "log"
+    # The log is another parameter: the cube is another one, its values are the same.
+    cd.run(Walks(log=str(log)), tmp_path / "processes.zarr", where)
+    same(cube_of(tmp_path / "threads.zarr"), cube_of(tmp_path / "processes.zarr"))
+    pids = {line.split()[-1] for line in log.read_text().splitlines()}
+    assert str(os.getpid()) not in pids
+    assert len(computed(log)) == 6
+
+
+def test_a_client_is_taken_as_it_is(tmp_path: Path) -> None:
+    from distributed import Client
+
+    with Client(processes=False, dashboard_address=None, n_workers=1, threads_per_worker=2) as client:
+        assert cd.run(Walks(), tmp_path / "w.zarr", client).done == 6
+
+
+def killed_after(cells: int, command: list[str], store: Path, folder: Path) -> int:
+    """Run in a process group of its own and kill all of it once so many cells are done; the number of them then."""
+    process = subprocess.Popen(
+        command, cwd=Path(__file__).parent.parent, start_new_session=True, stdout=subprocess.DEVNULL
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            try:
+                done = int((Cube(str(store)).status() == 1).sum())
+            except ValueError:
+                done = 0
+            if done >= cells:
+                break
+            time.sleep(0.02)
+        assert process.poll() is None, "ended before it was killed"
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    return int((Cube(str(store)).status() == 1).sum())
+
+
+def test_killed_three_times_and_resumed(tmp_path: Path) -> None:
+    store, log = tmp_path / "killed.zarr", tmp_path / "log"
+    lengths = tuple(range(2, 42))
+    settings = {"lengths": ",".join(map(str, lengths)), "seconds": "0.05", "log": str(log)}
+    command = [*COMMAND, "run", NAME, "--store", str(store)]
+    command += [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    done = 0
+    for round_ in range(3):
+        done = killed_after(15 * (round_ + 1), command, store, tmp_path)
+    before = len(computed(log))
+    assert done < 80
+    assert main(command[len(COMMAND) :]) == 0
+    # Only what was not done is computed again: nothing twice but cells that were under way at a kill.
+    assert len(computed(log)) - before == 80 - done
+    threads = os.cpu_count() or 1
+    assert len(computed(log)) <= 80 + 3 * threads
+    cd.run(Walks(lengths=lengths), tmp_path / "whole.zarr")
+    same(cube_of(store), cube_of(tmp_path / "whole.zarr"))
+    assert cd.run(load_study(NAME).with_settings(settings), store).computed == 0
+
+
+def test_a_cell_that_raises_leaves_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(__file__).parent.parent)
+    store, broken, log = tmp_path / "w.zarr", tmp_path / "broken", tmp_path / "log"
+    broken.touch()
+    command = ["run", NAME, "--store", str(store), "--set", f"broken={broken}", "--set", f"log={log}"]
+    assert main(command) == 3
+    assert "1 cells failed; see calibdask status" in capsys.readouterr().err
+    assert main(["status", str(store)]) == 3
+    told = capsys.readouterr().out
+    assert "Walks: 5 of 6 cells done, 1 failed, 0 to do" in told
+    assert "cell length = 20, model = down" in told
+    assert 'raise RuntimeError("this cell is broken")' in told
+    cube = cube_of(store)
+    assert np.isnan(cube.end.sel(length=20, model="down")).all()
+    assert int(cube.status.sel(length=20, model="down")) == 2
+    assert "RuntimeError: this cell is broken" in str(cube.error.sel(length=20, model="down").item())
+    broken.unlink()
+    log.unlink()
+    assert main(command) == 0
+    assert computed(log) == ["20 down"]
+    cd.run(Walks(), tmp_path / "whole.zarr")
+    same(cube_of(store).drop_vars("error"), cube_of(tmp_path / "whole.zarr").drop_vars("error"))
+    assert main(["status", str(store)]) == 0
+
+
+def test_results_of_other_shapes_are_errors_of_their_cells(tmp_path: Path) -> None:
+    counts = cd.run(Misshapen(), tmp_path / "m.zarr")
+    assert (counts.done, counts.failed) == (0, 2)
+    errors = Cube(str(tmp_path / "m.zarr")).errors()
+    assert r"end expects the shape (3,) of replicate, got (1,)" in errors[0]
+    assert "expects the variables ['end'], got ['beginning']" in errors[1]
+
+
+@pytest.mark.parametrize(
+    ("study", "words"),
+    [
+        (Walks(replicates=5), ["parameters.replicates: 4 there, 5 here", "inside.replicate"]),
+        (Walks(scale=2.0, seed=1), ["parameters.seed: 0 there, 1 here", "parameters.scale: 1.0 there, 2.0 here"]),
+        (Misshapen(), ["study: 'Walks' there, 'Misshapen' here", "outputs.path"]),
+    ],
+    ids=["axis", "parameters", "study"],
+)
+def test_cubes_of_other_studies_are_refused(study: cd.Study, words: list[str], tmp_path: Path) -> None:
+    cd.run(Walks(), tmp_path / "w.zarr")
+    before = cube_of(tmp_path / "w.zarr")
+    with pytest.raises(ValueError, match="is the cube of another study") as refused:
+        cd.run(study, tmp_path / "w.zarr")
+    assert all(word in str(refused.value) for word in words)
+    assert "--overwrite" in str(refused.value)
+    same(cube_of(tmp_path / "w.zarr"), before)
+    assert cd.run(study, tmp_path / "w.zarr", overwrite=True).todo == 0
+
+
+def test_what_is_no_cube_is_refused(tmp_path: Path) -> None:
+    xr.Dataset({"x": ("y", [1.0])}).to_zarr(tmp_path / "other.zarr", consolidated=False, zarr_format=3)
+    (tmp_path / "file").write_text("nothing")
+    for name, message in (("other.zarr", "is no cube of a study"), ("file", "cannot be read as a cube")):
+        with pytest.raises(ValueError, match=message):
+            cd.run(Walks(), tmp_path / name)
+    with pytest.raises(ValueError, match="does not exist"):
+        cd.open_cube(str(tmp_path / "nowhere.zarr"))
+    cd.run(Walks(), tmp_path / "w.zarr")
+    with pytest.raises(ValueError, match="is there already; resume it"):
+        cd.run(Walks(), tmp_path / "w.zarr", resume=False)
+    metadata = tmp_path / "w.zarr" / "zarr.json"
+    found = json.loads(metadata.read_text())
+    older = json.loads(found["attributes"]["calibdask_study"]) | {"format": 0}
+    found["attributes"]["calibdask_study"] = json.dumps(older)
+    metadata.write_text(json.dumps(found))
+    with pytest.raises(ValueError, match="has the format 0, and this version writes 1"):
+        cd.run(Walks(), tmp_path / "w.zarr")
+
+
+def test_urls(tmp_path: Path) -> None:
+    cd.run(Walks(), tmp_path / "here.zarr")
+    cd.run(Walks(), "memory://cubes/there.zarr")
+    same(cd.open_cube("memory://cubes/there.zarr").load(), cube_of(tmp_path / "here.zarr"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"preset": "quick"}, Walks(replicates=2, lengths=(5,))),
+        ({"preset": "quick", "replicates": "7"}, Walks(replicates=7, lengths=(5,))),
+        ({"lengths": "1,2,3", "scale": "0.5", "seed": "9"}, Walks(lengths=(1, 2, 3), scale=0.5, seed=9)),
+        ({"models": "up", "log": "a,b"}, Walks(models=("up",), log="a,b")),
+        ({"replicates": 3}, Walks(replicates=3)),
+    ],
+    ids=str,
+)
+def test_settings_have_the_types_of_parameters(settings: dict[str, Any], expected: Walks) -> None:
+    assert Walks().with_settings(settings) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([NAME, "--set", "size=3"], "has the parameters preset, seed, lengths, models, replicates"),
+        ([NAME, "--set", "replicates=many"], "replicates expects a value such as 4, got 'many'"),
+        ([NAME, "--set", "preset=slow"], "has the presets quick; got 'slow'"),
+        ([NAME, "--set", "replicates"], "--set expects NAME=VALUE"),
+        (["tests.sample_study:Nothing"], "There is no study"),
+        (["nowhere.at.all:Study"], "There is no study"),
+        (["tests.sample_study:NAME"], "There is no study"),
+        (["os:path"], "expects a cd.Study"),
+        (["Walks"], "Expected a folder with a study.py, or module:object"),
+        (["tests"], "expects a file study.py, and has none"),
+    ],
+)
+def test_bad_use_writes_nothing(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(Path(__file__).parent.parent)
+    assert main(["run", *arguments, "--store", str(tmp_path / "w.zarr")]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "w.zarr").exists()
+
+
+SHORT = '''
+from dataclasses import dataclass
+from typing import ClassVar
+
+import calibdask as cd
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rolls(cd.Study):
+    """Means of dice."""
+
+    sides: tuple[int, ...] = (6, 20)
+    outputs: ClassVar = {"average": ()}
+
+    def cells(self):
+        return {"side": self.sides}
+
+    def cell(self, at, seeds):
+        return {"average": seeds.generator().integers(1, at["side"] + 1, 1000).mean()}
+'''
+
+
+def test_a_study_of_ones_own_in_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "dice_of_my_own"
+    folder.mkdir()
+    (folder / "study.py").write_text(SHORT)
+    try:
+        assert main(["run", str(folder), "--store", str(tmp_path / "dice.zarr"), "--set", "sides=6"]) == 0
+        assert cube_of(tmp_path / "dice.zarr").average.item() == pytest.approx(3.5, abs=0.3)
+        assert "1 of 1 cells done, 1 computed now" in capsys.readouterr().out
+    finally:
+        sys.path.remove(str(tmp_path))
+
+
+def test_seeds_are_keyed_by_values() -> None:
+    at = (("rows", 10), ("model", "a"))
+    one = Seeds(1, at).generator().random(3)
+    np.testing.assert_array_equal(Seeds(1, at[::-1]).generator().random(3), one)
+    np.testing.assert_array_equal(Seeds(1, (("rows", np.int64(10)), ("model", "a"))).generator().random(3), one)
+    np.testing.assert_array_equal(Seeds(1, at).generator("model", "rows").random(3), one)
+    others = [
+        Seeds(2, at).generator(),
+        Seeds(1, at).generator("rows"),
+        Seeds(1, at).generator(size=3),
+        Seeds(1, (("rows", 11), at[1])).generator(),
+        Seeds(1, (("rows", "10"), at[1])).generator(),
+    ]
+    draws = [one[0], *(other.random() for other in others)]
+    assert len(set(draws)) == len(draws)
+    with pytest.raises(ValueError, match="has the coordinates rows, model, got 'size'"):
+        Seeds(1, at).generator("size")
+    assert pickle.loads(pickle.dumps(Walks(scale=2.0))) == Walks(scale=2.0)
+
+
+def test_progress_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line now and then where there is no terminal: done, failed, rate and time left."""
+    import io
+    import re
+
+    from rich.console import Console
+
+    from calibdask import progress
+
+    broken = tmp_path / "broken"
+    broken.touch()
+    text = io.StringIO()
+    monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
+    with progress.told_cells("running Walks", Console(file=text, width=200)):
+        cd.run(Walks(lengths=(5, 20, 40, 60, 80), broken=str(broken), seconds=0.02), tmp_path / "w.zarr")
+    lines = text.getvalue().splitlines()
+    assert re.fullmatch(r"running Walks: 0 of 10 cells", lines[0])
+    assert re.fullmatch(r"running Walks: \d+ of 10 cells(, 1 failed)?, [\d.e+]+ a second, 0:\d\d left", lines[-2])
+    assert lines[-1].startswith("running Walks: 9 of 10 cells, 1 failed, ")
+    with progress.told_cells("running Walks", Console(file=io.StringIO(), force_terminal=True)):
+        cd.run(Walks(), tmp_path / "shown.zarr")
+
+
+def test_times_left_are_clocks() -> None:
+    from calibdask.progress import _clock
+
+    assert [_clock(seconds) for seconds in (3.6, 75, 3725)] == ["0:04", "1:15", "1:02:05"]

@@ -138,27 +138,35 @@ def compare(
     named = isinstance(prob_a, Mapping)
     check_names(chosen, (*data.batch, *data.by, *((Axis(_CHALLENGER, 1),) if named else ())), class_dim)
     method: Method = ci_method or "percentile"
-    asked = {name: row_replicates(each, method, n_boot, seed) for name, each in chosen.items()}
-    drawn = [each for some in asked.values() for each in some.values()]
-    outcome = run((*chosen.values(), *drawn), data.source)
-    found = iter(outcome.estimates)
-    estimates = {name: next(found) for name in chosen}
+    passes, estimates, replicates = _estimated(chosen, data, method, n_boot, seed)
     result = Labelled(data, class_dim)
     challengers = [name for name in names if name != names[base]]
     axes = _axes(data, challengers, squeezed=not named)
     adjusted = bool(data.by) or len(challengers) > 1
     for name, estimate in estimates.items():
-        replicates = replicates_of(estimate, {kind: next(found) for kind in asked[name]})
         result.add(name, chosen[name], estimate, (*data.batch, *data.by))
-        for part, resampled in replicates.items():
-            if not set(estimate[part].dims) <= {"class"}:
-                continue
-            parts = _difference(estimate[part], resampled, (base, len(names)), ci, method, adjusted)
+        for part, drawn in replicates[name].items():
+            parts = _difference(estimate[part], drawn, (base, len(names)), ci, method, adjusted)
             called = f"{name}_{part}_difference" if part else f"{name}_difference"
             result.add(called, chosen[name], parts, axes, _MEANINGS)
-    attributes = {"ci": ci, "n_boot": n_boot, "seed": seed, "baseline": names[base]}
-    counted = {"rows": data.source.rows, "passes": outcome.passes, "calibdask_version": __version__}
-    return result.dataset(counted | attributes)
+    counted = {"rows": data.source.rows, "passes": passes, "calibdask_version": __version__}
+    return result.dataset(counted | {"ci": ci, "n_boot": n_boot, "seed": seed, "baseline": names[base]})
+
+
+def _estimated(
+    chosen: Mapping[str, Estimator], data: Input, method: Method, n_boot: int, seed: int
+) -> tuple[int, dict[str, Estimate], dict[str, dict[str, Replicates]]]:
+    """Passes over the data, estimates of all models, and replicates of those parts that are numbers."""
+    asked = {name: row_replicates(each, method, n_boot, seed) for name, each in chosen.items()}
+    drawn = [each for some in asked.values() for each in some.values()]
+    outcome = run((*chosen.values(), *drawn), data.source)
+    found = iter(outcome.estimates)
+    estimates: dict[str, Estimate] = {name: next(found) for name in chosen}
+    replicates = {}
+    for name, estimate in estimates.items():
+        parts = replicates_of(estimate, {kind: next(found) for kind in asked[name]})
+        replicates[name] = {part: each for part, each in parts.items() if set(estimate[part].dims) <= {"class"}}
+    return outcome.passes, estimates, replicates
 
 
 def _models(prob_a: Any, prob_b: Any) -> dict[str, Any]:

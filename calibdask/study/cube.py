@@ -90,8 +90,8 @@ class Cube:
         text = self._group("r").attrs.get(_STUDY)
         if not isinstance(text, str):
             raise ValueError(
-                f"{self.url} is no cube of a study, or one that was stopped while it was laid out; choose another name, "
-                "or give overwrite=True (--overwrite)."
+                f"{self.url} is no cube of a study, or one that was stopped while it was laid out; choose another "
+                "name, or give overwrite=True (--overwrite)."
             )
         found: dict[str, Any] = json.loads(text)
         return found

@@ -15,7 +15,7 @@ from calibdask.engine.multiplicity import ADJUSTMENTS
 from calibdask.engine.plan import run
 from calibdask.engine.row_intervals import replicates_of, row_replicates
 from calibdask.engine.slices import Axis
-from calibdask.estimators.estimator import Estimate, Part
+from calibdask.estimators.estimator import Estimate, Estimator, Part
 from calibdask.estimators.panel import comparison_metrics
 from calibdask.labelled import Labelled, check_names
 from calibdask.naming import Metrics, check_distinct, named_metrics

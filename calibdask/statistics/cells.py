@@ -44,6 +44,19 @@ class UniformCells(Partition):
 
     def members(self, block: Block, b: int) -> Members:
         """The occupied cells of batch element b."""
+        distinct = len(block.scores) if block.weights is None else block.layout.batch
+        if distinct == block.layout.batch:
+            return self._members(block, b)
+        # Replicates of labels have the cells of the same scores, at other places.
+        first = b % distinct
+        known = block.prepared.get((self, first))
+        if known is None:
+            known = block.prepared[self, first] = self._members(block, first)
+        key = known.key.copy()
+        key[:, 0] += (b - first) * block.layout.groups
+        return Members(key, known.cell)
+
+    def _members(self, block: Block, b: int) -> Members:
         edges = Edges(FrozenArray(uniform_edges(self.bins)[None, None, None]), uniform=True)
         digit_bits = max(1, (self.bins - 1).bit_length())
         number = np.empty(block.rows, np.int64)
@@ -116,9 +129,11 @@ class CellSums(Statistic):
     def from_block(self, block: Block) -> CellSumsState:
         """Sums of one block."""
         parts = [self._sums(block, b) for b in range(block.layout.batch)]
-        return parts[0] if len(parts) == 1 else CellSumsState(*map(np.concatenate, zip(*parts, strict=True)))
+        sums = parts[0] if len(parts) == 1 else CellSumsState(*map(np.concatenate, zip(*parts, strict=True)))
+        return sums._replace(weight=exact.from_counts(sums.rows)) if block.weights is None else sums
 
     def _sums(self, block: Block, b: int) -> CellSumsState:
+        """Of one batch element; without weights the sums of weights are yet to be made of the rows."""
         key, cell = self.partition.members(block, b)
         shape = (len(key), block.layout.classes)
         second_shape = shape if self.squares else (len(key), 0)
@@ -128,7 +143,7 @@ class CellSums(Statistic):
             counts = np.zeros(shape, np.int64)
             words, squares = np.zeros((*shape, 2), np.int64), np.zeros((*second_shape, 2, 2), np.int64)
             cells.cell_sums(scores, labels, cell, rows, counts, words, squares)
-            return CellSumsState(key, rows, exact.from_counts(rows), counts, words, squares)
+            return CellSumsState(key, rows, rows, counts, words, squares)
         weight, outcome, score, spread = (np.zeros(size) for size in (len(key), shape, shape, second_shape))
         cells.weighted_cell_sums(scores, labels, block.weights_of(b), cell, rows, weight, outcome, score, spread)
         return CellSumsState(key, rows, weight, outcome, score, spread)

@@ -48,6 +48,7 @@ _MODULES = {
     "log_loss": "shorthands",
     "mce": "shorthands",
     "open_cube": "study.cube",
+    "read_rows": "engine.readers",
     "reliability_curve": "shorthands",
     "reliability_diagram": "shorthands",
     "run": "study.running",
@@ -62,6 +63,7 @@ __all__ = ["__version__", *_MODULES]  # noqa: PLE0604
 if TYPE_CHECKING:
     from calibdask.calibrator import LCECalibrator as LCECalibrator
     from calibdask.comparison import compare as compare
+    from calibdask.engine.readers import read_rows as read_rows
     from calibdask.estimators.brier_decomposition import BrierDecomposition as BrierDecomposition
     from calibdask.estimators.canonical import KernelCanonicalECE as KernelCanonicalECE
     from calibdask.estimators.cme import CMETest as CMETest

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 import calibdask as cd
-from calibdask.engine.readers import read
+from calibdask.engine.readers import read_rows
 from calibdask.engine.writers import checked_output, replacing
 from calibdask.plot import reliability_curve, reliability_diagram, save
 
@@ -138,7 +138,7 @@ def _evaluated(folder: Path) -> tuple[xr.Dataset, int]:
     """All models of a data set, read lazily from the store, and the number of chunks."""
     results, chunks = {}, 0
     for model in _classifiers():
-        table = read(str(folder / model))
+        table = read_rows(str(folder / model))
         chunks += int(table.scores.numblocks[0])
         metrics = cd.default_metrics(table.classes, table.vector) | {
             "density_ece": cd.DensityECE(bandwidth=_BANDWIDTH),

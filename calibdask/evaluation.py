@@ -35,6 +35,7 @@ def evaluate(
     ci_method: Method | None = None,
     n_boot: int = 200,
     seed: int = 0,
+    keep_replicates: bool = False,
     sample_dim: str = "sample",
     class_dim: str = "class",
     sum_tolerance: float = 1e-3,
@@ -66,6 +67,9 @@ def evaluate(
         Number of replicates.
     seed : int, default 0
         Of the random numbers of the replicates; they do not depend on chunks or workers.
+    keep_replicates : bool, default False
+        With ``ci``: keep the values of all replicates of numbers, as ``<name>_replicates`` along the dimension
+        ``replicate``.
     sample_dim, class_dim : str
         Names of these dimensions in xarray input.
     sum_tolerance : float
@@ -124,6 +128,8 @@ def evaluate(
     if ci is not None:
         checked_interval(ci, n_boot, seed)
     checked_method(ci_method)
+    if keep_replicates and ci is None:
+        raise ValueError("keep_replicates belongs to intervals; give ci too, such as ci=0.95.")
     if is_summary(y_true):
         data = _from_summary(y_true, y_prob, by, sample_weight)
     else:
@@ -136,7 +142,7 @@ def evaluate(
         outcome = run(tuple(chosen.values()), data.source)
         estimates = dict(zip(chosen, outcome.estimates, strict=True))
     else:
-        outcome, estimates = _with_intervals(chosen, data, ci, ci_method, n_boot, seed)
+        outcome, estimates = _with_intervals(chosen, data, ci, ci_method, n_boot, seed, keep_replicates)
         attributes |= {"ci": ci, "n_boot": n_boot, "seed": seed}
     result = Labelled(data, class_dim)
     for name, estimate in estimates.items():
@@ -146,7 +152,13 @@ def evaluate(
 
 
 def _with_intervals(
-    chosen: Mapping[str, Estimator], data: Input, level: float, method: Method | None, n_boot: int, seed: int
+    chosen: Mapping[str, Estimator],
+    data: Input,
+    level: float,
+    method: Method | None,
+    n_boot: int,
+    seed: int,
+    keep: bool,
 ) -> tuple[Outcome, dict[str, Estimate]]:
     """Estimates with ends: known by themselves, from histograms that are resampled, or from resampled rows."""
     layout, stored = data.source.layout, isinstance(data.source, StoredSource)
@@ -162,10 +174,10 @@ def _with_intervals(
     estimates: dict[str, Estimate] = {name: next(found) for name in chosen}
     ends = {name: known_ends(estimates[name], level) for name, each in chosen.items() if each.knows_ends}
     for name, some in replicates.items():
-        ends[name] = row_ends(estimates[name], {kind: next(found) for kind in some}, level, method)
+        ends[name] = row_ends(estimates[name], {kind: next(found) for kind in some}, level, method, keep)
     if told:
         estimated = tuple((each, estimates[name]) for name, each in told.items())
-        limits = intervals(estimated, _resampling(data, outcome), level, method, n_boot, seed)
+        limits = intervals(estimated, _resampling(data, outcome), level, method, n_boot, seed, keep)
         ends |= {name: dict(each) for name, each in zip(told, limits, strict=True)}
     return outcome, {name: {**estimate, **ends.get(name, {})} for name, estimate in estimates.items()}
 

@@ -76,7 +76,8 @@ class Labelled:
             if part.role == "coordinate":
                 self.coordinates[variable] = (variable, part.values)
                 continue
-            dims = [self.class_dim if dim == "class" else f"{name}_{dim}" for dim in part.dims]
+            shared = {"class": self.class_dim, "replicate": "replicate"}
+            dims = [shared.get(dim, f"{name}_{dim}") for dim in part.dims]
             said = {"meaning": meant[variable]} if variable in meant else {}
             notes = {"estimator": repr(estimator), **said, **part.notes}
             shape = (*(axis.size for axis in axes), *part.values.shape[2:])

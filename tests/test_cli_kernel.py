@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import calibdask as cd
-from calibdask.engine.readers import read
+from calibdask.engine.readers import read_rows
 from tests.test_cli import LABELS, SCORES, Run, data, open_result, run
 
 # Fixtures that this file uses too.
@@ -144,7 +144,7 @@ def metrics_of(run: Run, *arguments: Any) -> list[dict[str, Any]]:
 
 
 def evaluated(path: str, estimators: dict[str, Any]) -> Any:
-    table = read(path)
+    table = read_rows(path)
     return cd.evaluate(table.labels, table.scores, estimators)
 
 
@@ -329,7 +329,7 @@ def test_out(name: str, run: Run, files: list[str]) -> None:
 def test_rows_of_unknown_number_are_counted(run: Run, files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     (known,) = metrics_of(run, "bold.csv", "--max-pairs", "1000", *QUICK)
     monkeypatch.setattr("calibdask.engine.column_files._CSV_BLOCK_BYTES", 2000)
-    assert np.isnan(read("bold.csv").labels.shape[0])
+    assert np.isnan(read_rows("bold.csv").labels.shape[0])
     assert metrics_of(run, "bold.csv", "--max-pairs", "1000", *QUICK) == [known]
     assert "note" in known["skce_biased"]
     assert not any("note" in found for found in metrics_of(run, "bold.csv", *QUICK)[0].values())

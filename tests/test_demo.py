@@ -12,7 +12,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 import calibdask as cd
 from calibdask import demo
 from calibdask.cli import main
-from calibdask.engine.readers import read
+from calibdask.engine.readers import read_rows
 
 
 def two(classifiers: dict[str, Any]) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     command = next(line for line in out.splitlines() if line.startswith("Now yourself")).split("calibdask ", 1)[1]
     assert main(command.split()) == 0
     recommended = capsys.readouterr().out
-    table = read(str(folder / "predictions.zarr/digits/naive-bayes"))
+    table = read_rows(str(folder / "predictions.zarr/digits/naive-bayes"))
     error = f"{cd.ece(table.labels, table.scores):.6f}"
     assert error in recommended
     assert error in out

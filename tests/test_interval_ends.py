@@ -312,3 +312,22 @@ def test_bca_does_not_depend_on_chunks() -> None:
 def test_unknown_methods_are_refused() -> None:
     with pytest.raises(ValueError, match="ci_method expects one of 'corrected', 'percentile', 'bca'"):
         cd.evaluate([0, 1], [0.2, 0.8], cd.ECE(), ci=0.9, ci_method="basic")  # type: ignore[arg-type]
+
+
+def test_replicates_are_kept() -> None:
+    labels, scores = data(300, 20)
+    metrics = {"brier": cd.BrierScore(), "ece": cd.ECE(), "parts": cd.CORP(), "linear": cd.SKCE(estimator="linear")}
+    by = {"half": np.arange(300) % 2}
+    options: dict[str, Any] = {"ci": 0.8, "ci_method": "percentile", "n_boot": 30}
+    result = cd.evaluate(labels, scores, metrics, by=by, keep_replicates=True, **options)
+    for name in ("brier", "ece", "parts_discrimination"):
+        drawn = result[f"{name}_replicates"]
+        assert drawn.dims == ("half", "replicate")
+        assert drawn.sizes["replicate"] == 30
+        for end, share in (("low", 0.1), ("high", 0.9)):
+            np.testing.assert_allclose(result[f"{name}_{end}"], np.quantile(drawn, share, axis=1), rtol=1e-12)
+    assert "linear_replicates" not in result
+    plain = cd.evaluate(labels, scores, metrics, by=by, **options)
+    xr.testing.assert_identical(result[list(plain)], plain)
+    with pytest.raises(ValueError, match="keep_replicates belongs to intervals"):
+        cd.evaluate(labels, scores, keep_replicates=True)

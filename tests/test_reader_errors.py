@@ -13,7 +13,7 @@ import zarr
 
 import calibdask as cd
 from calibdask.engine import column_files
-from calibdask.engine.readers import read
+from calibdask.engine.readers import read_rows
 from tests.test_readers import LABELS, SCORES, frame, write_all, write_zarr
 
 
@@ -115,7 +115,7 @@ BAD: list[tuple[str, Callable[[Path], object], str]] = [
 def test_what_is_wrong_is_said(name: str, make: Callable[[Path], object], message: str, tmp_path: Path) -> None:
     make(tmp_path / name)
     with pytest.raises(ValueError, match=message) as caught:
-        read(str(tmp_path / name))
+        read_rows(str(tmp_path / name))
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 700
 
@@ -130,16 +130,16 @@ def test_what_is_wrong_is_said(name: str, make: Callable[[Path], object], messag
 )
 def test_bad_urls(url: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        read(url)
+        read_rows(url)
 
 
 def test_further_names(folder: Path) -> None:
     for name in ("rows.npz", "rows.zarr", "rows.nc", "rows.parquet", "rows.csv"):
         for options in ({"by": ["nowhere"]}, {"weight": "nowhere"}, {"label": "nowhere"}):
             with pytest.raises(ValueError, match=r"has no (array|variable|column) 'nowhere'"):
-                read(str(folder / name), **options)
+                read_rows(str(folder / name), **options)
     with pytest.raises(ValueError, match="chunk_rows expects a positive number"):
-        read(str(folder / "rows.zarr"), chunk_rows=0)
+        read_rows(str(folder / "rows.zarr"), chunk_rows=0)
 
 
 def test_damage_inside_is_said_with_its_place(tmp_path: Path, folder: Path) -> None:
@@ -147,7 +147,7 @@ def test_damage_inside_is_said_with_its_place(tmp_path: Path, folder: Path) -> N
     next((tmp_path / "rows.zarr" / "scores" / "c" / "3").iterdir()).write_bytes(b"damaged")
     damaged(tmp_path / "rows.parquet", folder / "rows.parquet")
     for name, place in (("rows.zarr", "array 'scores'"), ("rows.parquet", "Parquet")):
-        table = read(str(tmp_path / name))
+        table = read_rows(str(tmp_path / name))
         with pytest.raises(ValueError, match=rf"{name} cannot be read as {place}"):
             cd.ece(table.labels, table.scores)
     frame().to_csv(tmp_path / "rows.csv", index=False)
@@ -159,6 +159,6 @@ def test_damage_in_a_csv_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     table = frame().astype({"score_1": object})
     table.loc[500, "score_1"] = "high"
     table.to_csv(tmp_path / "rows.csv", index=False)
-    rows = read(str(tmp_path / "rows.csv"))
+    rows = read_rows(str(tmp_path / "rows.csv"))
     with pytest.raises(ValueError, match=r"CSV, block from byte \d+: .*invalid value 'high'"):
         cd.ece(rows.labels, rows.scores)

@@ -17,7 +17,7 @@ import zarr
 import calibdask as cd
 from calibdask.engine import column_files
 from calibdask.engine.array_files import block_rows
-from calibdask.engine.readers import Table, read
+from calibdask.engine.readers import Table, read_rows
 
 ROWS, CLASSES = 600, 3
 RNG = np.random.default_rng(7)
@@ -100,7 +100,7 @@ def check(table: Table, expected: xr.Dataset) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_same_rows_from_every_format(name: str, folder: Path, expected: xr.Dataset) -> None:
-    table = read(str(folder / name), by=["country", "day"], weight="w")
+    table = read_rows(str(folder / name), by=["country", "day"], weight="w")
     check(table, expected)
     assert table.classes == CLASSES
 
@@ -110,7 +110,7 @@ def test_same_rows_from_urls(name: str, folder: Path, expected: xr.Dataset) -> N
     memory = fsspec.filesystem("memory")
     memory.put(str(folder / name), f"/rows/{name}", recursive=True)
     try:
-        check(read(f"memory://rows/{name}", by=["country", "day"], weight="w"), expected)
+        check(read_rows(f"memory://rows/{name}", by=["country", "day"], weight="w"), expected)
     finally:
         memory.rm("/rows", recursive=True)
 
@@ -118,7 +118,7 @@ def test_same_rows_from_urls(name: str, folder: Path, expected: xr.Dataset) -> N
 def test_large_csv_in_blocks(folder: Path, expected: xr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(column_files, "_CSV_BLOCK_BYTES", 5000)
     monkeypatch.setattr(column_files, "_CSV_SAMPLE_BYTES", 500)
-    table = read(str(folder / "rows.csv"), by=["country", "day"], weight="w")
+    table = read_rows(str(folder / "rows.csv"), by=["country", "day"], weight="w")
     assert table.scores.numblocks[0] > 5
     check(table, expected)
 
@@ -128,14 +128,14 @@ def test_row_numbers_in_csv_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     table = frame()
     table.loc[437, "score_1"] = np.nan
     table.to_csv(tmp_path / "rows.csv", index=False)
-    rows = read(str(tmp_path / "rows.csv"))
+    rows = read_rows(str(tmp_path / "rows.csv"))
     with pytest.raises(ValueError, match="first is row 437"):
         cd.ece(rows.labels, rows.scores)
 
 
 @pytest.mark.parametrize("name", ["rows.zarr", "rows.parquet", "rows.nc"])
 def test_lazy_and_picklable(name: str, folder: Path) -> None:
-    table = read(str(folder / name), by=["day"], weight="w")
+    table = read_rows(str(folder / name), by=["day"], weight="w")
     for array in (table.labels, table.scores, table.weights, *table.by.values()):
         data = array.data if isinstance(array, xr.DataArray) else array
         assert isinstance(data, da.Array)
@@ -144,12 +144,12 @@ def test_lazy_and_picklable(name: str, folder: Path) -> None:
 
 
 def test_chunks_of_the_store(folder: Path) -> None:
-    assert read(str(folder / "rows.zarr")).scores.chunks[0] == (50,) * 12
-    assert read(str(folder / "rows.zarr"), chunk_rows=120).scores.chunks[0] == (100,) * 6
-    assert read(str(folder / "rows.parquet")).scores.chunks[0] == (100,) * 6
-    assert read(str(folder / "rows.parquet"), chunk_rows=250).scores.chunks[0] == (200,) * 3
-    assert read(str(folder / "rows.nc")).scores.chunksizes["sample"] == (100,) * 6
-    assert read(str(folder / "rows3.nc"), chunk_rows=300).scores.chunksizes["sample"] == (300, 300)
+    assert read_rows(str(folder / "rows.zarr")).scores.chunks[0] == (50,) * 12
+    assert read_rows(str(folder / "rows.zarr"), chunk_rows=120).scores.chunks[0] == (100,) * 6
+    assert read_rows(str(folder / "rows.parquet")).scores.chunks[0] == (100,) * 6
+    assert read_rows(str(folder / "rows.parquet"), chunk_rows=250).scores.chunks[0] == (200,) * 3
+    assert read_rows(str(folder / "rows.nc")).scores.chunksizes["sample"] == (100,) * 6
+    assert read_rows(str(folder / "rows3.nc"), chunk_rows=300).scores.chunksizes["sample"] == (300, 300)
 
 
 def test_small_chunks_are_taken_together() -> None:
@@ -168,29 +168,29 @@ def test_each_block_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) 
         return load(*arguments)
 
     monkeypatch.setattr(column_files, "_load_row_groups", counting)
-    table = read(str(folder / "rows.parquet"), by=["day"], weight="w")
+    table = read_rows(str(folder / "rows.parquet"), by=["day"], weight="w")
     cd.evaluate(table.labels, table.scores, cd.ECE(), sample_weight=table.weights)
     assert len(loaded) == 6
 
 
 def test_other_names(tmp_path: Path) -> None:
     pd.DataFrame({"y": LABELS > 0, "p": SCORES[:, 0]}).to_csv(tmp_path / "rows.csv", index=False)
-    table = read(str(tmp_path / "rows.csv"), label="y", score="p")
+    table = read_rows(str(tmp_path / "rows.csv"), label="y", score="p")
     assert table.vector
     assert cd.ece(table.labels, table.scores) == cd.ece(LABELS > 0, SCORES[:, 0])
     np.savez(tmp_path / "rows.npz", y=LABELS, p=SCORES)
-    np.testing.assert_array_equal(read(str(tmp_path / "rows.npz"), label="y", score="p").scores, SCORES)
+    np.testing.assert_array_equal(read_rows(str(tmp_path / "rows.npz"), label="y", score="p").scores, SCORES)
 
 
 def test_groups_inside_a_store(tmp_path: Path, folder: Path) -> None:
     root = zarr.open_group(tmp_path / "all.zarr", mode="w")
     root.create_group("digits")
     write_zarr(tmp_path / "all.zarr" / "digits" / "forest", {"labels": LABELS, "scores": SCORES})
-    check_plain(read(str(tmp_path / "all.zarr" / "digits" / "forest")))
+    check_plain(read_rows(str(tmp_path / "all.zarr" / "digits" / "forest")))
     write_zarr(tmp_path / "store", {"labels": LABELS, "scores": SCORES})
-    check_plain(read(str(tmp_path / "store")))
+    check_plain(read_rows(str(tmp_path / "store")))
     with pytest.raises(ValueError, match=r"has no array 'labels'; it has digits/ \(a group\)"):
-        read(str(tmp_path / "all.zarr"))
+        read_rows(str(tmp_path / "all.zarr"))
 
 
 def check_plain(table: Table) -> None:
@@ -201,12 +201,12 @@ def test_zarr_version_2_shards_and_class_chunks(tmp_path: Path) -> None:
     group = zarr.open_group(tmp_path / "two.zarr", mode="w", zarr_format=2)
     group.create_array("labels", data=LABELS, chunks=(600,))
     group.create_array("scores", data=SCORES.astype(np.float32), chunks=(100, 2))
-    table = read(str(tmp_path / "two.zarr"))
+    table = read_rows(str(tmp_path / "two.zarr"))
     assert cd.ece(table.labels, table.scores) == cd.ece(LABELS, SCORES.astype(np.float32))
     group = zarr.open_group(tmp_path / "shards.zarr", mode="w")
     group.create_array("labels", data=LABELS, chunks=(50,), shards=(200,))
     group.create_array("scores", data=SCORES, chunks=(50, 3), shards=(200, 3))
-    table = read(str(tmp_path / "shards.zarr"))
+    table = read_rows(str(tmp_path / "shards.zarr"))
     assert table.scores.chunks[0] == (200,) * 3
     check_plain(table)
 
@@ -215,14 +215,14 @@ def test_models_in_a_store(tmp_path: Path) -> None:
     write_zarr(tmp_path / "rows.zarr", {"labels": LABELS}, chunk=60)
     both = np.stack([SCORES, SCORES[:, ::-1]])
     zarr.open_group(tmp_path / "rows.zarr", mode="a").create_array("scores", data=both, chunks=(1, 120, 3))
-    table = read(str(tmp_path / "rows.zarr"))
+    table = read_rows(str(tmp_path / "rows.zarr"))
     np.testing.assert_array_equal(cd.ece(table.labels, table.scores), cd.ece(LABELS, both))
 
 
 def test_netcdf_dimensions_in_any_order(tmp_path: Path) -> None:
     dataset = xr.Dataset({"labels": ("row", LABELS), "scores": (("kind", "row"), SCORES.T)}, {"kind": list("abc")})
     dataset.to_netcdf(tmp_path / "rows.nc", engine="h5netcdf")
-    table = read(str(tmp_path / "rows.nc"))
+    table = read_rows(str(tmp_path / "rows.nc"))
     result = cd.evaluate(table.labels, table.scores, cd.ReliabilityDiagram(setting="classwise"))
     assert result["class"].values.tolist() == ["a", "b", "c"]
 
@@ -235,7 +235,7 @@ def test_parquet_types(tmp_path: Path) -> None:
         flag=pd.array(DAY > 1, "boolean"),
     )
     table.to_parquet(tmp_path / "rows.parquet", row_group_size=250, index=False)
-    read_back = read(str(tmp_path / "rows.parquet"), by=["country", "day", "flag"])
+    read_back = read_rows(str(tmp_path / "rows.parquet"), by=["country", "day", "flag"])
     result = cd.evaluate(read_back.labels, read_back.scores, cd.ECE(), by=read_back.by)
     assert result["country"].values.tolist() == ["de", "fr", "it"]
     assert result.sizes["day"] == 3
@@ -244,7 +244,7 @@ def test_parquet_types(tmp_path: Path) -> None:
 
 def test_parquet_partitions_are_columns(tmp_path: Path) -> None:
     frame().to_parquet(tmp_path / "rows.parquet", partition_cols=["country"], index=False)
-    table = read(str(tmp_path / "rows.parquet"), by=["country"])
+    table = read_rows(str(tmp_path / "rows.parquet"), by=["country"])
     expected = cd.ece(LABELS, SCORES, by=COUNTRY)
     np.testing.assert_array_equal(cd.ece(table.labels, table.scores, by=table.by), expected)
 
@@ -253,10 +253,10 @@ def test_missing_numbers_become_errors_with_their_row(tmp_path: Path) -> None:
     labels = pd.array(LABELS, "Int64")
     labels[123] = pd.NA
     frame().assign(label=labels).to_parquet(tmp_path / "rows.parquet", row_group_size=50)
-    table = read(str(tmp_path / "rows.parquet"))
+    table = read_rows(str(tmp_path / "rows.parquet"))
     with pytest.raises(ValueError, match="first is row 123 with label nan"):
         cd.ece(table.labels, table.scores)
-    table = read(str(tmp_path / "rows.parquet"), score="w", label="day")
+    table = read_rows(str(tmp_path / "rows.parquet"), score="w", label="day")
     assert table.vector
 
 
@@ -265,7 +265,7 @@ def test_empty_texts_of_csv_are_missing(block: int | None, tmp_path: Path, monke
     (tmp_path / "rows.csv").write_text('label,score,g\n1,0.5,a\n0,0.2,\n1,0.3,""\n1,0.4,NA\n')
     if block:
         monkeypatch.setattr(column_files, "_CSV_BLOCK_BYTES", block)
-    table = read(str(tmp_path / "rows.csv"), by=["g"])
+    table = read_rows(str(tmp_path / "rows.csv"), by=["g"])
     with pytest.raises(ValueError, match="by 'g' expects a value in every row, 2 are missing"):
         cd.ece(table.labels, table.scores, by=table.by)
 
@@ -274,13 +274,13 @@ def test_empty_texts_of_csv_are_missing(block: int | None, tmp_path: Path, monke
 def test_csv_that_is_not_utf8(content: str, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_bytes(content.encode("latin-1"))
     with pytest.raises(ValueError, match="not UTF-8, the encoding expected"):
-        read(str(tmp_path / "rows.csv"), by=["g"])
+        read_rows(str(tmp_path / "rows.csv"), by=["g"])
 
 
 def test_csv_columns_of_one_name(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("label,score,score\n1,0.5,0.6\n")
     with pytest.raises(ValueError, match="has several columns called 'score'"):
-        read(str(tmp_path / "rows.csv"))
+        read_rows(str(tmp_path / "rows.csv"))
 
 
 def test_texts_name_their_column_and_row(tmp_path: Path) -> None:
@@ -291,19 +291,19 @@ def test_texts_name_their_column_and_row(tmp_path: Path) -> None:
         ({"label": "y", "score": "p", "weight": "w"}, "[pw]", ", row 1"),
     ):
         with pytest.raises(ValueError, match=f"column '{column}' expects numbers{row}"):
-            read(str(tmp_path / "rows.csv"), **given)  # type: ignore[arg-type]
+            read_rows(str(tmp_path / "rows.csv"), **given)  # type: ignore[arg-type]
     (tmp_path / "rows.csv").write_text("y,p\n1,0.5\ncat,0.5\n")
     with pytest.raises(ValueError, match="column 'y' expects numbers, got text in row 1, 'cat'"):
-        read(str(tmp_path / "rows.csv"), label="y", score="p")
+        read_rows(str(tmp_path / "rows.csv"), label="y", score="p")
     np.savez(tmp_path / "rows.npz", labels=["a", "b"], scores=[0.1, 0.2])
     with pytest.raises(ValueError, match="array 'labels' expects numbers, got text in row 0, 'a'"):
-        read(str(tmp_path / "rows.npz"))
+        read_rows(str(tmp_path / "rows.npz"))
 
 
 def test_junk_archives(tmp_path: Path) -> None:
     (tmp_path / "rows.npz").write_bytes(b"junk")
     with pytest.raises(ValueError, match=r"it is not a readable \.npz archive\.$"):
-        read(str(tmp_path / "rows.npz"))
+        read_rows(str(tmp_path / "rows.npz"))
 
 
 @pytest.mark.parametrize(
@@ -316,4 +316,4 @@ def test_missing_packages_are_named(url: str, install: str, monkeypatch: pytest.
 
     monkeypatch.setattr(fsspec.core, "url_to_fs", refuse)
     with pytest.raises(ValueError, match=install):
-        read(url)
+        read_rows(url)

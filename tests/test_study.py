@@ -73,9 +73,10 @@ def test_processes_fill_the_same_cube(where: str, tmp_path: Path) -> None:
 
 
 def test_a_client_is_taken_as_it_is(tmp_path: Path) -> None:
-    from distributed import Client
+    from distributed import Client, LocalCluster
 
-    with Client(processes=False, dashboard_address=None, n_workers=1, threads_per_worker=2) as client:
+    options: dict[str, Any] = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": None, "host": "127.0.0.1"}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
         assert cd.run(Walks(), tmp_path / "w.zarr", client).done == 6
 
 

@@ -55,9 +55,9 @@ class RowsRequest:
 
     def table(self) -> Any:
         """The rows."""
-        from calibdask.engine.readers import read
+        from calibdask.engine.readers import read_rows
 
-        return read(self.data, label=self.label, score=self.score, by=self.by, weight=self.weight)
+        return read_rows(self.data, label=self.label, score=self.score, by=self.by, weight=self.weight)
 
 
 @contextmanager

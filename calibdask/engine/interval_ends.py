@@ -10,7 +10,16 @@ from scipy import special
 from calibdask.estimators.estimator import Part
 from calibdask.statistics.exact import Array
 
-__all__ = ["GROUPS", "Method", "Replicates", "checked_method", "method_of", "number_ends", "percentiles", "sign_pvalue"]
+__all__ = [
+    "GROUPS",
+    "Method",
+    "Replicates",
+    "checked_method",
+    "method_of",
+    "number_ends",
+    "percentiles",
+    "sign_pvalue",
+]
 
 Method = Literal["corrected", "percentile", "bca"]
 # Groups of rows that a jackknife leaves out.
@@ -43,8 +52,16 @@ def method_of(method: Method | None, part: Part) -> Method:
     return method or ("corrected" if part.biased or part.columns is not None else "percentile")
 
 
-def number_ends(estimate: Part, replicates: Replicates, level: float, method: Method | None) -> dict[str, Part]:
-    """Parts ``low`` and ``high`` of the estimate."""
+def _kept(estimate: Part, replicates: Replicates) -> Part:
+    """The values of all replicates, along a last dimension ``replicate``."""
+    values = np.moveaxis(replicates.values + (estimate.values - replicates.centre), 0, -1)
+    return Part(values, (*estimate.dims, "replicate"), notes={"resampled": replicates.what}, role="given")
+
+
+def number_ends(
+    estimate: Part, replicates: Replicates, level: float, method: Method | None, keep: bool = False
+) -> dict[str, Part]:
+    """Parts ``low`` and ``high`` of the estimate, and ``replicates`` if these are to be kept."""
     chosen = method_of(method, estimate)
     low, high = {"corrected": _corrected, "percentile": _percentile, "bca": _bca}[chosen](replicates, level)
     # Where a histogram stands for the rows, what it tells may differ by rounding or by where edges lie.
@@ -55,7 +72,8 @@ def number_ends(estimate: Part, replicates: Replicates, level: float, method: Me
     least, most = estimate.limits
     notes = {"interval": chosen, "resampled": replicates.what}
     ends = {"low": np.maximum(low, least), "high": np.minimum(high, most)}
-    return {end: Part(values, estimate.dims, notes=notes) for end, values in ends.items()}
+    parts = {end: Part(values, estimate.dims, notes=notes) for end, values in ends.items()}
+    return parts | {"replicates": _kept(estimate, replicates)} if keep else parts
 
 
 def _percentile(replicates: Replicates, level: float) -> tuple[Array, Array]:

@@ -53,11 +53,12 @@ def intervals(
     method: Method | None,
     n_boot: int,
     seed: int,
+    keep: bool = False,
 ) -> list[Estimate]:
     """Ends of intervals at a level for the parts of each estimate, from resampled histograms.
 
     Parts are called ``low`` and ``high``, for curves also ``median``, ``band_low`` and ``band_high``, after the name of
-    the part that they belong to.
+    the part that they belong to; ``replicates`` too if they are to be kept.
     """
     asked = [estimator.replicated() for estimator, _ in estimated]
     redrawn = [estimator.redrawn() for estimator, _ in estimated]
@@ -92,7 +93,7 @@ def intervals(
                     _pooled(_together(chance, place, name), part) if part.columns is not None and chance else None,
                     _pooled(_together(left_out, place, name), part) if left_out else None,
                 )
-                limits = number_ends(replace(estimate[name], dims=part.dims), replicates, level, method)
+                limits = number_ends(replace(estimate[name], dims=part.dims), replicates, level, method, keep)
             for end, limit in limits.items():
                 found[f"{name}_{end}".removeprefix("_")] = limit
         ends.append(found)

@@ -10,7 +10,7 @@ import numpy as np
 from calibdask.engine import array_files, column_files
 from calibdask.engine.location import Location, Wanted, located, unreadable
 
-__all__ = ["Table", "read", "reader_of"]
+__all__ = ["Table", "read_rows", "reader_of"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ _READERS: dict[str, _Reader] = {
 _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
-def read(
+def read_rows(
     url: str,
     *,
     label: str | None = None,
@@ -109,7 +109,7 @@ def read(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "holdout.npz")
     ...     np.savez(path, labels=[0, 1, 1], scores=[0.2, 0.7, 0.9])
-    ...     read(path).scores
+    ...     read_rows(path).scores
     array([0.2, 0.7, 0.9])
     """
     if chunk_rows is not None and chunk_rows < 1:

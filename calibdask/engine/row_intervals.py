@@ -64,12 +64,14 @@ def _by_replicate(values: np.ndarray, like: np.ndarray) -> np.ndarray:
     return values.reshape(-1, *like.shape)
 
 
-def row_ends(estimate: Estimate, found: Mapping[str, Estimate], level: float, method: Method | None) -> dict[str, Part]:
-    """Ends at a level, as parts ``low`` and ``high`` after the name of the part they belong to."""
+def row_ends(
+    estimate: Estimate, found: Mapping[str, Estimate], level: float, method: Method | None, keep: bool
+) -> dict[str, Part]:
+    """Ends at a level, as parts ``low`` and ``high`` after the name of the part they belong to; see `number_ends`."""
     return {
         _called(name, end): limit
         for name, replicates in replicates_of(estimate, found).items()
-        for end, limit in number_ends(estimate[name], replicates, level, method).items()
+        for end, limit in number_ends(estimate[name], replicates, level, method, keep).items()
     }
 
 

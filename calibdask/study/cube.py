@@ -164,7 +164,13 @@ def open_cube(store: str) -> xr.Dataset:
     print_of = cube.fingerprint
     with _quiet():
         dataset = xr.open_zarr(str(store), consolidated=False, chunks=None)
-    return dataset.assign_attrs(study=print_of["study"])
+    # Texts of any length are a type of NumPy that not all of xarray knows yet.
+    texts = {
+        name: (axis.dims, np.array(axis.values.tolist()))
+        for name, axis in dataset.coords.items()
+        if axis.dtype.kind in "TO"
+    }
+    return dataset.assign_coords(texts).assign_attrs(study=print_of["study"])
 
 
 def _write_axis(group: zarr.Group, name: str, values: np.ndarray) -> None:

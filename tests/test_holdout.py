@@ -1,0 +1,84 @@
+"""The study that users run on their own models."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import calibdask as cd
+from calibdask.cli import main
+
+ROOT = Path(__file__).parent.parent
+RNG = np.random.default_rng(0)
+LABELS = RNG.integers(0, 3, 400)
+COUNTRY = RNG.choice(["de", "fr", "it"], 400)
+SCORES = {name: RNG.dirichlet([1, 1, 1], 400) for name in ("one", "two")}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    for name, scores in SCORES.items():
+        np.savez(tmp_path / f"{name}.npz", labels=LABELS, scores=scores, country=COUNTRY)
+    return {name: str(tmp_path / f"{name}.npz") for name in SCORES}
+
+
+def run(store: Path, files: dict[str, str], *more: str) -> int:
+    models = ",".join(f"{name}={path}" for name, path in files.items())
+    settings = [word for each in (f"models={models}", *more) for word in ("--set", each)]
+    return main(["run", str(ROOT / "experiments/holdout"), "--store", str(store), *settings])
+
+
+def test_a_cube_of_models_metrics_replicates_and_slices(tmp_path: Path, files: dict[str, str]) -> None:
+    assert run(tmp_path / "h.zarr", files, "by=country", "preset=quick", "metrics=brier,ece,skce", "seed=4") == 0
+    cube = cd.open_cube(str(tmp_path / "h.zarr")).load()
+    assert cube.sizes == {"model": 2, "metric": 3, "slice": 3, "replicate": 20}
+    chosen = {"brier": cd.BrierScore(), "ece": cd.ECE(), "skce": cd.SKCE(estimator="features")}
+    options: dict[str, Any] = {"ci": 0.95, "n_boot": 20, "seed": 4, "keep_replicates": True}
+    for model, scores in SCORES.items():
+        expected = cd.evaluate(LABELS, scores, chosen, by={"slice": COUNTRY}, **options)
+        for metric in chosen:
+            found = cube.sel(model=model, metric=metric)
+            for kind, end in (("value", ""), ("low", "_low"), ("high", "_high"), ("replicates", "_replicates")):
+                np.testing.assert_allclose(found[kind], expected[f"{metric}{end}"], rtol=1e-9, err_msg=kind)
+    np.testing.assert_array_equal(cube.rows.sel(model="one"), np.unique(COUNTRY, return_counts=True)[1])
+
+
+def test_without_slices(tmp_path: Path, files: dict[str, str]) -> None:
+    assert run(tmp_path / "h.zarr", files, "preset=quick") == 0
+    cube = cd.open_cube(str(tmp_path / "h.zarr")).load()
+    assert cube.slice.values.tolist() == ["all"]
+    assert cube.value.sel(model="two", metric="ece").item() == pytest.approx(cd.ece(LABELS, SCORES["two"]))
+    assert (cube.rows == 400).all()
+
+
+def test_slices_that_a_model_lacks_are_nan_and_new_ones_are_errors(
+    tmp_path: Path, files: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    few, more = COUNTRY != "it", np.where(COUNTRY == "it", "us", COUNTRY)
+    np.savez(tmp_path / "few.npz", labels=LABELS[few], scores=SCORES["one"][few], country=COUNTRY[few])
+    np.savez(tmp_path / "more.npz", labels=LABELS, scores=SCORES["one"], country=more)
+    files |= {"few": str(tmp_path / "few.npz"), "more": str(tmp_path / "more.npz")}
+    assert run(tmp_path / "h.zarr", files, "preset=quick", "by=country") == 3
+    cube = cd.open_cube(str(tmp_path / "h.zarr")).load()
+    assert cube.value.sel(model="few", slice="it").isnull().all()
+    assert cube.rows.sel(model="few", slice="it") == 0
+    assert cube.value.sel(model="few", slice="de").notnull().all()
+    assert cube.status.values.tolist() == [1, 1, 1, 2]
+    main(["status", str(tmp_path / "h.zarr")])
+    assert "country expects the values de, fr, it, got us." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["models=rows.npz"], "models expects NAME=DATA,NAME=DATA, got 'rows.npz'"),
+        (["metrics=ece,accuracy"], "metrics expects some of brier, log-loss, ece"),
+    ],
+)
+def test_bad_use(
+    settings: list[str], message: str, tmp_path: Path, files: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path / "h.zarr", files, *settings) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "h.zarr").exists()

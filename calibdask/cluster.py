@@ -76,7 +76,13 @@ def _local_client(workers: int | None) -> Iterator[None]:
     threads = {} if workers is None else {"threads_per_worker": 1}
     with (
         LocalCluster(
-            n_workers=workers, **threads, dashboard_address=None, host="127.0.0.1", silence_logs=logging.ERROR
+            n_workers=workers,
+            **threads,
+            # No dashboard, and its server on any free port of the loopback, where it gets in nobody's way.
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            host="127.0.0.1",
+            silence_logs=logging.ERROR,
         ) as cluster,
         Client(cluster),
     ):

@@ -75,7 +75,7 @@ def test_processes_fill_the_same_cube(where: str, tmp_path: Path) -> None:
 def test_a_client_is_taken_as_it_is(tmp_path: Path) -> None:
     from distributed import Client, LocalCluster
 
-    options: dict[str, Any] = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": None, "host": "127.0.0.1"}
+    options: dict[str, Any] = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         assert cd.run(Walks(), tmp_path / "w.zarr", client).done == 6
 

@@ -61,14 +61,13 @@ def intervals(
     the part that they belong to; ``replicates`` too if they are to be kept.
     """
     asked = [estimator.replicated() for estimator, _ in estimated]
-    redrawn = [estimator.redrawn() for estimator, _ in estimated]
     step = max(1, min(n_boot, _BYTES_AT_ONCE // max(1, source.bytes_of_a_replicate)))
     some = [range(at, min(n_boot, at + step)) for at in range(0, n_boot, step)]
     with warnings.catch_warnings():
         # What these say of every replicate has been said of the data.
         warnings.simplefilter("ignore", UserWarning)
         centres = run(asked, source).estimates
-        drawn = [_values(redrawn, source.resampled(seed, each), len(each)) for each in some]
+        drawn = [_values(asked, source.resampled(seed, each), len(each)) for each in some]
         chance, left_out = [], []
         if method in (None, "corrected"):
             errors = [each if each.is_error else None for each in asked]

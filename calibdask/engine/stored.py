@@ -24,14 +24,20 @@ class StoredSource(Source):
     """Answers from histograms on the grid: those themselves, coarser ones, and sums over bins of whole cells.
 
     ``stored`` gives for each histogram a function that reads its state; it is called when the state is needed.
+    ``sampled`` says how many times rows have been drawn at random: replicates of data hold the noise of sampling twice.
     """
 
     def __init__(
-        self, stored: Mapping[GridHistogram, Callable[[], GridState]], layout: Layout, rows: int | None = None
+        self,
+        stored: Mapping[GridHistogram, Callable[[], GridState]],
+        layout: Layout,
+        rows: int | None = None,
+        sampled: int = 1,
     ) -> None:
         self.layout = layout
         self.rows = rows
         self._stored = stored
+        self._sampled = sampled
         self._read: dict[GridHistogram, GridState] = {}
 
     def resampled(self, seed: int, replicates: range, *, calibrated: bool = False) -> "StoredSource":
@@ -40,7 +46,7 @@ class StoredSource(Source):
         def drawn(histogram: GridHistogram) -> GridState:
             return resampled(self._state(histogram), histogram.grid, seed, replicates, calibrated=calibrated)
 
-        return self._replicates(drawn, len(replicates))
+        return self._replicates(drawn, len(replicates), 1 if calibrated else 2)
 
     def left_out(self, seed: int, groups: range) -> "StoredSource":
         """A source for the rows but one group of them each; see `calibdask.engine.resampling.left_out`."""
@@ -50,9 +56,9 @@ class StoredSource(Source):
 
         return self._replicates(without, len(groups))
 
-    def _replicates(self, make: Callable[[GridHistogram], GridState], count: int) -> "StoredSource":
+    def _replicates(self, make: Callable[[GridHistogram], GridState], count: int, sampled: int = 1) -> "StoredSource":
         layout = replace(self.layout, batch=self.layout.batch * count, rows=None)
-        return StoredSource({each: partial(make, each) for each in self._stored}, layout, self.rows)
+        return StoredSource({each: partial(make, each) for each in self._stored}, layout, self.rows, sampled)
 
     @property
     def bytes_of_a_replicate(self) -> int:
@@ -90,7 +96,9 @@ class StoredSource(Source):
             return self._histogram(statistic)
         if isinstance(statistic, BinSums):
             finest = self._finest(statistic.setting)
-            return grid_bins.bin_sums(statistic, self._histogram(finest), finest.grid)
+            sums = grid_bins.bin_sums(statistic, self._histogram(finest), finest.grid)
+            # Rows that are drawn twice tell as much as half as many: as those do that are resampled by weights.
+            return sums._replace(weight_square=self._sampled * sums.weight_square)
         if isinstance(statistic, RowCount):
             return self._row_count()
         raise ValueError(

@@ -1,12 +1,11 @@
 """The decomposition of the Brier score by bins."""
 
-from dataclasses import dataclass, fields, replace
-from typing import ClassVar
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from calibdask.estimators.binned import BinnedDecomposition
-from calibdask.estimators.estimator import Estimation, Estimator, Meanings, Part, calibration_error
+from calibdask.estimators.estimator import Estimation, Meanings, Part, calibration_error
 from calibdask.statistics import exact
 from calibdask.statistics.binned import BinSums, BinSumsState
 from calibdask.statistics.binnings import BinEdges
@@ -62,13 +61,6 @@ class BrierDecomposition(BinnedDecomposition):
     """
 
     debias: bool = False
-    # How many times sampling has added to the terms.
-    _samplings: ClassVar[int] = 1
-
-    def redrawn(self) -> Estimator:
-        """Terms of redrawn rows lose what sampling adds twice."""
-        choices = {each.name: getattr(self, each.name) for each in fields(self)}
-        return _RedrawnDecomposition(**choices) if self.debias else self
 
     @property
     def name(self) -> str:
@@ -100,8 +92,7 @@ class BrierDecomposition(BinnedDecomposition):
         sums = yield BinSums(setting, edges, "squares")
         terms = _terms(sums)
         if self.debias:
-            corrections = _corrections(sums)
-            terms = {name: values + self._samplings * corrections.get(name, 0.0) for name, values in terms.items()}
+            terms = {name: values + _corrections(sums).get(name, 0.0) for name, values in terms.items()}
         terms["refinement_loss"] = terms["uncertainty"] - terms["resolution"]
         # All terms but the covariance are means of squares.
         signed = ("reliability", "resolution", "within_covariance") if self.debias else ("within_covariance",)
@@ -115,13 +106,6 @@ class BrierDecomposition(BinnedDecomposition):
             parts["uncertainty"] = replace(parts["uncertainty"], limits=(0.0, most))
             parts |= {name: replace(parts[name], biased=True) for name in _BIASED}
         return parts
-
-
-@dataclass(frozen=True, kw_only=True)
-class _RedrawnDecomposition(BrierDecomposition):
-    """Of rows that have been sampled twice."""
-
-    _samplings: ClassVar[int] = 2
 
 
 # Terms that sampling shifts.

@@ -1,14 +1,14 @@
 """Expected and maximum calibration error by bins: setting x binning x mapping x norm."""
 
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
 from calibdask.estimators.binned import BinnedEstimator
 from calibdask.estimators.checks import check_choice
 from calibdask.estimators.columns import gap
-from calibdask.estimators.estimator import Estimation, Estimator, Meanings, calibration_error
+from calibdask.estimators.estimator import Estimation, Meanings, calibration_error
 from calibdask.statistics import exact
 from calibdask.statistics.binned import BinSumsState
 from calibdask.statistics.edges import Edges
@@ -93,13 +93,6 @@ class ECE(BinnedEstimator):
         if self.debias and (self.norm != "l2" or self.mapping != "hard"):
             raise ValueError("debias=True corrects squared gaps of hard bins; it expects norm='l2', mapping='hard'.")
 
-    # How many times sampling has added to squared gaps.
-    _samplings: ClassVar[int] = 1
-
-    def redrawn(self) -> Estimator:
-        """Debiased squares of redrawn rows lose what sampling adds twice."""
-        return _RedrawnECE(**{each.name: getattr(self, each.name) for each in fields(self)}) if self.debias else self
-
     @property
     def name(self) -> str:
         """``mce`` for the maximum norm, ``ece`` otherwise."""
@@ -123,16 +116,9 @@ class ECE(BinnedEstimator):
     def estimate(self) -> Estimation:
         """Gaps of the bins, pooled."""
         _, edges, sums, bins = yield from self.binned(self.mapping)
-        errors = _debiased(bins, sums, self._samplings) if self.debias else _pooled(bins, self.norm)
+        errors = _debiased(bins, sums) if self.debias else _pooled(bins, self.norm)
         pool = np.max if self.norm == "max" else np.mean
         return {"": calibration_error(errors, pool, **_effective_bins(edges))}
-
-
-@dataclass(frozen=True, kw_only=True)
-class _RedrawnECE(ECE):
-    """Of rows that have been sampled twice."""
-
-    _samplings: ClassVar[int] = 2
 
 
 def MCE(**choices: Any) -> ECE:
@@ -187,14 +173,14 @@ def _pooled(bins: Bins, norm: Norm) -> Array:
     return np.where(total > 0, worst, np.nan)
 
 
-def _debiased(bins: Bins, sums: BinSumsState, samplings: int) -> Array:
+def _debiased(bins: Bins, sums: BinSumsState) -> Array:
     """Root of the squared gaps less their sampling variance (Kumar et al. 2019); with weights n_j is Kish's."""
     weight = exact.value(bins.weight)
     difference = exact.value(exact.subtract(bins.outcome, bins.score))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         rows = weight**2 / exact.value(sums.weight_square)
         frequency = exact.value(bins.outcome) / weight
-        square = (difference / weight) ** 2 - samplings * frequency * (1 - frequency) / (rows - 1)
+        square = (difference / weight) ** 2 - frequency * (1 - frequency) / (rows - 1)
         mean = exact.in_order(np.where(rows >= 2, weight * square, 0.0)) / exact.in_order(weight)
         return np.sqrt(np.maximum(mean, 0.0))
 

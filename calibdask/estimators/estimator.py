@@ -95,10 +95,6 @@ class Estimator(ABC):
         """The estimator that intervals are made of; another one where that mends a bias."""
         return self
 
-    def redrawn(self) -> "Estimator":
-        """The estimator for rows drawn from a histogram of the data, which hold the noise of sampling twice."""
-        return self.replicated()
-
 
 def number(values: npt.NDArray[np.float64], least: float = -np.inf, **notes: Any) -> Estimate:
     """The estimate that is one number, from ``least`` on, for each (batch, group)."""

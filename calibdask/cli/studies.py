@@ -1,7 +1,5 @@
 """``calibdask run`` and ``calibdask status``: studies into cubes, and how far these are."""
 
-from typing import Any
-
 import click
 
 __all__ = ["run", "status"]
@@ -50,6 +48,7 @@ def status(context: click.Context, store: str, everything: bool) -> None:
     """Tell how far the cube STORE is, and what went wrong in cells that failed."""
     from calibdask.study.cube import Cube
     from calibdask.study.running import count_cells
+    from calibdask.study.study import coordinates_of
 
     cube = Cube(store)
     told = cube.fingerprint
@@ -59,7 +58,8 @@ def status(context: click.Context, store: str, everything: bool) -> None:
     )
     errors = cube.errors()
     for number in list(errors)[: None if everything else _SHOWN_ERRORS]:
-        click.echo(f"\n{_place(told['cells'], number)}\n{errors[number].rstrip()}")
+        at = ", ".join(f"{name} = {value}" for name, value in coordinates_of(told["cells"], number).items())
+        click.echo(f"\ncell {at}\n{errors[number].rstrip()}")
     if not everything and len(errors) > _SHOWN_ERRORS:
         click.echo(f"\n... and {len(errors) - _SHOWN_ERRORS} more; --all shows them.")
     if counts.failed:
@@ -71,12 +71,3 @@ def _pair(text: str) -> tuple[str, str]:
     if not equals or not name:
         raise click.UsageError(f"--set expects NAME=VALUE, got {text!r}.")
     return name.strip(), value
-
-
-def _place(axes: dict[str, list[Any]], number: int) -> str:
-    """Coordinates of a cell in words."""
-    words = []
-    for name, values in reversed(axes.items()):
-        number, at = divmod(number, len(values))
-        words.append(f"{name} = {values[at]}")
-    return "cell " + ", ".join(reversed(words))

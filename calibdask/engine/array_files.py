@@ -1,12 +1,12 @@
 """Readers for files that hold whole arrays: NumPy archives, Zarr groups, netCDF."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from calibdask.engine.location import Location, Wanted, missing, unreadable
+from calibdask.engine.writers import texts_settled
 
 __all__ = ["block_rows", "read_netcdf", "read_npz", "read_zarr"]
 
@@ -105,9 +105,7 @@ def read_zarr(location: Location, wanted: Wanted) -> dict[str, Any]:
         raise ValueError(f"{location.url} is a Zarr array; give the group that holds the arrays of labels and scores.")
 
     def opened(name: str) -> Any:
-        with location.reading("a Zarr group"), warnings.catch_warnings():
-            # Version 3 has no settled type for texts yet, of which Zarr warns.
-            warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification")
+        with location.reading("a Zarr group"), texts_settled():
             array = node.get(name)
         if not isinstance(array, zarr.Array):
             # Where folders cannot be listed (http), an array that is missing can still be named.

@@ -15,7 +15,6 @@ __all__ = [
     "Method",
     "Replicates",
     "checked_method",
-    "method_of",
     "number_ends",
     "percentiles",
     "sign_pvalue",
@@ -47,7 +46,7 @@ def checked_method(method: object) -> None:
         raise ValueError(f"ci_method expects one of {', '.join(map(repr, get_args(Method)))} or None, got {method!r}.")
 
 
-def method_of(method: Method | None, part: Part) -> Method:
+def _method_of(method: Method | None, part: Part) -> Method:
     """The method given, or the one that suits the number."""
     return method or ("corrected" if part.biased or part.columns is not None else "percentile")
 
@@ -62,7 +61,7 @@ def number_ends(
     estimate: Part, replicates: Replicates, level: float, method: Method | None, keep: bool = False
 ) -> dict[str, Part]:
     """Parts ``low`` and ``high`` of the estimate, and ``replicates`` if these are to be kept."""
-    chosen = method_of(method, estimate)
+    chosen = _method_of(method, estimate)
     low, high = {"corrected": _corrected, "percentile": _percentile, "bca": _bca}[chosen](replicates, level)
     # Where a histogram stands for the rows, what it tells may differ by rounding or by where edges lie.
     low, high = (end + (estimate.values - replicates.centre) for end in (low, high))

@@ -1,6 +1,5 @@
 """Summaries in files: told from data by the coordinate that says their format, and opened."""
 
-import warnings
 from typing import Any
 
 import xarray as xr
@@ -9,6 +8,7 @@ from calibdask.engine import array_files
 from calibdask.engine.location import Location, located
 from calibdask.engine.readers import reader_of
 from calibdask.engine.summaries import is_summary
+from calibdask.engine.writers import texts_settled
 
 __all__ = ["open_summary"]
 
@@ -30,9 +30,7 @@ def open_summary(url: str) -> xr.Dataset | None:
         with location.reading("netCDF"):
             opened = xr.open_dataset(location.path if location.local else location.open(), chunks="auto")
     elif reader is array_files.read_zarr and _holds_summary(location):
-        with location.reading("a summary"), warnings.catch_warnings():
-            # Version 3 has no settled type for texts yet, of which Zarr warns.
-            warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification")
+        with location.reading("a summary"), texts_settled():
             opened = xr.open_zarr(location.path if location.local else location.url, consolidated=False)
     else:
         return None

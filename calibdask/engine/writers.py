@@ -12,7 +12,7 @@ from typing import Any
 import xarray as xr
 from fsspec.implementations.local import LocalFileSystem
 
-__all__ = ["check_apart", "checked_output", "replacing", "slice_dims", "write_dataset"]
+__all__ = ["check_apart", "checked_output", "replacing", "slice_dims", "texts_settled", "write_dataset"]
 
 
 def checked_output(path: str, suffixes: tuple[str, ...], *, overwrite: bool) -> Path:
@@ -122,11 +122,17 @@ def write_dataset(dataset: xr.Dataset, path: Path) -> None:
         ".zarr": lambda: dataset.to_zarr(path, mode="w-", zarr_format=3, consolidated=False),
         ".csv": lambda: _flat(dataset).to_csv(path, index=False),
     }
+    with texts_settled():
+        writers[path.suffix.lower()]()
+
+
+@contextmanager
+def texts_settled() -> Iterator[None]:
+    """Without the notes of Zarr that version 3 has no settled type for texts yet: what is written is read back."""
     with warnings.catch_warnings():
-        # Zarr notes that version 3 has no settled type for texts yet; xarray reads back what it writes.
         warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification")
         warnings.filterwarnings("ignore", category=FutureWarning, module="zarr")
-        writers[path.suffix.lower()]()
+        yield
 
 
 def _compressed(dataset: xr.Dataset) -> dict[Any, dict[str, Any]]:

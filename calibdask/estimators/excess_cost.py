@@ -130,8 +130,8 @@ class ExcessCost(Estimator):
         acted = _Totals(layout, costs.values, (yield CellSums(cells)))
         excess = acted.excess
         if not whole:
-            calibration = yield from self._map(layout)
-            excess = acted.realised - _Totals(layout, costs.values, (yield CellSums(calibration(costs)))).realised
+            calibrated = ActedCells(costs, calibration=(yield from self._map(layout)))
+            excess = acted.realised - _Totals(layout, costs.values, (yield CellSums(calibrated))).realised
         parts = {
             "realised": Part(acted.realised),
             "promised": Part(acted.promised),
@@ -151,16 +151,15 @@ class ExcessCost(Estimator):
             )
         return given
 
-    def _map(self, layout: Layout) -> Generator[Any, Any, Any]:
-        """What divides rows by the action that class-wise calibrated scores lead to, given the costs."""
+    def _map(self, layout: Layout) -> Generator[Any, Any, FrequencyMap]:
+        """Class-wise calibration by the frequencies of bins."""
         setting = layout.setting("classwise")
         binning = EqualMass(self.bins) if self.binning == "equal-mass" else Uniform(self.bins)
         edges = yield BinEdges(binning, setting)
         sums = yield BinSums(setting, edges)
         weight = exact.value(sums.weight)
         frequencies = np.divide(exact.value(sums.outcome), weight, out=np.zeros_like(weight), where=weight > 0)
-        calibration = FrequencyMap(edges, FrozenArray(frequencies))
-        return lambda costs: ActedCells(costs, calibration=calibration)
+        return FrequencyMap(edges, FrozenArray(frequencies))
 
 
 class _Totals:

@@ -87,13 +87,5 @@ def poisson_counts(numbers, thresholds, key, counts):
         for i in range(numbers.size):
             number, stream = np.uint64(numbers[i]), np.uint64(first)
             words = _philox(number & _WORD, number >> _HALF, stream & _WORD, stream >> _HALF, key[0], key[1])
-            few[0, i] = _exceeded(words[0], thresholds)
-            if few.shape[0] == 4:
-                few[1, i] = _exceeded(words[1], thresholds)
-                few[2, i] = _exceeded(words[2], thresholds)
-                few[3, i] = _exceeded(words[3], thresholds)
-            else:
-                if few.shape[0] > 1:
-                    few[1, i] = _exceeded(words[1], thresholds)
-                if few.shape[0] > 2:
-                    few[2, i] = _exceeded(words[2], thresholds)
+            for j in range(few.shape[0]):
+                few[j, i] = _exceeded(words[j], thresholds)

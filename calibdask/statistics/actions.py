@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from calibdask.kernels import actions
 from calibdask.statistics.block import Block
@@ -31,17 +32,21 @@ class FrequencyMap:
 
     def probabilities(self, block: Block, b: int) -> Array:
         """Frequencies for the rows of batch element b, (n, K); 0 in rows that do not count."""
-        scores = block.matrix_of(b)
-        thresholds = self.edges.thresholds(scores.dtype)
-        frequencies = self.frequencies.values
-        thresholds = np.broadcast_to(thresholds, (*frequencies.shape[:3], thresholds.shape[-1]))
+        scores, frequencies, thresholds = block.matrix_of(b), self.frequencies.values, self._thresholds(block)
         found = np.zeros(scores.shape)
-        for place, g, index in block.places:
-            if place == b:
-                for c in range(scores.shape[1]):
-                    number = np.searchsorted(thresholds[b, g, c], scores[index, c])
-                    found[index, c] = frequencies[b, g, c][number]
+        for g, index in block.places_of(b):
+            for c in range(scores.shape[1]):
+                number = np.searchsorted(thresholds[b, g, c], scores[index, c])
+                found[index, c] = frequencies[b, g, c][number]
         return found
+
+    def _thresholds(self, block: Block) -> npt.NDArray[np.floating]:
+        """Inner edges (batch, groups, K, bins - 1), made once a block."""
+        if self not in block.prepared:
+            made = self.edges.thresholds(block.matrix.dtype)
+            block.prepared[self] = np.broadcast_to(made, (*self.frequencies.values.shape[:3], made.shape[-1]))
+        thresholds: npt.NDArray[np.floating] = block.prepared[self]
+        return thresholds
 
 
 @dataclass(frozen=True)

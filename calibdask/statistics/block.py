@@ -150,6 +150,17 @@ class Block:
             found += [(b, int(g), part) for part, g in parts]
         return found
 
+    @cached_property
+    def _places_of(self) -> dict[int, list[tuple[int, npt.NDArray[np.int64]]]]:
+        found: dict[int, list[tuple[int, npt.NDArray[np.int64]]]] = {}
+        for b, g, index in self.places:
+            found.setdefault(b, []).append((g, index))
+        return found
+
+    def places_of(self, b: int) -> list[tuple[int, npt.NDArray[np.int64]]]:
+        """Slice and numbers of the rows of positive weight, for every place that batch element b has."""
+        return self._places_of.get(b, [])
+
     def places_with(self, other: "Block") -> Iterator[tuple[int, int, npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
         """Batch element, slice and numbers of the rows here and there, for every place that both blocks have."""
         there = {(b, g): index for b, g, index in other.places}
@@ -157,7 +168,7 @@ class Block:
 
     @cached_property
     def prepared(self) -> dict[Any, Any]:
-        """Rows of slices in the form that a kernel for pairs takes."""
+        """What statistics have made of the rows for more than one of their calls."""
         return {}
 
     @cached_property

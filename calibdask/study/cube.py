@@ -2,9 +2,6 @@
 
 import json
 import math
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +11,7 @@ import xarray as xr
 import zarr
 
 from calibdask.engine.location import located, unreadable
+from calibdask.engine.writers import texts_settled
 from calibdask.study.fingerprint import FORMAT, differences, fingerprint, versions
 from calibdask.study.study import Study
 
@@ -22,8 +20,6 @@ __all__ = ["DONE", "FAILED", "TODO", "Cube", "open_cube"]
 TODO, DONE, FAILED = 0, 1, 2
 _STUDY, _VERSIONS = "calibdask_study", "versions"
 _STATUS, _ERROR = "status", "error"
-# Zarr notes that texts of any length have no settled type in version 3 of its format; it reads what it writes.
-_NOTED = ".*does not have a Zarr V3 specification"
 
 
 @dataclass(frozen=True)
@@ -38,10 +34,10 @@ class Cube:
         return located(self.url).exists
 
     def lay_out(self, study: Study) -> None:
-        """Write the axes and the empty variables of a study; all but a folder that is there already is replaced."""
+        """Write the axes and the empty variables of a study, in place of whatever is there."""
         cells, inside = study.cells(), study.inside()
         print_of = fingerprint(study)
-        with _quiet():
+        with texts_settled():
             group = zarr.open_group(self.url, mode="w", zarr_format=3)
             for name, values in {**cells, **inside}.items():
                 _write_axis(group, name, np.asarray(list(values)))
@@ -100,7 +96,7 @@ class Cube:
         if not self.exists:
             raise ValueError(f"{self.url} does not exist.")
         try:
-            with _quiet():
+            with texts_settled():
                 return zarr.open_group(self.url, mode=mode, zarr_format=3)
         except Exception as error:
             raise unreadable(self.url, error, "a cube") from error
@@ -117,7 +113,7 @@ class Cube:
     def errors(self) -> dict[int, str]:
         """What went wrong, by the number of the cell."""
         group = self._group("r")
-        with _quiet():
+        with texts_settled():
             texts = np.asarray(group[_ERROR][...]).ravel()  # type: ignore[index]
         return {int(number): str(texts[number]) for number in np.flatnonzero(self.status() == FAILED)}
 
@@ -129,7 +125,7 @@ class Cube:
 
     def fail(self, number: int, text: str) -> None:
         """Write what went wrong in a cell."""
-        with _quiet():
+        with texts_settled():
             self._put(_ERROR, number, text)
         self._put(_STATUS, number, FAILED)
 
@@ -162,7 +158,7 @@ def open_cube(store: str) -> xr.Dataset:
     """
     cube = Cube(str(store))
     print_of = cube.fingerprint
-    with _quiet():
+    with texts_settled():
         dataset = xr.open_zarr(str(store), consolidated=False, chunks=None)
     # Texts of any length are a type of NumPy that not all of xarray knows yet.
     texts = {
@@ -177,11 +173,3 @@ def _write_axis(group: zarr.Group, name: str, values: np.ndarray) -> None:
     kind: Any = str if values.dtype.kind in "UO" else values.dtype
     array: Any = group.create_array(name, shape=values.shape, dtype=kind, dimension_names=(name,))
     array[...] = values.astype(object) if kind is str else values
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=_NOTED)
-        warnings.filterwarnings("ignore", category=FutureWarning, module="zarr")
-        yield

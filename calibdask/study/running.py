@@ -85,9 +85,9 @@ def run(study: Study, store: Any, cluster: Any = None, resume: bool = True, *, o
     """
     cube = Cube(str(store))
     _prepare(cube, study, resume=resume, overwrite=overwrite)
-    wanted = np.flatnonzero(cube.status() != DONE).tolist()
-    total = len(cube.status())
-    failed = 0
+    status = cube.status()
+    wanted = np.flatnonzero(status != DONE).tolist()
+    total, failed = len(status), 0
     with _workers(cluster) as (executor, threads):
         tasks = (wanted[at : at + study.batch] for at in range(0, len(wanted), study.batch))
         ready = total - len(wanted)

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibdask.study.seeds import Seeds
 
-__all__ = ["Study"]
+__all__ = ["Study", "coordinates_of"]
 
 Axes = Mapping[str, Sequence[Hashable]]
 
@@ -116,7 +116,7 @@ class Study(ABC):
         ValueError
             If the cell function returns other variables or other shapes than the study has announced.
         """
-        at = _nth(self.cells(), number)
+        at = coordinates_of(self.cells(), number)
         found = self.cell(at, Seeds(self.seed, tuple(at.items())))
         if set(found) != set(self.outputs):
             raise ValueError(f"The cell expects the variables {sorted(self.outputs)}, got {sorted(found)}.")
@@ -159,7 +159,7 @@ class Study(ABC):
         return self.presets[name]
 
 
-def _nth(axes: Axes, number: int) -> dict[str, Any]:
+def coordinates_of(axes: Axes, number: int) -> dict[str, Any]:
     """Coordinates of a cell by its number, the last axis fastest."""
     places = np.unravel_index(number, [len(values) for values in axes.values()])
     return {name: values[int(place)] for (name, values), place in zip(axes.items(), places, strict=True)}

@@ -49,7 +49,7 @@ class Cube:
                     variable,
                     shape=shape + sizes,
                     chunks=one + tuple(max(1, size) for size in sizes),
-                    dtype=np.float64,
+                    dtype=study.types.get(variable, "float64"),
                     fill_value=math.nan,
                     dimension_names=(*cells, *dims),
                 )

@@ -12,7 +12,7 @@ from calibdask.study.study import Study
 __all__ = ["FORMAT", "differences", "fingerprint", "versions"]
 
 # Raised when the layout of cubes changes.
-FORMAT = 1
+FORMAT = 2
 _PACKAGES = ("calibdask", "numpy", "scipy", "scikit-learn", "zarr")
 
 
@@ -32,6 +32,7 @@ def fingerprint(study: Study) -> dict[str, Any]:
         "cells": _data(study.cells()),
         "inside": _data(study.inside()),
         "outputs": _data(study.outputs),
+        "types": _data(study.types),
     }
 
 

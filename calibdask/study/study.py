@@ -32,6 +32,8 @@ class Study(ABC):
     ----------
     outputs : mapping from str to tuple of str
         Each variable of the cube and the axes that it has within a cell.
+    types : mapping from str to str
+        Types of variables that are not kept as ``"float64"``.
     presets : mapping from str to mapping
         Values of parameters by the name of a preset; ``--set preset=quick`` takes those of ``"quick"``.
     batch : int
@@ -65,6 +67,7 @@ class Study(ABC):
     seed: int = 0
 
     outputs: ClassVar[Mapping[str, tuple[str, ...]]]
+    types: ClassVar[Mapping[str, str]] = {}
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     batch: ClassVar[int] = 1
     version: ClassVar[int] = 1
@@ -124,7 +127,7 @@ class Study(ABC):
         arrays = {}
         for variable, dims in self.outputs.items():
             shape = tuple(len(inside[dim]) for dim in dims)
-            arrays[variable] = np.asarray(found[variable], np.float64)
+            arrays[variable] = np.asarray(found[variable], self.types.get(variable, "float64"))
             if arrays[variable].shape != shape:
                 raise ValueError(
                     f"{variable} expects the shape {shape} of {', '.join(dims) or 'a single number'}, got "

@@ -10,16 +10,19 @@ import numpy as np
 
 __all__ = ["ROWS", "binned_estimates"]
 
-_BINS = ("10", "30", "sqrt")
 _MAPPINGS = ("hard", "convex", "inverted")
+_BINS = ("10", "15", "30", "sqrt")
+_PAPER_BINS = ("10", "30", "sqrt")
 
 # Names of the rows of `binned_estimates`, in order.
 ROWS: tuple[str, ...] = (
     *(f"uniform-{mapping}-{bins}" for mapping in _MAPPINGS for bins in _BINS),
     *(f"equal-mass-{mapping}-{bins}" for mapping in _MAPPINGS for bins in _BINS),
-    *(f"euranova-{family}-{bins}" for family in ("l", "a", "c", "ac") for bins in _BINS),
+    *(f"euranova-{family}-{bins}" for family in ("l", "a", "c", "ac") for bins in _PAPER_BINS),
     *(f"rms-{binning}-10{debias}" for binning in ("uniform", "equal-mass") for debias in ("", "-debiased")),
 )
+# Where kinds of estimators start among them.
+_UNIFORM, _EQUAL_MASS, _PAPER, _RMS = 0, 12, 24, 36
 
 _compiled: Any = numba.njit(nogil=True, cache=True)
 
@@ -175,54 +178,56 @@ def _centres(edges, bins, centres):
 
 
 @_compiled
-def _of_sample(scores, residuals, reached, positive, low, edges, cuts, centres, out):
-    n = scores.size
-    for which in range(3):
-        bins = (10, 30, max(1, int(np.sqrt(n))))[which]
-        # Uniform bins, ours: right-closed.
-        for j in range(bins):
-            edges[j] = j / bins
-        _cuts_right(scores, edges, bins, cuts)
-        out[which] = _hard(reached, cuts, bins)
-        if which == 0:
-            out[30], out[31] = _root_mean_square(reached, positive, cuts, bins)
-        _uniform_centres(bins, 0.0, centres)
-        out[3 + which], out[6 + which] = _shared(scores, residuals, reached, centres, bins)
-        # Uniform bins, the authors': the bin floor(s * bins), and centres on the support.
-        for j in range(1, bins):
-            cuts[j] = _below_index(scores, bins, j)
-        out[18 + which] = _hard(reached, cuts, bins)
-        out[24 + which] = out[6 + which]
-        if low > 0.0:
-            _uniform_centres(bins, low, centres)
-            out[24 + which] = _shared(scores, residuals, reached, centres, bins)[1]
-        # Equal mass, ours.
-        filled = _equal_mass_edges(scores, bins, True, 0.0, edges)
-        _cuts_right(scores, edges, filled, cuts)
-        out[9 + which] = _hard(reached, cuts, filled)
-        if which == 0:
-            out[32], out[33] = _root_mean_square(reached, positive, cuts, filled)
-        _centres(edges, filled, centres)
-        out[12 + which], out[15 + which] = _shared(scores, residuals, reached, centres, filled)
-        # Equal mass, the authors'.
-        filled = _equal_mass_edges(scores, bins, False, low, edges)
-        _cuts_left(scores, edges, filled, cuts)
-        out[21 + which] = _hard(reached, cuts, filled)
-        _centres(edges, filled, centres)
-        out[27 + which] = _shared(scores, residuals, reached, centres, filled)[1]
+def _ours(scores, residuals, reached, positive, bins, which, edges, cuts, centres, out):
+    """Right-closed bins of equal width and of equal mass."""
+    for j in range(bins):
+        edges[j] = j / bins
+    _cuts_right(scores, edges, bins, cuts)
+    out[_UNIFORM + which] = _hard(reached, cuts, bins)
+    if which == 0:
+        out[_RMS], out[_RMS + 1] = _root_mean_square(reached, positive, cuts, bins)
+    _uniform_centres(bins, 0.0, centres)
+    out[_UNIFORM + 4 + which], out[_UNIFORM + 8 + which] = _shared(scores, residuals, reached, centres, bins)
+    filled = _equal_mass_edges(scores, bins, True, 0.0, edges)
+    _cuts_right(scores, edges, filled, cuts)
+    out[_EQUAL_MASS + which] = _hard(reached, cuts, filled)
+    if which == 0:
+        out[_RMS + 2], out[_RMS + 3] = _root_mean_square(reached, positive, cuts, filled)
+    _centres(edges, filled, centres)
+    out[_EQUAL_MASS + 4 + which], out[_EQUAL_MASS + 8 + which] = _shared(scores, residuals, reached, centres, filled)
+
+
+@_compiled
+def _papers(scores, residuals, reached, bins, which, low, edges, cuts, centres, out):
+    """The bin floor(s * bins), floor(n / bins) rows a bin, and inverted mapping to centres on the support."""
+    cuts[0], cuts[bins] = 0, scores.size
+    for j in range(1, bins):
+        cuts[j] = _below_index(scores, bins, j)
+    out[_PAPER + which] = _hard(reached, cuts, bins)
+    _uniform_centres(bins, low, centres)
+    out[_PAPER + 6 + which] = _shared(scores, residuals, reached, centres, bins)[1]
+    filled = _equal_mass_edges(scores, bins, False, low, edges)
+    _cuts_left(scores, edges, filled, cuts)
+    out[_PAPER + 3 + which] = _hard(reached, cuts, filled)
+    _centres(edges, filled, centres)
+    out[_PAPER + 9 + which] = _shared(scores, residuals, reached, centres, filled)[1]
 
 
 @_compiled
 def binned_estimates(keys, low):
     """Estimates (`ROWS`, samples) of sorted keys (samples, n) of scores on the support [low, 1]."""
     samples, n = keys.shape
-    out = np.empty((34, samples))
+    out = np.empty((_RMS + 4, samples))
     most = max(30, int(np.sqrt(n))) + 2
     scores, residuals = np.empty(n), np.empty(n)
     reached, positive = np.empty(n + 1), np.empty(n + 1, np.int64)
-    edges, cuts, centres, one = np.empty(most), np.empty(most, np.int64), np.empty(most), np.empty(34)
+    edges, cuts, centres, one = np.empty(most), np.empty(most, np.int64), np.empty(most), np.empty(_RMS + 4)
     for sample in range(samples):
         _decoded(keys[sample], scores, residuals, reached, positive)
-        _of_sample(scores, residuals, reached, positive, low, edges, cuts, centres, one)
+        for which in range(4):
+            bins = (10, 15, 30, max(1, int(np.sqrt(n))))[which]
+            _ours(scores, residuals, reached, positive, bins, which, edges, cuts, centres, one)
+            if which != 1:
+                _papers(scores, residuals, reached, bins, max(which - 1, 0), low, edges, cuts, centres, one)
         out[:, sample] = one
     return out

@@ -400,6 +400,15 @@ def test_batch_axis_equals_separate_evaluations() -> None:
             )
 
 
+@pytest.mark.parametrize("rows", [11, 51, 1001])
+def test_equally_spaced_scores_have_no_sheather_jones_bandwidth(rows: int) -> None:
+    """All their cosine coefficients that matter are 0, and so are the norms that the method divides by."""
+    labels, scores = np.arange(rows) % 2, np.linspace(0, 1, rows)
+    with pytest.warns(UserWarning, match="Silverman's rule is taken there"):
+        found = ece_d(labels, scores, bandwidth="isj")
+    assert found == ece_d(labels, scores, bandwidth="silverman")
+
+
 @pytest.mark.parametrize("bandwidth", ["silverman", "isj"])
 def test_slices_batches_and_chunks_of_normal_scores(bandwidth: Any) -> None:
     rng = np.random.default_rng(6)

@@ -73,7 +73,7 @@ class Holdout(cd.Study):
         by = {"slice": rows.by[self.by]} if self.by else None
         chosen = {name.replace("-", "_"): METRICS[name] for name in self.metrics}
         # The seed is that of the study: all models have the same replicates of the rows, and differences are paired.
-        options = {"ci": self.level, "n_boot": self.n_boot, "seed": self.seed, "keep_replicates": True}
+        options: dict[str, Any] = {"ci": self.level, "n_boot": self.n_boot, "seed": self.seed, "keep_replicates": True}
         result = cd.evaluate(rows.labels, rows.scores, chosen, by=by, sample_weight=rows.weights, **options)
         result = self._in_order(result)
         found = {

@@ -116,7 +116,8 @@ class EceBenchmark(cd.Study):
         posterior = mixture.posterior(holdout.features)
         found: dict[str, list[Any]] = {name: [] for name in self.outputs}
         for name in MODELS:
-            predicted = scores(fitted(name, train.features, train.labels), holdout.features)
+            model = fitted(name, train.features, train.labels, mixture.classes)
+            predicted = scores(model, holdout.features)
             found["truth"].append(truth.brackets(truth.histograms(predicted, holdout.labels, posterior)))
             found["accuracy"].append((predicted.argmax(1) == holdout.labels).mean())
             by_setting = [

@@ -24,7 +24,8 @@ ROWS: tuple[str, ...] = (
 # Where kinds of estimators start among them.
 _UNIFORM, _EQUAL_MASS, _PAPER, _RMS = 0, 12, 24, 36
 
-_compiled: Any = numba.njit(nogil=True, cache=True)
+# Division by 0 is IEEE's: the check for it keeps loops from becoming vector instructions.
+_compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
 @_compiled

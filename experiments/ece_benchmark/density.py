@@ -14,7 +14,8 @@ from scipy.fft import dct
 __all__ = ["ISJ_CELLS", "MOST_CELLS", "density_estimates", "sheather_jones", "silverman", "smooth_estimates"]
 
 Floats = npt.NDArray[np.floating[Any]]
-_compiled: Any = numba.njit(nogil=True, cache=True)
+# Division by 0 is IEEE's: the check for it keeps loops from becoming vector instructions.
+_compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 # Nodes of the grid in one bandwidth, and cells of the support at most: as many as calibdask has.
 _NODES = 12
@@ -215,15 +216,17 @@ def smooth_estimates(keys: npt.NDArray[np.int32]) -> Floats:
 def _falling_root(function: Any, low: Floats, high: Floats) -> Floats:
     """Where a falling function is 0, for all samples at once: false position with the Illinois rule."""
     at_low, at_high = function(low), function(high)
-    best = low
+    # Samples that are done stay as they are: none depends on which others there are.
+    best, done = low, at_low <= 0
     for _ in range(_STEPS):
-        best = np.where(at_low > 0, low + (high - low) * at_low / np.where(at_low > 0, at_low - at_high, 1.0), low)
+        if done.all():
+            break
+        best = np.where(done, best, low + (high - low) * at_low / np.where(done, 1.0, at_low - at_high))
         value = function(best)
         up = value > 0
         low, high = np.where(up, best, low), np.where(up, high, best)
         at_low, at_high = np.where(up, value, at_low / 2), np.where(up, at_high / 2, value)
-        if np.abs(value).max() < _TOLERANCE:
-            break
+        done |= np.abs(value) < _TOLERANCE
     return best
 
 

@@ -1,0 +1,443 @@
+"""The outcome of the benchmark: its summary, the paper's claims, tables and pictures, from cubes made up here."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import calibdask as cd
+from experiments.ece_benchmark import claims, figures, outcome, summaries, tables
+from experiments.ece_benchmark.claims import CLAIMS, FAILS, HOLDS, IN_PART, UNJUDGED
+from experiments.ece_benchmark.estimators import PAPER
+
+OURS = (
+    *(f"equal-mass-{mapping}-{bins}" for mapping in ("hard", "convex", "inverted") for bins in ("10", "30", "sqrt")),
+    *(f"residual-{h}" for h in ("silverman", "0.033", "isj")),
+    "smooth",
+    "rms-uniform-10",
+    "rms-uniform-10-debiased",
+)
+PUBLISHED = (30, 39, 51, 67, 88, 115, 151, 198, 259, 339, 443)
+CELLS = ("classes", "features", "draw", "split")
+MODELS, SETTINGS = ("logistic", "naive-bayes", "svc", "forest"), ("confidence", "classwise")
+FEW = ("euranova-l-10", "residual-isj", "rms-uniform-10")
+
+
+def fake_cube(
+    estimators: Sequence[str] = FEW,
+    sizes: Sequence[int] = (30, 443, 1300),
+    replicates: int = 21,
+    shape: tuple[int, int, int, int] = (2, 2, 2, 1),
+    seed: int = 0,
+) -> xr.Dataset:
+    """A cube whose errors shrink with the rows, and whose biases grow with bins over rows."""
+    rng = np.random.default_rng(seed)
+    inner = (*shape, len(MODELS), len(SETTINGS))
+    best = np.exp(rng.normal(-3, 0.8, inner)) * np.array([1, 0.5])
+    ends = best[..., None] * (1 + rng.uniform(0, 0.04, inner)[..., None] * np.array([1, -1]))
+    norms = np.array([1, 1.5])[:, None, None, None]
+    truth = np.broadcast_to(ends[..., None, None, None, :] * norms, (*inner, 2, 2, 3, 2)).copy()
+    truth[..., 0, 2, 0] += 0.002
+    n = np.array(sizes)
+    count = np.where([[_bins(name)] for name in estimators], [[_bins(name)] for name in estimators], np.sqrt(n))
+    scale = (1 + 0.02 * np.arange(len(estimators)))[:, None] / np.sqrt(n)
+    noise = 0.3 * rng.normal(size=(*inner, len(estimators), len(sizes), replicates)) + np.sqrt(count / n)[..., None]
+    estimate = np.abs(best[..., None, None, None] + noise * scale[..., None])
+    interval = estimate[..., :2, 0, None] + np.array([0, -0.02, 0.03])
+    variables = {
+        "estimate": ((*CELLS, "model", "setting", "estimator", "size", "replicate"), estimate),
+        "truth": ((*CELLS, "model", "setting", "norm", "outcome", "bins", "kind"), truth),
+        "interval": ((*CELLS, "model", "setting", "estimator", "interval_size", "end"), interval),
+        "status": (CELLS, np.ones(shape, np.int8)),
+    }
+    classes, features, draws, splits = shape
+    named = ([2, 5, 7][:classes], [2, 5, 7][:features], range(draws), range(splits))
+    return xr.Dataset(variables, {**dict(zip(CELLS, named, strict=True)), **inside(estimators, n)})
+
+
+def _bins(name: str) -> int:
+    """Number of bins, 0 for the square root; few for densities."""
+    return {"10": 10, "30": 30, "sqrt": 0}.get(name.removesuffix("-debiased").rpartition("-")[2], 4)
+
+
+def inside(estimators: Sequence[str], sizes: Any) -> dict[str, Any]:
+    """Coordinates within a cell, but the replicates."""
+    return {
+        "model": list(MODELS),
+        "setting": list(SETTINGS),
+        "estimator": list(estimators),
+        "size": list(sizes),
+        "norm": ["l1", "l2"],
+        "outcome": ["label", "posterior"],
+        "bins": [200, 500, 2000],
+        "kind": ["plug-in", "cross-fit"],
+        "interval_size": list(sizes)[:2],
+        "end": ["estimate", "low", "high"],
+    }
+
+
+@pytest.fixture(scope="module")
+def cube() -> xr.Dataset:
+    return fake_cube()
+
+
+@pytest.fixture(scope="module")
+def summary() -> xr.Dataset:
+    """Two choices of means, one with more estimators than the other."""
+    parts = {
+        "code": summaries.summarised(fake_cube((*PAPER, *OURS), (*PUBLISHED, 1300), 11, seed=1), draws=50),
+        "text": summaries.summarised(fake_cube(PAPER, (*PUBLISHED, 1300), 11, seed=2), draws=50),
+    }
+    return summaries.combined(parts)
+
+
+def over_distributions(cube: xr.Dataset, of: Callable[[Any, float, float, bool], Any], **at: Any) -> list[Any]:
+    """A function of (estimates, best truth, paper's truth, flagged) of each score distribution, in plain loops."""
+    norm = "l2" if at["estimator"].startswith("rms") else "l1"
+    found = []
+    for place in np.ndindex(tuple(cube.sizes[dim] for dim in (*CELLS, "model"))):
+        one = cube.isel(dict(zip((*CELLS, "model"), place, strict=True)))
+        truth = one.truth.sel(setting=at["setting"], norm=norm)
+        high, low = (float(truth.sel(outcome="posterior", bins=500, kind=k)) for k in ("plug-in", "cross-fit"))
+        paper = float(truth.sel(outcome="label", bins=2000, kind="plug-in"))
+        best = (high + low) / 2
+        found.append(of(one.estimate.sel(at).values, best, paper, abs(high - low) / 2 > 0.05 * best))
+    return found
+
+
+@pytest.mark.parametrize("estimator", FEW)
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_medians_against_plain_loops(cube: xr.Dataset, setting: str, estimator: str) -> None:
+    at = {"setting": setting, "estimator": estimator, "size": 443}
+    cube = cube.copy(deep=True)
+    # Two distributions whose truth is not known.
+    cube["truth"][0, 0, 0, 0, 1:3, :, :, :, :, 0] *= 1.2
+    found = summaries.summarised(cube, draws=2).sel(at)
+    expected = {
+        "absolute": lambda e, best, *_: np.percentile(np.abs(e - best), 95),
+        "median_absolute": lambda e, best, *_: np.median(np.abs(e - best)),
+        "bias": lambda e, best, *_: e.mean() - best,
+        "spread": lambda e, *_: e.std(ddof=1),
+        "rmse": lambda e, best, *_: np.sqrt(np.mean((e - best) ** 2)),
+        "absolute_paper_truth": lambda e, _, paper, __: np.percentile(np.abs(e - paper), 95),
+        "relative_paper_truth": lambda e, _, paper, __: np.percentile(np.abs(e - paper), 95) / paper,
+    }
+    for name, of in expected.items():
+        assert float(found[name]) == pytest.approx(np.median(over_distributions(cube, of, **at)), rel=1e-5), name
+    relative = {
+        "relative": lambda e, best, *_: np.percentile(np.abs(e - best), 95) / best,
+        "median_relative": lambda e, best, *_: np.median(np.abs(e - best)) / best,
+        "relative_bias": lambda e, best, *_: e.mean() / best - 1,
+    }
+    kept = [not flagged for flagged in over_distributions(cube, lambda *four: four[-1], **at)]
+    assert kept.count(False) == 2
+    for name, of in relative.items():
+        every = np.array(over_distributions(cube, of, **at))
+        assert float(found[name]) == pytest.approx(np.median(every[kept]), rel=1e-5), name
+    assert (found.flagged == 2).all()
+    tails = np.array(over_distributions(cube, relative["relative"], **at)).reshape(2, -1, len(MODELS))
+    kept_of = np.array(kept).reshape(tails.shape)
+    for i, model in enumerate(MODELS):
+        expected_model = np.median(tails[..., i][kept_of[..., i]])
+        assert float(found.relative_by_model.sel(model=model)) == pytest.approx(expected_model, rel=1e-5)
+    for i, classes in enumerate((2, 5)):
+        expected_classes = np.median(tails[i][kept_of[i]])
+        assert float(found.relative_by_classes.sel(classes=classes)) == pytest.approx(expected_classes, rel=1e-5)
+
+
+def test_statistics_by_hand() -> None:
+    # Errors 0, 1, ..., 20 around a truth of 100; the paper's is 90.
+    estimate = 100.0 + np.array([*range(0, 21, 2), *range(-1, -20, -2)])
+    found = summaries.cell_statistics(estimate, np.array(100.0), np.array(90.0))
+    assert found["tail"] == pytest.approx(19)
+    assert found["median"] == pytest.approx(10)
+    assert found["bias"] == pytest.approx(10 / 21)
+    assert found["spread"] == pytest.approx(estimate.std(ddof=1))
+    assert found["paper_tail"] == pytest.approx(np.percentile(np.abs(estimate - 90), 95))
+    assert found["missing"] == 0
+    with_gap = summaries.cell_statistics(np.array([np.nan, *estimate]), np.array(100.0), np.array(90.0))
+    assert with_gap["missing"] == pytest.approx(1 / 22)
+    assert {name: float(value) for name, value in with_gap.items() if name != "missing"} == pytest.approx(
+        {name: float(value) for name, value in found.items() if name != "missing"}
+    )
+
+
+def test_intervals_resample_clusters() -> None:
+    rng = np.random.default_rng(3)
+    cluster = np.repeat(np.arange(6), 4)
+    values = rng.normal(size=(24, 3))
+    values[:5, 1] = np.nan
+    values[:, 2] = np.nan
+    counts = np.random.default_rng(0).multinomial(6, np.full(6, 1 / 6), 200)
+    found = summaries.median_interval(values, cluster, draws=200)
+    for series in (0, 1):
+        medians = [np.nanmedian(np.repeat(values[:, series], draw[cluster])) for draw in counts]
+        np.testing.assert_allclose(found[:, series], np.percentile(medians, [5, 95]), rtol=1e-12)
+    assert np.isnan(found[:, 2]).all()
+    one = summaries.median_interval(values[:, :1], np.zeros(24, int), draws=10)
+    np.testing.assert_allclose(one[:, 0], np.median(values[:, 0]))
+
+
+def test_splits_and_models_of_a_mixture_are_one_cluster() -> None:
+    cube = fake_cube(shape=(2, 1, 2, 3))
+    per = summaries.distributions(cube, summaries.truths(cube).load())
+    number = summaries.clusters(per)
+    assert per.sizes["cell"] == 12
+    assert np.bincount(number).tolist() == [3, 3, 3, 3]
+
+
+def test_equal_estimators_share_what_they_win() -> None:
+    tail = xr.DataArray(
+        np.array([[1.0, 1.0, 2.0], [2.0, 3.0, 1.0]])[:, None, None, :, None],
+        dims=("cell", "model", "setting", "estimator", "size"),
+        coords={"estimator": ["a", "b", "c"]},
+    )
+    assert summaries.best_shares(tail, ["a", "b", "c"]).values.ravel().tolist() == [0.25, 0.25, 0.5]
+    few = summaries.best_shares(tail, ["a", "b"]).values.ravel()
+    np.testing.assert_array_equal(few, [0.75, 0.25, np.nan])
+
+
+def test_coverage(cube: xr.Dataset) -> None:
+    interval = xr.DataArray(
+        np.array([[0.5, 0.4, 0.45], [0.5, 0.2, 0.6], [0.5, np.nan, 0.6]])[:, None, None, None, None, :],
+        dims=("cell", "model", "setting", "estimator", "interval_size", "end"),
+        coords={"end": ["estimate", "low", "high"]},
+    )
+    truth = xr.DataArray(np.full((3, 1, 1, 1), 0.55), dims=("cell", "model", "setting", "estimator"))
+    found = {name: values.item() for name, values in summaries.coverage(interval, truth).items()}
+    # 0.55 is above the first interval, but no farther from its estimate than its low end; the third is left out.
+    assert found == {"coverage_percentile": 0.5, "coverage_corrected": 1}
+
+
+def test_unfinished_cells_are_left_out_and_said(cube: xr.Dataset) -> None:
+    part = cube.copy(deep=True)
+    part["status"][1, 0, 1, 0], part["status"][0, 1, 0, 0] = 0, 2
+    part["estimate"][1, 0, 1, 0] = part["truth"][1, 0, 1, 0] = np.nan
+    found = summaries.summarised(part, draws=3)
+    assert int(found.cells_done) == 6
+    assert int(found.distributions) == 24
+    assert np.isfinite(found.absolute).all()
+    told = tables.markdown(summaries.combined({"code": found}))
+    assert "6 of 8 cells; **2 are not done and left out**; 24 score distributions" in told
+    part["status"][:] = 0
+    with pytest.raises(ValueError, match="no cell that is done"):
+        summaries.summarised(part)
+
+
+def test_missing_estimates_are_said(cube: xr.Dataset) -> None:
+    part = cube.copy(deep=True)
+    part["estimate"][..., 0, 1, :7] = np.nan
+    told = tables.markdown(summaries.combined({"code": summaries.summarised(part, draws=3)}))
+    assert "up to 33.3% of the estimates of euranova-l-10 are missing" in told
+
+
+def test_the_smaller_grid_of_one_choice_of_means(summary: xr.Dataset, tmp_path: Path) -> None:
+    assert summary.sizes["estimator"] == len(PAPER) + len(OURS)
+    assert summary.absolute.sel(means="text", estimator="smooth").isnull().all()
+    assert summary.best.sum("estimator").values == pytest.approx(1)
+    assert summary.best_all.sel(means="code").sum("estimator").values == pytest.approx(1)
+    assert summary.best.sel(estimator="smooth").isnull().all()
+    assert (summary.absolute_low <= summary.absolute_high).where(summary.absolute.notnull()).min() == 1
+    assert {each.dtype for each in summary.data_vars.values()} == {np.dtype(np.float32)}
+    summary.to_netcdf(tmp_path / "summary.nc", engine="scipy")
+    again = outcome.summary_of([str(tmp_path / "summary.nc")])
+    xr.testing.assert_equal(again, summary)
+    assert (tmp_path / "summary.nc").stat().st_size < 300_000
+
+
+def errors(confidence: Mapping[str, Any], classwise: Mapping[str, Any] | None = None, **more: Any) -> xr.Dataset:
+    """A summary with these absolute errors by estimator, 1 for all others; relative ones are ten times as large."""
+    values = np.ones((2, len(PAPER), len(PUBLISHED)))
+    for i, setting in enumerate((confidence, classwise or {})):
+        for name, value in setting.items():
+            values[i, PAPER.index(name)] = value
+    values *= more.get("scale", 1)
+    dims = ("means", "setting", "estimator", "size")
+    share = np.full(values.shape, 1 / len(PAPER))
+    arrays = {"absolute": values, "relative": more.get("factor", 10) * values, "best": share}
+    arrays |= {f"{name}_paper_truth": arrays[name] for name in ("absolute", "relative")}
+    coords = {"means": ["code"], "setting": list(SETTINGS), "estimator": list(PAPER), "size": list(PUBLISHED)}
+    return xr.Dataset({name: (dims, each[None]) for name, each in arrays.items()}, coords)
+
+
+def at(sizes: int, low: Any, high: Any) -> np.ndarray:
+    """One value at so many sizes, another at the others."""
+    return np.where(np.arange(len(PUBLISHED)) < sizes, low, high)
+
+
+def binned(family: str, value: Any) -> dict[str, Any]:
+    return {f"euranova-{family}-{bins}": value for bins in ("10", "30", "sqrt")}
+
+
+def rooted(ratio: Any) -> dict[str, Any]:
+    return {f"euranova-{family}-sqrt": ratio for family in ("l", "a", "c", "ac")}
+
+
+D = "euranova-d-silverman"
+GROWING = np.linspace(1.1, 2, len(PUBLISHED))
+# By claim: summaries that make it hold, hold in part, and not hold.
+CASES: tuple[tuple[xr.Dataset, xr.Dataset, xr.Dataset], ...] = (
+    (errors({D: at(10, 0.5, 2)}), errors({D: at(6, 0.5, 2)}), errors({D: at(5, 0.5, 2)})),
+    (errors(binned("c", at(10, 0.9, 2))), errors(binned("c", at(6, 0.9, 2))), errors(binned("c", 1.1))),
+    (errors(binned("ac", at(10, 0.9, 2))), errors(binned("ac", at(6, 0.9, 2))), errors(binned("ac", 1.1))),
+    (errors(binned("a", at(10, 1.1, 0.5))), errors(binned("a", at(6, 1.1, 0.5))), errors(binned("a", 0.9))),
+    (errors(rooted(GROWING)), errors(rooted(GROWING[::-1])), errors(rooted(0.9))),
+    (
+        errors(dict.fromkeys(PAPER[:10], 1.2)),
+        errors(dict.fromkeys(PAPER[:10], 1.3)),
+        errors(dict.fromkeys(PAPER[:11], 1.3)),
+    ),
+    (errors({}, {D: at(9, 0.5, 2)}), errors({}, {D: at(10, 0.5, 2)}), errors({}, {D: 0.5})),
+    (
+        errors({}, {"euranova-ac-sqrt": 0.5}),
+        errors({}, {"euranova-ac-sqrt": at(3, 0.5, 2)}),
+        errors({}, {"euranova-ac-sqrt": at(2, 0.5, 2)}),
+    ),
+    (
+        errors({}, {"euranova-ac-10": at(5, 2, 0.5)}),
+        errors({}, {"euranova-ac-10": at(8, 2, 0.5)}),
+        errors({}, {"euranova-ac-10": at(9, 2, 0.5)}),
+    ),
+    (errors({}, rooted(GROWING)), errors({}, rooted(GROWING[::-1])), errors({}, rooted(0.9))),
+    (errors({}, {D: 2}), errors({}, {D: at(6, 2, 1)}), errors({D: 2})),
+    (errors({}, scale=0.01), errors({}, scale=0.1), errors({}, scale=0.3)),
+)
+
+
+def test_each_claim_has_its_cases() -> None:
+    assert len(CASES) == len(CLAIMS)
+
+
+@pytest.mark.parametrize("number", range(len(CLAIMS)))
+def test_each_verdict_can_be_reached(number: int) -> None:
+    for expected, summary in zip((HOLDS, IN_PART, FAILS), CASES[number], strict=True):
+        found = claims.judged(CLAIMS[number], summary, "code", "absolute")
+        assert found.verdict == expected, found.numbers
+
+
+def test_an_estimator_close_to_the_best_holds_in_part() -> None:
+    near = claims.judged(CLAIMS[0], errors({D: 1.09}), "code", "absolute")
+    assert near.verdict == IN_PART
+    assert "smallest at 0 of 11 sizes, median rank 15 of 15, 1.09 to 1.09 times the smallest" in near.numbers
+    assert claims.judged(CLAIMS[0], errors({D: 1.11}), "code", "absolute").verdict == FAILS
+
+
+def test_what_is_missing_is_not_judged() -> None:
+    without = errors({}).drop_sel(estimator=D)
+    found = claims.judged(CLAIMS[0], without, "code", "absolute")
+    assert (found.verdict, found.numbers) == (UNJUDGED, f"no {D}")
+    short = errors({}).isel(size=slice(3))
+    assert claims.judged(CLAIMS[5], short, "code", "relative").numbers == "no sizes above 300 up to 500"
+
+
+def test_claims_in_words(summary: xr.Dataset) -> None:
+    words = claims.markdown(summary)
+    for claim in CLAIMS:
+        for part in (claim.sentence, claim.quote, claim.rule):
+            assert part in words
+    assert "| claim | code, absolute | code, relative | text, absolute | text, relative |" in words
+    assert UNJUDGED not in words
+
+
+def test_verdicts_that_hang_on_the_truth_are_named() -> None:
+    summary = errors({D: 0.5})
+    assert "Against the paper's own truth none of the 24 verdicts are others." in claims.markdown(summary)
+    summary["absolute_paper_truth"] = errors({D: 3})["absolute"]
+    words = claims.markdown(summary)
+    assert "Against the paper's own truth 2 of the 24 verdicts are others." in words
+    assert "- claim 1, code, absolute: does not hold (smallest at 0 of 11 sizes" in words
+    assert "- claim 6, code, absolute: holds (14 to 14 of 15 within a quarter of the smallest" in words
+
+
+def test_the_best_of_each_family(summary: xr.Dataset) -> None:
+    code = summary.sel(means="code")
+    entries = {figures._family(entry.name): entry for entry in figures.best_of_families(code)[:-1]}
+    assert set(entries) == {
+        "density",
+        "equal-mass-hard",
+        "equal-mass-convex",
+        "equal-mass-inverted",
+        "residual",
+        "smooth",
+    }
+    levels = np.log(code.absolute).mean(("setting", "size"))
+    least = min(
+        ("residual-silverman", "residual-0.033", "residual-isj"), key=lambda name: float(levels.sel(estimator=name))
+    )
+    assert entries["residual"].name == least
+    assert len({(entry.color, entry.dash) for entry in figures.paper_entries(code)}) == len(PAPER)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fake(cd.Study):
+    """A study that gives out the cells of a made-up cube."""
+
+    means: str = "code"
+    classes: tuple[int, ...] = (2, 5)
+
+    outputs: ClassVar = {
+        "estimate": ("model", "setting", "estimator", "size", "replicate"),
+        "truth": ("model", "setting", "norm", "outcome", "bins", "kind"),
+        "interval": ("model", "setting", "estimator", "interval_size", "end"),
+    }
+
+    def cells(self) -> dict[str, Any]:
+        return {"classes": self.classes, "features": (2,), "draw": range(2), "split": range(1)}
+
+    def inside(self) -> dict[str, Any]:
+        return inside(FEW, (30, 443, 1300)) | {"replicate": range(5)}
+
+    def cell(self, at: Mapping[str, Any], seeds: Any) -> dict[str, Any]:
+        if (at["classes"], at["draw"]) == (5, 1):
+            raise RuntimeError("this cell fails")
+        made = fake_cube(replicates=5, shape=(1, 1, 1, 1), seed=at["classes"] + 10 * at["draw"]).isel(
+            dict.fromkeys(CELLS, 0)
+        )
+        return {name: made[name].values for name in self.outputs}
+
+
+ABSOLUTE: dict[str, Any] = {"quantities": [figures.ABSOLUTE]}
+
+
+def test_all_files_from_stored_cubes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stores = [str(tmp_path / f"{means}.zarr") for means in ("code", "text")]
+    for means, store in zip(("code", "text"), stores, strict=True):
+        cd.run(Fake(means=means), store)
+    every = figures.pictures
+    # One picture of one quantity: HoloViews takes a second for each panel.
+    monkeypatch.setattr(figures, "pictures", lambda summary: {"one": replace(every(summary)["ours-code"], **ABSOLUTE)})
+    out = tmp_path / "out"
+    outcome.main([*stores, "--out", str(out)])
+    assert {path.name for path in out.iterdir()} == {
+        "summary.nc",
+        "results.md",
+        "claims.md",
+        "index.html",
+        "one.png",
+    }
+    assert "means text: 3 of 4 cells; **1 are not done and left out**" in capsys.readouterr().out
+    assert (out / "one.png").read_bytes()[:4] == b"\x89PNG"
+    assert "Our estimators, the best of each family" in (out / "index.html").read_text(encoding="utf-8")
+    found = xr.load_dataset(out / "summary.nc", engine="scipy")
+    whole = summaries.summarised(cd.open_cube(stores[0]).load())
+    np.testing.assert_array_equal(found.absolute_low.sel(means="code"), whole.absolute_low)
+    with pytest.raises(ValueError, match="same means as a cube before it: code"):
+        outcome.summary_of([stores[0], stores[0]])
+
+
+def test_all_pictures_have_all_their_curves(summary: xr.Dataset) -> None:
+    made = figures.pictures(summary)
+    assert len(made) == 14
+    picture = made["figure2-code"]
+    panels = list(figures.drawn(picture.summary, picture.entries, picture.quantities, "bokeh"))
+    assert len(panels) == 4
+    for panel in panels:
+        curves = [each for each in panel if type(each).__name__ == "Curve"]
+        assert len(curves) == len(PAPER)
+        assert all(len(curve) == len(PUBLISHED) for curve in curves)

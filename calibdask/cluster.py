@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["connected"]
+__all__ = ["connected", "threads_of"]
 
+_THREADS = re.compile(r"threads(?::(\d+))?")
 _LOCAL = re.compile(r"local(?::(\d+))?")
 _SECONDS_TO_ANSWER = "15s"
 
@@ -19,8 +20,9 @@ def connected(where: str = "threads") -> Iterator[None]:
     Parameters
     ----------
     where : str
-        ``threads`` of this process; ``local`` or ``local:4``, a cluster of (4) processes of this machine, closed at the
-        end; ``tcp://host:port`` or ``tls://host:port`` of a scheduler; or the path of a scheduler file.
+        ``threads`` (one for each core) or ``threads:4`` of this process; ``local`` or ``local:4``, a cluster of (4)
+        processes of this machine, closed at the end; ``tcp://host:port`` or ``tls://host:port`` of a scheduler; or the
+        path of a scheduler file.
 
     Raises
     ------
@@ -34,14 +36,37 @@ def connected(where: str = "threads") -> Iterator[None]:
     ...     cd.ece([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=2)
     0.25
     """
-    if where == "threads":
+    threads = threads_of(where)
+    if threads:
         import dask
 
-        with dask.config.set(scheduler="threads"):
+        with dask.config.set(scheduler="threads", num_workers=threads):
             yield
         return
     with _client(where):
         yield
+
+
+def threads_of(where: str) -> int:
+    """How many threads of this process a place means; 0 if it is another one.
+
+    ``threads`` alone: one for each core that this process may use, as affinity and limits of a container allow.
+
+    Raises
+    ------
+    ValueError
+        For ``threads:0``.
+    """
+    found = _THREADS.fullmatch(where)
+    if not found:
+        return 0
+    if found[1] is None:
+        from dask.system import CPU_COUNT
+
+        return int(CPU_COUNT)
+    if int(found[1]) == 0:
+        raise ValueError("threads:N expects at least one thread, got threads:0.")
+    return int(found[1])
 
 
 def _client(where: str) -> Any:
@@ -55,8 +80,8 @@ def _client(where: str) -> Any:
     is_address = re.match(r"(tcp|tls)://.", where) is not None
     if not is_address and not Path(where).is_file():
         raise ValueError(
-            "Expected threads, local, local:N, tcp://host:port, tls://host:port or a scheduler file as the place to "
-            f"work, got {where!r}."
+            "Expected threads, threads:N, local, local:N, tcp://host:port, tls://host:port or a scheduler file as the "
+            f"place to work, got {where!r}."
         )
     from distributed import Client
 

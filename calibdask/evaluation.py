@@ -69,7 +69,9 @@ def evaluate(
         Of the random numbers of the replicates; they do not depend on chunks or workers.
     keep_replicates : bool, default False
         With ``ci``: keep the values of all replicates of numbers, as ``<name>_replicates`` along the dimension
-        ``replicate``.
+        ``replicate``. Then rows are resampled for every number, so that replicates belong together: of all metrics, and
+        of other models of the same rows in the same order. A summary has no rows: replicates of its slices, and of
+        other summaries, neither belong together nor are independent.
     sample_dim, class_dim : str
         Names of these dimensions in xarray input.
     sum_tolerance : float
@@ -167,18 +169,21 @@ def _with_intervals(
     told = {name: each for name, each in asked.items() if stored or histograms[name] is not None}
     # Of stored histograms those are known that there are.
     wanted = () if stored else dict.fromkeys(each for name in told for each in histograms[name] or ())
-    replicates = {name: row_replicates(each, method, n_boot, seed) for name, each in asked.items() if name not in told}
+    # Kept replicates are compared: only those of rows belong together.
+    by_rows = {name: each for name, each in asked.items() if name not in told or (keep and not stored)}
+    replicates = {name: row_replicates(each, method, n_boot, seed) for name, each in by_rows.items()}
     drawn = [each for some in replicates.values() for each in some.values()]
     outcome = run((*chosen.values(), *drawn, *map(Histogram, wanted)), data.source)
     found = iter(outcome.estimates)
     estimates: dict[str, Estimate] = {name: next(found) for name in chosen}
     ends = {name: known_ends(estimates[name], level) for name, each in chosen.items() if each.knows_ends}
-    for name, some in replicates.items():
-        ends[name] = row_ends(estimates[name], {kind: next(found) for kind in some}, level, method, keep)
     if told:
         estimated = tuple((each, estimates[name]) for name, each in told.items())
         limits = intervals(estimated, _resampling(data, outcome), level, method, n_boot, seed, keep)
         ends |= {name: dict(each) for name, each in zip(told, limits, strict=True)}
+    for name, some in replicates.items():
+        of_rows = row_ends(estimates[name], {kind: next(found) for kind in some}, level, method, keep)
+        ends[name] = {**ends.get(name, {}), **of_rows}
     return outcome, {name: {**estimate, **ends.get(name, {})} for name, estimate in estimates.items()}
 
 

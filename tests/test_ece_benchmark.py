@@ -164,6 +164,22 @@ def test_small_study_runs_and_is_the_same_from_processes(tmp_path: Path):
     assert (errors.isel(size=1) < errors.isel(size=0)).all()
 
 
-def test_unknown_means_are_told():
-    with pytest.raises(ValueError, match="means expects one of code, text"):
-        EceBenchmark(means="paper").cells()
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"means": "paper"}, "means expects one of code, text"),
+        ({"holdout": 199_999}, "holdout expects a multiple of 20, got 199999"),
+        ({"sizes": ()}, "sizes, interval_sizes and replicates expect"),
+        ({"interval_sizes": (1,)}, "sizes, interval_sizes and replicates expect"),
+        ({"classes": (1,)}, "classes expects numbers from 2 on"),
+        ({"train": 2}, "train expects ten rows for each class, 70 or more, got 2"),
+        ({"level": 90.0}, "level expects a number between 0 and 1"),
+        ({"draws": 0}, "has no cells: draw is empty"),
+        ({"seed": -1}, "seed expects a whole number from 0 on"),
+    ],
+    ids=str,
+)
+def test_impossible_parameters_are_told_and_nothing_is_written(settings, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        cd.run(EceBenchmark(**settings), tmp_path / "cube.zarr")
+    assert not (tmp_path / "cube.zarr").exists()

@@ -74,6 +74,11 @@ def test_slices_that_a_model_lacks_are_nan_and_new_ones_are_errors(
     [
         (["models=rows.npz"], "models expects NAME=DATA,NAME=DATA, got 'rows.npz'"),
         (["metrics=ece,accuracy"], "metrics expects some of brier, log-loss, ece"),
+        (["metrics=ece,ece"], "models and metrics expect each name once"),
+        (["metrics="], "metrics expects one name or more"),
+        (["level=95"], "level expects a number between 0 and 1 such as 0.95, got 95.0"),
+        (["n_boot=0"], "n_boot a number from 2 on"),
+        (["models=a=x.npz,a=y.npz"], "models and metrics expect each name once"),
     ],
 )
 def test_bad_use(
@@ -82,3 +87,25 @@ def test_bad_use(
     assert run(tmp_path / "h.zarr", files, *settings) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "h.zarr").exists()
+
+
+def test_files_that_have_changed_are_another_cube(
+    tmp_path: Path, files: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path / "h.zarr", files, "preset=quick") == 0
+    np.savez(files["two"], labels=LABELS[:200], scores=SCORES["two"][:200], country=COUNTRY[:200])
+    assert run(tmp_path / "h.zarr", files, "preset=quick") == 2
+    assert "inputs.two: " in capsys.readouterr().err
+
+
+def test_models_of_the_same_rows_are_paired(tmp_path: Path, files: dict[str, str]) -> None:
+    order = np.random.default_rng(0).permutation(len(LABELS))
+    np.savez(tmp_path / "mixed.npz", labels=LABELS[order], scores=SCORES["two"][order], country=COUNTRY[order])
+    files |= {"mixed": str(tmp_path / "mixed.npz")}
+    assert run(tmp_path / "h.zarr", files, "preset=quick", "n_boot=100") == 0
+    cube = cd.open_cube(str(tmp_path / "h.zarr")).load()
+    assert cube.paired.values.tolist() == [1, 1, 0]
+    drawn = cube.replicates.sel(metric="ece").squeeze("slice")
+    spread = {name: float((drawn.sel(model=name) - drawn.sel(model="two")).std()) for name in ("one", "mixed")}
+    # The same model on other replicates varies like two independent ones.
+    assert spread["mixed"] == pytest.approx(2**0.5 * float(drawn.sel(model="two").std()), rel=0.3)

@@ -327,7 +327,30 @@ def test_replicates_are_kept() -> None:
         for end, share in (("low", 0.1), ("high", 0.9)):
             np.testing.assert_allclose(result[f"{name}_{end}"], np.quantile(drawn, share, axis=1), rtol=1e-12)
     assert "linear_replicates" not in result
+    assert {result[f"{name}_replicates"].attrs["resampled"] for name in ("brier", "ece")} == {"rows"}
     plain = cd.evaluate(labels, scores, metrics, by=by, **options)
-    xr.testing.assert_identical(result[list(plain)], plain)
+    same = [name for name in plain if name in metrics or name.startswith("brier")]
+    xr.testing.assert_identical(result[same], plain[same])
     with pytest.raises(ValueError, match="keep_replicates belongs to intervals"):
         cd.evaluate(labels, scores, keep_replicates=True)
+
+
+def test_kept_replicates_of_models_belong_together() -> None:
+    """Their differences vary as those of models on resampled rows do, and those of slices are independent."""
+    labels, first = data(500, 21)
+    second = np.where(np.arange(500) % 3 > 0, first, np.random.default_rng(22).random(500))
+    metrics = {"ece": cd.ECE(), "smooth": cd.SmoothECE(), "mass": cd.ECE(binning="equal-mass", bins=5)}
+    options: dict[str, Any] = {"ci": 0.9, "n_boot": 200, "keep_replicates": True}
+    one, other = (cd.evaluate(labels, scores, metrics, **options) for scores in (first, second))
+    rng = np.random.default_rng(23)
+    rows = rng.integers(0, 500, (200, 500))
+    for name, metric in metrics.items():
+        difference = one[f"{name}_replicates"] - other[f"{name}_replicates"]
+        drawn = [cd.evaluate(labels[rows], scores[rows], {"it": metric})["it"] for scores in (first, second)]
+        expected = float((drawn[0] - drawn[1]).std())
+        # Two standard deviations of 200 values each: a ratio within 30 % is four standard errors.
+        assert float(difference.std()) == pytest.approx(expected, rel=0.3), name
+    halves = cd.evaluate(labels, first, metrics, by={"half": np.arange(500) % 2}, **options)
+    for name in metrics:
+        pair = halves[f"{name}_replicates"].values
+        assert abs(np.corrcoef(pair)[0, 1]) < 0.3, name

@@ -17,6 +17,7 @@ import xarray as xr
 import calibdask as cd
 from calibdask.cli import main
 from calibdask.study.cube import Cube
+from calibdask.study.fingerprint import FORMAT, differences, versions
 from calibdask.study.loading import load_study
 from calibdask.study.seeds import Seeds
 from tests.sample_study import Misshapen, Walks
@@ -57,7 +58,7 @@ def test_a_cube_holds_what_cells_compute(tmp_path: Path) -> None:
     np.testing.assert_array_equal(cube.end.sel(model="up"), -cube.end.sel(model="down"))
     assert (cube.status == 1).all()
     assert cube.attrs["study"] == "Walks"
-    assert json.loads(cube.attrs["versions"])["calibdask"] == cd.__version__
+    assert json.loads(cube.attrs["versions"])[0]["calibdask"] == cd.__version__
 
 
 @pytest.mark.parametrize("where", ["local:1", "local:2"])
@@ -131,7 +132,7 @@ def test_a_cell_that_raises_leaves_the_others(
     broken.touch()
     command = ["run", NAME, "--store", str(store), "--set", f"broken={broken}", "--set", f"log={log}"]
     assert main(command) == 3
-    assert "1 cells failed; see calibdask status" in capsys.readouterr().err
+    assert "1 cell failed; see calibdask status" in capsys.readouterr().err
     assert main(["status", str(store)]) == 3
     told = capsys.readouterr().out
     assert "Walks: 5 of 6 cells done, 1 failed, 0 to do" in told
@@ -146,7 +147,7 @@ def test_a_cell_that_raises_leaves_the_others(
     assert main(command) == 0
     assert computed(log) == ["20 down"]
     cd.run(Walks(), tmp_path / "whole.zarr")
-    same(cube_of(store).drop_vars("error"), cube_of(tmp_path / "whole.zarr").drop_vars("error"))
+    same(cube_of(store), cube_of(tmp_path / "whole.zarr"))
     assert main(["status", str(store)]) == 0
 
 
@@ -194,7 +195,7 @@ def test_what_is_no_cube_is_refused(tmp_path: Path) -> None:
     older = json.loads(found["attributes"]["calibdask_study"]) | {"format": 0}
     found["attributes"]["calibdask_study"] = json.dumps(older)
     metadata.write_text(json.dumps(found))
-    with pytest.raises(ValueError, match="has the format 0, and this version writes 1"):
+    with pytest.raises(ValueError, match=f"has the format 0, and this version writes {FORMAT}"):
         cd.run(Walks(), tmp_path / "w.zarr")
 
 
@@ -328,3 +329,135 @@ def test_times_left_are_clocks() -> None:
     from calibdask.progress import _clock
 
     assert [_clock(seconds) for seconds in (3.6, 75, 3725)] == ["0:04", "1:15", "1:02:05"]
+
+
+def test_overwriting_replaces_cubes_only(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "notes.txt").write_text("mine")
+    xr.Dataset({"x": ("y", [1.0])}).to_zarr(tmp_path / "data.zarr", consolidated=False, zarr_format=3)
+    for there in (folder, tmp_path / "data.zarr", folder / "notes.txt"):
+        with pytest.raises(ValueError, match=r"cannot be read as a cube|is no cube of a study; choose another name"):
+            cd.run(Walks(), there, overwrite=True)
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert float(xr.open_zarr(tmp_path / "data.zarr", consolidated=False).x[0]) == 1.0
+    (tmp_path / "empty").mkdir()
+    assert cd.run(Walks(), tmp_path / "empty").done == 6
+
+
+def test_a_layout_that_was_stopped_may_be_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped() -> dict[str, str]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("calibdask.study.cube.versions", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        cd.run(Walks(), tmp_path / "w.zarr")
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="was stopped while it was laid out; give overwrite=True"):
+        cd.run(Walks(), tmp_path / "w.zarr")
+    assert cd.run(Walks(), tmp_path / "w.zarr", overwrite=True).done == 6
+
+
+@pytest.mark.parametrize("cluster", ["locl:2", "slurm", "threads:0", "local:0"])
+def test_a_cluster_that_is_none_leaves_the_cube_as_it_is(cluster: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"place to work|expects at least one"):
+        cd.run(Walks(), tmp_path / "new.zarr", cluster)
+    assert not (tmp_path / "new.zarr").exists()
+    cd.run(Walks(), tmp_path / "w.zarr", "threads:1")
+    with pytest.raises(ValueError, match=r"place to work|expects at least one"):
+        cd.run(Walks(), tmp_path / "w.zarr", cluster, overwrite=True)
+    assert (cube_of(tmp_path / "w.zarr").status == 1).all()
+
+
+def test_cells_of_other_versions_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = versions()
+    monkeypatch.setattr("calibdask.study.cube.versions", lambda: whole | {"numpy": "1.0"})
+    cd.run(Walks(), tmp_path / "w.zarr")
+    monkeypatch.undo()
+    with pytest.warns(UserWarning, match="other versions have computed .numpy: '1.0' there"):
+        cd.run(Walks(), tmp_path / "w.zarr")
+    cd.run(Walks(), tmp_path / "w.zarr")
+    known = json.loads(str(xr.open_zarr(tmp_path / "w.zarr", consolidated=False).attrs["versions"]))
+    assert [each["numpy"] for each in known] == ["1.0", whole["numpy"]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"outputs": {"status": ()}}, "has an output 'status', which is the name"),
+        ({"outputs": {"end": ("axis",)}}, "has an output 'end' with the axes axis, which inside"),
+        ({"types": {"path": "text"}}, "data type"),
+        ({"types": {"other": "int64"}}, "has a type for 'other', which is none of its outputs"),
+        ({"types": {"end": "complex128"}}, "has the type 'complex128' for 'end'"),
+        ({"inside": lambda self: {"length": [1]}, "outputs": {"end": ("length",)}}, "has length among its cells"),
+        ({"cells": lambda self: {}}, "has no cells: it names no axes"),
+        ({"cells": lambda self: {"length": []}}, "has no cells: length is empty"),
+        ({"problems": lambda self: ["no such thing"]}, "no such thing"),
+    ],
+    ids=str,
+)
+def test_studies_that_cannot_be_laid_out(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        cd.run(type("Odd", (Walks,), changes)(), tmp_path / "o.zarr")
+    assert not (tmp_path / "o.zarr").exists()
+
+
+def test_types_of_variables(tmp_path: Path) -> None:
+    whole = cd.run(Walks(), tmp_path / "w.zarr")
+    assert whole.computed == 6
+    kinds = {"types": {"end": "float32", "longest": "int16"}}
+    cd.run(type("Typed", (Walks,), kinds)(), tmp_path / "t.zarr")
+    one, other = cube_of(tmp_path / "t.zarr"), cube_of(tmp_path / "w.zarr")
+    assert (one.end.dtype, one.longest.dtype, one.path.dtype) == (np.float32, np.int16, np.float64)
+    np.testing.assert_array_equal(one.end, other.end.astype(np.float32))
+    np.testing.assert_array_equal(one.longest, other.longest.astype(np.int16))
+
+
+def test_inputs_belong_to_the_fingerprint(tmp_path: Path) -> None:
+    first, second = (type("Reads", (Walks,), {"inputs": lambda self, size=size: {"rows": size}}) for size in (1, 2))
+    cd.run(first(), tmp_path / "r.zarr")
+    with pytest.raises(ValueError, match=r"inputs\.rows: 1 there, 2 here"):
+        cd.run(second(), tmp_path / "r.zarr")
+
+
+def test_differences_of_long_sequences_name_what_is_new() -> None:
+    names = [f"estimator-{i}" for i in range(20)]
+    assert list(differences({"a": names}, {"a": [*names, "new"]})) == ["a: ['new'] here only"]
+    assert list(differences({"a": [1, 2]}, {"a": [2, 1]})) == ["a: [1, 2] there, [2, 1] here"]
+
+
+def test_further_keys_are_no_coordinates() -> None:
+    seeds = Seeds(0, (("size", 100),))
+    with pytest.raises(ValueError, match="size is a coordinate of the cell; give further keys another name"):
+        seeds.generator(size=5)
+
+
+def test_folders_that_python_cannot_import(tmp_path: Path) -> None:
+    for name, message in (("bad.v2", "a name that Python can import, got 'bad.v2'"), ("json", "another module 'json'")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "study.py").write_text(SHORT)
+        with pytest.raises(ValueError, match=message):
+            load_study(str(tmp_path / name))
+
+
+def test_parameters_expect_defaults(tmp_path: Path) -> None:
+    (tmp_path / "dice_without").mkdir()
+    (tmp_path / "dice_without" / "study.py").write_text(SHORT.replace(" = (6, 20)", ""))
+    with pytest.raises(ValueError, match="expects a default for every parameter"):
+        load_study(str(tmp_path / "dice_without"))
+
+
+def test_a_module_beside_is_found(tmp_path: Path) -> None:
+    """By the command as it is installed, which does not look into the folder where it is called."""
+    (tmp_path / "rolls_beside.py").write_text(SHORT)
+    command = "import sys; sys.path.remove(''); from calibdask.cli import main; sys.exit(main(sys.argv[1:]))"
+    study = f"rolls_beside:{SHORT.split('class ')[1].split('(', maxsplit=1)[0]}"
+    arguments = [sys.executable, "-c", command, "run", study, "--store", "r.zarr"]
+    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_whole_numbers_may_have_exponents() -> None:
+    assert Walks().with_settings({"replicates": "2e1"}).replicates == 20
+    with pytest.raises(ValueError, match=r"replicates expects a value such as 4, got '2\.5'"):
+        Walks().with_settings({"replicates": "2.5"})

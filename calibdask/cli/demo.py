@@ -13,7 +13,7 @@ _LEFT_OUT = ("resolution", "uncertainty", "within_variance", "within_covariance"
 
 @click.command()
 @click.option("--out", metavar="FOLDER", default="calibdask-demo", show_default=True, help="Folder to write to.")
-@click.option("--cluster", metavar="WHERE", default="threads", help="threads, local[:N], tcp://..., tls://..., FILE.")
+@click.option("--cluster", metavar="WHERE", default="threads", help="threads[:N], local[:N], tcp://, tls://, FILE.")
 def demo(out: str, cluster: str) -> None:
     """Predict, store, evaluate and draw, with data and classifiers of scikit-learn.
 

@@ -20,9 +20,7 @@ _PLACES = (
         "--label", metavar="NAME", help="Column or array of labels.  [default: label, or labels in array files]"
     ),
     click.option("--score", metavar="NAME", help="Column, first part of columns, or array of scores."),
-    click.option(
-        "--cluster", metavar="WHERE", default="threads", help="threads, local[:N], tcp://..., tls://..., FILE."
-    ),
+    click.option("--cluster", metavar="WHERE", default="threads", help="threads[:N], local[:N], tcp://, tls://, FILE."),
 )
 
 

@@ -15,7 +15,9 @@ interrupted: the same command goes on where it was.
 @click.command(epilog=_EPILOG)
 @click.argument("study")
 @click.option("--store", metavar="CUBE", required=True, help="The cube to fill: a path or a URL.")
-@click.option("--cluster", metavar="WHERE", default="threads", help="threads, local[:N], tcp://..., tls://..., FILE.")
+@click.option(
+    "--cluster", metavar="WHERE", default="threads", help="threads[:N], local[:N], tcp://..., tls://..., FILE."
+)
 @click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set a parameter, or preset; repeatable.")
 @click.option("--overwrite", is_flag=True, help="Replace a cube that is there.")
 @click.pass_context
@@ -36,7 +38,8 @@ def run(
         counts = run_study(chosen, store, cluster, overwrite=overwrite)
     click.echo(f"{store}: {counts.done} of {counts.total} cells done, {counts.computed} computed now")
     if counts.failed:
-        click.echo(f"calibdask: {counts.failed} cells failed; see calibdask status {store}", err=True)
+        what = "1 cell" if counts.failed == 1 else f"{counts.failed} cells"
+        click.echo(f"calibdask: {what} failed; see calibdask status {store}", err=True)
         context.exit(_FAILED)
 
 

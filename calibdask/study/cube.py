@@ -2,6 +2,7 @@
 
 import json
 import math
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,6 +20,7 @@ __all__ = ["DONE", "FAILED", "TODO", "Cube", "open_cube"]
 
 TODO, DONE, FAILED = 0, 1, 2
 _STUDY, _VERSIONS = "calibdask_study", "versions"
+_BEGUN = ""
 _STATUS, _ERROR = "status", "error"
 
 
@@ -33,31 +35,46 @@ class Cube:
         """Whether anything is there."""
         return located(self.url).exists
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is there but an empty folder, at most."""
+        place = located(self.url)
+        return not place.exists or (place.fs.isdir(place.path) and not place.fs.ls(place.path))
+
+    def check_replaceable(self) -> None:
+        """Raise ValueError if what is there is no cube: nothing else is ever replaced."""
+        if not self.is_empty and self._mark() is None:
+            raise ValueError(f"{self.url} is there already and is no cube of a study; choose another name.")
+
     def lay_out(self, study: Study) -> None:
-        """Write the axes and the empty variables of a study, in place of whatever is there."""
+        """Write the axes and the empty variables of a study, in place of the cube that is there."""
+        self.check_replaceable()
         cells, inside = study.cells(), study.inside()
-        print_of = fingerprint(study)
+        known = fingerprint(study)
         with texts_settled():
             group = zarr.open_group(self.url, mode="w", zarr_format=3)
+            # First: what is left of a layout that was stopped is known, and may be replaced.
+            group.attrs[_STUDY] = _BEGUN
             for name, values in {**cells, **inside}.items():
                 _write_axis(group, name, np.asarray(list(values)))
             shape = tuple(len(values) for values in cells.values())
             one = (1,) * len(shape)
             for variable, dims in study.outputs.items():
                 sizes = tuple(len(inside[dim]) for dim in dims)
+                kind = study.type_of(variable)
                 group.create_array(
                     variable,
                     shape=shape + sizes,
                     chunks=one + tuple(max(1, size) for size in sizes),
-                    dtype=study.types.get(variable, "float64"),
-                    fill_value=math.nan,
+                    dtype=kind,
+                    fill_value=math.nan if kind.kind == "f" else 0,
                     dimension_names=(*cells, *dims),
                 )
             names = tuple(cells)
             group.create_array(_STATUS, shape=shape, chunks=one, dtype=np.int8, fill_value=TODO, dimension_names=names)
             group.create_array(_ERROR, shape=shape, chunks=one, dtype=str, fill_value="", dimension_names=names)
             # Last: a cube without a fingerprint is none.
-            group.attrs.update({_STUDY: json.dumps(print_of), _VERSIONS: json.dumps(versions())})
+            group.attrs.update({_VERSIONS: json.dumps([versions()]), _STUDY: json.dumps(known)})
 
     def check(self, study: Study) -> None:
         """Raise ValueError if the cube is not that of the study, with all differences named."""
@@ -83,14 +100,36 @@ class Cube:
         ValueError
             If there is no cube.
         """
-        text = self._group("r").attrs.get(_STUDY)
-        if not isinstance(text, str):
+        text = self._mark()
+        if text is None:
+            raise ValueError(f"{self.url} is no cube of a study; choose another name.")
+        if text == _BEGUN:
             raise ValueError(
-                f"{self.url} is no cube of a study, or one that was stopped while it was laid out; choose another "
-                "name, or give overwrite=True (--overwrite)."
+                f"{self.url} is a cube that was stopped while it was laid out; give overwrite=True (--overwrite)."
             )
         found: dict[str, Any] = json.loads(text)
         return found
+
+    def _mark(self) -> str | None:
+        """What tells a cube from other stores."""
+        text = self._group("r").attrs.get(_STUDY)
+        return text if isinstance(text, str) else None
+
+    def join(self) -> None:
+        """Note the versions of what computes from here on, and warn if others have computed what is there."""
+        group = self._open
+        known: list[dict[str, str]] = json.loads(str(group.attrs[_VERSIONS]))
+        here = versions()
+        if known[-1] == here:
+            return
+        unlike = ", ".join(differences(known[-1], here))
+        warnings.warn(
+            f"{self.url} holds cells that other versions have computed ({unlike}); the others follow with these.",
+            UserWarning,
+            stacklevel=3,
+        )
+        with texts_settled():
+            group.attrs[_VERSIONS] = json.dumps([*known, here])
 
     def _group(self, mode: Any) -> zarr.Group:
         if not self.exists:
@@ -121,6 +160,8 @@ class Cube:
         """Write the values of a cell, and then that it is done: a cell is done or not, never half."""
         for variable, values in arrays.items():
             self._put(variable, number, values)
+        with texts_settled():
+            self._put(_ERROR, number, "")
         self._put(_STATUS, number, DONE)
 
     def fail(self, number: int, text: str) -> None:
@@ -143,8 +184,8 @@ class Cube:
 def open_cube(store: str) -> xr.Dataset:
     """The cube of a study as a dataset: its variables on named axes, ``status`` and ``error`` of each cell.
 
-    Cells that are not done are NaN; ``status`` is 0 where there is nothing yet, 1 where a cell is done, 2 where it has
-    failed. Values are read when they are needed.
+    Cells that are not done are NaN (whole numbers: 0); ``status`` is 0 where there is nothing yet, 1 where a cell is
+    done, 2 where it has failed. Values are read when they are needed.
 
     Parameters
     ----------
@@ -157,7 +198,7 @@ def open_cube(store: str) -> xr.Dataset:
         If there is no cube.
     """
     cube = Cube(str(store))
-    print_of = cube.fingerprint
+    known = cube.fingerprint
     with texts_settled():
         dataset = xr.open_zarr(str(store), consolidated=False, chunks=None)
     # Texts of any length are a type of NumPy that not all of xarray knows yet.
@@ -166,7 +207,7 @@ def open_cube(store: str) -> xr.Dataset:
         for name, axis in dataset.coords.items()
         if axis.dtype.kind in "TO"
     }
-    return dataset.assign_coords(texts).assign_attrs(study=print_of["study"])
+    return dataset.assign_coords(texts).assign_attrs(study=known["study"])
 
 
 def _write_axis(group: zarr.Group, name: str, values: np.ndarray) -> None:

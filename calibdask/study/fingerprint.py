@@ -29,6 +29,7 @@ def fingerprint(study: Study) -> dict[str, Any]:
         "study": study.name,
         "version": study.version,
         "parameters": _data(study.parameters()),
+        "inputs": _data(study.inputs()),
         "cells": _data(study.cells()),
         "inside": _data(study.inside()),
         "outputs": _data(study.outputs),
@@ -53,7 +54,17 @@ def differences(there: Any, here: Any, path: str = "") -> Iterator[str]:
         for name in dict.fromkeys((*there, *here)):
             yield from differences(there.get(name), here.get(name), f"{path}.{name}" if path else str(name))
     elif there != here:
-        yield f"{path}: {_short(there)} there, {_short(here)} here"
+        yield f"{path}: {_compared(there, here)}"
+
+
+def _compared(there: Any, here: Any) -> str:
+    """Both values; of sequences what only one of them has, since their beginnings may be alike."""
+    if isinstance(there, list) and isinstance(here, list):
+        only = [[each for each in one if each not in other] for one, other in ((there, here), (here, there))]
+        if any(only):
+            pairs = zip(only, ("there", "here"), strict=True)
+            return ", ".join(f"{_short(part)} {where} only" for part, where in pairs if part)
+    return f"{_short(there)} there, {_short(here)} here"
 
 
 def _data(value: Any) -> Any:

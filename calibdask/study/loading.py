@@ -35,6 +35,9 @@ def load_study(name: str) -> Study:
     module, colon, word = name.partition(":")
     if not colon or not module or not word:
         raise ValueError(f"Expected a folder with a study.py, or module:object, as the study, got {name!r}.")
+    # As Python itself does for a script: modules of the folder where one works are there.
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
     try:
         found = getattr(importlib.import_module(module), word)
     except (ImportError, AttributeError) as error:
@@ -44,13 +47,28 @@ def load_study(name: str) -> Study:
 
 def _of_folder(folder: Path) -> ModuleType:
     """The module, imported under a name that other processes find too: that from the folder above the package."""
+    if not folder.name.isidentifier():
+        raise ValueError(f"The folder of a study expects a name that Python can import, got {folder.name!r}.")
     parts = [folder.name]
     root = folder.parent
     if (root / "__init__.py").exists() or root.name == "experiments":
         parts, root = [root.name, *parts], root.parent
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
-    return importlib.import_module(".".join([*parts, "study"]))
+    name = ".".join([*parts, "study"])
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise
+        raise _other(folder, parts[0]) from error
+    if module.__file__ is None or Path(module.__file__).resolve().parent != folder:
+        raise _other(folder, parts[0])
+    return module
+
+
+def _other(folder: Path, name: str) -> ValueError:
+    return ValueError(f"Python knows another module {name!r} than that of {folder}; give the folder another name.")
 
 
 def _only(module: ModuleType, name: str) -> Any:
@@ -67,7 +85,10 @@ def _only(module: ModuleType, name: str) -> Any:
 
 
 def _made(found: Any, name: str) -> Study:
-    made = found() if inspect.isclass(found) and issubclass(found, Study) else found
+    try:
+        made = found() if inspect.isclass(found) and issubclass(found, Study) else found
+    except TypeError as error:
+        raise ValueError(f"{name} expects a default for every parameter of its study: {error}.") from error
     if not isinstance(made, Study):
         raise ValueError(f"{name} expects a cd.Study, got {found!r}.")
     return made

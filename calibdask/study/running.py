@@ -1,6 +1,5 @@
 """Run a study: all cells that are not done, on threads or on a Dask cluster, a bounded number of tasks at a time."""
 
-import os
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
@@ -11,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.cluster import connected
+from calibdask.cluster import connected, threads_of
 from calibdask.engine.watching import tell
+from calibdask.study.announced import check_study
 from calibdask.study.cube import DONE, FAILED, TODO, Cube
 from calibdask.study.study import Study
 
@@ -24,7 +24,7 @@ _IN_FLIGHT = 4
 
 @dataclass(frozen=True)
 class CellCounts:
-    """How many cells of a cube are ``done``, ``failed`` or yet ``todo``; ``computed``, those of this run."""
+    """How many cells of a cube are ``done``, ``failed`` or yet ``todo``; ``computed``, those done in this run."""
 
     done: int
     failed: int
@@ -47,8 +47,8 @@ def run(study: Study, store: Any, cluster: Any = None, resume: bool = True, *, o
     store : str or path
         Where the cube is, or will be: a path, or a URL that fsspec knows.
     cluster : str or distributed.Client, optional
-        None or ``"threads"``: threads of this process; otherwise a client, or where to work as `calibdask.cluster` has
-        it: ``"local:4"``, ``"tcp://..."``, a scheduler file.
+        None or ``"threads"``: threads of this process, one for each core that it may use; ``"threads:4"``; otherwise a
+        client, or where to work as `calibdask.cluster` has it: ``"local:4"``, ``"tcp://..."``, a scheduler file.
     resume : bool, default True
         Go on with a cube that is there; False: refuse one.
     overwrite : bool, default False
@@ -63,6 +63,12 @@ def run(study: Study, store: Any, cluster: Any = None, resume: bool = True, *, o
     ------
     ValueError
         If the cube there is that of another study, of other parameters or of another format: all differences are named.
+        If something else is there, which is never replaced; if the study cannot be laid out as it is.
+
+    Warns
+    -----
+    UserWarning
+        If other versions of Python or packages have computed the cells that are there.
 
     Notes
     -----
@@ -84,13 +90,19 @@ def run(study: Study, store: Any, cluster: Any = None, resume: bool = True, *, o
     (2, 0)
     """
     cube = Cube(str(store))
-    _prepare(cube, study, resume=resume, overwrite=overwrite)
-    status = cube.status()
-    wanted = np.flatnonzero(status != DONE).tolist()
-    total, failed = len(status), 0
+    check_study(study)
+    _check(cube, study, resume=resume, overwrite=overwrite)
+    # Nothing is written before there is someone to work.
     with _workers(cluster) as (executor, threads):
+        if overwrite or cube.is_empty:
+            cube.lay_out(study)
+        else:
+            cube.join()
+        status = cube.status()
+        wanted = np.flatnonzero(status != DONE).tolist()
+        total, failed = len(status), 0
         tasks = (wanted[at : at + study.batch] for at in range(0, len(wanted), study.batch))
-        ready = total - len(wanted)
+        before = ready = total - len(wanted)
         tell(ready, total)
         for numbers, bad in _finished(executor, _Task(study, cube), tasks, _IN_FLIGHT * threads):
             for number, text in bad.items():
@@ -99,7 +111,7 @@ def run(study: Study, store: Any, cluster: Any = None, resume: bool = True, *, o
                     cube.fail(number, text)
             ready, failed = ready + len(numbers) - len(bad), failed + len(bad)
             tell(ready, total, failed=failed)
-    return count_cells(cube, computed=len(wanted))
+    return count_cells(cube, computed=ready - before)
 
 
 def count_cells(cube: Cube, computed: int = 0) -> CellCounts:
@@ -109,10 +121,10 @@ def count_cells(cube: Cube, computed: int = 0) -> CellCounts:
     return CellCounts(done, failed, todo, computed)
 
 
-def _prepare(cube: Cube, study: Study, *, resume: bool, overwrite: bool) -> None:
-    """Lay the cube out, or see that the one that is there is that of the study."""
-    if overwrite or not cube.exists:
-        cube.lay_out(study)
+def _check(cube: Cube, study: Study, *, resume: bool, overwrite: bool) -> None:
+    """See that there is nothing yet, or the cube of the study, or one that may be replaced."""
+    if overwrite or cube.is_empty:
+        cube.check_replaceable()
     elif not resume:
         raise ValueError(f"{cube.url} is there already; resume it, choose another name, or give overwrite=True.")
     else:
@@ -168,10 +180,10 @@ def _finished(
 @contextmanager
 def _workers(cluster: Any) -> Iterator[tuple[Executor, int]]:
     """Where tasks go, and how many threads there are."""
-    if cluster is None or cluster == "threads":
+    threads = 0 if cluster is not None and not isinstance(cluster, str) else threads_of(cluster or "threads")
+    if threads:
         from threadpoolctl import threadpool_limits
 
-        threads = os.cpu_count() or 1
         # Cells run side by side; more threads within each would only get in their way.
         with threadpool_limits(1), ThreadPoolExecutor(threads) as executor:
             yield executor, threads

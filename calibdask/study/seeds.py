@@ -44,7 +44,7 @@ class Seeds:
         Raises
         ------
         ValueError
-            If the cell has no such coordinate.
+            If the cell has no such coordinate, or a further key has the name of one.
         """
         return np.random.Generator(np.random.Philox(self.sequence(*names, **more)))
 
@@ -54,6 +54,9 @@ class Seeds:
         for name in names:
             if name not in there:
                 raise ValueError(f"The cell has the coordinates {', '.join(there)}, got {name!r}.")
+        both = sorted(there.keys() & more.keys())
+        if both:
+            raise ValueError(f"{', '.join(both)} is a coordinate of the cell; give further keys another name.")
         chosen = {name: there[name] for name in names} if names else there
         return np.random.SeedSequence(self.root, spawn_key=_words({**chosen, **more}))
 
@@ -66,7 +69,7 @@ def _words(key: dict[str, Any]) -> tuple[int, ...]:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers as those of Python, so that equal values are equal keys."""
+    """NumPy's numbers as those of Python, so that they are the same keys."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"Coordinates are numbers or texts, got {value!r}.")

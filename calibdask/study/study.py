@@ -1,7 +1,7 @@
 """What a study is: named axes, typed parameters, and one function of a cell."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any, ClassVar
@@ -33,7 +33,7 @@ class Study(ABC):
     outputs : mapping from str to tuple of str
         Each variable of the cube and the axes that it has within a cell.
     types : mapping from str to str
-        Types of variables that are not kept as ``"float64"``.
+        Types of variables that are not kept as ``"float64"``, of floats, whole numbers or booleans.
     presets : mapping from str to mapping
         Values of parameters by the name of a preset; ``--set preset=quick`` takes those of ``"quick"``.
     batch : int
@@ -97,6 +97,21 @@ class Study(ABC):
             For every one of the ``outputs`` an array with its axes, or a number if it has none.
         """
 
+    def problems(self) -> Iterable[str]:
+        """What is wrong with the parameters, in sentences; a cube is laid out where there is nothing."""
+        return ()
+
+    def inputs(self) -> Mapping[str, Any]:
+        """What cells read besides, such as sizes and dates of files, as numbers and texts.
+
+        Part of the fingerprint: a cube of other inputs is another one.
+        """
+        return {}
+
+    def type_of(self, variable: str) -> np.dtype[Any]:
+        """The type that values of a variable are kept in."""
+        return np.dtype(self.types.get(variable, "float64"))
+
     @property
     def name(self) -> str:
         """Name of the study: that of its class."""
@@ -127,7 +142,7 @@ class Study(ABC):
         arrays = {}
         for variable, dims in self.outputs.items():
             shape = tuple(len(inside[dim]) for dim in dims)
-            arrays[variable] = np.asarray(found[variable], self.types.get(variable, "float64"))
+            arrays[variable] = np.asarray(found[variable], self.type_of(variable))
             if arrays[variable].shape != shape:
                 raise ValueError(
                     f"{variable} expects the shape {shape} of {', '.join(dims) or 'a single number'}, got "
@@ -178,6 +193,9 @@ def _read(name: str, value: Any, like: Any) -> Any:
         if isinstance(like, tuple):
             kind = type(like[0]) if like else str
             return tuple(kind(word) for word in value.split(",") if word)
+        if isinstance(like, int) and float(value).is_integer():
+            # 2e6 is a whole number too.
+            return int(value) if value.lstrip("+-").isdigit() else int(float(value))
         return type(like)(value)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"{name} expects a value such as {like!r}, got {value!r}.") from error

@@ -1,6 +1,6 @@
 """Which estimator of the expected calibration error to trust: the experiment of Posocco & Bonnefoy as a study."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -81,10 +81,23 @@ class EceBenchmark(cd.Study):
         }
     }
 
+    def problems(self) -> Iterator[str]:
+        """What cells could not compute."""
+        if self.means not in MEANS:
+            yield f"means expects one of {', '.join(MEANS)}, got {self.means!r}."
+        if self.holdout <= 0 or self.holdout % _DRAWS:
+            yield f"holdout expects a multiple of {_DRAWS}, got {self.holdout}."
+        if not self.sizes or min(*self.sizes, *self.interval_sizes, self.replicates) < 2:
+            yield "sizes, interval_sizes and replicates expect numbers from 2 on."
+        if not self.classes or min(self.classes) < 2 or not self.features or min(self.features) < 1:
+            yield "classes expects numbers from 2 on, features from 1 on."
+        if self.train < 10 * max(self.classes):
+            yield f"train expects ten rows for each class, {10 * max(self.classes)} or more, got {self.train}."
+        if not 0 < self.level < 1:
+            yield f"level expects a number between 0 and 1 such as 0.9, got {self.level}."
+
     def cells(self) -> dict[str, Any]:
         """A cell for each mixture and training set."""
-        if self.means not in MEANS:
-            raise ValueError(f"means expects one of {', '.join(MEANS)}, got {self.means!r}.")
         return {
             "classes": self.classes,
             "features": self.features,

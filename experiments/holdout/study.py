@@ -1,10 +1,11 @@
 """Stored predictions of any number of models x metrics x bootstrap replicates x slices."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
+import fsspec
 import numpy as np
 
 import calibdask as cd
@@ -56,8 +57,23 @@ class Holdout(cd.Study):
         "high": ("metric", "slice"),
         "replicates": ("metric", "slice", "replicate"),
         "rows": ("slice",),
+        "paired": (),
     }
     presets: ClassVar = {"quick": {"n_boot": 20, "metrics": ("brier", "ece")}}
+
+    def problems(self) -> Iterator[str]:
+        """What cells could not compute."""
+        names = [model.partition("=")[0] for model in self.models]
+        if len({*names}) < len(names) or len({*self.metrics}) < len(self.metrics):
+            yield "models and metrics expect each name once."
+        if not self.metrics or self.n_boot < 2:
+            yield "metrics expects one name or more, n_boot a number from 2 on."
+        if not 0 < self.level < 1:
+            yield f"level expects a number between 0 and 1 such as 0.95, got {self.level}."
+
+    def inputs(self) -> dict[str, Any]:
+        """Number, bytes and latest date of the files of each model: a cube of other files is another one."""
+        return {name: _dated(data) for name, data in self._sources.items()}
 
     def cells(self) -> dict[str, Any]:
         """A cell for each model."""
@@ -72,7 +88,7 @@ class Holdout(cd.Study):
         rows = self._rows(at["model"])
         by = {"slice": rows.by[self.by]} if self.by else None
         chosen = {name.replace("-", "_"): METRICS[name] for name in self.metrics}
-        # The seed is that of the study: all models have the same replicates of the rows, and differences are paired.
+        # The seed is that of the study: models of the same rows in the same order have the same replicates of these.
         options: dict[str, Any] = {"ci": self.level, "n_boot": self.n_boot, "seed": self.seed, "keep_replicates": True}
         result = cd.evaluate(rows.labels, rows.scores, chosen, by=by, sample_weight=rows.weights, **options)
         result = self._in_order(result)
@@ -80,7 +96,12 @@ class Holdout(cd.Study):
             kind: np.stack([result[f"{name}{end}"].values for name in chosen])
             for kind, end in (("value", ""), ("low", "_low"), ("high", "_high"), ("replicates", "_replicates"))
         }
-        return {**found, "rows": self._counted(rows)}
+        return {**found, "rows": self._counted(rows), "paired": self._is_paired(rows)}
+
+    def _is_paired(self, rows: Any) -> bool:
+        """Whether the labels are those of the first model, row by row."""
+        first = np.asarray(self._rows(next(iter(self._sources))).labels)
+        return np.array_equal(np.asarray(rows.labels), first)
 
     def _in_order(self, result: Any) -> Any:
         """All slices of the study; NaN where the model has no rows."""
@@ -121,3 +142,11 @@ class Holdout(cd.Study):
 
     def _rows(self, model: str) -> Any:
         return cd.read_rows(self._sources[model], by=(self.by,) if self.by else (), weight=self.weight or None)
+
+
+def _dated(url: str) -> list[Any]:
+    """How many files there are behind a URL, their bytes together, and the latest date that the place knows."""
+    files, path = fsspec.core.url_to_fs(url)
+    found = files.find(path, detail=True).values() if files.isdir(path) else [files.info(path)]
+    dates = [str(each.get("mtime", each.get("LastModified", each.get("ETag", "")))) for each in found]
+    return [len(dates), sum(int(each.get("size") or 0) for each in found), max(dates, default="")]

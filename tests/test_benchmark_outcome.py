@@ -10,9 +10,10 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
-from experiments.ece_benchmark import claims, figures, outcome, summaries, tables
-from experiments.ece_benchmark.claims import CLAIMS, FAILS, HOLDS, IN_PART, UNJUDGED
+from experiments.ece_benchmark import claims, figures, outcome, rules, summaries, tables
+from experiments.ece_benchmark.claims import CLAIMS
 from experiments.ece_benchmark.estimators import PAPER
+from experiments.ece_benchmark.rules import FAILS, HOLDS, IN_PART, UNJUDGED
 
 OURS = (
     *(f"equal-mass-{mapping}-{bins}" for mapping in ("hard", "convex", "inverted") for bins in ("10", "30", "sqrt")),
@@ -173,13 +174,24 @@ def test_intervals_resample_clusters() -> None:
     values[:5, 1] = np.nan
     values[:, 2] = np.nan
     counts = np.random.default_rng(0).multinomial(6, np.full(6, 1 / 6), 200)
-    found = summaries.median_interval(values, cluster, draws=200)
+    resampled = summaries.resampled_medians(values, cluster, draws=200)
+    found = summaries.interval(resampled)
     for series in (0, 1):
         medians = [np.nanmedian(np.repeat(values[:, series], draw[cluster])) for draw in counts]
+        np.testing.assert_allclose(resampled[:, series], medians, rtol=1e-12)
         np.testing.assert_allclose(found[:, series], np.percentile(medians, [5, 95]), rtol=1e-12)
     assert np.isnan(found[:, 2]).all()
-    one = summaries.median_interval(values[:, :1], np.zeros(24, int), draws=10)
-    np.testing.assert_allclose(one[:, 0], np.median(values[:, 0]))
+    one = summaries.resampled_medians(values[:, :1], np.zeros(24, int), draws=10)
+    np.testing.assert_allclose(one, np.median(values[:, 0]))
+
+
+def test_some_resamples_are_kept(cube: xr.Dataset) -> None:
+    found = summaries.summarised(cube, draws=40, kept=40)
+    assert found["absolute_draws"].sizes == {"resample": 40, "setting": 2, "estimator": 3, "size": 3}
+    for name in ("absolute", "relative"):
+        ends = found[f"{name}_draws"].quantile([0.05, 0.95], "resample")
+        np.testing.assert_allclose(ends.isel(quantile=0), found[f"{name}_low"], rtol=1e-5)
+        np.testing.assert_allclose(ends.isel(quantile=1), found[f"{name}_high"], rtol=1e-5)
 
 
 def test_splits_and_models_of_a_mixture_are_one_cluster() -> None:
@@ -199,6 +211,21 @@ def test_equal_estimators_share_what_they_win() -> None:
     assert summaries.best_shares(tail, ["a", "b", "c"]).values.ravel().tolist() == [0.25, 0.25, 0.5]
     few = summaries.best_shares(tail, ["a", "b"]).values.ravel()
     np.testing.assert_array_equal(few, [0.75, 0.25, np.nan])
+
+
+def test_a_double_does_not_count_again() -> None:
+    cube = fake_cube(("smooth", "residual-isj", "euranova-d-silverman"))
+    estimate = cube["estimate"]
+    confidence = {"setting": "confidence"}
+    estimate.loc[{**confidence, "estimator": "smooth"}] = estimate.sel(**confidence, estimator="euranova-d-silverman")
+    found = summaries.summarised(cube, draws=3)
+    # The paper's come first, so that the other one is the double, and only for the confidence.
+    assert found["best_all"].isnull().all("size").sel(setting="confidence").values.tolist() == [True, False, False]
+    assert found["best_all"].sum("estimator").values == pytest.approx(1)
+    assert found["best_all"].sel(setting="classwise").notnull().all()
+    told = tables.markdown(summaries.combined({"code": found}))
+    assert len([line for line in told.splitlines() if line.startswith("| smooth") and line.endswith("| double |")]) == 2
+    assert "Best of all: a double equals an estimator above it everywhere" in told
 
 
 def test_coverage(cube: xr.Dataset) -> None:
@@ -243,10 +270,19 @@ def test_the_smaller_grid_of_one_choice_of_means(summary: xr.Dataset, tmp_path: 
     assert summary.best.sel(estimator="smooth").isnull().all()
     assert (summary.absolute_low <= summary.absolute_high).where(summary.absolute.notnull()).min() == 1
     assert {each.dtype for each in summary.data_vars.values()} == {np.dtype(np.float32)}
-    summary.to_netcdf(tmp_path / "summary.nc", engine="scipy")
+    summary.assign_attrs(study="EceBenchmark").to_netcdf(tmp_path / "summary.nc", engine="scipy")
     again = outcome.summary_of([str(tmp_path / "summary.nc")])
     xr.testing.assert_equal(again, summary)
     assert (tmp_path / "summary.nc").stat().st_size < 300_000
+
+
+def test_what_to_know_of_the_coverage_is_told(cube: xr.Dataset) -> None:
+    told = tables.markdown(summaries.combined({"code": summaries.summarised(cube, draws=3, level=0.8)}))
+    assert "### Coverage of 80 % intervals, percentile / corrected" in told
+    assert "rests on 8 evaluation sets that the four models share" in told
+    assert "standard error of a share of 0.8 from as many independent sets is 0.141." in told
+    assert tables.CONVEX_NOTE in told
+    assert tables.ISJ_NOTE in told
 
 
 def errors(confidence: Mapping[str, Any], classwise: Mapping[str, Any] | None = None, **more: Any) -> xr.Dataset:
@@ -308,6 +344,10 @@ CASES: tuple[tuple[xr.Dataset, xr.Dataset, xr.Dataset], ...] = (
 )
 
 
+def judged(number: int, summary: xr.Dataset, measure: str = "absolute") -> rules.Judgement:
+    return rules.judged(CLAIMS[number].judge, summary.sel(means="code"), measure)
+
+
 def test_each_claim_has_its_cases() -> None:
     assert len(CASES) == len(CLAIMS)
 
@@ -315,23 +355,67 @@ def test_each_claim_has_its_cases() -> None:
 @pytest.mark.parametrize("number", range(len(CLAIMS)))
 def test_each_verdict_can_be_reached(number: int) -> None:
     for expected, summary in zip((HOLDS, IN_PART, FAILS), CASES[number], strict=True):
-        found = claims.judged(CLAIMS[number], summary, "code", "absolute")
+        found = judged(number, summary)
         assert found.verdict == expected, found.numbers
 
 
 def test_an_estimator_close_to_the_best_holds_in_part() -> None:
-    near = claims.judged(CLAIMS[0], errors({D: 1.09}), "code", "absolute")
+    near = judged(0, errors({D: 1.09}))
     assert near.verdict == IN_PART
     assert "smallest at 0 of 11 sizes, median rank 15 of 15, 1.09 to 1.09 times the smallest" in near.numbers
-    assert claims.judged(CLAIMS[0], errors({D: 1.11}), "code", "absolute").verdict == FAILS
+    assert judged(0, errors({D: 1.11})).verdict == FAILS
+
+
+def test_equals_are_named() -> None:
+    both = {"euranova-ac-10": at(5, 2, 0.5), "euranova-ac-sqrt": at(6, 2, 0.5 * (1 + 1e-8))}
+    found = judged(8, errors({}, both))
+    assert found.verdict == HOLDS
+    assert "smallest at 6 of 6 sizes (at 5 with equals), median rank 1 of 15" in found.numbers
+    assert "smallest error: euranova-ac-10 = euranova-ac-sqrt at 5, euranova-ac-10 at 1;" in found.numbers
+
+
+def test_pairs_that_differ_by_the_mapping_alone(summary: xr.Dataset) -> None:
+    words = claims.markdown(summary)
+    assert tables.CONVEX_NOTE in words
+    # The second claim's estimators are not in the fake cubes, the third one's are in one of them.
+    assert "| confidence, our convex mapping | code | absolute | not judged |  | no uniform-convex-10, " in words
+    convex, hard = ([f"equal-mass-{kind}-{bins}" for bins in ("10", "30", "sqrt")] for kind in ("convex", "hard"))
+    error = summary["relative"].sel(means="code", setting="classwise", size=list(PUBLISHED))
+    wins = int((error.sel(estimator=convex).values < error.sel(estimator=hard).values).sum())
+    assert (
+        f"| class-wise, our convex mapping | code | relative | {judge_share(wins / 33)} |  | smaller in {wins} of"
+        in words
+    )
+
+
+def judge_share(share: float) -> str:
+    return HOLDS if share >= 0.9 else IN_PART if share >= 0.5 else FAILS
+
+
+def test_stability_of_a_verdict() -> None:
+    # D has the smallest error in the summary and in three of four resamples.
+    whole = errors({D: 0.5}).sel(means="code")
+    draws = [errors({D: each}).sel(means="code") for each in (0.5, 0.5, 0.9, 3)]
+    names = ("absolute", "relative")
+    kept = {f"{name}_draws": xr.concat([each[name] for each in draws], "resample") for name in names}
+    found = claims.with_stability(whole.assign(kept))
+    assert not {"absolute_draws", "resample"} & {*found.variables, *found.dims}
+    assert found["stability"].sel(statement="1").values.tolist() == [0.75, 0.75]
+    assert found["stability"].sel(statement="2, confidence, our convex mapping").isnull().all()
+    words = claims.markdown(found.expand_dims("means"))
+    assert (
+        "1. Confidence: ECE_d with Silverman's rule is the best in almost all regimes. | holds (75%) | holds (75%) |"
+        in words
+    )
+    assert "| code | absolute | holds | 75% | smallest at 11 of 11 sizes" in words
 
 
 def test_what_is_missing_is_not_judged() -> None:
     without = errors({}).drop_sel(estimator=D)
-    found = claims.judged(CLAIMS[0], without, "code", "absolute")
+    found = judged(0, without)
     assert (found.verdict, found.numbers) == (UNJUDGED, f"no {D}")
     short = errors({}).isel(size=slice(3))
-    assert claims.judged(CLAIMS[5], short, "code", "relative").numbers == "no sizes above 300 up to 500"
+    assert judged(5, short, "relative").numbers == "no sizes above 300 up to 500"
 
 
 def test_claims_in_words(summary: xr.Dataset) -> None:
@@ -340,7 +424,7 @@ def test_claims_in_words(summary: xr.Dataset) -> None:
         for part in (claim.sentence, claim.quote, claim.rule):
             assert part in words
     assert "| claim | code, absolute | code, relative | text, absolute | text, relative |" in words
-    assert UNJUDGED not in words
+    assert UNJUDGED not in words.partition("## 1.")[0]
 
 
 def test_verdicts_that_hang_on_the_truth_are_named() -> None:
@@ -373,8 +457,8 @@ def test_the_best_of_each_family(summary: xr.Dataset) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fake(cd.Study):
-    """A study that gives out the cells of a made-up cube."""
+class EceBenchmark(cd.Study):
+    """A study that gives out the cells of a made-up cube; named as the one whose cubes are read."""
 
     means: str = "code"
     classes: tuple[int, ...] = (2, 5)
@@ -400,6 +484,11 @@ class Fake(cd.Study):
         return {name: made[name].values for name in self.outputs}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Other(EceBenchmark):
+    """The same under another name."""
+
+
 ABSOLUTE: dict[str, Any] = {"quantities": [figures.ABSOLUTE]}
 
 
@@ -408,12 +497,13 @@ def test_all_files_from_stored_cubes(
 ) -> None:
     stores = [str(tmp_path / f"{means}.zarr") for means in ("code", "text")]
     for means, store in zip(("code", "text"), stores, strict=True):
-        cd.run(Fake(means=means), store)
+        cd.run(EceBenchmark(means=means), store)
     every = figures.pictures
     # One picture of one quantity: HoloViews takes a second for each panel.
     monkeypatch.setattr(figures, "pictures", lambda summary: {"one": replace(every(summary)["ours-code"], **ABSOLUTE)})
     out = tmp_path / "out"
-    outcome.main([*stores, "--out", str(out)])
+    monkeypatch.setattr(outcome, "KEPT", 2)
+    assert outcome.main([*stores, "--out", str(out)]) == 0
     assert {path.name for path in out.iterdir()} == {
         "summary.nc",
         "results.md",
@@ -427,8 +517,38 @@ def test_all_files_from_stored_cubes(
     found = xr.load_dataset(out / "summary.nc", engine="scipy")
     whole = summaries.summarised(cd.open_cube(stores[0]).load())
     np.testing.assert_array_equal(found.absolute_low.sel(means="code"), whole.absolute_low)
-    with pytest.raises(ValueError, match="same means as a cube before it: code"):
-        outcome.summary_of([stores[0], stores[0]])
+    assert found["stability"].sizes == {"means": 2, "statement": 22, "measure": 2}
+    xr.testing.assert_equal(outcome.summary_of([str(out / "summary.nc")]), found)
+
+
+def test_bad_cubes_are_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stores = {name: str(tmp_path / f"{name}.zarr") for name in ("code", "less", "other")}
+    cd.run(EceBenchmark(classes=(2,)), stores["code"])
+    cd.run(EceBenchmark(means="text", classes=(5,)), stores["less"])
+    cd.run(Other(), stores["other"])
+    text = tmp_path / "text.nc"
+    text.write_text("no NetCDF")
+    xr.Dataset({"x": 1}).to_netcdf(tmp_path / "else.nc", engine="scipy")
+    (tmp_path / "folder").mkdir()
+    for cubes, message in (
+        ([stores["other"]], f"{stores['other']} is a cube of the study Other, expected one of EceBenchmark."),
+        ([stores["code"], stores["code"]], f"{stores['code']} has the same means as {stores['code']}: code."),
+        (
+            [stores["code"], stores["less"]],
+            "(there) differ in more than their means: classes: [2] there only, [5] here",
+        ),
+        ([str(tmp_path / "none")], f"{tmp_path / 'none'} does not exist."),
+        ([str(tmp_path / "none.nc")], "No such file or directory"),
+        ([str(tmp_path / "folder")], f"{tmp_path / 'folder'}"),
+        ([str(text), stores["code"]], f"{text}"),
+        ([str(text)], f"{text} is no NetCDF file: "),
+        ([str(tmp_path / "else.nc")], "else.nc is no summary of cubes of EceBenchmark"),
+    ):
+        assert outcome.main([*cubes, "--out", str(tmp_path / "out")]) == 2
+        told = capsys.readouterr().err
+        assert message in told
+        assert told.count("\n") == 1
+    assert not (tmp_path / "out").exists()
 
 
 def test_all_pictures_have_all_their_curves(summary: xr.Dataset) -> None:
@@ -441,3 +561,14 @@ def test_all_pictures_have_all_their_curves(summary: xr.Dataset) -> None:
         curves = [each for each in panel if type(each).__name__ == "Curve"]
         assert len(curves) == len(PAPER)
         assert all(len(curve) == len(PUBLISHED) for curve in curves)
+
+
+def test_bands_are_within_their_panels(summary: xr.Dataset) -> None:
+    picture = figures.pictures(summary)["figure2-code"]
+    (confidence, _) = figures.drawn(picture.summary, picture.entries, [figures.ABSOLUTE], "bokeh")
+    bands = [each for each in confidence if type(each).__name__ == "Area"]
+    assert len(bands) == 3
+    low, high = confidence.opts.get("plot", "bokeh").kwargs["ylim"]
+    for band in bands:
+        assert low < band.dimension_values(1).min()
+        assert high > band.dimension_values(2).max()

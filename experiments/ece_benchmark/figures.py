@@ -11,9 +11,10 @@ import numpy as np
 import xarray as xr
 
 from calibdask.plot import save
-from experiments.ece_benchmark.claims import FAMILIES, SILVERMAN
 from experiments.ece_benchmark.estimators import PAPER
+from experiments.ece_benchmark.rules import FAMILIES, SILVERMAN
 from experiments.ece_benchmark.summaries import PUBLISHED
+from experiments.ece_benchmark.tables import CONVEX_NOTE, ISJ_NOTE
 
 __all__ = ["Entry", "Picture", "Quantity", "best_of_families", "drawn", "paper_entries", "pictures", "save_all"]
 
@@ -41,7 +42,6 @@ _OUR_DASHES: dict[str, Dash] = {"hard": "dashed", "inverted": "dotted"}
 # Bands of more than a few hide one another.
 _BANDS = ("euranova-l-10", "euranova-ac-10", SILVERMAN)
 _TICKS = (30, 50, 100, 200, 300, 500, 1000, 2000, 5000)
-_NOMINAL = 0.9
 _FEW = 5
 
 
@@ -164,7 +164,7 @@ def _panel(
     values = values.dropna(quantity.along, how="all")
     x = hv.Dimension(quantity.along, label="rows of the evaluation set")
     y = hv.Dimension(quantity.variable, label=quantity.label)
-    bands, lines = [], []
+    bands, lines, shown = [], [], []
     for entry in entries:
         one = summary.sel(estimator=entry.name)
         size, line = values[quantity.along].values, values.sel(estimator=entry.name).values
@@ -174,18 +174,21 @@ def _panel(
             one.get(f"{quantity.variable}_{end}", one[quantity.variable]).reindex({quantity.along: size}).values
             for end in ("low", "high")
         )
+        shown.append(line)
         if entry.band and f"{quantity.variable}_low" in summary:
+            shown += [low, high]
             bands.append(hv.Area((size, low, high), x, [y, "above"]).opts(**_fill(entry, backend), backend=backend))
         data = (size, line, low, high, [entry.name] * len(size))
         curve = hv.Curve(data, x, [y, "low", "high", "estimator"], label=entry.label)
         lines.append(curve.opts(**_stroke(entry, quantity, backend), backend=backend))
     if not quantity.log and lines:
         # A curve, since HoloViews takes the names of axes from the first element, and HLine has none.
-        level = _NOMINAL if quantity.along == "interval_size" else 0
+        level = float(summary["level"]) if quantity.along == "interval_size" else 0
         mark = hv.Curve([(size[0], level), (size[-1], level)], x, y)
         bands.append(mark.opts(color="#999999", show_legend=False, **_thin(backend), backend=backend))
     overlay = hv.Overlay([*bands, *lines])
-    return overlay.opts(**_frame(values, quantity, backend, SETTINGS[setting], legend=legend), backend=backend)
+    frame = _frame(values[quantity.along].values, shown, quantity, backend, SETTINGS[setting], legend=legend)
+    return overlay.opts(**frame, backend=backend)
 
 
 def _stroke(entry: Entry, quantity: Quantity, backend: str) -> dict[str, Any]:
@@ -217,9 +220,10 @@ def _thin(backend: str) -> dict[str, Any]:
     return {"linewidth": 0.9} if backend == "matplotlib" else {"line_width": 0.9}
 
 
-def _frame(values: xr.DataArray, quantity: Quantity, backend: str, title: str, *, legend: bool) -> dict[str, Any]:
-    """Axes, title and legend of a panel."""
-    sizes = values[quantity.along].values
+def _frame(
+    sizes: Any, shown: Sequence[Any], quantity: Quantity, backend: str, title: str, *, legend: bool
+) -> dict[str, Any]:
+    """Axes, title and legend of a panel that has room for all that is shown."""
     words: dict[str, Any] = {
         "logx": True,
         "logy": quantity.log,
@@ -230,7 +234,8 @@ def _frame(values: xr.DataArray, quantity: Quantity, backend: str, title: str, *
         "show_legend": legend,
         "legend_position": "right",
     }
-    finite = values.values[np.isfinite(values.values)]
+    values = np.concatenate([np.zeros(0), *shown])
+    finite = values[np.isfinite(values)]
     if quantity.log and (finite > 0).any():
         low, high = finite[finite > 0].min() / 1.08, finite.max() * 1.08
         words |= {"ylim": (low, high), "yticks": _ticks(low, high, percent=quantity.percent)}
@@ -275,7 +280,7 @@ def pictures(summary: xr.Dataset) -> dict[str, Picture]:
         every = summary.sel(means=means)
         published = every.isel(size=np.flatnonzero(every["size"] <= PUBLISHED))
         paper, where = paper_entries(every), MEANS.get(means, means)
-        ours, errors = best_of_families(every), (ABSOLUTE, RELATIVE)
+        ours, errors, level = best_of_families(every), (ABSOLUTE, RELATIVE), 100 * float(every["level"])
         found |= {
             f"figure2-{means}": Picture(f"Figure 2 at the published sizes, {where}", published, paper, errors),
             f"figure2-{means}-all": Picture(f"Figure 2 at all sizes, {where}", every, paper, errors),
@@ -287,7 +292,7 @@ def pictures(summary: xr.Dataset) -> dict[str, Picture]:
                     f"Bias and spread of {whose}, {where}", published, entries, (BIAS, SPREAD)
                 ),
                 f"coverage-{kind}-{means}": Picture(
-                    f"Coverage of 90 % intervals of {whose}, {where}", every, entries, COVERAGE
+                    f"Coverage of {level:.3g} % intervals of {whose}, {where}", every, entries, COVERAGE
                 ),
             }
     # A curve of a single point cannot be seen.
@@ -306,7 +311,7 @@ _LEAD = (
     "Errors are medians over score distributions of the 95th percentile over replicates of |estimate - truth|, as it "
     "is (absolute: what the published figure shows) or divided by the truth (relative: what its caption says), without "
     "distributions whose truth is not known to 5 %. Bands are 90 % intervals that resample data distributions. Point "
-    "at a curve for its numbers; click on an entry of a legend to fade its curve."
+    f"at a curve for its numbers; click on an entry of a legend to fade its curve. {CONVEX_NOTE} {ISJ_NOTE}"
 )
 
 

@@ -11,6 +11,8 @@ from experiments.ece_benchmark.estimators import PAPER
 
 __all__ = [
     "GROUPS",
+    "KEPT",
+    "LEVEL",
     "PAPER_BINS",
     "PUBLISHED",
     "TOLERANCE",
@@ -20,7 +22,9 @@ __all__ = [
     "combined",
     "coverage",
     "distributions",
-    "median_interval",
+    "doubles",
+    "interval",
+    "resampled_medians",
     "summarised",
     "truths",
 ]
@@ -31,6 +35,8 @@ PUBLISHED = 500
 BINS, TOLERANCE = 500, 0.05
 PAPER_BINS = 2000
 TAIL, BAND, DRAWS, SEED = 0.95, (5, 95), 1000, 0
+# Resamples that verdicts are judged on again, and the level of the study's intervals, unless a cube tells another.
+KEPT, LEVEL = 200, 0.9
 GROUPS = ("model", "classes")
 # What is computed of each score distribution, estimator and size, and the name of its median over distributions.
 MEDIANS = {"median": "median_absolute", "bias": "bias", "spread": "spread", "rmse": "rmse"}
@@ -127,10 +133,10 @@ def clusters(per: xr.Dataset) -> NDArray[np.int64]:
     return number
 
 
-def median_interval(
+def resampled_medians(
     values: NDArray[np.float64], cluster: NDArray[np.int64], draws: int = DRAWS, seed: int = SEED
 ) -> NDArray[np.float64]:
-    """Percentile interval of the median of values (member, series), NaN left out, when whole clusters are resampled.
+    """Medians of values (member, series), NaN left out, when whole clusters are resampled.
 
     Parameters
     ----------
@@ -142,16 +148,23 @@ def median_interval(
 
     Returns
     -------
-    array of shape (2, series)
+    array of shape (draws, series)
     """
     total = int(cluster.max()) + 1
     counts = np.random.default_rng(seed).multinomial(total, np.full(total, 1 / total), draws).astype(np.int32)
-    ends = np.full((2, values.shape[1]), np.nan)
+    medians = np.full((draws, values.shape[1]), np.nan)
     for i, series in enumerate(values.T):
         order = np.argsort(series)[: np.isfinite(series).sum()]
         if order.size:
-            medians = _weighted_medians(series[order], counts[:, cluster[order]])
-            ends[:, i] = np.nanpercentile(medians, BAND)
+            medians[:, i] = _weighted_medians(series[order], counts[:, cluster[order]])
+    return medians
+
+
+def interval(medians: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Percentile interval (end, series) of resampled medians (draw, series); NaN where all of them are."""
+    ends = np.full((len(BAND), medians.shape[1]), np.nan)
+    known = np.isfinite(medians).any(0)
+    ends[:, known] = np.nanpercentile(medians[:, known], BAND, axis=0)
     return ends
 
 
@@ -163,30 +176,43 @@ def _weighted_medians(ordered: NDArray[np.float64], counts: NDArray[np.int32]) -
     return np.where(half[:, 0] > 0, (ordered[lower] + ordered[upper]) / 2, np.nan)
 
 
-def summarised(cube: xr.Dataset, *, draws: int = DRAWS) -> xr.Dataset:
-    """The summary of one cube: medians over score distributions, what is best, coverage, brackets of the truth."""
+def summarised(cube: xr.Dataset, *, draws: int = DRAWS, kept: int = 0, level: float = LEVEL) -> xr.Dataset:
+    """The summary of one cube: medians over score distributions, what is best, coverage, brackets of the truth.
+
+    Parameters
+    ----------
+    cube : xarray.Dataset
+    draws : int
+        Resamples of data distributions for the intervals of medians.
+    kept : int
+        Of so many resamples the medians themselves are there, with a dimension ``resample``.
+    level : float
+        Of the intervals in the cube.
+    """
     truth = truths(cube).load()
     per = distributions(cube, truth)
     cells = done_cells(cube)
     at = {name: xr.DataArray([cell[name] for cell in cells], dims="cell") for name in cells[0]}
     truth = truth.isel(at)
     relative = (per["tail"] / truth["best"]).where(~truth["flagged"]).transpose("cell", *_WITHIN)
+    names = [*(name for name in PAPER if name in per.estimator), *(n for n in per.estimator.values if n not in PAPER)]
     found = {
-        **_with_interval("absolute", per["tail"], clusters(per), draws),
-        **_with_interval("relative", relative, clusters(per), draws),
+        **_with_interval("absolute", per["tail"], clusters(per), draws, kept),
+        **_with_interval("relative", relative, clusters(per), draws, kept),
         **{new: _median(per[old]) for old, new in MEDIANS.items()},
         "median_relative": _median((per["median"] / truth["best"]).where(~truth["flagged"])),
         "relative_bias": _median((per["bias"] / truth["best"]).where(~truth["flagged"])),
         "absolute_paper_truth": _median(per["paper_tail"]),
         "relative_paper_truth": _median(per["paper_tail"] / truth["paper"]),
         "best": best_shares(per["tail"], [name for name in PAPER if name in per.estimator]),
-        "best_all": best_shares(per["tail"], [name for name in per.estimator.values if norm_of(name) == "l1"]),
+        "best_all": _best_of_all(per["tail"], [name for name in names if norm_of(name) == "l1"]),
         "missing": per["missing"].mean(("cell", "model")),
         **{f"relative_by_{group}": _by(relative, group) for group in GROUPS},
         **coverage(cube["interval"].isel(at).load(), truth["best"]),
         **brackets(cube["truth"].isel(at).load()),
         "cells_done": xr.DataArray(per.sizes["cell"]),
         "cells": xr.DataArray(cube["status"].size),
+        "level": xr.DataArray(level),
     }
     return xr.Dataset({name: values.astype(np.float32) for name, values in found.items()})
 
@@ -195,14 +221,21 @@ def _median(values: xr.DataArray) -> xr.DataArray:
     return values.median(("cell", "model"))
 
 
-def _with_interval(name: str, values: xr.DataArray, cluster: NDArray[np.int64], draws: int) -> dict[str, xr.DataArray]:
-    """The median over distributions and the ends of its interval."""
+def _with_interval(
+    name: str, values: xr.DataArray, cluster: NDArray[np.int64], draws: int, kept: int
+) -> dict[str, xr.DataArray]:
+    """The median over distributions, the ends of its interval, and the medians of some resamples."""
     middle = _median(values)
     members = values.transpose("cell", "model", ...).values
     flat = members.reshape(members.shape[0] * members.shape[1], -1)
-    low, high = median_interval(flat, np.repeat(cluster, members.shape[1]), draws)
-    ends = {"low": low, "high": high}
-    return {name: middle} | {f"{name}_{end}": middle.copy(data=v.reshape(middle.shape)) for end, v in ends.items()}
+    medians = resampled_medians(flat, np.repeat(cluster, members.shape[1]), draws)
+    found = {name: middle}
+    for end, series in zip(("low", "high"), interval(medians), strict=True):
+        found[f"{name}_{end}"] = middle.copy(data=series.reshape(middle.shape))
+    if kept:
+        shown = medians[:kept].reshape(-1, *middle.shape)
+        found[f"{name}_draws"] = xr.DataArray(shown, middle.coords, ("resample", *middle.dims))
+    return found
 
 
 def best_shares(tail: xr.DataArray, names: Sequence[str]) -> xr.DataArray:
@@ -210,6 +243,26 @@ def best_shares(tail: xr.DataArray, names: Sequence[str]) -> xr.DataArray:
     chosen = tail.sel(estimator=list(names))
     ties = chosen <= chosen.min("estimator") * _EQUAL
     return (ties / ties.sum("estimator")).mean(("cell", "model")).reindex(estimator=tail.estimator)
+
+
+def _best_of_all(tail: xr.DataArray, names: Sequence[str]) -> xr.DataArray:
+    """The same of all estimators; in each setting the double of another one is left out and NaN."""
+    parts = []
+    for setting in tail.setting.values.tolist():
+        here = tail.sel(setting=[setting])
+        twice = doubles(here, names)
+        parts.append(best_shares(here, [name for name in names if name not in twice]))
+    return xr.concat(parts, "setting")
+
+
+def doubles(tail: xr.DataArray, names: Sequence[str]) -> set[str]:
+    """Estimators whose errors equal those of one named before in all distributions and at all sizes."""
+    errors = [tail.sel(estimator=name).values for name in names]
+    return {
+        name
+        for i, name in enumerate(names)
+        if any(np.allclose(errors[i], other, rtol=_EQUAL - 1, atol=0, equal_nan=True) for other in errors[:i])
+    }
 
 
 def _by(relative: xr.DataArray, group: str) -> xr.DataArray:

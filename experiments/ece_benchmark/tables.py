@@ -8,7 +8,19 @@ import xarray as xr
 
 from experiments.ece_benchmark.summaries import GROUPS, PAPER_BINS, PUBLISHED, TOLERANCE
 
-__all__ = ["markdown", "table", "told_cells"]
+__all__ = ["CONVEX_NOTE", "ISJ_NOTE", "markdown", "table", "told_cells"]
+
+# Without the marks of Markdown: the page of the figures has them too.
+CONVEX_NOTE = (
+    "The paper's convex entries (ECE_c and ECE_ac: euranova-c and euranova-ac) have the inverted mapping of its "
+    "authors' code, which gives the larger part of a score to the farther of its two bins; the proper one is that of "
+    "uniform-convex and equal-mass-convex."
+)
+ISJ_NOTE = (
+    "density-isj and residual-isj compute their bandwidth on a grid of 600 cells (step=1/600), so that it is never "
+    "below 1/600 of the support; with the default step of calibdask it can be smaller, and the estimate larger."
+)
+_DOUBLE = "double"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -18,7 +30,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def markdown(summary: xr.Dataset) -> str:
     """All tables."""
-    lines = ["# Errors of estimators of the calibration error", "", *told_cells(summary), *_truths(summary)]
+    lines = ["# Errors of estimators of the calibration error", "", f"{CONVEX_NOTE} {ISJ_NOTE}", ""]
+    lines += [*told_cells(summary), *_truths(summary)]
     for means in summary.means.values.tolist():
         for setting in summary.setting.values.tolist():
             one = summary.sel(means=means, setting=setting)
@@ -86,12 +99,19 @@ def _errors(one: xr.Dataset) -> list[str]:
         for name in one.estimator.values.tolist():
             at = one.sel(estimator=name, size=sizes)
             ends = zip(at[kind].values, at[f"{kind}_low"].values, at[f"{kind}_high"].values, strict=True)
-            shares = [published[best].sel(estimator=name).mean("size") for best in ("best", "best_all")]
-            words = ["" if np.isnan(share) else f"{float(share):.1%}" for share in shares]
+            words = [_share(published[best].sel(estimator=name)) for best in ("best", "best_all")]
+            words[1] = words[1] or ("" if name.startswith("rms-") else _DOUBLE)
             rows.append([name, *(f"{v:{form}} [{low:{form}}, {high:{form}}]" for v, low, high in ends), *words])
         lines += [f"### {kind.capitalize()} error", ""]
         lines += table(["estimator", *map(str, sizes), "best of the paper's", "best of all"], rows)
+    if any(row[-1] == _DOUBLE for row in rows):
+        lines += [f"Best of all: a {_DOUBLE} equals an estimator above it everywhere, and does not count again.", ""]
     return lines
+
+
+def _share(best: xr.DataArray) -> str:
+    share = float(best.mean("size"))
+    return "" if np.isnan(share) else f"{share:.1%}"
 
 
 def _parts(one: xr.Dataset) -> list[str]:
@@ -132,4 +152,13 @@ def _coverages(one: xr.Dataset) -> list[str]:
         for name, *shares in zip(one.estimator.values.tolist(), *(each.values for each in both), strict=True)
     ]
     header = ["estimator", *map(str, one["interval_size"].values)]
-    return ["### Coverage of 90 % intervals, percentile / corrected", "", *table(header, rows)]
+    level, cells = float(one["level"]), int(one["cells_done"])
+    told = (
+        "Corrected: as far on both sides as the percentile interval reaches on the farther one. The default interval "
+        "of calibdask besides is clipped at 0, and has 0 as its lower end where calibrated models have errors as large "
+        "by chance; that is not computed here, and the coverage of that interval is at least this. A share rests on "
+        f"{cells} evaluation sets that the four models share: the standard error of a share of {level:g} from as many "
+        f"independent sets is {np.sqrt(level * (1 - level) / cells):.3f}."
+    )
+    heading = f"### Coverage of {100 * level:.3g} % intervals, percentile / corrected"
+    return [heading, "", told, "", *table(header, rows)]

@@ -32,6 +32,8 @@ _LEAD = (
     "Figure 2: of M1 the share of data sets whose p-value is at most the level, of M2 and M3 the share of those above "
     "it. 'As published' are the cells that the authors' code made at first: those with the same product of bins."
 )
+# Tests that resample: expensive where classes are many.
+_RESAMPLED = ("A_uq", "C", "C_product")
 
 
 @dataclass(frozen=True)
@@ -125,10 +127,22 @@ def save_all(summary: xr.Dataset, folder: Path) -> None:
     numbers = known["classes"].values.tolist()
     page = {f"Figure 1, {number} classes": estimates_figure(known.sel(classes=number), "bokeh") for number in numbers}
     page["Figure 2"] = errors_figure(known, "bokeh")
-    save(page, folder / "index.html", title="Calibration errors and tests of known models", lead=_LEAD)
+    save(page, folder / "index.html", title="Calibration errors and tests of known models", lead=_lead(known))
     for number in numbers:
         _save_png(estimates_figure(known.sel(classes=number), "matplotlib"), folder / f"figure1-{number}-classes.png")
     _save_png(errors_figure(known, "matplotlib"), folder / "figure2.png")
+
+
+def _lead(summary: xr.Dataset) -> str:
+    """What is shown, and which tests have fewer data sets: C and, by the same rule, A_uq where classes are many."""
+    few = summary["pvalues"].sel(test=[name for name in _RESAMPLED if name in summary["test"]]).max(("model", "test"))
+    parts = [_LEAD]
+    for classes, sets, count in zip(
+        *(each.values.tolist() for each in (few["classes"], summary["sets"], few)), strict=True
+    ):
+        if count < sets:
+            parts.append(f"With {classes} classes A_uq and C rest on {count:,} of the {sets:,} data sets.")
+    return " ".join(parts)
 
 
 def _save_png(figure: Any, path: Path) -> None:

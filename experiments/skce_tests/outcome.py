@@ -1,18 +1,20 @@
 """The distributions of estimates and the errors of tests, from the cube of `experiments.skce_tests.study`."""
 
 import argparse
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
 
 import calibdask as cd
+from calibdask.study.cube import Cube
 from experiments.skce_tests.figures import save_all
-from experiments.skce_tests.published import ERRORS, LEVEL, MEANS, SETS
+from experiments.skce_tests.published import ERRORS, LEVEL, MEANS, SETS, UNREACHED
 from experiments.skce_tests.truth import true_ece
 
-__all__ = ["LEVELS", "QUANTILES", "summarized", "tables"]
+__all__ = ["LEVELS", "QUANTILES", "main", "summarized", "tables"]
 
 # Significance levels, as in Figure 2.
 LEVELS = np.arange(101) / 100
@@ -20,6 +22,8 @@ QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 _BINS = 40
 _SHOWN_LEVELS = (0.01, 0.05, 0.1)
 _CALIBRATED = "M1"
+_STUDY = "CalibrationTests"
+_BAD = 2
 
 
 def summarized(cube: xr.Dataset) -> xr.Dataset:
@@ -35,7 +39,8 @@ def summarized(cube: xr.Dataset) -> xr.Dataset:
     xarray.Dataset
         By classes and model: ``mean``, ``sd``, ``quantiles``, ``edge`` and ``count`` of histograms, and ``truth`` by
         estimator; ``error`` by test and level: of M1 the share of p-values up to the level, of the others the share
-        above it; ``sets`` and ``pvalues``, how many there are.
+        above it; ``unreached`` the share of p-values of C that are the smallest that there is, since no replicate
+        reaches the estimate; ``sets`` and ``pvalues``, how many there are.
     """
     done = cube[["estimate", "pvalue"]].where(cube["status"] == 1).stack(data=("batch", "set"))
     estimates = done["estimate"].transpose("classes", "model", "estimator", "data")
@@ -57,8 +62,17 @@ def summarized(cube: xr.Dataset) -> xr.Dataset:
         }
     )
     summary["truth"] = _truth(summary["mean"])
+    summary["unreached"] = _unreached(done["pvalue"], known)
     order = ("classes", "model", "estimator", "test", "quantile", "border", "bin", "level")
     return summary.transpose(*order).assign_attrs(study=cube.attrs.get("study", ""))
+
+
+def _unreached(pvalues: xr.DataArray, known: xr.DataArray) -> xr.DataArray:
+    """The share of the smallest p-value among those of consistency resampling, NaN for other tests."""
+    resampled = pvalues["test"].str.startswith("C")
+    chosen = pvalues.where(resampled)
+    # All of them have the same number of replicates. The smallest is 1 over one more than that.
+    return (chosen <= chosen.min() * (1 + 1e-9)).sum("data") / known.where(resampled & (known > 0))
 
 
 def _histograms(estimates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -98,10 +112,11 @@ def tables(summary: xr.Dataset) -> str:
             f"## {classes} classes: test errors\n\nM1: share of p-values up to the level; M2, M3: share above "
             "it.\n\n" + _markdown(_errors(one))
         )
-    if 10 in summary["classes"]:
+    compared = list(_published(summary))
+    if len(compared) > 1:
         parts.append(
-            "## Published\n\n10 classes; the difference in units of its standard error.\n\n"
-            + _markdown(_published(summary.sel(classes=10)))
+            "## Published\n\nThe difference in units of its standard error; ece and C are compared with the authors' "
+            "release 0.2.0, all others with the data of the published figures.\n\n" + _markdown(iter(compared))
         )
     return "\n\n".join(parts) + "\n"
 
@@ -133,44 +148,78 @@ def _errors(one: xr.Dataset) -> Iterator[list[str]]:
         yield [name, f"{int(at['pvalues'].max()):,}", *(f"{error:.4f}" for error in errors)]
 
 
-def _published(one: xr.Dataset) -> Iterator[list[str]]:
-    yield ["", "model", "published", "here", "difference"]
-    for (name, model), value in MEANS.items():
-        at = one.sel(estimator=name, model=model)
-        yield _compared(f"mean of {name}", model, value, float(at["mean"]), float(at["sd"]), int(one["sets"]))
-    for (name, model), value in ERRORS.items():
-        at = one.sel(test=name, model=model)
-        error = float(at["error"].sel(level=LEVEL, method="nearest"))
-        share = (error + value) / 2
-        count = int(at["pvalues"])
-        yield _compared(f"error of {name} at {LEVEL:g}", model, value, error, np.sqrt(share * (1 - share)), count)
+def _published(summary: xr.Dataset) -> Iterator[list[str]]:
+    yield ["", "classes", "model", "published", "here", "difference"]
+    numbers = summary["classes"].values.tolist()
+    for (classes, name, model), value in MEANS.items():
+        if classes in numbers:
+            at = summary.sel(classes=classes, estimator=name, model=model)
+            found = float(at["mean"]), float(at["sd"]), int(at["sets"])
+            yield [f"mean of {name}", f"{classes}", model, *_compared(value, *found)]
+    for what, published in (
+        (f"error of {{}} at {LEVEL:g}", ERRORS),
+        ("share of {} that no replicate reaches", UNREACHED),
+    ):
+        for (classes, name, model), value in published.items():
+            if classes in numbers:
+                at = summary.sel(classes=classes, test=name, model=model)
+                shares = at["unreached"] if published is UNREACHED else at["error"].sel(level=LEVEL, method="nearest")
+                here = float(shares)
+                share = (here + value) / 2
+                found = here, np.sqrt(share * (1 - share)), int(at["pvalues"])
+                yield [what.format(name), f"{classes}", model, *_compared(value, *found)]
 
 
-def _compared(what: str, model: str, value: float, here: float, sd: float, count: int) -> list[str]:
-    """A published number and ours; both are means over data sets."""
+def _compared(value: float, here: float, sd: float, count: int) -> list[str]:
+    """A published number, ours and their difference; both are means over data sets."""
     error = sd * np.sqrt(1 / max(count, 1) + 1 / SETS)
     units = f"{(here - value) / error:+.1f}" if error > 0 else "0" if here == value else "-"
-    return [what, model, f"{value:.5f}", f"{here:.5f}", units]
+    return [f"{value:.5g}", f"{here:.5g}", units]
 
 
-def main() -> None:
-    """Write ``summary.nc``, ``tables.md``, ``index.html`` and the PNG files of a cube."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def opened(path: str) -> xr.Dataset:
+    """The cube of the study at a path.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or one of another study.
+    """
+    study = Cube(path).fingerprint.get("study")
+    if study != _STUDY:
+        raise ValueError(f"{path} is a cube of the study {study}, expected one of {_STUDY}.")
+    cube = cd.open_cube(path)
+    if not (cube["status"] == 1).any():
+        raise ValueError(f"{path} has no cell that is done.")
+    return cube
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write ``summary.nc``, ``tables.md``, ``index.html`` and the PNG files of a cube.
+
+    Returns 0, or 2 where the cube is none of the study, which a line on stderr tells.
+    """
+    parser = argparse.ArgumentParser("python -m experiments.skce_tests.outcome", description=__doc__)
     parser.add_argument("cube", help="the cube of the study")
     parser.add_argument("--out", type=Path, required=True, help="folder, made if it is not there")
-    chosen = parser.parse_args()
-    cube = cd.open_cube(chosen.cube)
+    chosen = parser.parse_args(arguments)
+    try:
+        cube = opened(chosen.cube)
+        chosen.out.mkdir(parents=True, exist_ok=True)
+    except (ValueError, OSError) as error:
+        print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)
+        return _BAD
     undone = int((cube["status"] != 1).sum())
     if undone:
         print(f"{undone} of {cube['status'].size} cells are not done and do not count.")
     summary = summarized(cube)
-    chosen.out.mkdir(parents=True, exist_ok=True)
-    stored = {name: {"dtype": "float32"} for name in ("mean", "sd", "quantiles", "edge", "error", "truth")}
+    stored = {name: {"dtype": "float32"} for name in ("mean", "sd", "quantiles", "edge", "error", "unreached", "truth")}
     summary.to_netcdf(chosen.out / "summary.nc", engine="scipy", encoding=stored)
     (chosen.out / "tables.md").write_text(tables(summary), encoding="utf-8")
     save_all(summary, chosen.out)
     print(f"{chosen.out}: {', '.join(sorted(path.name for path in chosen.out.iterdir()))}")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -394,7 +394,7 @@ def test_cells_of_other_versions_are_told(tmp_path: Path, monkeypatch: pytest.Mo
         ({"cells": lambda self: {"length": []}}, "has no cells: length is empty"),
         ({"problems": lambda self: ["no such thing"]}, "no such thing"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_studies_that_cannot_be_laid_out(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises((ValueError, TypeError), match=message):

@@ -301,7 +301,7 @@ BAD: list[tuple[list[str], str]] = [
     (["evaluate", "rows.csv", "--weight", "country"], "column 'country' expects numbers, row 0"),
     (["evaluate", "rows.csv", "--label", "w"], "whole numbers from 0 to 2"),
     (["evaluate", "rows.csv", "--label", "country"], "column 'country' expects numbers, got text in row 0"),
-    (["evaluate", "rows.csv", "--cluster", "moon"], "Expected threads, local, local:N"),
+    (["evaluate", "rows.csv", "--cluster", "moon"], "Expected threads, threads:N, local"),
     (["evaluate", "rows.csv", "--cluster", "local:0"], "at least one worker"),
     (["evaluate", "rows.csv", "--out", "result.txt"], "ends in one of .json, .csv, .nc, .zarr"),
     (["evaluate", "rows.csv", "--out", "nowhere/result.json"], "folder of the output"),

@@ -222,7 +222,7 @@ BAD: list[tuple[list[str], str]] = [
     (["summarize", "rows.csv", "--out", "x.zarr", "--setting", "7"], "class that does not exist"),
     (["summarize", "rows.csv", "--out", "x.nc", "--step", "1"], "step expects a number"),
     (["summarize", "rows.csv", "--out", "x.nc", "--by", "nowhere"], "has no column 'nowhere'"),
-    (["summarize", "rows.csv", "--out", "x.nc", "--cluster", "moon"], "Expected threads, local, local:N"),
+    (["summarize", "rows.csv", "--out", "x.nc", "--cluster", "moon"], "Expected threads, threads:N, local"),
     (["summarize", "unlike.csv", "--out", "x.zarr"], "first is row 1 with score 1.5"),
     (["summarize", "unlike.csv", "--out", "x.nc"], "first is row 1 with score 1.5"),
     (["summarize", "nowhere.csv", "--out", "x.zarr"], "nowhere.csv does not exist"),

@@ -12,11 +12,11 @@ how good are the scores, all in all?  `BrierScore` and `LogLoss`: proper scores,
 how much of that is calibration?      `CORP`: no choices either; `BrierDecomposition` for a summary or by bins
 how far off are confidences?          `SmoothECE`: the most exact of 50 at nearly all sizes [2]_; `ResidualECE` for an
                                       interval; of the estimators of [1]_ `DensityECE` with Silverman's bandwidth
-how far off is each class?            `ResidualECE`, up to 300 rows with ``bandwidth=0.1``; from some 300 on `ece_ac` with
-                                      10 bins, from 1500 with 15, is about as good [2]_
+how far off is each class?            `ResidualECE`, up to 300 rows with ``bandwidth=0.1``; then `ece_ac` with 10 bins,
+                                      from 1500 rows on with 15, is about as good [2]_
 a number that others report           `ECE` with 15 bins, or with the ``compat`` of their tool; with few rows too large
-bins at all costs                     mapped convexly, `ece_c` with 10 bins: better than hard bins of either kind; bins of
-                                      equal mass alone are worse than uniform ones; ``"sqrt"`` grows too fast [1]_ [2]_
+bins at all costs                     mapped convexly, `ece_c` with 10 bins: better than hard bins of either kind; equal
+                                      mass alone is worse than equal width; ``"sqrt"`` grows too fast [1]_ [2]_
 is the error there, or chance?        intervals (``ci=``), `ECE` with ``norm="l2", debias=True``, or a test
 where is it?                          `ReliabilityCurve` with its band, `ReliabilityDiagram`
 without bins or bandwidths            `SmoothECE`, which finds its own; `ECCE`, with a p-value

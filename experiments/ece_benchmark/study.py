@@ -133,14 +133,11 @@ class EceBenchmark(cd.Study):
             predicted = scores(model, holdout.features)
             found["truth"].append(truth.brackets(truth.histograms(predicted, holdout.labels, posterior)))
             found["accuracy"].append((predicted.argmax(1) == holdout.labels).mean())
-            by_setting = [
-                self._of_setting(
-                    column_keys(predicted, holdout.labels, setting), lowest_score(setting, mixture.classes), seeds
-                )
-                for setting in SETTINGS
-            ]
-            found["estimate"].append([estimate for estimate, _ in by_setting])
-            found["interval"].append([interval for _, interval in by_setting])
+            for setting in SETTINGS:
+                keys = column_keys(predicted, holdout.labels, setting)
+                estimate, interval = self._of_setting(keys, lowest_score(setting, mixture.classes), seeds)
+                found["estimate"].append(estimate)
+                found["interval"].append(interval)
         axes = self.inside()
         shapes = {name: [len(axes[axis]) for axis in self.outputs[name]] for name in found}
         return {name: np.array(values).reshape(shapes[name]) for name, values in found.items()}

@@ -1,0 +1,77 @@
+"""Races as a Dataset, a Markdown table and a page; and on what machine they were run."""
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from experiments.scaling.peers import PACKAGES, missing
+
+__all__ = ["markdown", "surroundings", "write"]
+
+_TOOLS = ("calibdask", "numpy", "scipy", "numba", "dask", "zarr", *PACKAGES.values())
+
+
+def surroundings(clock: str, rounds: int) -> dict[str, Any]:
+    """Machine, versions, and who could not take part."""
+    return {
+        "machine": f"{_processor()}, {os.cpu_count()} cores, {_memory()}",
+        "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+        "versions": ", ".join(f"{name} {number}" for name in _TOOLS if (number := _version(name))),
+        "missing": ", ".join(missing()) or "none",
+        "clock": {"cores": "seconds of all cores", "wall": "seconds that went by"}[clock],
+        "rounds": rounds,
+    }
+
+
+def _processor() -> str:
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or "unknown processor"
+
+
+def _memory() -> str:
+    return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def markdown(result: xr.Dataset) -> str:
+    """All races as tables, with where they were run."""
+    lines = [f"- {name}: {value}" for name, value in result.attrs.items()]
+    lines += ["", "Medians; ratios are medians of those within a round, smallest and largest in brackets.", ""]
+    for race in result.race.values.tolist():
+        one = result.sel(race=race).dropna("entrant", subset=["seconds"])
+        lines += [f"### {race}", "", "| | ms | ns a unit | ratio | goal |", "|---|---|---|---|---|"]
+        lines += [_line(one.sel(entrant=name)) for name in one.entrant.values.tolist()]
+        lines += [""]
+    return "\n".join(lines)
+
+
+def _line(one: xr.Dataset) -> str:
+    seconds, unit, ratio, low, high, goal = (
+        float(one[name]) for name in ("seconds", "nanoseconds", "ratio", "ratio_low", "ratio_high", "goal")
+    )
+    aim = "" if goal != goal else f"{goal:g}: {'met' if ratio <= goal else 'missed'}"
+    return f"| {one.entrant.item()} | {seconds * 1e3:.4g} | {unit:.3g} | {ratio:.3g} [{low:.3g}, {high:.3g}] | {aim} |"
+
+
+def write(result: xr.Dataset, folder: Path) -> None:
+    """``results.nc``, ``results.md`` and ``index.html``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    result.to_netcdf(folder / "results.nc", engine="scipy")
+    (folder / "results.md").write_text(markdown(result), encoding="utf-8")
+    frame = result[["seconds", "nanoseconds", "ratio", "goal"]].to_dataframe().dropna(subset=["seconds"])
+    about = "".join(f"<li>{name}: {value}</li>" for name, value in result.attrs.items())
+    table = frame.to_html(float_format=lambda value: f"{value:.4g}")
+    page = f"<!doctype html><meta charset='utf-8'><title>Races</title><ul>{about}</ul>{table}"
+    (folder / "index.html").write_text(page, encoding="utf-8")

@@ -177,14 +177,20 @@ def _with_intervals(
     found = iter(outcome.estimates)
     estimates: dict[str, Estimate] = {name: next(found) for name in chosen}
     ends = {name: known_ends(estimates[name], level) for name, each in chosen.items() if each.knows_ends}
-    if told:
-        estimated = tuple((each, estimates[name]) for name, each in told.items())
+    # Of what rows tell as well, histograms tell the bands of curves only.
+    banded = [name for name in told if name not in by_rows or _has_curve(estimates[name])]
+    if banded:
+        estimated = tuple((told[name], estimates[name]) for name in banded)
         limits = intervals(estimated, _resampling(data, outcome), level, method, n_boot, seed, keep)
-        ends |= {name: dict(each) for name, each in zip(told, limits, strict=True)}
+        ends |= {name: dict(each) for name, each in zip(banded, limits, strict=True)}
     for name, some in replicates.items():
         of_rows = row_ends(estimates[name], {kind: next(found) for kind in some}, level, method, keep)
         ends[name] = {**ends.get(name, {}), **of_rows}
     return outcome, {name: {**estimate, **ends.get(name, {})} for name, estimate in estimates.items()}
+
+
+def _has_curve(estimate: Estimate) -> bool:
+    return any(part.role == "curve" for part in estimate.values())
 
 
 def usual_metrics(source: Source, setting: str | int | None = None) -> dict[str, Estimator]:

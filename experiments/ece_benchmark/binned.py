@@ -29,32 +29,6 @@ _compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
 @_compiled
-def _at_most(scores, value):
-    """Number of scores up to a value."""
-    low, high = 0, scores.size
-    while low < high:
-        middle = (low + high) // 2
-        if scores[middle] <= value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@_compiled
-def _below(scores, value):
-    """Number of scores below a value."""
-    low, high = 0, scores.size
-    while low < high:
-        middle = (low + high) // 2
-        if scores[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@_compiled
 def _below_index(scores, bins, j):
     """Number of scores whose product with the number of bins, rounded down, is below j."""
     low, high = 0, scores.size
@@ -110,7 +84,7 @@ def _root_mean_square(reached, positive, cuts, bins):
 def _shared(scores, residuals, reached, centres, bins):
     """Convex and inverted mapping: residuals between two centres are shared by them linearly in the score."""
     n = scores.size
-    first = _at_most(scores, centres[0])
+    first = np.searchsorted(scores, centres[0], side="right")
     convex, inverted = reached[first], reached[first]
     convex_total, inverted_total = 0.0, 0.0
     start = first
@@ -162,14 +136,14 @@ def _equal_mass_edges(scores, bins, spread, low, edges):
 def _cuts_right(scores, edges, bins, cuts):
     cuts[0], cuts[bins] = 0, scores.size
     for j in range(1, bins):
-        cuts[j] = _at_most(scores, edges[j])
+        cuts[j] = np.searchsorted(scores, edges[j], side="right")
 
 
 @_compiled
 def _cuts_left(scores, edges, bins, cuts):
     cuts[0], cuts[bins] = 0, scores.size
     for j in range(1, bins):
-        cuts[j] = _below(scores, edges[j])
+        cuts[j] = np.searchsorted(scores, edges[j], side="left")
 
 
 @_compiled

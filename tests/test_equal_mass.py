@@ -1,5 +1,9 @@
 """Equal-mass edges are exact order statistics of all rows, in bounded memory and few passes."""
 
+import pickle
+from dataclasses import replace
+from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 import dask.array as da
@@ -10,7 +14,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import calibdask as cd
-from tests import reference
+from calibdask.statistics.binned import BinSums
+from calibdask.statistics.binnings import BinEdges, EqualMass, MassEdges
+from calibdask.statistics.block import Block
+from calibdask.statistics.edges import Edges
+from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.ranks import KeyCounts
+from calibdask.statistics.settings import Setting
+from calibdask.statistics.statistic import Derived
+from tests import reference, strategies
 
 
 def found_edges(diagram: Any) -> NDArray[np.float64]:
@@ -93,3 +106,102 @@ def test_bins_hold_equally_many_rows_and_ties_are_not_split() -> None:
     assert set(count.values) <= {6666, 6667}
     tied = cd.evaluate(np.zeros(90, int), np.repeat([0.1, 0.5, 0.9], 30), cd.ece_a(bins=10))
     assert tied.ece.attrs["effective_bins"] == 4  # inner edges at the three tied scores
+
+
+def answered(asking: Any, blocks: list[Block]) -> Any:
+    """What a request comes to when blocks are merged in order."""
+    answer = None
+    while True:
+        try:
+            request = asking.send(answer)
+        except StopIteration as stop:
+            return stop.value
+        if isinstance(request, Layout):
+            answer = blocks[0].layout
+        elif isinstance(request, Derived):
+            answer = answered(request.derive(), blocks)
+        else:
+            answer = reduce(request.merge, map(request.from_block, blocks))
+
+
+def assert_sums_are_those_of_the_edges(blocks: list[Block], setting: Setting, binning: EqualMass) -> None:
+    edges = answered(BinEdges(binning, setting).derive(), blocks)
+    asked = BinSums(setting, Edges(edges.array, edges.closed))
+    expected = reduce(asked.merge, map(asked.from_block, blocks))
+    for name, found, wanted in zip(expected._fields, edges.sums, expected, strict=True):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted, err_msg=name)
+
+
+# Where exact sums round float32 scores, and where cells of keys end.
+SMALL = {
+    "below the rounding of sums": lambda rng, n: 2.0 ** -rng.uniform(25, 60, n),
+    "beyond the ends": lambda rng, n: np.clip(rng.normal(0.5, 1, n), -5e-7, 1 + 5e-7) * rng.choice([1, -0.0], n),
+    "next to one": lambda rng, n: 1 - 2.0 ** -rng.uniform(20, 55, n),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", [*SCORES, *SMALL])
+def test_sums_that_come_with_edges_are_those_of_a_further_pass(kind: str, dtype: Any) -> None:
+    setting = Setting("class", 1)
+    for n, bins, closed in ((70_003, 15, "right"), (5000, 40, "left"), (4096, 7, "right"), (30, 10, "left")):
+        rng = np.random.default_rng(n)
+        scores = (SCORES | SMALL)[kind](rng, n).astype(dtype)[None, :, None]
+        layout = Layout(rows=n, dtype=np.dtype(dtype).name)
+        data = strategies.Data(scores, (rng.random((1, n)) < scores[..., 0]).astype(np.int32), None, None, layout)
+        for points in ([0, n], [0, n // 3, n // 3, n - 5, n]):
+            blocks = [data.block(a, b) for a, b in pairwise(points)]
+            assert_sums_are_those_of_the_edges(blocks, setting, EqualMass(bins, closed=closed))  # type: ignore[arg-type]
+
+
+@settings(max_examples=60, deadline=None)
+@given(strategies.data(weighted=False), st.integers(1, 12), st.integers(1, 200))
+def test_sums_of_columns_slices_and_batches(data: strategies.Data, bins: int, times: int) -> None:
+    """Repeated rows leave the single keys of few rows behind."""
+    group = None if data.group is None else np.tile(data.group, times)
+    labels = np.tile(data.labels, (1, times))
+    many = strategies.Data(np.tile(data.scores, (1, times, 1)), labels, None, group, data.layout)
+    blocks = [many.block(0, many.rows // 2), many.block(many.rows // 2)]
+    for setting in (Setting("class", 1), Setting("classwise"), Setting("confidence")):
+        assert_sums_are_those_of_the_edges(blocks, setting, EqualMass(bins))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_many_classes_share_wider_cells(dtype: Any) -> None:
+    rng = np.random.default_rng(7)
+    scores = rng.dirichlet(np.full(600, 0.05), (1, 3000)).astype(dtype)
+    layout = Layout(classes=600, vector=False, rows=3000, dtype=np.dtype(dtype).name)
+    data = strategies.Data(scores, rng.integers(0, 600, (1, 3000)), None, None, layout)
+    blocks = [data.block(0, 1000), data.block(1000)]
+    assert_sums_are_those_of_the_edges(blocks, Setting("classwise"), EqualMass(5))
+
+
+@pytest.mark.parametrize("bits", [3, 8, 12])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_of_cells_are_exact_over_many_rows(dtype: Any, bits: int) -> None:
+    """Counters of float32 scores are emptied before 65536 rows of one cell overflow them."""
+    scores = np.full((1, 200_000, 1), np.nextafter(dtype(0.75), dtype(0)), dtype)
+    scores[0, ::1000] = 1.0
+    layout = Layout(rows=200_000, dtype=np.dtype(dtype).name)
+    data = strategies.Data(scores, np.ones((1, 200_000), np.int32), None, None, layout)
+    cells = KeyCounts(Setting("class", 1), bits).from_block(data.block())
+    assert cells.rows.tolist() == cells.hits.tolist() == [199_800, 200]
+    total = sum(whole * 2**52 + fraction for whole, fraction in cells.score.tolist())
+    assert total == 199_800 * round(float(scores[0, 1, 0]) * 2**52) + 200 * 2**52
+
+
+def test_two_passes_give_edges_and_sums_and_few_rows_take_one() -> None:
+    rng = np.random.default_rng(3)
+    for n, passes in ((4096, 1), (50_000, 2)):
+        scores, labels = rng.random(n), rng.integers(0, 2, n)
+        assert cd.evaluate(labels, scores, cd.ece_a()).passes == passes
+        assert cd.evaluate(labels, scores, cd.ece_a(), sample_weight=rng.random(n)).passes == passes + 1
+
+
+def test_replicates_do_not_take_the_sums_of_the_data() -> None:
+    edges = MassEdges(FrozenArray(np.array([[[[0.0, 0.5, 1.0]]]])), sums=object())  # type: ignore[arg-type]
+    repeated = BinEdges(EqualMass(2), Setting("class", 1)).repeated(edges, 3)
+    assert type(repeated) is Edges
+    assert repeated.values.shape == (1, 1, 1, 3)
+    assert type(pickle.loads(pickle.dumps(replace(edges, sums=None)))) is Edges

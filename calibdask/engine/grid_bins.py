@@ -1,6 +1,6 @@
 """Bins made of cells of a grid: their sums, and edges of equal mass on the borders of cells."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +10,9 @@ from calibdask.statistics.binnings import EqualMass, number_of_bins, padded
 from calibdask.statistics.edges import Edges
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
-from calibdask.statistics.grid import Grid, GridState, scores_of_cells
+from calibdask.statistics.grid import Grid, GridState
 
-__all__ = ["bin_sums", "equal_mass_edges"]
+__all__ = ["CellSums", "bin_sums", "borders", "cell_sums", "equal_mass_edges", "second_sums"]
 
 
 def equal_mass_edges(binning: EqualMass, state: GridState, grid: Grid) -> Edges:
@@ -44,7 +44,33 @@ def equal_mass_edges(binning: EqualMass, state: GridState, grid: Grid) -> Edges:
     return Edges(FrozenArray(padded(columns).reshape(*places, -1)))
 
 
-def bin_sums(request: BinSums, state: GridState, grid: Grid) -> BinSumsState:
+class CellSums(NamedTuple):
+    """Sums of a histogram by (batch, group, column, outcome, cell): of w, of w * score, of w**2 and of rows."""
+
+    mass: Array
+    score: Array
+    square: Array
+    rows: npt.NDArray[Any]
+    weighted: bool
+
+
+def cell_sums(state: GridState, grid: Grid) -> CellSums:
+    """Those of a state."""
+    count, distance = _by_outcome(state.mass, np.float64), _by_outcome(state.distance, np.float64)
+    edge, step = grid.nearer
+    score = count * edge + distance * step
+    if not state.weighted:
+        return CellSums(count, score, count, _by_outcome(state.mass, np.int64), weighted=False)
+    return CellSums(
+        count, score, _by_outcome(state.square, np.float64), _by_outcome(state.rows, np.int64), weighted=True
+    )
+
+
+def _by_outcome(sums: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    return np.ascontiguousarray(np.moveaxis(sums, -1, -2), dtype)
+
+
+def bin_sums(request: BinSums, cells: CellSums, grid: Grid) -> BinSumsState:
     """Sums over bins whose edges are borders of cells.
 
     Scores are rounded by 2**-31 of a cell; for sums of squared scores, all scores of a cell with one outcome count as
@@ -55,46 +81,47 @@ def bin_sums(request: BinSums, state: GridState, grid: Grid) -> BinSumsState:
     ValueError
         If an edge is not the border of a cell, or bins are closed on the left.
     """
-    at = _borders(request, grid, state.mass.shape[:3])
-
-    def total(cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Sums over the bins, (batch, groups, columns, bins)."""
-        sums = np.zeros((*cells.shape[:3], grid.size + 1), cells.dtype)
-        np.cumsum(cells, -1, out=sums[..., 1:])
-        return np.diff(np.take_along_axis(sums, at, -1), axis=-1)
-
-    count, score = state.mass.astype(np.float64), _cell_scores(state, grid)
-    weight = state.square.sum(-1) if state.weighted else count.sum(-1)
-    rows = state.rows if state.weighted else state.mass
+    at = borders(request, grid, cells.mass.shape[:3])
+    count, score = cells.mass, cells.score
+    mass = _total(count[..., 0, :] + count[..., 1, :], at)
     plain = BinSumsState(
-        total(rows.sum(-1)),
-        total(count.sum(-1)),
-        total(weight),
-        total(count[..., 1]),
-        total(score.sum(-1)),
-        np.zeros((0, *at.shape[:3], at.shape[3] - 1)),
+        _total(cells.rows[..., 0, :] + cells.rows[..., 1, :], at),
+        mass,
+        _total(cells.square[..., 0, :] + cells.square[..., 1, :], at) if cells.weighted else mass,
+        _total(count[..., 1, :], at),
+        _total(score[..., 0, :] + score[..., 1, :], at),
+        np.zeros((0, *mass.shape)),
     )
     if request.second == "none":
         return plain
-    square = total(np.divide(score**2, count, out=np.zeros_like(score), where=count > 0).sum(-1))
-    product = total(score[..., 1])
+    square = np.divide(score**2, count, out=np.zeros_like(score), where=count > 0).sum(-2)
+    return plain._replace(second=second_sums(request, plain, _total(square, at), _total(score[..., 1, :], at)))
+
+
+def second_sums(request: BinSums, plain: BinSumsState, square: Array, product: Array) -> Array:
+    """The further sums that are asked for, from sums of w * score**2 and w * score * outcome."""
+    if request.second == "none":
+        return np.zeros((0, *square.shape))
     if request.second == "squares":
-        return plain._replace(second=np.stack([square, product]))
+        return np.stack([square, product])
     left, width = request.edges.values[..., :-1], np.diff(request.edges.values, axis=-1)
     left, width = np.nan_to_num(left), np.where(width > 0, width, np.inf)
     offset = (plain.score - left * plain.weight) / width
     by_hit = (product - left * plain.outcome) / width
-    return plain._replace(second=np.stack([offset, by_hit, (square - left * plain.score) / width]))
+    return np.stack([offset, by_hit, (square - left * plain.score) / width])
 
 
-def _cell_scores(state: GridState, grid: Grid) -> Array:
-    """Sums of scores by cell and outcome."""
-    mass = state.mass.astype(np.float64)
-    position = np.divide(state.distance, mass, out=np.zeros_like(mass), where=mass > 0)
-    return np.moveaxis(scores_of_cells(grid, np.moveaxis(position, -1, -2)), -2, -1) * mass
+def _total(cells: npt.NDArray[Any], at: Counts) -> npt.NDArray[Any]:
+    """Sums over bins, (batch, groups, columns, bins), from the cells numbered ``at`` to before the next."""
+    padded = np.concatenate([cells, np.zeros_like(cells[..., :1])], -1)
+    sums = np.empty((*cells.shape[:3], at.shape[-1] - 1), cells.dtype)
+    for place in np.ndindex(cells.shape[:3]):
+        sums[place] = np.add.reduceat(padded[place], at[place][:-1])
+    sums[np.diff(at) == 0] = 0
+    return sums
 
 
-def _borders(request: BinSums, grid: Grid, places: tuple[int, ...]) -> Counts:
+def borders(request: BinSums, grid: Grid, places: tuple[int, ...]) -> Counts:
     """Numbers of the cells that bins begin with; the first bin takes all below it and the last one all above."""
     values = request.edges.values
     inner = values[..., 1:-1]

@@ -6,17 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibdask.engine.interval_ends import GROUPS, Method, Replicates, number_ends, percentiles
-from calibdask.engine.plan import run
+from calibdask.engine.drawn import Drawing, Drawn
+from calibdask.engine.interval_ends import Method, Replicates, number_ends, percentiles
 from calibdask.engine.stored import StoredSource
 from calibdask.estimators.estimator import Estimate, Estimation, Estimator, Part
 from calibdask.statistics.exact import Array
 from calibdask.statistics.statistic import Statistic
 
 __all__ = ["Histogram", "checked_interval", "checked_level", "intervals"]
-
-# Replicates of states are held so many bytes at a time.
-_BYTES_AT_ONCE = 1 << 27
 
 
 def checked_level(level: object, name: str = "level") -> None:
@@ -60,69 +57,34 @@ def intervals(
     Parts are called ``low`` and ``high``, for curves also ``median``, ``band_low`` and ``band_high``, after the name of
     the part that they belong to; ``replicates`` too if they are to be kept.
     """
-    asked = [estimator.replicated() for estimator, _ in estimated]
-    step = max(1, min(n_boot, _BYTES_AT_ONCE // max(1, source.bytes_of_a_replicate)))
-    some = [range(at, min(n_boot, at + step)) for at in range(0, n_boot, step)]
     with warnings.catch_warnings():
         # What these say of every replicate has been said of the data.
         warnings.simplefilter("ignore", UserWarning)
-        centres = run(asked, source).estimates
-        drawn = [_values(asked, source.resampled(seed, each), len(each)) for each in some]
-        chance, left_out = [], []
-        if method in (None, "corrected"):
-            errors = [each if each.is_error else None for each in asked]
-            chance = [_values(errors, source.resampled(seed, each, calibrated=True), len(each)) for each in some]
-        if method == "bca":
-            few = [range(at, min(GROUPS, at + step)) for at in range(0, GROUPS, step)]
-            left_out = [_values(asked, source.left_out(seed, each), len(each)) for each in few]
-    ends: list[Estimate] = []
-    for place, (centre, (_, estimate)) in enumerate(zip(centres, estimated, strict=True)):
-        found: dict[str, Part] = {}
-        for name, part in centre.items():
-            if part.role not in ("number", "curve"):
-                continue
-            values = _together(drawn, place, name)
-            if part.role == "curve":
-                limits = {end: Part(limit, part.dims) for end, limit in _curve_ends(values, part, level).items()}
-            else:
-                replicates = Replicates(
-                    _pooled(values, part),
-                    part.values,
-                    "histogram",
-                    _pooled(_together(chance, place, name), part) if part.columns is not None and chance else None,
-                    _pooled(_together(left_out, place, name), part) if left_out else None,
-                )
-                limits = number_ends(replace(estimate[name], dims=part.dims), replicates, level, method, keep)
-            for end, limit in limits.items():
-                found[f"{name}_{end}".removeprefix("_")] = limit
-        ends.append(found)
-    return ends
+        drawn = Drawing(method, n_boot, seed, keep).of([estimator.replicated() for estimator, _ in estimated], source)
+    return [_ends(each, estimate, level, method, keep) for each, (_, estimate) in zip(drawn, estimated, strict=True)]
 
 
-def _together(values: Sequence[Sequence[dict[str, Array]]], place: int, name: str) -> Array:
-    return np.concatenate([each[place][name] for each in values])
-
-
-def _values(asked: Sequence[Estimator | None], source: StoredSource, replicates: int) -> list[dict[str, Array]]:
-    """Values of each part of each estimator for some replicates, (replicates, batch, groups, ...).
-
-    Of calibration errors those of all columns, which are yet to be pooled.
-    """
-    estimates = iter(run([each for each in asked if each is not None], source).estimates)
-    return [
-        {}
-        if each is None
-        else {
-            name: _by_replicate(part.values if part.columns is None else part.columns, replicates)
-            for name, part in next(estimates).items()
-            if part.role in ("number", "curve")
-        }
-        for each in asked
-    ]
-
-
-def _by_replicate(values: Array, replicates: int) -> Array:
-    return values.reshape(replicates, -1, *values.shape[1:])
+def _ends(drawn: Drawn, estimate: Estimate, level: float, method: Method | None, keep: bool) -> Estimate:
+    """The parts that ends make."""
+    found: dict[str, Part] = {}
+    for name, part in drawn.centre.items():
+        if part.role not in ("number", "curve"):
+            continue
+        values = drawn.values[name]
+        if part.role == "curve":
+            limits = {end: Part(limit, part.dims) for end, limit in _curve_ends(values, part, level).items()}
+        else:
+            replicates = Replicates(
+                _pooled(values, part),
+                part.values,
+                "histogram",
+                _pooled(drawn.chance[name], part) if part.columns is not None and drawn.chance else None,
+                _pooled(drawn.left_out[name], part) if drawn.left_out else None,
+            )
+            limits = number_ends(replace(estimate[name], dims=part.dims), replicates, level, method, keep)
+        for end, limit in limits.items():
+            found[f"{name}_{end}".removeprefix("_")] = limit
+    return found
 
 
 def _pooled(values: Array, part: Part) -> Array:

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from calibdask.engine.interval_ends import GROUPS
-from calibdask.statistics.exact import Array
+from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.grid import Grid, GridState, scores_of_cells
 
-__all__ = ["left_out", "resampled"]
+__all__ = ["generator", "left_out", "resampled"]
 
 
 def resampled(state: GridState, grid: Grid, seed: int, replicates: range, *, calibrated: bool = False) -> GridState:
@@ -27,14 +27,16 @@ def resampled(state: GridState, grid: Grid, seed: int, replicates: range, *, cal
     offset, square = np.zeros(shape), np.zeros((len(replicates), *state.square.shape))
     for place in np.ndindex(state.mass.shape[:3]):
         column = _Column(GridState.of(lambda sums: sums[place], state), grid, calibrated)  # noqa: B023 - called at once
-        for number, replicate in enumerate(replicates):
-            at = (number, *place)
-            drawn = column.draw(_generator(seed, (replicate, place[2], int(calibrated))))
-            mass[at][column.filled] = drawn * column.unit if state.weighted else drawn
-            offset[at][column.filled] = drawn * column.unit * column.position
-            if state.weighted:
-                square[at][column.filled] = drawn * column.unit**2
-                rows[at][column.filled] = drawn
+        keys = ((replicate, place[2], int(calibrated)) for replicate in replicates)
+        drawn = np.stack([column.draw(generator(seed, key)) for key in keys])
+        at = (slice(None), *place)
+        if state.weighted:
+            rows[at] = drawn
+            np.multiply(drawn, column.unit, out=mass[at])
+            np.multiply(mass[at], column.unit, out=square[at])
+        else:
+            mass[at] = drawn
+        np.multiply(mass[at], column.position, out=offset[at])
     return GridState.of(
         lambda each: each.reshape(each.shape[0] * each.shape[1], *each.shape[2:]), (mass, offset, square, rows)
     )
@@ -50,7 +52,7 @@ def left_out(state: GridState, seed: int, groups: range, of: int = GROUPS) -> Gr
     rows = np.asarray(state.rows if state.weighted else state.mass, np.int64)
     for place in np.ndindex(rows.shape[:3]):
         filled = np.nonzero(rows[place])
-        dealt = _generator(seed, (place[2], 2)).multinomial(rows[place][filled], np.full(of, 1 / of))
+        dealt = generator(seed, (place[2], 2)).multinomial(rows[place][filled], np.full(of, 1 / of))
         for number, group in enumerate(groups):
             shares[(number, *place)][filled] = dealt[:, group] / rows[place][filled]
 
@@ -64,42 +66,43 @@ def left_out(state: GridState, seed: int, groups: range, of: int = GROUPS) -> Gr
 
 
 class _Column:
-    """The categories of one column that hold rows: cells by outcome, or cells whose outcome is drawn."""
+    """The categories of one column that hold rows: cells by outcome, or cells whose outcome is drawn.
+
+    ``position`` and ``unit``, the weight of a row, are by (cell, outcome).
+    """
 
     def __init__(self, state: GridState, grid: Grid, calibrated: bool) -> None:
-        offset = state.distance
+        mass, offset, square = state.mass, state.distance, state.square
         self._weighted = state.weighted
         self._chance: Array | None = None
-        mass, square = state.mass, state.square
+        self._shape = mass.shape
         if calibrated:
-            total, offset = mass.sum(-1), offset.sum(-1)
-            filled = np.flatnonzero(total)
-            self._chance = scores_of_cells(grid, offset / np.maximum(total, np.finfo(float).tiny))[filled]
-            # Both outcomes of each cell, side by side.
-            self.filled: tuple[Any, ...] = (np.r_[filled, filled], np.r_[filled * 0, filled * 0 + 1])
-            mass, offset = np.tile(total[filled], 2), np.tile(offset[filled], 2)
-            square = np.tile(square.sum(-1)[filled], 2) if state.weighted else square
-        else:
-            self.filled = np.nonzero(mass)
-            mass, offset = mass[self.filled], offset[self.filled]
-            square = square[self.filled] if state.weighted else square
-        self._mass = mass
-        self.position = offset / mass
-        self.unit = square / mass if state.weighted else np.ones(mass.size)
+            mass, offset, square = (sums.sum(-1, keepdims=True) for sums in (mass, offset, square))
+        self._filled = np.flatnonzero(mass)
+        there = mass > 0
+        # Both outcomes of a cell are at its mean if they are drawn.
+        self.position = np.divide(offset, mass, out=np.zeros(mass.shape), where=there)
+        unit = np.divide(square, mass, out=np.ones(mass.shape), where=there) if state.weighted else np.ones(mass.shape)
+        self.unit = unit
+        self._rows = mass.ravel()[self._filled] / unit.ravel()[self._filled]
+        if calibrated:
+            self._chance = scores_of_cells(grid, self.position[..., 0])[self._filled]
 
-    def draw(self, generator: np.random.Generator) -> Any:
-        """Number of rows in each category."""
+    def draw(self, random: np.random.Generator) -> Counts:
+        """Number of rows by cell and outcome."""
+        drawn = np.zeros(self._shape, np.int64)
         if self._chance is not None:
-            half = self._mass.size // 2
-            there = np.rint(self._mass[:half] / self.unit[:half]).astype(np.int64)
-            positive = generator.binomial(np.maximum(there, 1), self._chance)
-            return np.r_[np.maximum(there, 1) - positive, positive]
-        if self._weighted:
-            return generator.poisson(self._mass / self.unit)
-        rows = int(self._mass.sum())
-        return generator.multinomial(rows, self._mass / rows) if rows else self._mass
+            there = np.maximum(np.rint(self._rows).astype(np.int64), 1)
+            positive = random.binomial(there, self._chance)
+            drawn[self._filled, 0], drawn[self._filled, 1] = there - positive, positive
+        elif self._weighted:
+            drawn.ravel()[self._filled] = random.poisson(self._rows)
+        elif self._filled.size:
+            rows = self._rows.sum()
+            drawn.ravel()[self._filled] = random.multinomial(int(rows), self._rows / rows)
+        return drawn
 
 
-def _generator(seed: int, coordinates: tuple[int, ...]) -> np.random.Generator:
+def generator(seed: int, coordinates: tuple[int, ...]) -> np.random.Generator:
     """The random numbers that belong to these coordinates."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=coordinates)))

@@ -59,7 +59,7 @@ class RowSource(Source):
         plain = tuple(each for each in statistics if not isinstance(each, PairStatistic | RowFold))
         known: dict[Statistic, State] = {}
         if plain or self.rows is None:
-            known.update(zip(plain, self._checked(plain), strict=True))
+            known.update(self._told(plain))
         # Blocks are visited side by side; products of matrices must not start threads of their own.
         with threadpool_limits(1) if pairs else nullcontext():
             if pairs:
@@ -67,6 +67,13 @@ class RowSource(Source):
             for fold in folds:
                 known[fold] = self._fold(fold)
         return tuple(known[each] for each in statistics)
+
+    def _told(self, statistics: tuple[Statistic, ...]) -> dict[Statistic, State]:
+        """States from one pass, in which what follows from others is not computed again."""
+        source = {each: next(filter(each.follows_from, statistics), None) for each in statistics}
+        needed = tuple(each for each in statistics if source[each] is None)
+        known = dict(zip(needed, self._checked(needed), strict=True))
+        return known | {each: each.taken_from(known[other]) for each, other in source.items() if other is not None}
 
     def _checked(self, statistics: tuple[Statistic, ...]) -> States:
         """One pass; the first one checks the data too."""

@@ -11,7 +11,7 @@ from calibdask.estimators.checks import check_choice, check_setting
 from calibdask.estimators.compat import Compat, choices
 from calibdask.estimators.estimator import Estimator
 from calibdask.statistics.binned import BinSums, BinSumsState
-from calibdask.statistics.binnings import BinEdges, Binning, EqualMass, Explicit, Uniform
+from calibdask.statistics.binnings import BinEdges, Binning, EqualMass, Explicit, Uniform, binned_sums
 from calibdask.statistics.edges import Closed, Edges
 from calibdask.statistics.grid import Grid, GridHistogram
 from calibdask.statistics.layout import Layout
@@ -90,8 +90,10 @@ class BinnedEstimator(Estimator):
         layout = yield Layout()
         setting = layout.setting(self.setting, self.k)
         edges = yield BinEdges(self.rule(layout, setting, mapping), setting)
-        second: Literal["none", "offsets"] = "none" if mapping == "hard" else "offsets"
-        sums = yield BinSums(setting, bin_edges(mapping, edges), second)
+        if mapping == "hard":
+            sums = yield from binned_sums(setting, edges)
+        else:
+            sums = yield BinSums(setting, bin_edges(mapping, edges), "offsets")
         return setting, edges, sums, mapped(mapping, edges, sums)
 
 

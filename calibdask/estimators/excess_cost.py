@@ -11,8 +11,7 @@ from calibdask.estimators.checks import check_choice, check_whole
 from calibdask.estimators.estimator import Estimation, Estimator, Meanings, Part, calibration_error
 from calibdask.statistics import exact
 from calibdask.statistics.actions import ActedCells, FrequencyMap
-from calibdask.statistics.binned import BinSums
-from calibdask.statistics.binnings import BinEdges, EqualMass, Uniform
+from calibdask.statistics.binnings import BinEdges, EqualMass, Uniform, binned_sums
 from calibdask.statistics.cells import CellSums, CellSumsState
 from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray
@@ -156,7 +155,7 @@ class ExcessCost(Estimator):
         setting = layout.setting("classwise")
         binning = EqualMass(self.bins) if self.binning == "equal-mass" else Uniform(self.bins)
         edges = yield BinEdges(binning, setting)
-        sums = yield BinSums(setting, edges)
+        sums = yield from binned_sums(setting, edges)
         weight = exact.value(sums.weight)
         frequencies = np.divide(exact.value(sums.outcome), weight, out=np.zeros_like(weight), where=weight > 0)
         return FrequencyMap(edges, FrozenArray(frequencies))

@@ -2,9 +2,9 @@
 
 import warnings
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -13,15 +13,26 @@ from calibdask.estimators.checks import check_choice
 from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.smoothing import KERNELS, WIDEST_BETA, Kernel, Mirrored, beta_smoothed
 from calibdask.statistics.exact import Array
-from calibdask.statistics.grid import Grid, GridHistogram, GridState, cells_of, node_weights, smooth_weights, support
+from calibdask.statistics.grid import (
+    DIVISIBLE,
+    Grid,
+    GridHistogram,
+    GridState,
+    cells_of,
+    node_weights,
+    smooth_weights,
+    support,
+)
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 
 __all__ = ["Gridded", "GriddedEstimator", "SmoothedEstimator", "check_step", "shared_weights"]
 
-# Columns are smoothed so many at a time: what is made of them stays around 100 MB.
-_COLUMNS_AT_ONCE = 256
+# Columns are smoothed a few at a time, with so many nodes in all: what is made of them stays in the cache.
+_NODES_AT_ONCE = 1 << 15
 _FEW_NODES = 8
+# Cells of a bandwidth that replicates need.
+_CELLS_OF_A_BANDWIDTH = 12
 # The share of rows at the ends of the support, which beta kernels leave out, that is worth a warning.
 _LOST = 1e-3
 
@@ -50,8 +61,9 @@ class Gridded(NamedTuple):
         given = [argument.reshape(count) for argument in arguments]
         widths = np.zeros(count) if smooth is None else smooth.reshape(count)
         parts = []
-        for start in range(0, count, _COLUMNS_AT_ONCE):
-            few = slice(start, start + _COLUMNS_AT_ONCE)
+        at_once = max(1, _NODES_AT_ONCE // self.grid.cells)
+        for start in range(0, count, at_once):
+            few = slice(start, start + at_once)
             state = GridState.of(lambda sums: sums[:, :, few], flat)  # noqa: B023 - called at once
             total = np.asarray(state.mass.sum((-1, -2)), np.float64).reshape(-1, 1, 1)
             weights = shared_weights(state, self.grid, widths[None, None, few])[0, 0]
@@ -112,6 +124,19 @@ class SmoothedEstimator(GriddedEstimator):
         check_choice("kernel", self.kernel, KERNELS)
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
 
+    def on_fewer_cells(self, bandwidth: float, lowest: float) -> Self:
+        """The same on the grid with the fewest cells that are whole ones of this grid, and narrow for the bandwidth.
+
+        Replicates that are computed there differ from those on this grid by what the data themselves do, and little
+        else; see tests/test_coarser_grids.py.
+        """
+        cells, points = cells_of(self.step), getattr(self, "points", 2)
+        for fewer in range(DIVISIBLE, cells, DIVISIBLE) if self.kernel != "beta" else ():
+            narrow = (1.0 - lowest) * _CELLS_OF_A_BANDWIDTH <= bandwidth * fewer
+            if narrow and cells % fewer == 0 and fewer % (points - 1) == 0:
+                return replace(self, step=1 / fewer)
+        return self
+
     def chosen_bandwidths(self, gridded: Gridded) -> Array:
         """The bandwidth of each (batch, group, column)."""
         _tell_degenerate(gridded)
@@ -141,11 +166,13 @@ class SmoothedEstimator(GriddedEstimator):
 
 def _tell_degenerate(gridded: Gridded) -> None:
     """Warn where the data cannot tell a curve."""
-    by_outcome = gridded.state.mass.sum(-2)
-    filled = by_outcome.sum(-1) > 0
+    negative, positive = gridded.state.mass[..., 0], gridded.state.mass[..., 1]
+    cells = ((negative + positive) > 0).sum(-1)
+    one_kind = (negative.sum(-1) == 0) | (positive.sum(-1) == 0)
+    filled = cells > 0
     for what, count in (
-        ("outcomes of one kind only", int((filled & (by_outcome == 0).any(-1)).sum())),
-        ("equal scores only", int(((gridded.state.mass.sum(-1) > 0).sum(-1) == 1).sum())),
+        ("outcomes of one kind only", int((filled & one_kind).sum())),
+        ("equal scores only", int((cells == 1).sum())),
     ):
         if count:
             warnings.warn(

@@ -8,8 +8,7 @@ from scipy import special
 from calibdask.estimators.binned import BinnedDecomposition
 from calibdask.estimators.estimator import Estimation, Meanings, Part, calibration_error
 from calibdask.statistics import exact
-from calibdask.statistics.binned import BinSums
-from calibdask.statistics.binnings import BinEdges
+from calibdask.statistics.binnings import BinEdges, binned_sums
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.row_terms import LogTerms
@@ -83,7 +82,7 @@ class LogLossDecomposition(BinnedDecomposition):
         layout = yield Layout()
         setting = layout.setting(self.measured(layout), self.k)
         edges = yield BinEdges(self.rule(layout, setting, "hard"), setting)
-        sums = yield BinSums(setting, edges)
+        sums = yield from binned_sums(setting, edges)
         logs = yield LogTerms(setting, layout.smallest)
         loss, total = exact.value(logs.sums)
         weight, outcome, score = (exact.value(s) for s in (sums.weight, sums.outcome, sums.score))

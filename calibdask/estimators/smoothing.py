@@ -3,6 +3,7 @@
 Weights are on the nodes of a grid, last axis; bandwidths and what comes out are in units of the score.
 """
 
+import math
 from typing import Literal, get_args
 
 import numpy as np
@@ -33,7 +34,8 @@ def profile(kernel: Kernel, u: Array) -> Array:
     v = np.minimum(np.abs(u) / REACH[kernel], 1.0)
     if kernel == "cosine":
         return np.cos(np.pi / 2 * v)
-    return (1 - v**2) ** (3 if kernel == "triweight" else 1)
+    bowl = 1 - v * v
+    return bowl * bowl * bowl if kernel == "triweight" else bowl
 
 
 def _response(kernel: Kernel, bandwidth: Array, grid: Grid) -> Array:
@@ -43,10 +45,13 @@ def _response(kernel: Kernel, bandwidth: Array, grid: Grid) -> Array:
     """
     length = 1.0 - grid.low
     distance = np.arange(grid.cells + 1) * grid.width
-    folds = int(np.ceil(REACH[kernel] * bandwidth.max(initial=0.0) / (2 * length)))
+    reach = REACH[kernel] * bandwidth.max(initial=0.0)
     values = np.zeros((*bandwidth.shape, distance.size))
-    for image in range(-folds, folds + 1):
-        values += profile(kernel, (distance + 2 * length * image) / bandwidth[..., None])
+    # What is folded back comes from above, or from below the other end.
+    for image in range(-math.ceil((reach / length + 1) / 2) + 1, math.ceil(reach / (2 * length))):
+        shifted = distance + 2 * length * image
+        near = slice(*np.searchsorted(shifted, (-reach, reach), "right").tolist())
+        values[..., near] += profile(kernel, shifted[near] / bandwidth[..., None])
     response = dct(values, 1)
     return np.asarray(response / response[..., :1])
 

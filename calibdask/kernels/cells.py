@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from calibdask.kernels.binning import uniform_bin
+from calibdask.kernels.bins import uniform_bin
 from calibdask.kernels.compiled import FRACTION_BITS, compiled, fixed, inlined, unit
 
 __all__ = ["add_words", "cell_sums", "deviations", "number_cells", "weighted_cell_sums"]
@@ -14,14 +14,14 @@ _HALF_MASK = (1 << _HALF) - 1
 
 
 @inlined
-def _pack(scores, n_bins, lower, digit_bits, row):
+def _pack(scores, n_bins, digit_bits, row):
     """Digits of a row of scores, the first class in the highest bits, into ``row[1:]``."""
     per_word = _KEY_BITS // digit_bits
     word = np.int64(0)
     filled = 0
     place = 1
     for c in range(scores.size):
-        word = (word << digit_bits) | uniform_bin(unit(scores[c]), n_bins, lower)
+        word = (word << digit_bits) | uniform_bin(unit(scores[c]), n_bins, True)
         filled += 1
         if filled == per_word or c + 1 == scores.size:
             row[place] = word
@@ -58,10 +58,10 @@ def _slot(row, keys, slots):
 
 
 @compiled
-def number_cells(scores, weights, group, n_bins, lower, digit_bits, index):
+def number_cells(scores, weights, group, n_bins, digit_bits, index):
     """Number the rows of one block by their uniform cell, in the order in which cells first appear.
 
-    ``scores`` (n, classes); ``weights`` and ``group`` (n,) or empty; ``lower`` (n_bins + 1,). ``index`` (n,) gets the
+    ``scores`` (n, classes); ``weights`` and ``group`` (n,) or empty; ``index`` (n,) gets the
     number of the cell, -1 for a row without weight. Returns the keys (cells, 1 + words): group, packed digits.
     """
     n, n_classes = scores.shape
@@ -75,7 +75,7 @@ def number_cells(scores, weights, group, n_bins, lower, digit_bits, index):
             index[r] = -1
             continue
         row[0] = group[r] if group.size else 0
-        _pack(scores[r], n_bins, lower, digit_bits, row)
+        _pack(scores[r], n_bins, digit_bits, row)
         slot = _slot(row, keys, slots)
         if slots[slot] < 0:
             if cells == keys.shape[0]:

@@ -1,6 +1,8 @@
 """Checks of scores and labels: fast while all is well, exact about what is not."""
 
 import numpy as np
+from numba import njit, types
+from numba.extending import overload
 
 from calibdask.kernels.compiled import compiled, inlined
 
@@ -9,7 +11,7 @@ __all__ = ["LABEL", "NOT_FINITE", "OUT_OF_RANGE", "ROW_SUM", "check_rows"]
 # What can be wrong with a row; one row may have several.
 NOT_FINITE, OUT_OF_RANGE, ROW_SUM, LABEL = range(4)
 
-_TILE = 1024
+_TILE_ELEMENTS = 8192
 
 
 @inlined
@@ -23,21 +25,40 @@ def _note(kind, row, value, marks, counts, first, values):
         values[kind] = value
 
 
+def _is_whole(label):
+    """Whether a label is a whole number; nothing to do for integers."""
+    raise NotImplementedError
+
+
+@overload(_is_whole)
+def _choose_is_whole(label):
+    if isinstance(label, types.Integer):
+        return lambda label: True
+    return lambda label: label == np.floor(label)
+
+
+# Terms in any order, so that wide rows are summed by vector instructions: here only, where the sum is rough anyway.
+@njit(nogil=True, fastmath={"reassoc"})
+def _rough_sum(row, total):
+    for c in range(row.size):
+        total += row[c]
+    return total
+
+
 @inlined
-def _fine(scores, labels, n_classes, low, high, sum_tolerance, check_sums):
+def _fine(scores, labels, n_classes, certain, check_sums):
+    """Whether all is certainly well."""
     good = True
+    low, high, tolerance, zero = certain
     values = scores.reshape(-1)
     for e in range(values.size):
         good &= (values[e] >= low) & (values[e] <= high)
     if check_sums:
         for r in range(scores.shape[0]):
-            total = 0.0
-            for c in range(scores.shape[1]):
-                total += scores[r, c]
-            good &= abs(total - 1.0) <= sum_tolerance
+            good &= abs(_rough_sum(scores[r], zero) - 1) <= tolerance
     for r in range(labels.size):
         label = labels[r]
-        good &= (label >= 0) & (label < n_classes) & (label == np.floor(label))
+        good &= (label >= 0) & (label < n_classes) & _is_whole(label)
     return good
 
 
@@ -70,28 +91,19 @@ def _inspect(
 
 
 @compiled
-def check_rows(scores, labels, weights, n_classes, tolerance, sum_tolerance, check_sums, marks, counts, first, values):
+def check_rows(
+    scores, labels, weights, n_classes, tolerance, sum_tolerance, certain, check_sums, marks, counts, first, values
+):
     """Count the offending rows of each kind; keep the first one and its value.
 
-    ``weights`` is (n,) or empty; rows of weight 0 are as good as absent. ``marks`` (4, n) are the offending rows
-    already counted; ``counts`` (4,), ``first`` (4,) row numbers and ``values`` (4,) are updated.
+    ``weights`` is (n,) or empty; rows of weight 0 are as good as absent. ``certain`` are the lowest and the highest
+    score, of the type of the scores, within which all is certainly well, such a difference of the sum of a row from 1,
+    and 0, both of the type to add in. ``marks`` (4, n) are the offending rows already counted; ``counts`` (4,),
+    ``first`` (4,) row numbers and ``values`` (4,) are updated.
     """
-    low, high = -tolerance, 1.0 + tolerance
-    for start in range(0, scores.shape[0], _TILE):
-        stop = min(scores.shape[0], start + _TILE)
-        if not _fine(scores[start:stop], labels[start:stop], n_classes, low, high, sum_tolerance, check_sums):
-            _inspect(
-                scores,
-                labels,
-                weights,
-                start,
-                stop,
-                n_classes,
-                tolerance,
-                sum_tolerance,
-                check_sums,
-                marks,
-                counts,
-                first,
-                values,
-            )
+    tile = max(1, _TILE_ELEMENTS // max(1, scores.shape[1]))
+    options = (n_classes, tolerance, sum_tolerance, check_sums, marks, counts, first, values)
+    for start in range(0, scores.shape[0], tile):
+        stop = min(scores.shape[0], start + tile)
+        if not _fine(scores[start:stop], labels[start:stop], n_classes, certain, check_sums):
+            _inspect(scores, labels, weights, start, stop, *options)

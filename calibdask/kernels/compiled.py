@@ -12,6 +12,7 @@ __all__ = [
     "FRACTION_BITS",
     "ROUNDER_BITS",
     "ROWS_BEFORE_CARRY",
+    "add_fixed",
     "add_units",
     "carry",
     "compiled",
@@ -37,23 +38,25 @@ def _cache_folder() -> str:
 
 
 _CACHE_FOLDER = _cache_folder()
+_OPTIONS: Any = {"nogil": True, "error_model": "numpy"}
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a kernel: it releases the GIL, so that threads scale, and is kept on disk for the next process.
 
-    Never fastmath: it may assume that no NaN exists and reorder sums.
+    Never fastmath: it may assume that no NaN exists and reorder sums. Divisions by 0 are those of NumPy: Python's error
+    would be a branch in every loop that divides.
     """
     before, _numba_config.CACHE_DIR = _numba_config.CACHE_DIR, _CACHE_FOLDER
     try:
-        kernel: Callable[..., Any] = numba.njit(nogil=True, cache=True)(function)
+        kernel: Callable[..., Any] = numba.njit(cache=True, **_OPTIONS)(function)
     finally:
         _numba_config.CACHE_DIR = before
     return kernel
 
 
 # Small functions are inlined by LLVM; a cached copy of their own would only cost compile time.
-inlined: Callable[..., Any] = numba.njit(nogil=True)
+inlined: Callable[..., Any] = numba.njit(**_OPTIONS)
 
 FRACTION_BITS = 52
 _FRACTION_MASK = (1 << FRACTION_BITS) - 1
@@ -84,6 +87,14 @@ def carry(fraction, whole):
     for i in range(fraction.size):
         whole[i] += fraction[i] >> FRACTION_BITS
         fraction[i] &= _FRACTION_MASK
+
+
+@inlined
+def add_fixed(total, words):
+    """Add multiples of 2**-52 to (whole, fraction in units of 2**-52)."""
+    fraction = words[1] + total
+    words[0] += fraction >> FRACTION_BITS
+    words[1] = fraction & _FRACTION_MASK
 
 
 # Terms of sums over pairs and products are whole multiples of 2**-44: doubles in [256, 512) are such multiples, so

@@ -3,53 +3,57 @@
 import numpy as np
 
 from calibdask.kernels.compiled import inlined
+from calibdask.kernels.fused import fma
 
 __all__ = ["exp_32", "exp_64"]
 
+# The exponent k and the rest r of x = k ln 2 + r; exp(r) by the polynomial 1 + r + c2 r**2 + ... whose largest relative
+# error on |r| <= ln(2) / 2 is the least (2.9e-16 of degree 10, 3.1e-9 of degree 6).
 _LOG2_E = 1.4426950408889634
-# ln 2 in two parts, the first with few bits, so that its multiples are exact.
-_LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.42860682030941723212e-6
+_LN2_HIGH, _LN2_LOW = 0.6931471805599453, 2.3190468138462996e-17
 _ROUND_TO_WHOLE = 6755399441055744.0  # 1.5 * 2**52
-_LN2_HIGH_32, _LN2_LOW_32 = np.float32(0.693359375), np.float32(-2.12194440e-4)
+_LOG2_E_32 = np.float32(_LOG2_E)
+_LN2_HIGH_32, _LN2_LOW_32 = np.float32(0.6931471805599453), np.float32(-1.904654299957768e-09)
 _ROUND_TO_WHOLE_32 = np.float32(12582912.0)  # 1.5 * 2**23
 
 
 @inlined
 def exp_64(x):
-    """exp(x) for x <= 0 in float64, to a relative 7e-15 (the sums round to 3e-14); x below -700 counts as -700."""
+    """exp(x) for x <= 0 in float64, to a relative 5e-16 (the sums round to 3e-14); x below -700 counts as -700."""
     x = max(x, -700.0)
-    shifted = x * _LOG2_E + _ROUND_TO_WHOLE
+    shifted = fma(x, _LOG2_E, _ROUND_TO_WHOLE)
     whole = shifted - _ROUND_TO_WHOLE
-    r = (x - whole * _LN2_HIGH) - whole * _LN2_LOW
-    p = 2.505210838544172e-8
-    p = p * r + 2.755731922398589e-7
-    p = p * r + 2.755731922398589e-6
-    p = p * r + 2.48015873015873e-5
-    p = p * r + 1.984126984126984e-4
-    p = p * r + 1.388888888888889e-3
-    p = p * r + 8.333333333333333e-3
-    p = p * r + 4.1666666666666664e-2
-    p = p * r + 0.16666666666666666
-    p = p * r + 0.5
-    p = p * r + 1.0
-    p = p * r + 1.0
-    scale = np.int64((np.float64(shifted).view(np.int64) + np.int64(1023)) << np.int64(52)).view(np.float64)
-    return p * scale
+    r = fma(-whole, _LN2_LOW, fma(-whole, _LN2_HIGH, x))
+    p = 2.7476824277334134e-07
+    p = fma(p, r, 2.7634990700468033e-06)
+    p = fma(p, r, 2.4801931643884118e-05)
+    p = fma(p, r, 0.00019841185236453842)
+    p = fma(p, r, 0.0013888888516294365)
+    p = fma(p, r, 0.008333333370869889)
+    p = fma(p, r, 0.04166666666813625)
+    p = fma(p, r, 0.16666666666611554)
+    p = fma(p, r, 0.49999999999998324)
+    p = fma(p, r, 1.0)
+    p = fma(p, r, 1.0)
+    # The last bits of ``shifted`` are k; it is added to the exponent of p.
+    return np.int64(np.float64(p).view(np.int64) + (np.float64(shifted).view(np.int64) << np.int64(52))).view(
+        np.float64
+    )
 
 
 @inlined
 def exp_32(x):
-    """exp(x) for x <= 0 in float32."""
+    """exp(x) for x <= 0 in float32, to a relative 8e-8; x below -87 counts as -87."""
     x = max(x, np.float32(-87.0))
-    shifted = x * np.float32(_LOG2_E) + _ROUND_TO_WHOLE_32
+    shifted = fma(x, _LOG2_E_32, _ROUND_TO_WHOLE_32)
     whole = shifted - _ROUND_TO_WHOLE_32
-    r = (x - whole * _LN2_HIGH_32) - whole * _LN2_LOW_32
-    p = np.float32(1.9875691500e-4)
-    p = p * r + np.float32(1.3981999507e-3)
-    p = p * r + np.float32(8.3334519073e-3)
-    p = p * r + np.float32(4.1665795894e-2)
-    p = p * r + np.float32(1.6666665459e-1)
-    p = p * r + np.float32(5.0000001201e-1)
-    p = (p * (r * r) + r) + np.float32(1.0)
-    scale = np.int32((np.float32(shifted).view(np.int32) + np.int32(127)) << np.int32(23)).view(np.float32)
-    return p * scale
+    r = fma(-whole, _LN2_LOW_32, fma(-whole, _LN2_HIGH_32, x))
+    p = np.float32(0.001381461008682315)
+    p = fma(p, r, np.float32(0.008368709867913696))
+    p = fma(p, r, np.float32(0.04166838741811056))
+    p = fma(p, r, np.float32(0.1666652068965216))
+    p = fma(p, r, np.float32(0.4999999345151461))
+    p = fma(p, r, np.float32(1.0))
+    p = fma(p, r, np.float32(1.0))
+    bits = np.float32(p).view(np.int32) + np.int32(np.float32(shifted).view(np.int32) << np.int32(23))
+    return np.int32(bits).view(np.float32)

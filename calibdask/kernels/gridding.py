@@ -8,56 +8,86 @@ __all__ = ["HALVINGS", "OFFSET_BITS", "PARTS", "grid_sums", "weighted_grid_sums"
 
 # Positions within a cell are counted in units of 2**-30, so that plain int64 sums hold 2**33 rows of one cell.
 OFFSET_BITS = 30
+_UNITS = 1 << OFFSET_BITS
 # Parts of refined cells, for each doubling of the distance to the end, and how often the outermost cell is halved.
 PART_BITS = 5
 PARTS = 1 << PART_BITS
 HALVINGS = 16
-_SMALLEST = 1 << (OFFSET_BITS - HALVINGS)
-_FIRST = ((1023 + OFFSET_BITS - HALVINGS) << PART_BITS) - 1
+# What is dropped of positions to find the part: the smallest part is 2**PART_BITS times as wide.
+_DROPPED = OFFSET_BITS - HALVINGS - PART_BITS
+_COARSER = 1 << (OFFSET_BITS - _DROPPED - PART_BITS)
+_FIRST = ((127 + PART_BITS) << PART_BITS) - 1
 _TILE = 2048  # scores at a time
 _COLUMNS = 16
+# Until they are moved to the sums, count and sum of positions of fewer than 2**16 rows share one int64.
+_COUNT_BIT = OFFSET_BITS + 16
+_ROWS = (1 << 16) - 1
 
 
 @inlined
-def _locate(scores, bounds, low, scale, cells, offsets):
+def _locate(scores, n_cells, low, scale, cells, offsets):
     """The cell of each score, and its position within from the nearer end of the support, in units of 2**-30.
 
-    ``bounds`` are the edges of the cells, the first one -1: a score belongs to the cell whose bounds it lies between,
-    the upper one included. The index is computed a few units too large and settled by comparing.
+    A score belongs to the cell whose edges it lies between, the upper one included. The index is computed a few units
+    too large and settled by comparing with the edge, which is computed as `uniform_edges` does: with one division,
+    that is faster than looking it up.
     """
-    n_cells = np.int32(bounds.size - 1)
-    last = n_cells - 1
+    last = n_cells - 1.0
     for e in range(scores.size):
         x = unit(scores[e])
         t = max((x - low) * scale, 0.0)
-        j = min(np.int32(t * (1.0 + 2.0**-50)), n_cells)
-        j = max(j - np.int32(x <= bounds[j]), np.int32(0))
+        j = min(np.floor(t * (1.0 + 2.0**-50)), last)
+        # Python's division, which may raise, would keep the loop from being vectorised.
+        edge = low + (1.0 - low) * np.divide(j, n_cells)
+        j = max(j - 1.0 if x <= edge else j, 0.0)
         # From the nearer end, so that the positions of scores next to 1 are as exact as those next to 0.
-        position = t - j if 2 * j < n_cells else (1.0 - x) * scale - (last - j)
-        cells[e] = j
-        offsets[e] = np.int32(min(max(position, 0.0), 1.0) * 2.0**OFFSET_BITS + 0.5)
+        position = t - j if j + j < n_cells else (1.0 - x) * scale - (last - j)
+        cells[e] = np.int32(j)
+        offsets[e] = np.int32(min(max(position, 0.0), 1.0) * _UNITS + 0.5)
+
+
+@inlined
+def _locate_single(scores, n_cells, cells, offsets):
+    """As ``_locate`` for float32 scores in cells of width 1 / n_cells.
+
+    The product of a float32 and a number of cells is exact in float64, and no edge j / n_cells, rounded to float64, is
+    on another side of a float32 than the fraction itself.
+    """
+    for e in range(scores.size):
+        t = unit(scores[e]) * n_cells
+        j = max(np.ceil(t) - 1.0, 0.0)
+        position = t - j if j + j < n_cells else 1.0 - (t - j)
+        cells[e] = np.int32(j)
+        offsets[e] = np.int32(position * _UNITS + 0.5)
 
 
 @inlined
 def _refine(n_cells, cells, offsets):
     """From the numbers of cells to those of their parts.
 
-    The distance to the nearer end of the support, in units of 2**-30 of a cell, is split as floating-point numbers are:
-    every doubling has ``PARTS`` equal parts, from 2**-HALVINGS of a cell (below which there is one part) up to PARTS
-    cells, beyond which cells have no parts. Parts never cross the edges of cells.
+    The distance to the nearer end of the support is split as floating-point numbers are: every doubling has ``PARTS``
+    equal parts, from 2**-HALVINGS of a cell (below which there is one part) up to PARTS cells, beyond which cells have
+    no parts. Parts never cross the edges of cells.
     """
     outside = PARTS * HALVINGS + 1  # parts of the outermost cell
-    more = outside + PARTS * PART_BITS - PARTS  # by how much parts outnumber the cells that have them
+    # By how much parts outnumber the cells that have them.
+    more = np.int32(outside + PARTS * PART_BITS - PARTS)
+    last = np.int32(n_cells - 1)
+    end = np.int32(last + 2 * more)
+    half = np.int32((n_cells + 1) >> 1)
+    few = np.int32(PARTS)
+    # Numba widens what is added up to int64, of which half as many fit a register.
     for e in range(cells.size):
-        j = cells[e]
-        upper = 2 * j >= n_cells
-        cell = n_cells - 1 - j if upper else j
+        upper = cells[e] >= half
+        cell = np.int32(last - cells[e]) if upper else cells[e]
         # A score on the border of two parts belongs to the one next to the end.
-        distance = (np.int64(cell) << OFFSET_BITS) + max(offsets[e], 1) - 1
-        bits = np.float64(max(distance, _SMALLEST - 1)).view(np.int64)
-        part = (bits >> (52 - PART_BITS)) - _FIRST if distance >= _SMALLEST else 0
-        part = part if cell < PARTS else cell + more
-        cells[e] = n_cells - 1 + 2 * more - part if upper else part
+        position = np.int32((max(offsets[e], np.int32(1)) - 1) >> _DROPPED)
+        # A float32 holds 24 bits, and no part of a further cell is narrower than a 32nd of it.
+        position = np.int32(position & -_COARSER) if cell > 0 else position
+        distance = np.int32((min(cell, few) << (OFFSET_BITS - _DROPPED)) + position)
+        part = np.int32((np.float32(distance).view(np.int32) >> (23 - PART_BITS)) - _FIRST)
+        part = max(part, np.int32(0)) if cell < few else np.int32(cell + more)
+        cells[e] = np.int32(end - part) if upper else part
 
 
 @inlined
@@ -74,32 +104,25 @@ def _tile(scores, begin, end, first, last, buffer):
 
 
 @inlined
-def _place(labels, first_class, group, first, last, columns, size, cells):
-    """From cells of columns ``first <= c < last`` to places in the table of (group, column, cell, outcome)."""
-    if columns == 1 and group.size == 0:
-        for e in range(cells.size):
-            cells[e] = 2 * cells[e] + np.int64(labels[e] == first_class)
-        return
-    e = 0
-    for r in range(labels.size):
-        row = (group[r] if group.size else 0) * columns
-        for c in range(first, last):
-            cells[e] = 2 * ((row + c) * size + cells[e]) + np.int64(labels[r] == first_class + c)
-            e += 1
+def _located(scores, begin, end, first, last, n_cells, low, scale, size, buffers):
+    """Cells or their parts, and positions, of the scores of some rows and columns."""
+    values = _tile(scores, begin, end, first, last, buffers[0])
+    cells, offsets = buffers[1][: values.size], buffers[2][: values.size]
+    if scores.itemsize == 4 and low == 0.0 and scale == n_cells:
+        _locate_single(values, np.float64(n_cells), cells, offsets)
+    else:
+        _locate(values, np.float64(n_cells), low, scale, cells, offsets)
+    if size > n_cells:
+        _refine(np.int32(n_cells), cells, offsets)
+    return cells, offsets
 
 
 @inlined
-def _placed(scores, labels, first_class, group, begin, end, first, last, bounds, low, scale, size, buffers):
-    """Places in the table, and positions, of the scores of some rows and columns."""
-    buffer, cells, offsets = buffers
-    values = _tile(scores, begin, end, first, last, buffer)
-    here = cells[: values.size]
-    _locate(values, bounds, low, scale, here, offsets)
-    if size > bounds.size - 1:
-        _refine(bounds.size - 1, here, offsets)
-    members = group[begin:end] if group.size else group
-    _place(labels[begin:end], first_class, members, first, last, scores.shape[1], size, here)
-    return here
+def _buffers(scores, width):
+    """Rows at a time, and room for their scores, cells and positions."""
+    rows = max(1, _TILE // width)
+    size = rows * width
+    return rows, (np.empty(size, scores.dtype), np.empty(size, np.int32), np.empty(size, np.int32))
 
 
 @inlined
@@ -108,54 +131,132 @@ def _width(columns):
     return columns if columns <= 2 * _COLUMNS else _COLUMNS
 
 
+@inlined
+def _add_column(labels, first_class, cells, offsets, packed):
+    """Add the scores of one column and one group, that of the whole table; ``cells`` are overwritten."""
+    for e in range(cells.size):
+        cells[e] = 2 * cells[e] + np.int32(labels[e] == first_class)
+    for e in range(cells.size):
+        packed[np.uint32(cells[e])] += (1 << _COUNT_BIT) + np.int64(offsets[e])
+
+
+@inlined
+def _add_columns(labels, first_class, group, columns, size, cells, offsets, packed):
+    """Add the scores of some columns; the table is that of (group, column, cell, outcome)."""
+    e = 0
+    for r in range(labels.size):
+        start = (group[r] if group.size else 0) * columns * size
+        hit = np.int64(labels[r]) - first_class
+        for c in range(columns):
+            packed[2 * (start + c * size + cells[e]) + np.int64(hit == c)] += (1 << _COUNT_BIT) + np.int64(offsets[e])
+            e += 1
+
+
+@inlined
+def _unpack(packed, sums):
+    """Move counts and positions to the sums."""
+    for i in range(packed.size):
+        sums[i, 0] += packed[i] >> _COUNT_BIT
+        sums[i, 1] += packed[i] & ((1 << _COUNT_BIT) - 1)
+        packed[i] = 0
+
+
+@inlined
+def _add_plainly(labels, first_class, group, first, columns, total, size, cells, offsets, sums):
+    """Add the scores of some columns to the sums themselves."""
+    e = 0
+    for r in range(labels.size):
+        start = ((group[r] if group.size else 0) * total + first) * size
+        hit = np.int64(labels[r]) - first_class - first
+        for c in range(columns):
+            place = 2 * (start + c * size + cells[e]) + np.int64(hit == c)
+            sums[place, 0] += 1
+            sums[place, 1] += offsets[e]
+            e += 1
+
+
 @compiled
-def grid_sums(scores, labels, first_class, group, bounds, low, scale, size, sums):
+def grid_sums(scores, labels, first_class, group, n_cells, low, scale, size, sums):
     """Add the rows of one block to counts and offsets by cell and outcome.
 
     ``scores`` (n, columns); ``labels`` (n,), column c is hit where the label is ``first_class + c``; ``group`` (n,) or
-    empty. ``bounds`` (cells + 1,) and ``scale``, cells per unit of score, describe the cells of [low, 1]; ``size`` is
-    their number, or that of their parts. ``sums``, for every (group, column, fine cell, outcome) in this order, gets
-    the count and the sum of positions in units of 2**-30.
+    empty. ``n_cells`` and ``scale``, cells per unit of score, describe the cells of [low, 1]; ``size`` is their
+    number, or that of their parts. ``sums``, for every (group, column, fine cell, outcome) in this order, gets the
+    count and the sum of positions in units of 2**-30.
     """
-    n, columns = scores.shape
-    width = _width(columns)
-    rows = max(1, _TILE // width)
-    buffers = np.empty(rows * width, scores.dtype), np.empty(rows * width, np.int64), np.empty(rows * width, np.int32)
-    offsets = buffers[2]
-    for first in range(0, columns, width):
-        last = min(columns, first + width)
+    n, total = scores.shape
+    width = _width(total)
+    rows, buffers = _buffers(scores, width)
+    groups = len(sums) // (2 * size * total)
+    for first in range(0, total, width):
+        columns = min(total - first, width)
+        table = 2 * size * columns * groups
+        # Few rows leave most cells empty: visiting all of them would cost more than adding twice.
+        packed = np.zeros(table if n * columns >= table else 0, np.int64)
+        pending = 0
         for begin in range(0, n, rows):
             end = min(n, begin + rows)
-            here = _placed(
-                scores, labels, first_class, group, begin, end, first, last, bounds, low, scale, size, buffers
-            )
-            for e in range(here.size):
-                sums[here[e], 0] += 1
-                sums[here[e], 1] += offsets[e]
+            cells, offsets = _located(scores, begin, end, first, first + columns, n_cells, low, scale, size, buffers)
+            members = group[begin:end] if group.size else group
+            if packed.size == 0:
+                _add_plainly(labels[begin:end], first_class, members, first, columns, total, size, cells, offsets, sums)
+                continue
+            if total == 1 and group.size == 0:
+                _add_column(labels[begin:end], first_class, cells, offsets, packed)
+            else:
+                _add_columns(labels[begin:end], first_class + first, members, columns, size, cells, offsets, packed)
+            pending += end - begin
+            if pending + rows > _ROWS or end == n:
+                pending = 0
+                block = 2 * size * columns
+                for g in range(groups):
+                    place = 2 * size * (g * total + first)
+                    _unpack(packed[g * block : (g + 1) * block], sums[place : place + block])
+
+
+@inlined
+def _add_weighted(labels, weights, first_class, group, first, columns, total, size, cells, offsets, sums):
+    """The weighted counterpart of ``_add_plainly``."""
+    e = 0
+    for r in range(labels.size):
+        start = ((group[r] if group.size else 0) * total + first) * size
+        hit = np.int64(labels[r]) - first_class - first
+        w = weights[r]
+        for c in range(columns):
+            place = 2 * (start + c * size + cells[e]) + np.int64(hit == c)
+            if w > 0.0:
+                sums[place, 0] += w
+                sums[place, 1] += w * offsets[e] * 2.0**-OFFSET_BITS
+                sums[place, 2] += w * w
+                sums[place, 3] += 1.0
+            e += 1
 
 
 @compiled
-def weighted_grid_sums(scores, labels, weights, first_class, group, bounds, low, scale, size, sums):
+def weighted_grid_sums(scores, labels, weights, first_class, group, n_cells, low, scale, size, sums):
     """The weighted counterpart of ``grid_sums``, in float64 and row order.
 
     ``sums`` gets the sums of w, w * position, w**2 and the number of rows.
     """
-    n, columns = scores.shape
-    width = _width(columns)
-    rows = max(1, _TILE // width)
-    buffers = np.empty(rows * width, scores.dtype), np.empty(rows * width, np.int64), np.empty(rows * width, np.int32)
-    offsets = buffers[2]
-    for first in range(0, columns, width):
-        last = min(columns, first + width)
+    n, total = scores.shape
+    width = _width(total)
+    rows, buffers = _buffers(scores, width)
+    for first in range(0, total, width):
+        columns = min(total - first, width)
         for begin in range(0, n, rows):
             end = min(n, begin + rows)
-            here = _placed(
-                scores, labels, first_class, group, begin, end, first, last, bounds, low, scale, size, buffers
+            cells, offsets = _located(scores, begin, end, first, first + columns, n_cells, low, scale, size, buffers)
+            members = group[begin:end] if group.size else group
+            _add_weighted(
+                labels[begin:end],
+                weights[begin:end],
+                first_class,
+                members,
+                first,
+                columns,
+                total,
+                size,
+                cells,
+                offsets,
+                sums,
             )
-            for e in range(here.size):
-                w = weights[begin + e // (last - first)]
-                if w > 0.0:
-                    sums[here[e], 0] += w
-                    sums[here[e], 1] += w * offsets[e] * 2.0**-OFFSET_BITS
-                    sums[here[e], 2] += w * w
-                    sums[here[e], 3] += 1.0

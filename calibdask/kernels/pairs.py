@@ -1,7 +1,7 @@
 """Pairs of rows: the terms h_ij of the kernel calibration error, tile by tile.
 
-h_ij = sum over the terms of a kernel of k(d(p_i, p_j) / bandwidth) * <r_i, M r_j>, with residuals r = e_y - p. Loops
-over the later rows of a tile are innermost, so that they become vector instructions, and every h_ij is made by the same
+h_ij = sum over the terms of a kernel of k(d(p_i, p_j) / bandwidth) * <r_i, M r_j>, with residuals r = e_y - p. Later
+rows j are packed as the lanes of vectors, whose sums over classes stay in registers. Every h_ij is made by the same
 operations in the same order wherever its rows lie; it is then rounded to a multiple of 2**-44 and summed as an integer.
 """
 
@@ -11,6 +11,8 @@ import numpy as np
 
 from calibdask.kernels.compiled import add_units, compiled, inlined, units
 from calibdask.kernels.exponential import exp_32, exp_64
+from calibdask.kernels.fused import fma
+from calibdask.kernels.vectors import absolute, lanes, load, minus, plus, splat, store
 
 __all__ = [
     "EUCLIDEAN",
@@ -27,22 +29,245 @@ __all__ = [
 EXPONENTIAL, GAUSSIAN = 0, 1
 TV, EUCLIDEAN = 0, 1
 
-# Rows of a tile: its scores and residuals stay in the cache, and its integer sum in 63 bits.
+# A tile of later rows is some blocks of as many rows as a vector has lanes. It stays in the second cache: at most so
+# many vectors, unless a single block has more. A group of rows, an even number, meets block after block; its integer
+# sum with a tile is below 2**60.
+_TILE_VECTORS, _MOST_BLOCKS = 2048, 8
+_GROUP = 16
+# Rows of a tile of distances.
 _TILE = 256
 
 
 @inlined
-def _tile(scores, residuals, start, stop):
-    """Rows start..stop-1 with the rows last: scores (K, rows) and residuals (terms, K, rows)."""
-    rows, classes = stop - start, scores.shape[1]
-    tile_scores = np.empty((classes, rows), scores.dtype)
-    tile_residuals = np.empty((residuals.shape[0], classes, rows), scores.dtype)
-    for j in range(rows):
-        for c in range(classes):
-            tile_scores[c, j] = scores[start + j, c]
-            for t in range(residuals.shape[0]):
-                tile_residuals[t, c, j] = residuals[t, start + j, c]
+def _aligned(size, like):
+    """An array (size,) of the type of another that begins with a line of the cache, so that loads never cross lines."""
+    rest = 64 // like.itemsize
+    room = np.empty(size + rest, like.dtype)
+    begin = (-room.ctypes.data) % 64 // like.itemsize
+    return room[begin : begin + size]
+
+
+@inlined
+def _pack(rows, first, step, count, out):
+    """Fill ``out`` (K, lanes) with rows first, first + step, ... as lanes; lanes without a row with zeros."""
+    out[:] = 0
+    for j in range(count):
+        for c in range(rows.shape[1]):
+            out[c, j] = rows[first + j * step, c]
+
+
+@inlined
+def _blocks(scores, residuals, start, blocks):
+    """The rows from ``start`` on in blocks: scores (blocks, K, lanes) and residuals (blocks, terms, K, lanes)."""
+    width, terms, classes = lanes(scores), residuals.shape[0], scores.shape[1]
+    tile_scores = _aligned(blocks * classes * width, scores).reshape((blocks, classes, width))
+    tile_residuals = _aligned(blocks * terms * classes * width, scores).reshape((blocks, terms, classes, width))
+    for b in range(blocks):
+        at = start + b * width
+        count = min(width, scores.shape[0] - at)
+        _pack(scores, at, 1, count, tile_scores[b])
+        for t in range(terms):
+            _pack(residuals[t], at, 1, count, tile_residuals[b, t])
     return tile_scores, tile_residuals
+
+
+@inlined
+def _blocks_together(scores, residuals):
+    """How many blocks a tile has."""
+    fitting = _TILE_VECTORS // (scores.shape[1] * (1 + residuals.shape[0]))
+    return min(_MOST_BLOCKS, max(1, fitting), -(-scores.shape[0] // lanes(scores)))
+
+
+@inlined
+def _meet(scores, residuals, first, stop, block, others, distance, far, dots):
+    """Distances and dot products of rows ``first`` to before ``stop`` and the rows of a block, two rows at a time.
+
+    ``block`` and ``others`` (K, lanes) are scores and residuals of the block; ``far`` and ``dots`` (rows * lanes) have
+    room for an even number of rows. Distances are twice the total variation, or the square of the Euclidean distance.
+    No views of rows and no call for each two rows: counting references would cost more than few classes.
+    """
+    width = lanes(far)
+    zero = splat(far.dtype.type(0))
+    for first_of_two in range(first, stop, 2):
+        # Unsigned numbers, since negative ones would count from the end. The last of an odd number comes twice; nobody
+        # reads the second.
+        i, n, at = np.uintp(first_of_two), np.uintp(min(first_of_two + 1, stop - 1)), (first_of_two - first) * width
+        far_i, far_n, dots_i, dots_n = zero, zero, zero, zero
+        if distance == TV:
+            for number in range(scores.shape[1]):
+                c = np.uintp(number)
+                there, other = load(block, number * width), load(others, number * width)
+                dots_i = fma(splat(residuals[i, c]), other, dots_i)
+                far_i = plus(far_i, absolute(minus(splat(scores[i, c]), there)))
+                dots_n = fma(splat(residuals[n, c]), other, dots_n)
+                far_n = plus(far_n, absolute(minus(splat(scores[n, c]), there)))
+        else:
+            for number in range(scores.shape[1]):
+                c = np.uintp(number)
+                there, other = load(block, number * width), load(others, number * width)
+                dots_i = fma(splat(residuals[i, c]), other, dots_i)
+                gap = minus(splat(scores[i, c]), there)
+                far_i = fma(gap, gap, far_i)
+                dots_n = fma(splat(residuals[n, c]), other, dots_n)
+                gap = minus(splat(scores[n, c]), there)
+                far_n = fma(gap, gap, far_n)
+        store(far_i, far, at)
+        store(far_n, far, at + width)
+        store(dots_i, dots, at)
+        store(dots_n, dots, at + width)
+
+
+@inlined
+def _add_term(far, dots, profile, distance, scale, h):
+    """Add k_j * dots_j to h_j.
+
+    The exponent is -scale * far; for the exponential of a Euclidean distance -scale * sqrt(far), for the Gaussian of a
+    total variation -scale * far**2.
+    """
+    if profile == EXPONENTIAL and distance == EUCLIDEAN:
+        for j in range(far.size):
+            far[j] = math.sqrt(far[j])
+    if profile == GAUSSIAN and distance == TV:
+        for j in range(far.size):
+            far[j] = far[j] * far[j]
+    if far.itemsize == 4:
+        for j in range(far.size):
+            h[j] += exp_32(np.float32(-(far[j] * scale))) * dots[j]
+    else:
+        for j in range(far.size):
+            h[j] += exp_64(np.float64(-(far[j] * scale))) * dots[j]
+
+
+@inlined
+def _group(scores, residuals, first, stop, block, others, kinds, scales, buffers):
+    """h_ij of rows ``first`` to before ``stop`` and a block, those of one row after the other.
+
+    A part of ``buffers`` (3, group * lanes). Lanes without a row are 0.
+    """
+    # Rows that are unpacked would lose their contiguity.
+    far, dots, h = buffers[0], buffers[1], buffers[2]
+    width = lanes(far)
+    size = (stop - first) * width
+    h[:size] = 0
+    for t in range(kinds.shape[0]):
+        _meet(scores, residuals, first, stop, block, others[t], kinds[t, 1], far, dots)
+        _add_term(far[:size], dots[:size], kinds[t, 0], kinds[t, 1], scales[t], h)
+    return h[:size]
+
+
+@compiled
+def pair_sum(scores_a, residuals_a, scores_b, residuals_b, same, kinds, scales, words):
+    """Add the h_ij of all i of ``a`` and j of ``b``, or with ``same`` (a is b) of all i < j.
+
+    ``scores`` (n, K); ``residuals_a`` (n_a, K); ``residuals_b`` (terms, n_b, K), multiplied by each term's matrix;
+    ``kinds`` (terms, 2) of profile and distance; ``scales`` (terms,); ``words`` (2,) int64 is added to. |h_ij| <= 2.
+    """
+    width, together = lanes(scores_b), _blocks_together(scores_b, residuals_b)
+    buffers = _aligned(3 * _GROUP * width, scores_b).reshape((3, _GROUP * width))
+    for start in range(0, scores_b.shape[0], together * width):
+        tile, others = _blocks(scores_b, residuals_b, start, together)
+        last = min(scores_a.shape[0], start + together * width) if same else scores_a.shape[0]
+        for first in range(0, last, _GROUP):
+            stop = min(last, first + _GROUP)
+            total = np.int64(0)
+            for b in range(together):
+                at = start + b * width
+                if same and at + width <= first + 1:
+                    continue
+                h = _group(scores_a, residuals_a, first, stop, tile[b], others[b], kinds, scales, buffers)
+                if same and at < stop:
+                    for i in range(first, stop):
+                        for j in range(max(0, i + 1 - at), width):
+                            total += units(h[(i - first) * width + j])
+                else:
+                    for j in range(h.size):
+                        total += units(h[j])
+            add_units(total, words)
+
+
+@compiled
+def weighted_pair_sum(scores_a, residuals_a, weights_a, scores_b, residuals_b, weights_b, same, kinds, scales, total):
+    """The weighted counterpart: adds w_i w_j h_ij to ``total`` (1,) float64."""
+    width = lanes(scores_b)
+    buffers = _aligned(3 * _GROUP * width, scores_b).reshape((3, _GROUP * width))
+    # Sums over i of w_i h_ij.
+    sums = np.empty(width)
+    for at in range(0, scores_b.shape[0], width):
+        tile, others = _blocks(scores_b, residuals_b, at, 1)
+        sums[:] = 0
+        last = min(scores_a.shape[0], at + width) if same else scores_a.shape[0]
+        for first in range(0, last, _GROUP):
+            stop = min(last, first + _GROUP)
+            h = _group(scores_a, residuals_a, first, stop, tile[0], others[0], kinds, scales, buffers)
+            for i in range(first, stop):
+                for j in range(max(0, i + 1 - at) if same else 0, width):
+                    sums[j] += weights_a[i] * np.float64(h[(i - first) * width + j])
+        for j in range(min(width, scores_b.shape[0] - at)):
+            total[0] += weights_b[at + j] * sums[j]
+
+
+@compiled
+def pair_values(scores_a, residuals_a, scores_b, residuals_b, kinds, scales, unit, values):
+    """Fill ``values`` (n_a, n_b) float64 with h_ij, rounded to multiples of ``unit``, a power of two."""
+    width = lanes(scores_b)
+    buffers = _aligned(3 * _GROUP * width, scores_b).reshape((3, _GROUP * width))
+    for at in range(0, scores_b.shape[0], width):
+        tile, others = _blocks(scores_b, residuals_b, at, 1)
+        count = min(width, scores_b.shape[0] - at)
+        for first in range(0, scores_a.shape[0], _GROUP):
+            stop = min(scores_a.shape[0], first + _GROUP)
+            h = _group(scores_a, residuals_a, first, stop, tile[0], others[0], kinds, scales, buffers)
+            for i in range(first, stop):
+                for j in range(count):
+                    values[i, at + j] = np.rint(np.float64(h[(i - first) * width + j]) / unit) * unit
+
+
+@inlined
+def _lanes_apart(p, q, r, s, distance, far, dots):
+    """Distances and dot products of the rows in equal lanes of (K, lanes); the operations of `_meet`."""
+    far[:] = 0
+    dots[:] = 0
+    for c in range(p.shape[0]):
+        if distance == TV:
+            for j in range(far.size):
+                far[j] += abs(p[c, j] - q[c, j])
+        else:
+            for j in range(far.size):
+                gap = p[c, j] - q[c, j]
+                far[j] = fma(gap, gap, far[j])
+        for j in range(far.size):
+            dots[j] = fma(r[c, j], s[c, j], dots[j])
+
+
+@compiled
+def run_sums(scores, residuals_a, residuals_b, length, kinds, scales, sums):
+    """Fill ``sums`` (runs,) int64 with the sums of h_ij over i < j within runs of ``length`` rows, in units of 2**-44.
+
+    The arrays are those of `pair_sum`, with runs * length rows. Runs are lanes here, and all their rows in memory:
+    meant for short ones (at most 2**9 rows).
+    """
+    width, terms, classes = lanes(scores), kinds.shape[0], scores.shape[1]
+    p = np.empty((length, classes, width), scores.dtype)
+    r = np.empty_like(p)
+    s = np.empty((terms, length, classes, width), scores.dtype)
+    far, dots, h = np.empty(width, scores.dtype), np.empty(width, scores.dtype), np.empty(width, scores.dtype)
+    sums[:] = 0
+    for at in range(0, sums.size, width):
+        count = min(width, sums.size - at)
+        for i in range(length):
+            row = at * length + i
+            _pack(scores, row, length, count, p[i])
+            _pack(residuals_a, row, length, count, r[i])
+            for t in range(terms):
+                _pack(residuals_b[t], row, length, count, s[t, i])
+        for i in range(length):
+            for j in range(i + 1, length):
+                h[:] = 0
+                for t in range(terms):
+                    _lanes_apart(p[i], p[j], r[i], s[t, j], kinds[t, 1], far, dots)
+                    _add_term(far, dots, kinds[t, 0], kinds[t, 1], scales[t], h)
+                for run in range(count):
+                    sums[at + run] += units(h[run])
 
 
 @inlined
@@ -69,126 +294,6 @@ def _distances_to(p, tile, distance, begin, far):
             for j in range(far.size):
                 d0 = p0 - t0[j]
                 far[j] += d0 * d0
-
-
-@inlined
-def _dots_with(r, tile, begin, dots):
-    """<r, r_j> for the rows of a tile."""
-    dots[:] = 0
-    whole = r.size - r.size % 4
-    for c in range(0, whole, 4):
-        r0, r1, r2, r3 = r[c], r[c + 1], r[c + 2], r[c + 3]
-        t0, t1, t2, t3 = tile[c, begin:], tile[c + 1, begin:], tile[c + 2, begin:], tile[c + 3, begin:]
-        for j in range(dots.size):
-            dots[j] += (r0 * t0[j] + r1 * t1[j]) + (r2 * t2[j] + r3 * t3[j])
-    for c in range(whole, r.size):
-        r0, t0 = r[c], tile[c, begin:]
-        for j in range(dots.size):
-            dots[j] += r0 * t0[j]
-
-
-@inlined
-def _add_term(far, dots, profile, distance, scale, h):
-    """Add k_j * dots_j to h_j.
-
-    The exponent is -scale * far; for the exponential of a Euclidean distance -scale * sqrt(far), for the Gaussian of a
-    total variation -scale * far**2.
-    """
-    if profile == EXPONENTIAL and distance == EUCLIDEAN:
-        for j in range(far.size):
-            far[j] = math.sqrt(far[j])
-    if profile == GAUSSIAN and distance == TV:
-        for j in range(far.size):
-            far[j] = far[j] * far[j]
-    if far.itemsize == 4:
-        for j in range(far.size):
-            h[j] += exp_32(np.float32(-(far[j] * scale))) * dots[j]
-    else:
-        for j in range(far.size):
-            h[j] += exp_64(np.float64(-(far[j] * scale))) * dots[j]
-
-
-@inlined
-def _row(p, r, tile_scores, tile_residuals, kinds, scales, begin, end, buffers):
-    """h_ij of one row and the rows of a tile from ``begin`` to before ``end``; a part of ``buffers`` (3, rows)."""
-    far, dots, h = buffers[0, begin:end], buffers[1, begin:end], buffers[2, begin:end]
-    h[:] = 0
-    for t in range(kinds.shape[0]):
-        _distances_to(p, tile_scores, kinds[t, 1], begin, far)
-        _dots_with(r, tile_residuals[t], begin, dots)
-        _add_term(far, dots, kinds[t, 0], kinds[t, 1], scales[t], h)
-    return h
-
-
-@compiled
-def pair_sum(scores_a, residuals_a, scores_b, residuals_b, same, kinds, scales, words):
-    """Add the h_ij of all i of ``a`` and j of ``b``, or with ``same`` (a is b) of all i < j.
-
-    ``scores`` (n, K); ``residuals_a`` (n_a, K); ``residuals_b`` (terms, n_b, K), multiplied by each term's matrix;
-    ``kinds`` (terms, 2) of profile and distance; ``scales`` (terms,); ``words`` (2,) int64 is added to. |h_ij| <= 2.
-    """
-    for at in range(0, scores_b.shape[0], _TILE):
-        tile_scores, tile_residuals = _tile(scores_b, residuals_b, at, min(scores_b.shape[0], at + _TILE))
-        rows = tile_scores.shape[1]
-        buffers = np.empty((3, rows), scores_a.dtype)
-        total = np.int64(0)
-        last = min(scores_a.shape[0], at + rows) if same else scores_a.shape[0]
-        for i in range(last):
-            begin = max(0, i + 1 - at) if same else 0
-            h = _row(scores_a[i], residuals_a[i], tile_scores, tile_residuals, kinds, scales, begin, rows, buffers)
-            for j in range(h.size):
-                total += units(h[j])
-            if i % _TILE == _TILE - 1 or i == last - 1:
-                add_units(total, words)
-                total = np.int64(0)
-
-
-@compiled
-def run_sums(scores, residuals_a, residuals_b, length, kinds, scales, sums):
-    """Fill ``sums`` (runs,) int64 with the sums of h_ij over i < j within runs of ``length`` rows, in units of 2**-44.
-
-    At most 2**9 rows a run; the arrays are those of `pair_sum`, with runs * length rows.
-    """
-    sums[:] = 0
-    step = max(1, _TILE // length)
-    for at in range(0, sums.size, step):
-        stop = min(sums.size, at + step)
-        tile_scores, tile_residuals = _tile(scores, residuals_b, at * length, stop * length)
-        buffers = np.empty((3, tile_scores.shape[1]), scores.dtype)
-        for i in range(tile_scores.shape[1]):
-            run = i // length
-            row = at * length + i
-            end = (run + 1) * length
-            h = _row(scores[row], residuals_a[row], tile_scores, tile_residuals, kinds, scales, i + 1, end, buffers)
-            for j in range(h.size):
-                sums[at + run] += units(h[j])
-
-
-@compiled
-def weighted_pair_sum(scores_a, residuals_a, weights_a, scores_b, residuals_b, weights_b, same, kinds, scales, total):
-    """The weighted counterpart: adds w_i w_j h_ij to ``total`` (1,) float64."""
-    for at in range(0, scores_b.shape[0], _TILE):
-        tile_scores, tile_residuals = _tile(scores_b, residuals_b, at, min(scores_b.shape[0], at + _TILE))
-        rows = tile_scores.shape[1]
-        buffers = np.empty((3, rows), scores_a.dtype)
-        for i in range(min(scores_a.shape[0], at + rows) if same else scores_a.shape[0]):
-            begin = max(0, i + 1 - at) if same else 0
-            h = _row(scores_a[i], residuals_a[i], tile_scores, tile_residuals, kinds, scales, begin, rows, buffers)
-            row = 0.0
-            for j in range(h.size):
-                row += weights_b[at + begin + j] * np.float64(h[j])
-            total[0] += weights_a[i] * row
-
-
-@compiled
-def pair_values(scores_a, residuals_a, scores_b, residuals_b, kinds, scales, unit, values):
-    """Fill ``values`` (n_a, n_b) float64 with h_ij, rounded to multiples of ``unit``, a power of two."""
-    tile_scores, tile_residuals = _tile(scores_b, residuals_b, 0, scores_b.shape[0])
-    buffers = np.empty((3, scores_b.shape[0]), scores_a.dtype)
-    for i in range(scores_a.shape[0]):
-        h = _row(scores_a[i], residuals_a[i], tile_scores, tile_residuals, kinds, scales, 0, buffers.shape[1], buffers)
-        for j in range(h.size):
-            values[i, j] = np.rint(np.float64(h[j]) / unit) * unit
 
 
 @compiled

@@ -1,24 +1,52 @@
 """Sums over rows of functions of the score and the outcome."""
 
-import math
-
 import numpy as np
 
 from calibdask.kernels.compiled import add_units, compiled, inlined, unit, units
+from calibdask.kernels.logarithm import log_64
 
 __all__ = ["LOGARITHM", "SPIEGELHALTER", "term_sums", "weighted_term_sums"]
 
 SPIEGELHALTER, LOGARITHM = 0, 1
 
+# So many integers of 2**51 fit in one of 63 bits.
+_TOGETHER = 256
+
 
 @inlined
-def _terms(kind, score, hit, weight, smallest):
-    """Two terms of a row, within +-128 for a weight of 1."""
-    if kind == SPIEGELHALTER:
-        slope = weight * (1.0 - 2.0 * score)
-        return slope * (hit - score), slope * slope * score * (1.0 - score)
+def _deviation(score, hit, weight):
+    """What the Brier score of a row exceeds its expectation by, and its variance; within +-1 for a weight of 1."""
+    slope = weight * (1.0 - 2.0 * score)
+    return slope * (hit - score), slope * slope * score * (1.0 - score)
+
+
+@inlined
+def _surprise(score, hit, smallest):
+    """-log(p) / 16 of the outcome that came; at most 47."""
     chosen = score if hit > 0.0 else 1.0 - score
-    return -weight * math.log(max(chosen, smallest)) / 16.0, weight
+    return -log_64(max(chosen, smallest)) / 16.0
+
+
+@inlined
+def _add_column(kind, column, labels, chosen, smallest, buffers, first_words, second_words):
+    """Add the terms of up to 256 rows of one column."""
+    firsts, seconds = np.int64(0), np.int64(0)
+    scores, hits = buffers[0, : labels.size], buffers[1, : labels.size]
+    for r in range(labels.size):
+        scores[r] = unit(column[r])
+        hits[r] = labels[r] == chosen
+    # A loop for each kind: with the choice inside they would not become vector instructions.
+    if kind == SPIEGELHALTER:
+        for r in range(scores.size):
+            first, second = _deviation(scores[r], hits[r], 1.0)
+            firsts += units(first)
+            seconds += units(second)
+    else:
+        for r in range(scores.size):
+            firsts += units(_surprise(scores[r], hits[r], smallest))
+        seconds = scores.size * units(1.0)
+    add_units(firsts, first_words)
+    add_units(seconds, second_words)
 
 
 @compiled
@@ -27,13 +55,15 @@ def term_sums(kind, scores, labels, first_class, group, smallest, sums):
 
     ``scores`` (n, columns); column c has outcome 1 where the label is ``first_class`` + c; ``group`` (n,) or empty.
     """
-    for r in range(scores.shape[0]):
-        g = group[r] if group.size else 0
+    step = 1 if group.size else _TOGETHER
+    # Columns are copied: what lies apart in memory does not become vector instructions.
+    buffers = np.empty((2, step))
+    for start in range(0, scores.shape[0], step):
+        g = group[start] if group.size else 0
+        stop = start + step
         for c in range(scores.shape[1]):
-            hit = np.float64(labels[r] == first_class + c)
-            first, second = _terms(kind, unit(scores[r, c]), hit, 1.0, smallest)
-            add_units(units(first), sums[0, g, c])
-            add_units(units(second), sums[1, g, c])
+            words = sums[0, g, c], sums[1, g, c]
+            _add_column(kind, scores[start:stop, c], labels[start:stop], first_class + c, smallest, buffers, *words)
 
 
 @compiled
@@ -45,6 +75,9 @@ def weighted_term_sums(kind, scores, labels, first_class, weights, group, smalle
         g = group[r] if group.size else 0
         for c in range(scores.shape[1]):
             hit = np.float64(labels[r] == first_class + c)
-            first, second = _terms(kind, unit(scores[r, c]), hit, weights[r], smallest)
+            if kind == SPIEGELHALTER:
+                first, second = _deviation(unit(scores[r, c]), hit, weights[r])
+            else:
+                first, second = weights[r] * _surprise(unit(scores[r, c]), hit, smallest), weights[r]
             sums[0, g, c] += first
             sums[1, g, c] += second

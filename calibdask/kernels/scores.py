@@ -1,10 +1,9 @@
 """Sums of per-row proper scores: Brier and logarithmic."""
 
-import math
-
 import numpy as np
 
-from calibdask.kernels.compiled import ROWS_BEFORE_CARRY, carry, compiled, fixed, inlined, unit
+from calibdask.kernels.compiled import ROWS_BEFORE_CARRY, add_fixed, compiled, fixed, inlined, unit
+from calibdask.kernels.logarithm import log_64
 
 __all__ = ["score_sums", "weighted_score_sums"]
 
@@ -25,19 +24,76 @@ def _brier(row, label, vector):
 
 
 @inlined
-def _label_probability(row, label, vector):
-    """The score of the class that came; 0 for a label that is no class (a validity check reports it)."""
+def _look_up(scores, labels, vector, smallest, p, log):
+    """Scores of the classes that came, 0 for labels that are no class, and their logarithmic scores."""
     if vector:
-        return unit(row[0]) if label == 1 else 1.0 - unit(row[0])
-    return unit(row[label]) if 0 <= label < row.size else 0.0
+        for r in range(labels.size):
+            x = unit(scores[r, 0])
+            p[r] = x if labels[r] == 1 else 1.0 - x
+    else:
+        values, n_classes = scores.reshape(-1), np.uint64(scores.shape[1])
+        for r in range(labels.size):
+            # Unsigned, so that one comparison tells a class, and no negative index has to be looked for.
+            label = np.uint64(labels[r])
+            there = label < n_classes
+            x = values[np.uint64(r) * n_classes + (label if there else np.uint64(0))]
+            p[r] = unit(x) if there else 0.0
+    for r in range(labels.size):
+        log[r] = -log_64(max(p[r], smallest))
 
 
 @inlined
-def _add(value, group, k, sums):
-    """Add a value in [0, 2**11) as whole and fraction."""
-    whole = np.int64(value)
-    sums[k, group, 0] += whole
-    sums[k, group, 1] += fixed(value - whole)
+def _add_log(log, words):
+    """Add up to 1024 numbers in [0, 2**11) as whole and fraction."""
+    whole, fraction = np.int64(0), np.int64(0)
+    for r in range(log.size):
+        below = np.floor(log[r])
+        whole += np.int64(below)
+        fraction += fixed(log[r] - below)
+    words[0] += whole
+    add_fixed(fraction, words)
+
+
+@inlined
+def _add_squares(values, words):
+    """Add the squares of any number of scores, each rounded to 2**-52."""
+    for at in range(0, values.size, ROWS_BEFORE_CARRY):
+        some = values[at : at + ROWS_BEFORE_CARRY]
+        total = np.int64(0)
+        for e in range(some.size):
+            x = unit(some[e])
+            total += fixed(x * x)
+        add_fixed(total, words)
+
+
+@inlined
+def _add_surprises(p, labels, n_classes, words):
+    """Turn the squares of the scores of the classes that came into those of their distances to 1."""
+    total = np.int64(0)
+    for r in range(labels.size):
+        if 0 <= labels[r] < n_classes:
+            missing = 1.0 - p[r]
+            total += fixed(missing * missing) - fixed(p[r] * p[r])
+    add_fixed(total, words)
+
+
+@inlined
+def _add_differences(scores, labels, words):
+    """Add the squares of the distances of a vector of scores to its labels."""
+    total = np.int64(0)
+    for r in range(labels.size):
+        difference = unit(scores[r, 0]) - np.float64(labels[r] == 1)
+        total += fixed(difference * difference)
+    add_fixed(total, words)
+
+
+@inlined
+def _add_brier(scores, labels, p, vector, words):
+    if vector:
+        _add_differences(scores, labels, words)
+    else:
+        _add_squares(scores.reshape(-1), words)
+        _add_surprises(p, labels, scores.shape[1], words)
 
 
 @compiled
@@ -45,19 +101,28 @@ def score_sums(scores, labels, group, vector, smallest, counts, sums):
     """Add the rows of one block to the exact sums of both scores.
 
     ``scores`` (n, classes) or, for a ``vector`` of P(y = 1), (n, 1). ``counts`` (2, groups) gets rows and rows whose
-    probability was clipped at ``smallest``; ``sums`` (2, groups, 2) the Brier and the logarithmic score.
+    probability was clipped at ``smallest``; ``sums`` (2, groups, 2) the Brier and the logarithmic score: squares of
+    every score, and logarithms of every row, are rounded to 2**-52.
     """
-    for r in range(scores.shape[0]):
-        g = group[r] if group.size else 0
-        label = np.int64(labels[r])
-        p = _label_probability(scores[r], label, vector)
-        counts[0, g] += 1
-        counts[1, g] += p < smallest
-        _add(_brier(scores[r], label, vector), g, 0, sums)
-        _add(-math.log(max(p, smallest)), g, 1, sums)
-        if (r + 1) % ROWS_BEFORE_CARRY == 0 or r + 1 == scores.shape[0]:
-            for k in range(2):
-                carry(sums[k, :, 1], sums[k, :, 0])
+    p, log = np.empty(_TILE), np.empty(_TILE)
+    for start in range(0, scores.shape[0], _TILE):
+        stop = min(scores.shape[0], start + _TILE)
+        values, classes = scores[start:stop], labels[start:stop]
+        chosen, logs = p[: stop - start], log[: stop - start]
+        _look_up(values, classes, vector, smallest, chosen, logs)
+        if group.size == 0:
+            counts[0, 0] += stop - start
+            for r in range(chosen.size):
+                counts[1, 0] += chosen[r] < smallest
+            _add_brier(values, classes, chosen, vector, sums[0, 0])
+            _add_log(logs, sums[1, 0])
+            continue
+        for r in range(stop - start):
+            g = group[start + r]
+            counts[0, g] += 1
+            counts[1, g] += chosen[r] < smallest
+            _add_brier(values[r : r + 1], classes[r : r + 1], chosen[r : r + 1], vector, sums[0, g])
+            _add_log(logs[r : r + 1], sums[1, g])
 
 
 @compiled
@@ -69,17 +134,14 @@ def weighted_score_sums(scores, labels, weights, group, vector, smallest, counts
     """
     batch, n = counts.shape[0], scores.shape[1]
     apart = max(scores.shape[0], labels.shape[0])
-    brier, log, clipped = np.empty(_TILE), np.empty(_TILE), np.empty(_TILE, np.bool_)
+    brier, p, log = np.empty(_TILE), np.empty(_TILE), np.empty(_TILE)
     for start in range(0, n, _TILE):
         stop = min(n, start + _TILE)
         for s in range(apart):
             own_scores, own_labels = scores[s % scores.shape[0]], labels[s % labels.shape[0]]
+            _look_up(own_scores[start:stop], own_labels[start:stop], vector, smallest, p, log)
             for r in range(start, stop):
-                label = np.int64(own_labels[r])
-                p = _label_probability(own_scores[r], label, vector)
-                brier[r - start] = _brier(own_scores[r], label, vector)
-                log[r - start] = -math.log(max(p, smallest))
-                clipped[r - start] = p < smallest
+                brier[r - start] = _brier(own_scores[r], np.int64(own_labels[r]), vector)
             for b in range(s, batch, apart):
                 row = weights[b % weights.shape[0]]
                 for r in range(start, stop):
@@ -87,7 +149,7 @@ def weighted_score_sums(scores, labels, weights, group, vector, smallest, counts
                     if w > 0.0:
                         g = group[r] if group.size else 0
                         counts[b, 0, g] += 1
-                        counts[b, 1, g] += clipped[r - start]
+                        counts[b, 1, g] += p[r - start] < smallest
                         sums[b, 0, g] += w
                         sums[b, 1, g] += w * brier[r - start]
                         sums[b, 2, g] += w * log[r - start]

@@ -1,5 +1,7 @@
 """The largest scores of each row: the predicted class, and the k largest together."""
 
+from typing import Any
+
 import numpy as np
 
 from calibdask.kernels.compiled import compiled
@@ -7,21 +9,52 @@ from calibdask.kernels.compiled import compiled
 __all__ = ["top_class", "top_k"]
 
 
-@compiled
-def top_class(scores, labels, top, hits):
+# From so many classes on, the largest score is found by vector instructions, and then compared with that of the label.
+_WIDE = 32
+
+
+def top_class(scores: Any, labels: Any, top: Any, hits: Any) -> None:
     """Largest score of each row, and whether its class (the lowest one among equals) is the label.
 
-    ``scores`` (n, classes); ``top`` (n,) of the same dtype and ``hits`` (n,) uint8 are filled.
+    ``scores`` (n, classes), C-contiguous; ``top`` (n,) of the same dtype and ``hits`` (n,) uint8 are filled.
     """
+    if scores.shape[1] < _WIDE:
+        _top_of_few(scores, labels, top, hits)
+    else:
+        # Bit patterns are ordered like scores, and integers like to be compared by the dozen.
+        bits = f"i{scores.dtype.itemsize}"
+        _top_of_many(scores.view(bits), labels, top.view(bits), hits)
+
+
+@compiled
+def _top_of_few(scores, labels, top, hits):
     for r in range(scores.shape[0]):
-        best = scores[r, 0]
+        row = scores[r]
+        best = row[0]
         winner = 0
-        for c in range(1, scores.shape[1]):
-            if scores[r, c] > best:
-                best = scores[r, c]
-                winner = c
+        for c in range(1, row.size):
+            # A choice and no branch: which class is ahead cannot be foretold.
+            winner = c if row[c] > best else winner
+            best = max(best, row[c])
         top[r] = best
         hits[r] = labels[r] == winner
+
+
+@compiled
+def _top_of_many(scores, labels, top, hits):
+    for r in range(scores.shape[0]):
+        row = scores[r]
+        best = row[0]
+        for c in range(1, row.size):
+            best = max(best, row[c])
+        top[r] = best
+        label = labels[r]
+        hit = False
+        if 0 <= label < row.size and row[label] == best:
+            hit = True
+            for c in range(label):
+                hit &= row[c] != best
+        hits[r] = hit
 
 
 @compiled

@@ -1,12 +1,13 @@
 """Sums by bin: all that binned calibration measures need to know of the data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from calibdask.kernels import binning
+from calibdask.kernels.sparse_bins import FEWEST_COLUMNS, sparse_bin_sums
 from calibdask.statistics import exact
 from calibdask.statistics.block import Block
 from calibdask.statistics.edges import Edges
@@ -74,6 +75,11 @@ class BinSums(Statistic):
             else np.zeros((layout.batch, 1 + n_second, cells, 2), np.int64)
         )
         bins = _KernelBins(self.edges, columns.scores.dtype, shape)
+        if self._sparse(block, shape[2]):
+            for b in range(layout.batch):
+                scores, labels = columns.of(b)
+                sparse_bin_sums(scores, labels, columns.first_class, *bins.shared(b), counts[b], sums[b, 0])
+            return _exact_state(counts, sums, shape)
         for b in range(layout.batch):
             options = (columns.first_class, block.group, *bins.of(b), _KINDS[self.second], counts[b], sums[b])
             scores, labels = columns.of(b)
@@ -82,6 +88,22 @@ class BinSums(Statistic):
             else:
                 binning.bin_sums(scores, labels, *options)
         return _weighted_state(counts, sums, shape) if weighted else _exact_state(counts, sums, shape)
+
+    def follows_from(self, other: Statistic) -> bool:
+        """Sums without further ones are among those with further ones."""
+        if self.second != "none" or not isinstance(other, BinSums) or other.second == "none":
+            return False
+        return replace(self, second=other.second) == other
+
+    def taken_from(self, state: BinSumsState) -> BinSumsState:
+        """The sums without the further ones."""
+        return state._replace(second=state.second[:0])
+
+    def _sparse(self, block: Block, columns: int) -> bool:
+        """Whether columns, all with the same bins, are so many that few scores reach beyond the first bin."""
+        plain = self.second == "none" and block.weights is None and block.layout.groups == 1
+        shared = self.edges.values.shape[1] * self.edges.values.shape[2] == 1 and self.edges.bins > 1
+        return plain and shared and columns >= FEWEST_COLUMNS
 
     def merge(self, a: BinSumsState, b: BinSumsState) -> BinSumsState:
         """Sums of both."""
@@ -93,16 +115,20 @@ class _KernelBins:
 
     def __init__(self, edges: Edges, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> None:
         self._bins = edges.bins
-        self._lower = edges.lower_bounds() if edges.uniform else np.zeros(0)
+        self._kind = edges.kind
         self._thresholds = edges.thresholds(dtype)
         widths = np.diff(edges.values, axis=-1)
         self._left = np.broadcast_to(np.nan_to_num(edges.values[..., :-1]), shape)
         self._width = np.broadcast_to(np.where(widths > 0, widths, np.inf), shape)
 
-    def of(self, b: int) -> tuple[int, Array, npt.NDArray[np.floating], Array, Array]:
-        """Number of bins, lower bounds, thresholds, left edges and widths."""
+    def shared(self, b: int) -> tuple[int, int, npt.NDArray[np.floating]]:
+        """Number of bins, their kind, and the thresholds of all columns."""
+        return self._bins, self._kind, self._thresholds[b % self._thresholds.shape[0], 0, 0]
+
+    def of(self, b: int) -> tuple[int, int, npt.NDArray[np.floating], Array, Array]:
+        """Number of bins, their kind, thresholds, left edges and widths."""
         thresholds = self._thresholds[b % self._thresholds.shape[0]]
-        return self._bins, self._lower, thresholds, self._left[b].ravel(), self._width[b].ravel()
+        return self._bins, self._kind, thresholds, self._left[b].ravel(), self._width[b].ravel()
 
 
 def _exact_state(counts: Counts, sums: Counts, shape: tuple[int, ...]) -> BinSumsState:

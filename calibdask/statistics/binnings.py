@@ -1,23 +1,39 @@
 """Binnings: how the edges of bins are chosen. Uniform ones ask for nothing, equal-mass ones for order statistics."""
 
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 
+from calibdask.statistics.binned import BinSums, BinSumsState
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.edges import Closed, Edges, uniform_edges
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.mass_sums import sums_between
 from calibdask.statistics.quantiles import neighbours
 from calibdask.statistics.ranks import KeyCounts
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Derived
 
-__all__ = ["BinCount", "BinEdges", "Binning", "EqualMass", "Explicit", "Uniform", "number_of_bins", "padded"]
+__all__ = [
+    "BinCount",
+    "BinEdges",
+    "Binning",
+    "EqualMass",
+    "Explicit",
+    "MassEdges",
+    "Uniform",
+    "binned_sums",
+    "number_of_bins",
+    "padded",
+]
+
+# Leading bits of the mantissa that keys in a cell of the first pass share.
+_COARSEST, _FINEST = 8, 12
 
 BinCount = int | Literal["sqrt"]
 Rule = Literal["division", "linspace", "floor", "phantom"]
@@ -107,7 +123,8 @@ class EqualMass:
     Equal scores are never split: duplicate edges are dropped. With weights, ranks are cumulative weights. Edges are
     exact order statistics of all rows, whatever the chunks, in bounded memory: two passes find them (one up to 4096
     rows), which is certain for float32 scores and usual for float64 ones; float64 scores by the hundred million, or
-    crammed into a tiny range, can take up to four. The sums by bin take one pass more.
+    crammed into a tiny range, can take up to four. Plain sums by bin come with them, unless there are weights or edges
+    take more than two passes: then they take one pass more.
 
     ``rule="last"`` is that of the code of Posocco & Bonnefoy: every bin but the last has floor(n / bins) rows, and
     duplicate edges stay. ``rule="percentile"`` is scikit-learn's: linear interpolation at (n - 1) i / bins.
@@ -121,9 +138,9 @@ class EqualMass:
     def edges(self, setting: Setting) -> Generator[Any, Any, Edges]:
         """The edges; asks for key counts, and to refine them."""
         layout = yield Layout()
-        cells = yield KeyCounts(setting)
         shape = (layout.batch, layout.groups, setting.columns(layout.classes))
         places = int(np.prod(shape))
+        cells = yield KeyCounts(setting, self._bits(layout, places))
         rows = np.zeros(places, np.int64)
         np.add.at(rows, cells.place, cells.rows)
         mass = np.bincount(cells.place, cells.weight, places) if layout.weighted else rows
@@ -132,7 +149,21 @@ class EqualMass:
         found = yield from neighbours(setting, cells, shape, padded([rank for rank, _ in ranks]), layout.weighted)
         between = padded([share for _, share in ranks])
         inner = self._between(found.below, found.above, between)
-        return Edges(FrozenArray(padded([self._column(row) for row in inner]).reshape(*shape, -1)), self.closed)
+        array = FrozenArray(padded([self._column(row) for row in inner]).reshape(*shape, -1))
+        if layout.weighted or self.rule != "spread":
+            return Edges(array, self.closed)
+        return MassEdges(array, self.closed, sums=sums_between(found.tables, Edges(array, self.closed)))
+
+    def _bits(self, layout: Layout, places: int) -> int:
+        """Fineness of the first cells, so that the cells around all edges hold a quarter of a million rows or so.
+
+        Where rows are not known, as fine as fits in the cache.
+        """
+        if layout.rows is None or self.bins == "sqrt":
+            wanted = _FINEST + 1 - places.bit_length()
+        else:
+            wanted = (max(self.bins, 16) * max(1, layout.rows)).bit_length() - 19
+        return min(max(_COARSEST, wanted), _FINEST)
 
     def _ranks(self, total: Any, bins: int) -> tuple[Array, Array]:
         """Cumulative count (or weight) below each inner edge, and where it lies between the neighbouring scores."""
@@ -172,6 +203,17 @@ Binning = Uniform | Explicit | EqualMass
 
 
 @dataclass(frozen=True)
+class MassEdges(Edges):
+    """Edges of bins of equal mass, with the sums of the rows between them where finding the edges has told these."""
+
+    sums: BinSumsState | None = field(default=None, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[type[Edges], tuple[Any, ...]]:
+        """Workers are sent the edges only."""
+        return Edges, (self.array, self.closed)
+
+
+@dataclass(frozen=True)
 class BinEdges(Derived):
     """The edges that a binning gives the columns of a setting."""
 
@@ -185,6 +227,9 @@ class BinEdges(Derived):
 
     def repeated(self, answer: Edges, times: int) -> Edges:
         """The same edges for every replicate."""
+        if isinstance(answer, MassEdges):
+            # The sums between them are those of the data, not of replicates.
+            answer = Edges(answer.array, answer.closed)
         if len(answer.values) == 1:
             return answer
         return replace(answer, array=FrozenArray(np.tile(answer.values, (times, 1, 1, 1))))
@@ -192,3 +237,11 @@ class BinEdges(Derived):
     def derive(self) -> Generator[Any, Any, Edges]:
         """Edges of the binning."""
         return self.binning.edges(self.setting)
+
+
+def binned_sums(setting: Setting, edges: Edges) -> Generator[Any, Any, BinSumsState]:
+    """Sums by bin without further ones: those that came with the edges, or asked for."""
+    if isinstance(edges, MassEdges) and edges.sums is not None:
+        return edges.sums
+    sums: BinSumsState = yield BinSums(setting, edges)
+    return sums

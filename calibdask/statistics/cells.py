@@ -10,9 +10,7 @@ import numpy as np
 from calibdask.kernels import cells
 from calibdask.statistics import exact
 from calibdask.statistics.block import Block
-from calibdask.statistics.edges import Edges, uniform_edges
 from calibdask.statistics.exact import Array, Counts, Sums
-from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.statistic import Statistic
 
 __all__ = ["CellSums", "CellSumsState", "Members", "Partition", "UniformCells"]
@@ -57,10 +55,9 @@ class UniformCells(Partition):
         return Members(key, known.cell)
 
     def _members(self, block: Block, b: int) -> Members:
-        edges = Edges(FrozenArray(uniform_edges(self.bins)[None, None, None]), uniform=True)
         digit_bits = max(1, (self.bins - 1).bit_length())
         number = np.empty(block.rows, np.int64)
-        options = (block.weights_of(b), block.group, self.bins, edges.lower_bounds(), digit_bits, number)
+        options = (block.weights_of(b), block.group, self.bins, digit_bits, number)
         key: Counts = cells.number_cells(block.matrix_of(b), *options)
         key[:, 0] += b * block.layout.groups
         order = np.argsort(_comparable(key), kind="stable")

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from calibdask.kernels import bins
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
 
@@ -56,13 +57,12 @@ class Edges:
         rounded = inner.astype(dtype)
         return np.where(rounded > inner, np.nextafter(rounded, rounded.dtype.type(-np.inf)), rounded)
 
-    def lower_bounds(self) -> Array:
-        """For uniform edges: a score at or below ``lower_bounds[j]`` lies below bin j; shape (bins + 1,)."""
-        values = self.values.reshape(-1)
-        bounds = np.nextafter(values, -np.inf) if self.closed == "left" else values.copy()
-        bounds[0] = -1.0
-        bounds[-1] = 1.0
-        return np.asarray(bounds, np.float64)
+    @property
+    def kind(self) -> int:
+        """What kernels need to know of the bins besides their thresholds."""
+        if not self.uniform:
+            return bins.GIVEN
+        return bins.UNIFORM_RIGHT if self.closed == "right" else bins.UNIFORM_LEFT
 
     def centres(self) -> Array:
         """Geometric centres of the bins, NaN where a column has no such bin."""

@@ -19,12 +19,14 @@ from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
 __all__ = [
+    "DIVISIBLE",
     "UNIT",
     "Grid",
     "GridHistogram",
     "GridState",
     "cells_of",
     "coarsened",
+    "merged_cells",
     "node_weights",
     "scores_of_cells",
     "smooth_weights",
@@ -35,7 +37,7 @@ __all__ = [
 UNIT = 2.0**-gridding.OFFSET_BITS
 # Numbers of cells are multiples of this: edges of 10, 12, 15, 20, 25, 30, 50, 60, 75, 100, 150 or 300 bins are edges
 # of cells, and the lengths of the transforms have small factors.
-_DIVISIBLE = 300
+DIVISIBLE = 300
 # Edges of bins may miss a border by rounding, by less than scores are rounded.
 _ROUNDING = 1e-14
 
@@ -48,7 +50,7 @@ def cells_of(step: float) -> int:
     >>> cells_of(0.0003)
     3600
     """
-    return _DIVISIBLE * math.ceil(1 / (_DIVISIBLE * step) - 1e-9)
+    return DIVISIBLE * math.ceil(1 / (DIVISIBLE * step) - 1e-9)
 
 
 def support(setting: Setting, classes: int) -> float:
@@ -110,6 +112,13 @@ class Grid:
         """Numbers of the cells (or their parts) that begin at these values; -1 where none does, but for rounding."""
         at = np.minimum(np.searchsorted(self.edges, values - _ROUNDING), self.size)
         return np.where(np.abs(self.edges[at] - values) <= _ROUNDING, at, -1)
+
+    @cached_property
+    def nearer(self) -> tuple[Array, Array]:
+        """Of each cell (or part of one) the edge of the whole cell that positions count from, and by what they do."""
+        parts = np.diff(self.starts)
+        edge = np.where(self.mirrored, self.nodes[1:], self.nodes[:-1])
+        return np.repeat(edge, parts), np.repeat(np.where(self.mirrored, -self.width, self.width), parts)
 
     @property
     def mirrored(self) -> npt.NDArray[np.bool_]:
@@ -196,8 +205,7 @@ class GridHistogram(Statistic):
         table = np.zeros(
             (layout.batch, math.prod(shape[1:]), 4 if weighted else 2), np.float64 if weighted else np.int64
         )
-        bounds = np.r_[-1.0, grid.nodes[1:]]
-        cells = (bounds, grid.low, 1 / grid.width, grid.size)
+        cells = (grid.cells, grid.low, 1 / grid.width, grid.size)
         for b in range(layout.batch):
             scores, labels = columns.of(b)
             if weighted:
@@ -226,11 +234,25 @@ def coarsened(state: GridState, grid: Grid) -> GridState:
     return GridState.of(lambda sums: np.add.reduceat(sums, starts, axis=3) if sums.shape[3] else sums, state)
 
 
+def merged_cells(state: GridState, grid: Grid, coarse: Grid) -> GridState:
+    """Sums over the cells of a coarser grid that consist of whole cells, unrefined both; positions as float64."""
+    together = grid.cells // coarse.cells
+    before = np.arange(grid.cells) % together
+    before = np.where(grid.mirrored, together - 1 - before, before)[:, None]
+    distance = (state.mass * before + state.distance) / together
+
+    def total(sums: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        if not sums.shape[3]:
+            return sums
+        return np.asarray(sums.reshape(*sums.shape[:3], coarse.cells, together, 2).sum(-2))
+
+    return GridState(total(state.mass), total(distance), total(state.square), total(state.rows))
+
+
 def scores_of_cells(grid: Grid, position: Array) -> Array:
     """The scores at positions (..., cells or their parts) counted as in `GridState`."""
-    parts = np.diff(grid.starts)
-    nearer = np.repeat(np.where(grid.mirrored, grid.nodes[1:], grid.nodes[:-1]), parts)
-    return nearer + np.repeat(np.where(grid.mirrored, -grid.width, grid.width), parts) * position
+    edge, step = grid.nearer
+    return edge + step * position
 
 
 def node_weights(state: GridState, grid: Grid) -> Array:
@@ -251,12 +273,9 @@ def smooth_weights(state: GridState, grid: Grid) -> Array:
     negative.
     """
     count, t = _positions(state, grid)
-    shares = (
-        -t * (t - 1) * (t - 2) / 6,
-        (t + 1) * (t - 1) * (t - 2) / 2,
-        -(t + 1) * t * (t - 2) / 2,
-        (t + 1) * t * (t - 1) / 6,
-    )
+    before, after, beyond = t + 1, t - 1, t - 2
+    inner, outer = t * after, before * beyond
+    shares = (inner * beyond * (-1 / 6), outer * after * 0.5, outer * t * -0.5, inner * before * (1 / 6))
     weights = _shared(count, t, grid, shares, 1)
     weights[..., 2] += weights[..., 0]
     weights[..., -3] += weights[..., -1]
@@ -265,19 +284,24 @@ def smooth_weights(state: GridState, grid: Grid) -> Array:
 
 def _positions(state: GridState, grid: Grid) -> tuple[Array, Array]:
     """Weight, and mean position from 0 to 1, of the rows of each outcome in each cell, (..., 2, cells)."""
-    count = np.moveaxis(state.mass, -1, -2).astype(np.float64)
-    offset = np.moveaxis(state.distance, -1, -2)
-    position = np.divide(offset, count, out=np.zeros_like(count), where=count > 0)
-    return count, np.where(grid.mirrored, 1 - position, position)
+    count, offset = (
+        np.ascontiguousarray(np.moveaxis(sums, -1, -2), np.float64) for sums in (state.mass, state.distance)
+    )
+    # Where there are no rows the offset is 0.
+    position = offset / np.maximum(count, np.finfo(float).tiny)
+    # The lower half counts from below.
+    half = int((~grid.mirrored).sum())
+    np.subtract(1.0, position[..., half:], out=position[..., half:])
+    return count, position
 
 
 def _shared(count: Array, position: Array, grid: Grid, shares: tuple[Array, ...], margin: int) -> Array:
     """Weights of both outcomes and of the scores, the first share going to the node ``margin`` before the cell."""
     weights = np.zeros((*count.shape[:-2], 3, grid.cells + 1 + 2 * margin))
-    score = grid.nodes[:-1] + grid.width * position
+    scores = count * (grid.nodes[:-1] + grid.width * position)
     for place, share in enumerate(shares):
-        parts = count * share
         at = slice(place, place + grid.cells)
-        weights[..., :2, at] += parts
-        weights[..., 2, at] += (parts * score).sum(-2)
+        weights[..., :2, at] += count * share
+        moved = scores * share
+        weights[..., 2, at] += moved[..., 0, :] + moved[..., 1, :]
     return weights

@@ -1,7 +1,7 @@
 """Exact order statistics of data of any size, by refining a table of key counts pass by pass."""
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
@@ -9,13 +9,12 @@ import numpy as np
 
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
-from calibdask.statistics.ranks import KeyCells, WindowCounts
+from calibdask.statistics.ranks import NO_WINDOW, KeyCells, WindowCounts
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import State, Statistic
 
-__all__ = ["Neighbours", "neighbours"]
+__all__ = ["Neighbours", "Ordered", "neighbours"]
 
-_NO_WINDOW = np.iinfo(np.int64).max
 _MOST_CELLS = 1 << 22
 # Cumulative weights are compared with this relative tolerance: rounding must not move an edge by a row.
 _TOLERANCE = 2.0**-40
@@ -23,32 +22,52 @@ _TOLERANCE = 2.0**-40
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The score just below and the one just above each target, NaN where there is none; shape (places, targets)."""
+    """The score just below and the one just above each target, NaN where there is none; shape (places, targets).
+
+    ``tables`` are the cells of each place, as far as they had to be refined.
+    """
 
     below: Array
     above: Array
+    tables: "list[Ordered]"
 
 
 @dataclass
-class _Table:
-    """Cells of one place in order; ``tight`` cells have keys seen as their bounds."""
+class Ordered:
+    """Cells of one place in order; ``tight`` cells have keys seen as their bounds.
+
+    ``hits`` and ``score`` are empty with weights; the sum of the scores in a cell is (-1, 0) where it is not known.
+    """
 
     low: Counts
     high: Counts
     rows: Counts
     weight: Array
+    hits: Counts
+    score: Counts
     tight: np.ndarray
 
-    def refined(self, chosen: Counts, cells: "_Table") -> "_Table":
+    def refined(self, chosen: Counts, cells: "Ordered") -> "Ordered":
         """The table with the chosen cells replaced by finer ones."""
         keep = np.ones(self.low.size, np.bool_)
         keep[chosen] = False
-        joined = [np.concatenate([getattr(self, f)[keep], getattr(cells, f)]) for f in _FIELDS]
-        order = np.argsort(joined[0], kind="stable")
-        return _Table(*(field[order] for field in joined))
+        kept = np.flatnonzero(keep)
+        # Runs of kept cells go between runs of finer ones.
+        at, begin = np.unique(np.searchsorted(cells.low, self.low[kept]), return_index=True)
+        runs = list(zip([0, *at.tolist()], [*at.tolist(), cells.low.size], strict=True))
+        places = [*np.split(kept, begin[1:]), kept[:0]] if kept.size else [kept]
+
+        def together(given: Any, finer: Any) -> Any:
+            if not len(given):
+                return given
+            return np.concatenate(
+                [part for run, place in zip(runs, places, strict=True) for part in (finer[slice(*run)], given[place])]
+            )
+
+        return Ordered(*(together(getattr(self, name), getattr(cells, name)) for name in _FIELDS))
 
 
-_FIELDS = ("low", "high", "rows", "weight", "tight")
+_FIELDS = tuple(field.name for field in fields(Ordered))
 
 
 def neighbours(
@@ -73,20 +92,24 @@ def neighbours(
         open_cells = [unresolved for _, _, unresolved in found]
         if not any(chosen.size for chosen in open_cells):
             below, above = (np.stack([row[i] for row in found]) for i in range(2))
-            return Neighbours(_scores(below), _scores(above))
+            return Neighbours(_scores(below), _scores(above), tables)
         windows = _windows(tables, open_cells)
         state = yield WindowCounts(setting, *(FrozenArray(field.reshape(*shape, -1)) for field in windows))
         tables = _refine(tables, open_cells, state, windows[0].shape[-1])
 
 
-def _split(cells: KeyCells, places: int, tight: np.ndarray) -> list[_Table]:
+def _split(cells: KeyCells, places: int, tight: np.ndarray) -> list[Ordered]:
     """One table for each place."""
     bounds = np.searchsorted(cells.place, np.arange(places + 1))
-    fields: tuple[Any, ...] = (cells.low, cells.high, cells.rows, cells.weight, tight)
-    return [_Table(*(field[start:stop] for field in fields)) for start, stop in pairwise(bounds)]
+    score = cells.score
+    if len(score) < cells.hits.size:
+        # Single keys tell their sums, cells of a window do not.
+        score = np.broadcast_to([-1, 0], (cells.hits.size, 2))
+    parts: tuple[Any, ...] = (cells.low, cells.high, cells.rows, cells.weight, cells.hits, score, tight)
+    return [Ordered(*(part[start:stop] for part in parts)) for start, stop in pairwise(bounds)]
 
 
-def _find(table: _Table, targets: Array, weighted: bool) -> tuple[Counts, Counts, Counts]:
+def _find(table: Ordered, targets: Array, weighted: bool) -> tuple[Counts, Counts, Counts]:
     """Keys below and above each target (-1 for none or not yet known), and the cells that must be refined."""
     below = np.full(targets.size, -1)
     above = np.full(targets.size, -1)
@@ -99,7 +122,7 @@ def _find(table: _Table, targets: Array, weighted: bool) -> tuple[Counts, Counts
     t = targets[wanted] + slack
     cell = np.minimum(np.searchsorted(after, t, side="right"), after.size - 1)
     before = after[cell] - mass[cell]
-    one = (table.weight / table.rows)[cell] if weighted else np.ones(cell.size)
+    one = table.weight[cell] / table.rows[cell] if weighted else np.ones(cell.size)
     single = table.low[cell] == table.high[cell]
     shared = before + one <= t  # the first rows of the cell lie below the target
     previous = np.maximum(cell - 1, 0)
@@ -122,11 +145,11 @@ def _find(table: _Table, targets: Array, weighted: bool) -> tuple[Counts, Counts
     return below, above, np.unique(np.r_[cell[needs_cell], previous[needs_previous]])
 
 
-def _windows(tables: list[_Table], chosen: list[Counts]) -> tuple[Counts, Counts, Counts]:
+def _windows(tables: list[Ordered], chosen: list[Counts]) -> tuple[Counts, Counts, Counts]:
     """Bounds and cell sizes of the windows to look into, (places, windows)."""
     most = max(c.size for c in chosen)
     shape = (len(tables), most)
-    low, high, shift = np.full(shape, _NO_WINDOW), np.full(shape, -1), np.zeros(shape, np.int64)
+    low, high, shift = np.full(shape, NO_WINDOW), np.full(shape, -1), np.zeros(shape, np.int64)
     rows = sum(int(table.rows[cells].sum()) for table, cells in zip(tables, chosen, strict=True))
     for place, (table, cells) in enumerate(zip(tables, chosen, strict=True)):
         low[place, : cells.size] = table.low[cells]
@@ -139,7 +162,7 @@ def _windows(tables: list[_Table], chosen: list[Counts]) -> tuple[Counts, Counts
     return low, high, shift
 
 
-def _refine(tables: list[_Table], chosen: list[Counts], state: KeyCells, windows: int) -> list[_Table]:
+def _refine(tables: list[Ordered], chosen: list[Counts], state: KeyCells, windows: int) -> list[Ordered]:
     place = state._replace(place=state.place // windows)
     finer = _split(place, len(tables), tight=np.ones(state.place.size, np.bool_))
     return [table.refined(cells, new) for table, cells, new in zip(tables, chosen, finer, strict=True)]

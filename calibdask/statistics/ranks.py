@@ -2,22 +2,25 @@
 
 The key of a score is the bit pattern of its float64 value, which orders non-negative doubles. A table of cells
 [low, high] of keys with counts is mergeable, its size is bounded, and it can be refined in a few places by one further
-pass. Two or three passes give exact order statistics of data of any size (`calibdask.statistics.quantiles`).
+pass. Two or three passes give exact order statistics of data of any size (`calibdask.statistics.quantiles`), and, since
+cells also have hits and exact sums of scores, the sums between them.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from calibdask.kernels import ranks
+from calibdask.kernels import key_cells, key_sums, key_windows, ranks
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["KeyCells", "KeyCounts", "WindowCounts", "gathered", "joined"]
+__all__ = ["NO_WINDOW", "KeyCells", "KeyCounts", "WindowCounts", "gathered", "joined"]
 
 # Up to this many rows, and keys, every key is kept; beyond, keys share cells. A rule in the number of rows and the
 # layout alone keeps the law.
@@ -25,20 +28,28 @@ _EXACT_ROWS = 4096
 _EXACT_KEYS = 1 << 19
 # Scores below 2**-40 share the lowest cell.
 _SMALLEST = int(np.float64(2.0**-40).view(np.int64))
+_SMALLEST_32 = np.float32(2.0**-40).view(np.int32)
 _LARGEST = int(np.float64(1.0).view(np.int64))
+_OCTAVES = 40
 _MOST_CELLS = 1 << 21
-_FINEST_SHIFT = 40  # 12 bits of the mantissa
+# Leading bits of the mantissa that cells of equal keys share, where windows are looked up.
+_LOOKUP_BITS = 9
+# So many keys in windows are sorted together.
+_KEYS_AT_ONCE = 1 << 20
+# A window that does not exist begins here.
+NO_WINDOW = int(np.iinfo(np.int64).max)
 
-
-# Place, low, high, rows, weight.
-Entries = tuple[Counts, Counts, Counts, Counts, Array]
+_NO_WEIGHT = np.zeros(0)
+_NO_HITS = np.zeros(0, np.int64)
+_NO_SCORE = np.zeros((0, 2), np.int64)
 
 
 class KeyCells(NamedTuple):
-    """Cells of keys, ordered by place and low: the rows whose key lies in [low, high], and their weight.
+    """Cells of keys, ordered by place and low: the rows whose key lies in [low, high], and what is known of them.
 
     ``place`` numbers (batch, group, column), or (batch, group, column, window), in C order. Up to ``single`` rows
-    ``seen`` a cell is a single key, beyond a range of 2**``shift`` keys.
+    ``seen`` a cell is a single key, beyond a range of 2**``shift`` keys. Fields may be empty: with weights only
+    ``weight`` is known, else ``hits``, the rows of outcome 1, and in ranges of keys ``score``, their exact sum.
     """
 
     seen: Counts
@@ -49,37 +60,44 @@ class KeyCells(NamedTuple):
     high: Counts
     rows: Counts
     weight: Array
+    hits: Counts = _NO_HITS
+    score: Counts = _NO_SCORE
 
 
 @dataclass(frozen=True)
 class KeyCounts(Statistic):
     """Counts of keys for every column of a setting: single keys up to 4096 rows, cells beyond.
 
-    A cell is a range of keys with equal leading bits: 1/4096 of a binary order of magnitude, wider where there
-    are very many columns. Memory: 40 bytes times the cells that hold a row.
+    Parameters
+    ----------
+    setting : Setting
+        Which columns of (score, outcome).
+    bits : int, default 8
+        A cell is a range of keys with equal leading bits: 2**-bits of a binary order of magnitude, at most 2**-12;
+        wider where there are very many columns.
+
+    Notes
+    -----
+    Memory: 56 bytes times the cells that hold a row.
     """
 
     setting: Setting
+    bits: int = 8
 
     def from_block(self, block: Block) -> KeyCells:
         """Count one block."""
         scores = block.columns(self.setting).scores
-        shift = _shift(block.layout.batch * block.layout.groups * scores.shape[-1])
-        single = _most_single_rows(block, scores)
-        if block.rows <= single:
-            parts = [_single_keys(block, scores[b % len(scores)], b) for b in range(block.layout.batch)]
-        else:
-            parts = [_cells(block, scores[b % len(scores)], b, shift) for b in range(block.layout.batch)]
-        entries = [np.concatenate(fields) for fields in zip(*parts, strict=True)]
-        return gathered(KeyCells(np.array(block.rows), np.array(single), np.array(shift), *entries), entries[1])
+        single = min(_EXACT_ROWS, _EXACT_KEYS // max(1, block.layout.batch * scores.shape[-1]))
+        shift = _shift(block.layout.batch * block.layout.groups * scores.shape[-1], self.bits)
+        counts = _single_keys if block.rows <= single else _cells
+        seen = np.array(block.rows), np.array(single), np.array(shift)
+        return _side_by_side([KeyCells(*seen, *counts(block, self.setting, b, shift)) for b in _batch(block)])
 
     def merge(self, a: KeyCells, b: KeyCells) -> KeyCells:
         """Counts of both."""
-        both = joined(a, b)
-        if both.seen > both.single:
-            low, high = _cell_bounds(both.low, int(both.shift))
-            both = both._replace(low=low, high=high)
-        return gathered(both, both.low)
+        if a.seen + b.seen > a.single:
+            a, b = _coarse(a), _coarse(b)
+        return _merged(a, b, a.low, b.low)
 
 
 @dataclass(frozen=True)
@@ -89,7 +107,7 @@ class WindowCounts(Statistic):
     Parameters
     ----------
     setting : Setting
-        Which columns of scores.
+        Which columns of (score, outcome).
     low, high, shift : FrozenArray of int64, shape (batch, groups, columns, windows)
         Disjoint windows in increasing order and the size of their cells; windows that do not exist come last and start
         at the largest int64.
@@ -107,80 +125,203 @@ class WindowCounts(Statistic):
 
     def from_block(self, block: Block) -> KeyCells:
         """Count one block."""
-        scores = block.columns(self.setting).scores
-        size = self.low.values[0].size
-        parts = []
-        for b in range(block.layout.batch):
-            keys, places, masses = self._collect(block, scores[b % len(scores)], b)
-            parts.append((places + b * size, keys, keys, np.ones_like(keys), masses))
-        entries = [np.concatenate(fields) for fields in zip(*parts, strict=True)]
-        return self._gathered(KeyCells(np.array(block.rows), np.array(0), np.array(0), *entries))
+        return _side_by_side([self._counted(block, b) for b in _batch(block)])
 
     def merge(self, a: KeyCells, b: KeyCells) -> KeyCells:
         """Counts of both."""
-        return self._gathered(joined(a, b))
+        return _merged(a, b, self._identity(a), self._identity(b))
 
-    def _gathered(self, cells: KeyCells) -> KeyCells:
+    def _identity(self, cells: KeyCells) -> Counts:
+        """What tells the cells of a window apart."""
+        if self._all_single:
+            return cells.low
         low, shift = (field.values.reshape(-1)[cells.place] for field in (self.low, self.shift))
-        return gathered(cells, (cells.low - low) >> shift)
+        return np.asarray((cells.low - low) >> shift)
 
-    def _collect(self, block: Block, scores: np.ndarray, b: int) -> tuple[Counts, Counts, Array]:
-        """Keys in windows, the window of each and its weight."""
-        weights = block.weights_of(b)
-        size = 1024 + scores.size // 8
-        while True:
-            keys, places = np.empty(size, np.int64), np.empty(size, np.int64)
-            masses = np.empty(size if weights.size else 0)
-            windows = (self.low.values[b], self.high.values[b])
-            found = ranks.collect_keys(scores, weights, block.group, *windows, keys, places, masses)
-            if found <= size:
-                return keys[:found], places[:found], masses[:found] if weights.size else np.ones(found)
-            size = found
+    @cached_property
+    def _all_single(self) -> bool:
+        return not self.shift.values.any()
+
+    @cached_property
+    def _lookup(self) -> tuple[int, int, npt.NDArray[np.int32]]:
+        """Size and number of the cells by which windows are looked up; the first window to try in each, or -1."""
+        places = int(np.prod(self.low.values.shape[:3]))
+        low, high = (field.values.reshape(places, -1) for field in (self.low, self.high))
+        shift = _shift(places, _LOOKUP_BITS)
+        size = _number_of_cells(shift)
+        exists = low != NO_WINDOW
+        first, last = (_cell(np.clip(keys, 0, _LARGEST), shift) for keys in (low, high))
+        # A window is over in all cells after its last one.
+        over = np.zeros((places, size + 1), np.int64)
+        place = np.broadcast_to(np.arange(places)[:, None], low.shape)
+        np.add.at(over, (place[exists], last[exists] + 1), 1)
+        window = np.cumsum(over[:, :size], axis=1)
+        begun = window < exists.sum(1)[:, None]
+        at = np.minimum(window, low.shape[1] - 1)
+        begun &= np.take_along_axis(first, at, 1) <= np.arange(size)
+        return shift, size, np.where(begun, window, -1).astype(np.int32).reshape(len(self.low.values), -1)
+
+    def _counted(self, block: Block, b: int) -> KeyCells:
+        """Rows of batch element b, in as many parts as it takes to keep what is collected small."""
+        columns = block.columns(self.setting)
+        scores, labels = columns.of(b)
+        shift, size, first = self._lookup
+        given = scores, labels, columns.first_class, block.weights_of(b), block.group
+        windows = size, first[b], self.low.values[b], self.high.values[b]
+        room = min(max(_KEYS_AT_ONCE, scores.shape[1]), max(scores.size, scores.shape[1], key_windows.TILE_ELEMENTS))
+        collected = (
+            np.empty(room, np.int64),
+            np.empty(room, np.int64),
+            np.empty(room if block.weights is not None else 0),
+        )
+        total, start = None, 0
+        while total is None or start < block.rows:
+            options = _options(scores, shift)
+            found, start = key_windows.collect_keys(start, *given, *options, *windows, *collected)
+            part = self._table(b, *(each[:found] for each in collected), weighted=block.weights is not None)
+            total = part if total is None else self.merge(total, part)
+        return total._replace(seen=np.array(block.rows))
+
+    def _table(self, b: int, keys: Counts, places: Counts, masses: Array, *, weighted: bool) -> KeyCells:
+        """What was collected, in order."""
+        none = (np.array(0),) * 3
+        if not weighted:
+            return KeyCells(*none, *_counted_keys(b, keys, places, self.low.values[b], self.shift.values[b]))
+        keys = keys >> 1
+        cells = KeyCells(*none, places + b * self.low.values[b].size, keys, keys, np.ones_like(keys), masses)
+        return gathered(cells, self._identity(cells))
 
 
-def _most_single_rows(block: Block, scores: np.ndarray) -> int:
-    return min(_EXACT_ROWS, _EXACT_KEYS // max(1, block.layout.batch * scores.shape[-1]))
+def _batch(block: Block) -> range:
+    return range(block.layout.batch)
 
 
-def _shift(places: int) -> int:
+def _shift(places: int, bits: int) -> int:
     """Size of the cells, so that those of all places stay within a budget; at least 8 a binary order of magnitude."""
-    bits = int(np.log2(max(8, _MOST_CELLS // (places * 41))))
-    return max(_FINEST_SHIFT, 52 - bits)
+    most = int(np.log2(max(8, _MOST_CELLS // (places * (_OCTAVES + 1)))))
+    return 52 - min(bits, most)
 
 
-def _cell_bounds(keys: Counts, shift: int) -> tuple[Counts, Counts]:
-    """First and last key of the cell of each key."""
-    cell = np.maximum(keys, _SMALLEST) >> shift
-    low = np.where(cell == _SMALLEST >> shift, 0, cell << shift)
-    return low, ((cell + 1) << shift) - 1
+def _options(scores: np.ndarray, shift: int) -> tuple[Any, Any]:
+    """Size of the cells and the smallest key of those above the lowest one, in patterns of the type of the scores."""
+    if scores.dtype == np.float32:
+        return np.int32(shift - key_cells.FLOAT32_BITS), _SMALLEST_32
+    return np.int64(shift), np.int64(_SMALLEST)
 
 
-def _single_keys(block: Block, scores: np.ndarray, b: int) -> Entries:
-    """One entry for each row and column: place, low, high, count, weight."""
-    columns = scores.shape[-1]
-    keys = np.empty((columns, block.rows), np.int64)
+def _number_of_cells(shift: int) -> int:
+    return (_LARGEST >> shift) - (_SMALLEST >> shift) + 1
+
+
+def _cell(keys: Counts, shift: int) -> Counts:
+    """Number of the cell of each key."""
+    return np.asarray((np.maximum(keys, _SMALLEST) >> shift) - (_SMALLEST >> shift))
+
+
+def _bounds(cell: Counts, shift: int) -> tuple[Counts, Counts]:
+    """First and last key of cells; the last cell has one only."""
+    first = (cell + (_SMALLEST >> shift)) << shift
+    return np.where(cell == 0, 0, first), np.minimum(first + (1 << shift) - 1, _LARGEST)
+
+
+def _coarse(cells: KeyCells) -> KeyCells:
+    """Single keys as cells; several may be of the same one."""
+    if cells.seen > cells.single:
+        return cells
+    low, high = _bounds(_cell(cells.low, int(cells.shift)), int(cells.shift))
+    score = np.zeros((cells.hits.size, 2), np.int64)
+    if score.size:
+        nothing = np.zeros((2, cells.low.size), np.int64)
+        key_sums.add_scores(cells.low, cells.rows, nothing, np.zeros_like(cells.low), score)
+    return cells._replace(low=low, high=high, score=score)
+
+
+def _single_keys(block: Block, setting: Setting, b: int, shift: int) -> tuple[np.ndarray, ...]:
+    """One entry for each key: place, low, high, rows, weight, hits."""
+    columns = block.columns(setting)
+    scores, labels = columns.of(b)
+    width = scores.shape[-1]
+    keys = np.empty((width, block.rows), np.int64)
     ranks.score_keys(scores, keys)
     group = block.group if block.group.size else np.zeros(block.rows, np.int64)
-    place = ((b * block.layout.groups + group) * columns)[None, :] + np.arange(columns)[:, None]
-    weights = block.weights_of(b) if block.weights is not None else np.ones(block.rows)
-    kept = np.broadcast_to(weights > 0, keys.shape)
-    keys = keys[kept]
-    return place[kept], keys, keys, np.ones_like(keys), np.broadcast_to(weights, kept.shape)[kept]
-
-
-def _cells(block: Block, scores: np.ndarray, b: int, shift: int) -> Entries:
-    """One entry for each cell that holds a row."""
-    columns = scores.shape[-1]
-    n_cells = (_LARGEST >> shift) - (_SMALLEST >> shift) + 1
-    counts = np.zeros((block.layout.groups, columns, n_cells), np.int64)
+    column = np.arange(width)[:, None]
+    place = group.astype(np.int64) * width + column
+    if block.weights is None:
+        hits = labels == columns.first_class + column
+        windows = np.zeros((2, block.layout.groups * width), np.int64)
+        return _counted_keys(b, (2 * keys + hits).ravel(), place.ravel(), *windows)
     weights = block.weights_of(b)
-    masses = np.zeros(counts.shape if weights.size else (0, 0, 0))
-    ranks.count_keys(scores, weights, block.group, shift, _SMALLEST, counts, masses)
-    group, column, cell = np.nonzero(counts)
-    count = counts[group, column, cell]
-    low, high = _cell_bounds((cell + (_SMALLEST >> shift)) << shift, shift)
-    weight = masses[group, column, cell] if weights.size else count.astype(np.float64)
-    return (b * block.layout.groups + group) * columns + column, low, high, count, weight
+    kept = np.broadcast_to(weights > 0, keys.shape)
+    keys, place = keys[kept], place[kept] + b * block.layout.groups * width
+    weight = np.broadcast_to(weights, kept.shape)[kept]
+    none = (np.array(0),) * 3
+    return gathered(KeyCells(*none, place, keys, keys, np.ones_like(keys), weight), keys)[3:]
+
+
+def _counted_keys(b: int, keys: Counts, places: Counts, low: Counts, shift: Counts) -> tuple[np.ndarray, ...]:
+    """Entries of collected keys, each twice the key plus the outcome, for windows that begin at ``low``."""
+    ends = np.zeros(low.size + 1, np.int64)
+    entries = tuple(np.empty((5, keys.size), np.int64))
+    count = key_windows.sort_windows(keys, places, low.flatten(), shift.flatten(), ends, *entries)
+    place, lowest, highest, rows, hits = (field[:count].copy() for field in entries)
+    return place + b * low.size, lowest, highest, rows, _NO_WEIGHT, hits
+
+
+def _cells(block: Block, setting: Setting, b: int, shift: int) -> tuple[np.ndarray, ...]:
+    """One entry for each cell that holds a row: place, low, high, rows, weight, hits, score."""
+    columns = block.columns(setting)
+    scores, labels = columns.of(b)
+    size = _number_of_cells(shift)
+    shape = (block.layout.groups, scores.shape[-1], size)
+    base = b * shape[0] * shape[1]
+    if block.weights is not None:
+        counts, masses = np.zeros(shape, np.int64), np.zeros(shape)
+        ranks.weigh_keys(scores, block.weights_of(b), block.group, shift, _SMALLEST, counts, masses)
+        filled = np.flatnonzero(counts)
+        bounds = _bounds(filled % size, shift)
+        return base + filled // size, *bounds, counts.ravel()[filled], masses.ravel()[filled]
+    sums = np.zeros((4, np.prod(shape)), np.int64)
+    given = scores, labels, columns.first_class, block.group
+    narrow = scores.dtype == np.float32
+    add = key_cells.sum_cells_32 if narrow else key_cells.sum_cells_64
+    add(*given, *_options(scores, shift), size, sums)
+    filled = np.flatnonzero(sums[0])
+    rows, hits, *offsets = sums[:, filled]
+    low, high = _bounds(filled % size, shift)
+    # Offsets of float32 scores count multiples of 2**-23 of their binary order of magnitude, and of 2**-52.
+    unit = np.maximum(0, (low >> 52) - 1023 + key_cells.FLOAT32_BITS) if narrow else np.zeros_like(low)
+    score = np.zeros((filled.size, 2), np.int64)
+    key_sums.add_scores(low, rows, np.stack(offsets), unit, score)
+    return base + filled // size, low, high, rows, _NO_WEIGHT, hits, score
+
+
+def _side_by_side(parts: list[KeyCells]) -> KeyCells:
+    """Entries of consecutive batch elements."""
+    if len(parts) == 1:
+        return parts[0]
+    entries = (np.concatenate(fields) for fields in zip(*(part[3:] for part in parts), strict=True))
+    return KeyCells(*parts[0][:3], *entries)
+
+
+def _merged(a: KeyCells, b: KeyCells, ids_a: Counts, ids_b: Counts) -> KeyCells:
+    """Entries of both, those of the same place and identity added up."""
+    at = tuple(np.empty(len(ids), np.int64) for ids in (ids_a, ids_b))
+    count = key_sums.merge_places(*map(_writable, (a.place, ids_a, b.place, ids_b)), *at)
+    weight, hits, score = (
+        np.zeros((count if len(x) or len(y) else 0, *x.shape[1:]), x.dtype) for x, y in zip(a[7:], b[7:], strict=True)
+    )
+    total = np.zeros(count, np.int64), np.full(count, NO_WINDOW), np.full(count, -1), np.zeros(count, np.int64)
+    for each, here in zip((a, b), at, strict=True):
+        fields = each.place, each.low, each.high, each.rows, each.hits, each.score
+        key_sums.add_entries(here, *map(_writable, fields), *total, hits, score)
+        if len(each.weight):
+            np.add.at(weight, here, each.weight)
+    return KeyCells(a.seen + b.seen, a.single, a.shift, *total, weight, hits, score)
+
+
+def _writable(field: Counts) -> Counts:
+    """The array, or a copy: for what comes read-only from another process kernels would be compiled anew."""
+    return np.require(field, requirements=["C", "W"])
 
 
 def joined(a: KeyCells, b: KeyCells) -> KeyCells:
@@ -190,7 +331,7 @@ def joined(a: KeyCells, b: KeyCells) -> KeyCells:
 
 
 def gathered(cells: KeyCells, identity: Counts) -> KeyCells:
-    """Entries sorted by place and cell identity; those that share both are added up."""
+    """Entries with a weight sorted by place and cell identity; those that share both are added up."""
     order = np.lexsort((identity, cells.place))
     identity = identity[order]
     place, low, high, rows = (field[order] for field in cells[3:7])

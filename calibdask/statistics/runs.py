@@ -17,7 +17,7 @@ from calibdask.statistics.statistic import Statistic
 __all__ = ["PairRuns", "PairRunsState"]
 
 # Longer runs are summed by tiles one at a time.
-_LONGEST_TOGETHER = 256
+_LONGEST_TOGETHER = 48
 _UNIT = 2.0**-44
 
 

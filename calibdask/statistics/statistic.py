@@ -35,6 +35,14 @@ class Statistic(ABC):
     def merge(self, a: State, b: State) -> State:
         """Summary of the rows of both."""
 
+    def follows_from(self, other: "Statistic") -> bool:
+        """Whether the state of another statistic of the same rows tells the state of this one, to the last bit."""
+        return False
+
+    def taken_from(self, state: State) -> State:
+        """The state, out of that of a statistic that it follows from."""
+        raise NotImplementedError
+
     def bytes(self, layout: Layout) -> int:
         """Memory of a state, where that is large enough to matter."""
         return 0

@@ -61,6 +61,7 @@ class Validity(Statistic):
         value = np.zeros(len(KINDS))
         labels = block.labels
         labels = block.codes if labels.dtype.kind in "biu" else np.ascontiguousarray(labels, np.float64)
+        certain = self._certain(block.scores.dtype, layout.classes)
         for b in range(layout.batch):
             checks.check_rows(
                 block.scores_of(b),
@@ -69,6 +70,7 @@ class Validity(Statistic):
                 layout.classes,
                 self.tolerance,
                 self.sum_tolerance,
+                certain,
                 not layout.vector,
                 marks,
                 count,
@@ -87,6 +89,17 @@ class Validity(Statistic):
                 value[_WEIGHT] = block.weights[bad[:, row].argmax(), row]
         first = np.where(count > 0, first + block.start, _NEVER)
         return ValidityState(np.array(block.rows), np.array(positive), count, first, value)
+
+    def _certain(self, dtype: np.dtype[np.floating], classes: int) -> tuple[np.floating, ...]:
+        """Limits within which a quick look, in the type of the scores, may say that all is well; and a zero."""
+        low, high = dtype.type(-self.tolerance), dtype.type(1 + self.tolerance)
+        low = low if low >= -self.tolerance else np.nextafter(low, dtype.type(0))
+        high = high if high <= 1 + self.tolerance else np.nextafter(high, dtype.type(0))
+        # Adding rounds each partial sum, which are about 1 at most; float32 is too rough for very many classes.
+        rough = 2 * (classes + 2) * float(np.finfo(dtype).eps) < self.sum_tolerance / 4
+        total = np.dtype(dtype if rough else np.float64)
+        slack = 2 * (classes + 2) * float(np.finfo(total).eps)
+        return low, high, total.type(self.sum_tolerance - slack), total.type(0)
 
     def merge(self, a: ValidityState, b: ValidityState) -> ValidityState:
         """Counts of both; the earlier first row."""

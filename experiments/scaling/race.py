@@ -3,9 +3,9 @@
 import gc
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import xarray as xr
 
@@ -32,9 +32,9 @@ class Race:
     units : int
         Scores, rows or pairs that the work is about, for times a unit.
     goal : mapping from str to float
-        Largest ratio to the reference that an entrant should have.
-    missing : sequence of str
-        Who could not take part, for want of a package.
+        The most of ``measure`` that an entrant should take.
+    measure : {"ratio", "nanoseconds", "seconds"}
+        What goals are about: the ratio to the reference, the time of a unit or that of all.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Race:
     reference: str
     units: int
     goal: Mapping[str, float] = field(default_factory=dict)
-    missing: Sequence[str] = ()
+    measure: Literal["ratio", "nanoseconds", "seconds"] = "ratio"
 
 
 def raced(race: Race, rounds: int = 5, clock: str = "cores") -> xr.Dataset:
@@ -52,7 +52,7 @@ def raced(race: Race, rounds: int = 5, clock: str = "cores") -> xr.Dataset:
     -------
     Dataset
         By entrant: ``seconds``, the median over rounds; ``ratio``, the median of the ratios to the reference within a
-        round, with its smallest and largest; ``nanoseconds`` a unit; ``goal``.
+        round, with its smallest and largest; ``nanoseconds`` a unit; ``goal``. And ``measure``, what goals are about.
     """
     now = CLOCKS[clock]
     repeats = {name: _repeats(call) for name, call in race.entrants.items()}
@@ -77,7 +77,8 @@ def raced(race: Race, rounds: int = 5, clock: str = "cores") -> xr.Dataset:
         "ratio_high": [max(ratios[name]) for name in times],
         "goal": [race.goal.get(name, float("nan")) for name in times],
     }
-    return xr.Dataset({name: ("entrant", values) for name, values in columns.items()}, {"entrant": list(times)})
+    found = xr.Dataset({name: ("entrant", values) for name, values in columns.items()}, {"entrant": list(times)})
+    return found.assign(measure=race.measure)
 
 
 def combined(results: Mapping[str, xr.Dataset]) -> xr.Dataset:

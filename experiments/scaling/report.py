@@ -45,6 +45,10 @@ def _version(package: str) -> str:
         return ""
 
 
+# What goals are given in.
+_UNITS = {"ratio": (1, " x"), "nanoseconds": (1, " ns"), "seconds": (1e3, " ms")}
+
+
 def markdown(result: xr.Dataset) -> str:
     """All races as tables, with where they were run."""
     lines = [f"- {name}: {value}" for name, value in result.attrs.items()]
@@ -61,7 +65,10 @@ def _line(one: xr.Dataset) -> str:
     seconds, unit, ratio, low, high, goal = (
         float(one[name]) for name in ("seconds", "nanoseconds", "ratio", "ratio_low", "ratio_high", "goal")
     )
-    aim = "" if goal != goal else f"{goal:g}: {'met' if ratio <= goal else 'missed'}"
+    measure = one.measure.item()
+    found = float(one[measure])
+    factor, sign = _UNITS[measure]
+    aim = "" if goal != goal else f"{goal * factor:g}{sign}: {'met' if found <= goal else 'missed'}"
     return f"| {one.entrant.item()} | {seconds * 1e3:.4g} | {unit:.3g} | {ratio:.3g} [{low:.3g}, {high:.3g}] | {aim} |"
 
 
@@ -70,7 +77,7 @@ def write(result: xr.Dataset, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     result.to_netcdf(folder / "results.nc", engine="scipy")
     (folder / "results.md").write_text(markdown(result), encoding="utf-8")
-    frame = result[["seconds", "nanoseconds", "ratio", "goal"]].to_dataframe().dropna(subset=["seconds"])
+    frame = result[["seconds", "nanoseconds", "ratio", "goal", "measure"]].to_dataframe().dropna(subset=["seconds"])
     about = "".join(f"<li>{name}: {value}</li>" for name, value in result.attrs.items())
     table = frame.to_html(float_format=lambda value: f"{value:.4g}")
     page = f"<!doctype html><meta charset='utf-8'><title>Races</title><ul>{about}</ul>{table}"

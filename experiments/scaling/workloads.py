@@ -7,6 +7,11 @@ from typing import Any
 import numpy as np
 
 import calibdask as cd
+from calibdask.statistics.block import Block
+from calibdask.statistics.grid import Grid, GridHistogram
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.settings import Setting
+from experiments.ece_benchmark.estimators import ESTIMATORS, estimates
 from experiments.scaling import peers
 from experiments.scaling.data import binary, matrix, read
 from experiments.scaling.peers import Calls
@@ -16,6 +21,7 @@ __all__ = ["WORKLOADS"]
 
 TYPES = ("float32", "float64")
 SHAPES = ((1_000_000, 10), (100_000, 1000))
+PAIR_GOALS = {(10, "float64"): 4.4, (10, "float32"): 2.1, (100, "float64"): 9.5, (100, "float32"): 5.3}
 PANEL = (cd.ECE(), cd.ECE(setting="classwise"), cd.BrierScore(), cd.LogLoss())
 
 
@@ -32,6 +38,16 @@ def binary_ece(shrink: int) -> Iterator[Race]:
             entrants: Calls = {"read": partial(read, labels, scores), "calibdask": _ours(cd.ECE(), labels, scores)}
             name = f"binary ECE, {'skewed' if skewed else 'uniform'} {dtype}"
             yield Race(name, entrants | peers.binary_peers(labels, scores), "read", rows, {"calibdask": 9.0})
+
+
+def skewed_binary(shrink: int) -> Iterator[Race]:
+    """Scores that crowd in one bin against scores that do not."""
+    rows = 10_000_000 // shrink
+    for dtype in TYPES:
+        entrants: Calls = {
+            name: _ours(cd.ECE(), *binary(rows, dtype, skewed=name == "skewed")) for name in ("uniform", "skewed")
+        }
+        yield Race(f"skewed against uniform scores, {dtype}", entrants, "uniform", rows, {"skewed": 1.2})
 
 
 def confidence_ece(shrink: int) -> Iterator[Race]:
@@ -80,8 +96,10 @@ def equal_mass(shrink: int) -> Iterator[Race]:
             "numpy sort": partial(np.sort, scores),
             "numpy quantile": partial(np.quantile, scores, np.linspace(0, 1, 16)),
         }
-        name = f"equal-mass ECE, {'skewed' if skewed else 'uniform'} float32"
-        yield Race(name, entrants, "read", scores.size, {"calibdask": 15.0})
+        kind = "skewed" if skewed else "uniform"
+        yield Race(f"equal-mass ECE, {kind} float32", entrants, "read", scores.size, {"calibdask": 15.0})
+        both = {name: entrants[name] for name in ("numpy sort", "calibdask")}
+        yield Race(f"equal-mass against a sort, {kind} float32", both, "numpy sort", scores.size, {"calibdask": 0.5})
 
 
 def convex(shrink: int) -> Iterator[Race]:
@@ -106,6 +124,38 @@ def density(shrink: int) -> Iterator[Race]:
         yield Race(f"density ECE, {rows} rows", entrants | others, "calibdask", rows)
 
 
+def gridding(shrink: int) -> Iterator[Race]:
+    """Linear binning onto the grid of densities, and each bandwidth after it."""
+    rows = 10_000_000 // shrink
+    for dtype in TYPES:
+        labels, scores = binary(rows, dtype)
+        block = Block(Layout(dtype=dtype), scores[None, :, None], labels[None])
+        histogram = GridHistogram(Setting("class", 1), Grid())
+        entrants: Calls = {
+            "read": partial(read, labels, scores),
+            "calibdask": partial(histogram.from_block, block),
+            "numpy": partial(_gridded, labels, scores),
+        }
+        yield Race(f"density grid, {dtype}", entrants, "read", rows, {"calibdask": 7.0})
+    labels, scores = binary(10_000, "float64", skewed=True)
+    many = tuple(cd.DensityECE(bandwidth=b) for b in np.geomspace(0.01, 0.1, 20).tolist())
+    entrants = {"20 bandwidths": _ours(many, labels, scores), "1 bandwidth": _ours(many[:1], labels, scores)}
+    goal = {"20 bandwidths": 0.3e6}
+    yield Race("each bandwidth", entrants, "1 bandwidth", len(many), goal, measure="nanoseconds")
+
+
+def _gridded(labels: Any, scores: Any, cells: int = 3600) -> Any:
+    """Scores shared between the two nodes next to them, for all rows and for those with label 1."""
+    place = scores.astype(float) * cells
+    left = np.minimum(place.astype(np.int64), cells - 1)
+    share = place - left
+    return [
+        np.bincount(left + side, weight * outcome, cells + 1)
+        for side, weight in ((0, 1 - share), (1, share))
+        for outcome in (1, labels)
+    ]
+
+
 def pairs(shrink: int) -> Iterator[Race]:
     """The kernel calibration error of all pairs."""
     for classes, distance in ((10, "tv"), (100, "euclidean")):
@@ -118,7 +168,9 @@ def pairs(shrink: int) -> Iterator[Race]:
                 "scipy and numpy": partial(_cdist, labels, scores, distance),
             }
             count = rows * (rows - 1) // 2
-            yield Race(f"SKCE of pairs, K={classes} {distance} {dtype}", entrants, "calibdask", count)
+            goal = {"calibdask": PAIR_GOALS[classes, dtype]}
+            name = f"SKCE of pairs, K={classes} {distance} {dtype}"
+            yield Race(name, entrants, "calibdask", count, goal, measure="nanoseconds")
 
 
 def _cdist(labels: Any, scores: Any, distance: str) -> float:
@@ -144,14 +196,28 @@ def bootstrap(shrink: int) -> Iterator[Race]:
         yield Race(f"bootstrap of the {name}", entrants, "no replicates", len(labels))
 
 
+def study(shrink: int) -> Iterator[Race]:
+    """One distribution of scores in the study: 20 sizes, 200 samples each, 10 classes; all estimators of the study."""
+    samples = max(1, 200 // shrink)
+    labels, scores = matrix(200_000, 10, "float32")
+    rng = np.random.default_rng(0)
+    rows = [rng.integers(0, len(labels), (samples, size)) for size in np.geomspace(30, 5000, 20).astype(int)]
+    entrants: Calls = {"all estimators": lambda: [estimates(scores[each], labels[each], "classwise") for each in rows]}
+    count = 20 * samples * len(ESTIMATORS)
+    yield Race("a distribution of the study", entrants, "all estimators", count, {"all estimators": 7.0}, "seconds")
+
+
 WORKLOADS: Mapping[str, Callable[[int], Iterator[Race]]] = {
     "binary": binary_ece,
+    "skewed": skewed_binary,
     "confidence": confidence_ece,
     "classwise": classwise_ece,
     "one-pass": one_pass,
     "equal-mass": equal_mass,
     "convex": convex,
     "density": density,
+    "gridding": gridding,
     "pairs": pairs,
     "bootstrap": bootstrap,
+    "study": study,
 }

@@ -1,0 +1,112 @@
+"""Which bin a score falls in."""
+
+import numpy as np
+
+from calibdask.kernels.compiled import inlined, unit
+
+__all__ = ["GIVEN", "TILE", "UNIFORM_LEFT", "UNIFORM_RIGHT", "locate", "uniform_bin"]
+
+# Bins between given thresholds; or between the edges i / n_bins, either end of a bin belonging to it.
+GIVEN, UNIFORM_RIGHT, UNIFORM_LEFT = 0, 1, 2
+
+# Scores at a time: buffers of so many stay in the first-level cache.
+TILE = 1024
+_COUNTED_THRESHOLDS = 48  # up to here counting all thresholds beats a search
+
+
+@inlined
+def uniform_bin(x, n_bins, right):
+    """The bin of x in [0, 1] among those between the edges i / n_bins, closed on the ``right`` or on the left.
+
+    The factor is a few units too large, so that rounding can never make the index too low; it is at most one too high,
+    and comparing with the lower edge of that bin, a division rounded as that of the edges, settles that. No table is
+    looked into, so that this becomes vector instructions.
+    """
+    number = np.float64(n_bins)
+    j = np.floor(x * (number * (1.0 + 2.0**-50)))
+    edge = j / number
+    below = (x < edge) | (right & (x == edge) & (j > 0.0))
+    return min(np.int32(j) - np.int32(below), np.int32(n_bins - 1))
+
+
+@inlined
+def _uniform_bins(scores, n_bins, right, cells):
+    """The uniform bin of each score."""
+    for e in range(scores.size):
+        cells[e] = uniform_bin(unit(scores[e]), n_bins, right)
+
+
+@inlined
+def _count_bins(scores, thresholds, cells):
+    """Bin = number of thresholds below the score; some thresholds at a time, which vectorises."""
+    for e in range(scores.size):
+        cells[e] = 0
+    whole = thresholds.size - thresholds.size % 4
+    for t in range(0, whole, 4):
+        t0, t1, t2, t3 = thresholds[t], thresholds[t + 1], thresholds[t + 2], thresholds[t + 3]
+        for e in range(scores.size):
+            x = scores[e]
+            cells[e] += np.int32(x > t0) + np.int32(x > t1) + np.int32(x > t2) + np.int32(x > t3)
+    for t in range(whole, thresholds.size):
+        threshold = thresholds[t]
+        for e in range(scores.size):
+            cells[e] += np.int32(scores[e] > threshold)
+
+
+@inlined
+def _search(score, thresholds):
+    """The number of thresholds below the score, by bisection."""
+    low, high = 0, thresholds.size
+    while low < high:
+        middle = (low + high) >> 1
+        if score > thresholds[middle]:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def _column_bins(scores, n_columns, group, thresholds, cells):
+    """Bins where each column (and group) has thresholds of its own."""
+    n_thresholds = thresholds.shape[-1]
+    groups, columns = thresholds.shape[0], thresholds.shape[1]
+    e = 0
+    for r in range(scores.size // n_columns):
+        g = group[r] if groups > 1 else 0
+        for c in range(n_columns):
+            row = thresholds[g, c if columns > 1 else 0]
+            if n_thresholds <= _COUNTED_THRESHOLDS:
+                j = np.int32(0)
+                score = scores[e]
+                for t in range(n_thresholds):
+                    j += np.int32(score > row[t])
+                cells[e] = j
+            else:
+                cells[e] = _search(scores[e], row)
+            e += 1
+
+
+@inlined
+def locate(scores, n_columns, group, n_bins, bins, thresholds, columns, cells):
+    """Flat cell (group, column, bin) of each score of a tile of whole rows.
+
+    ``bins`` are uniform, or given: right-closed at ``thresholds`` (groups or 1, columns or 1, n_bins - 1), of the dtype
+    of the scores. ``columns`` holds the column of each score of a tile, times the number of bins.
+    """
+    if bins != GIVEN:
+        _uniform_bins(scores, n_bins, bins == UNIFORM_RIGHT, cells)
+    elif thresholds.shape[0] * thresholds.shape[1] == 1 and thresholds.shape[2] <= _COUNTED_THRESHOLDS:
+        _count_bins(scores, thresholds[0, 0], cells)
+    else:
+        _column_bins(scores, n_columns, group, thresholds, cells)
+    if n_columns > 1:
+        for e in range(scores.size):
+            cells[e] += columns[e]
+    if group.size:
+        e = 0
+        for r in range(scores.size // n_columns):
+            first = group[r] * n_columns * n_bins
+            for _ in range(n_columns):
+                cells[e] += first
+                e += 1

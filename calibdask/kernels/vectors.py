@@ -1,0 +1,103 @@
+"""Vectors that stay in registers, for loops that keep their sums there: numba's own loops store them at every step.
+
+A vector has 256 bytes, as many registers as the processor needs for it; every lane is computed by itself, and so is the
+same wherever it lies.
+"""
+
+from typing import Any
+
+from numba import types
+from numba.extending import models, register_model
+
+from calibdask.kernels.fused import call_llvm, instruction, ir
+
+__all__ = ["absolute", "lanes", "load", "minus", "plus", "splat", "store"]
+
+_BITS = 2048
+
+
+class Vector(types.Type):
+    """The numba type of a vector; fit for variables only, not for arguments of functions."""
+
+    def __init__(self, scalar: Any) -> None:
+        self.scalar = scalar
+        self.lanes = _BITS // scalar.bitwidth
+        super().__init__(f"Vector({scalar})")
+
+
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, vector: Vector) -> None:
+        scalar = manager.lookup(vector.scalar).get_value_type()
+        super().__init__(manager, vector, ir.VectorType(scalar, vector.lanes))
+
+
+def _pointer(target: Any, builder: Any, kind: Any, array: Any, at: Any, vector: Any) -> Any:
+    """Where the elements of an array from number ``at`` on lie, as a vector."""
+    data = target.make_array(kind)(target, builder, array).data
+    return builder.bitcast(builder.gep(data, [at]), target.get_value_type(vector).as_pointer())
+
+
+@instruction
+def lanes(_context, array):
+    """How many numbers of the type of an array a vector has; a constant."""
+    count = Vector(array.dtype).lanes
+    return types.intp(array), lambda target, _builder, _signature, _arguments: target.get_constant(types.intp, count)
+
+
+@instruction
+def load(_context, array, at):
+    """The elements of a C-contiguous array from number ``at`` of all on."""
+    vector = Vector(array.dtype)
+
+    def generate(target, builder, signature, arguments):
+        values, number = arguments
+        where = _pointer(target, builder, signature.args[0], values, number, vector)
+        return builder.load(where, align=array.dtype.bitwidth // 8)
+
+    return vector(array, types.intp), generate
+
+
+@instruction
+def store(_context, vector, array, at):
+    """Write a vector to the elements of a C-contiguous array from number ``at`` of all on."""
+
+    def generate(target, builder, signature, arguments):
+        value, values, number = arguments
+        where = _pointer(target, builder, signature.args[1], values, number, vector)
+        builder.store(value, where, align=array.dtype.bitwidth // 8)
+        return target.get_dummy_value()
+
+    return types.void(vector, array, types.intp), generate
+
+
+@instruction
+def splat(_context, x):
+    """The vector with x in every lane."""
+    vector = Vector(x)
+
+    def generate(target, builder, _signature, arguments):
+        empty = ir.Constant(target.get_value_type(vector), ir.Undefined)
+        first = builder.insert_element(empty, arguments[0], ir.Constant(ir.IntType(32), 0))
+        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), vector.lanes), [0] * vector.lanes)
+        return builder.shuffle_vector(first, empty, everywhere)
+
+    return vector(x), generate
+
+
+@instruction
+def plus(_context, a, b):
+    """Sums a + b of two vectors."""
+    return a(a, b), lambda _target, builder, _signature, arguments: builder.fadd(*arguments)
+
+
+@instruction
+def minus(_context, a, b):
+    """Differences a - b of two vectors."""
+    return a(a, b), lambda _target, builder, _signature, arguments: builder.fsub(*arguments)
+
+
+@instruction
+def absolute(_context, a):
+    """Absolute values of a vector."""
+    return a(a), lambda _target, builder, _signature, arguments: call_llvm(builder, "fabs", arguments)

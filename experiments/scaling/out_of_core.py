@@ -1,0 +1,172 @@
+"""Measure the panel of metrics out of core: against merely reading, memory, chunks, scaling, and a projection."""
+
+import argparse
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import calibdask as cd
+from experiments.scaling import chunks, kernels, memory
+from experiments.scaling.costs import listed, measured_costs
+from experiments.scaling.panel import evaluated, read_only
+from experiments.scaling.places import opened
+from experiments.scaling.projection import checked, projected
+from experiments.scaling.report import surroundings
+from experiments.scaling.store import make_store
+from experiments.scaling.tables import Table, markdown, write
+from experiments.scaling.timing import ratio, timed
+
+__all__ = ["PARTS", "Job"]
+
+PLACES = ("threads:1", "threads:2", "local:1", "local:2")
+# Rows of the projection, its workers, and the rows of its chunks.
+FAR_ROWS, FAR_WORKERS = 1e10, 100
+FAR_CHUNKS = (25_000, 250_000, 1_000_000, 2_500_000, 10_000_000, 25_000_000)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is measured, and how thoroughly.
+
+    Parameters
+    ----------
+    store : Path
+    rounds : int
+    shrink : int
+        Rows and chunks that a part makes itself are so many times fewer.
+    """
+
+    store: Path
+    rounds: int = 5
+    shrink: int = 1
+
+    def rows(self, most: int | None = None) -> tuple[Any, Any]:
+        """Labels and scores of the store, or the first of them."""
+        table = cd.read_rows(str(self.store))
+        return table.labels[:most], table.scores[:most]
+
+    def few(self, number: int) -> int:
+        """A number of rows, shrunk."""
+        return max(1000, number // self.shrink)
+
+
+def panel(job: Job) -> Iterator[tuple[str, Table]]:
+    """The panel against merely reading and decompressing."""
+    labels, scores = job.rows()
+    with opened(PLACES) as places:
+        calls = {(place.name, what): partial(place.run, partial(call, labels, scores))
+                 for place in places for what, call in (("read", read_only), ("panel", evaluated))}  # fmt: skip
+        times = timed(calls, job.rounds)
+    found = []
+    for name in PLACES:
+        read, ours = times[name, "read"], times[name, "panel"]
+        against = ratio(ours.wall, read.wall)
+        row = {"place": name, "read_s": read.seconds, "panel_s": ours.seconds, "ratio": against.median}
+        row |= {"low": against.low, "high": against.high, "goal": 1.5 if name == "threads:2" else float("nan")}
+        row |= {
+            "rows_a_second": labels.size / ours.seconds,
+            "gb_a_second": (labels.nbytes + scores.nbytes) / ours.seconds / 1e9,
+        }
+        found.append(row)
+    yield (
+        "panel",
+        Table(
+            f"{labels.size} rows x {scores.shape[1]} classes in {scores.numblocks[0]} chunks of "
+            f"{scores.chunksize[0]} rows: seconds to read and decompress them, and to compute the panel in one pass.",
+            found,
+        ),
+    )
+
+
+def memories(job: Job) -> Iterator[tuple[str, Table]]:
+    """Peaks of workers against chunk size and rows."""
+    classes = job.rows()[1].shape[1]
+    yield "memory_chunks", memory.by_chunk_size(job.few(10_000_000), classes)
+    yield "memory_rows", memory.by_rows(job.store)
+
+
+def chunk_costs(job: Job) -> Iterator[tuple[str, Table]]:
+    """Cost of a chunk, and what Dask adds to kernels."""
+    numbers = sorted({max(10, number // job.shrink) for number in (100, 1000, 10_000, 100_000)})
+    with opened(["local:1", "local:2"]) as places:
+        yield "chunks", chunks.by_number(numbers, places, min(3, job.rounds))
+    yield "kernels", kernels.against_kernels(job.few(10_000_000), (1, 4, 12, 40), job.rounds)
+
+
+def scaling(job: Job) -> Iterator[tuple[str, Table]]:
+    """Two workers against one, at equal rows in all and at equal rows for each."""
+    rows = min(job.rows()[0].size, job.few(20_000_000))
+    whole, half = job.rows(rows), job.rows(rows // 2)
+    with opened(PLACES) as places:
+        calls = {place.name: partial(place.run, partial(evaluated, *whole)) for place in places}
+        halves = {f"{place.name} half": partial(place.run, partial(evaluated, *half)) for place in places}
+        times = timed(calls | {name: call for name, call in halves.items() if ":1 " in name}, job.rounds)
+    found = []
+    for kind in ("threads", "local"):
+        one, two, part = times[f"{kind}:1"].wall, times[f"{kind}:2"].wall, times[f"{kind}:1 half"].wall
+        for name, a, b, ideal in (("strong", one, two, 2), ("weak", part, two, 1)):
+            gained = ratio(a, b)
+            row = {"workers": kind, "scaling": name, "one_s": sorted(a)[len(a) // 2], "two_s": sorted(b)[len(b) // 2]}
+            found.append(row | {"ratio": gained.median, "ideal": ideal, "efficiency": gained.median / ideal})
+    yield (
+        "scaling",
+        Table(f"Seconds on one worker and on two; strong: {rows} rows on both, weak: {rows // 2} rows on one.", found),
+    )
+
+
+def projection(job: Job) -> Iterator[tuple[str, Table]]:
+    """Costs, the model held against measurements, and its forecast."""
+    labels, scores = job.rows(job.few(10_000_000))
+    row_bytes = 4 + scores.shape[1] * scores.dtype.itemsize
+    measured = []
+    with opened(["local:1", "local:2"]) as (one, two), tempfile.TemporaryDirectory() as folder:
+        costs = measured_costs(labels, scores, one, two, chunks=max(32, 2000 // job.shrink))
+        for chunk_rows, rows in ((2500, job.few(1_000_000)), (25_000, job.few(5_000_000)), (250_000, labels.size)):
+            path = Path(folder) / f"{chunk_rows}.zarr"
+            make_store(path, rows, scores.shape[1], chunk_rows=chunk_rows, dtype=str(scores.dtype))
+            table = cd.read_rows(str(path), chunk_rows=chunk_rows)
+            calls = {place.workers: partial(place.run, partial(evaluated, table.labels, table.scores))
+                     for place in (one, two)}  # fmt: skip
+            times = timed(calls, min(3, job.rounds))
+            measured += [(rows, chunk_rows, workers, times[workers].seconds) for workers in times]
+    yield "costs", listed(costs)
+    yield "model", checked(costs, measured, os.cpu_count() or 1)
+    yield "projection", projected(costs, FAR_ROWS, FAR_WORKERS, FAR_CHUNKS, row_bytes)
+
+
+PARTS: Mapping[str, Any] = {
+    "panel": panel,
+    "memory": memories,
+    "chunks": chunk_costs,
+    "scaling": scaling,
+    "projection": projection,
+}
+
+
+def main() -> None:
+    """Measure the chosen parts, one after the other."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.scaling.out_of_core", description=__doc__)
+    parser.add_argument("store", type=Path, help="made by experiments.scaling.store")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all, where none is named")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--shrink", type=int, default=1, metavar="FACTOR", help="less of what is made, to try it out")
+    parser.add_argument("--out", type=Path, metavar="FOLDER")
+    chosen = parser.parse_args()
+    job = Job(chosen.store, chosen.rounds, chosen.shrink)
+    tables = {}
+    for part in chosen.parts or PARTS:
+        for name, table in PARTS[part](job):
+            tables[name] = table
+            # A part takes minutes: what is there is shown.
+            print(markdown({name: table}, {}), flush=True)
+    attributes = surroundings("wall", chosen.rounds) | {"store": chosen.store.name}
+    if chosen.out:
+        write(tables, attributes, chosen.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""Tables of several parts of a measurement as one Dataset, one Markdown file and one page."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import xarray as xr
+
+__all__ = ["Table", "dataset", "markdown", "write"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """One part: equal columns in all rows, and a sentence on what they are."""
+
+    about: str
+    rows: Sequence[Mapping[str, Any]]
+
+
+def dataset(tables: Mapping[str, Table], attributes: Mapping[str, Any]) -> xr.Dataset:
+    """A dimension for each part; its columns are the variables ``<part>_<column>`` along it."""
+    columns = {
+        f"{part}_{name}": (part, [row[name] for row in table.rows], {"about": table.about})
+        for part, table in tables.items()
+        for name in table.rows[0]
+    }
+    return xr.Dataset(columns, attrs=dict(attributes))
+
+
+def markdown(tables: Mapping[str, Table], attributes: Mapping[str, Any]) -> str:
+    """All parts as tables, with where they were measured."""
+    lines = [f"- {name}: {value}" for name, value in attributes.items()]
+    for part, table in tables.items():
+        names = list(table.rows[0])
+        lines += ["", f"### {part}", "", table.about, "", f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
+        lines += [f"| {' | '.join(_text(row[name]) for name in names)} |" for row in table.rows]
+    return "\n".join(lines) + "\n"
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return "" if value != value else f"{value:.4g}"
+
+
+def write(tables: Mapping[str, Table], attributes: Mapping[str, Any], folder: Path) -> None:
+    """``out_of_core.nc``, ``out_of_core.md`` and ``out_of_core.html``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    dataset(tables, attributes).to_netcdf(folder / "out_of_core.nc", engine="scipy")
+    (folder / "out_of_core.md").write_text(markdown(tables, attributes), encoding="utf-8")
+    about = "".join(f"<li>{name}: {value}</li>" for name, value in attributes.items())
+    body = "".join(f"<h2>{part}</h2><p>{table.about}</p>{_html(table)}" for part, table in tables.items())
+    page = f"<!doctype html><meta charset='utf-8'><title>Out of core</title><ul>{about}</ul>{body}"
+    (folder / "out_of_core.html").write_text(page, encoding="utf-8")
+
+
+def _html(table: Table) -> str:
+    frame = pd.DataFrame(list(table.rows))
+    return str(frame.to_html(index=False, float_format=lambda value: f"{value:.4g}", na_rep=""))

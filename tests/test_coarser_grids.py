@@ -50,7 +50,7 @@ def test_grids_of_replicates() -> None:
         (histogram,) = coarse.histograms(Layout())
         cells = histogram.grid.cells
         assert 3600 % cells == 0
-        assert cells == 3600 or 1 / cells <= bandwidth / 12
+        assert cells == 3600 or 1 / cells <= bandwidth / 10
     assert metric.on_fewer_cells(0.05, 0.0) == replace(metric, step=1 / 300)
     # Smaller supports have narrower cells.
     assert metric.on_fewer_cells(0.03, 0.5).step == metric.on_fewer_cells(0.06, 0.0).step

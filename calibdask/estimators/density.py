@@ -65,7 +65,7 @@ class DensityECE(SmoothedEstimator):
     -----
     Within 1e-6 of direct kernel sums for bandwidths from 0.033 on, 5e-6 from 0.01 on. The beta kernel gives no weight
     to scores of exactly 0 or 1, hardly any to those next to them, and its densities need not integrate to 1. One pass
-    over the data; then 0.4 ms for each column and bandwidth (beta kernel: 0.2 s), independent of the number of rows.
+    over the data; then 0.3 ms for each column and bandwidth (beta kernel: 0.2 s), independent of the number of rows.
     Memory: 115 kB for each class and slice.
 
     References

@@ -17,8 +17,8 @@ from calibdask.statistics.settings import Setting
 
 __all__ = ["SmoothECE"]
 
-# How far the bandwidth may be from the root.
-_TOLERANCE = 2.0**-40
+# How far the bandwidth may be from the root, as a share of it.
+_TOLERANCE = 2.0**-44
 _BISECTED = 8
 # Errors below a thousandth of the bandwidth say no more than that it is much too wide.
 _SMALLEST_RATIO = 1e-3
@@ -109,12 +109,12 @@ def _fixed_point(grid: Grid, weights: Array, widest: float) -> tuple[float, floa
         return value, low
     above, below = _height(value, low), _height(error(high), high)
     last, step = 0, 0
-    while high - low > _TOLERANCE:
+    while high - low > (nearest := _TOLERANCE * high):
         step += 1
         above, below = max(above, _NOT_ZERO), min(below, -_NOT_ZERO)
         share = above / (above - below) if step % _BISECTED else 0.5
         middle = low * (high / low) ** share
-        middle = min(max(middle, low + _TOLERANCE / 2), high - _TOLERANCE / 2)
+        middle = min(max(middle, low + nearest / 2), high - nearest / 2)
         found = error(middle)
         height = _height(found, middle)
         if found >= middle:

@@ -286,7 +286,7 @@ def _cells(block: Block, setting: Setting, b: int, shift: int) -> tuple[np.ndarr
     add = key_cells.sum_cells_32 if narrow else key_cells.sum_cells_64
     add(*given, *_options(scores, shift), size, sums)
     filled = np.flatnonzero(sums[0])
-    rows, hits, *offsets = sums[:, filled]
+    rows, hits, *offsets = np.ascontiguousarray(sums[:, filled])
     low, high = _bounds(filled % size, shift)
     # Offsets of float32 scores count multiples of 2**-23 of their binary order of magnitude, and of 2**-52.
     unit = np.maximum(0, (low >> 52) - 1023 + key_cells.FLOAT32_BITS) if narrow else np.zeros_like(low)

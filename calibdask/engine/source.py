@@ -13,7 +13,7 @@ from calibdask.statistics.pairs import PairStatistic
 from calibdask.statistics.statistic import Asking, Derived, State, Statistic
 from calibdask.statistics.validity import Validity
 
-__all__ = ["RowSource", "Source", "States", "merged", "states_of"]
+__all__ = ["RowSource", "Source", "States", "apart", "merged", "states_of"]
 
 States = tuple[State, ...]
 
@@ -70,10 +70,9 @@ class RowSource(Source):
 
     def _told(self, statistics: tuple[Statistic, ...]) -> dict[Statistic, State]:
         """States from one pass, in which what follows from others is not computed again."""
-        source = {each: next(filter(each.follows_from, statistics), None) for each in statistics}
-        needed = tuple(each for each in statistics if source[each] is None)
+        needed, following = apart(statistics)
         known = dict(zip(needed, self._checked(needed), strict=True))
-        return known | {each: each.taken_from(known[other]) for each, other in source.items() if other is not None}
+        return known | {each: each.taken_from(known[other]) for each, other in following.items()}
 
     def _checked(self, statistics: tuple[Statistic, ...]) -> States:
         """One pass; the first one checks the data too."""
@@ -100,6 +99,13 @@ class RowSource(Source):
     def _row_of(self, position: int) -> int:
         """Global row number of a position that a block had for its start."""
         return position
+
+
+def apart(statistics: tuple[Statistic, ...]) -> tuple[tuple[Statistic, ...], dict[Statistic, Statistic]]:
+    """Statistics that have to be computed, and for each of the others one of these that it follows from."""
+    found = {each: next(filter(each.follows_from, statistics), None) for each in statistics}
+    following = {each: other for each, other in found.items() if other is not None}
+    return tuple(each for each in statistics if each not in following), following
 
 
 def states_of(block: Block, statistics: tuple[Statistic, ...]) -> States:

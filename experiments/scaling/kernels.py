@@ -9,7 +9,7 @@ import dask.array as da
 from calibdask.engine.inputs import read_given
 from calibdask.engine.plan import run
 from calibdask.engine.rows import Rows, make_block
-from calibdask.engine.source import merged, states_of
+from calibdask.engine.source import apart, merged, states_of
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.statistic import Statistic
 from calibdask.statistics.validity import Validity
@@ -28,7 +28,8 @@ _LARGE_MB = 12
 def requested(labels: Any, scores: Any, metrics: Mapping[str, Any] = PANEL) -> tuple[tuple[Statistic, ...], Layout]:
     """What metrics ask for in their pass, the check of the data included, and the layout of the data."""
     source = read_given(labels, scores, None, None, "sample", "class", 1e-3).source
-    return (*run(tuple(metrics.values()), source).states, Validity()), source.layout
+    needed, _ = apart(tuple(run(tuple(metrics.values()), source).states))
+    return (*needed, Validity()), source.layout
 
 
 def against_kernels(rows: int, megabytes: Sequence[float], rounds: int, classes: int = 10) -> Table:

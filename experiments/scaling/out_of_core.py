@@ -14,6 +14,7 @@ from experiments.scaling import chunks, kernels, memory
 from experiments.scaling.costs import listed, measured_costs
 from experiments.scaling.panel import evaluated, read_only
 from experiments.scaling.places import opened
+from experiments.scaling.profile import by_statistic
 from experiments.scaling.projection import checked, projected
 from experiments.scaling.report import surroundings
 from experiments.scaling.store import make_store
@@ -97,6 +98,11 @@ def chunk_costs(job: Job) -> Iterator[tuple[str, Table]]:
     yield "kernels", kernels.against_kernels(job.few(10_000_000), (1, 4, 12, 40), job.rounds)
 
 
+def profile(job: Job) -> Iterator[tuple[str, Table]]:
+    """What dominates."""
+    yield "profile", by_statistic(job.few(10_000_000), job.rounds)
+
+
 def scaling(job: Job) -> Iterator[tuple[str, Table]]:
     """Two workers against one, at equal rows in all and at equal rows for each."""
     rows = min(job.rows()[0].size, job.few(20_000_000))
@@ -142,6 +148,7 @@ PARTS: Mapping[str, Any] = {
     "panel": panel,
     "memory": memories,
     "chunks": chunk_costs,
+    "profile": profile,
     "scaling": scaling,
     "projection": projection,
 }

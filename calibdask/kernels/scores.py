@@ -31,12 +31,12 @@ def _look_up(scores, labels, vector, smallest, p, log):
             x = unit(scores[r, 0])
             p[r] = x if labels[r] == 1 else 1.0 - x
     else:
-        values, n_classes = scores.reshape(-1), np.uint64(scores.shape[1])
+        n_classes = np.uint64(scores.shape[1])
         for r in range(labels.size):
             # Unsigned, so that one comparison tells a class, and no negative index has to be looked for.
             label = np.uint64(labels[r])
             there = label < n_classes
-            x = values[np.uint64(r) * n_classes + (label if there else np.uint64(0))]
+            x = scores[r, label if there else np.uint64(0)]
             p[r] = unit(x) if there else 0.0
     for r in range(labels.size):
         log[r] = -log_64(max(p[r], smallest))

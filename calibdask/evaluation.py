@@ -40,7 +40,7 @@ def evaluate(
     class_dim: str = "class",
     sum_tolerance: float = 1e-3,
 ) -> xr.Dataset:
-    """Evaluate predicted probabilities; all metrics in one pass over the data, adaptive ones in two or three.
+    """Evaluate predicted probabilities; all metrics in one pass over the data, adaptive ones in one to three.
 
     Parameters
     ----------

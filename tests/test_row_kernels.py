@@ -132,3 +132,11 @@ def test_the_quick_look_lets_nothing_pass(classes: int, dtype: str) -> None:
         values = scores.astype(np.float64)
         assert state.offending[1] == ((values < -1e-6) | (values > 1 + 1e-6)).any()
         assert state.offending[2] == (abs(total - 1) > 1e-3)
+
+
+def test_limits_are_those_of_double_precision() -> None:
+    """float32(1 + 1e-5) is above 1 + 1e-5: it offends alone and in any company."""
+    scores = np.float32([[1 + 1e-5], [2.0]])
+    for rows, offending in ((1, 1), (2, 2)):
+        block = _block(scores[:rows], np.zeros(rows, np.int32), 2)
+        assert Validity(tolerance=1e-5).from_block(block).offending[1] == offending

@@ -95,7 +95,7 @@ def _total(asked: tuple[Statistic, ...], jobs: Iterator[_Job], expected: int = 0
     second = next(jobs, None)
     if second is None:
         return total
-    threads = os.cpu_count() or 1
+    threads = _threads()
     with ThreadPoolExecutor(threads) as pool:
         ahead: deque[Future[States]] = deque()
         for done, job in enumerate(chain([second], jobs)):
@@ -110,5 +110,10 @@ def _total(asked: tuple[Statistic, ...], jobs: Iterator[_Job], expected: int = 0
 
 
 def _side_by_side(jobs: Iterable[Callable[[], Any]]) -> list[Any]:
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(_threads()) as pool:
         return list(pool.map(lambda job: job(), jobs))
+
+
+def _threads() -> int:
+    """One for each core that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

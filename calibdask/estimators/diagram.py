@@ -23,7 +23,7 @@ class ReliabilityDiagram(BinnedEstimator):
 
     Notes
     -----
-    One pass; with equal-mass bins two or three.
+    One pass; with equal-mass bins one or two, with weights up to three.
 
     References
     ----------

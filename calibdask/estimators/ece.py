@@ -67,9 +67,8 @@ class ECE(BinnedEstimator):
     Notes
     -----
     The plain estimate is biased upward for a calibrated model, the more so the more bins. One pass over the data; with
-    equal-mass bins two, with weights or shared rows three (`calibdask.statistics.binnings.EqualMass` tells of
-    exceptions). Memory: 72 bytes
-    (convex: 120) for each class, bin and slice.
+    equal-mass bins two, with weights or convex mapping three (`calibdask.statistics.binnings.EqualMass` tells of
+    exceptions). Memory: 72 bytes (convex: 120) for each class, bin and slice.
 
     References
     ----------

@@ -70,7 +70,7 @@ class ExcessCost(Estimator):
     itself, and the excess can be negative. A vector of scores P(y = 1) = p counts as (1 - p, p).
 
     Time O(n K actions). Multi-class: one pass; memory for each occupied cell as in `calibdask.MulticlassECE`.
-    Class-wise: two passes, with equal-mass bins three or four.
+    Class-wise: two passes, with equal-mass bins two to four.
 
     References
     ----------

@@ -38,7 +38,7 @@ class LogLossDecomposition(BinnedDecomposition):
     -----
     ``score`` is the log-loss of (s, 1 - s); for a vector of scores that of `LogLoss`, with scores of 0 clipped as
     there. ``within`` may be negative, and infinite reliability is clipped like the scores. One pass; with equal-mass
-    bins two or three.
+    bins one to three.
 
     References
     ----------

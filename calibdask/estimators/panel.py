@@ -28,7 +28,7 @@ def default_metrics(classes: int, vector: bool | None = None) -> dict[str, Estim
 
     Notes
     -----
-    All of it takes two or three passes, the others than the first for bins of equal mass. Beyond it: `MulticlassECE`,
+    All of it takes one to three passes, the others than the first for bins of equal mass. Beyond it: `MulticlassECE`,
     `SKCE` and `CMETest` look at whole score vectors; `CORP` and `ECCE` at the scores in order; `ExcessCost` at what is
     done with them.
 

@@ -3,7 +3,16 @@
 import numpy as np
 
 from calibdask.kernels.bins import TILE, UNIFORM_RIGHT, locate
-from calibdask.kernels.compiled import FRACTION_BITS, ROWS_BEFORE_CARRY, carry, compiled, fixed, inlined, unit
+from calibdask.kernels.compiled import (
+    FRACTION_BITS,
+    ROWS_BEFORE_CARRY,
+    add_fixed,
+    carry,
+    compiled,
+    fixed,
+    inlined,
+    unit,
+)
 
 __all__ = ["OFFSETS", "PLAIN", "SQUARES", "bin_sums", "weighted_bin_sums"]
 
@@ -144,9 +153,8 @@ def _fold(table, whole, kind, counts, sums):
 
 @inlined
 def _add_to(words, fraction, whole):
-    total = words[1] + fraction
-    words[0] += whole + (total >> FRACTION_BITS)
-    words[1] = total & _FRACTION
+    words[0] += whole
+    add_fixed(fraction, words)
 
 
 @compiled

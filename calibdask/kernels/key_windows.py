@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from calibdask.kernels.compiled import compiled, inlined, unit
+from calibdask.kernels.compiled import compiled, inlined
 from calibdask.kernels.key_cells import cells_of, spread_places
+from calibdask.kernels.ranks import key_of
 
 __all__ = ["TILE_ELEMENTS", "collect_keys", "sort_windows"]
 
@@ -12,11 +13,6 @@ TILE_ELEMENTS = 1024
 _FEW = 32
 _DIGIT_BITS = 8
 _DIGIT = (1 << _DIGIT_BITS) - 1
-
-
-@inlined
-def _key(score):
-    return np.float64(unit(score) + 0.0).view(np.int64)
 
 
 @inlined
@@ -102,7 +98,7 @@ def collect_keys(
                 continue
             if group.size:
                 g = group[r]
-            key = _key(values[e])
+            key = key_of(values[e])
             window = np.int64(first[here[e]])
             while window + 1 < n_windows and key > highs[g, c, window]:
                 window += 1

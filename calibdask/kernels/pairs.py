@@ -75,7 +75,7 @@ def _blocks(scores, residuals, start, blocks):
 def _blocks_together(scores, residuals):
     """How many blocks a tile has."""
     fitting = _TILE_VECTORS // (scores.shape[1] * (1 + residuals.shape[0]))
-    return min(_MOST_BLOCKS, max(1, fitting), -(-scores.shape[0] // lanes(scores)))
+    return max(1, min(_MOST_BLOCKS, fitting, -(-scores.shape[0] // lanes(scores))))
 
 
 @inlined

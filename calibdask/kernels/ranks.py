@@ -4,11 +4,11 @@ import numpy as np
 
 from calibdask.kernels.compiled import compiled, inlined, unit
 
-__all__ = ["score_keys", "weigh_keys"]
+__all__ = ["key_of", "score_keys", "weigh_keys"]
 
 
 @inlined
-def _key(score):
+def key_of(score):
     """Bit pattern of the score as float64: non-negative doubles are ordered like their patterns."""
     return np.float64(unit(score) + 0.0).view(np.int64)
 
@@ -18,7 +18,7 @@ def score_keys(scores, keys):
     """Keys of ``scores`` (n, columns) into ``keys`` (columns, n)."""
     for r in range(scores.shape[0]):
         for c in range(scores.shape[1]):
-            keys[c, r] = _key(scores[r, c])
+            keys[c, r] = key_of(scores[r, c])
 
 
 @compiled
@@ -33,6 +33,6 @@ def weigh_keys(scores, weights, group, shift, smallest, counts, masses):
         if not weights[r] > 0.0:
             continue
         for c in range(scores.shape[1]):
-            cell = (max(_key(scores[r, c]), smallest) >> shift) - base
+            cell = (max(key_of(scores[r, c]), smallest) >> shift) - base
             counts[g, c, cell] += 1
             masses[g, c, cell] += weights[r]

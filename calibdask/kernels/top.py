@@ -21,7 +21,8 @@ def top_class(scores: Any, labels: Any, top: Any, hits: Any) -> None:
     if scores.shape[1] < _WIDE:
         _top_of_few(scores, labels, top, hits)
     else:
-        # Bit patterns are ordered like scores, and integers like to be compared by the dozen.
+        # Bit patterns are ordered like scores that are not negative, as the largest one of a valid row is not, and
+        # integers are compared by the dozen.
         bits = f"i{scores.dtype.itemsize}"
         _top_of_many(scores.view(bits), labels, top.view(bits), hits)
 

@@ -232,7 +232,7 @@ def _coarse(cells: KeyCells) -> KeyCells:
     score = np.zeros((cells.hits.size, 2), np.int64)
     if score.size:
         nothing = np.zeros((2, cells.low.size), np.int64)
-        key_sums.add_scores(cells.low, cells.rows, nothing, np.zeros_like(cells.low), score)
+        key_sums.add_scores(_writable(cells.low), _writable(cells.rows), nothing, np.zeros_like(cells.low), score)
     return cells._replace(low=low, high=high, score=score)
 
 

@@ -93,8 +93,9 @@ class Validity(Statistic):
     def _certain(self, dtype: np.dtype[np.floating], classes: int) -> tuple[np.floating, ...]:
         """Limits within which a quick look, in the type of the scores, may say that all is well; and a zero."""
         low, high = dtype.type(-self.tolerance), dtype.type(1 + self.tolerance)
-        low = low if low >= -self.tolerance else np.nextafter(low, dtype.type(0))
-        high = high if high <= 1 + self.tolerance else np.nextafter(high, dtype.type(0))
+        # As Python's floats: a comparison with float32 would round the other side too.
+        low = low if float(low) >= -self.tolerance else np.nextafter(low, dtype.type(0))
+        high = high if float(high) <= 1 + self.tolerance else np.nextafter(high, dtype.type(0))
         # Adding rounds each partial sum, which are about 1 at most; float32 is too rough for very many classes.
         rough = 2 * (classes + 2) * float(np.finfo(dtype).eps) < self.sum_tolerance / 4
         total = np.dtype(dtype if rough else np.float64)

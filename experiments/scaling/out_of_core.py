@@ -1,7 +1,6 @@
 """Measure the panel of metrics out of core: against merely reading, memory, chunks, scaling, and a projection."""
 
 import argparse
-import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from experiments.scaling.places import opened
 from experiments.scaling.profile import by_statistic
 from experiments.scaling.projection import checked, projected
 from experiments.scaling.report import surroundings
-from experiments.scaling.store import make_store
+from experiments.scaling.store import cores, make_store
 from experiments.scaling.tables import Table, markdown, write
 from experiments.scaling.timing import ratio, timed
 
@@ -39,11 +38,14 @@ class Job:
     rounds : int
     shrink : int
         Rows and chunks that a part makes itself are so many times fewer.
+    most : int, optional
+        Rows of the store that the panel is timed on; all, where it is None.
     """
 
     store: Path
     rounds: int = 5
     shrink: int = 1
+    most: int | None = None
 
     def rows(self, most: int | None = None) -> tuple[Any, Any]:
         """Labels and scores of the store, or the first of them."""
@@ -57,7 +59,7 @@ class Job:
 
 def panel(job: Job) -> Iterator[tuple[str, Table]]:
     """The panel against merely reading and decompressing."""
-    labels, scores = job.rows()
+    labels, scores = job.rows(job.most)
     with opened(PLACES) as places:
         calls = {(place.name, what): partial(place.run, partial(call, labels, scores))
                  for place in places for what, call in (("read", read_only), ("panel", evaluated))}  # fmt: skip
@@ -94,7 +96,7 @@ def chunk_costs(job: Job) -> Iterator[tuple[str, Table]]:
     """Cost of a chunk, and what Dask adds to kernels."""
     numbers = sorted({max(10, number // job.shrink) for number in (100, 1000, 10_000, 100_000)})
     with opened(["local:1", "local:2"]) as places:
-        yield "chunks", chunks.by_number(numbers, places, min(3, job.rounds))
+        yield "chunks", chunks.by_number(numbers, places, job.rounds)
     yield "kernels", kernels.against_kernels(job.few(10_000_000), (1, 4, 12, 40), job.rounds)
 
 
@@ -137,10 +139,10 @@ def projection(job: Job) -> Iterator[tuple[str, Table]]:
             table = cd.read_rows(str(path), chunk_rows=chunk_rows)
             calls = {place.workers: partial(place.run, partial(evaluated, table.labels, table.scores))
                      for place in (one, two)}  # fmt: skip
-            times = timed(calls, min(3, job.rounds))
+            times = timed(calls, job.rounds)
             measured += [(rows, chunk_rows, workers, times[workers].seconds) for workers in times]
     yield "costs", listed(costs)
-    yield "model", checked(costs, measured, os.cpu_count() or 1)
+    yield "model", checked(costs, measured, cores())
     yield "projection", projected(costs, FAR_ROWS, FAR_WORKERS, FAR_CHUNKS, row_bytes)
 
 
@@ -161,9 +163,10 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all, where none is named")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--shrink", type=int, default=1, metavar="FACTOR", help="less of what is made, to try it out")
+    parser.add_argument("--rows", type=int, metavar="ROWS", help="of the store, for the panel; all, where not given")
     parser.add_argument("--out", type=Path, metavar="FOLDER")
     chosen = parser.parse_args()
-    job = Job(chosen.store, chosen.rounds, chosen.shrink)
+    job = Job(chosen.store, chosen.rounds, chosen.shrink, chosen.rows)
     tables = {}
     for part in chosen.parts or PARTS:
         for name, table in PARTS[part](job):

@@ -14,7 +14,7 @@ from zarr.codecs import BloscCodec
 
 from experiments.scaling.data import Rows
 
-__all__ = ["COMPRESSORS", "drawn", "make_store"]
+__all__ = ["COMPRESSORS", "cores", "drawn", "make_store"]
 
 Compressor = Literal["lz4", "zstd", "none"]
 COMPRESSORS: tuple[Compressor, ...] = get_args(Compressor)
@@ -81,7 +81,7 @@ def make_store(
         here = slice(start, min(start + chunk, rows))
         labels[here], scores[here] = drawn(here.start, here.stop, classes, dtype, seed)
 
-    with ThreadPoolExecutor(_cores()) as pool:
+    with ThreadPoolExecutor(cores()) as pool:
         for _ in pool.map(write, range(0, rows, chunk)):
             pass
 
@@ -116,7 +116,8 @@ def _unit(unit: int, classes: int, seed: int) -> Rows:
     return labels.astype(np.int32), scores
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

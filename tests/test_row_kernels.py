@@ -140,3 +140,48 @@ def test_limits_are_those_of_double_precision() -> None:
     for rows, offending in ((1, 1), (2, 2)):
         block = _block(scores[:rows], np.zeros(rows, np.int32), 2)
         assert Validity(tolerance=1e-5).from_block(block).offending[1] == offending
+
+
+@pytest.mark.parametrize("classes", [3, 40])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("row", "score"), [(0, np.nan), (5, -np.nan), (5, np.inf), (7, -np.inf), (7, -1e-3), (8, 1.5), (0, 0.9), (3, -0.0)]
+)
+def test_a_check_by_extremes_finds_what_a_check_by_rows_finds(classes: int, dtype: Any, row: int, score: float) -> None:
+    rng = np.random.default_rng(classes)
+    scores = rng.dirichlet(np.ones(classes), 9).astype(dtype)
+    labels = rng.integers(0, classes, 9)
+    for column in (0, 1, classes - 1):
+        spoilt = scores.copy()
+        spoilt[row, column] = score
+        plain = _block(spoilt, labels, classes)
+        looked = _block(spoilt, labels, classes)
+        looked.columns(Setting("confidence"))
+        assert looked.extremes is not None
+        _same(Validity().from_block(looked), Validity().from_block(plain))
+
+
+@pytest.mark.parametrize("classes", [3, 40])
+@pytest.mark.parametrize("label", [-1, 40])
+def test_a_check_by_extremes_finds_labels_of_no_class(classes: int, label: int) -> None:
+    scores = np.full((5, classes), 1 / classes)
+    labels = np.array([0, 1, label, 2, 1])
+    block = _block(scores, labels, classes)
+    block.columns(Setting("confidence"))
+    _same(Validity().from_block(block), Validity().from_block(_block(scores, labels, classes)))
+    assert Validity().from_block(block).offending.sum() == 1
+
+
+@pytest.mark.parametrize("n_bins", [1, 3, 10, 15, 997, 30_000, 1 << 16])
+@pytest.mark.parametrize("right", [True, False])
+def test_bins_of_single_precision_are_those_of_their_doubles(n_bins: int, right: bool) -> None:
+    edges = np.arange(n_bins + 1) / n_bins
+    near = edges.astype(np.float32)
+    one = np.float32(1)
+    scores = np.concatenate([near, np.nextafter(near, -one), np.nextafter(near, 2 * one)])
+    scores = scores[(scores >= 0) & (scores <= 1)][:, None]
+    edge = Edges(FrozenArray(edges[None, None, None]), "right" if right else "left", uniform=True)
+    labels = np.ones(len(scores), np.int64)
+    statistic = BinSums(Setting("class", 1), edge)
+    single = statistic.from_block(_block(scores, labels, 2))
+    _same(single, statistic.from_block(_block(scores.astype(np.float64), labels, 2)))

@@ -6,7 +6,7 @@ from numba.extending import overload
 
 from calibdask.kernels.compiled import compiled, inlined
 
-__all__ = ["LABEL", "NOT_FINITE", "OUT_OF_RANGE", "ROW_SUM", "check_rows"]
+__all__ = ["LABEL", "NOT_FINITE", "OUT_OF_RANGE", "ROW_SUM", "check_rows", "rough_sum"]
 
 # What can be wrong with a row; one row may have several.
 NOT_FINITE, OUT_OF_RANGE, ROW_SUM, LABEL = range(4)
@@ -39,7 +39,8 @@ def _choose_is_whole(label):
 
 # Terms in any order, so that wide rows are summed by vector instructions: here only, where the sum is rough anyway.
 @njit(nogil=True, fastmath={"reassoc"})
-def _rough_sum(row, total):
+def rough_sum(row, total):
+    """The sum of a row and ``total``, in the type of both."""
     for c in range(row.size):
         total += row[c]
     return total
@@ -55,7 +56,7 @@ def _fine(scores, labels, n_classes, certain, check_sums):
         good &= (values[e] >= low) & (values[e] <= high)
     if check_sums:
         for r in range(scores.shape[0]):
-            good &= abs(_rough_sum(scores[r], zero) - 1) <= tolerance
+            good &= abs(rough_sum(scores[r], zero) - 1) <= tolerance
     for r in range(labels.size):
         label = labels[r]
         good &= (label >= 0) & (label < n_classes) & _is_whole(label)

@@ -1,61 +1,112 @@
 """The largest scores of each row: the predicted class, and the k largest together."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from calibdask.kernels.checks import rough_sum
 from calibdask.kernels.compiled import compiled
 
-__all__ = ["top_class", "top_k"]
+__all__ = ["Extremes", "top_class", "top_k"]
 
 
 # From so many classes on, the largest score is found by vector instructions, and then compared with that of the label.
 _WIDE = 32
 
 
-def top_class(scores: Any, labels: Any, top: Any, hits: Any) -> None:
+class Extremes(NamedTuple):
+    """What was met on the way: by it a check may know that all is well, without another walk over the scores.
+
+    Attributes
+    ----------
+    regular : bool
+        Whether scores are numbers and labels those of classes; where not, the others mean nothing.
+    lowest, highest : float
+        Scores.
+    furthest : float
+        Of the sums of rows, added in the type of the scores in any order, from 1.
+    """
+
+    regular: bool
+    lowest: float
+    highest: float
+    furthest: float
+
+    def joined(self, other: "Extremes") -> "Extremes":
+        """Of the rows of both."""
+        return Extremes(
+            self.regular and other.regular,
+            min(self.lowest, other.lowest),
+            max(self.highest, other.highest),
+            max(self.furthest, other.furthest),
+        )
+
+
+def top_class(scores: Any, labels: Any, top: Any, hits: Any) -> Extremes:
     """Largest score of each row, and whether its class (the lowest one among equals) is the label.
 
     ``scores`` (n, classes), C-contiguous; ``top`` (n,) of the same dtype and ``hits`` (n,) uint8 are filled.
     """
+    zero = scores.dtype.type(0)
     if scores.shape[1] < _WIDE:
-        _top_of_few(scores, labels, top, hits)
-    else:
-        # Bit patterns are ordered like scores that are not negative, as the largest one of a valid row is not, and
-        # integers are compared by the dozen.
-        bits = f"i{scores.dtype.itemsize}"
-        _top_of_many(scores.view(bits), labels, top.view(bits), hits)
+        return Extremes(*_top_of_few(scores, labels, zero, top, hits))
+    # Bit patterns are ordered like scores that are not negative, as the largest one of a valid row is not, and
+    # integers are compared by the dozen.
+    bits = f"i{scores.dtype.itemsize}"
+    regular, furthest = _top_of_many(scores, scores.view(bits), labels, zero, top.view(bits), hits)
+    return Extremes(regular, 0.0, float(top.max(initial=0)), furthest)
 
 
 @compiled
-def _top_of_few(scores, labels, top, hits):
+def _top_of_few(scores, labels, zero, top, hits):
+    n_classes = scores.shape[1]
+    regular = True
+    lowest, highest, furthest = zero + 1, zero, zero
     for r in range(scores.shape[0]):
         row = scores[r]
-        best = row[0]
+        best = smallest = total = row[0]
         winner = 0
-        for c in range(1, row.size):
+        for c in range(1, n_classes):
+            x = row[c]
             # A choice and no branch: which class is ahead cannot be foretold.
-            winner = c if row[c] > best else winner
-            best = max(best, row[c])
+            winner = c if x > best else winner
+            best = max(best, x)
+            smallest = min(smallest, x)
+            total += x
         top[r] = best
-        hits[r] = labels[r] == winner
+        label = labels[r]
+        hits[r] = label == winner
+        off = abs(total - 1)
+        # False where a score is NaN, which comparisons above may have passed over.
+        regular &= (off >= 0) & (label >= 0) & (label < n_classes)
+        lowest, highest, furthest = min(lowest, smallest), max(highest, best), max(furthest, off)
+    return regular, lowest, highest, furthest
 
 
 @compiled
-def _top_of_many(scores, labels, top, hits):
+def _top_of_many(scores, bits, labels, zero, top, hits):
+    n_classes = scores.shape[1]
+    regular = True
+    furthest = zero
     for r in range(scores.shape[0]):
-        row = scores[r]
-        best = row[0]
-        for c in range(1, row.size):
+        row = bits[r]
+        best = signs = row[0]
+        for c in range(1, n_classes):
             best = max(best, row[c])
+            signs |= row[c]
         top[r] = best
         label = labels[r]
         hit = False
-        if 0 <= label < row.size and row[label] == best:
+        known = 0 <= label < n_classes
+        if known and row[label] == best:
             hit = True
             for c in range(label):
                 hit &= row[c] != best
         hits[r] = hit
+        off = abs(rough_sum(scores[r], zero) - 1)
+        regular &= known & (signs >= 0) & (off >= 0)
+        furthest = max(furthest, off)
+    return regular, furthest
 
 
 @compiled

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -205,10 +205,19 @@ class Block:
         for b in range(len(hits)):
             scores, labels, into = self.matrix_of(b), self.labels_of(b), largest[b % given, :, 0]
             if setting.kind == "confidence":
-                top.top_class(scores, labels, into, hits[b])
+                self._met.append(top.top_class(scores, labels, into, hits[b]))
             else:
                 top.top_k(scores, labels, setting.index, into, hits[b])
         return Columns(largest, hits, 1)
+
+    @cached_property
+    def _met(self) -> list[top.Extremes]:
+        return []
+
+    @property
+    def extremes(self) -> top.Extremes | None:
+        """Of all scores and label codes, if they were met while the largest scores were looked for."""
+        return reduce(top.Extremes.joined, self._met) if self._met else None
 
     def scores_of(self, b: int) -> npt.NDArray[np.floating]:
         """Scores of batch element b as given, (n, K) or (n, 1)."""

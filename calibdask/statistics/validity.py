@@ -52,7 +52,7 @@ class Validity(Statistic):
                 raise ValueError(f"{field} expects a number of at least 0, got {value!r}.")
 
     def from_block(self, block: Block) -> ValidityState:
-        """Check one block."""
+        """Check one block; what its largest scores have told already is not looked at again."""
         layout = block.layout
         count = np.zeros(len(KINDS), np.int64)
         # Marks keep a row that offends in several batch elements from counting more than once.
@@ -60,9 +60,10 @@ class Validity(Statistic):
         first = np.full(len(KINDS), _NEVER)
         value = np.zeros(len(KINDS))
         labels = block.labels
-        labels = block.codes if labels.dtype.kind in "biu" else np.ascontiguousarray(labels, np.float64)
+        whole = labels.dtype.kind in "biu"
+        labels = block.codes if whole else np.ascontiguousarray(labels, np.float64)
         certain = self._certain(block.scores.dtype, layout.classes)
-        for b in range(layout.batch):
+        for b in () if whole and self._told(block) else range(layout.batch):
             checks.check_rows(
                 block.scores_of(b),
                 labels[b % labels.shape[0]],
@@ -90,17 +91,30 @@ class Validity(Statistic):
         first = np.where(count > 0, first + block.start, _NEVER)
         return ValidityState(np.array(block.rows), np.array(positive), count, first, value)
 
+    def _told(self, block: Block) -> bool:
+        """Whether all is certainly well by the extremes that the block has met."""
+        met = block.extremes
+        if met is None or block.layout.vector or not met.regular:
+            return False
+        slack = self._slack(block.scores.dtype, block.layout.classes)
+        fits = -self.tolerance <= float(met.lowest) and float(met.highest) <= 1 + self.tolerance
+        return fits and float(met.furthest) <= self.sum_tolerance - slack
+
+    @staticmethod
+    def _slack(dtype: np.dtype[np.floating], classes: int) -> float:
+        """The most that rounding changes the sum of a row: it does each partial sum, which are about 1 at most."""
+        return 2 * (classes + 2) * float(np.finfo(dtype).eps)
+
     def _certain(self, dtype: np.dtype[np.floating], classes: int) -> tuple[np.floating, ...]:
         """Limits within which a quick look, in the type of the scores, may say that all is well; and a zero."""
         low, high = dtype.type(-self.tolerance), dtype.type(1 + self.tolerance)
         # As Python's floats: a comparison with float32 would round the other side too.
         low = low if float(low) >= -self.tolerance else np.nextafter(low, dtype.type(0))
         high = high if float(high) <= 1 + self.tolerance else np.nextafter(high, dtype.type(0))
-        # Adding rounds each partial sum, which are about 1 at most; float32 is too rough for very many classes.
-        rough = 2 * (classes + 2) * float(np.finfo(dtype).eps) < self.sum_tolerance / 4
+        # float32 is too rough for very many classes.
+        rough = self._slack(dtype, classes) < self.sum_tolerance / 4
         total = np.dtype(dtype if rough else np.float64)
-        slack = 2 * (classes + 2) * float(np.finfo(total).eps)
-        return low, high, total.type(self.sum_tolerance - slack), total.type(0)
+        return low, high, total.type(self.sum_tolerance - self._slack(total, classes)), total.type(0)
 
     def merge(self, a: ValidityState, b: ValidityState) -> ValidityState:
         """Counts of both; the earlier first row."""

@@ -264,6 +264,7 @@ CASES: tuple[BadInput, ...] = (
         r"vector|1-d|one-dimensional|\(n,\)|ravel|\[:, 0\]",
         r"two columns|2 columns|\(n, 2\)|1 ?- ?p",
     ),
+    bare_case("scores of no class", lambda: (vector_labels(), np.zeros((ROWS, 0)), {}), SCORE, r"2 classes", r"\b0\b"),
     bare_case(
         "too few codes in by",
         lambda: (vector_labels(), vector_scores(), {"by": np.zeros(ROWS - 1, dtype=np.int64)}),

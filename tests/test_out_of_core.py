@@ -13,7 +13,7 @@ import xarray as xr
 import zarr
 
 import calibdask as cd
-from experiments.scaling import chunks, kernels, memory, out_of_core, store
+from experiments.scaling import chunks, kernels, memory, out_of_core, startup, store
 from experiments.scaling.costs import listed
 from experiments.scaling.panel import PANEL, evaluated, read_only
 from experiments.scaling.places import Place, opened
@@ -153,9 +153,11 @@ def test_tables_of_the_model() -> None:
 
 
 def test_tables_are_written(tmp_path: Path) -> None:
-    rows = [{"place": "threads:1", "ratio": 1.25, "goal": math.nan}, {"place": "local:2", "ratio": 2.0, "goal": 1.5}]
-    tables = {"panel": Table("Against reading.", rows)}
-    assert "| threads:1 | 1.25 |  |" in markdown(tables, {"machine": "this"})
+    rows = [{"place": "threads:1", "ratio": 1.25, "low": math.nan}, {"place": "local:2", "ratio": 2.0, "low": 1.0}]
+    tables = {"panel": Table("Against reading.", rows, {"ratio": 1.5, "low": {"local:2": 1.0}})}
+    text = markdown(tables, {"machine": "this"})
+    assert "| threads:1 | 1.25 (goal 1.5: met) |  |" in text
+    assert "| local:2 | 2 (goal 1.5: missed) | 1 (goal 1: met) |" in text
     write(tables, {"machine": "this"}, tmp_path)
     found = xr.load_dataset(tmp_path / "out_of_core.nc", engine="scipy")
     assert found.panel_ratio.values.tolist() == [1.25, 2.0]
@@ -174,7 +176,7 @@ def test_cost_of_chunks_has_a_task_each_and_a_tree() -> None:
 def test_kernels_in_a_loop_are_what_dask_runs() -> None:
     (row,) = kernels.against_kernels(3000, [0.04], rounds=1).rows
     assert row["chunks"] == 3
-    assert min(row["kernels_ns"], row["numpy_ns"], row["dask_ns"], row["two_threads"]) > 0
+    assert min(row["kernels_ns"], row["numpy_ns"], row["dask_ns"], row["two_to_one"]) > 0
 
 
 def test_the_peak_is_that_of_this_process() -> None:
@@ -216,12 +218,12 @@ def test_threads_are_a_place() -> None:
         pass
 
 
-def test_every_part_but_the_projection(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_part_of_a_store_but_the_projection(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads stand for processes."""
     monkeypatch.setattr(memory, "fresh_peak", lambda *_: (1.0, 2.0))
     monkeypatch.setattr(out_of_core, "opened", lambda names: _Open([Place(name, int(name[-1])) for name in names]))
     job = out_of_core.Job(path, rounds=1, shrink=10_000)
-    parts = {name: part for name, part in out_of_core.PARTS.items() if name != "projection"}
+    parts = {name: part for name, part in out_of_core.PARTS.items() if name not in ("startup", "projection")}
     tables = {name: table for part in parts.values() for name, table in part(job)}
     assert list(tables) == ["panel", "memory_chunks", "memory_rows", "chunks", "kernels", "profile", "scaling"]
     assert [row["place"] for row in tables["panel"].rows] == list(out_of_core.PLACES)
@@ -258,3 +260,10 @@ def test_costs_are_listed_in_units_that_can_be_read() -> None:
         {"row_ns": 100, "task_us": 1000, "scheduler_us": 2000, "graph_us": 100, "merge_us": 100, "state_kb": 100,
          "mb_a_second": 100, "latency_us": 5000}
     )  # fmt: skip
+
+
+def test_a_second_process_compiles_nothing() -> None:
+    rows = startup.measured(rounds=1).rows
+    assert [row["compiled"] for row in rows[::2]] == [0, 0]
+    assert rows[1]["compiled"] > 10
+    assert rows[0]["loads"] == "none"

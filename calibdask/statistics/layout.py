@@ -39,6 +39,10 @@ class Layout:
     dtype: str = "float64"
     weighted: bool = False
 
+    def __post_init__(self) -> None:
+        if self.classes < 2:
+            raise ValueError(f"y_prob expects a column for each of at least 2 classes, got {self.classes} columns.")
+
     def setting(self, setting: Setting | str | int | None, k: int | None = None) -> Setting:
         """The setting meant by ``setting`` for data of this shape; see `calibdask.statistics.settings.resolve`."""
         return resolve(setting, self.classes, self.vector, k)

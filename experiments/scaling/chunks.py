@@ -113,7 +113,6 @@ def by_number(numbers: Sequence[int], places: Sequence[Place], rounds: int, rows
             each = [overhead(chunks, rows, metrics) for _ in range(max(1, min(rounds, _MOST_TASKS // chunks)))]
             row: dict[str, Any] = {"metrics": name, "chunks": chunks}
             row |= {what: statistics.median(getattr(one, what) for one in each) for what in ("tasks", "graph", "run")}
-            row["graph_goal"] = 100.0
             for place in places:
                 row |= _in_processes(place, chunks, rows, metrics)
             found.append(row)
@@ -121,7 +120,7 @@ def by_number(numbers: Sequence[int], places: Sequence[Place], rounds: int, rows
         f"Microseconds a chunk, about {rows} rows in all. On one thread, processor time: build and optimise the graph "
         "(graph), run it (run). In processes: what goes by, and the processor time of client and scheduler in that."
     )
-    return Table(about, found)
+    return Table(about, found, {"graph": 100.0})
 
 
 def _in_processes(place: Place, chunks: int, rows: int, metrics: Any) -> dict[str, float]:

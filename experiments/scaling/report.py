@@ -8,7 +8,7 @@ from typing import Any
 
 import xarray as xr
 
-from experiments.scaling.peers import PACKAGES, missing
+from experiments.scaling.peers import LEFT_OUT, PACKAGES, missing
 
 __all__ = ["markdown", "surroundings", "write"]
 
@@ -22,7 +22,7 @@ def surroundings(clock: str, rounds: int) -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "versions": ", ".join(f"{name} {number}" for name in _TOOLS if (number := _version(name))),
         "missing": ", ".join(missing()) or "none",
-        "left out": "uncertainty-calibration with 10^7 rows, scikit-learn with 1000 classes (minutes a call)",
+        "left out": f"{', '.join(LEFT_OUT)} (minutes a call)",
         "clock": {"cores": "seconds of all cores", "wall": "seconds that went by"}[clock],
         "rounds": rounds,
     }

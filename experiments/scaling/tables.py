@@ -1,7 +1,7 @@
 """Tables of several parts of a measurement as one Dataset, one Markdown file and one page."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,14 @@ class Table:
 
     about: str
     rows: Sequence[Mapping[str, Any]]
+    goals: Mapping[str, float | Mapping[str, float]] = field(default_factory=dict)
+
+    def goal(self, row: Mapping[str, Any], name: str) -> float | None:
+        """The most that this column of the row should be: for all rows, or for those of a name in the first column."""
+        found = self.goals.get(name)
+        if isinstance(found, Mapping):
+            found = found.get(str(next(iter(row.values()))))
+        return found
 
 
 def dataset(tables: Mapping[str, Table], attributes: Mapping[str, Any]) -> xr.Dataset:
@@ -35,14 +43,17 @@ def markdown(tables: Mapping[str, Table], attributes: Mapping[str, Any]) -> str:
     for part, table in tables.items():
         names = list(table.rows[0])
         lines += ["", f"### {part}", "", table.about, "", f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
-        lines += [f"| {' | '.join(_text(row[name]) for name in names)} |" for row in table.rows]
+        lines += [f"| {' | '.join(_cell(table, row, name) for name in names)} |" for row in table.rows]
     return "\n".join(lines) + "\n"
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, float):
-        return str(value)
-    return "" if value != value else f"{value:.4g}"
+def _cell(table: Table, row: Mapping[str, Any], name: str) -> str:
+    """A value, and whether it meets its goal."""
+    value, goal = row[name], table.goal(row, name)
+    if value != value:
+        return ""
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return text if goal is None else f"{text} (goal {goal:g}: {'met' if value <= goal else 'missed'})"
 
 
 def write(tables: Mapping[str, Table], attributes: Mapping[str, Any], folder: Path) -> None:
@@ -57,5 +68,5 @@ def write(tables: Mapping[str, Table], attributes: Mapping[str, Any], folder: Pa
 
 
 def _html(table: Table) -> str:
-    frame = pd.DataFrame(list(table.rows))
-    return str(frame.to_html(index=False, float_format=lambda value: f"{value:.4g}", na_rep=""))
+    frame = pd.DataFrame([{name: _cell(table, row, name) for name in row} for row in table.rows])
+    return str(frame.to_html(index=False))

@@ -1,5 +1,6 @@
 """Studies: cubes that are the same from anywhere, resumed after any end, and never mixed."""
 
+import errno
 import json
 import os
 import pickle
@@ -16,9 +17,12 @@ import xarray as xr
 
 import calibdask as cd
 from calibdask.cli import main
+from calibdask.halted import Halted
+from calibdask.study import running
 from calibdask.study.cube import Cube
 from calibdask.study.fingerprint import FORMAT, differences, versions
 from calibdask.study.loading import load_study
+from calibdask.study.persistence import persistently
 from calibdask.study.seeds import Seeds
 from tests.sample_study import Misshapen, Walks
 
@@ -358,7 +362,7 @@ def test_a_layout_that_was_stopped_may_be_replaced(tmp_path: Path, monkeypatch: 
     assert cd.run(Walks(), tmp_path / "w.zarr", overwrite=True).done == 6
 
 
-@pytest.mark.parametrize("cluster", ["locl:2", "slurm", "threads:0", "local:0"])
+@pytest.mark.parametrize("cluster", ["locl:2", "slurmy", "threads:0", "local:0"])
 def test_a_cluster_that_is_none_leaves_the_cube_as_it_is(cluster: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"place to work|expects at least one"):
         cd.run(Walks(), tmp_path / "new.zarr", cluster)
@@ -461,3 +465,112 @@ def test_whole_numbers_may_have_exponents() -> None:
     assert Walks().with_settings({"replicates": "2e1"}).replicates == 20
     with pytest.raises(ValueError, match=r"replicates expects a value such as 4, got '2\.5'"):
         Walks().with_settings({"replicates": "2.5"})
+
+
+class Batched(Walks):
+    """Cheap cells, three to a task and to a chunk."""
+
+    batch = 3
+
+
+LENGTHS = tuple(range(2, 9))
+
+
+def test_cells_of_a_task_share_a_chunk(tmp_path: Path) -> None:
+    whole = Walks(models=tuple("abcdefg"), lengths=(5, 6))
+    cd.run(whole, tmp_path / "one.zarr")
+    cd.run(Batched(**whole.parameters()), tmp_path / "three.zarr", "threads:2")
+    same(cube_of(tmp_path / "one.zarr"), cube_of(tmp_path / "three.zarr"))
+    files = {name: len(list((tmp_path / name / "end" / "c").rglob("*"))) for name in ("one.zarr", "three.zarr")}
+    assert files["three.zarr"] < files["one.zarr"] / 2
+    cube = Cube(str(tmp_path / "three.zarr"))
+    assert cube.chunks(range(14)) == [[0, 1, 2], [3, 4, 5], [6], [7, 8, 9], [10, 11, 12], [13]]
+    assert cube.chunk_of(np.arange(14)).tolist() == [0, 0, 0, 1, 1, 1, 2, 3, 3, 3, 4, 4, 4, 5]
+
+
+def test_a_broken_cell_spares_those_of_its_chunk(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.touch()
+    study = Batched(models=("up", "down", "aside"), broken=str(broken))
+    counts = cd.run(study, tmp_path / "w.zarr")
+    assert (counts.done, counts.failed) == (8, 1)
+    assert "this cell is broken" in cube_of(tmp_path / "w.zarr").error.sel(length=20, model="down").item()
+    broken.unlink()
+    assert cd.run(study, tmp_path / "w.zarr").computed == 1
+    assert not cube_of(tmp_path / "w.zarr").error.values.astype(bool).any()
+
+
+@pytest.mark.parametrize("kind", [Walks, Batched])
+@pytest.mark.parametrize("count", [1, 2, 5, 30])
+def test_shards_fill_one_cube(kind: type[Walks], count: int, tmp_path: Path) -> None:
+    study = kind(lengths=LENGTHS, models=("up", "down", "aside", "about"))
+    laid = running.lay_out(study, tmp_path / "s.zarr")
+    assert (laid.total, laid.todo) == (28, 28)
+    found = [cd.run(study, tmp_path / "s.zarr", "threads:2", shard=(i, count)).computed for i in reversed(range(count))]
+    assert sum(found) == 28
+    assert max(found) - min(found) <= 28 / count + 3
+    cd.run(study, tmp_path / "w.zarr")
+    same(cube_of(tmp_path / "s.zarr"), cube_of(tmp_path / "w.zarr"))
+    assert running.lay_out(study, tmp_path / "s.zarr").done == 28
+
+
+def test_shards_of_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["run", NAME, "--store", str(tmp_path / "s.zarr")]
+    assert main([*command, "--shard", "0/2"]) == 2
+    assert "lay it out before its shards run" in capsys.readouterr().err
+    assert main([*command, "--lay-out"]) == 0
+    assert "laid out, 0 of 6 cells done" in capsys.readouterr().out
+    for shard, done in (("0/2", 3), ("1/2", 6)):
+        assert main([*command, "--shard", shard]) == 0
+        assert f"{done} of 6 cells done, 3 computed now" in capsys.readouterr().out
+    for shard in ("2/2", "1", "a/b", "-1/2"):
+        assert main([*command, f"--shard={shard}"]) == 2
+        assert "--shard expects INDEX/COUNT" in capsys.readouterr().err
+    assert main([*command, "--shard", "0/2", "--overwrite"]) == 2
+    assert "A shard never overwrites" in capsys.readouterr().err
+    assert (cube_of(tmp_path / "s.zarr").status == 1).all()
+
+
+def test_a_run_that_is_to_stop_begins_no_more(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    study = Walks(lengths=LENGTHS, log=str(log), seconds=0.02)
+    counts = cd.run(study, tmp_path / "w.zarr", "threads:2", stop=lambda: len(computed(log)) >= 3)
+    assert 3 <= counts.computed == counts.done == len(computed(log)) < 14
+    assert cd.run(study, tmp_path / "w.zarr").done == 14
+
+
+def test_stores_that_fail_now_and_then_are_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("calibdask.study.persistence.time.sleep", pauses.append)
+    errors = [OSError(errno.EIO, "hiccup"), TimeoutError("slow"), ConnectionResetError("cut")]
+
+    def call() -> int:
+        if errors:
+            raise errors.pop()
+        return 7
+
+    assert persistently(call) == 7
+    assert pauses == sorted(pauses)
+    assert len(pauses) == 3
+    for final in (OSError(errno.ENOSPC, "full"), FileNotFoundError("gone"), PermissionError("no"), ValueError("bad")):
+        pauses.clear()
+        with pytest.raises(type(final)):
+            persistently(lambda final=final: raise_it(final))
+        assert not pauses
+    with pytest.raises(OSError, match="for ever"):
+        persistently(lambda: raise_it(OSError(errno.EIO, "for ever")))
+    assert 20 < sum(pauses) < 60
+
+
+def raise_it(error: BaseException) -> None:
+    raise error
+
+
+def test_a_store_that_cannot_be_written_halts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = Walks()
+    cd.run(study, tmp_path / "w.zarr", shard=None, stop=lambda: True)
+    monkeypatch.setattr(Cube, "write", lambda *_: raise_it(OSError(errno.ENOSPC, "No space left on device")))
+    with pytest.raises(Halted, match=r"w\.zarr cannot be written: .*No space left.*the same call goes on"):
+        cd.run(study, tmp_path / "w.zarr")
+    monkeypatch.undo()
+    assert cd.run(study, tmp_path / "w.zarr").done == 6

@@ -7,14 +7,17 @@ import click
 
 from calibdask import __version__
 from calibdask.cli.calibration_tests import calibration_tests as _calibration_tests
+from calibdask.cli.certificates import certs as _certs
 from calibdask.cli.demo import demo as _demo
 from calibdask.cli.evaluate import evaluate as _evaluate
 from calibdask.cli.studies import run as _run
 from calibdask.cli.studies import status as _status
 from calibdask.cli.summarize import summarize as _summarize
+from calibdask.halted import Halted
 
 __all__ = ["main"]
 
+_STOPPED = 1
 _BAD = 2
 _INTERRUPTED = 130
 
@@ -35,11 +38,15 @@ _calibdask.add_command(_calibration_tests)
 _calibdask.add_command(_summarize)
 _calibdask.add_command(_run)
 _calibdask.add_command(_status)
+_calibdask.add_command(_certs)
 _calibdask.add_command(_demo)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status: 0 done, 2 bad use or bad input, 130 interrupted.
+    """Run the command line and return its exit status.
+
+    0 done, 1 stopped by circumstances, 2 bad use or bad input, 3 finished with failed cells, 130 interrupted,
+    143 stopped by the signal TERM.
 
     What is wrong with the use or the input is one line on stderr; anything else is a defect and keeps its traceback.
     """
@@ -50,6 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         hint = f" Try '{error.ctx.command_path} --help'." if isinstance(error, click.UsageError) and error.ctx else ""
         return _refused(error.format_message() + hint)
+    except Halted as error:
+        _refused(str(error))
+        return _STOPPED
     except (ValueError, OSError) as error:
         return _refused(str(error))
     return status if isinstance(status, int) else 0

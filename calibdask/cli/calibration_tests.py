@@ -13,6 +13,7 @@ from calibdask.cli.choices import BandwidthType, SettingType, kernel_options
 from calibdask.cli.entries import CONSISTENCY, Choices
 from calibdask.cli.results import RESULTS, write_result
 from calibdask.cli.rows import RowsRequest, noted, place_options
+from calibdask.cluster import Place
 
 __all__ = ["calibration_tests"]
 
@@ -43,7 +44,7 @@ class _Request:
     conventions: str
     label: str | None
     score: str | None
-    cluster: str
+    cluster: Place
     as_text: bool
     out: str | None
     overwrite: bool

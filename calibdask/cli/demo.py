@@ -5,6 +5,9 @@ from time import perf_counter
 
 import click
 
+from calibdask.cli.where import cluster_options
+from calibdask.cluster import Place
+
 __all__ = ["demo"]
 
 # Fine print of the decomposition that would crowd the table.
@@ -13,8 +16,8 @@ _LEFT_OUT = ("resolution", "uncertainty", "within_variance", "within_covariance"
 
 @click.command()
 @click.option("--out", metavar="FOLDER", default="calibdask-demo", show_default=True, help="Folder to write to.")
-@click.option("--cluster", metavar="WHERE", default="threads", help="threads[:N], local[:N], tcp://, tls://, FILE.")
-def demo(out: str, cluster: str) -> None:
+@cluster_options
+def demo(out: str, cluster: Place) -> None:
     """Predict, store, evaluate and draw, with data and classifiers of scikit-learn.
 
     Out-of-fold predictions of five classifiers on two data sets go to a Zarr store in many chunks, are evaluated from

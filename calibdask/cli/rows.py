@@ -9,6 +9,9 @@ from typing import Any, TextIO
 
 import click
 
+from calibdask.cli.where import cluster_options
+from calibdask.cluster import Place
+
 __all__ = ["RowsRequest", "noted", "place_options", "row_options"]
 
 _SLICES = (
@@ -20,7 +23,6 @@ _PLACES = (
         "--label", metavar="NAME", help="Column or array of labels.  [default: label, or labels in array files]"
     ),
     click.option("--score", metavar="NAME", help="Column, first part of columns, or array of scores."),
-    click.option("--cluster", metavar="WHERE", default="threads", help="threads[:N], local[:N], tcp://, tls://, FILE."),
 )
 
 
@@ -31,7 +33,7 @@ def row_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def place_options(command: Callable[..., None]) -> Callable[..., None]:
     """Those of a command that takes all rows together, each for one."""
-    return _with(_PLACES, command)
+    return _with(_PLACES, cluster_options(command))
 
 
 def _with(options: Sequence[Callable[..., Any]], command: Callable[..., None]) -> Callable[..., None]:
@@ -49,7 +51,7 @@ class RowsRequest:
     weight: str | None
     label: str | None
     score: str | None
-    cluster: str
+    cluster: Place
 
     def table(self) -> Any:
         """The rows."""

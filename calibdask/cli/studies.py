@@ -2,27 +2,39 @@
 
 import click
 
+from calibdask.cli.stopping import TERMINATED, stopped_by_term
+from calibdask.cli.where import cluster_options
+from calibdask.cluster import Place
+
 __all__ = ["run", "status"]
 
 _FAILED = 3
 _SHOWN_ERRORS = 3
 _EPILOG = """\b
-Exit status: 0 done; 2 bad use; 3 finished, but cells have failed; 130
-interrupted: the same command goes on where it was.
+Exit status: 0 done; 1 stopped by circumstances (the cluster has gone, the disk
+is full); 2 bad use; 3 finished, but cells have failed; 130 interrupted; 143
+stopped by TERM, after what was in hand. The same command goes on where it was.
 """
 
 
 @click.command(epilog=_EPILOG)
 @click.argument("study")
 @click.option("--store", metavar="CUBE", required=True, help="The cube to fill: a path or a URL.")
-@click.option(
-    "--cluster", metavar="WHERE", default="threads", help="threads[:N], local[:N], tcp://..., tls://..., FILE."
-)
+@cluster_options
 @click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set a parameter, or preset; repeatable.")
+@click.option("--lay-out", is_flag=True, help="Only write the empty cube, for shards to fill.")
+@click.option("--shard", metavar="INDEX/COUNT", help="Compute this part of a cube that is laid out; from 0/COUNT on.")
 @click.option("--overwrite", is_flag=True, help="Replace a cube that is there.")
 @click.pass_context
 def run(
-    context: click.Context, study: str, store: str, cluster: str, settings: tuple[str, ...], overwrite: bool
+    context: click.Context,
+    study: str,
+    store: str,
+    cluster: Place,
+    settings: tuple[str, ...],
+    lay_out: bool,
+    shard: str | None,
+    overwrite: bool,
 ) -> None:
     """Compute all cells of STUDY that the cube does not hold yet.
 
@@ -30,13 +42,21 @@ def run(
     stopped at any time, and goes on with the same command.
     """
     from calibdask.progress import told_cells
+    from calibdask.study import running
     from calibdask.study.loading import load_study
-    from calibdask.study.running import run as run_study
 
     chosen = load_study(study).with_settings(dict(map(_pair, settings)))
-    with told_cells(f"running {chosen.name}"):
-        counts = run_study(chosen, store, cluster, overwrite=overwrite)
+    if lay_out:
+        counts = running.lay_out(chosen, store, overwrite=overwrite)
+        click.echo(f"{store}: laid out, {counts.done} of {counts.total} cells done")
+        return
+    part = None if shard is None else _shard(shard)
+    with stopped_by_term() as stop, told_cells(f"running {chosen.name}"):
+        counts = running.run(chosen, store, cluster, overwrite=overwrite, shard=part, stop=stop)
     click.echo(f"{store}: {counts.done} of {counts.total} cells done, {counts.computed} computed now")
+    if stop():
+        click.echo("calibdask: stopped by TERM; the same command goes on", err=True)
+        context.exit(TERMINATED)
     if counts.failed:
         what = "1 cell" if counts.failed == 1 else f"{counts.failed} cells"
         click.echo(f"calibdask: {what} failed; see calibdask status {store}", err=True)
@@ -67,6 +87,13 @@ def status(context: click.Context, store: str, everything: bool) -> None:
         click.echo(f"\n... and {len(errors) - _SHOWN_ERRORS} more; --all shows them.")
     if counts.failed:
         context.exit(_FAILED)
+
+
+def _shard(text: str) -> tuple[int, int]:
+    index, slash, count = text.partition("/")
+    if not (slash and index.isdecimal() and count.isdecimal() and int(index) < int(count)):
+        raise click.UsageError(f"--shard expects INDEX/COUNT with INDEX from 0 to below COUNT, got {text!r}.")
+    return int(index), int(count)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -3,8 +3,10 @@
 import json
 import math
 import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import zarr
 from calibdask.engine.location import located, unreadable
 from calibdask.engine.writers import texts_settled
 from calibdask.study.fingerprint import FORMAT, differences, fingerprint, versions
+from calibdask.study.persistence import persistently
 from calibdask.study.study import Study
 
 __all__ = ["DONE", "FAILED", "TODO", "Cube", "open_cube"]
@@ -58,21 +61,22 @@ class Cube:
             for name, values in {**cells, **inside}.items():
                 _write_axis(group, name, np.asarray(list(values)))
             shape = tuple(len(values) for values in cells.values())
-            one = (1,) * len(shape)
+            # Cheap cells share chunks, along the last axis: each chunk belongs to one task, and to no other.
+            some = (*[1] * (len(shape) - 1), max(1, min(study.batch, shape[-1])))
             for variable, dims in study.outputs.items():
                 sizes = tuple(len(inside[dim]) for dim in dims)
                 kind = study.type_of(variable)
                 group.create_array(
                     variable,
                     shape=shape + sizes,
-                    chunks=one + tuple(max(1, size) for size in sizes),
+                    chunks=some + tuple(max(1, size) for size in sizes),
                     dtype=kind,
                     fill_value=math.nan if kind.kind == "f" else 0,
                     dimension_names=(*cells, *dims),
                 )
             names = tuple(cells)
-            group.create_array(_STATUS, shape=shape, chunks=one, dtype=np.int8, fill_value=TODO, dimension_names=names)
-            group.create_array(_ERROR, shape=shape, chunks=one, dtype=str, fill_value="", dimension_names=names)
+            group.create_array(_STATUS, shape=shape, chunks=some, dtype=np.int8, fill_value=TODO, dimension_names=names)
+            group.create_array(_ERROR, shape=shape, chunks=some, dtype=str, fill_value="", dimension_names=names)
             # Last: a cube without a fingerprint is none.
             group.attrs.update({_VERSIONS: json.dumps([versions()]), _STUDY: json.dumps(known)})
 
@@ -136,7 +140,7 @@ class Cube:
             raise ValueError(f"{self.url} does not exist.")
         try:
             with texts_settled():
-                return zarr.open_group(self.url, mode=mode, zarr_format=3)
+                return persistently(lambda: zarr.open_group(self.url, mode=mode, zarr_format=3))
         except Exception as error:
             raise unreadable(self.url, error, "a cube") from error
 
@@ -147,38 +151,67 @@ class Cube:
     def status(self) -> np.ndarray:
         """TODO, DONE or FAILED of all cells by number; raises ValueError if there is no cube."""
         _ = self.fingerprint
-        return np.asarray(self._group("r")[_STATUS][...]).ravel()  # type: ignore[index]
+        group: Any = self._group("r")
+        return np.asarray(persistently(lambda: group[_STATUS][...])).ravel()
 
     def errors(self) -> dict[int, str]:
         """What went wrong, by the number of the cell."""
-        group = self._group("r")
+        group: Any = self._group("r")
         with texts_settled():
-            texts = np.asarray(group[_ERROR][...]).ravel()  # type: ignore[index]
+            texts = np.asarray(persistently(lambda: group[_ERROR][...])).ravel()
         return {int(number): str(texts[number]) for number in np.flatnonzero(self.status() == FAILED)}
 
-    def write(self, number: int, arrays: dict[str, np.ndarray]) -> None:
-        """Write the values of a cell, and then that it is done: a cell is done or not, never half."""
-        for variable, values in arrays.items():
-            self._put(variable, number, values)
-        with texts_settled():
-            self._put(_ERROR, number, "")
-        self._put(_STATUS, number, DONE)
+    def chunk_of(self, numbers: Any) -> Any:
+        """Number of the chunk that a cell is kept in, or those of an array of cells."""
+        row, step = self._shape[-1], self._status.chunks[-1]
+        return numbers // row * -(-row // step) + numbers % row // step
+
+    def chunks(self, numbers: Iterable[int]) -> list[list[int]]:
+        """Cells by the chunks that they are kept in, both in order: whoever writes a chunk has to be the only one."""
+        return [list(group) for _, group in groupby(sorted(numbers), self.chunk_of)]
+
+    def write(self, cells: Mapping[int, Mapping[str, np.ndarray]]) -> None:
+        """Write the values of cells of one chunk, and then that they are done: a cell is done or not, never half."""
+        runs = list(_runs(sorted(cells)))
+        for run in runs:
+            for variable in cells[run[0]]:
+                self._put(variable, run, np.stack([cells[number][variable] for number in run]))
+        for run in runs:
+            if FAILED in self._at(_STATUS, run):
+                with texts_settled():
+                    self._put(_ERROR, run, [""] * len(run))
+            self._put(_STATUS, run, [DONE] * len(run))
 
     def fail(self, number: int, text: str) -> None:
         """Write what went wrong in a cell."""
+        run = range(number, number + 1)
         with texts_settled():
-            self._put(_ERROR, number, text)
-        self._put(_STATUS, number, FAILED)
+            self._put(_ERROR, run, [text])
+        self._put(_STATUS, run, [FAILED])
 
-    def _put(self, variable: str, number: int, values: Any) -> None:
+    def _put(self, variable: str, run: range, values: Any) -> None:
+        """Write one variable of neighbouring cells of a chunk."""
         array: Any = self._open[variable]
-        shape = self._shape
-        array[tuple(map(int, np.unravel_index(number, shape)))] = values
+        # Of the type of the array: texts of NumPy's own kind would be written as something else.
+        values = np.asarray(values, None if variable == _ERROR else array.dtype)
+        place = self._place(run)
+        persistently(lambda: array.__setitem__(place, values))
+
+    def _at(self, variable: str, run: range) -> np.ndarray:
+        array: Any = self._open[variable]
+        return np.asarray(persistently(lambda: array[self._place(run)]))
+
+    def _place(self, run: range) -> tuple[int | slice, ...]:
+        *before, last = map(int, np.unravel_index(run.start, self._shape))
+        return (*before, slice(last, last + len(run)))
 
     @cached_property
+    def _status(self) -> Any:
+        return self._open[_STATUS]
+
+    @property
     def _shape(self) -> tuple[int, ...]:
-        status: Any = self._open[_STATUS]
-        return tuple(status.shape)
+        return tuple(self._status.shape)
 
 
 def open_cube(store: str) -> xr.Dataset:
@@ -214,3 +247,10 @@ def _write_axis(group: zarr.Group, name: str, values: np.ndarray) -> None:
     kind: Any = str if values.dtype.kind in "UO" else values.dtype
     array: Any = group.create_array(name, shape=values.shape, dtype=kind, dimension_names=(name,))
     array[...] = values.astype(object) if kind is str else values
+
+
+def _runs(numbers: Sequence[int]) -> Iterator[range]:
+    """Neighbours among increasing numbers."""
+    for _, group in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        run = [number for _, number in group]
+        yield range(run[0], run[-1] + 1)

@@ -1,12 +1,11 @@
 """What makes two cubes the same study, as plain data; and how two differ, in words."""
 
-import platform
 from collections.abc import Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
+from calibdask.cluster.versions import installed
 from calibdask.study.study import Study
 
 __all__ = ["FORMAT", "differences", "fingerprint", "versions"]
@@ -39,13 +38,7 @@ def fingerprint(study: Study) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Versions of what computes; told, not compared: another release of a package is not another study."""
-    found = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+    return installed(_PACKAGES)
 
 
 def differences(there: Any, here: Any, path: str = "") -> Iterator[str]:

@@ -1,25 +1,24 @@
-"""Run a study: all cells that are not done, on threads or on a Dask cluster, a bounded number of tasks at a time."""
+"""Run a study: all cells that are not done, wherever there are workers, whatever happens to them."""
 
-import traceback
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
-import numpy as np
-
-from calibdask.cluster import connected, threads_of
-from calibdask.engine.watching import tell
+from calibdask.cluster import ClusterLost, Place, place
 from calibdask.study.announced import check_study
+from calibdask.study.crew import crew_at
 from calibdask.study.cube import DONE, FAILED, TODO, Cube
 from calibdask.study.study import Study
+from calibdask.study.work import Work
 
-__all__ = ["CellCounts", "count_cells", "run"]
+__all__ = ["CellCounts", "count_cells", "lay_out", "run"]
 
-# Tasks in flight for each thread: enough that none waits, few enough that a scheduler holds little.
-_IN_FLIGHT = 4
+# A cluster that is lost is opened again, unless it has been lost so often without a single cell done in between.
+_MOST_LOSSES = 3
+# While a scheduler starts again somewhere.
+_SECONDS_TO_RETURN = 60.0
+_PAUSE_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,16 @@ class CellCounts:
         return self.done + self.failed + self.todo
 
 
-def run(study: Study, store: Any, cluster: Any = None, resume: bool = True, *, overwrite: bool = False) -> CellCounts:
+def run(
+    study: Study,
+    store: Any,
+    cluster: Any = None,
+    resume: bool = True,
+    *,
+    overwrite: bool = False,
+    shard: tuple[int, int] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> CellCounts:
     """Compute all cells of a study that its cube does not hold yet.
 
     Parameters
@@ -46,13 +54,18 @@ def run(study: Study, store: Any, cluster: Any = None, resume: bool = True, *, o
         What is computed.
     store : str or path
         Where the cube is, or will be: a path, or a URL that fsspec knows.
-    cluster : str or distributed.Client, optional
+    cluster : str, Place or distributed.Client, optional
         None or ``"threads"``: threads of this process, one for each core that it may use; ``"threads:4"``; otherwise a
-        client, or where to work as `calibdask.cluster` has it: ``"local:4"``, ``"tcp://..."``, a scheduler file.
+        client, or where to work as `calibdask.cluster.place` has it: ``"local:4"``, ``"tls://..."``, ``"slurm"``.
     resume : bool, default True
         Go on with a cube that is there; False: refuse one.
     overwrite : bool, default False
         Replace what is there, whatever it is the cube of.
+    shard : (int, int), optional
+        Of so many shards (the second number) only this one, counted from 0, of a cube that `lay_out` has laid out:
+        processes that know nothing of each other compute all of them.
+    stop : callable, optional
+        Asked now and then whether to stop: what has begun on threads is finished, and no more is begun.
 
     Returns
     -------
@@ -63,7 +76,10 @@ def run(study: Study, store: Any, cluster: Any = None, resume: bool = True, *, o
     ------
     ValueError
         If the cube there is that of another study, of other parameters or of another format: all differences are named.
-        If something else is there, which is never replaced; if the study cannot be laid out as it is.
+        If something else is there, which is never replaced; if the study cannot be laid out as it is; if workers have
+        other versions than this process.
+    Halted
+        If the store cannot be written, or the cluster has gone and does not come back. What is done is kept.
 
     Warns
     -----
@@ -72,10 +88,12 @@ def run(study: Study, store: Any, cluster: Any = None, resume: bool = True, *, o
 
     Notes
     -----
-    Every cell writes its own chunks and then its status, so that it is done or not, never half, and a run may be killed
-    at any time; the next one computes what is left. A cell that raises keeps its traceback in the cube (``error``), and
-    the others go on; it is computed anew by the next run. Results do not depend on the order of cells, on the cluster
-    or on interruptions, since random numbers are keyed by coordinates (`Seeds`).
+    Every cell writes its values and then its status, so that it is done or not, never half, and a run may be killed at
+    any time; the next one computes what is left. A cell that raises keeps its traceback in the cube (``error``), and
+    the others go on; it is computed anew by the next run. So does a cell that kills its workers: whatever shared them
+    with it is tried again, one cell at a time, and one that kills them alone has failed. A cluster that is lost is
+    opened again. Results do not depend on the order of cells, on the cluster or on interruptions, since random numbers
+    are keyed by coordinates (`Seeds`).
 
     Tasks return numbers of cells, never arrays. With processes the class of the study must be importable there: define
     it in a module.
@@ -91,27 +109,45 @@ def run(study: Study, store: Any, cluster: Any = None, resume: bool = True, *, o
     """
     cube = Cube(str(store))
     check_study(study)
+    if shard is not None:
+        _check_shard(cube, shard, overwrite=overwrite)
     _check(cube, study, resume=resume, overwrite=overwrite)
-    # Nothing is written before there is someone to work.
-    with _workers(cluster) as (executor, threads):
-        if overwrite or cube.is_empty:
-            cube.lay_out(study)
-        else:
-            cube.join()
-        status = cube.status()
-        wanted = np.flatnonzero(status != DONE).tolist()
-        total, failed = len(status), 0
-        tasks = (wanted[at : at + study.batch] for at in range(0, len(wanted), study.batch))
-        before = ready = total - len(wanted)
-        tell(ready, total)
-        for numbers, bad in _finished(executor, _Task(study, cube), tasks, _IN_FLIGHT * threads):
-            for number, text in bad.items():
-                # What a lost worker could not write.
-                if text:
-                    cube.fail(number, text)
-            ready, failed = ready + len(numbers) - len(bad), failed + len(bad)
-            tell(ready, total, failed=failed)
-    return count_cells(cube, computed=ready - before)
+    work, losses = None, 0
+    while True:
+        known = 0 if work is None else work.done
+        try:
+            with crew_at(cluster) as crew:
+                # Nothing is written before there is someone to work.
+                if work is None:
+                    _prepare(cube, study, overwrite=overwrite)
+                    work = Work(study, cube, shard or (0, 1), stop or (lambda: False))
+                work.done_by(crew)
+            return count_cells(cube, computed=work.done - work.before)
+        except ClusterLost as lost:
+            losses = 1 if work is None or work.done > known else losses + 1
+            if losses > _MOST_LOSSES or not isinstance(cluster, str | Place):
+                raise ClusterLost(f"{lost} What is done is kept; the same call goes on.") from lost
+            _await(place(cluster))
+
+
+def lay_out(study: Study, store: Any, *, overwrite: bool = False) -> CellCounts:
+    """Write the empty cube of a study, for shards to fill; one that is there already stays as it is.
+
+    Parameters
+    ----------
+    study, store, overwrite
+        As for `run`.
+
+    Raises
+    ------
+    ValueError
+        As `run` does.
+    """
+    cube = Cube(str(store))
+    check_study(study)
+    _check(cube, study, resume=True, overwrite=overwrite)
+    _prepare(cube, study, overwrite=overwrite)
+    return count_cells(cube)
 
 
 def count_cells(cube: Cube, computed: int = 0) -> CellCounts:
@@ -131,71 +167,34 @@ def _check(cube: Cube, study: Study, *, resume: bool, overwrite: bool) -> None:
         cube.check(study)
 
 
-@dataclass(frozen=True)
-class _Task:
-    """Compute some cells and write them; returns the numbers of those that failed."""
-
-    study: Study
-    cube: Cube
-
-    def __call__(self, numbers: list[int]) -> dict[int, str]:
-        failed = {}
-        for number in numbers:
-            try:
-                arrays = self.study.computed(number)
-            except Exception:
-                self.cube.fail(number, traceback.format_exc())
-                failed[number] = ""
-            else:
-                self.cube.write(number, arrays)
-        return failed
+def _check_shard(cube: Cube, shard: tuple[int, int], *, overwrite: bool) -> None:
+    index, count = shard
+    if not 0 <= index < count:
+        raise ValueError(f"shard expects a number from 0 to below the count of shards, got {index} of {count}.")
+    if overwrite:
+        raise ValueError("A shard never overwrites: lay the cube out anew first, by lay_out(..., overwrite=True).")
+    if cube.is_empty:
+        raise ValueError(f"{cube.url} is not there; lay it out before its shards run: lay_out, or --lay-out.")
 
 
-def _finished(
-    executor: Executor, task: Callable[[list[int]], dict[int, str]], tasks: Iterator[list[int]], window: int
-) -> Iterator[tuple[list[int], dict[int, str]]]:
-    """Cells of each task and those of them that failed, as tasks end; no more than ``window`` are under way."""
-    running: dict[Future[dict[int, str]], list[int]] = {}
-    try:
-        while True:
-            for numbers in islice(tasks, window - len(running)):
-                running[executor.submit(task, numbers)] = numbers
-            if not running:
-                return
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                numbers = running.pop(future)
-                error = future.exception()
-                if error is None:
-                    yield numbers, future.result()
-                elif isinstance(error, OSError | ValueError):
-                    # The store cannot be written: no cell can.
-                    raise error
-                else:
-                    yield numbers, dict.fromkeys(numbers, "".join(traceback.format_exception(error)))
-    finally:
-        for future in running:
-            future.cancel()
+def _prepare(cube: Cube, study: Study, *, overwrite: bool) -> None:
+    if overwrite or cube.is_empty:
+        cube.lay_out(study)
+    else:
+        cube.join()
 
 
-@contextmanager
-def _workers(cluster: Any) -> Iterator[tuple[Executor, int]]:
-    """Where tasks go, and how many threads there are."""
-    threads = 0 if cluster is not None and not isinstance(cluster, str) else threads_of(cluster or "threads")
-    if threads:
-        from threadpoolctl import threadpool_limits
+def _await(where: Place) -> None:
+    """Wait until somebody answers there again.
 
-        # Cells run side by side; more threads within each would only get in their way.
-        with threadpool_limits(1), ThreadPoolExecutor(threads) as executor:
-            yield executor, threads
-        return
-    if not isinstance(cluster, str):
-        yield _executor(cluster)
-        return
-    with connected(cluster):
-        from distributed import get_client
-
-        yield _executor(get_client())
-
-
-def _executor(client: Any) -> tuple[Executor, int]:
-    return client.get_executor(pure=False), max(1, sum(client.nthreads().values()))
+    Raises
+    ------
+    ClusterLost
+        If nobody does for a minute.
+    """
+    until = time.monotonic() + _SECONDS_TO_RETURN
+    time.sleep(_PAUSE_SECONDS)
+    while not where.answers():
+        if time.monotonic() > until:
+            raise ClusterLost("The scheduler has gone. What is done is kept; the same call goes on.")
+        time.sleep(_PAUSE_SECONDS)

@@ -1,6 +1,5 @@
 """Places to work, several open at the same time, so that calls in them can take turns."""
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -8,7 +7,9 @@ from typing import Any
 
 import dask
 
-from calibdask.cluster import connected, threads_of
+from calibdask import cluster
+from calibdask.cluster.processes import Processes
+from calibdask.cluster.threads import Threads
 
 __all__ = ["Place", "opened"]
 
@@ -50,12 +51,9 @@ def opened(names: Sequence[str]) -> Iterator[list[Place]]:
 
 
 def _opened(name: str, stack: ExitStack) -> Place:
-    if threads := threads_of(name):
-        return Place(name, threads)
-    found = re.fullmatch(r"local:(\d+)", name)
-    if not found:
+    where = cluster.place(name)
+    if isinstance(where, Threads):
+        return Place(name, where.count)
+    if not isinstance(where, Processes) or where.number is None:
         raise ValueError(f"Expected threads:N or local:N as a place to work, got {name!r}.")
-    stack.enter_context(connected(name))
-    from distributed import default_client
-
-    return Place(name, int(found[1]), default_client())
+    return Place(name, where.number, stack.enter_context(cluster.connected(where)))

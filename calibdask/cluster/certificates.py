@@ -1,0 +1,147 @@
+"""Certificates for a cluster: an authority of its own, and one certificate that all its nodes share."""
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from calibdask.cluster.security import AUTHORITY, CERTIFICATE, KEY
+
+__all__ = ["make_certificates"]
+
+_SECRET, _PUBLIC = 0o600, 0o644
+
+
+def make_certificates(folder: str | Path, hosts: Sequence[str] = (), days: int = 365) -> list[Path]:
+    """Write ``ca.pem``, ``node.pem`` and ``node-key.pem``.
+
+    The scheduler, the workers and the client of a cluster prove by the same certificate that they belong to it. The key
+    of the authority is thrown away: nobody makes further certificates that this cluster trusts.
+
+    Parameters
+    ----------
+    folder : path
+        Made where it is missing; nobody else may look into it.
+    hosts : sequence of str
+        Names and addresses to write into the certificate besides ``localhost``. Dask does not compare them.
+    days : int, default 365
+        How long they are valid.
+
+    Returns
+    -------
+    list of Path
+        The files.
+
+    Raises
+    ------
+    ValueError
+        If one of them is there already; if the days are not positive.
+    ImportError
+        Without the package cryptography.
+    """
+    try:
+        from cryptography import x509
+        from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+        from cryptography.x509.oid import ExtendedKeyUsageOID
+    except ImportError as error:
+        raise ImportError("Certificates expect a package that is not here: pip install 'calibdask[tls]'.") from error
+    if days < 1:
+        raise ValueError(f"days expects at least 1, got {days}.")
+    folder = Path(folder)
+    files = [folder / name for name in (AUTHORITY, CERTIFICATE, KEY)]
+    there = [path.name for path in files if path.exists()]
+    if there:
+        raise ValueError(f"{folder} has {', '.join(there)} already; remove them first, or choose another folder.")
+    folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+    authority_key, key = _new_key(), _new_key()
+    authority_name, name = _named("calibdask authority"), _named("calibdask node")
+    authority = (
+        _begun(authority_name, authority_name, authority_key, days)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(sign=True), critical=True)
+        .sign(authority_key, _hash())
+    )
+    both = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+    known_as = x509.SubjectAlternativeName([_alternative(host) for host in ("localhost", *hosts)])
+    node = (
+        _begun(name, authority_name, key, days)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(sign=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage(both), critical=False)
+        .add_extension(known_as, critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
+        .sign(authority_key, _hash())
+    )
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    contents = (authority.public_bytes(Encoding.PEM), node.public_bytes(Encoding.PEM), secret)
+    for path, content, mode in zip(files, contents, (_PUBLIC, _PUBLIC, _SECRET), strict=True):
+        _write(path, content, mode)
+    return files
+
+
+def _new_key() -> Any:
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def _hash() -> Any:
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    return SHA256()
+
+
+def _named(name: str) -> Any:
+    from cryptography import x509
+
+    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+
+
+def _begun(subject: Any, issuer: Any, key: Any, days: int) -> Any:
+    """A certificate yet without extensions; it holds from a little earlier, since clocks differ."""
+    from cryptography import x509
+
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=10))
+        .not_valid_after(now + timedelta(days=days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+
+
+def _usage(*, sign: bool) -> Any:
+    from cryptography import x509
+
+    return x509.KeyUsage(
+        digital_signature=not sign,
+        key_cert_sign=sign,
+        crl_sign=sign,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _alternative(host: str) -> Any:
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    """A new file that was never readable by others than it should be."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.write(content)

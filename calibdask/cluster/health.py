@@ -1,0 +1,70 @@
+"""``python -m calibdask.cluster.health``: whether a scheduler or worker lives, for the probes of containers.
+
+``health PORT`` asks the HTTP server that each of them has on the loopback, ``health PORT --if-any`` is content where
+none listens, and ``health HOST:PORT SECONDS`` waits until something does. Exit status 0: yes; 1: no; 2: bad use.
+"""
+
+import socket
+import sys
+from collections.abc import Sequence
+from http.client import HTTPConnection, HTTPException
+from time import monotonic, sleep
+
+__all__ = ["healthy", "listens", "main"]
+
+_PATIENCE, _PAUSE = 5.0, 0.5
+
+
+def healthy(port: int, *, if_any: bool = False) -> bool:
+    """Whether the event loop of the scheduler or worker there turns, and not only its port is open.
+
+    No proxy of the environment is asked, as urllib would. A probe that opened the port of the cluster itself would
+    leave an error of a broken TLS handshake in the log every time.
+    """
+    connection = HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)
+    try:
+        connection.request("GET", "/health")
+        return connection.getresponse().status == 200
+    except ConnectionRefusedError:
+        return if_any
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def listens(host: str, port: int, seconds: float) -> bool:
+    """Whether something listens there within so many seconds."""
+    end = monotonic() + seconds
+    while True:
+        try:
+            socket.create_connection((host, port), _PATIENCE).close()
+            return True
+        except OSError:
+            if monotonic() >= end:
+                return False
+        sleep(_PAUSE)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Answer by the exit status.
+
+    Examples
+    --------
+    >>> main(["127.0.0.1:1", "0"])
+    1
+    """
+    where, *rest = arguments or [""]
+    host, _, port = where.rpartition(":")
+    try:
+        if not host and rest in ([], ["--if-any"]):
+            return 0 if healthy(int(port), if_any=bool(rest)) else 1
+        (seconds,) = map(float, rest)
+        return 0 if listens(host, int(port), seconds) else 1
+    except ValueError:
+        sys.stderr.write(f"health expects PORT [--if-any], or HOST:PORT SECONDS, got {' '.join(arguments)!r}.\n")
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

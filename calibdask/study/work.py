@@ -1,0 +1,120 @@
+"""What is left to do of a study, and doing it."""
+
+import traceback
+from collections.abc import Callable, Iterator
+from functools import cached_property
+
+import numpy as np
+
+from calibdask.cluster.versions import installed
+from calibdask.engine.watching import tell
+from calibdask.halted import Halted
+from calibdask.study.crew import Crew, Ended, Numbers
+from calibdask.study.cube import DONE, Cube
+from calibdask.study.study import Study
+from calibdask.study.task import Task
+
+__all__ = ["Work"]
+
+
+class Work:
+    """The cells of a study, or those of one shard.
+
+    Parameters
+    ----------
+    study : Study
+    cube : Cube
+        Laid out.
+    shard : (int, int)
+        Which one, counted from 0, of how many.
+    stop : callable
+        Whether to begin no more.
+    """
+
+    def __init__(self, study: Study, cube: Cube, shard: tuple[int, int], stop: Callable[[], bool]) -> None:
+        self._study, self._cube, self._shard, self._stop = study, cube, shard, stop
+        self.before = self.done
+
+    @property
+    def done(self) -> int:
+        """How many cells are done, by the cube."""
+        return int((self._cube.status()[self._own] == DONE).sum())
+
+    def done_by(self, crew: Crew) -> None:
+        """Let a crew compute all that is left.
+
+        Raises
+        ------
+        ValueError
+            If workers have other versions than this process.
+        ClusterLost, Halted
+            If the cluster has gone; if the cube cannot be written.
+        """
+        own = np.flatnonzero(self._own)
+        wanted = own[self._cube.status()[own] != DONE].tolist()
+        progress = _Progress(len(own) - len(wanted), len(own))
+        # Workers of other versions join later than any check of those that were there.
+        task = Task(self._study, self._cube, None if crew.client is None else installed())
+        suspects: Numbers = []
+        for ended in crew.ended(task, self._tasks(wanted), self._stop):
+            if ended.killed:
+                suspects += ended.numbers
+            else:
+                progress.add(self._settled(ended))
+        # One at a time, so that a cell that kills its workers takes no other one with it.
+        status = self._cube.status()
+        for number in (number for number in suspects if status[number] != DONE):
+            for ended in crew.ended(task, iter([[number]]), self._stop):
+                progress.add(self._settled(ended))
+
+    @cached_property
+    def _own(self) -> np.ndarray:
+        """Which cells are of this shard: shards share no chunk, since they know nothing of each other."""
+        index, count = self._shard
+        chunks = self._cube.chunk_of(np.arange(len(self._cube.status())))
+        return np.asarray(chunks % count == index)
+
+    def _tasks(self, wanted: Numbers) -> Iterator[Numbers]:
+        """Whole chunks, so many together that a task has the cells that the study asks for."""
+        task: Numbers = []
+        for chunk in self._cube.chunks(wanted):
+            task += chunk
+            if len(task) >= self._study.batch:
+                yield task
+                task = []
+        if task:
+            yield task
+
+    def _settled(self, ended: Ended) -> Ended:
+        """A task whose cells are all done or failed: what a lost worker could not write is written here."""
+        if isinstance(ended.error, OSError):
+            raise Halted(
+                f"{self._cube.url} cannot be written: {ended.error}. What is done is kept; the same call goes on."
+            ) from ended.error
+        if isinstance(ended.error, ValueError):
+            raise ended.error
+        if isinstance(ended.error, ImportError | AttributeError):
+            # Cells keep their own errors: this came before them.
+            raise ValueError(
+                f"Workers cannot import the study: {ended.error}. They expect its module where they find it, such as "
+                "a folder of their PYTHONPATH."
+            ) from ended.error
+        if ended.error is None:
+            return ended
+        text = "".join(traceback.format_exception(ended.error))
+        for number in ended.numbers:
+            self._cube.fail(number, text)
+        return Ended(ended.numbers, ended.numbers)
+
+
+class _Progress:
+    """Tells whoever watches how far it is."""
+
+    def __init__(self, ready: int, total: int) -> None:
+        self._ready, self._total, self._failed = ready, total, 0
+        tell(ready, total)
+
+    def add(self, ended: Ended) -> None:
+        self._ready += len(ended.numbers) - len(ended.failed)
+        self._failed += len(ended.failed)
+        tell(self._ready, self._total, failed=self._failed)

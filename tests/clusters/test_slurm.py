@@ -1,0 +1,341 @@
+"""Studies on real Slurm daemons: jobs of Dask workers, and arrays of jobs without a scheduler."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xarray as xr
+
+import calibdask as cd
+from calibdask.cluster import place
+from calibdask.study.cube import Cube
+from calibdask.study.running import lay_out
+from tests.clusters.slurm_daemons import Daemons, daemons, missing_daemons, waited
+from tests.sample_study import Walks
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy" / "slurm"
+NAME = "tests.sample_study:Walks"
+LENGTHS = tuple(range(2, 42))
+
+real = pytest.mark.skipif(bool(missing_daemons()), reason=missing_daemons() or "never")
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[Daemons]:
+    # Not pytest's own folders: the name of a socket has to be short.
+    with tempfile.TemporaryDirectory(prefix="slurm-") as folder, daemons(Path(folder)) as found:
+        yield found
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in, from where jobs find the tests' modules and the command of this environment."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    for name in [name for name in os.environ if name.startswith(("SLURM_", "SBATCH_", "CALIBDASK_", "DASK_"))]:
+        monkeypatch.delenv(name)
+    return tmp_path
+
+
+@pytest.fixture
+def there(slurm: Daemons, here: Path, monkeypatch: pytest.MonkeyPatch) -> Daemons:
+    """The same, with commands of Slurm that know the daemons."""
+    monkeypatch.setenv("SLURM_CONF", str(slurm.configuration))
+    return slurm
+
+
+def flat(nested: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in nested.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{before}{name}.")
+        else:
+            yield before + name, value
+
+
+@contextmanager
+def configured(**jobqueue: Any) -> Iterator[None]:
+    """The configuration that deploy/slurm gives, but for some values of jobs."""
+    import dask
+    import dask_jobqueue  # noqa: F401 - brings its defaults, which would come later else
+
+    (file,) = dask.config.collect_yaml([str(DEPLOY)])
+    given = dict(flat(file))
+    given |= {f"jobqueue.slurm.{name.replace('_', '-')}": value for name, value in jobqueue.items()}
+    with dask.config.set(given):
+        yield
+
+
+def done(store: Path) -> int:
+    try:
+        return int((Cube(str(store)).status() == 1).sum())
+    except ValueError:
+        return 0
+
+
+def same(store: Path, folder: Path) -> None:
+    """The cube is, bit for bit, that of threads."""
+    cd.run(Walks(lengths=LENGTHS), folder / "threads.zarr")
+    one, other = (cd.open_cube(str(path)).load().drop_attrs() for path in (store, folder / "threads.zarr"))
+    xr.testing.assert_identical(one, other)
+    for name in Walks.outputs:
+        assert one[name].values.tobytes() == other[name].values.tobytes()
+
+
+def test_the_script_of_jobs(here: Path) -> None:
+    pytest.importorskip("dask_jobqueue")
+    pytest.importorskip("cryptography")
+    from calibdask.cluster.certificates import make_certificates
+    from calibdask.cluster.security import Transport
+    from calibdask.cluster.slurm import Slurm
+
+    make_certificates(here / "tls")
+    transport = Transport(str(here / "tls"))
+    with configured(interface="lo"), Slurm(transport).cluster(transport.found()) as cluster:
+        script = cluster.job_script()
+    script = script.replace(sys.executable, "python").replace(str(here), "HERE")
+    script = re.sub(r"tls://[\d.]+:\d+", "tls://ADDRESS", script)
+    assert script.splitlines() == (Path(__file__).parent / "slurm_job.sh").read_text().splitlines()
+
+
+def test_paths_with_blanks_are_refused(here: Path) -> None:
+    pytest.importorskip("dask_jobqueue")
+    pytest.importorskip("cryptography")
+    from calibdask.cluster.certificates import make_certificates
+    from calibdask.cluster.security import Transport
+    from calibdask.cluster.slurm import Slurm
+
+    make_certificates(here / "my tls")
+    transport = Transport(str(here / "my tls"))
+    with configured(interface="lo"), pytest.raises(ValueError, match=r"a path without blanks, got '.*my tls/ca\.pem'"):
+        Slurm(transport).cluster(transport.found())
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"jobqueue.slurm.processes": 2}, r"processes expects 1, a worker process for each job, got 2"),
+        ({"calibdask.slurm.jobs": None}, r"calibdask\.slurm\.jobs expects the number of jobs, got None"),
+        ({"jobqueue.slurm.shared-temp-directory": "nowhere"}, r"expects a directory, got 'nowhere'"),
+    ],
+    ids=["processes", "jobs", "directory"],
+)
+def test_configurations_that_cannot_work(
+    values: dict[str, Any], message: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("dask_jobqueue")
+    pytest.importorskip("cryptography")
+    import dask
+
+    monkeypatch.setattr("shutil.which", lambda command: command)
+    with (
+        configured(interface="lo"),
+        dask.config.set(values),
+        pytest.raises(ValueError, match=message),
+        place("slurm").opened(),
+    ):
+        pass
+    assert not list(here.glob(".calibdask-tls-*"))
+
+
+def test_what_is_missing_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
+    with pytest.raises(ValueError, match=r"pip install 'calibdask\[hpc\]'"), place("slurm").opened():
+        pass
+    monkeypatch.undo()
+    pytest.importorskip("dask_jobqueue")
+    monkeypatch.setenv("PATH", str(here))
+    with (
+        configured(),
+        pytest.raises(ValueError, match="expects the command sbatch here"),
+        place("slurm").opened(),
+    ):
+        pass
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What somebody beside the driver sees and does."""
+
+    address: str
+    plain_client_refused: bool
+    certificates: list[Path]
+    first: set[str]
+    later: set[str]
+
+
+def disturbed(there: Daemons, store: Path, folder: Path) -> Seen:
+    """Try to get in, and cancel a job midway; wait for another one in its place."""
+    from distributed import Client
+
+    waited(lambda: done(store) >= 4, 120, "cells")
+    first = set(there.queue("%A", "--states=running"))
+    script = there.said("scontrol", "write", "batch_script", min(first), "-")
+    found = re.search(r"\w+://[\d.]+:\d+", script)
+    assert found
+    try:
+        Client(found[0].replace("tls://", "tcp://"), timeout=3).close()
+    except OSError:
+        refused = True
+    else:
+        refused = False
+    certificates = list(folder.glob(".calibdask-tls-*"))
+    there.said("scancel", min(first))
+    later: set[str] = set()
+
+    def replaced() -> bool:
+        later.update(set(there.queue("%A", "--states=running")) - first)
+        return bool(later)
+
+    waited(replaced, 60, "another job")
+    return Seen(found[0], refused, certificates, first, later)
+
+
+SMALL = {"cores": 1, "memory": "1GB", "walltime": "00:10:00", "interface": "lo"}
+
+
+@pytest.mark.slurm
+@real
+def test_dask_workers_in_jobs_one_of_them_cancelled(there: Daemons, here: Path) -> None:
+    pytest.importorskip("dask_jobqueue")
+    pytest.importorskip("cryptography")
+    import dask
+
+    store = here / "walks.zarr"
+    quick = {"distributed.deploy.lost-worker-timeout": "1s", "calibdask.slurm.jobs": 2}
+    with configured(**SMALL, worker_extra_args=[]), dask.config.set(quick), ThreadPoolExecutor(1) as beside:
+        seen = beside.submit(disturbed, there, store, here)
+        counts = cd.run(Walks(lengths=LENGTHS, seconds=0.5), store, place("slurm"))
+    assert (counts.done, counts.failed, counts.total) == (80, 0, 80)
+    found = seen.result()
+    assert found.address.startswith("tls://127.0.0.1:")
+    assert found.plain_client_refused
+    assert len(found.certificates) == 1
+    assert not list(here.glob(".calibdask-tls-*"))
+    assert len(found.first) == 2
+    assert found.later
+    waited(there.idle, 30, "jobs to end with the driver")
+    same(store, here)
+
+
+@pytest.mark.slurm
+@real
+def test_jobs_that_are_refused_or_end_at_once(there: Daemons, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("dask_jobqueue")
+    from calibdask.cluster import slurm
+
+    monkeypatch.setattr(slurm, "_LOOK_SECONDS", 1.0)
+    monkeypatch.setattr(slurm, "_PAUSES", (0.1,))
+    with (
+        configured(**SMALL, queue="nowhere"),
+        pytest.raises(ValueError, match=r"(?s)Slurm refuses the jobs.*invalid partition"),
+        place("slurm", insecure=True).opened(),
+    ):
+        pass
+    with (
+        configured(**SMALL, job_script_prologue=["exit 1"]),
+        pytest.raises(ValueError, match=r"ended before a worker has joined; see their logs \(slurm-logs\)"),
+        place("slurm", insecure=True).opened(),
+    ):
+        pass
+    assert there.idle()
+
+
+def submitted(tasks: str, store: Path, seconds: float, **variables: str) -> str:
+    """Number of the array that deploy/slurm/submit.sh has submitted."""
+    settings = {"lengths": ",".join(map(str, LENGTHS)), "seconds": str(seconds), "log": str(store.parent / "cells")}
+    options = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    command = [str(DEPLOY / "submit.sh"), tasks, NAME, str(store), *options]
+    environment = {**os.environ, **variables}
+    told = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stderr
+    found = re.search(r"submitted job (\d+)", told.stdout)
+    assert found
+    assert f"calibdask status {store}" in told.stdout
+    return found[1]
+
+
+def computed(folder: Path) -> list[str]:
+    """The cells that were computed, as often as they were."""
+    return [line.rsplit(" ", 1)[0] for line in (folder / "cells").read_text().splitlines()]
+
+
+@pytest.mark.slurm
+@real
+def test_array_tasks_one_of_them_requeued(there: Daemons, here: Path) -> None:
+    store = here / "walks.zarr"
+    job = submitted("3%2", store, 0.3)
+    waited(lambda: done(store) >= 6, 120, "cells")
+    there.said("scontrol", "requeue", f"{job}_1")
+    waited(there.idle, 180, "all tasks")
+    logs = [(here / f"calibdask-{job}_{task}.log").read_text() for task in range(3)]
+    assert ["restart 1" in log for log in logs] == [False, True, False]
+    assert all(f"shard {task} of 3, restart 0" in log for task, log in enumerate(logs))
+    assert done(store) == 80
+    # Nothing twice but, at most, what the task had in hand.
+    assert 80 <= len(computed(here)) <= 81
+    same(store, here)
+
+
+@pytest.mark.slurm
+@real
+def test_a_time_limit_ends_no_cell_midway(there: Daemons, here: Path) -> None:
+    store = here / "walks.zarr"
+    job = submitted("1", store, 0.6, SBATCH_TIMELIMIT="1", SBATCH_SIGNAL="B:TERM@30")
+    log = here / f"calibdask-{job}_0.log"
+    waited(lambda: log.exists() and "requeued" in log.read_text(), 120, "the end of the time")
+    before = done(store)
+    assert 0 < before < 80
+    there.said("scontrol", "update", f"JobId={job}", "TimeLimit=10")
+    waited(there.idle, 180, "the task")
+    text = log.read_text()
+    assert "shard 0 of 1, restart 0" in text
+    assert "shard 0 of 1, restart 1" in text
+    # What was in hand was finished: no cell was computed twice.
+    assert sorted(computed(here)) == sorted(f"{length} {model}" for length in LENGTHS for model in ("up", "down"))
+    same(store, here)
+
+
+@pytest.mark.slurm
+@real
+def test_tasks_are_numbered_as_one_likes(there: Daemons, here: Path) -> None:
+    """From 3 in steps of 2; and not at unequal distances."""
+    store = here / "walks.zarr"
+    lay_out(Walks(lengths=LENGTHS), store)
+    settings = ["--set", f"lengths={','.join(map(str, LENGTHS))}"]
+    script = [str(DEPLOY / "array.sbatch"), NAME, str(store), *settings]
+    job = there.said("sbatch", "--parsable", "--array=3-5:2", *script)
+    wrong = there.said("sbatch", "--parsable", "--array=1,2,5", *script)
+    waited(there.idle, 120, "all tasks")
+    assert "shard 0 of 2" in (here / f"calibdask-{job}_3.log").read_text()
+    assert "shard 1 of 2" in (here / f"calibdask-{job}_5.log").read_text()
+    assert "expects task numbers at equal distances" in (here / f"calibdask-{wrong}_2.log").read_text()
+    same(store, here)
+
+
+@pytest.mark.slurm
+@real
+def test_a_driver_in_a_job(there: Daemons, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("dask_jobqueue")
+    pytest.importorskip("cryptography")
+    store = here / "walks.zarr"
+    monkeypatch.setenv("DASK_CONFIG", str(DEPLOY))
+    monkeypatch.setenv("DASK_CALIBDASK__SLURM__JOBS", "2")
+    for name, value in SMALL.items():
+        monkeypatch.setenv(f"DASK_JOBQUEUE__SLURM__{name.upper()}", repr(value))
+    settings = ["--set", f"lengths={','.join(map(str, LENGTHS))}"]
+    job = there.said("sbatch", "--parsable", str(DEPLOY / "driver.sbatch"), NAME, str(store), *settings)
+    waited(there.idle, 180, "the driver and its jobs")
+    log = (here / f"calibdask-driver-{job}.log").read_text()
+    assert "80 of 80 cells done" in log, log
+    same(store, here)

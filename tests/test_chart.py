@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+import calibdask as cd
 from calibdask.cluster.kubernetes_settings import Autoscaling, KubernetesSettings, Resources
 from calibdask.cluster.manifests import cluster, study_run
 from tests.kubernetes_schemas import newest_versions, validate
@@ -113,6 +114,11 @@ def test_schemas_take_it(case: str, version: str | None) -> None:
         pytest.skip("kubernetes-validate is not installed")
     for manifest in rendered(CASES[case][0]):
         validate(manifest, version)
+
+
+def test_versions_agree() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    assert chart["version"] == chart["appVersion"] == cd.__version__
 
 
 def test_lint() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+import calibdask as cd
 from calibdask.cluster.kubernetes_settings import KubernetesSettings
 from calibdask.cluster.manifests import cluster
 from calibdask.cluster.security import AUTHORITY, CERTIFICATE, KEY
@@ -45,6 +46,7 @@ def test_ports_are_published_on_the_loopback_only(services: dict[str, Any]) -> N
 def test_services_are_confined(services: dict[str, Any]) -> None:
     assert set(services) == {"scheduler", "worker", "run"}
     for each in services.values():
+        assert each["image"] == f"calibdask:{cd.__version__}"
         assert each["read_only"] is True
         assert each["cap_drop"] == ["ALL"]
         assert each["security_opt"] == ["no-new-privileges:true"]

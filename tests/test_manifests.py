@@ -206,7 +206,7 @@ def test_examples_are_what_is_rendered(name: str, changes: dict[str, Any]) -> No
     with dask.config.set(configured):
         settings = KubernetesSettings.from_configuration(**changes)
     rendered = as_yaml(study_run(settings, STUDY, STORE))
-    text = (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
+    text = (FOLDER / "examples" / f"{name}.yaml").read_text(encoding="utf-8")
     assert [*yaml.safe_load_all(text)] == study_run(settings, STUDY, STORE)
     assert text.partition("---\n")[2] == rendered.partition("---\n")[2]
 

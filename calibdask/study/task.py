@@ -1,12 +1,8 @@
 """What one task does: compute some cells, and write them chunk by chunk."""
 
-import pickle
-import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from calibdask.cluster.versions import installed, unlike
 from calibdask.study.cube import Cube
@@ -45,12 +41,6 @@ class Task:
             raise ValueError(problem)
         return [number for chunk in self.cube.chunks(numbers) for number in self._written(chunk)]
 
-    def __reduce__(self) -> tuple[Callable[..., "Task"], tuple[str, bytes]]:
-        """With the folder that the module of the study was imported from: workers look for it there too."""
-        import cloudpickle
-
-        return _unpacked, (_root(type(self.study)), cloudpickle.dumps((self.study, self.cube, self.versions)))
-
     def _written(self, chunk: list[int]) -> list[int]:
         """Compute the cells of one chunk, and write them together."""
         computed, errors = {}, {}
@@ -64,20 +54,3 @@ class Task:
         for number, text in errors.items():
             self.cube.fail(number, text)
         return list(errors)
-
-
-def _unpacked(root: str, content: bytes) -> Task:
-    if root and root not in sys.path:
-        # Last: what a worker finds by itself comes first.
-        sys.path.append(root)
-    return Task(*pickle.loads(content))
-
-
-def _root(kind: type[Any]) -> str:
-    """The folder that has the topmost package, or the module, of a class; nothing for what was typed in."""
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    if file is None or kind.__module__ == "__main__":
-        return ""
-    path = Path(file).resolve()
-    depth = kind.__module__.count(".") + (path.name == "__init__.py")
-    return str(path.parents[depth])

@@ -11,6 +11,7 @@ from calibdask.engine.watching import tell
 from calibdask.halted import Halted
 from calibdask.study.crew import Crew, Ended, Numbers
 from calibdask.study.cube import DONE, Cube
+from calibdask.study.parcel import packed
 from calibdask.study.study import Study
 from calibdask.study.task import Task
 
@@ -53,8 +54,10 @@ class Work:
         own = np.flatnonzero(self._own)
         wanted = own[self._cube.status()[own] != DONE].tolist()
         progress = _Progress(len(own) - len(wanted), len(own))
-        # Workers of other versions join later than any check of those that were there.
-        task = Task(self._study, self._cube, None if crew.client is None else installed())
+        task: Callable[[Numbers], Numbers] = Task(self._study, self._cube)
+        if crew.client is not None:
+            # Workers of other versions may join later than any check of those that were there.
+            task = packed(Task(self._study, self._cube, installed()), type(self._study))
         suspects: Numbers = []
         for ended in crew.ended(task, self._tasks(wanted), self._stop):
             if ended.killed:

@@ -74,7 +74,11 @@ class ObjectStore:
     def put(self, path: Path) -> str:
         """Copy a file or a folder there, under its name."""
         url = f"{self.url}/{path.name}"
-        self.files.put(str(path), url, recursive=path.is_dir())
+        if path.is_dir():
+            # With slashes: what is in it, and not the folder into one of its name that may be there.
+            self.files.put(f"{path}/", f"{url}/", recursive=True)
+        else:
+            self.files.put(str(path), url)
         return url
 
     def fetched(self, url: str, path: Path) -> Path:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import dask
 import dask.array as da
+import distributed  # noqa: F401 - before its configuration is changed: it would be forgotten with the change
 import numpy as np
 import pytest
 import xarray as xr

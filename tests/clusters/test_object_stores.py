@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +31,12 @@ PATIENCE = 300
 # Both formats, read and evaluated; every bit of every figure.
 EVALUATED = """
 import sys
-import numpy as np
 import calibdask as cd
 for url in sys.argv[1:]:
     table = cd.read_rows(url, by=["day"], chunk_rows=200)
     found = cd.evaluate(table.labels, table.scores, by=table.by)
     for name in sorted(map(str, found.data_vars)):
-        print(name, np.ascontiguousarray(found[name].values).tobytes().hex())
+        print(name, found[name].values.astype(float).tobytes().hex())
 """
 
 
@@ -101,20 +100,31 @@ def begun(log: Path) -> int:
     return len(log.read_text().splitlines()) if log.exists() else 0
 
 
-def killed_after(cells: int, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
-    """Run, and kill all of it once so many cells have begun."""
+@contextmanager
+def started(
+    command: Sequence[str], environment: Mapping[str, str], log: Path, cells: int
+) -> Iterator[subprocess.Popen[str]]:
+    """A run in which so many cells have begun; killed at the end of the block, where it has not ended."""
     process = subprocess.Popen(
-        [*COMMAND, *command], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, start_new_session=True
+        [*COMMAND, *command],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
-    try:
-        until = time.monotonic() + PATIENCE
-        while begun(log) < cells and process.poll() is None and time.monotonic() < until:
-            time.sleep(0.05)
-        assert process.poll() is None, "ended before it was killed"
-        assert begun(log) >= cells
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    with process:
+        try:
+            until = time.monotonic() + PATIENCE
+            while begun(log) < cells and process.poll() is None and time.monotonic() < until:
+                time.sleep(0.05)
+            assert process.poll() is None, "ended too early"
+            assert begun(log) >= cells
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def same(found: xr.Dataset, expected: xr.Dataset) -> None:
@@ -132,7 +142,8 @@ def test_killed_and_resumed(store: ObjectStore, share: float, tmp_path: Path) ->
     with ExitStack() as stack:
         proxy = stack.enter_context(proxied(store, share)) if share else None
         environment = (store if proxy is None else proxy.store).environment()
-        killed_after(8, command, environment, log)
+        with started(command, environment, log, 8) as process:
+            process.kill()
         told = done(command, environment)
         assert proxy is None or proxy.failures > 5
     found = re.search(r"(\d+) of (\d+) cells done, (\d+) computed now", told)
@@ -146,15 +157,35 @@ def test_killed_and_resumed(store: ObjectStore, share: float, tmp_path: Path) ->
 
 
 @pytest.mark.s3
+@pytest.mark.parametrize("store", ["moto"], indirect=True)
+def test_a_store_that_goes_away_halts_the_run(store: ObjectStore, tmp_path: Path) -> None:
+    """With what is done kept, for the same command to go on once it is back."""
+    url, log = f"{store.url}/halted.zarr", tmp_path / "log"
+    command = running(url, log, "--cluster", "threads:2")
+    with proxied(store, share=0.0) as proxy:
+        # One attempt of the package's own: it would wait for longer and longer.
+        environment = proxy.store.environment(AWS_MAX_ATTEMPTS="1")
+        with started(command, environment, log, 6) as process:
+            proxy.share = 1.0
+            told = process.communicate(timeout=PATIENCE)[1]
+        assert process.returncode == 1, told
+        # Before it there may be lines on how far it was.
+        last = told.splitlines()[-1]
+        assert last.startswith(f"calibdask: {url} cannot be written")
+        assert "the same call goes on" in last
+        proxy.share = 0.0
+        assert f"{CELLS} of {CELLS} cells done" in done(command, environment)
+        assert begun(log) < 2 * CELLS
+
+
+@pytest.mark.s3
 def test_shards_and_processes_fill_the_same_cube(store: ObjectStore, tmp_path: Path) -> None:
     """Of a cube that one process has laid out; `status` of another tells how far it is."""
     url, environment = f"{store.url}/shards.zarr", store.environment()
     whole = [*running(url, tmp_path / "log"), "--set", "seconds=0"]
     done([*whole, "--lay-out"], environment)
     done([*whole, "--shard", "1/2"], environment)
-    told = ran(["status", url], environment).stdout
-    assert re.search(rf"\d+ of {CELLS} cells done, 0 failed", told)
-    assert f" 0 of {CELLS}" not in told
+    assert f"{CELLS // 2} of {CELLS} cells done, 0 failed" in done(["status", url], environment)
     done([*whole, "--cluster", "local:2"], environment)
     cd.run(Walks(lengths=LENGTHS), tmp_path / "here.zarr")
     there = store.fetched(url, tmp_path / "there.zarr")
@@ -224,7 +255,11 @@ def test_missing_buckets_are_told(command: str, store: ObjectStore, data: Path, 
 
 @pytest.mark.s3
 @pytest.mark.parametrize("store", ["rclone"], indirect=True)  # moto's server takes any credentials
-@pytest.mark.parametrize("wrong", [{"AWS_SECRET_ACCESS_KEY": "another"}, {"AWS_ACCESS_KEY_ID": "nobody"}, {}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"AWS_SECRET_ACCESS_KEY": "another"}, {"AWS_ACCESS_KEY_ID": "nobody"}, {}],
+    ids=["secret", "key", "none"],
+)
 def test_wrong_credentials_are_told(wrong: dict[str, str], store: ObjectStore, data: Path, tmp_path: Path) -> None:
     with proxied(store, share=0.0) as proxy:
         environment = proxy.store.environment(**wrong)

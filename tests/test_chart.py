@@ -70,10 +70,9 @@ CASES = {
 
 def rendered(values: dict[str, Any], name: str = "trial") -> list[dict[str, Any]]:
     """All documents of the chart with these values."""
-    found = helm.Chart.load(str(CHART)).render(values, name=name, namespace="calibration")
-    texts = found.values() if isinstance(found, dict) else [found]
-    documents = [each for text in texts for each in yaml.safe_load_all(text)]
-    return [each for each in documents if isinstance(each, dict) and "kind" in each]
+    files = helm.Chart.load(str(CHART)).render(values, name=name, namespace="calibration")
+    documents = [each for path, text in files.items() if path.endswith(".yaml") for each in yaml.safe_load_all(text)]
+    return [each for each in documents if each is not None]
 
 
 def keyed(manifests: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
@@ -121,8 +120,25 @@ def test_versions_agree() -> None:
     assert chart["version"] == chart["appVersion"] == cd.__version__
 
 
-def test_lint() -> None:
-    helm.lint(str(CHART))
+@pytest.mark.parametrize("case", CASES)
+def test_lint(case: str) -> None:
+    report = helm.lint(str(CHART), CASES[case][0], strict=True, namespace="calibration")
+    assert report["total_charts_linted"] == 1
+    # That a chart has no icon is information (1), and all the linter has to say.
+    assert [each for each in report["messages"] if each["severity"] > 1] == []
+    assert report["errors"] == []
+
+
+def test_notes() -> None:
+    notes = [
+        "".join(
+            text for path, text in helm.Chart.load(str(CHART)).render(values, name="trial").items() if "NOTES" in path
+        )
+        for values in (SAFE, SAFE | JOB, INSECURE)
+    ]
+    assert "--cluster tls://127.0.0.1:8786 --tls FOLDER" in notes[0]
+    assert "logs --follow job/trial-run" in notes[1]
+    assert "WITHOUT TLS" in notes[2]
 
 
 def test_pods_go_where_they_are_told() -> None:

@@ -158,17 +158,23 @@ def _shared() -> Path:
 
 def _patient(kind: Any) -> Any:
     """The same kind of job, submitted again after a while where Slurm refuses it."""
+    from asyncio import sleep
+
+    from distributed.core import Status
 
     class PatientJob(kind):  # type: ignore[misc]
         async def start(self) -> None:
-            from asyncio import sleep
-
             for seconds in _PAUSES:
                 try:
                     return await super().start()
                 except RuntimeError:
                     await sleep(seconds)
             return await super().start()
+
+        async def close(self) -> None:
+            await super().close()
+            # dask-jobqueue leaves it as it was, and clusters whose jobs were refused could not be closed.
+            self.status = Status.closed
 
     return PatientJob
 

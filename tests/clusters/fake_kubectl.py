@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from tests.clusters.dask_processes import ROOT, alive, eventually, free_port
 
 STATE = Path(os.environ.get("FAKE_KUBECTL", "."))
 PODS, CALLS = STATE / "pods.json", STATE / "calls.jsonl"
-GRACE = 15
+# Of schedulers and workers, as their manifests have it.
+GRACE = 30
 
 
 def installed(folder: Path, tls: Path) -> dict[str, str]:
@@ -106,11 +108,18 @@ def run_pod(name: str) -> int:
     variables = environment(container, pod)
     words = translated(container["command"], pod, variables)
     (STATE / f"{name}.command").write_text(json.dumps(words))
-    child = subprocess.Popen(words, env=variables, cwd=ROOT)
+    # From here on a TERM is for the container, also one that comes before it has started.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    child = subprocess.Popen(words, env=variables, cwd=ROOT, preexec_fn=_unblocked)
     signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+    _unblocked()
     status = child.wait()
     (STATE / f"{name}.status").write_text(str(status))
     return status
+
+
+def _unblocked() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
 
 
 def probed(pod: dict[str, Any], probe: str) -> bool:
@@ -134,12 +143,10 @@ def delete(text: str) -> None:
     ending = [pod["pid"] for pod in pods() if pod["of"] in gone and alive(pod["pid"])]
     for pid in ending:
         os.kill(pid, signal.SIGTERM)
-    try:
+    with suppress(AssertionError):
         eventually(lambda: not any(map(alive, ending)), GRACE)
-    except AssertionError:
-        for pid in ending:
-            os.killpg(pid, signal.SIGKILL)
-        raise
+    for pid in filter(alive, ending):
+        os.killpg(pid, signal.SIGKILL)
     keep([pod for pod in pods() if pod["of"] not in gone])
 
 

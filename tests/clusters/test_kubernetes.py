@@ -106,8 +106,8 @@ def test_job_runs_inside(tmp_path: Path, fake: Fake) -> None:
         assert _probed(fake, scheduler, "livenessProbe")
         assert _probed(fake, worker, "livenessProbe")
     same(store, tmp_path / "threads.zarr", Moments(seconds=0.02))
-    # Probes by HTTP on the loopback do not disturb the port with TLS.
-    assert "SSL" not in (fake.folder / "trial-scheduler-0.log").read_text()
+    # Probes by HTTP on the loopback do not disturb the port with TLS; who waited for it to open did, once.
+    assert (fake.folder / "trial-scheduler-0.log").read_text().count("SSL") == 1
 
 
 def _probed(fake: Fake, pod: dict[str, Any], probe: str) -> bool:

@@ -180,7 +180,9 @@ def main() -> None:
             tables[name] = table
             # A part takes minutes: what is there is shown.
             print(markdown({name: table}, {}), flush=True)
-    attributes = surroundings("wall", chosen.rounds) | {"store": chosen.store.name}
+    about_peers = {"missing", "left out"}
+    known = {name: value for name, value in surroundings("wall", chosen.rounds).items() if name not in about_peers}
+    attributes = known | {"store": chosen.store.name}
     if chosen.out:
         write(tables, attributes, chosen.out)
 

@@ -6,6 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import xarray as xr
 
 from experiments.scaling.peers import LEFT_OUT, PACKAGES, missing
@@ -46,6 +47,7 @@ def _version(package: str) -> str:
         return ""
 
 
+_COLUMNS = ("ms", "ns a unit", "ratio", "goal")
 # What goals are given in.
 _UNITS = {"ratio": (1, " x"), "nanoseconds": (1, " ns"), "seconds": (1e3, " ms")}
 
@@ -56,13 +58,14 @@ def markdown(result: xr.Dataset) -> str:
     lines += ["", "Medians; ratios are medians of those within a round, smallest and largest in brackets.", ""]
     for race in result.race.values.tolist():
         one = result.sel(race=race).dropna("entrant", subset=["seconds"])
-        lines += [f"### {race}", "", "| | ms | ns a unit | ratio | goal |", "|---|---|---|---|---|"]
-        lines += [_line(one.sel(entrant=name)) for name in one.entrant.values.tolist()]
+        lines += [f"### {race}", "", f"| | {' | '.join(_COLUMNS)} |", "|---" * (len(_COLUMNS) + 1) + "|"]
+        lines += [f"| {name} | {' | '.join(_cells(one.sel(entrant=name)))} |" for name in one.entrant.values.tolist()]
         lines += [""]
     return "\n".join(lines)
 
 
-def _line(one: xr.Dataset) -> str:
+def _cells(one: xr.Dataset) -> tuple[str, ...]:
+    """What stands in the columns for one entrant."""
     seconds, unit, ratio, low, high, goal = (
         float(one[name]) for name in ("seconds", "nanoseconds", "ratio", "ratio_low", "ratio_high", "goal")
     )
@@ -70,7 +73,7 @@ def _line(one: xr.Dataset) -> str:
     found = float(one[measure])
     factor, sign = _UNITS[measure]
     aim = "" if goal != goal else f"{goal * factor:g}{sign}: {'met' if found <= goal else 'missed'}"
-    return f"| {one.entrant.item()} | {seconds * 1e3:.4g} | {unit:.3g} | {ratio:.3g} [{low:.3g}, {high:.3g}] | {aim} |"
+    return f"{seconds * 1e3:.4g}", f"{unit:.3g}", f"{ratio:.3g} [{low:.3g}, {high:.3g}]", aim
 
 
 def write(result: xr.Dataset, folder: Path) -> None:
@@ -78,8 +81,12 @@ def write(result: xr.Dataset, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     result.to_netcdf(folder / "results.nc", engine="scipy")
     (folder / "results.md").write_text(markdown(result), encoding="utf-8")
-    frame = result[["seconds", "nanoseconds", "ratio", "goal", "measure"]].to_dataframe().dropna(subset=["seconds"])
+    rows = {
+        (race, name): _cells(result.sel(race=race, entrant=name))
+        for race in result.race.values.tolist()
+        for name in result.sel(race=race).dropna("entrant", subset=["seconds"]).entrant.values.tolist()
+    }
     about = "".join(f"<li>{name}: {value}</li>" for name, value in result.attrs.items())
-    table = frame.to_html(float_format=lambda value: f"{value:.4g}")
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=list(_COLUMNS)).to_html()
     page = f"<!doctype html><meta charset='utf-8'><title>Races</title><ul>{about}</ul>{table}"
     (folder / "index.html").write_text(page, encoding="utf-8")

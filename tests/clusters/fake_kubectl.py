@@ -2,8 +2,8 @@
 
 It knows the calls that calibdask makes, and of manifests what commands, variables, mounts, probes and services need.
 Each pod has a loopback address of its own; where a command names its port for HTTP, it gets a free one. Everything is
-kept in the folder that ``FAKE_KUBECTL`` names; ``FAKE_TLS`` is what a secret of certificates holds, and calls whose
-first word is ``FAKE_FAILS`` fail.
+kept in the folder that ``FAKE_KUBECTL`` names; ``FAKE_TLS`` is what a secret of certificates holds, calls whose first
+word is ``FAKE_FAILS`` fail, and pods are killed that have not ended ``FAKE_GRACE`` seconds after they were asked to.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from tests.clusters.dask_processes import ROOT, alive, eventually, free_port
 STATE = Path(os.environ.get("FAKE_KUBECTL", "."))
 PODS, CALLS = STATE / "pods.json", STATE / "calls.jsonl"
 # Of schedulers and workers, as their manifests have it.
-GRACE = 30
+GRACE = float(os.environ.get("FAKE_GRACE", "30"))
 
 
 def installed(folder: Path, tls: Path) -> dict[str, str]:
@@ -108,18 +108,16 @@ def run_pod(name: str) -> int:
     variables = environment(container, pod)
     words = translated(container["command"], pod, variables)
     (STATE / f"{name}.command").write_text(json.dumps(words))
-    # From here on a TERM is for the container, also one that comes before it has started.
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-    child = subprocess.Popen(words, env=variables, cwd=ROOT, preexec_fn=_unblocked)
+    # A TERM is for the container, also one that comes before it has started.
+    asked: list[bool] = []
+    signal.signal(signal.SIGTERM, lambda *_: asked.append(True))
+    child = subprocess.Popen(words, env=variables, cwd=ROOT)
     signal.signal(signal.SIGTERM, lambda *_: child.terminate())
-    _unblocked()
+    if asked:
+        child.terminate()
     status = child.wait()
     (STATE / f"{name}.status").write_text(str(status))
     return status
-
-
-def _unblocked() -> None:
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
 
 
 def probed(pod: dict[str, Any], probe: str) -> bool:

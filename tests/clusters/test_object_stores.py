@@ -179,6 +179,7 @@ def test_a_store_that_goes_away_halts_the_run(store: ObjectStore, tmp_path: Path
 
 
 @pytest.mark.s3
+@pytest.mark.parametrize("store", ["rclone"], indirect=True)
 def test_shards_and_processes_fill_the_same_cube(store: ObjectStore, tmp_path: Path) -> None:
     """Of a cube that one process has laid out; `status` of another tells how far it is."""
     url, environment = f"{store.url}/shards.zarr", store.environment()
@@ -206,6 +207,7 @@ def test_rows_give_the_same_numbers(store: ObjectStore, data: Path) -> None:
 
 
 @pytest.mark.s3
+@pytest.mark.parametrize("store", ["moto"], indirect=True)
 def test_the_command_evaluates_rows(store: ObjectStore, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In processes that have the store from variables too."""
     url = store.put(data / "rows.zarr")
@@ -217,7 +219,11 @@ def test_the_command_evaluates_rows(store: ObjectStore, data: Path, capsys: pyte
 
 
 @pytest.mark.s3
-@pytest.mark.parametrize("name", ["summary.zarr", "summary.nc"])
+@pytest.mark.parametrize(
+    ("store", "name"),
+    [("moto", "summary.nc"), ("moto", "summary.zarr"), ("rclone", "summary.zarr")],
+    indirect=["store"],
+)
 def test_summaries(
     name: str, store: ObjectStore, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

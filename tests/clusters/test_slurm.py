@@ -104,8 +104,27 @@ def test_the_script_of_jobs(here: Path) -> None:
     with configured(interface="lo"), Slurm(transport).cluster(transport.found()) as cluster:
         script = cluster.job_script()
     script = script.replace(sys.executable, "python").replace(str(here), "HERE")
-    script = re.sub(r"tls://[\d.]+:\d+", "tls://ADDRESS", script)
-    assert script.splitlines() == (Path(__file__).parent / "slurm_job.sh").read_text().splitlines()
+    *head, worker = re.sub(r"tls://[\d.]+:\d+", "tls://ADDRESS", script).splitlines()
+    assert head == [
+        "#!/usr/bin/env bash",
+        "",
+        "#SBATCH -J calibdask",
+        "#SBATCH -e slurm-logs/calibdask-%J.err",
+        "#SBATCH -o slurm-logs/calibdask-%J.out",
+        "#SBATCH -n 1",
+        "#SBATCH --cpus-per-task=4",
+        "#SBATCH --mem=8G",
+        "#SBATCH -t 01:00:00",
+        "#SBATCH --no-requeue",
+        "",
+    ]
+    assert worker.split(" --") == [
+        "python -m distributed.cli.dask_worker tls://ADDRESS",
+        *("name dummy-name", "nthreads 4", "memory-limit 7.45GiB", "nanny", "death-timeout 60"),
+        *("lifetime 52m", "lifetime-stagger 4m", "no-dashboard", "dashboard-address 127.0.0.1:0"),
+        *("interface lo", "protocol tls://"),
+        *("tls-ca-file HERE/tls/ca.pem", "tls-cert HERE/tls/node.pem", "tls-key HERE/tls/node-key.pem"),
+    ]
 
 
 def test_paths_with_blanks_are_refused(here: Path) -> None:
@@ -282,8 +301,9 @@ def test_array_tasks_one_of_them_requeued(there: Daemons, here: Path) -> None:
     assert ["restart 1" in log for log in logs] == [False, True, False]
     assert all(f"shard {task} of 3, restart 0" in log for task, log in enumerate(logs))
     assert done(store) == 80
-    # Nothing twice but, at most, what the task had in hand.
-    assert 80 <= len(computed(here)) <= 81
+    # What was in hand was finished: no cell was computed twice.
+    assert "stopped by TERM" in logs[1]
+    assert len(computed(here)) == 80
     same(store, here)
 
 

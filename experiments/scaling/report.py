@@ -87,6 +87,7 @@ def write(result: xr.Dataset, folder: Path) -> None:
         for name in result.sel(race=race).dropna("entrant", subset=["seconds"]).entrant.values.tolist()
     }
     about = "".join(f"<li>{name}: {value}</li>" for name, value in result.attrs.items())
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=list(_COLUMNS)).to_html()
+    places = pd.MultiIndex.from_tuples(list(rows), names=["race", "entrant"])
+    table = pd.DataFrame(list(rows.values()), places, list(_COLUMNS)).to_html()
     page = f"<!doctype html><meta charset='utf-8'><title>Races</title><ul>{about}</ul>{table}"
     (folder / "index.html").write_text(page, encoding="utf-8")

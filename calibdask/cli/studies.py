@@ -2,6 +2,7 @@
 
 import click
 
+from calibdask.cli.rows import noted
 from calibdask.cli.stopping import TERMINATED, stopped_by_term
 from calibdask.cli.where import cluster_options
 from calibdask.cluster import Place
@@ -51,7 +52,7 @@ def run(
         click.echo(f"{store}: laid out, {counts.done} of {counts.total} cells done")
         return
     part = None if shard is None else _shard(shard)
-    with stopped_by_term() as stop, told_cells(f"running {chosen.name}"):
+    with stopped_by_term() as stop, told_cells(f"running {chosen.name}"), noted():
         counts = running.run(chosen, store, cluster, overwrite=overwrite, shard=part, stop=stop)
     click.echo(f"{store}: {counts.done} of {counts.total} cells done, {counts.computed} computed now")
     if stop():

@@ -10,6 +10,7 @@ from typing import Any
 
 from calibdask.cluster import ClusterLost, Place, connected, place
 from calibdask.cluster.threads import Threads
+from calibdask.halted import Halted
 
 __all__ = ["Crew", "Ended", "crew_at"]
 
@@ -67,35 +68,56 @@ class Crew:
         Raises
         ------
         ClusterLost
-            If the scheduler has gone, or all workers for too long.
+            If the scheduler has gone.
+        Halted
+            If all workers have, for too long.
         """
         running: dict[Future[Numbers], Numbers] = {}
-        alive = time.monotonic()
+        watch = _Watch(self)
         try:
             while True:
                 if stop():
                     tasks = iter(())
                     running = {future: numbers for future, numbers in running.items() if not future.cancel()}
                 # Workers that have gone have left more in flight than the others need.
-                for numbers in islice(tasks, max(0, _IN_FLIGHT * max(1, self.threads) - len(running))):
+                for numbers in islice(tasks, max(0, _IN_FLIGHT * max(1, watch.threads()) - len(running))):
                     running[self.executor.submit(work, numbers)] = numbers
                 if not running:
                     return
                 for future in wait(running, _LOOK_SECONDS, FIRST_COMPLETED).done:
                     yield _ended(future, running.pop(future))
-                alive = self._alive(alive)
         finally:
             for future in running:
                 future.cancel()
 
-    def _alive(self, before: float) -> float:
-        """When there were workers last."""
+
+class _Watch:
+    """How many threads there are, asked now and then: each time it goes to the scheduler and back."""
+
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
+        self._looked = self._alive = time.monotonic()
+        self._threads = crew.threads
+
+    def threads(self) -> int:
+        """As of a second ago at most.
+
+        Raises
+        ------
+        Halted
+            If there have been none for too long.
+        """
         now = time.monotonic()
-        if self.client is None or self.threads:
-            return now
-        if now - before > self.patience:
-            raise ClusterLost(f"The cluster has had no worker for {self.patience:.0f} seconds.")
-        return before
+        if now - self._looked >= _LOOK_SECONDS:
+            self._looked, self._threads = now, self._crew.threads
+        if self._threads:
+            self._alive = now
+        elif now - self._alive > self._crew.patience:
+            raise Halted(
+                f"The cluster has had no worker for {self._crew.patience:.0f} seconds. What is done is kept; the same "
+                "call goes on."
+            )
+        return self._threads
 
 
 def _ended(future: Future[Numbers], numbers: Numbers) -> Ended:

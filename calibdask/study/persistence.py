@@ -28,7 +28,9 @@ def persistently(call: Callable[[], Found]) -> Found:
     Raises
     ------
     Exception
-        The last one, where trying again does not help, or has not helped for half a minute.
+        The first one that no pause mends.
+    OSError
+        If trying again has not helped for half a minute.
 
     Examples
     --------
@@ -42,7 +44,12 @@ def persistently(call: Callable[[], Found]) -> Found:
             if not _passing(error):
                 raise
             time.sleep(pause)
-    return call()
+    try:
+        return call()
+    except Exception as error:
+        if isinstance(error, OSError) or not _passing(error):
+            raise
+        raise OSError(f"{type(error).__name__}: {error}") from error
 
 
 def _passing(error: BaseException) -> bool:

@@ -1,13 +1,15 @@
 """Run a study: all cells that are not done, wherever there are workers, whatever happens to them."""
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from calibdask.cluster import ClusterLost, Place, place
+from calibdask.halted import Halted
 from calibdask.study.announced import check_study
-from calibdask.study.crew import crew_at
+from calibdask.study.crew import Crew, crew_at
 from calibdask.study.cube import DONE, FAILED, TODO, Cube
 from calibdask.study.study import Study
 from calibdask.study.work import Work
@@ -84,7 +86,8 @@ def run(
     Warns
     -----
     UserWarning
-        If other versions of Python or packages have computed the cells that are there.
+        If other versions of Python or packages have computed the cells that are there; if a scheduler that has gone is
+        connected to again.
 
     Notes
     -----
@@ -121,12 +124,13 @@ def run(
                 if work is None:
                     _prepare(cube, study, overwrite=overwrite)
                     work = Work(study, cube, shard or (0, 1), stop or (lambda: False))
-                work.done_by(crew)
+                _do(work, crew)
             return count_cells(cube, computed=work.done - work.before)
         except ClusterLost as lost:
             losses = 1 if work is None or work.done > known else losses + 1
             if losses > _MOST_LOSSES or not isinstance(cluster, str | Place):
                 raise ClusterLost(f"{lost} What is done is kept; the same call goes on.") from lost
+            warnings.warn(f"{lost} It is opened again.", UserWarning, stacklevel=2)
             _await(place(cluster))
 
 
@@ -182,6 +186,15 @@ def _prepare(cube: Cube, study: Study, *, overwrite: bool) -> None:
         cube.lay_out(study)
     else:
         cube.join()
+
+
+def _do(work: Work, crew: Crew) -> None:
+    try:
+        work.done_by(crew)
+    except Halted:
+        raise
+    except OSError as error:
+        raise Halted(f"The cube cannot be written: {error}. What is done is kept; the same call goes on.") from error
 
 
 def _await(where: Place) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 
 from calibdask.cluster.versions import installed
 from calibdask.engine.watching import tell
-from calibdask.halted import Halted
 from calibdask.study.crew import Crew, Ended, Numbers
 from calibdask.study.cube import DONE, Cube
 from calibdask.study.parcel import packed
@@ -47,9 +46,11 @@ class Work:
         Raises
         ------
         ValueError
-            If workers have other versions than this process.
+            If workers have other versions than this process, or cannot import the study.
         ClusterLost, Halted
-            If the cluster has gone; if the cube cannot be written.
+            If the scheduler, or all workers, have gone.
+        OSError
+            If the cube cannot be written.
         """
         own = np.flatnonzero(self._own)
         wanted = own[self._cube.status()[own] != DONE].tolist()
@@ -90,11 +91,8 @@ class Work:
 
     def _settled(self, ended: Ended) -> Ended:
         """A task whose cells are all done or failed: what a lost worker could not write is written here."""
-        if isinstance(ended.error, OSError):
-            raise Halted(
-                f"{self._cube.url} cannot be written: {ended.error}. What is done is kept; the same call goes on."
-            ) from ended.error
-        if isinstance(ended.error, ValueError):
+        if isinstance(ended.error, OSError | ValueError):
+            # The store cannot be written, or other versions compute: no cell can be done.
             raise ended.error
         if isinstance(ended.error, ImportError | AttributeError):
             # Cells keep their own errors: this came before them.

@@ -99,7 +99,8 @@ def measured(place: str, cells: int, batch: int) -> dict[str, Any]:
     study = STUDIES[batch]
     with tempfile.TemporaryDirectory() as folder, opened([place]) as (here,):
         store = Path(folder) / "cells.zarr"
-        # Imports, and what the first task of a worker costs, are no matter of cells.
+        # Imports, and what the first cells of a process cost, are no matter of their number.
+        here.each(_warmed)
         cd.run(study(number=10), Path(folder) / "first.zarr", here.client or place)
         before, cpu = peak_bytes(), time.process_time()
         wall = _seconds(lambda: cd.run(study(number=cells), store, here.client or place))
@@ -108,6 +109,11 @@ def measured(place: str, cells: int, batch: int) -> dict[str, Any]:
         row |= {"wall_us": wall / cells * 1e6, "cpu_us": cpu / cells * 1e6}
         row |= {"before_mb": before / 1e6, "peak_mb": peak / 1e6}
         return row | _looked_at(store, cells)
+
+
+def _warmed() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        cd.run(Singles(number=2), Path(folder) / "warm.zarr", "threads:1")
 
 
 def _looked_at(store: Path, cells: int) -> dict[str, Any]:

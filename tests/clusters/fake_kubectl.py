@@ -7,6 +7,7 @@ word is ``FAKE_FAILS`` fail, and pods are killed that have not ended ``FAKE_GRAC
 """
 
 import asyncio
+import copy
 import json
 import os
 import shutil
@@ -90,12 +91,32 @@ def started(manifest: dict[str, Any], number: int) -> None:
     known = pods()
     service = manifest["metadata"]["name"] if name.endswith("-scheduler-0") else ""
     pod = {"name": name, "address": f"127.0.7.{len(known) + 1}", "http": free_port(), "mounts": mounts}
-    pod |= {"service": service, "of": [manifest["kind"], manifest["metadata"]["name"]], "spec": spec, "pid": 0}
+    pod |= {
+        "service": service,
+        "of": [manifest["kind"], manifest.get("owner", manifest["metadata"]["name"])],
+        "spec": spec,
+        "pid": 0,
+    }
     keep([*known, pod])
     with (STATE / f"{name}.log").open("wb") as log:
         command = [sys.executable, "-m", "tests.clusters.fake_kubectl", "--pod", name]
         child = subprocess.Popen(command, start_new_session=True, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
     keep([*known, {**pod, "pid": child.pid}])
+
+
+def operated(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    """What Dask's operator makes of a DaskCluster: a Deployment of the scheduler, and one of each worker."""
+    cluster, worker = manifest["metadata"]["name"], manifest["spec"]["worker"]
+    specs = {f"{cluster}-scheduler": manifest["spec"]["scheduler"]["spec"]}
+    for number in range(worker["replicas"]):
+        name = f"{cluster}-default-worker-{number:010x}"
+        spec = copy.deepcopy(worker["spec"])
+        spec["containers"][0]["env"].append({"name": "DASK_WORKER_NAME", "value": name})
+        specs[name] = spec
+    return [
+        {"kind": "DaskCluster", "metadata": {"name": name}, "owner": cluster, "spec": {"template": {"spec": spec}}}
+        for name, spec in specs.items()
+    ]
 
 
 def run_pod(name: str) -> int:
@@ -131,6 +152,9 @@ def apply(text: str) -> None:
     for manifest in yaml.safe_load_all(text):
         kind, name = manifest["kind"], manifest["metadata"]["name"]
         (STATE / f"{kind}-{name}.yaml").write_text(yaml.safe_dump(manifest))
+        if kind == "DaskCluster":
+            for each in operated(manifest):
+                started(each, 0)
         if kind in ("Deployment", "Job"):
             for number in range(manifest["spec"].get("replicas", 1)):
                 started(manifest, number)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -123,10 +124,13 @@ def test_a_scheduler_that_is_killed_for_good(
     killer = threading.Thread(target=kill)
     killer.start()
     command = ["run", NAME, "--store", str(store), "--set", "seconds=0.15"]
-    assert main([*command, "--cluster", f"tcp://127.0.0.1:{port}"]) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert main([*command, "--cluster", f"tcp://127.0.0.1:{port}"]) == 1
     killer.join()
-    told = capsys.readouterr().err.splitlines()[-1]
-    assert "What is done is kept; the same call goes on" in told
+    told = capsys.readouterr().err
+    assert "calibdask: The scheduler has gone. It is opened again.\n" in told
+    assert "What is done is kept; the same call goes on" in told.splitlines()[-1]
     kept = done(store)
     assert 6 <= kept < 60
     assert main(command) == 0
@@ -213,6 +217,17 @@ def test_a_worker_of_other_versions_that_joins_later_is_refused(started: Process
     assert ended(run) == 2
     assert "zarr 0.0.1 there" in started.said("run")
     assert done(store) < 60
+
+
+def test_a_cluster_without_workers(
+    started: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    port = free_port()
+    started.scheduler(port)
+    monkeypatch.setattr("calibdask.cluster.places.Place.patience", 2.0)
+    command = ["run", NAME, "--store", str(tmp_path / "cube.zarr"), "--cluster", f"tcp://127.0.0.1:{port}"]
+    assert main(command) == 1
+    assert "has had no worker for 2 seconds" in capsys.readouterr().err
 
 
 def test_a_disk_that_is_full(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

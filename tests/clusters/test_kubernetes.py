@@ -17,7 +17,6 @@ from calibdask.cluster.certificates import make_certificates
 from calibdask.cluster.kubectl import Kubectl
 from calibdask.cluster.kubernetes_settings import KubernetesSettings
 from calibdask.cluster.manifests import as_yaml, cluster, study_run
-from calibdask.study.cube import DONE, Cube
 from tests.clusters import fake_kubectl
 from tests.clusters.dask_processes import Processes, alive, eventually, leftovers, processes
 from tests.clusters.fault_study import Moments
@@ -78,11 +77,13 @@ def same(store: Path, other: Path, study: cd.Study) -> None:
         assert left[name].values.tobytes() == right[name].values.tobytes()
 
 
-def test_run_starts_uses_and_deletes_a_cluster(tmp_path: Path, fake: Fake, driver: Processes) -> None:
-    store = tmp_path / "cube.zarr"
-    arguments = [STUDY, "--store", str(store), "--set", "seconds=0.1"]
+@pytest.mark.parametrize("operator", [False, True], ids=["plain", "operator"])
+def test_run_starts_uses_and_deletes_a_cluster(tmp_path: Path, fake: Fake, driver: Processes, operator: bool) -> None:
+    driver.environment |= {"DASK_CALIBDASK__KUBERNETES__OPERATOR": str(operator)}
+    store, log = tmp_path / "cube.zarr", tmp_path / "cells"
+    arguments = [STUDY, "--store", str(store), "--set", "seconds=0.1", "--set", f"log={log}"]
     run = driver.run(*arguments, "--cluster", "kubernetes", "--tls", str(fake.tls))
-    eventually(lambda: store.exists() and (Cube(str(store)).status() == DONE).sum() > 4, PATIENCE)
+    eventually(lambda: log.exists() and len(log.read_text().splitlines()) > 8, PATIENCE)
     _, worker, lost = fake_kubectl.pods(fake.folder)
     assert worker["of"] == lost["of"]
     os.killpg(lost["pid"], signal.SIGKILL)
@@ -167,6 +168,22 @@ def test_failures_delete_what_was_applied(
         pass
     assert fake.words[-1] == "delete"
     assert not fake_kubectl.pods(fake.folder)
+
+
+def test_inside_kubernetes_the_service_is_asked(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    import dask
+
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("FAKE_GRACE", "1")
+    monkeypatch.setattr("calibdask.cluster.scheduler.SECONDS_TO_ANSWER", 1)
+    configured = {"image": "calibdask:0.1.0", "tls-secret": "trial-tls", "workers": 1, "namespace": "calibration"}
+    with (
+        dask.config.set({"calibdask.kubernetes": configured}),
+        pytest.raises(ValueError, match=r"answers at tls://calibdask-\w{6}-scheduler\.calibration\.svc:8786"),
+        place("kubernetes", tls=str(fake.tls)).opened(),
+    ):
+        pass
+    assert {*fake.words} == {"apply", "get", "delete"}
 
 
 def test_a_failing_delete_hides_nothing(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -293,7 +293,7 @@ def computed(folder: Path) -> list[str]:
 @real
 def test_array_tasks_one_of_them_requeued(there: Daemons, here: Path) -> None:
     store = here / "walks.zarr"
-    job = submitted("3%2", store, 0.3)
+    job = submitted("3%3", store, 0.3)
     waited(lambda: done(store) >= 6, 120, "cells")
     there.said("scontrol", "requeue", f"{job}_1")
     waited(there.idle, 180, "all tasks")

@@ -17,6 +17,7 @@ import xarray as xr
 
 import calibdask as cd
 from calibdask.cli import main
+from calibdask.cli.stopping import stopped_by_term
 from calibdask.halted import Halted
 from calibdask.study import running
 from calibdask.study.cube import Cube
@@ -574,3 +575,21 @@ def test_a_store_that_cannot_be_written_halts(tmp_path: Path, monkeypatch: pytes
         cd.run(study, tmp_path / "w.zarr")
     monkeypatch.undo()
     assert cd.run(study, tmp_path / "w.zarr").done == 6
+
+
+def test_a_second_term_is_another_wish_only_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    got: list[int] = []
+    monkeypatch.setattr("calibdask.cli.stopping._SECONDS_OF_ONE_WISH", 0.2)
+    kept = signal.signal(signal.SIGTERM, lambda number, frame: got.append(number))
+    try:
+        with stopped_by_term() as stop:
+            assert not stop()
+            for _ in range(2):
+                signal.raise_signal(signal.SIGTERM)
+            assert stop()
+            assert not got
+            time.sleep(0.25)
+            signal.raise_signal(signal.SIGTERM)
+            assert got == [signal.SIGTERM]
+    finally:
+        assert signal.signal(signal.SIGTERM, kept) is not kept

@@ -12,7 +12,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPConnection, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
@@ -31,9 +31,17 @@ _OF_A_CONNECTION = {"connection", "content-length", "expect", "keep-alive", "tra
 
 @dataclass(frozen=True)
 class ObjectStore:
-    """A server that speaks S3, with one bucket."""
+    """A server that speaks S3, with one bucket.
+
+    Parameters
+    ----------
+    endpoint : str
+    sums_of_parts : bool, default True
+        Whether the checksum that it sends with a part of an object is that of the part.
+    """
 
     endpoint: str
+    sums_of_parts: bool = True
 
     @property
     def url(self) -> str:
@@ -42,6 +50,7 @@ class ObjectStore:
 
     def environment(self, **more: str) -> dict[str, str]:
         """The variables of a process whose user has set up this server, and nothing else that a machine may have."""
+        checked = {} if self.sums_of_parts else {"AWS_RESPONSE_CHECKSUM_VALIDATION": "when_required"}
         plain = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "FSSPEC_"))}
         return {
             **plain,
@@ -54,6 +63,7 @@ class ObjectStore:
             "AWS_EC2_METADATA_DISABLED": "true",
             "NO_PROXY": "127.0.0.1",
             "no_proxy": "127.0.0.1",
+            **checked,
             **more,
         }
 
@@ -106,7 +116,8 @@ def _rclone(folder: Path) -> Iterator[ObjectStore]:
     command = [str(_rclone_program()), "--config", "", "serve", "s3", "--addr", f"127.0.0.1:{port}"]
     command += ["--auth-key", f"{_KEY},{_SECRET}", str(folder / "objects")]
     with _serving(command, port, folder):
-        yield ObjectStore(f"http://127.0.0.1:{port}")
+        # As of 1.75 it sends that of the whole object.
+        yield ObjectStore(f"http://127.0.0.1:{port}", sums_of_parts=False)
 
 
 SERVERS: dict[str, Callable[[Path], AbstractContextManager[ObjectStore]]] = {"moto": _moto, "rclone": _rclone}
@@ -173,6 +184,7 @@ class Proxy(ThreadingHTTPServer):
 
     def __init__(self, behind: ObjectStore, share: float, seed: int) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
+        self.behind = behind
         host, _, port = behind.endpoint.removeprefix("http://").partition(":")
         self.server_behind = (host, int(port))
         self.share, self.requests, self.failures = share, 0, 0
@@ -181,7 +193,7 @@ class Proxy(ThreadingHTTPServer):
     @property
     def store(self) -> ObjectStore:
         """The server as it is seen through this proxy."""
-        return ObjectStore(f"http://127.0.0.1:{self.server_address[1]}")
+        return replace(self.behind, endpoint=f"http://127.0.0.1:{self.server_address[1]}")
 
     def fault(self) -> str:
         """What befalls the next request."""

@@ -234,7 +234,7 @@ def test_dask_workers_in_jobs_one_of_them_cancelled(there: Daemons, here: Path) 
     quick = {"distributed.deploy.lost-worker-timeout": "1s", "calibdask.slurm.jobs": 2}
     with configured(**SMALL, worker_extra_args=[]), dask.config.set(quick), ThreadPoolExecutor(1) as beside:
         seen = beside.submit(disturbed, there, store, here)
-        counts = cd.run(Walks(lengths=LENGTHS, seconds=0.5), store, place("slurm"))
+        counts = cd.run(Walks(lengths=LENGTHS, seconds=0.3), store, place("slurm"))
     assert (counts.done, counts.failed, counts.total) == (80, 0, 80)
     found = seen.result()
     assert found.address.startswith("tls://127.0.0.1:")

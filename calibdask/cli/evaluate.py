@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
-from pathlib import Path
 from textwrap import fill
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +13,9 @@ from calibdask.cli.choices import BandwidthType, BinsType, CostsType, SettingTyp
 from calibdask.cli.metrics import CURVE, DIAGRAM, METRICS, chosen_metrics, takes
 from calibdask.cli.results import RESULTS, write_result
 from calibdask.cli.rows import RowsRequest, noted, row_options
+
+if TYPE_CHECKING:
+    from calibdask.engine.writers import Output
 
 __all__ = ["evaluate"]
 
@@ -212,7 +214,7 @@ def evaluate(**given: Any) -> None:
             shown.print(f"wrote {path}", style="dim", markup=False)
 
 
-def _outputs(request: _Request) -> tuple[Path | None, Path | None]:
+def _outputs(request: _Request) -> "tuple[Output | None, Output | None]":
     """Where the result and the picture go, checked."""
     from calibdask.engine.writers import check_apart, checked_output
     from calibdask.plot.saving import FORMATS, check_format
@@ -221,7 +223,7 @@ def _outputs(request: _Request) -> tuple[Path | None, Path | None]:
     result_path = None if request.out is None else checked_output(request.out, RESULTS, overwrite=request.overwrite)
     plot_path = None if request.plot is None else checked_output(request.plot, FORMATS, overwrite=request.overwrite)
     if plot_path is not None:
-        check_format(plot_path)
+        check_format(str(plot_path))
     return result_path, plot_path
 
 
@@ -259,7 +261,7 @@ def _numbers(chosen: Mapping[str, Any]) -> list[str]:
     return [name for name in chosen if name not in (DIAGRAM, CURVE)]
 
 
-def _plot(dataset: Any, written: ExitStack, path: Path, request: _Request) -> None:
+def _plot(dataset: Any, written: ExitStack, path: "Output", request: _Request) -> None:
     from calibdask.engine.writers import replacing
     from calibdask.plot import reliability_curve, reliability_diagram, save
 

@@ -1,15 +1,17 @@
 """Files that results are written to."""
 
 from contextlib import ExitStack
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from calibdask.engine.writers import Output
 
 __all__ = ["RESULTS", "write_result"]
 
 RESULTS = (".json", ".csv", ".nc", ".zarr")
 
 
-def write_result(figures: Any, text: str, written: ExitStack, path: Path) -> None:
+def write_result(figures: Any, text: str, written: ExitStack, path: "Output") -> None:
     """Write a dataset, or the text that says the same, by the name of the file; it appears when ``written`` closes."""
     from calibdask.engine.writers import replacing, write_dataset
 

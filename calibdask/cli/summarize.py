@@ -1,15 +1,17 @@
 """``calibdask summarize``: scored rows in, a small file out that ``calibdask evaluate`` takes in their place."""
 
 import math
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from calibdask.cli.choices import SettingType
 from calibdask.cli.rows import RowsRequest, noted, row_options
 from calibdask.cli.stored import refuse_summary
+
+if TYPE_CHECKING:
+    from calibdask.engine.writers import Output
 
 __all__ = ["summarize"]
 
@@ -56,8 +58,8 @@ def summarize(out: str, settings: tuple[str | int, ...], step: float | None, ove
     )
     choices = {"settings": settings or None, "step": step}
     summary = _summarized(request, {name: value for name, value in choices.items() if value is not None})
-    _write(summary, target)
-    click.echo(f"wrote {target}: {_described(summary, request.by)}, {_size(target)}")
+    size = _written(summary, target)
+    click.echo(f"wrote {target}: {_described(summary, request.by)}, {size}")
 
 
 def _summarized(request: RowsRequest, choices: dict[str, Any]) -> Any:
@@ -70,11 +72,14 @@ def _summarized(request: RowsRequest, choices: dict[str, Any]) -> Any:
         return cd.summarize(table.labels, table.scores, by=table.by or None, sample_weight=table.weights, **choices)
 
 
-def _write(summary: Any, target: Path) -> None:
+def _written(summary: Any, target: "Output") -> str:
+    """Write it; its size in words."""
     from calibdask.engine.writers import replacing, write_dataset
 
-    with ExitStack() as written:
-        write_dataset(summary, written.enter_context(replacing(target)))
+    with replacing(target) as part:
+        write_dataset(summary, part)
+        size = _size(part)
+    return size
 
 
 def _described(summary: Any, by: tuple[str, ...]) -> str:

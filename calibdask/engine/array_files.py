@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from calibdask.engine.location import Location, Wanted, missing, unreadable
+from calibdask.engine.persistence import persistently
 from calibdask.engine.writers import texts_settled
+from calibdask.halted import Halted
 
 __all__ = ["block_rows", "read_netcdf", "read_npz", "read_zarr"]
 
@@ -77,7 +79,9 @@ class _Stored:
 
     def __getitem__(self, key: tuple[slice, ...]) -> np.ndarray:
         try:
-            return np.asarray(self.array[key]).astype(self.dtype, copy=False)
+            return np.asarray(persistently(lambda: self.array[key])).astype(self.dtype, copy=False)
+        except Halted:
+            raise
         except Exception as error:
             rows = f"rows {key[-1].start} to {key[-1].stop}" if len(key) == 1 else f"part {key}"
             raise unreadable(self.url, error, f"array {self.name!r}, {rows}") from error

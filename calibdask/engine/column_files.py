@@ -14,6 +14,8 @@ from fsspec.utils import read_block
 
 from calibdask.engine.array_files import block_rows
 from calibdask.engine.location import Location, Wanted, missing, unreadable
+from calibdask.engine.persistence import persistently
+from calibdask.halted import Halted
 
 __all__ = ["read_csv", "read_parquet", "score_columns"]
 
@@ -203,8 +205,11 @@ def _load_row_groups(url: str, schema: Any, names: tuple[str, ...], groups: list
     import pyarrow
 
     try:
-        table = pyarrow.concat_tables([group.to_table(schema=schema, columns=list(names)) for group in groups])
+        tables = [persistently(partial(group.to_table, schema=schema, columns=list(names))) for group in groups]
+        table = pyarrow.concat_tables(tables)
         return {name: _numpy(table.column(name)) for name in names}
+    except Halted:
+        raise
     except Exception as error:
         raise unreadable(url, error, f"Parquet, {groups[0].path}") from error
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import Any
 
 import fsspec
@@ -50,6 +51,14 @@ class Location:
     url: str
     fs: Any
     path: str
+
+    def __str__(self) -> str:
+        return self.url
+
+    @property
+    def suffix(self) -> str:
+        """The last one of the name."""
+        return PurePosixPath(self.path).suffix
 
     @property
     def local(self) -> bool:

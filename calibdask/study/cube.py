@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ import xarray as xr
 import zarr
 
 from calibdask.engine.location import located, unreadable
+from calibdask.engine.persistence import persistently
 from calibdask.engine.writers import texts_settled
+from calibdask.halted import Halted
 from calibdask.study.fingerprint import FORMAT, differences, fingerprint, versions
-from calibdask.study.persistence import persistently
 from calibdask.study.study import Study
 
 __all__ = ["DONE", "FAILED", "TODO", "Cube", "open_cube"]
@@ -50,8 +52,20 @@ class Cube:
             raise ValueError(f"{self.url} is there already and is no cube of a study; choose another name.")
 
     def lay_out(self, study: Study) -> None:
-        """Write the axes and the empty variables of a study, in place of the cube that is there."""
+        """Write the axes and the empty variables of a study, in place of the cube that is there.
+
+        Raises
+        ------
+        ValueError
+            If the bucket is not there, or nothing may be written to it.
+        """
         self.check_replaceable()
+        try:
+            self._lay_out(study)
+        except (FileNotFoundError, PermissionError) as error:
+            raise ValueError(f"{self.url} cannot be written: {error}") from error
+
+    def _lay_out(self, study: Study) -> None:
         cells, inside = study.cells(), study.inside()
         known = fingerprint(study)
         with texts_settled():
@@ -121,7 +135,7 @@ class Cube:
 
     def join(self) -> None:
         """Note the versions of what computes from here on, and warn if others have computed what is there."""
-        group = self._open
+        group = self._group("r+")
         known: list[dict[str, str]] = json.loads(str(group.attrs[_VERSIONS]))
         here = versions()
         if known[-1] == here:
@@ -141,12 +155,10 @@ class Cube:
         try:
             with texts_settled():
                 return persistently(lambda: zarr.open_group(self.url, mode=mode, zarr_format=3))
+        except Halted:
+            raise
         except Exception as error:
             raise unreadable(self.url, error, "a cube") from error
-
-    @cached_property
-    def _open(self) -> zarr.Group:
-        return self._group("r+")
 
     def status(self) -> np.ndarray:
         """TODO, DONE or FAILED of all cells by number; raises ValueError if there is no cube."""
@@ -156,19 +168,26 @@ class Cube:
 
     def errors(self) -> dict[int, str]:
         """What went wrong, by the number of the cell."""
+        failed = np.flatnonzero(self.status() == FAILED)
+        if not failed.size:
+            return {}
         group: Any = self._group("r")
         with texts_settled():
-            texts = np.asarray(persistently(lambda: group[_ERROR][...])).ravel()
-        return {int(number): str(texts[number]) for number in np.flatnonzero(self.status() == FAILED)}
+            array = group[_ERROR]
+            # Chunks of these only: there may be as many as cells.
+            texts = persistently(lambda: array.vindex[np.unravel_index(failed, array.shape)])
+        return dict(zip(failed.tolist(), map(str, np.asarray(texts).tolist()), strict=True))
 
     def chunk_of(self, numbers: Any) -> Any:
         """Number of the chunk that a cell is kept in, or those of an array of cells."""
-        row, step = self._shape[-1], self._status.chunks[-1]
+        row, step = self._row
         return numbers // row * -(-row // step) + numbers % row // step
 
     def chunks(self, numbers: Iterable[int]) -> list[list[int]]:
         """Cells by the chunks that they are kept in, both in order: whoever writes a chunk has to be the only one."""
-        return [list(group) for _, group in groupby(sorted(numbers), self.chunk_of)]
+        ordered = sorted(numbers)
+        pairs = zip(self.chunk_of(np.array(ordered, int)).tolist(), ordered, strict=True)
+        return [[number for _, number in group] for _, group in groupby(pairs, itemgetter(0))]
 
     def write(self, cells: Mapping[int, Mapping[str, np.ndarray]]) -> None:
         """Write the values of cells of one chunk, and then that they are done: a cell is done or not, never half."""
@@ -191,27 +210,45 @@ class Cube:
 
     def _put(self, variable: str, run: range, values: Any) -> None:
         """Write one variable of neighbouring cells of a chunk."""
-        array: Any = self._open[variable]
+        array = self._array(variable)
         # Of the type of the array: texts of NumPy's own kind would be written as something else.
         values = np.asarray(values, None if variable == _ERROR else array.dtype)
         place = self._place(run)
         persistently(lambda: array.__setitem__(place, values))
 
     def _at(self, variable: str, run: range) -> np.ndarray:
-        array: Any = self._open[variable]
+        array = self._array(variable)
         return np.asarray(persistently(lambda: array[self._place(run)]))
 
     def _place(self, run: range) -> tuple[int | slice, ...]:
         *before, last = map(int, np.unravel_index(run.start, self._shape))
         return (*before, slice(last, last + len(run)))
 
-    @cached_property
-    def _status(self) -> Any:
-        return self._open[_STATUS]
+    def _array(self, variable: str) -> Any:
+        """Opened once, since stores charge for every look; without the group, whose attributes hold all coordinates."""
+        if variable not in self._arrays:
+            with texts_settled():
+                self._arrays[variable] = persistently(
+                    lambda: zarr.open_array(self.url, path=variable, mode="r+", zarr_format=3)
+                )
+        return self._arrays[variable]
 
-    @property
+    @cached_property
+    def _arrays(self) -> dict[str, Any]:
+        return {}
+
+    @cached_property
     def _shape(self) -> tuple[int, ...]:
-        return tuple(self._status.shape)
+        return tuple(self._array(_STATUS).shape)
+
+    @cached_property
+    def _row(self) -> tuple[int, int]:
+        """Cells of a row, and those of them that share a chunk."""
+        return self._shape[-1], self._array(_STATUS).chunks[-1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what has been read: every task carries it, and it grows with the number of cells."""
+        return {"url": self.url}
 
 
 def open_cube(store: str) -> xr.Dataset:

@@ -1,0 +1,51 @@
+"""Working at a place."""
+
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from typing import Any
+
+from calibdask.cluster.places import ClusterLost, Place
+from calibdask.cluster.versions import check_versions
+from calibdask.cluster.words import place
+
+__all__ = ["connected"]
+
+
+@contextmanager
+def connected(where: str | Place = "threads") -> Iterator[Any]:
+    """Run what Dask computes inside this block there.
+
+    Parameters
+    ----------
+    where : str or Place
+        See `place`.
+
+    Raises
+    ------
+    ValueError
+        If it is no place, if nobody answers there, or if workers have other versions than this process.
+    ClusterLost
+        If the scheduler goes away while something is computed, or if that kills the workers.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> with connected("threads"):
+    ...     cd.ece([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=2)
+    0.25
+    """
+    with place(where).opened() as client:
+        if client is not None:
+            check_versions(client)
+        try:
+            yield client
+        except CancelledError as error:
+            raise ClusterLost("The scheduler has gone, and with it what it held; try again.") from error
+        except Exception as error:
+            if type(error).__name__ != "KilledWorker":
+                raise
+            raise ClusterLost(
+                "Workers died one after the other of the same piece of work, as they do where memory is short: give "
+                f"them more, or smaller chunks. {error}"
+            ) from error

@@ -6,5 +6,5 @@ __all__ = ["Halted"]
 class Halted(OSError):
     """Circumstances stopped the work: a cluster has gone, a disk is full.
 
-    What is done is kept; the same call goes on.
+    The same call, made again later, may succeed; of a study what is done is kept.
     """

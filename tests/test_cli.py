@@ -372,7 +372,7 @@ def test_defects_keep_their_traceback(run: Run, data: Path, monkeypatch: pytest.
 def test_nobody_answers(run: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("calibdask.cluster.scheduler.SECONDS_TO_ANSWER", 0.3)
     status, _, err = run("evaluate", data / "rows.csv", "--cluster", "tcp://127.0.0.1:9")
-    assert status == 2
+    assert status == 1
     assert err.startswith("calibdask: No scheduler answers at tcp://127.0.0.1:9")
 
 

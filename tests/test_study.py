@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,15 @@ import xarray as xr
 import calibdask as cd
 from calibdask.cli import main
 from calibdask.cli.stopping import stopped_by_term
+from calibdask.cluster import ClusterLost
 from calibdask.engine.persistence import persistently
 from calibdask.halted import Halted
 from calibdask.study import running
+from calibdask.study.crew import Crew
 from calibdask.study.cube import Cube
 from calibdask.study.fingerprint import FORMAT, differences, versions
 from calibdask.study.loading import load_study
+from calibdask.study.parcel import packed
 from calibdask.study.seeds import Seeds
 from tests.sample_study import Misshapen, Walks
 
@@ -358,9 +362,65 @@ def test_a_layout_that_was_stopped_may_be_replaced(tmp_path: Path, monkeypatch: 
     with pytest.raises(KeyboardInterrupt):
         cd.run(Walks(), tmp_path / "w.zarr")
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="was stopped while it was laid out; give overwrite=True"):
+    with pytest.raises(ValueError, match="was stopped while it was laid out"):
+        Cube(str(tmp_path / "w.zarr")).status()
+    with pytest.raises(ValueError, match="lay it out before its shards run"):
+        cd.run(Walks(), tmp_path / "w.zarr", shard=(0, 2))
+    # It holds no cell: the same command goes on.
+    assert cd.run(Walks(), tmp_path / "w.zarr").done == 6
+
+
+def test_a_layout_that_was_stopped_at_once_may_be_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("calibdask.study.cube._write_axis", lambda *_: raise_it(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
         cd.run(Walks(), tmp_path / "w.zarr")
-    assert cd.run(Walks(), tmp_path / "w.zarr", overwrite=True).done == 6
+    monkeypatch.undo()
+    assert cd.run(Walks(lengths=(3,)), tmp_path / "w.zarr").done == 2
+
+
+def test_a_disk_that_is_full_at_once_halts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr("calibdask.study.cube._write_axis", lambda *_: raise_it(full))
+    with pytest.raises(Halted, match=r"w\.zarr cannot be written: .*No space left"):
+        cd.run(Walks(), tmp_path / "w.zarr")
+
+
+def test_shards_tell_of_their_own_cells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "broken").touch()
+    command = ["run", NAME, "--store", str(tmp_path / "s.zarr"), "--set", f"broken={tmp_path / 'broken'}"]
+    assert main([*command, "--lay-out"]) == 0
+    # The cell that fails is the fourth of six.
+    assert [main([*command, "--shard", f"{i}/2"]) for i in range(2)] == [0, 3]
+    assert main(["status", str(tmp_path / "s.zarr")]) == 3
+
+
+@pytest.mark.parametrize("error", [OSError("Timed out"), AttributeError("ncores"), RuntimeError("closed")])
+def test_a_client_that_has_lost_its_scheduler(error: Exception, tmp_path: Path) -> None:
+    class Client:
+        status = "closed"
+
+        def nthreads(self) -> dict[str, int]:
+            raise error
+
+    with pytest.raises(ClusterLost, match="The scheduler has gone"):
+        _ = Crew(None, Client()).threads  # type: ignore[arg-type]
+
+
+def test_what_workers_cannot_do_is_no_error_of_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Cube, "write", lambda *_: raise_it(RuntimeError("no credentials")))
+    with pytest.raises(Halted, match=r"Workers cannot compute .RuntimeError: no credentials"):
+        cd.run(Walks(), tmp_path / "w.zarr")
+    assert not Cube(str(tmp_path / "w.zarr")).status().any()
+
+
+def test_parcels_are_opened_by_the_same_code_only() -> None:
+    parcel = packed(len, Walks)
+    assert (parcel.module, parcel("abc")) == ("tests.sample_study", 3)
+    with pytest.raises(ValueError, match=r"other code of tests\.sample_study"):
+        replace(parcel, code="another")("abc")
+    with pytest.raises(ImportError, match="nowhere"):
+        replace(parcel, module="nowhere")("abc")
+    assert packed(len, type("Typed", (), {"__module__": "__main__"})).module == ""
 
 
 @pytest.mark.parametrize("cluster", ["locl:2", "slurmy", "threads:0", "local:0"])
@@ -521,9 +581,9 @@ def test_shards_of_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "lay it out before its shards run" in capsys.readouterr().err
     assert main([*command, "--lay-out"]) == 0
     assert "laid out, 0 of 6 cells done" in capsys.readouterr().out
-    for shard, done in (("0/2", 3), ("1/2", 6)):
+    for shard in ("0/2", "1/2"):
         assert main([*command, "--shard", shard]) == 0
-        assert f"{done} of 6 cells done, 3 computed now" in capsys.readouterr().out
+        assert f"3 of 3 cells of shard {shard} done, 3 computed now" in capsys.readouterr().out
     for shard in ("2/2", "1", "a/b", "-1/2"):
         assert main([*command, f"--shard={shard}"]) == 2
         assert "--shard expects INDEX/COUNT" in capsys.readouterr().err
@@ -571,7 +631,7 @@ def test_a_store_that_cannot_be_written_halts(tmp_path: Path, monkeypatch: pytes
     study = Walks()
     cd.run(study, tmp_path / "w.zarr", shard=None, stop=lambda: True)
     monkeypatch.setattr(Cube, "write", lambda *_: raise_it(OSError(errno.ENOSPC, "No space left on device")))
-    with pytest.raises(Halted, match=r"The cube cannot be written: .*No space left.*the same call goes on"):
+    with pytest.raises(Halted, match=r"w\.zarr cannot be written: .*No space left.*call run again"):
         cd.run(study, tmp_path / "w.zarr")
     monkeypatch.undo()
     assert cd.run(study, tmp_path / "w.zarr").done == 6
@@ -589,7 +649,9 @@ def test_a_second_term_is_another_wish_only_later(monkeypatch: pytest.MonkeyPatc
             assert stop()
             assert not got
             time.sleep(0.25)
-            signal.raise_signal(signal.SIGTERM)
-            assert got == [signal.SIGTERM]
+            with pytest.raises(SystemExit) as ended:
+                signal.raise_signal(signal.SIGTERM)
+            assert ended.value.code == 143
+        assert not got
     finally:
         assert signal.signal(signal.SIGTERM, kept) is not kept

@@ -1,5 +1,6 @@
 """The command ``calibdask``: what a shell user sees; all heavy imports wait for a command that needs them."""
 
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -59,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refused(error.format_message() + hint)
     except Halted as error:
         _refused(str(error))
+        given = sys.argv[1:] if arguments is None else arguments
+        sys.stderr.write(f"calibdask: to continue: {shlex.join(['calibdask', *given])}\n")
         return _STOPPED
     except (ValueError, OSError) as error:
         return _refused(str(error))

@@ -13,24 +13,34 @@ __all__ = ["TERMINATED", "stopped_by_term"]
 TERMINATED = 128 + signal.SIGTERM
 # Batch systems signal a shell and its children, and the shell hands it on: that is one wish.
 _SECONDS_OF_ONE_WISH = 2.0
+_SIGNALS = (signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 
 @contextmanager
 def stopped_by_term() -> Iterator[Callable[[], bool]]:
-    """Tells whether TERM has come, as batch systems send it before a time limit; again, later, it ends the process."""
+    """Tells whether TERM, or the end of the terminal, has come, as batch systems send it before a time limit.
+
+    As long as nobody asks, and when it comes again later, it ends the command in order: what was started is closed.
+    """
     came: list[float] = []
-    if current_thread() is not main_thread():
-        yield lambda: False
-        return
+    asked = False
+
+    def stop() -> bool:
+        nonlocal asked
+        asked = True
+        return bool(came)
 
     def note(number: int, frame: FrameType | None) -> None:
         came.append(time.monotonic())
-        if came[-1] - came[0] > _SECONDS_OF_ONE_WISH:
-            signal.signal(signal.SIGTERM, before)
-            signal.raise_signal(signal.SIGTERM)
+        if not asked or came[-1] - came[0] > _SECONDS_OF_ONE_WISH:
+            raise SystemExit(TERMINATED)
 
-    before = signal.signal(signal.SIGTERM, note)
+    if current_thread() is not main_thread():
+        yield stop
+        return
+    before = {number: signal.signal(number, note) for number in _SIGNALS}
     try:
-        yield lambda: bool(came)
+        yield stop
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -54,7 +54,8 @@ def run(
     part = None if shard is None else _shard(shard)
     with stopped_by_term() as stop, told_cells(f"running {chosen.name}"), noted():
         counts = running.run(chosen, store, cluster, overwrite=overwrite, shard=part, stop=stop)
-    click.echo(f"{store}: {counts.done} of {counts.total} cells done, {counts.computed} computed now")
+    whose = "cells" if shard is None else f"cells of shard {shard}"
+    click.echo(f"{store}: {counts.done} of {counts.total} {whose} done, {counts.computed} computed now")
     if stop():
         click.echo("calibdask: stopped by TERM; the same command goes on", err=True)
         context.exit(TERMINATED)

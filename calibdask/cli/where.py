@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from calibdask.cli.stopping import stopped_by_term
 from calibdask.cluster import place
 
 __all__ = ["cluster_options"]
@@ -27,7 +28,8 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def with_place(*arguments: Any, cluster: str, tls: str | None, insecure: bool, **options: Any) -> Any:
-        return command(*arguments, cluster=place(cluster, tls=tls, insecure=insecure), **options)
+        with stopped_by_term():
+            return command(*arguments, cluster=place(cluster, tls=tls, insecure=insecure), **options)
 
     given: Callable[..., Any] = with_place
     for option in reversed(_OPTIONS):

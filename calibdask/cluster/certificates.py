@@ -12,6 +12,7 @@ from calibdask.cluster.security import AUTHORITY, CERTIFICATE, KEY
 __all__ = ["make_certificates"]
 
 _SECRET, _PUBLIC = 0o600, 0o644
+_MOST_DAYS = 36_500
 
 
 def make_certificates(folder: str | Path, hosts: Sequence[str] = (), days: int = 365) -> list[Path]:
@@ -23,7 +24,7 @@ def make_certificates(folder: str | Path, hosts: Sequence[str] = (), days: int =
     Parameters
     ----------
     folder : path
-        Made where it is missing; nobody else may look into it.
+        Made where it is missing, for nobody else to look into; one that is there stays as it is.
     hosts : sequence of str
         Names and addresses to write into the certificate besides ``localhost``. Dask does not compare them.
     days : int, default 365
@@ -46,15 +47,14 @@ def make_certificates(folder: str | Path, hosts: Sequence[str] = (), days: int =
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
         from cryptography.x509.oid import ExtendedKeyUsageOID
     except ImportError as error:
-        raise ImportError("Certificates expect a package that is not here: pip install 'calibdask[tls]'.") from error
-    if days < 1:
-        raise ValueError(f"days expects at least 1, got {days}.")
+        raise ImportError("Certificates expect a package that is not here: pip install cryptography.") from error
+    if not 1 <= days <= _MOST_DAYS:
+        raise ValueError(f"days expects a number from 1 to {_MOST_DAYS}, got {days}.")
     folder = Path(folder)
     files = [folder / name for name in (AUTHORITY, CERTIFICATE, KEY)]
     there = [path.name for path in files if path.exists()]
     if there:
         raise ValueError(f"{folder} has {', '.join(there)} already; remove them first, or choose another folder.")
-    folder.mkdir(parents=True, mode=0o700, exist_ok=True)
     authority_key, key = _new_key(), _new_key()
     authority_name, name = _named("calibdask authority"), _named("calibdask node")
     authority = (
@@ -76,6 +76,9 @@ def make_certificates(folder: str | Path, hosts: Sequence[str] = (), days: int =
     )
     secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     contents = (authority.public_bytes(Encoding.PEM), node.public_bytes(Encoding.PEM), secret)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} expects to be a folder, and is a file.")
+    folder.mkdir(parents=True, mode=0o700, exist_ok=True)
     for path, content, mode in zip(files, contents, (_PUBLIC, _PUBLIC, _SECRET), strict=True):
         _write(path, content, mode)
     return files

@@ -8,6 +8,7 @@ from typing import Any
 from calibdask.cluster.places import ClusterLost, Place
 from calibdask.cluster.versions import check_versions
 from calibdask.cluster.words import place
+from calibdask.halted import Halted
 
 __all__ = ["connected"]
 
@@ -24,7 +25,9 @@ def connected(where: str | Place = "threads") -> Iterator[Any]:
     Raises
     ------
     ValueError
-        If it is no place, if nobody answers there, or if workers have other versions than this process.
+        If it is no place, or if workers have other versions than this process.
+    Halted
+        If nobody answers there, or no worker joins.
     ClusterLost
         If the scheduler goes away while something is computed, or if that kills the workers.
 
@@ -37,6 +40,7 @@ def connected(where: str | Place = "threads") -> Iterator[Any]:
     """
     with place(where).opened() as client:
         if client is not None:
+            _await_worker(client, place(where).patience)
             check_versions(client)
         try:
             yield client
@@ -49,3 +53,11 @@ def connected(where: str | Place = "threads") -> Iterator[Any]:
                 "Workers died one after the other of the same piece of work, as they do where memory is short: give "
                 f"them more, or smaller chunks. {error}"
             ) from error
+
+
+def _await_worker(client: Any, seconds: float) -> None:
+    """Begin with the first worker; others may join."""
+    try:
+        client.wait_for_workers(1, timeout=seconds)
+    except TimeoutError as error:
+        raise Halted(f"The cluster has had no worker for {seconds:.0f} seconds.") from error

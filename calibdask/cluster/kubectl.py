@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import IO, Any
 
+from calibdask.halted import Halted
+
 __all__ = ["Kubectl"]
 
 _PAUSE = 0.5
@@ -75,14 +77,17 @@ class Kubectl:
 
         Raises
         ------
-        ValueError
+        Halted
             If none is within so many seconds.
         """
         asked = ("get", "deployment", deployment, "--ignore-not-found", "-o", "jsonpath={.status.readyReplicas}")
         end = monotonic() + seconds
         while self(*asked).strip() in ("", "0"):
             if monotonic() >= end:
-                raise ValueError(f"{deployment} is not ready after {seconds:g} s.")
+                raise Halted(
+                    f"{deployment} is not ready after {seconds:g} s; see 'kubectl get events' for pods that find no "
+                    "room or no image."
+                )
             sleep(_PAUSE)
 
     @contextmanager

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from secrets import token_hex
-from typing import Any
+from typing import Any, ClassVar
 
 from calibdask.cluster.kubectl import Kubectl
 from calibdask.cluster.kubernetes_settings import KubernetesSettings
@@ -37,6 +37,9 @@ class Kubernetes(Place):
 
     transport: Transport
 
+    # Pods wait for room, sometimes for hours.
+    patience: ClassVar[float] = 86_400.0
+
     @contextmanager
     def opened(self) -> Iterator[Any]:
         """A client of a new cluster, which is deleted at the end."""
@@ -48,7 +51,6 @@ class Kubernetes(Place):
         with kubectl.applied(as_yaml(cluster(settings))):
             kubectl.wait_until_ready(name, _SECONDS_TO_START)
             with _reached(settings, kubectl, name) as address, Scheduler(address, self.transport).opened() as client:
-                _await_worker(client)
                 yield client
 
     @property
@@ -68,14 +70,3 @@ def _reached(settings: KubernetesSettings, kubectl: Kubectl, name: str) -> Itera
         return
     with kubectl.forwarded(f"service/{name}", settings.PORT) as port:
         yield f"{settings.protocol}://127.0.0.1:{port}"
-
-
-def _await_worker(client: Any) -> None:
-    """Begin with the first worker; the others join."""
-    try:
-        client.wait_for_workers(1, timeout=_SECONDS_TO_START)
-    except TimeoutError as error:
-        raise ValueError(
-            f"No worker has joined the scheduler within {_SECONDS_TO_START} s; see 'kubectl get events' for pods that "
-            "find no room or no image."
-        ) from error

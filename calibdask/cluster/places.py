@@ -35,7 +35,9 @@ class Place(ABC):
         Raises
         ------
         ValueError
-            If nobody answers there, or its connections are not as safe as they have to be.
+            If its connections are not as safe as they have to be, or what it needs is missing.
+        Halted
+            If nobody answers there.
         """
 
     def answers(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 from calibdask.cluster.places import Place
 from calibdask.cluster.security import Transport
+from calibdask.halted import Halted
 
 __all__ = ["SECONDS_TO_ANSWER", "Scheduler", "hung_after"]
 
@@ -45,7 +46,7 @@ class Scheduler(Place):
         try:
             client = Client(address, security=security, timeout=SECONDS_TO_ANSWER)
         except (OSError, ValueError, TypeError) as error:
-            raise ValueError(f"No scheduler answers at {self.where}: {' '.join(str(error).split())}") from error
+            raise Halted(f"No scheduler answers at {self.where}: {' '.join(str(error).split())}") from error
         with client:
             yield client
 
@@ -54,7 +55,7 @@ class Scheduler(Place):
         try:
             with self.opened():
                 return True
-        except ValueError:
+        except Halted:
             return False
 
 

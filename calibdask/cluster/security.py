@@ -62,7 +62,7 @@ class Transport:
         from distributed import Security
 
         folder = self.folder or os.environ.get(_VARIABLE)
-        if folder is None:
+        if not folder:
             configured: Any = Security(require_encryption=True)
             return configured if configured.tls_ca_file else None
         authority, certificate, key = (Path(folder).resolve() / name for name in (AUTHORITY, CERTIFICATE, KEY))

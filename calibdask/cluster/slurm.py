@@ -129,7 +129,7 @@ def _jobqueue() -> Any:
         import dask_jobqueue
         import dask_jobqueue.slurm
     except ImportError as error:
-        raise ValueError(f"slurm expects dask-jobqueue: pip install 'calibdask[hpc]' ({error}).") from error
+        raise ValueError(f"slurm expects dask-jobqueue: pip install dask-jobqueue ({error}).") from error
     return dask_jobqueue
 
 

@@ -24,7 +24,11 @@ def installed(packages: Iterable[str] = COMPUTING) -> dict[str, str]:
 
 def unlike(here: Mapping[str, str], there: Mapping[str, str], where: str) -> str:
     """A sentence on all that differs; empty where nothing does."""
-    pairs = [f"{name} {there.get(name)} there and {here[name]} here" for name in here if there.get(name) != here[name]]
+    pairs = [
+        f"{name} {there.get(name)} there and {here[name]} here"
+        for name in here
+        if _compared(name, there.get(name)) != _compared(name, here[name])
+    ]
     return f"The worker {where} has other versions: {', '.join(pairs)}. Install the same on both." if pairs else ""
 
 
@@ -36,3 +40,8 @@ def check_versions(client: Any) -> None:
             raise ValueError(f"The worker {where} cannot tell its versions: {there}. Install calibdask there.")
         if problem := unlike(here, there, where):
             raise ValueError(problem)
+
+
+def _compared(name: str, version: str | None) -> Any:
+    """Of Python major and minor only: its patches change neither numbers nor what travels."""
+    return version.split(".")[:2] if name == "python" and version else version

@@ -58,6 +58,6 @@ def place(where: str | Place = "threads", *, tls: str | None = None, insecure: b
         return Slurm(transport)
     if where == "kubernetes":
         return Kubernetes(transport)
-    if re.match(r"(tcp|tls)://.", where) or Path(where).is_file():
+    if re.fullmatch(r"(tcp|tls)://.+:\d+", where) or ("://" not in where and Path(where).is_file()):
         return Scheduler(where, transport)
     raise ValueError(f"Expected {_KINDS} as the place to work, got {where!r}.")

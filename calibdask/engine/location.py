@@ -14,8 +14,8 @@ __all__ = ["Location", "Wanted", "located", "missing", "unreadable"]
 
 # What to install where a package for a protocol is missing.
 _INSTALL = {
-    "s3": "pip install 'calibdask[s3]'",
-    "s3a": "pip install 'calibdask[s3]'",
+    "s3": "pip install s3fs",
+    "s3a": "pip install s3fs",
     "http": "pip install aiohttp",
     "https": "pip install aiohttp",
 }

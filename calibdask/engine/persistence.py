@@ -3,6 +3,7 @@
 import errno
 import time
 from collections.abc import Callable
+from itertools import count
 from typing import TypeVar
 
 from calibdask.halted import Halted
@@ -10,7 +11,7 @@ from calibdask.halted import Halted
 __all__ = ["persistently"]
 
 # What takes longer is more than a hiccup. Counted in time and not in calls, since packages try again on their own.
-_SECONDS, _FIRST_PAUSE = 30.0, 0.05
+_SECONDS, _FIRST_PAUSE, _FEWEST_TRIES = 30.0, 0.05, 3
 # No pause mends these.
 _FOR_GOOD = {
     getattr(errno, name)
@@ -42,20 +43,19 @@ def persistently(call: Callable[[], Found]) -> Found:
     3
     """
     pause, until = _FIRST_PAUSE, time.monotonic() + _SECONDS
-    while True:
+    for tries in count(1):
         try:
             return call()
         except Exception as error:
             if not _passing(error):
                 raise
-            if time.monotonic() + pause > until:
+            # Three times at least: a single call may hang for longer than all the others take.
+            if tries >= _FEWEST_TRIES and time.monotonic() + pause > until:
                 told = " ".join(str(error).split())
-                raise Halted(
-                    f"The store does not answer ({type(error).__name__}: {told}). What is done is kept; the same call "
-                    "goes on."
-                ) from error
+                raise Halted(f"The store does not answer ({type(error).__name__}: {told}).") from error
         time.sleep(pause)
         pause *= 2
+    raise AssertionError("counting never ends")
 
 
 def _passing(error: BaseException) -> bool:

@@ -58,7 +58,8 @@ class Crew:
         """How many there are now."""
         if self.client is None:
             return int(self.executor._max_workers)  # type: ignore[attr-defined]
-        return int(sum(self.client.nthreads().values()))
+        with _told_if_lost(self.client):
+            return int(sum(self.client.nthreads().values()))
 
     def ended(
         self, work: Callable[[Numbers], Numbers], tasks: Iterator[Numbers], stop: Callable[[], bool]
@@ -81,7 +82,8 @@ class Crew:
                     running = {future: numbers for future, numbers in running.items() if not future.cancel()}
                 # Workers that have gone have left more in flight than the others need.
                 for numbers in islice(tasks, max(0, _IN_FLIGHT * max(1, watch.threads()) - len(running))):
-                    running[self.executor.submit(work, numbers)] = numbers
+                    with _told_if_lost(self.client):
+                        running[self.executor.submit(work, numbers)] = numbers
                 if not running:
                     return
                 for future in wait(running, _LOOK_SECONDS, FIRST_COMPLETED).done:
@@ -89,6 +91,17 @@ class Crew:
         finally:
             for future in running:
                 future.cancel()
+
+
+@contextmanager
+def _told_if_lost(client: Any) -> Iterator[None]:
+    """Say of whatever a client raises that has lost its scheduler that it has."""
+    try:
+        yield
+    except Exception as error:
+        if client is None or not (isinstance(error, OSError) or client.status != "running"):
+            raise
+        raise ClusterLost("The scheduler has gone.") from error
 
 
 class _Watch:
@@ -113,10 +126,7 @@ class _Watch:
         if self._threads:
             self._alive = now
         elif now - self._alive > self._crew.patience:
-            raise Halted(
-                f"The cluster has had no worker for {self._crew.patience:.0f} seconds. What is done is kept; the same "
-                "call goes on."
-            )
+            raise Halted(f"The cluster has had no worker for {self._crew.patience:.0f} seconds.")
         return self._threads
 
 

@@ -46,6 +46,11 @@ class Cube:
         place = located(self.url)
         return not place.exists or (place.fs.isdir(place.path) and not place.fs.ls(place.path))
 
+    @property
+    def is_laid_out(self) -> bool:
+        """Whether something is there, other than what is left of a layout that was stopped: it holds no cell."""
+        return not self.is_empty and self._mark() != _BEGUN
+
     def check_replaceable(self) -> None:
         """Raise ValueError if what is there is no cube: nothing else is ever replaced."""
         if not self.is_empty and self._mark() is None:
@@ -69,9 +74,9 @@ class Cube:
         cells, inside = study.cells(), study.inside()
         known = fingerprint(study)
         with texts_settled():
-            group = zarr.open_group(self.url, mode="w", zarr_format=3)
-            # First: what is left of a layout that was stopped is known, and may be replaced.
-            group.attrs[_STUDY] = _BEGUN
+            # With the first file that is written: what is left of a layout that was stopped is known for that.
+            begun: dict[str, Any] = {_STUDY: _BEGUN}
+            group = persistently(lambda: zarr.open_group(self.url, mode="w", zarr_format=3, attributes=begun))
             for name, values in {**cells, **inside}.items():
                 _write_axis(group, name, np.asarray(list(values)))
             shape = tuple(len(values) for values in cells.values())
@@ -80,7 +85,8 @@ class Cube:
             for variable, dims in study.outputs.items():
                 sizes = tuple(len(inside[dim]) for dim in dims)
                 kind = study.type_of(variable)
-                group.create_array(
+                _make_array(
+                    group,
                     variable,
                     shape=shape + sizes,
                     chunks=some + tuple(max(1, size) for size in sizes),
@@ -88,11 +94,12 @@ class Cube:
                     fill_value=math.nan if kind.kind == "f" else 0,
                     dimension_names=(*cells, *dims),
                 )
-            names = tuple(cells)
-            group.create_array(_STATUS, shape=shape, chunks=some, dtype=np.int8, fill_value=TODO, dimension_names=names)
-            group.create_array(_ERROR, shape=shape, chunks=some, dtype=str, fill_value="", dimension_names=names)
+            options = {"shape": shape, "chunks": some, "dimension_names": tuple(cells)}
+            _make_array(group, _STATUS, dtype=np.int8, fill_value=TODO, **options)
+            _make_array(group, _ERROR, dtype=str, fill_value="", **options)
             # Last: a cube without a fingerprint is none.
-            group.attrs.update({_VERSIONS: json.dumps([versions()]), _STUDY: json.dumps(known)})
+            told = {_VERSIONS: json.dumps([versions()]), _STUDY: json.dumps(known)}
+            persistently(lambda: group.attrs.update(told))
 
     def check(self, study: Study) -> None:
         """Raise ValueError if the cube is not that of the study, with all differences named."""
@@ -147,7 +154,7 @@ class Cube:
             stacklevel=3,
         )
         with texts_settled():
-            group.attrs[_VERSIONS] = json.dumps([*known, here])
+            persistently(lambda: group.attrs.update({_VERSIONS: json.dumps([*known, here])}))
 
     def _group(self, mode: Any) -> zarr.Group:
         if not self.exists:
@@ -237,6 +244,11 @@ class Cube:
     def _arrays(self) -> dict[str, Any]:
         return {}
 
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return math.prod(self._shape)
+
     @cached_property
     def _shape(self) -> tuple[int, ...]:
         return tuple(self._array(_STATUS).shape)
@@ -282,8 +294,13 @@ def open_cube(store: str) -> xr.Dataset:
 
 def _write_axis(group: zarr.Group, name: str, values: np.ndarray) -> None:
     kind: Any = str if values.dtype.kind in "UO" else values.dtype
-    array: Any = group.create_array(name, shape=values.shape, dtype=kind, dimension_names=(name,))
-    array[...] = values.astype(object) if kind is str else values
+    array = _make_array(group, name, shape=values.shape, dtype=kind, dimension_names=(name,))
+    persistently(lambda: array.__setitem__(..., values.astype(object) if kind is str else values))
+
+
+def _make_array(group: zarr.Group, name: str, **options: Any) -> Any:
+    """A new array; over what an attempt that failed midway has left of it."""
+    return persistently(lambda: group.create_array(name, overwrite=True, **options))
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[range]:

@@ -2,14 +2,15 @@
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from calibdask.cluster import ClusterLost, Place, place
 from calibdask.halted import Halted
 from calibdask.study.announced import check_study
-from calibdask.study.crew import Crew, crew_at
+from calibdask.study.crew import crew_at
 from calibdask.study.cube import DONE, FAILED, TODO, Cube
 from calibdask.study.study import Study
 from calibdask.study.work import Work
@@ -25,7 +26,7 @@ _PAUSE_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class CellCounts:
-    """How many cells of a cube are ``done``, ``failed`` or yet ``todo``; ``computed``, those done in this run."""
+    """How many cells are ``done``, ``failed`` or yet ``todo``; ``computed``, those done in this run."""
 
     done: int
     failed: int
@@ -72,7 +73,7 @@ def run(
     Returns
     -------
     CellCounts
-        ``done``, ``failed``, ``todo`` and, of this run, ``computed``.
+        ``done``, ``failed``, ``todo`` and, of this run, ``computed``: of all cells, or of those of the shard.
 
     Raises
     ------
@@ -115,23 +116,11 @@ def run(
     if shard is not None:
         _check_shard(cube, shard, overwrite=overwrite)
     _check(cube, study, resume=resume, overwrite=overwrite)
-    work, losses = None, 0
-    while True:
-        known = 0 if work is None else work.done
-        try:
-            with crew_at(cluster) as crew:
-                # Nothing is written before there is someone to work.
-                if work is None:
-                    _prepare(cube, study, overwrite=overwrite)
-                    work = Work(study, cube, shard or (0, 1), stop or (lambda: False))
-                _do(work, crew)
-            return count_cells(cube, computed=work.done - work.before)
-        except ClusterLost as lost:
-            losses = 1 if work is None or work.done > known else losses + 1
-            if losses > _MOST_LOSSES or not isinstance(cluster, str | Place):
-                raise ClusterLost(f"{lost} What is done is kept; the same call goes on.") from lost
-            warnings.warn(f"{lost} It is opened again.", UserWarning, stacklevel=2)
-            _await(place(cluster))
+    try:
+        work = _worked(cube, study, cluster, overwrite, shard or (0, 1), stop or (lambda: False))
+    except Halted as error:
+        raise Halted(f"{error} What is done is kept; call run again with the same arguments to continue.") from error
+    return _counts(work)
 
 
 def lay_out(study: Study, store: Any, *, overwrite: bool = False) -> CellCounts:
@@ -154,16 +143,21 @@ def lay_out(study: Study, store: Any, *, overwrite: bool = False) -> CellCounts:
     return count_cells(cube)
 
 
-def count_cells(cube: Cube, computed: int = 0) -> CellCounts:
+def count_cells(cube: Cube) -> CellCounts:
     """How far a cube is."""
     status = cube.status()
-    done, failed, todo = (int((status == each).sum()) for each in (DONE, FAILED, TODO))
-    return CellCounts(done, failed, todo, computed)
+    return CellCounts(*(int((status == each).sum()) for each in (DONE, FAILED, TODO)))
+
+
+def _counts(work: Work) -> CellCounts:
+    """How far the cells are that were to be computed."""
+    done, failed = work.counted()
+    return CellCounts(done, failed, work.total - done - failed, done - work.before)
 
 
 def _check(cube: Cube, study: Study, *, resume: bool, overwrite: bool) -> None:
     """See that there is nothing yet, or the cube of the study, or one that may be replaced."""
-    if overwrite or cube.is_empty:
+    if overwrite or not cube.is_laid_out:
         cube.check_replaceable()
     elif not resume:
         raise ValueError(f"{cube.url} is there already; resume it, choose another name, or give overwrite=True.")
@@ -177,24 +171,48 @@ def _check_shard(cube: Cube, shard: tuple[int, int], *, overwrite: bool) -> None
         raise ValueError(f"shard expects a number from 0 to below the count of shards, got {index} of {count}.")
     if overwrite:
         raise ValueError("A shard never overwrites: lay the cube out anew first, by lay_out(..., overwrite=True).")
-    if cube.is_empty:
+    if not cube.is_laid_out:
         raise ValueError(f"{cube.url} is not there; lay it out before its shards run: lay_out, or --lay-out.")
 
 
 def _prepare(cube: Cube, study: Study, *, overwrite: bool) -> None:
-    if overwrite or cube.is_empty:
+    if overwrite or not cube.is_laid_out:
         cube.lay_out(study)
     else:
         cube.join()
 
 
-def _do(work: Work, crew: Crew) -> None:
+def _worked(
+    cube: Cube, study: Study, cluster: Any, overwrite: bool, shard: tuple[int, int], stop: Callable[[], bool]
+) -> Work:
+    """All work, done as far as it could be; a cluster that is lost is opened again."""
+    work, known, losses = None, 0, 0
+    while True:
+        try:
+            with crew_at(cluster) as crew, _store_in_words(cube):
+                # Nothing is written before there is someone to work.
+                if work is None:
+                    _prepare(cube, study, overwrite=overwrite)
+                    work = Work(study, cube, shard, stop)
+                work.done_by(crew)
+            return work
+        except ClusterLost as lost:
+            done = 0 if work is None else work.counted()[0]
+            known, losses = done, 1 if done > known else losses + 1
+            if losses > _MOST_LOSSES or not isinstance(cluster, str | Place):
+                raise
+            warnings.warn(f"{lost} It is opened again.", UserWarning, stacklevel=3)
+            _await(place(cluster))
+
+
+@contextmanager
+def _store_in_words(cube: Cube) -> Iterator[None]:
     try:
-        work.done_by(crew)
+        yield
     except Halted:
         raise
     except OSError as error:
-        raise Halted(f"The cube cannot be written: {error}. What is done is kept; the same call goes on.") from error
+        raise Halted(f"{cube.url} cannot be written: {error}.") from error
 
 
 def _await(where: Place) -> None:
@@ -209,5 +227,5 @@ def _await(where: Place) -> None:
     time.sleep(_PAUSE_SECONDS)
     while not where.answers():
         if time.monotonic() > until:
-            raise ClusterLost("The scheduler has gone. What is done is kept; the same call goes on.")
+            raise ClusterLost("The scheduler has gone, and does not come back.")
         time.sleep(_PAUSE_SECONDS)

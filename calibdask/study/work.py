@@ -8,8 +8,9 @@ import numpy as np
 
 from calibdask.cluster.versions import installed
 from calibdask.engine.watching import tell
+from calibdask.halted import Halted
 from calibdask.study.crew import Crew, Ended, Numbers
-from calibdask.study.cube import DONE, Cube
+from calibdask.study.cube import DONE, FAILED, Cube
 from calibdask.study.parcel import packed
 from calibdask.study.study import Study
 from calibdask.study.task import Task
@@ -33,12 +34,17 @@ class Work:
 
     def __init__(self, study: Study, cube: Cube, shard: tuple[int, int], stop: Callable[[], bool]) -> None:
         self._study, self._cube, self._shard, self._stop = study, cube, shard, stop
-        self.before = self.done
+        self.before, _ = self.counted()
 
     @property
-    def done(self) -> int:
-        """How many cells are done, by the cube."""
-        return int((self._cube.status()[self._own] == DONE).sum())
+    def total(self) -> int:
+        """How many cells there are."""
+        return int(self._own.sum())
+
+    def counted(self) -> tuple[int, int]:
+        """How many cells are done, and how many have failed, by the cube."""
+        status = self._cube.status()[self._own]
+        return int((status == DONE).sum()), int((status == FAILED).sum())
 
     def done_by(self, crew: Crew) -> None:
         """Let a crew compute all that is left.
@@ -66,7 +72,7 @@ class Work:
             else:
                 progress.add(self._settled(ended))
         # One at a time, so that a cell that kills its workers takes no other one with it.
-        status = self._cube.status()
+        status = self._cube.status() if suspects else ()
         for number in (number for number in suspects if status[number] != DONE):
             for ended in crew.ended(task, iter([[number]]), self._stop):
                 progress.add(self._settled(ended))
@@ -75,7 +81,7 @@ class Work:
     def _own(self) -> np.ndarray:
         """Which cells are of this shard: shards share no chunk, since they know nothing of each other."""
         index, count = self._shard
-        chunks = self._cube.chunk_of(np.arange(len(self._cube.status())))
+        chunks = self._cube.chunk_of(np.arange(self._cube.size))
         return np.asarray(chunks % count == index)
 
     def _tasks(self, wanted: Numbers) -> Iterator[Numbers]:
@@ -90,22 +96,27 @@ class Work:
             yield task
 
     def _settled(self, ended: Ended) -> Ended:
-        """A task whose cells are all done or failed: what a lost worker could not write is written here."""
-        if isinstance(ended.error, OSError | ValueError):
-            # The store cannot be written, or other versions compute: no cell can be done.
-            raise ended.error
-        if isinstance(ended.error, ImportError | AttributeError):
-            # Cells keep their own errors: this came before them.
-            raise ValueError(
-                f"Workers cannot import the study: {ended.error}. They expect its module where they find it, such as "
-                "a folder of their PYTHONPATH."
-            ) from ended.error
+        """A task whose cells are all done or failed: cells keep their own errors, so that any other is of all of them.
+
+        But for that of a cell that kills its workers, who can no longer write it.
+        """
         if ended.error is None:
             return ended
-        text = "".join(traceback.format_exception(ended.error))
-        for number in ended.numbers:
-            self._cube.fail(number, text)
-        return Ended(ended.numbers, ended.numbers)
+        if ended.killed:
+            text = "".join(traceback.format_exception(ended.error))
+            for number in ended.numbers:
+                self._cube.fail(number, text)
+            return Ended(ended.numbers, ended.numbers)
+        if isinstance(ended.error, OSError | ValueError):
+            # The store cannot be written, or other code or other versions compute.
+            raise ended.error
+        told = f"{type(ended.error).__name__}: {' '.join(str(ended.error).split())}"
+        if isinstance(ended.error, ImportError):
+            raise ValueError(
+                f"Workers cannot import what they need ({told}). They expect the same packages as this process, and "
+                "the module of the study where they find it, such as a folder of their PYTHONPATH."
+            ) from ended.error
+        raise Halted(f"Workers cannot compute ({told}).") from ended.error
 
 
 class _Progress:

@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent.parent
 RUN = (sys.executable, "-c", "import sys; from calibdask.cli import main; sys.exit(main())")
 PATIENCE = 90.0
+_MARK = "CALIBDASK_TEST_FOLDER"
 
 
 def free_port() -> int:
@@ -50,7 +51,7 @@ class Processes:
     def start(self, command: Sequence[str], name: str, **more: str) -> subprocess.Popen[bytes]:
         """Start a process in a group of its own; what it says goes to a file."""
         log = (self.folder / f"{name}-{len(self.started)}.log").open("wb")
-        known = os.environ | {"PYTHONPATH": str(ROOT)} | self.environment | more
+        known = os.environ | {"PYTHONPATH": str(ROOT), _MARK: str(self.folder)} | self.environment | more
         process = subprocess.Popen(command, cwd=ROOT, env=known, start_new_session=True, stdout=log, stderr=log)
         log.close()
         self.started.append(process)
@@ -60,6 +61,7 @@ class Processes:
         """A scheduler that listens there."""
         scheme = "tcp" if self.tls is None else "tls"
         command = ["dask", "scheduler", "--host", f"{scheme}://127.0.0.1:{port}", "--no-dashboard", "--no-show"]
+        command += ["--dashboard-address", "127.0.0.1:0"]
         process = self.start([*_dask(command), *self.flags()], "scheduler", **more)
         eventually(lambda: _listens(port))
         return process
@@ -69,6 +71,7 @@ class Processes:
         scheme = "tcp" if self.tls is None else "tls"
         address = f"{scheme}://127.0.0.1:{port}"
         command = ["dask", "worker", address, "--host", "127.0.0.1", "--nthreads", "1", "--no-dashboard"]
+        command += ["--dashboard-address", "127.0.0.1:0"]
         folder = ["--local-directory", str(self.folder / f"worker-{len(self.started)}")]
         return self.start([*_dask(command), *folder, *self.flags(), *options], "worker", **more)
 
@@ -118,14 +121,28 @@ def processes(folder: Path, tls: Path | None = None) -> Iterator[Processes]:
 
 
 def leftovers(folder: Path) -> list[int]:
-    """Processes whose command names this folder."""
+    """Processes that were started for this folder, by them or by their children: all inherit a mark."""
+    mark = f"{_MARK}={folder}".encode()
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*/environ"):
         try:
-            words = path.read_bytes().decode(errors="replace")
-        except (FileNotFoundError, ProcessLookupError):
+            words = path.read_bytes().split(b"\0")
+        except OSError:
             continue
         pid = int(path.parent.name)
-        if str(folder) in words and pid != os.getpid() and alive(pid):
+        if mark in words and pid != os.getpid() and alive(pid):
             found.append(pid)
+    return found
+
+
+def descendants(process: subprocess.Popen[bytes]) -> list[int]:
+    """Processes of the session that was begun with this one."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            session = int(path.read_text().rpartition(")")[2].split()[3])
+        except OSError:
+            continue
+        if session == process.pid and alive(int(path.parent.name)):
+            found.append(int(path.parent.name))
     return found

@@ -349,7 +349,7 @@ def test_a_driver_in_a_job(there: Daemons, here: Path, monkeypatch: pytest.Monke
     pytest.importorskip("dask_jobqueue")
     pytest.importorskip("cryptography")
     store = here / "walks.zarr"
-    monkeypatch.setenv("DASK_CONFIG", str(DEPLOY))
+    monkeypatch.setenv("DASK_CONFIG", str(DEPLOY / "dask.yaml"))
     monkeypatch.setenv("DASK_CALIBDASK__SLURM__JOBS", "2")
     for name, value in SMALL.items():
         monkeypatch.setenv(f"DASK_JOBQUEUE__SLURM__{name.upper()}", repr(value))

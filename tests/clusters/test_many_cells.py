@@ -10,7 +10,7 @@ pytestmark = pytest.mark.faults
 def test_memory_and_time_a_cell_are_bounded() -> None:
     few, many = (fresh("local:2", cells, 1000) for cells in (1000, 100_000))
     assert (few["tasks"], many["tasks"]) == (1, 100)
-    assert many["files"] == 2 * 100 + 1 + 4 + 1
+    assert many["files"] < 2 * 100 + 20
     assert many["peak_mb"] <= 1.15 * few["peak_mb"]
     # No race against a clock: a task for each cell would take ten times as long, on whatever machine.
     assert many["wall_us"] <= 1000

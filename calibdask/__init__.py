@@ -28,6 +28,7 @@ _MODULES = {
     "MulticlassECE": "estimators.multiclass",
     "ReliabilityCurve": "estimators.curves",
     "ReliabilityDiagram": "estimators.diagram",
+    "ReliabilityDisplay": "display",
     "ResidualECE": "estimators.density",
     "SKCE": "estimators.skce",
     "SKCETest": "estimators.kernel_tests",
@@ -63,6 +64,7 @@ __all__ = ["__version__", *_MODULES]  # noqa: PLE0604
 if TYPE_CHECKING:
     from calibdask.calibrator import LCECalibrator as LCECalibrator
     from calibdask.comparison import compare as compare
+    from calibdask.display import ReliabilityDisplay as ReliabilityDisplay
     from calibdask.engine.readers import read_rows as read_rows
     from calibdask.estimators.brier_decomposition import BrierDecomposition as BrierDecomposition
     from calibdask.estimators.canonical import KernelCanonicalECE as KernelCanonicalECE

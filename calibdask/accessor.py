@@ -1,0 +1,205 @@
+"""``ds.calib``: datasets of xarray that measure their calibration; ``import calibdask.accessor`` registers it."""
+
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+
+# Its functions are imported when they are called: registering costs no more than xarray itself.
+import calibdask as cd
+
+if TYPE_CHECKING:
+    from calibdask.naming import Metrics
+
+__all__ = ["CalibrationAccessor"]
+
+
+@xr.register_dataset_accessor("calib")
+class CalibrationAccessor:
+    """Calibration of the scores in a dataset, against the labels in it.
+
+    ``import calibdask.accessor`` makes it the attribute ``calib`` of every `xarray.Dataset`, as ``import
+    hvplot.xarray`` does with ``hvplot``; ``import calibdask`` alone does not, for it does not import xarray.
+
+    All methods take the names of the variables:
+
+    labels, scores : str, default "labels" and "scores"
+        Class numbers (..., n), or names of classes as the coordinate of the scores along ``class_dim`` has them; and
+        scores (..., n) or (..., n, K). Other dimensions than those of samples and classes stay.
+    pos_label : label, optional
+        For scores without classes, of labels that are not 0 and 1: the class whose probability they are.
+    by : str, sequence of str, or mapping from name to str, optional
+        Variables or coordinates along the samples, also ``"time.month"`` and the like: a slice for every value, or
+        combination of values. A mapping says how the dimensions of the result are called.
+    sample_weight : str, optional
+        Weights (..., n).
+    sample_dim : str, optional
+        The dimension of samples. None: that of the labels if they have only one, else ``"sample"``.
+    class_dim : str, default "class"
+        The dimension of classes.
+
+    Of a summary that `calibdask.summarize` made, which stands for labels and scores, methods take none of them.
+
+    Raises
+    ------
+    ValueError
+        If the dataset lacks one of these, or the data cannot be what it claims, as for `calibdask.evaluate`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xarray as xr
+    >>> import calibdask as cd
+    >>> import calibdask.accessor
+    >>> scores = np.array([[0.2, 0.4, 0.6, 0.8], [0.1, 0.3, 0.7, 0.9]])
+    >>> ds = xr.Dataset({"labels": ("row", [0, 1, 1, 1]), "scores": (("model", "row"), scores)})
+    >>> ds = ds.assign_coords(day=("row", ["mon", "mon", "tue", "tue"]), model=["tree", "forest"])
+    >>> result = ds.calib.evaluate(cd.ECE(bins=2), by="day")
+    >>> dict(result.sizes)
+    {'model': 2, 'day': 2}
+    >>> result.ece.sel(model="forest").values.round(3)
+    array([0.3, 0.2])
+
+    A summary of the rows has the same methods:
+
+    >>> ds.calib.summarize(by="day").sum("day").calib.evaluate(cd.ECE(bins=2)).ece.values.round(3)
+    array([0.25, 0.25])
+    """
+
+    def __init__(self, dataset: xr.Dataset) -> None:
+        self._dataset = dataset
+
+    def evaluate(
+        self,
+        metrics: "Metrics | None" = None,
+        *,
+        labels: Hashable = "labels",
+        scores: Hashable = "scores",
+        pos_label: Any = None,
+        by: Any = None,
+        sample_weight: Hashable | None = None,
+        sample_dim: str | None = None,
+        class_dim: str = "class",
+        **options: Any,
+    ) -> xr.Dataset:
+        """Metrics, as `calibdask.evaluate` gives them; ``options`` are its further arguments.
+
+        Examples
+        --------
+        >>> import xarray as xr
+        >>> import calibdask as cd
+        >>> import calibdask.accessor
+        >>> ds = xr.Dataset({"defaulted": ("loan", [0, 1, 1, 1]), "risk": ("loan", [0.2, 0.4, 0.6, 0.8])})
+        >>> float(ds.calib.evaluate(cd.ECE(bins=2), labels="defaulted", scores="risk").ece)
+        0.25
+        """
+        given = self._given(labels, scores, pos_label, by, sample_weight, sample_dim, class_dim)
+        return cd.evaluate(**given, metrics=metrics, **options)
+
+    def summarize(
+        self,
+        *,
+        labels: Hashable = "labels",
+        scores: Hashable = "scores",
+        pos_label: Any = None,
+        by: Any = None,
+        sample_weight: Hashable | None = None,
+        sample_dim: str | None = None,
+        class_dim: str = "class",
+        **options: Any,
+    ) -> xr.Dataset:
+        """A summary that adds up, as `calibdask.summarize` makes it; ``options`` are its further arguments."""
+        return cd.summarize(
+            **self._given(labels, scores, pos_label, by, sample_weight, sample_dim, class_dim), **options
+        )
+
+    def reliability_diagram(
+        self,
+        *,
+        labels: Hashable = "labels",
+        scores: Hashable = "scores",
+        pos_label: Any = None,
+        by: Any = None,
+        sample_weight: Hashable | None = None,
+        sample_dim: str | None = None,
+        class_dim: str = "class",
+        **options: Any,
+    ) -> xr.Dataset:
+        """Mean score and frequency of the outcome by bin; ``options`` are those of `calibdask.reliability_diagram`.
+
+        Examples
+        --------
+        >>> import xarray as xr
+        >>> import calibdask.accessor
+        >>> ds = xr.Dataset({"labels": ("row", [0, 1, 1, 1]), "scores": ("row", [0.2, 0.4, 0.6, 0.8])})
+        >>> ds.calib.reliability_diagram(bins=2).outcome.values
+        array([0.5, 1. ])
+        """
+        given = self._given(labels, scores, pos_label, by, sample_weight, sample_dim, class_dim)
+        return cd.reliability_diagram(**given, **options)
+
+    def reliability_curve(
+        self,
+        *,
+        labels: Hashable = "labels",
+        scores: Hashable = "scores",
+        pos_label: Any = None,
+        by: Any = None,
+        sample_weight: Hashable | None = None,
+        sample_dim: str | None = None,
+        class_dim: str = "class",
+        **options: Any,
+    ) -> xr.Dataset:
+        """Frequency of the outcome by score; ``options`` are those of `calibdask.reliability_curve`."""
+        given = self._given(labels, scores, pos_label, by, sample_weight, sample_dim, class_dim)
+        return cd.reliability_curve(**given, **options)
+
+    def _given(
+        self,
+        labels: Hashable,
+        scores: Hashable,
+        pos_label: Any,
+        by: Any,
+        sample_weight: Hashable | None,
+        sample_dim: str | None,
+        class_dim: str,
+    ) -> dict[str, Any]:
+        """Arguments for the functions of calibdask."""
+        from calibdask.engine.class_names import numbered
+        from calibdask.engine.summaries import is_summary
+
+        if is_summary(self._dataset):
+            if by is not None or sample_weight is not None:
+                raise ValueError("A summary has its weights and slices already; it takes no by and no sample_weight.")
+            return {"y_true": self._dataset}
+        y_true, y_prob = self._variable("labels", labels), self._variable("scores", scores)
+        if sample_dim is None:
+            sample_dim = str(y_true.dims[0]) if y_true.ndim == 1 else "sample"
+        y_true, y_prob = numbered(y_true, y_prob, pos_label=pos_label, sample_dim=sample_dim, class_dim=class_dim)
+        return {
+            "y_true": y_true,
+            "y_prob": y_prob,
+            "by": self._slices(by),
+            "sample_weight": None if sample_weight is None else self._variable("sample_weight", sample_weight),
+            "sample_dim": sample_dim,
+            "class_dim": class_dim,
+        }
+
+    def _slices(self, by: Any) -> dict[Hashable, xr.DataArray] | None:
+        """Slicing variables by the names that they have, or are given."""
+        if by is None:
+            return None
+        if isinstance(by, Mapping):
+            return {name: self._variable("by", variable) for name, variable in by.items()}
+        found = [self._variable("by", name) for name in ([by] if isinstance(by, str) else by)]
+        return {str(values.name): values for values in found}
+
+    def _variable(self, argument: str, name: Hashable) -> xr.DataArray:
+        """A variable or coordinate of the dataset."""
+        try:
+            return self._dataset[name]
+        except KeyError as error:
+            there = ", ".join(map(str, self._dataset.variables))
+            raise ValueError(
+                f"{argument} expects the name of a variable of the dataset, {there}; got {name!r}."
+            ) from error

@@ -655,3 +655,24 @@ def test_a_second_term_is_another_wish_only_later(monkeypatch: pytest.MonkeyPatc
         assert not got
     finally:
         assert signal.signal(signal.SIGTERM, kept) is not kept
+
+
+def test_what_is_to_be_ignored_stays_ignored() -> None:
+    kept = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stopped_by_term() as stop:
+            signal.raise_signal(signal.SIGHUP)
+            assert not stop()
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, kept)
+
+
+def test_term_ends_what_does_not_ask_yet() -> None:
+    closed: list[bool] = []
+    with pytest.raises(SystemExit) as ended, stopped_by_term():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            closed.append(True)
+    assert (ended.value.code, closed) == (143, [True])

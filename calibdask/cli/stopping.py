@@ -38,7 +38,9 @@ def stopped_by_term() -> Iterator[Callable[[], bool]]:
     if current_thread() is not main_thread():
         yield stop
         return
-    before = {number: signal.signal(number, note) for number in _SIGNALS}
+    # What nohup has told to be ignored stays ignored.
+    heard = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, note) for number in heard}
     try:
         yield stop
     finally:

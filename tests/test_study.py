@@ -670,9 +670,14 @@ def test_what_is_to_be_ignored_stays_ignored() -> None:
 
 def test_term_ends_what_does_not_ask_yet() -> None:
     closed: list[bool] = []
-    with pytest.raises(SystemExit) as ended, stopped_by_term():
-        try:
-            signal.raise_signal(signal.SIGTERM)
-        finally:
-            closed.append(True)
+
+    def work() -> None:
+        with stopped_by_term():
+            try:
+                signal.raise_signal(signal.SIGTERM)
+            finally:
+                closed.append(True)
+
+    with pytest.raises(SystemExit) as ended:
+        work()
     assert (ended.value.code, closed) == (143, [True])

@@ -308,7 +308,7 @@ def test_junk_archives(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("url", "install"),
-    [("s3://b/x.zarr", r"pip install 'calibdask\[s3\]'"), ("https://x/y.csv", "pip install aiohttp")],
+    [("s3://b/x.zarr", "pip install s3fs"), ("https://x/y.csv", "pip install aiohttp")],
 )
 def test_missing_packages_are_named(url: str, install: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: str) -> None:

@@ -169,7 +169,7 @@ def test_configurations_that_cannot_work(
 
 def test_what_is_missing_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
-    with pytest.raises(ValueError, match=r"pip install 'calibdask\[hpc\]'"), place("slurm").opened():
+    with pytest.raises(ValueError, match=r"pip install dask-jobqueue"), place("slurm").opened():
         pass
     monkeypatch.undo()
     pytest.importorskip("dask_jobqueue")

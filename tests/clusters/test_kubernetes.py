@@ -17,8 +17,9 @@ from calibdask.cluster.certificates import make_certificates
 from calibdask.cluster.kubectl import Kubectl
 from calibdask.cluster.kubernetes_settings import KubernetesSettings
 from calibdask.cluster.manifests import as_yaml, cluster, study_run
+from calibdask.halted import Halted
 from tests.clusters import fake_kubectl
-from tests.clusters.dask_processes import Processes, alive, eventually, leftovers, processes
+from tests.clusters.dask_processes import Processes, alive, eventually, processes
 from tests.clusters.fault_study import Moments
 
 pytestmark = pytest.mark.deploy
@@ -60,7 +61,6 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     yield Fake(folder, tls, variables)
     fake_kubectl.ended(folder)
-    eventually(lambda: not leftovers(folder), 15)
 
 
 @pytest.fixture
@@ -135,6 +135,7 @@ def test_port_forwarding_ends_with_its_driver(tmp_path: Path, fake: Fake, driver
     eventually(lambda: not any(map(alive, forwarding)), 15)
     # Pods stay: nobody was left to delete them, and README.md says how.
     assert len(fake_kubectl.pods(fake.folder)) == 3
+    fake_kubectl.ended(fake.folder)
 
 
 def _command(pid: int) -> str:
@@ -179,7 +180,7 @@ def test_inside_kubernetes_the_service_is_asked(fake: Fake, monkeypatch: pytest.
     configured = {"image": "calibdask:0.1.0", "tls-secret": "trial-tls", "workers": 1, "namespace": "calibration"}
     with (
         dask.config.set({"calibdask.kubernetes": configured}),
-        pytest.raises(ValueError, match=r"answers at tls://calibdask-\w{6}-scheduler\.calibration\.svc:8786"),
+        pytest.raises(Halted, match=r"answers at tls://calibdask-\w{6}-scheduler\.calibration\.svc:8786"),
         place("kubernetes", tls=str(fake.tls)).opened(),
     ):
         pass

@@ -19,7 +19,7 @@ from calibdask.cluster.kubernetes_settings import KubernetesSettings
 from calibdask.cluster.manifests import as_yaml, cluster, study_run
 from calibdask.halted import Halted
 from tests.clusters import fake_kubectl
-from tests.clusters.dask_processes import Processes, alive, eventually, processes
+from tests.clusters.dask_processes import Processes, alive, eventually, leftovers, processes
 from tests.clusters.fault_study import Moments
 
 pytestmark = pytest.mark.deploy
@@ -96,7 +96,7 @@ def test_run_starts_uses_and_deletes_a_cluster(tmp_path: Path, fake: Fake, drive
     assert len([*fake.folder.glob("*.command")]) == 3
     assert len([*fake.folder.glob("*.status")]) == 2
     assert fake_kubectl.pods(fake.folder) == []
-    assert not leftovers(fake.folder)
+    assert not leftovers(driver.folder)
     assert fake.commands.count("--tls-key") == 3
     assert fake.commands.count("tls://127.0.7.1:8786") == 2
 

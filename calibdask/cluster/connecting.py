@@ -38,9 +38,10 @@ def connected(where: str | Place = "threads") -> Iterator[Any]:
     ...     cd.ece([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=2)
     0.25
     """
-    with place(where).opened() as client:
+    chosen = place(where)
+    with chosen.opened() as client:
         if client is not None:
-            _await_worker(client, place(where).patience)
+            _await_worker(client, chosen.patience)
             check_versions(client)
         try:
             yield client

@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -13,13 +14,16 @@ COMPUTING = ("calibdask", "dask", "distributed", "numba", "numpy", "scipy", "sci
 
 def installed(packages: Iterable[str] = COMPUTING) -> dict[str, str]:
     """Versions of Python and of packages, as far as they are there."""
-    found = {"python": platform.python_version()}
-    for package in packages:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+    return {"python": platform.python_version(), **{package: _version(package) for package in packages}}
+
+
+@cache
+def _version(package: str) -> str:
+    """Looked for once a process: every task on a worker asks."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def unlike(here: Mapping[str, str], there: Mapping[str, str], where: str) -> str:

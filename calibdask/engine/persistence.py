@@ -3,7 +3,6 @@
 import errno
 import time
 from collections.abc import Callable
-from itertools import count
 from typing import TypeVar
 
 from calibdask.halted import Halted
@@ -43,7 +42,9 @@ def persistently(call: Callable[[], Found]) -> Found:
     3
     """
     pause, until = _FIRST_PAUSE, time.monotonic() + _SECONDS
-    for tries in count(1):
+    tries = 0
+    while True:
+        tries += 1
         try:
             return call()
         except Exception as error:
@@ -55,7 +56,6 @@ def persistently(call: Callable[[], Found]) -> Found:
                 raise Halted(f"The store does not answer ({type(error).__name__}: {told}).") from error
         time.sleep(pause)
         pause *= 2
-    raise AssertionError("counting never ends")
 
 
 def _passing(error: BaseException) -> bool:

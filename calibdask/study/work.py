@@ -61,10 +61,9 @@ class Work:
         own = np.flatnonzero(self._own)
         wanted = own[self._cube.status()[own] != DONE].tolist()
         progress = _Progress(len(own) - len(wanted), len(own))
-        task: Callable[[Numbers], Numbers] = Task(self._study, self._cube)
-        if crew.client is not None:
-            # Workers of other versions may join later than any check of those that were there.
-            task = packed(Task(self._study, self._cube, installed()), type(self._study))
+        # Workers of other versions may join later than any check of those that were there.
+        own_task = Task(self._study, self._cube, None if crew.client is None else installed())
+        task = own_task if crew.client is None else packed(own_task, type(self._study))
         suspects: Numbers = []
         for ended in crew.ended(task, self._tasks(wanted), self._stop):
             if ended.killed:

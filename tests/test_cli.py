@@ -15,7 +15,7 @@ import xarray as xr
 import calibdask as cd
 from calibdask.cli import main
 from calibdask.cli.metrics import METRICS
-from calibdask.cli.tables import shown_number
+from calibdask.readout import shown_number
 
 ROWS = 400
 RNG = np.random.default_rng(3)

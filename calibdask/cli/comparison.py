@@ -15,7 +15,8 @@ from rich.text import Text
 
 from calibdask import __version__
 from calibdask.cli.entries import Choices, Entry
-from calibdask.cli.tables import GAP, bare_table, metric_values, shown_number
+from calibdask.cli.tables import GAP, bare_table, metric_values
+from calibdask.readout import shown_number
 
 __all__ = ["Column", "Comparison"]
 

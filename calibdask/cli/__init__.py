@@ -11,6 +11,7 @@ from calibdask.cli.calibration_tests import calibration_tests as _calibration_te
 from calibdask.cli.certificates import certs as _certs
 from calibdask.cli.demo import demo as _demo
 from calibdask.cli.evaluate import evaluate as _evaluate
+from calibdask.cli.explore import explore as _explore
 from calibdask.cli.studies import run as _run
 from calibdask.cli.studies import status as _status
 from calibdask.cli.summarize import summarize as _summarize
@@ -37,6 +38,7 @@ def _calibdask(context: click.Context) -> None:
 _calibdask.add_command(_evaluate)
 _calibdask.add_command(_calibration_tests)
 _calibdask.add_command(_summarize)
+_calibdask.add_command(_explore)
 _calibdask.add_command(_run)
 _calibdask.add_command(_status)
 _calibdask.add_command(_certs)

@@ -51,6 +51,11 @@ class Cube:
         """Whether something is there, other than what is left of a layout that was stopped: it holds no cell."""
         return not self.is_empty and self._mark() != _BEGUN
 
+    @property
+    def is_cube(self) -> bool:
+        """Whether this is a cube, and no other store."""
+        return located(self.url).is_zarr and self._mark() is not None
+
     def check_replaceable(self) -> None:
         """Raise ValueError if what is there is no cube: nothing else is ever replaced."""
         if not self.is_empty and self._mark() is None:

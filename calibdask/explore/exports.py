@@ -1,0 +1,56 @@
+"""Files from a page: tables as CSV, pictures as PNG and SVG."""
+
+from collections.abc import Callable, Mapping
+from io import StringIO
+from typing import Any
+
+__all__ = ["downloads"]
+
+# The browser draws the file: just what is seen, and nothing to install.
+_SAVE = """
+const view = Bokeh.index.find_one(picture)
+view.export("%(kind)s").to_blob().then((blob) => {
+  const link = document.createElement("a")
+  link.href = URL.createObjectURL(blob)
+  link.download = "%(name)s.%(kind)s"
+  link.click()
+  URL.revokeObjectURL(link.href)
+})
+"""
+
+
+def downloads(name: str, tables: Mapping[str, Callable[[], Any]], picture: Any = None) -> Any:
+    """Buttons that save what a page shows.
+
+    Parameters
+    ----------
+    name : str
+        First part of the names of files.
+    tables : mapping from str to function
+        A data frame for each name, made when the button is used: saved as ``<name>-<name of the table>.csv``.
+    picture : panel layout, optional
+        What is saved as ``<name>.png`` and ``<name>.svg``: a `panel.Column` that holds pictures, and that stays when
+        they change.
+
+    Returns
+    -------
+    panel.FlexBox
+    """
+    import panel as pn
+
+    buttons: list[Any] = [
+        pn.widgets.FileDownload(
+            callback=lambda table=table: StringIO(table().to_csv(index=False)),
+            filename=f"{name}-{word}.csv",
+            label=f"CSV: {word}",
+            button_style="outline",
+            height=32,
+        )
+        for word, table in tables.items()
+    ]
+    if picture is not None:
+        for kind in ("png", "svg"):
+            button = pn.widgets.Button(name=kind.upper(), button_style="outline", height=32)
+            button.js_on_click(args={"picture": picture}, code=_SAVE % {"kind": kind, "name": name})
+            buttons.append(button)
+    return pn.FlexBox(*buttons, align_items="center")

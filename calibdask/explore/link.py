@@ -1,0 +1,84 @@
+"""What is chosen on a page, kept in its address."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+__all__ = ["remember"]
+
+
+def remember(widgets: Mapping[str, Any]) -> None:
+    """Keep the values of widgets in the query of the page's address, and take them from there at the beginning.
+
+    Values that a widget does not take are left out, so that links to another store, or to an older one, still open.
+    Only what differs from the value that a widget has now is kept: give them their usual values before.
+
+    Parameters
+    ----------
+    widgets : mapping from str to panel.widgets.Widget
+        By the name in the address, the ones that others depend on first.
+    """
+    import panel as pn
+
+    address = pn.state.location
+    if address is None:
+        return
+    usual = {name: _text(widget, widget.value) for name, widget in widgets.items()}
+    # Read before the first widget changes: what depends on it may change others, and the address with them.
+    asked = dict(address.query_params)
+    for name, widget in widgets.items():
+        if name in asked:
+            _take(widget, asked[name])
+
+    def keep(*_: Any) -> None:
+        texts = {name: _text(widget, widget.value) for name, widget in widgets.items()}
+        kept = {name: text for name, text in texts.items() if text != usual[name]}
+        address.search = f"?{urlencode(kept)}" if kept else ""
+
+    for widget in widgets.values():
+        widget.param.watch(keep, "value")
+
+
+def _text(widget: Any, value: Any) -> str:
+    """A value as it stands in the address: a label of the widget's, or JSON."""
+    labels = _labels(widget)
+    if labels is not None:
+        if isinstance(value, list):
+            return json.dumps([label for each in value for label, there in labels.items() if _same(there, each)])
+        return next((label for label, there in labels.items() if _same(there, value)), "")
+    return json.dumps(value, default=str)
+
+
+def _take(widget: Any, given: Any) -> None:
+    """Set a widget to what stands in the address, if it fits."""
+    try:
+        widget.value = _value(widget, given)
+    except (ValueError, TypeError, KeyError):
+        return
+
+
+def _value(widget: Any, given: Any) -> Any:
+    """Panel has read numbers and JSON out of the address already; raises KeyError for what the widget does not have."""
+    labels = _labels(widget)
+    if labels is None:
+        kind = type(widget.value)
+        read = json.loads(given) if isinstance(given, str) and kind is not str else given
+        return tuple(read) if kind is tuple else read
+    if isinstance(widget.value, list):
+        read = json.loads(given) if isinstance(given, str) else given
+        return [labels[str(label)] for label in read]
+    return labels[str(given)]
+
+
+def _labels(widget: Any) -> dict[str, Any] | None:
+    """The options of a widget by their label; None if it has no options."""
+    options = getattr(widget, "options", None)
+    if options is None:
+        return None
+    pairs = options.items() if isinstance(options, dict) else ((option, option) for option in options)
+    return {str(label): value for label, value in pairs}
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(type(one) is type(other) and one == other)

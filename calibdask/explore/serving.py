@@ -1,0 +1,89 @@
+"""The server, and the frame around every page."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Page", "serve"]
+
+# The header, in the colour of the links of reports.
+_HEADER = "#24425c"
+_CSS = """
+:root { --panel-primary-color: #0072B2; }
+body { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; color: #222; }
+#header { padding: 0 10px; min-height: 44px; box-shadow: none !important; }
+#header .title { font-size: 1.05rem; font-weight: 600; }
+#sidebar { border-right: 1px solid #e2e6ea; background: #fafbfc; }
+@media (max-width: 700px) { #content { flex-direction: column; overflow-y: auto; }
+  #sidebar { width: 100% !important; height: auto; max-height: 50vh; border-right: 0; }
+  #main { overflow: visible; width: 100%; } }
+"""
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a page shows: the widgets at its side, and what stands in the middle, from above."""
+
+    title: str
+    side: Sequence[Any]
+    main: Sequence[Any]
+
+
+def serve(
+    make: Callable[[], Page], *, address: str, port: int, show: bool, tell: Callable[[str], object] = lambda _: None
+) -> None:
+    """Serve pages, one made for each session, until it is interrupted.
+
+    Raises
+    ------
+    OSError
+        If the port is taken.
+    """
+    import panel as pn
+
+    pn.extension("tabulator", notifications=True)
+    try:
+        server = pn.serve(
+            lambda: _framed(make()),
+            port=port,
+            address=address,
+            show=False,
+            start=False,
+            title="calibdask",
+            verbose=False,
+        )
+    except OSError as error:
+        raise OSError(
+            f"The port {port} of {address} cannot be had ({error.strerror}); choose another --port."
+        ) from error
+    url = f"http://{f'[{address}]' if ':' in address else address}:{server.port}/"
+    tell(url)
+    if show:
+        import webbrowser
+
+        server.io_loop.add_callback(webbrowser.open, url)
+    try:
+        server.io_loop.start()
+    finally:
+        server.stop()
+
+
+def _framed(page: Page) -> Any:
+    """The page in its frame."""
+    import panel as pn
+    from panel.template import VanillaTemplate
+
+    class Frame(VanillaTemplate):
+        """Without the fonts of a network: pages open offline."""
+
+        _resources = {"css": {}}  # noqa: RUF012
+
+    frame: Any = Frame
+    return frame(
+        title=f"calibdask · {page.title}",
+        header_background=_HEADER,
+        sidebar=[*page.side],
+        main=[pn.Column(*page.main, sizing_mode="stretch_width")],
+        sidebar_width=345,
+        raw_css=[_CSS],
+    )

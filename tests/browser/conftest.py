@@ -1,0 +1,93 @@
+"""A real browser, and the explorer as a user starts it."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium without a window; what is missing is said."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra browser-tests)")
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not on this machine")
+    with playwright.sync_playwright() as driver:
+        # Without a sandbox, which root has none of.
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+class Visit:
+    """A page of the browser that notes what goes wrong: errors in its console, and addresses beyond this machine."""
+
+    def __init__(self, browser: Any, width: int = 1280, height: int = 900, *, offline: bool = False) -> None:
+        self.context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True)
+        self.context.set_offline(offline)
+        self.page = self.context.new_page()
+        self.errors: list[str] = []
+        self.page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("request", self._asked)
+
+    def _asked(self, request: Any) -> None:
+        if not re.match(r"(https?|wss?)://(127\.0\.0\.1|localhost)[:/]|file:|data:|blob:", request.url):
+            self.errors.append(f"asked for {request.url}")
+
+    def download(self, button: Any) -> str:
+        """What a button saves, as text."""
+        with self.page.expect_download() as saved:
+            button.click()
+        return Path(saved.value.path()).read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def visit(browser: Any) -> Iterator[Callable[..., Visit]]:
+    """Makes pages; at the end none of them may have had an error."""
+    visits: list[Visit] = []
+
+    def make(**options: Any) -> Visit:
+        visits.append(Visit(browser, **options))
+        return visits[-1]
+
+    yield make
+    errors = [error for each in visits for error in each.errors]
+    for each in visits:
+        each.context.close()
+    assert errors == []
+
+
+@pytest.fixture
+def explored() -> Iterator[Callable[[Path], str]]:
+    """Starts ``calibdask explore`` on a store; gives the address of the page."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(store: Path) -> str:
+        command = [sys.executable, "-c", "import sys; from calibdask.cli import main; sys.exit(main())"]
+        process = subprocess.Popen(
+            [*command, "explore", str(store), "--no-browser"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        started.append(process)
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.search(r"http://[\d.]+:\d+/", line)
+        assert found, line + process.stdout.read()
+        return found.group()
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.wait(20)

@@ -11,8 +11,11 @@ __all__ = ["explore"]
 @click.option(
     "--address", default="127.0.0.1", show_default=True, help="Another one lets other machines read the store."
 )
+@click.option(
+    "--origin", "origins", metavar="HOST:PORT", multiple=True, help="Name of the page behind a proxy; repeatable."
+)
 @click.option("--browser/--no-browser", "show", default=True, help="Open a browser.  [default: yes]")
-def explore(store: str, port: int, address: str, show: bool) -> None:
+def explore(store: str, port: int, address: str, origins: tuple[str, ...], show: bool) -> None:
     """Look at STORE in the browser: a cube of a study, a summary, or results in a file.
 
     A cube: errors against size, by any of its axes, down to single replicates and cells. A summary: any slices pooled,
@@ -20,4 +23,7 @@ def explore(store: str, port: int, address: str, show: bool) -> None:
     """
     from calibdask.explore import explore as shown
 
-    shown(store, address=address, port=port, show=show, tell=lambda url: click.echo(f"{store}: {url} (stop: Ctrl-C)"))
+    def tell(url: str) -> None:
+        click.echo(f"{store}: {url} (stop: Ctrl-C)")
+
+    shown(store, address=address, port=port, origins=origins, show=show, tell=tell)

@@ -27,7 +27,7 @@ def open_dataset(url: str) -> xr.Dataset:
     if location.suffix.lower() in _NETCDF:
         with location.reading("netCDF"):
             return xr.open_dataset(location.path if location.local else location.open(), chunks=None, cache=False)
-    raise ValueError(f"{url} expects a Zarr group or a netCDF file ({', '.join(sorted(_NETCDF))}).")
+    raise ValueError(f"{url} is neither a Zarr group nor a netCDF file.")
 
 
 def _place(location: Location) -> str:

@@ -1,11 +1,13 @@
 """From a store to a page in the browser."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import xarray as xr
 
 from calibdask.engine.dataset_files import open_dataset
+from calibdask.engine.location import located
+from calibdask.engine.summaries import is_summary
 from calibdask.engine.summary_files import open_summary
 from calibdask.explore.serving import Page, serve
 from calibdask.study.cube import Cube, open_cube
@@ -18,6 +20,7 @@ def explore(
     *,
     address: str = "127.0.0.1",
     port: int = 0,
+    origins: Sequence[str] = (),
     show: bool = True,
     tell: Callable[[str], object] = lambda _: None,
 ) -> None:
@@ -33,6 +36,8 @@ def explore(
         is in the store: there are no passwords.
     port : int, default 0
         0: one that is free.
+    origins : sequence of str
+        ``"HOST:PORT"`` as browsers know the page where that is not its address, behind a proxy or another name.
     show : bool, default True
         Open a browser.
     tell : function
@@ -50,7 +55,7 @@ def explore(
     Nothing but the axes is read before it is looked at: a cube larger than memory opens as quickly as a small one.
     What is chosen on the page stands in its address: the copied address shows the same again.
     """
-    serve(page_of(store), address=address, port=port, show=show, tell=tell)
+    serve(page_of(store), address=address, port=port, origins=origins, show=show, tell=tell)
 
 
 def page_of(store: str) -> Callable[[], Page]:
@@ -61,24 +66,41 @@ def page_of(store: str) -> Callable[[], Page]:
     ValueError
         If there is no such store, or it holds no numbers on named axes.
     """
-    from calibdask.explore.cube_page import cube_page
-    from calibdask.explore.summary_page import summary_page
-
     name = store.rstrip("/").rpartition("/")[2]
     if Cube(store).is_cube:
         open_cube(store).close()
         # Cells may have been added since the last session.
-        return lambda: cube_page(open_cube(store), name, store)
-    summary = open_summary(store)
-    if summary is not None:
-        return partial(summary_page, summary, name)
-    return partial(cube_page, _checked(open_dataset(store), store), name, None)
+        return partial(_cube_page, store, name)
+    opened = _opened(store)
+    summary = open_summary(store) if is_summary(opened) else None
+    return partial(_results_page, opened, name) if summary is None else partial(_summary_page, summary, name)
 
 
-def _checked(results: xr.Dataset, store: str) -> xr.Dataset:
-    if not any(variable.ndim and variable.dtype.kind in "fiub" for variable in results.data_vars.values()):
-        raise ValueError(
-            f"{store} expects a cube of a study, a summary, or other numbers on named axes, and has no such numbers; "
-            "scored rows are summarized first: calibdask summarize DATA --out summary.zarr."
-        )
-    return results
+def _opened(store: str) -> xr.Dataset:
+    """Numbers on named axes."""
+    hint = "; scored rows are summarized first: calibdask summarize DATA --out summary.zarr"
+    try:
+        opened = open_dataset(store)
+    except ValueError as error:
+        raise ValueError(f"{str(error).removesuffix('.')}{hint if located(store).exists else ''}.") from error
+    if not any(variable.ndim and variable.dtype.kind in "fiub" for variable in opened.data_vars.values()):
+        raise ValueError(f"{store} expects a cube of a study, a summary, or other numbers on named axes{hint}.")
+    return opened
+
+
+def _cube_page(store: str, name: str) -> Page:
+    from calibdask.explore.cube_page import cube_page
+
+    return cube_page(open_cube(store), name, store)
+
+
+def _results_page(results: xr.Dataset, name: str) -> Page:
+    from calibdask.explore.cube_page import cube_page
+
+    return cube_page(results, name, None)
+
+
+def _summary_page(summary: xr.Dataset, name: str) -> Page:
+    from calibdask.explore.summary_page import summary_page
+
+    return summary_page(summary, name)

@@ -43,14 +43,13 @@ def downloads(name: str, tables: Mapping[str, Callable[[], Any]], picture: Any =
             callback=lambda table=table: StringIO(table().to_csv(index=False)),
             filename=f"{name}-{word}.csv",
             label=f"CSV: {word}",
-            button_style="outline",
             height=32,
         )
         for word, table in tables.items()
     ]
     if picture is not None:
         for kind in ("png", "svg"):
-            button = pn.widgets.Button(name=kind.upper(), button_style="outline", height=32)
+            button = pn.widgets.Button(label=kind.upper(), height=32)
             button.js_on_click(args={"picture": picture}, code=_SAVE % {"kind": kind, "name": name})
             buttons.append(button)
     return pn.FlexBox(*buttons, align_items="center")

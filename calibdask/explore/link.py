@@ -62,13 +62,17 @@ def _value(widget: Any, given: Any) -> Any:
     """Panel has read numbers and JSON out of the address already; raises KeyError for what the widget does not have."""
     labels = _labels(widget)
     if labels is None:
-        kind = type(widget.value)
-        read = json.loads(given) if isinstance(given, str) and kind is not str else given
-        return tuple(read) if kind is tuple else read
+        if isinstance(widget.value, str):
+            return str(_read(given))
+        # Dates are texts in the address, pairs are lists.
+        return widget.param["value"].deserialize(_read(given))
     if isinstance(widget.value, list):
-        read = json.loads(given) if isinstance(given, str) else given
-        return [labels[str(label)] for label in read]
+        return [labels[str(label)] for label in _read(given)]
     return labels[str(given)]
+
+
+def _read(given: Any) -> Any:
+    return json.loads(given) if isinstance(given, str) else given
 
 
 def _labels(widget: Any) -> dict[str, Any] | None:

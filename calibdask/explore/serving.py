@@ -30,7 +30,13 @@ class Page:
 
 
 def serve(
-    make: Callable[[], Page], *, address: str, port: int, show: bool, tell: Callable[[str], object] = lambda _: None
+    make: Callable[[], Page],
+    *,
+    address: str,
+    port: int,
+    origins: Sequence[str],
+    show: bool,
+    tell: Callable[[str], object],
 ) -> None:
     """Serve pages, one made for each session, until it is interrupted.
 
@@ -47,6 +53,8 @@ def serve(
             lambda: _framed(make()),
             port=port,
             address=address,
+            # Without any, the address itself and localhost: other sites cannot read pages through a browser here.
+            websocket_origin=[*origins, f"localhost:{port}"] if origins else None,
             show=False,
             start=False,
             title="calibdask",

@@ -67,15 +67,17 @@ def visit(browser: Any) -> Iterator[Callable[..., Visit]]:
     assert errors == []
 
 
+COMMAND = [sys.executable, "-c", "import sys; from calibdask.cli import main; sys.exit(main())"]
+
+
 @pytest.fixture
 def explored() -> Iterator[Callable[[Path], str]]:
     """Starts ``calibdask explore`` on a store; gives the address of the page."""
     started: list[subprocess.Popen[str]] = []
 
     def start(store: Path) -> str:
-        command = [sys.executable, "-c", "import sys; from calibdask.cli import main; sys.exit(main())"]
         process = subprocess.Popen(
-            [*command, "explore", str(store), "--no-browser"],
+            [*COMMAND, "explore", str(store), "--no-browser"],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -90,4 +92,4 @@ def explored() -> Iterator[Callable[[Path], str]]:
     yield start
     for process in started:
         process.terminate()
-        process.wait(20)
+        process.communicate(timeout=20)

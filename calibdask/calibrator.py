@@ -37,6 +37,8 @@ class Interval(NamedTuple):
 class LCECalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Calibrate scores by their local calibration error, with an interval for every prediction.
 
+    ::
+
         cal(s) = s + LCE(s) = P(o = 1) f1(s) / f(s)
 
     with the kernel density estimates of `DensityECE`, clipped to [0, 1]. Binary scores are calibrated as P(y = 1);
@@ -59,7 +61,7 @@ class LCECalibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sc
         The classes 0..K-1.
     n_features_in_ : int
         Number of columns of scores, 1 for a vector.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
         Names of the columns; only if fitted on a data frame whose columns have names, in memory.
     bandwidth_ : ndarray of shape (1 or K,)
         The bandwidth of each map; one map for binary scores.

@@ -103,7 +103,7 @@ def compare(
 
     Calibration errors exceed the true ones by chance, those of well calibrated models most. Differences of models with
     errors of different size are biased towards 0 by that, and resampling shows it once more: take a metric with little
-    bias (`BrierScore`, `LogLoss`, `ECE(norm="l2", debias=True)`, `SKCE`) where that matters. Terms of `CORP` are
+    bias (`BrierScore`, `LogLoss`, ``ECE(norm="l2", debias=True)``, `SKCE`) where that matters. Terms of `CORP` are
     comparable for scores that are equally fine: the fit follows the noise of distinct scores, less where they are
     rounded.
 

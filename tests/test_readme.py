@@ -1,20 +1,39 @@
-"""The README's Python examples run."""
+"""Python examples of the README and of the pages of the documentation run."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parent.parent / "README.md"
-EXAMPLES = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "deploy" / "docs").glob("*.md"))]
+EXAMPLES = [
+    pytest.param(example, page, id=f"{page.stem}-{number}")
+    for page in PAGES
+    for number, example in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
+]
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
+@pytest.mark.parametrize(("example", "page"), EXAMPLES)
 def test_example_runs(
-    example: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    example: str, page: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert len(EXAMPLES) == 5
     monkeypatch.chdir(tmp_path)
     # One namespace for globals and locals, as in a script; dataclasses look their module up by name.
-    exec(compile(example, str(README), "exec"), {"__name__": "__main__"})
-    assert "ece" in capsys.readouterr().out
+    exec(compile(example, str(page), "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out
+
+
+def test_pages_with_examples() -> None:
+    with_examples = {each.id.rsplit("-", 1)[0] for each in EXAMPLES}
+    assert with_examples == {
+        "README",
+        "data",
+        "ecosystem",
+        "extending",
+        "intervals",
+        "looking",
+        "studies",
+        "summaries",
+        "testing",
+    }

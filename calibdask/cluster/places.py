@@ -22,6 +22,12 @@ class Place(ABC):
     ----------
     patience : float
         Seconds to wait for workers once there are none.
+
+    Examples
+    --------
+    >>> from calibdask.cluster import place
+    >>> place("threads:2").patience
+    300.0
     """
 
     patience: ClassVar[float] = 300.0

@@ -64,16 +64,16 @@ def read_rows(
 ) -> Table:
     """Open a file or store of scored rows; what does not fit in one block is read lazily, by Dask.
 
-    ====================  =============================================================  ==========================
-    name                  what is in it                                                  how it is read
-    ====================  =============================================================  ==========================
-    ``.npz``              arrays ``labels`` (n,) and ``scores`` (n,) or (n, K)           into memory
-    ``.zarr``             a group with arrays ``labels`` and ``scores``                  in chunks of the store
-    ``.nc``               variables ``labels`` and ``scores``                            in chunks of the file
-    ``.parquet``          columns ``label``; ``score``, or ``score_0 ... score_{K-1}``   in row groups
-    ``.csv``, ``.csv.gz`` the same columns                                               in blocks of 64 MB; smaller or
+    =====================  ============================================================  ==========================
+    name                   what is in it                                                 how it is read
+    =====================  ============================================================  ==========================
+    ``.npz``               arrays ``labels`` (n,) and ``scores`` (n,) or (n, K)          into memory
+    ``.zarr``              a group with arrays ``labels`` and ``scores``                 in chunks of the store
+    ``.nc``                variables ``labels`` and ``scores``                           in chunks of the file
+    ``.parquet``           columns ``label``; ``score``, or ``score_0 ... score_{K-1}``  in row groups
+    ``.csv``, ``.csv.gz``  the same columns                                              in blocks of 64 MB; smaller or
                                                                                          compressed ones into memory
-    ====================  =============================================================  ==========================
+    =====================  ============================================================  ==========================
 
     A folder inside a Zarr store is a Zarr group, a folder of ``.parquet`` files a Parquet data set.
 

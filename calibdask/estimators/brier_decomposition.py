@@ -19,7 +19,7 @@ __all__ = ["BrierDecomposition"]
 class BrierDecomposition(BinnedDecomposition):
     """Brier score = reliability - resolution + uncertainty + within_variance - within_covariance, exactly.
 
-    With A, B, C the sums of w, w o and w s in a bin, N the sum of A and obar the frequency of the outcome:
+    With A, B, C the sums of w, w o and w s in a bin, N the sum of A and obar the frequency of the outcome::
 
         reliability        (1/N) sum (B - C)**2 / A
         resolution         (1/N) sum A (B/A - obar)**2

@@ -35,6 +35,8 @@ _LEAST = -745.0
 class KernelCanonicalECE(Estimator):
     """Expected calibration error of whole score vectors by Dirichlet kernels, each row left out of its own estimate.
 
+    ::
+
         (1/n) sum_j d(r_j, p_j),   r_j = sum_{i != j} k_ij e_yi / sum_{i != j} k_ij,
         k_ij = density at p_j of the Dirichlet distribution with parameters p_i / h + 1
 

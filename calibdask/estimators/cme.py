@@ -29,7 +29,7 @@ class CMETest(KernelTest):
     """Test of calibration by the conditional mean embedding at test locations.
 
     For locations (q_j, l_j), j = 1..m, rows give z_ij = (e_yi - p_i)^T k(p_i, q_j) e_lj, of mean 0 if the model is
-    calibrated. With their mean zbar and covariance S,
+    calibrated. With their mean zbar and covariance S, ::
 
         n zbar^T S**-1 zbar   has about a chi-square distribution with m degrees of freedom.
 

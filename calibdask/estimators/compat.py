@@ -2,20 +2,20 @@ r"""Choices of other tools, for reproducing their numbers.
 
 What ``compat`` sets where a choice is not given:
 
-================  ====================  ====================  ====================  ===========================
-\                 scikit-learn          netcal                torchmetrics          euranova
-================  ====================  ====================  ====================  ===========================
-``bins``          5                     10                    15                    10
-``closed``        right                 left                  left                  left
-``range``         (0, 1)                (0, 1)                (0, 1)                (1/K, 1) for confidence [a]_
-uniform edges     linspace              linspace              torch.linspace, and   bin floor(s * bins) on [0, 1]
-                                                              a bin of its own for  (hard mapping)
-                                                              s = 1
-equal-mass edges  linear percentiles,   linear percentiles,   ours                  floor(n / bins) rows a bin,
-                  duplicates stay       duplicates stay                             the remainder in the last,
-                                                                                    duplicates stay
-``ece_c, ece_ac`` convex                convex                convex                inverted [b]_
-================  ====================  ====================  ====================  ===========================
+==================  ====================  ====================  ====================  ===========================
+\                   scikit-learn          netcal                torchmetrics          euranova
+==================  ====================  ====================  ====================  ===========================
+``bins``            5                     10                    15                    10
+``closed``          right                 left                  left                  left
+``range``           (0, 1)                (0, 1)                (0, 1)                (1/K, 1) for confidence [a]_
+uniform edges       linspace              linspace              torch.linspace, and   bin floor(s * bins) on [0, 1]
+                                                                a bin of its own for  (hard mapping)
+                                                                s = 1
+equal-mass edges    linear percentiles,   linear percentiles,   ours                  floor(n / bins) rows a bin,
+                    duplicates stay       duplicates stay                             the remainder in the last,
+                                                                                      duplicates stay
+``ece_c, ece_ac``   convex                convex                convex                inverted [b]_
+==================  ====================  ====================  ====================  ===========================
 
 .. [a] The code of Posocco & Bonnefoy (euranova/estimating_eces): centres of confidence bins, and the outer edges of
    equal-mass ones, span [1/K, 1]; uniform bins under the hard mapping span [0, 1].

@@ -24,7 +24,7 @@ _TOLERANCE = 1e-12
 class ConsistencyTest(Estimator):
     """Test of calibration by consistency resampling: how often a calibrated model shows as large an error.
 
-    Labels are drawn from the predictions R times, and the statistic T is computed from each of these replicates:
+    Labels are drawn from the predictions R times, and the statistic T is computed from each of these replicates::
 
         p = (1 + number of replicates with T* >= T) / (1 + R)
 

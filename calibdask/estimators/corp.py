@@ -24,7 +24,7 @@ class CORP(ColumnEstimator):
     """Score = miscalibration - discrimination + uncertainty, by isotonic regression.
 
     With S the mean score of the predictions s, of the predictions c that isotonic regression makes of them (the best
-    ones that do not decrease in s), and of the frequency r of the outcome as the only prediction:
+    ones that do not decrease in s), and of the frequency r of the outcome as the only prediction::
 
         miscalibration  S(s) - S(c)
         discrimination  S(r) - S(c)

@@ -25,7 +25,7 @@ _SMALL, _LARGE = 0.05, 2.0
 class ECCE(ColumnEstimator):
     """Empirical cumulative calibration error.
 
-    With rows in the order of their scores, and n the number of rows (the sum of weights):
+    With rows in the order of their scores, and n the number of rows (the sum of weights)::
 
         C_k = (1/n) sum_{i <= k} w_i (o_i - s_i),  C_0 = 0,  at the end of every run of equal scores
         mad    max_k |C_k|
@@ -123,6 +123,8 @@ class ECCE(ColumnEstimator):
 def exceeded_maximum(x: Array) -> Array:
     """P(max |B| > x) of a Brownian motion B on [0, 1].
 
+    ::
+
         1 - (4 / pi) sum over odd k of (-1)**((k - 1) / 2) exp(-k**2 pi**2 / (8 x**2)) / k
         = 4 sum over odd k of (-1)**((k - 1) / 2) Q(k x),  Q the upper tail of the normal distribution
 
@@ -142,6 +144,8 @@ def exceeded_maximum(x: Array) -> Array:
 
 def exceeded_range(x: Array) -> Array:
     """P(max B - min B > x) of a Brownian motion B on [0, 1].
+
+    ::
 
         1 - 8 sum over odd k of (1 / (k pi)**2 + 1 / x**2) exp(-k**2 pi**2 / (2 x**2))
         = 8 sum over k of (-1)**(k - 1) k Q(k x),  Q the upper tail of the normal distribution

@@ -103,6 +103,8 @@ class _Curve(SmoothedEstimator):
 class ReliabilityCurve(_Curve):
     """The continuous reliability curve: the frequency of the outcome as a function of the score.
 
+    ::
+
         reliability(s) = P(o = 1) f1(s) / f(s) = s + LCE(s)
 
     with the kernel density estimates of `DensityECE`.
@@ -152,6 +154,8 @@ class ReliabilityCurve(_Curve):
 @dataclass(frozen=True, kw_only=True)
 class LocalCalibrationError(_Curve):
     """The local calibration error: how much the frequency of the outcome exceeds the score.
+
+    ::
 
         LCE(s) = P(o = 1) f1(s) / f(s) - s
 

@@ -23,7 +23,7 @@ class DensityECE(SmoothedEstimator):
     """Expected calibration error by kernel density estimates, ECE_d.
 
     With f the density of the scores, f1 that of the scores of rows with outcome 1, both estimated with one bandwidth on
-    the support of the scores ([0, 1]; for confidences [1/K, 1]):
+    the support of the scores ([0, 1]; for confidences [1/K, 1])::
 
         ratio     ∫ f(s) | P(o = 1) f1(s) / f(s) - s | ds
         residual  ∫ | (1/N) sum_i (o_i - s_i) K_h(s - s_i) | ds
@@ -142,5 +142,11 @@ def ResidualECE(**choices: Any) -> DensityECE:
 
 
 def ece_d(**choices: Any) -> DensityECE:
-    """ECE_d, the density estimator of Posocco & Bonnefoy: `DensityECE`, which takes the same arguments."""
+    """ECE_d, the density estimator of Posocco & Bonnefoy: `DensityECE`, which takes the same arguments.
+
+    Examples
+    --------
+    >>> ece_d(bandwidth=0.1) == DensityECE(bandwidth=0.1)
+    True
+    """
     return DensityECE(**choices)

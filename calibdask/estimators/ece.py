@@ -25,7 +25,7 @@ Norm = Literal["l1", "l2", "max"]
 class ECE(BinnedEstimator):
     """Expected calibration error by bins.
 
-    With mapping weights W_ij of row i to bin j, scores s_i, outcomes o_i and N rows:
+    With mapping weights W_ij of row i to bin j, scores s_i, outcomes o_i and N rows::
 
         l1   (1/N) sum_j | sum_i W_ij (o_i - s_i) |
         l2   sqrt( (1/N) sum_j n_j gap_j**2 ),  gap_j the difference of the bin's means, n_j = sum_i W_ij
@@ -67,7 +67,7 @@ class ECE(BinnedEstimator):
     Notes
     -----
     The plain estimate is biased upward for a calibrated model, the more so the more bins. One pass over the data; with
-    equal-mass bins two, with weights or convex mapping three (`calibdask.statistics.binnings.EqualMass` tells of
+    equal-mass bins two, with weights or convex mapping three (``calibdask.statistics.binnings.EqualMass`` tells of
     exceptions). Memory: 72 bytes (convex: 120) for each class, bin and slice.
 
     References
@@ -124,7 +124,7 @@ class ECE(BinnedEstimator):
 def MCE(**choices: Any) -> ECE:
     """Maximum calibration error: `ECE` with ``norm="max"``, which takes the same arguments.
 
-    max_j |gap_j| over bins that are not empty; in the class-wise setting also over classes.
+    ``max_j |gap_j|`` over bins that are not empty; in the class-wise setting also over classes.
 
     Examples
     --------
@@ -135,22 +135,59 @@ def MCE(**choices: Any) -> ECE:
 
 
 def ece_l(**choices: Any) -> ECE:
-    """ECE_l, the legacy estimator of Posocco & Bonnefoy: uniform bins, hard mapping."""
+    """ECE_l, the legacy estimator of Posocco & Bonnefoy: uniform bins, hard mapping.
+
+    It takes the other arguments of `ECE`.
+
+    Examples
+    --------
+    >>> ece_l(bins=10) == ECE(bins=10)
+    True
+    """
     return ECE(binning="uniform", mapping="hard", **choices)
 
 
 def ece_a(**choices: Any) -> ECE:
-    """ECE_a of Posocco & Bonnefoy: equal-mass bins, hard mapping."""
+    """ECE_a of Posocco & Bonnefoy: equal-mass bins, hard mapping.
+
+    It takes the other arguments of `ECE`.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> f"{cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], cd.ece_a(bins=2)).ece:.3f}"
+    '0.250'
+    """
     return ECE(binning="equal-mass", mapping="hard", **choices)
 
 
 def ece_c(**choices: Any) -> ECE:
-    """ECE_c of Posocco & Bonnefoy: uniform bins, convex mapping; inverted, as in their code, with its ``compat``."""
+    """ECE_c of Posocco & Bonnefoy: uniform bins, convex mapping; inverted, as in their code, with its ``compat``.
+
+    It takes the other arguments of `ECE`.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> f"{cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], cd.ece_c(bins=2)).ece:.3f}"
+    '0.250'
+    >>> ece_c(compat="euranova").mapping
+    'inverted'
+    """
     return ECE(binning="uniform", mapping=_convex(choices), **choices)
 
 
 def ece_ac(**choices: Any) -> ECE:
-    """ECE_ac of Posocco & Bonnefoy: equal-mass bins, convex mapping; inverted with ``compat="euranova"``."""
+    """ECE_ac of Posocco & Bonnefoy: equal-mass bins, convex mapping; inverted with ``compat="euranova"``.
+
+    It takes the other arguments of `ECE`.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> f"{cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], cd.ece_ac(bins=2)).ece:.3f}"
+    '0.250'
+    """
     return ECE(binning="equal-mass", mapping=_convex(choices), **choices)
 
 

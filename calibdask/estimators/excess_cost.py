@@ -27,7 +27,7 @@ class ExcessCost(Estimator):
     """Expected excess cost of acting on the scores against acting on calibrated ones.
 
     With c[a, y] the cost of action a where the class is y, an action is the one of least expected cost, of equal ones
-    the first:
+    the first::
 
         a(p) = argmin_a sum_y c[a, y] p_y
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from calibdask.described import Described
 from calibdask.estimators.checks import check_choice, check_whole
 from calibdask.estimators.estimator import Estimation, Estimator
 from calibdask.estimators.median_distance import median_distance
@@ -31,8 +32,10 @@ _SAMPLE_NUMBERS = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel:
+class Kernel(Described):
     """A kernel on the simplex, k(p, q) = f(d(p, q) / bandwidth) * M.
+
+    ::
 
         exponential  f(x) = exp(-x)
         gaussian     f(x) = exp(-x**2 / 2)

@@ -46,7 +46,7 @@ class SKCETest(KernelTest):
     """Test of calibration by the squared kernel calibration error (SKCE).
 
     The null hypothesis is that the model is calibrated; with ``delta`` it is SKCE >= delta, so that small p-values show
-    that the error is smaller than delta. With n rows, kernel bound B = 2 sup |k| and the estimate t:
+    that the error is smaller than delta. With n rows, kernel bound ``B = 2 sup |k|`` and the estimate t::
 
         distribution-free  biased            p = exp( -max(0, sqrt(n t / B) - 1)**2 / 2 )
                            unbiased, linear  p = exp( -floor(n / 2) t**2 / (2 B**2) ) for t > 0, else 1

@@ -21,7 +21,7 @@ class LogLossDecomposition(BinnedDecomposition):
     """Log-loss = reliability - resolution + uncertainty + within, exactly.
 
     With A, B, C the sums of w, w o and w s in a bin, N the sum of A, obar the frequency of the outcome, KL(p | q) =
-    p log(p / q) + (1 - p) log((1 - p) / (1 - q)) and H(p) = -p log p - (1 - p) log(1 - p):
+    p log(p / q) + (1 - p) log((1 - p) / (1 - q)) and H(p) = -p log p - (1 - p) log(1 - p)::
 
         reliability  (1/N) sum A KL(B/A | C/A)
         resolution   (1/N) sum A KL(B/A | obar)

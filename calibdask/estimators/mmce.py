@@ -18,6 +18,8 @@ __all__ = ["MMCE"]
 class MMCE(Estimator):
     """Maximum mean calibration error of the predicted class.
 
+    ::
+
         sqrt( (1/n**2) sum_ij (o_i - s_i) (o_j - s_j) exp(-|s_i - s_j| / bandwidth) )
 
     with s the largest score and o whether its class is the label; for a vector of scores P(y = 1), s = p and o = y. It
@@ -28,7 +30,7 @@ class MMCE(Estimator):
     bandwidth : float, "median" or "median-full", default 0.4
         As in `SKCE`; 0.4 is the choice of [1]_.
     kernel : {"exponential", "gaussian"}, default "exponential"
-        Function of |s_i - s_j| / bandwidth.
+        Function of ``|s_i - s_j| / bandwidth``.
     estimator : {"biased", "features-biased"}
         Over all pairs, or approximated by random features in one pass.
     features, seed, max_pairs

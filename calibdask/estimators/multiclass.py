@@ -36,7 +36,7 @@ class MulticlassECE(Estimator):
     """Expected calibration error of whole score vectors, the strong sense of calibration.
 
     The simplex is divided into cells. With n_A rows in cell A, their mean score vector pbar_A and their frequencies of
-    labels ybar_A:
+    labels ybar_A::
 
         sum_A (n_A / n) d(pbar_A, ybar_A)
 

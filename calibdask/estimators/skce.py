@@ -28,7 +28,7 @@ _ESTIMATORS = ("unbiased", "biased", "linear", "block", "features", "features-bi
 class SKCE(KernelEstimator):
     """Squared kernel calibration error.
 
-    With h_ij = (e_yi - p_i)^T k(p_i, p_j) (e_yj - p_j) for rows i and j of n:
+    With h_ij = (e_yi - p_i)^T k(p_i, p_j) (e_yj - p_j) for rows i and j of n::
 
         biased    mean of h_ij over all i, j                            O(n**2 K); never negative
         unbiased  mean of h_ij over i < j                               O(n**2 K)
@@ -53,7 +53,7 @@ class SKCE(KernelEstimator):
         Positive semi-definite matrix that the kernel is multiplied with; None: the identity.
     setting : {"multiclass", "confidence", "binary"}, int or `Lens`
         Whole score vectors, the largest score, one class against the rest, or what a lens shows. Binary scores
-        P(y = 1) = p count as the vector (1 - p, p), whose total variation distance is |p - p'|.
+        P(y = 1) = p count as the vector (1 - p, p), whose total variation distance is ``|p - p'|``.
     block : int, optional
         Rows m of a block, for ``estimator="block"``.
     features : int, default 512

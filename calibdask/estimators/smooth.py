@@ -29,6 +29,8 @@ _NOT_ZERO = 1e-30
 class SmoothECE(GriddedEstimator):
     """Smooth calibration error smECE: a residual form whose bandwidth is its own value.
 
+    ::
+
         smECE_σ = ∫ | (1/N) sum_i (o_i - s_i) K_σ(t - s_i) | dt,   smECE = smECE_σ at the σ with smECE_σ = σ
 
     with the Gaussian kernel K_σ reflected at 0 and 1. In the class-wise setting the mean over classes.

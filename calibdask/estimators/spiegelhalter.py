@@ -18,6 +18,8 @@ __all__ = ["SpiegelhalterTest"]
 class SpiegelhalterTest(ColumnEstimator):
     """Spiegelhalter's z-test of whether the Brier score is what calibrated scores lead to expect.
 
+    ::
+
         z = sum w (o - s)(1 - 2 s) / sqrt( sum w**2 (1 - 2 s)**2 s (1 - s) ),   two-sided p-value
 
     Parameters

@@ -1,0 +1,88 @@
+"""The documentation site: pages of the repository where they are, and the interface out of the docstrings.
+
+The source folder is the root of the repository, so that README files are pages and the links between them hold.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import calibdask
+
+sys.path.append(str(Path(__file__).parent / "extensions"))
+
+project = "calibdask"
+author = copyright = "The calibdask developers"
+version = release = calibdask.__version__
+
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_parser", "command_help"]
+root_doc = "README"
+include_patterns = [
+    "README.md",
+    "CHANGELOG.md",
+    "deploy/README.md",
+    "deploy/docs/**",
+    "experiments/*/README.md",
+    "experiments/*/results/*.md",
+]
+exclude_patterns = [".*", "build", "dist", "calibdask", "tests", "deploy/docs/build", "deploy/docs/templates"]
+
+# A name in single backticks is a link. What other packages have stays text: nothing is fetched.
+default_role = "py:obj"
+nitpick_ignore_regex = [("py:.*", r"(dask|distributed|numpy|pandas|sklearn|xarray|zarr|holoviews|panel|click)\..*")]
+# Tables that programs write begin with smaller headings.
+suppress_warnings = ["myst.header"]
+
+# Examples are to be copied as they are, and formulas are no Python.
+smartquotes = False
+highlight_language = "none"
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+myst_heading_anchors = 3
+
+templates_path = ["templates"]
+html_theme = "furo"
+html_title = "calibdask"
+# A table of the terminal, 100 columns wide, fits, with what the style sheet says.
+html_theme_options = {"light_css_variables": {"code-font-size": "0.8rem"}}
+html_additional_pages = {"index": "start.html"}
+html_static_path = ["static"]
+html_css_files = ["calibdask.css"]
+html_copy_source = False
+html_show_sphinx = False
+
+
+# Modules whose docstrings are pages: where files are read as they are, links lead to the module.
+_MODULES = {
+    "calibdask/estimators/__init__.py": "/deploy/docs/which.rst",
+    "calibdask/estimators/compat.py": "/deploy/docs/tools.rst",
+    "calibdask/estimators/estimator.py": "/deploy/docs/api/extending.rst",
+    "calibdask/shorthands.py": "/deploy/docs/api/evaluating.rst",
+}
+
+
+def _completed(app, name, source):
+    """Pages with what they lack: the README the table of contents of the site, kept tables of experiments a title."""
+    for module, page in _MODULES.items():
+        source[0] = re.sub(rf"\]\((\.\./)*{re.escape(module)}\)", f"]({page})", source[0])
+    if name == root_doc:
+        source[0] += (app.confdir / "contents.txt").read_text(encoding="utf-8")
+    elif "/results/" in name and not source[0].startswith("# "):
+        title = name.rpartition("/")[2].replace("_", " ").capitalize()
+        source[0] = f"# {title}\n\n{source[0]}"
+
+
+def _from_elsewhere(app, env, node, content):
+    """Docstrings name what is public as it is called in `calibdask`, whatever module they are in."""
+    if node.get("refdomain") != "py" or node["reftarget"].startswith("_"):
+        return None
+    node["py:module"], node["refspecific"] = "calibdask", True
+    place = node.get("refdoc", root_doc)
+    return env.domains["py"].resolve_xref(env, place, app.builder, node["reftype"], node["reftarget"], node, content)
+
+
+def setup(app):
+    """What Sphinx is asked to do besides."""
+    app.connect("source-read", _completed)
+    app.connect("missing-reference", _from_elsewhere)

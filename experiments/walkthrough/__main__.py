@@ -1,0 +1,60 @@
+"""Run the walk through cell by cell, and write its page: prose, code, what it printed, and pictures."""
+
+import argparse
+import contextlib
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+__all__ = ["cells", "main", "run"]
+
+_SCRIPT = Path(__file__).parent / "walkthrough.py"
+_CELL = re.compile(r"^# %%", re.MULTILINE)
+
+
+def cells() -> Iterator[tuple[str, str]]:
+    """Kind, ``markdown`` or ``python``, and text of each cell."""
+    for part in _CELL.split(_SCRIPT.read_text(encoding="utf-8"))[1:]:
+        head, body = part.split("\n", 1)
+        if head.strip() == "[markdown]":
+            lines = (line.removeprefix("#").removeprefix(" ") for line in body.strip().splitlines())
+            yield "markdown", "\n".join(lines)
+        else:
+            yield "python", body.strip()
+
+
+def run(folder: Path) -> dict[str, Any]:
+    """Execute all cells in this folder and write ``walkthrough.md`` there; returns what they have defined."""
+    folder.mkdir(parents=True, exist_ok=True)
+    # Dataclasses look their module up by name.
+    defined: dict[str, Any] = {"__name__": "__main__"}
+    page = []
+    with contextlib.chdir(folder):
+        for kind, text in cells():
+            if kind == "markdown":
+                page.append(text)
+                continue
+            page.append(f"```python\n{text}\n```")
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                exec(compile(text, str(_SCRIPT), "exec"), defined)
+            if printed.getvalue():
+                lines = "\n".join(line.rstrip() for line in printed.getvalue().splitlines())
+                print(lines, flush=True)
+                page.append(f"```text\n{lines}\n```")
+    (folder / "walkthrough.md").write_text("\n\n".join(page) + "\n", encoding="utf-8")
+    return defined
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.walkthrough", description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("walkthrough"), help="folder of page and pictures")
+    folder = parser.parse_args().out
+    run(folder)
+    print(f"\n{folder / 'walkthrough.md'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -25,6 +25,7 @@ _MODULES = {
     "LogLossDecomposition": "estimators.log_decomposition",
     "MCE": "estimators.ece",
     "MMCE": "estimators.mmce",
+    "MeanGap": "estimators.mean_gap",
     "MulticlassECE": "estimators.multiclass",
     "ReliabilityCurve": "estimators.curves",
     "ReliabilityDiagram": "estimators.diagram",
@@ -32,6 +33,7 @@ _MODULES = {
     "ResidualECE": "estimators.density",
     "SKCE": "estimators.skce",
     "SKCETest": "estimators.kernel_tests",
+    "Saturation": "estimators.saturation",
     "SmoothECE": "estimators.smooth",
     "SpiegelhalterTest": "estimators.spiegelhalter",
     "Study": "study.study",
@@ -88,9 +90,11 @@ if TYPE_CHECKING:
     from calibdask.estimators.kernel import Kernel as Kernel
     from calibdask.estimators.kernel_tests import SKCETest as SKCETest
     from calibdask.estimators.log_decomposition import LogLossDecomposition as LogLossDecomposition
+    from calibdask.estimators.mean_gap import MeanGap as MeanGap
     from calibdask.estimators.mmce import MMCE as MMCE
     from calibdask.estimators.multiclass import MulticlassECE as MulticlassECE
     from calibdask.estimators.panel import default_metrics as default_metrics
+    from calibdask.estimators.saturation import Saturation as Saturation
     from calibdask.estimators.scores import BrierScore as BrierScore
     from calibdask.estimators.scores import LogLoss as LogLoss
     from calibdask.estimators.skce import SKCE as SKCE

@@ -10,6 +10,7 @@ import calibdask as cd
 
 if TYPE_CHECKING:
     from calibdask.naming import Metrics
+    from calibdask.result_table import ResultTable
 
 __all__ = ["CalibrationAccessor"]
 
@@ -44,6 +45,11 @@ class CalibrationAccessor:
     ------
     ValueError
         If the dataset lacks one of these, or the data cannot be what it claims, as for `calibdask.evaluate`.
+
+    Notes
+    -----
+    The types of xarray do not know registered accessors. Where an editor or a type checker should know this one, say so
+    once: ``calib: CalibrationAccessor = ds.calib``, with ``from calibdask.accessor import CalibrationAccessor``.
 
     Examples
     --------
@@ -153,6 +159,39 @@ class CalibrationAccessor:
         """Frequency of the outcome by score; ``options`` are those of `calibdask.reliability_curve`."""
         given = self._given(labels, scores, pos_label, by, sample_weight, sample_dim, class_dim)
         return cd.reliability_curve(**given, **options)
+
+    def table(self) -> "ResultTable":
+        """The numbers of a result, with intervals and in words; a line for each number, or for each slice.
+
+        Returns
+        -------
+        calibdask.result_table.ResultTable
+            Printed the table of the command line, in a notebook one of HTML; ``to_dataframe()`` makes it a data frame.
+
+        Raises
+        ------
+        ValueError
+            If the dataset is no result of `calibdask.evaluate`.
+
+        Examples
+        --------
+        >>> import xarray as xr
+        >>> import calibdask as cd
+        >>> import calibdask.accessor
+        >>> result = cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], cd.ECE(bins=2), ci=0.9)
+        >>> result.calib.table().to_dataframe()[["value", "low", "high"]].round(3)
+                value  low  high
+        metric
+        ece      0.25  0.0  0.45
+        """
+        from calibdask.result_table import ResultTable
+
+        if "calibdask_version" not in self._dataset.attrs or "passes" not in self._dataset.attrs:
+            raise ValueError(
+                "table expects a result of calibdask.evaluate; this dataset is none. Evaluate it first, for example by "
+                "ds.calib.evaluate().calib.table()."
+            )
+        return ResultTable(self._dataset)
 
     def _given(
         self,

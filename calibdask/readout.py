@@ -1,7 +1,7 @@
 """Results read out: their numbers one by one, with intervals, labels of slices and words."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -11,9 +11,7 @@ import xarray as xr
 
 from calibdask.engine.writers import slice_dims
 
-__all__ = ["Reading", "numbers_of", "places", "plain", "readings", "rests_on", "shown_number"]
-
-_ENDS = ("low", "high")
+__all__ = ["Reading", "interval_ends", "numbers_of", "places", "plain", "readings", "rests_on", "shown_number"]
 
 
 @dataclass(frozen=True)
@@ -43,8 +41,7 @@ def readings(dataset: xr.Dataset) -> list[Reading]:
     [('ece', 0.25)]
     """
     names = [str(name) for name, variable in dataset.data_vars.items() if not variable.ndim]
-    ends = {name: [f"{name}_{end}" for end in _ENDS] for name in names}
-    ends = {name: pair for name, pair in ends.items() if set(pair) <= set(names)}
+    ends = interval_ends(names)
     belonging = {end for pair in ends.values() for end in pair}
     read = []
     for name in names:
@@ -53,6 +50,19 @@ def readings(dataset: xr.Dataset) -> list[Reading]:
             low, high = own or (None, None)
             read.append(Reading(name, value, low, high, str(dataset[name].attrs.get("meaning", ""))))
     return read
+
+
+def interval_ends(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Names of the ends of intervals, by that of the number that they belong to.
+
+    Examples
+    --------
+    >>> interval_ends(["ece", "ece_low", "ece_high", "pvalue"])
+    {'ece': ('ece_low', 'ece_high')}
+    """
+    there = set(names)
+    pairs = {name: (f"{name}_low", f"{name}_high") for name in names}
+    return {name: pair for name, pair in pairs.items() if there.issuperset(pair)}
 
 
 def numbers_of(dataset: xr.Dataset) -> xr.Dataset:

@@ -104,7 +104,8 @@ def test_json(run: Run, data: Path) -> None:
     status, out, _ = run("evaluate", data / "rows.csv", "--metric", "ece", "--metric", "brier-decomposition", "--json")
     result = json.loads(out)
     assert status == 0
-    assert list(result) == ["rows", "passes", "calibdask_version", "metrics", "slices"]
+    assert list(result) == ["format", "rows", "passes", "calibdask_version", "metrics", "slices"]
+    assert result["format"] == 1
     assert result["rows"] == ROWS
     assert result["slices"] == []
     assert result["metrics"]["ece"]["value"] == cd.ece(LABELS, SCORES)

@@ -110,8 +110,26 @@ def test_brackets_hold_the_truth_of_calibrated_scores():
     assert (np.abs(by_posterior) < 1e-6).all()
 
 
+def test_curves_of_a_known_posterior():
+    """Scores s with P(o = 1 | s) = s**2, of density 2 s."""
+    random = np.random.default_rng(7)
+    s = np.sqrt(random.random(400_000)).astype(np.float32)
+    posterior = np.stack([1 - s**2, s**2], axis=1)
+    labels = (random.random(s.size) < posterior[:, 1]).astype(np.uint8)
+    reliability, density = truth.curves(truth.histograms(np.stack([1 - s, s], axis=1), labels, posterior))
+    centre = (np.arange(truth.CURVE) + 0.5) / truth.CURVE
+    assert reliability.shape == density.shape == (3, truth.CURVE)
+    np.testing.assert_allclose(reliability[2], centre**2, atol=2.5e-3)
+    np.testing.assert_allclose(reliability[1], 1 - (1 - centre) ** 2, atol=2.5e-3)
+    # The confidence is above a half: nothing is known below.
+    assert np.isnan(reliability[0, :50]).all()
+    assert (density[0, :50] == 0).all()
+    np.testing.assert_allclose(density[2], 2 * centre, atol=0.07)
+    np.testing.assert_allclose(density.mean(1), 1, rtol=1e-12)
+
+
 def test_bins_of_the_truth_divide_each_other():
-    assert all(truth.BINS[-1] % bins == 0 for bins in truth.BINS)
+    assert all(truth.BINS[-1] % bins == 0 for bins in (*truth.BINS, truth.CURVE))
 
 
 def test_the_study_of_the_paper_has_its_sizes():
@@ -158,6 +176,8 @@ def test_small_study_runs_and_is_the_same_from_processes(tmp_path: Path):
     assert one.drop_attrs().identical(other.drop_attrs())
     assert np.isfinite(one.estimate).all()
     assert (one.interval.sel(end="low") <= one.interval.sel(end="high")).all()
+    classes = one.sel(classes=2).reliability.notnull().any(("model", "score")).squeeze(drop=True)
+    assert classes.to_series().to_dict() == {"confidence": True, "class 0": True, "class 1": True, "class 2": False}
     # More rows, smaller errors: of 8 samples of 24 000 in the mean.
     best = one.truth.sel(norm="l1", outcome="posterior", bins=200).mean("kind")
     errors = np.abs(one.estimate.sel(estimator="density-silverman") - best).mean(("replicate", "model", "setting"))

@@ -32,7 +32,7 @@ def run(store: Path, files: dict[str, str], *more: str) -> int:
 def test_a_cube_of_models_metrics_replicates_and_slices(tmp_path: Path, files: dict[str, str]) -> None:
     assert run(tmp_path / "h.zarr", files, "by=country", "preset=quick", "metrics=brier,ece,skce", "seed=4") == 0
     cube = cd.open_cube(str(tmp_path / "h.zarr")).load()
-    assert cube.sizes == {"model": 2, "metric": 3, "slice": 3, "replicate": 20}
+    assert cube.sizes == {"model": 2, "metric": 3, "slice": 3, "replicate": 20, "bin": 15}
     chosen = {"brier": cd.BrierScore(), "ece": cd.ECE(), "skce": cd.SKCE(estimator="features")}
     options: dict[str, Any] = {"ci": 0.95, "n_boot": 20, "seed": 4, "keep_replicates": True}
     for model, scores in SCORES.items():
@@ -42,6 +42,22 @@ def test_a_cube_of_models_metrics_replicates_and_slices(tmp_path: Path, files: d
             for kind, end in (("value", ""), ("low", "_low"), ("high", "_high"), ("replicates", "_replicates")):
                 np.testing.assert_allclose(found[kind], expected[f"{metric}{end}"], rtol=1e-9, err_msg=kind)
     np.testing.assert_array_equal(cube.rows.sel(model="one"), np.unique(COUNTRY, return_counts=True)[1])
+
+
+def test_the_diagram_of_each_model_and_slice(tmp_path: Path, files: dict[str, str]) -> None:
+    assert run(tmp_path / "h.zarr", files, "by=country", "preset=quick") == 0
+    cube = cd.open_cube(str(tmp_path / "h.zarr")).load()
+    for model, scores in SCORES.items():
+        for country in ("de", "fr", "it"):
+            rows = country == COUNTRY
+            expected = cd.reliability_diagram(LABELS[rows], scores[rows])
+            found = cube.sel(model=model, slice=country)
+            for part in ("score", "outcome", "count", "weight", "lower", "upper"):
+                np.testing.assert_allclose(found[f"diagram_{part}"], expected[part], rtol=1e-12, err_msg=part)
+    # The error of a metric is that of its diagram.
+    gaps = (cube.diagram_weight * abs(cube.diagram_outcome - cube.diagram_score)).sum("bin")
+    ece = cube.value.sel(metric="ece", drop=True)
+    np.testing.assert_allclose(gaps / cube.diagram_weight.sum("bin"), ece, rtol=1e-9)
 
 
 def test_without_slices(tmp_path: Path, files: dict[str, str]) -> None:

@@ -13,8 +13,8 @@ PACKAGE = Path(calibdask.__file__).parent
 LAYERS = {"kernels": 0, "statistics": 1, "estimators": 2, "engine": 3}
 # The front door and what only it needs; leaves may import anything above them.
 FRONT = {"labelled": 4, "naming": 4, "evaluation": 4, "comparison": 4, "ranking": 4, "summary": 4, "progress": 4}
-FRONT |= {"shorthands": 5, "calibrator": 5, "readout": 5}
-FRONT |= {"halted": 0, "plot": 6, "accessor": 7, "display": 7, "cluster": 6, "study": 7, "demo": 7}
+FRONT |= {"shorthands": 5, "calibrator": 5, "readout": 5, "text_table": 5, "result_table": 5}
+FRONT |= {"halted": 0, "described": 0, "plot": 6, "accessor": 7, "display": 7, "cluster": 6, "study": 7, "demo": 7}
 FRONT |= {"report": 7, "explore": 7, "cli": 8}
 # Third parties that only some layers may know.
 ALLOWED = {

@@ -9,9 +9,12 @@ import click
 from calibdask import __version__
 from calibdask.cli.calibration_tests import calibration_tests as _calibration_tests
 from calibdask.cli.certificates import certs as _certs
+from calibdask.cli.completion import completion as _completion
+from calibdask.cli.completion import with_completions
 from calibdask.cli.demo import demo as _demo
 from calibdask.cli.evaluate import evaluate as _evaluate
 from calibdask.cli.explore import explore as _explore
+from calibdask.cli.report import report as _report
 from calibdask.cli.studies import run as _run
 from calibdask.cli.studies import status as _status
 from calibdask.cli.summarize import summarize as _summarize
@@ -38,11 +41,14 @@ def _calibdask(context: click.Context) -> None:
 _calibdask.add_command(_evaluate)
 _calibdask.add_command(_calibration_tests)
 _calibdask.add_command(_summarize)
+_calibdask.add_command(_report)
 _calibdask.add_command(_explore)
 _calibdask.add_command(_run)
 _calibdask.add_command(_status)
 _calibdask.add_command(_certs)
 _calibdask.add_command(_demo)
+_calibdask.add_command(_completion)
+with_completions(_calibdask)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -54,6 +54,8 @@ METRICS: Mapping[str, _Metric] = {
     "density-ece": _Metric("DensityECE", _SMOOTHED | {"compat"}),
     "ece-d": _Metric("ece_d", _SMOOTHED | {"compat"}),
     "residual-ece": _Metric("ResidualECE", _SMOOTHED | {"compat"}),
+    "mean-gap": _Metric("MeanGap", frozenset({"setting", "k", "step"})),
+    "saturation": _Metric("Saturation", frozenset({"setting", "k", "step"})),
     "smooth-ece": _Metric("SmoothECE", frozenset({"setting", "k", "step"})),
     "skce": _Metric("SKCE", _KERNEL | _PAIRS, whole=True),
     "mmce": _Metric("MMCE", frozenset({"kernel", "bandwidth", "estimator", "features", "seed", "max_pairs"})),

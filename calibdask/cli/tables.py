@@ -1,25 +1,26 @@
 """Results for people and for programs: a table that fits a terminal, and JSON."""
 
 import json
-import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import xarray as xr
 
 from calibdask.engine.writers import slice_dims
-from calibdask.readout import numbers_of, places, plain, readings, rests_on, shown_number
+from calibdask.plot.look import OVER, UNDER
+from calibdask.readout import places, plain
+from calibdask.text_table import Line, foot_lines, result_lines
 
-__all__ = ["GAP", "as_json", "bare_table", "console", "metric_values", "show"]
+__all__ = ["GAP", "as_json", "bare_table", "console", "has_signs", "metric_values", "print_lines", "show"]
 
+# Of the JSON; it grows when what programs may rely on changes, and what is only added does not count.
+_FORMAT = 1
 # What is said once for all metrics; the last three with intervals only.
 _HEAD = ("rows", "passes", "calibdask_version", "ci", "n_boot", "seed")
 _WIDTH = 100
-_MOST_ROWS = 200
-_LONGEST_LABEL = 40
-_NUMBER = len("0.000000")
-# Between two columns, and at both edges together.
-GAP, _EDGES = 3, 2
+# Between two columns of a bare table.
+GAP = 3
+_STYLES = {"": "", "head": "bold", "aside": "dim", "over": OVER, "under": UNDER}
 
 
 def console(*, stderr: bool = False) -> Any:
@@ -44,7 +45,8 @@ def as_json(dataset: xr.Dataset, metrics: Iterable[str]) -> str:
         for at, labels in places(dataset)
         if dims
     ]
-    head = {name: plain(dataset.attrs[name]) for name in _HEAD if name in dataset.attrs}
+    head: dict[str, Any] = {"format": _FORMAT}
+    head |= {name: plain(dataset.attrs[name]) for name in _HEAD if name in dataset.attrs}
     return json.dumps({**head, "metrics": described, "slices": slices}, indent=2, allow_nan=False, ensure_ascii=False)
 
 
@@ -57,33 +59,32 @@ def metric_values(dataset: xr.Dataset, metrics: Iterable[str]) -> dict[str, dict
 def show(dataset: xr.Dataset, out: Any, *, seconds: float | None = None, title: str = "") -> None:
     """Print a result: a line for each number, or with slices a line for each slice and a column for each number."""
     if title:
-        out.print(title, style="bold")
-    numbers = numbers_of(dataset)
-    if not numbers.dims:
-        out.print(_number_table(numbers))
-    else:
-        for columns in _fitting(numbers, out.width):
-            out.print(_slice_table(numbers, columns))
-        hidden = math.prod(numbers.sizes.values()) - _MOST_ROWS
-        if hidden > 0:
-            out.print(f"... and {hidden:,} more slices; --out or --json give them all.")
-    foot = rests_on(dataset.attrs)
-    out.print(", ".join(foot if seconds is None else [*foot, f"{seconds:.2f} s"]), style="dim")
+        out.print(title, style="bold", markup=False)
+    print_lines(result_lines(dataset, out.width, rule=_rule_of(out), rest="; --out or --json give them all."), out)
+    further = () if seconds is None else (f"{seconds:.2f} s",)
+    print_lines([(), *foot_lines(dataset.attrs, out.width, *further)], out)
 
 
-def _number_table(dataset: xr.Dataset) -> Any:
-    """A line for each number, with its interval beside it."""
-    read = readings(dataset)
-    intervals = any(each.has_interval for each in read)
-    table = bare_table()
-    table.add_column("metric", no_wrap=True)
-    for heading in ("value", *(("low", "high") if intervals else ())):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("what it says", style="dim")
-    for each in read:
-        ends = [shown_number(end) if each.has_interval else "" for end in (each.low, each.high)]
-        table.add_row(each.name, shown_number(each.value), *(ends if intervals else ()), each.meaning)
-    return table
+def print_lines(lines: Iterable[Line], out: Any) -> None:
+    """Print lines that fit, with the styles that a console has for their parts."""
+    from rich.text import Text
+
+    for line in lines:
+        # A console whose encoding lacks a character must not fail for it.
+        texts = ((text.encode(out.encoding, "replace").decode(out.encoding), _STYLES[role]) for text, role in line)
+        shown = Text.assemble(*texts)
+        shown.rstrip()
+        out.print(shown, soft_wrap=True)
+
+
+def _rule_of(out: Any) -> str:
+    """What lines are drawn with."""
+    return "─" if has_signs(out) else "-"
+
+
+def has_signs(out: Any) -> bool:
+    """Whether the console has lines, blocks and other signs beyond letters."""
+    return str(out.encoding).lower().replace("-", "").startswith("utf")
 
 
 def bare_table() -> Any:
@@ -125,45 +126,3 @@ def _described(dataset: xr.Dataset, name: str, metrics: Iterable[str]) -> dict[s
     told: Any = {part: meaning for part, meaning in meanings.items() if meaning is not None}
     # A plain number needs no name for its one meaning.
     return {**described, "meaning": told["value"] if list(told) == ["value"] else told} if told else described
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
-
-
-def _label(value: Any) -> str:
-    text = str(plain(value))
-    return text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 3] + "..."
-
-
-def _fitting(dataset: xr.Dataset, width: int) -> Iterator[list[str]]:
-    """Columns for one table after the other, so that each fits."""
-    labels = {dim: dataset[dim].values if dim in dataset.coords else [dataset.sizes[dim]] for dim in dataset.dims}
-    slices = sum(max(len(str(dim)), *(len(_label(value)) for value in values)) + GAP for dim, values in labels.items())
-    columns: list[str] = []
-    taken = slices = slices + _EDGES
-    for name in map(str, dataset.data_vars):
-        needed = max(_NUMBER, *(len(word) for word in _words(name).split())) + GAP
-        if columns and taken + needed > width:
-            yield columns
-            columns, taken = [], slices
-        columns.append(name)
-        taken += needed
-    yield columns
-
-
-def _slice_table(dataset: xr.Dataset, columns: list[str]) -> Any:
-    table = bare_table()
-    for dim in dataset.dims:
-        table.add_column(str(dim), no_wrap=True, vertical="bottom")
-    for name in columns:
-        needed = max(_NUMBER, *(len(word) for word in _words(name).split()))
-        table.add_column(_words(name), justify="right", vertical="bottom", min_width=needed)
-    for number, (at, labels) in enumerate(places(dataset)):
-        if number == _MOST_ROWS:
-            break
-        values = (
-            dataset[name].isel({dim: i for dim, i in at.items() if dim in dataset[name].dims}) for name in columns
-        )
-        table.add_row(*(_label(label) for label in labels.values()), *(shown_number(value.item()) for value in values))
-    return table

@@ -16,6 +16,7 @@ from calibdask.engine.arrays import is_dask
 from calibdask.engine.reduction import packed, tree
 from calibdask.engine.rows import Rows, make_block
 from calibdask.engine.source import RowSource, States, merged, states_of
+from calibdask.engine.watching import Stage, enter
 from calibdask.statistics.block import Block
 from calibdask.statistics.folds import RowFold
 from calibdask.statistics.layout import Layout
@@ -34,6 +35,10 @@ _CHUNK_STRIDE = 1 << 40
 _MOST_BLOCKS = 64
 _FAN_IN = 16
 
+# What keys of tasks begin with, so that those who watch can count blocks, and pairs of them.
+_BLOCK, _COUNTED = "calibdask-block", "calibdask-rows"
+_PAIR_TASKS = ("states_of", "pair_states", "_fold")
+
 # What the user calls them.
 _SAID = {"labels": "y_true", "weights": "sample_weight", "groups": "by"}
 
@@ -50,6 +55,7 @@ class DaskSource(RowSource):
 
     def _pass(self, statistics: tuple[Statistic, ...]) -> States:
         """One pass through the scheduler in force (threads, or the current distributed client)."""
+        enter(Stage(f"pass {self.passes}", total=self._scores.numblocks[1], tasks=(_BLOCK,)))
         (result,) = dask.compute(self._reduced(statistics))
         states: States = result.item()
         return states
@@ -61,7 +67,7 @@ class DaskSource(RowSource):
         ordered = any(statistic.ordered for statistic in asked)
         boxes = self._by_chunk(_block_states, ordered, asked=dask.delayed(asked, traverse=False) if large else asked)
         each = sum(statistic.bytes(self.layout) for statistic in asked)
-        return tree(boxes, partial(merged, asked), axis=1, each=each)
+        return tree(boxes, partial(merged, asked), axis=1, each=each, name=_BLOCK)
 
     def _by_chunk(self, function: Callable[..., Any], ordered: bool, **options: Any) -> Any:
         """What a function of the block of each chunk packs, (1, chunks, 1); ordered blocks know where they are."""
@@ -90,6 +96,7 @@ class DaskSource(RowSource):
             for place in range(start, len(blocks)):
                 earlier = blocks[start : min(stop, place)]
                 strip += [_pair_states(each, blocks[place], asked) for each in earlier]
+            self._enter_pairs(len(strip))
             (states,) = dask.compute(_reduced_states(strip, asked))
             self.passes += 1
             strips.append(states)
@@ -108,11 +115,15 @@ class DaskSource(RowSource):
                     for block in blocks:
                         held = _folded(asked, held, turn, target, block)
                 finished.append(_finished(asked, held, target))
+            self._enter_pairs((stop - start) * statistic.rounds * len(blocks))
             (states,) = dask.compute(_reduced_states(finished, dask.delayed((statistic,), traverse=False)))
             self.passes += 1
             strips.append(states)
         (state,) = reduce(partial(merged, (statistic,)), strips)
         return state
+
+    def _enter_pairs(self, count: int) -> None:
+        enter(Stage(f"pass {self.passes + 1}", "pairs of blocks", count, _PAIR_TASKS))
 
     def _strips(self, blocks: int) -> list[tuple[int, int]]:
         rows = self.rows or 1
@@ -160,7 +171,9 @@ class DaskSource(RowSource):
             dtype=object,
             meta=np.empty((0,) * told.ndim, object),
             adjust_chunks={"b": 1, "n": 1},
+            token=_COUNTED,
         )
+        enter(Stage("counting rows", total=told.numblocks[-1], tasks=(_COUNTED,)))
         rows = np.stack(counts.compute().ravel().tolist())
         before = np.cumsum(rows, axis=0) - rows
         return np.concatenate([before.sum(axis=1, keepdims=True), before], axis=1)

@@ -10,7 +10,7 @@ import xarray as xr
 from calibdask.engine import slices
 from calibdask.engine.arrays import as_variable, check_types, is_dask, with_axis
 from calibdask.engine.frames import is_frame, joined_arrays, series_codes
-from calibdask.engine.pieces import PieceSource, pieces
+from calibdask.engine.pieces import PieceSource, piece_count, pieces
 from calibdask.engine.rows import Rows
 from calibdask.engine.slices import Axis, Coded
 from calibdask.engine.source import Source
@@ -261,7 +261,7 @@ def _class_labels(y_prob: Any, class_dim: str, frame_columns: Any) -> Any:
 def _source(scores: Any, others: dict[str, Any], group: Any, layout: Layout, validity: Validity) -> Source:
     if not any(is_dask(array) for array in (scores, *others.values(), group)):
         rows = Rows(scores, others["labels"], others.get("weights"), group)
-        return PieceSource(lambda: pieces(rows), layout, validity)
+        return PieceSource(lambda: pieces(rows), layout, validity, piece_count(rows))
     from calibdask.engine.dask_source import DaskSource
 
     return DaskSource(scores, {**others, "groups": group}, layout, validity)

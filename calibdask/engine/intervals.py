@@ -9,6 +9,7 @@ import numpy as np
 from calibdask.engine.drawn import Drawing, Drawn
 from calibdask.engine.interval_ends import Method, Replicates, number_ends, percentiles
 from calibdask.engine.stored import StoredSource
+from calibdask.engine.watching import Stage, enter
 from calibdask.estimators.estimator import Estimate, Estimation, Estimator, Part
 from calibdask.statistics.exact import Array
 from calibdask.statistics.statistic import Statistic
@@ -57,6 +58,7 @@ def intervals(
     Parts are called ``low`` and ``high``, for curves also ``median``, ``band_low`` and ``band_high``, after the name of
     the part that they belong to; ``replicates`` too if they are to be kept.
     """
+    enter(Stage("intervals"))
     with warnings.catch_warnings():
         # What these say of every replicate has been said of the data.
         warnings.simplefilter("ignore", UserWarning)

@@ -13,7 +13,7 @@ import numpy as np
 from calibdask.engine import visits
 from calibdask.engine.rows import Rows, make_block
 from calibdask.engine.source import RowSource, States, merged, states_of
-from calibdask.engine.watching import tell
+from calibdask.engine.watching import Stage, enter, tell
 from calibdask.statistics.block import Block
 from calibdask.statistics.folds import RowFold
 from calibdask.statistics.layout import Layout
@@ -21,7 +21,7 @@ from calibdask.statistics.pairs import PairStatistic
 from calibdask.statistics.statistic import State, Statistic
 from calibdask.statistics.validity import Validity
 
-__all__ = ["PieceSource", "pieces"]
+__all__ = ["PieceSource", "piece_count", "pieces"]
 
 # Rows are taken in pieces of about this many scores, so that what kernels make of them stays small.
 _PIECE_SCORES = 1 << 22
@@ -32,8 +32,16 @@ _Job = Callable[[], States]
 
 def pieces(rows: Rows) -> Iterator[Rows]:
     """Consecutive pieces of rows; one, empty, of no rows."""
-    step = max(_FEWEST_ROWS, _PIECE_SCORES // max(1, rows.scores.shape[0] * rows.width))
-    return _cut(rows, step)
+    return _cut(rows, _step(rows))
+
+
+def piece_count(rows: Rows) -> int:
+    """How many pieces these are."""
+    return max(1, -(-rows.count // _step(rows)))
+
+
+def _step(rows: Rows) -> int:
+    return max(_FEWEST_ROWS, _PIECE_SCORES // max(1, rows.scores.shape[0] * rows.width))
 
 
 def _cut(rows: Rows, step: int) -> Iterator[Rows]:
@@ -42,25 +50,36 @@ def _cut(rows: Rows, step: int) -> Iterator[Rows]:
 
 
 class PieceSource(RowSource):
-    """Answers from an iterator of consecutive rows, which it asks for anew in each pass."""
+    """Answers from an iterator of consecutive rows, which it asks for anew in each pass.
 
-    def __init__(self, iterate: Callable[[], Iterator[Rows]], layout: Layout, validity: Validity) -> None:
+    ``count`` is the number of pieces, 0 where the first pass has yet to count them.
+    """
+
+    def __init__(
+        self, iterate: Callable[[], Iterator[Rows]], layout: Layout, validity: Validity, count: int = 0
+    ) -> None:
         super().__init__(layout, validity)
         self._iterate = iterate
+        self._count = count
 
     def _pass(self, statistics: tuple[Statistic, ...]) -> States:
         """Pieces side by side on threads, merged in order; what blocks are made from is copied there too."""
         ordered = any(statistic.ordered for statistic in statistics)
         made = _makers(self._iterate(), self.layout, ordered=ordered)
         jobs = (partial(_states, make, statistics) for make in made)
-        return _total(statistics, jobs)
+        enter(Stage(f"pass {self.passes}", total=self._count))
+        states, self._count = _total(statistics, jobs, self._count)
+        return states
 
     def _pairs(self, statistics: tuple[PairStatistic, ...]) -> States:
         blocks = -(-(self.rows or 0) // visits.ROWS)
-        return _total(statistics, visits.pair_jobs(self._blocks, statistics), blocks * (blocks + 1) // 2)
+        pairs = blocks * (blocks + 1) // 2
+        enter(Stage(f"pass {self.passes + 1}", "pairs of blocks", pairs))
+        return _total(statistics, visits.pair_jobs(self._blocks, statistics), pairs)[0]
 
     def _fold(self, statistic: RowFold) -> State:
-        (state,) = _total((statistic,), visits.fold_jobs(self._blocks, statistic, _side_by_side))
+        enter(Stage(f"pass {self.passes + 1}", "blocks"))
+        (state,), _ = _total((statistic,), visits.fold_jobs(self._blocks, statistic, _side_by_side))
         return state
 
     def _blocks(self) -> Iterator[Block]:
@@ -86,27 +105,31 @@ def _makers(rows: Iterator[Rows], layout: Layout, *, ordered: bool) -> Iterator[
             before = before + counts
 
 
-def _total(asked: tuple[Statistic, ...], jobs: Iterator[_Job], expected: int = 0) -> States:
-    """Merged states of all jobs; only few are ahead of the merging, so memory stays bounded.
+def _total(asked: tuple[Statistic, ...], jobs: Iterator[_Job], expected: int = 0) -> tuple[States, int]:
+    """Merged states of all jobs, and how many these were; only few are ahead of the merging: memory stays bounded.
 
-    Where their number is ``expected``, about, whoever watches is told how many are done.
+    Whoever watches is told how many are done, of about as many as are ``expected``; 0: nobody knows.
     """
-    total = next(jobs)()
+    total, done = next(jobs)(), 1
     second = next(jobs, None)
     if second is None:
-        return total
+        return total, done
     threads = _threads()
+
+    def merge(future: "Future[States]") -> None:
+        nonlocal total, done
+        total, done = merged(asked, total, future.result()), done + 1
+        tell(done, max(done, expected) if expected else 0)
+
     with ThreadPoolExecutor(threads) as pool:
         ahead: deque[Future[States]] = deque()
-        for done, job in enumerate(chain([second], jobs)):
+        for job in chain([second], jobs):
             ahead.append(pool.submit(job))
             if len(ahead) > 2 * threads:
-                total = merged(asked, total, ahead.popleft().result())
-                if expected:
-                    tell(done - 2 * threads, max(done, expected))
+                merge(ahead.popleft())
         for future in ahead:
-            total = merged(asked, total, future.result())
-    return total
+            merge(future)
+    return total, done
 
 
 def _side_by_side(jobs: Iterable[Callable[[], Any]]) -> list[Any]:

@@ -21,10 +21,11 @@ def packed(result: Any, ndim: int) -> np.ndarray:
     return box.reshape((1,) * ndim)
 
 
-def tree(boxes: Any, merge: Callable[[Any, Any], Any], axis: int, each: int = 0) -> Any:
+def tree(boxes: Any, merge: Callable[[Any, Any], Any], axis: int, each: int = 0, name: str | None = None) -> Any:
     """A Dask array of one element: the `packed` results in ``boxes`` merged in order along an axis.
 
-    Results wait for those that they are merged with: where ``each`` of them is large, in bytes, few do.
+    Results wait for those that they are merged with: where ``each`` of them is large, in bytes, few do. Keys of the
+    tasks that make the results begin with the ``name``.
     """
     merged = partial(_merged, merge, boxes.ndim)
     return da.reduction(
@@ -32,6 +33,7 @@ def tree(boxes: Any, merge: Callable[[Any, Any], Any], axis: int, each: int = 0)
         _unchanged,
         merged,
         combine=merged,
+        name=name,
         axis=axis,
         dtype=object,
         meta=np.empty((0,) * (boxes.ndim - 1), object),

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from calibdask.described import Described
 from calibdask.statistics.grid import GridHistogram
 from calibdask.statistics.layout import Layout
 
@@ -16,7 +17,7 @@ __all__ = ["PVALUE", "Estimate", "Estimation", "Estimator", "Meanings", "Part", 
 
 @dataclass(frozen=True)
 class Part:
-    """Values of shape (batch, groups, *dims), the sizes of ``dims`` following from the values.
+    """Values of shape ``(batch, groups, *dims)``, the sizes of ``dims`` following from the values.
 
     ``notes`` say what the reader of the number should know; they become attributes of the variable. ``role`` says how
     replicates become an interval: of each number by itself, of a curve along its last dimension also as a band within
@@ -48,7 +49,7 @@ Estimate = Mapping[str, Part]
 Estimation = Generator[Any, Any, Estimate]
 
 
-class Estimator(ABC):
+class Estimator(Described, ABC):
     """A frozen, picklable description of a number, a curve or a test.
 
     Constructing one reads no data. To add an estimator, write a frozen dataclass with a method ``estimate``.

@@ -15,7 +15,8 @@ body { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-se
 #header .title { font-size: 1.05rem; font-weight: 600; }
 #sidebar { border-right: 1px solid #e2e6ea; background: #fafbfc; }
 @media (max-width: 700px) { #content { flex-direction: column; overflow-y: auto; }
-  #sidebar { width: 100% !important; height: auto; max-height: 50vh; border-right: 0; }
+  #sidebar { flex: none; width: 100% !important; height: auto; max-height: 45vh; border: 0; }
+  #sidebar:not(.hidden) { border-bottom: 1px solid #e2e6ea; }
   #main { overflow: visible; width: 100%; } }
 """
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from calibdask.described import Described
 from calibdask.kernels import lenses
 from calibdask.statistics.block import Block
 from calibdask.statistics.layout import Layout
@@ -15,7 +16,7 @@ __all__ = ["Lens"]
 
 
 @dataclass(frozen=True)
-class Lens(View):
+class Lens(Described, View):
     """What is looked at of a prediction over many classes; strong calibration is then that of the induced model [1]_.
 
     Make one with `largest` or `groups`, and give it to the ``setting`` of a multi-class estimator or test.

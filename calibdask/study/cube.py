@@ -283,6 +283,17 @@ def open_cube(store: str) -> xr.Dataset:
     ------
     ValueError
         If there is no cube.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from calibdask.study.example import Means
+    >>> from calibdask.study.running import run
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = run(Means(replicates=2), folder + "/means.zarr")
+    ...     cube = open_cube(folder + "/means.zarr").load()
+    >>> cube.average.dims, int(cube.status.sum())
+    (('rows', 'replicate'), 2)
     """
     cube = Cube(str(store))
     known = cube.fingerprint

@@ -4,10 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
+from calibdask.described import Described, table_of
 from calibdask.study.seeds import Seeds
 
 __all__ = ["Study", "coordinates_of"]
@@ -16,7 +18,7 @@ Axes = Mapping[str, Sequence[Hashable]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study(ABC):
+class Study(Described, ABC):
     """A grid of cells and what is computed in each.
 
     Write a frozen dataclass: its fields are the typed parameters of the study, which ``--set name=value`` overrides and
@@ -122,6 +124,20 @@ class Study(ABC):
         axes = self.cells()
         return (dict(zip(axes, values, strict=True)) for values in product(*axes.values()))
 
+    def _more_html(self) -> Iterable[str]:
+        """For notebooks: the axes of the cube, or why there is none."""
+        problems = tuple(self.problems())
+        if problems:
+            return (table_of(("what is wrong",), (((problem,), False) for problem in problems)),)
+        axes = {"cells": self.cells(), "inside a cell": self.inside()}
+        rows = [
+            ((name, where, f"{len(values):,}", _spanned(values)), False)
+            for where, some in axes.items()
+            for name, values in some.items()
+        ]
+        total = f"{prod(len(values) for values in axes['cells'].values()):,} cells"
+        return f"<div>{total}</div>", table_of(("axis", "of", "size", "values"), rows, right=(2,))
+
     def parameters(self) -> dict[str, Any]:
         """Values of all fields by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -181,6 +197,12 @@ def coordinates_of(axes: Axes, number: int) -> dict[str, Any]:
     """Coordinates of a cell by its number, the last axis fastest."""
     places = np.unravel_index(number, [len(values) for values in axes.values()])
     return {name: values[int(place)] for (name, values), place in zip(axes.items(), places, strict=True)}
+
+
+def _spanned(values: Sequence[Hashable]) -> str:
+    """The values of an axis, or of a long one the first and the last."""
+    shown = [str(value) for value in values] if len(values) <= 6 else [str(values[0]), "...", str(values[-1])]
+    return ", ".join(shown)
 
 
 def _read(name: str, value: Any, like: Any) -> Any:

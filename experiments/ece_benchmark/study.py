@@ -68,8 +68,11 @@ class EceBenchmark(cd.Study):
         "truth": ("model", "setting", "norm", "outcome", "bins", "kind"),
         "interval": ("model", "setting", "estimator", "interval_size", "end"),
         "accuracy": ("model",),
+        "reliability": ("model", "column", "score"),
+        "density": ("model", "column", "score"),
     }
-    types: ClassVar = {"estimate": "float32"}
+    types: ClassVar = {"estimate": "float32", "reliability": "float32", "density": "float32"}
+    version: ClassVar = 2
     presets: ClassVar = {
         "quick": {
             "draws": 2,
@@ -119,6 +122,9 @@ class EceBenchmark(cd.Study):
             "kind": truth.KINDS,
             "interval_size": self.interval_sizes,
             "end": ("estimate", "low", "high"),
+            # Columns of scores with a curve: the largest score, and that of each class.
+            "column": ("confidence", *(f"class {each}" for each in range(max(self.classes)))),
+            "score": ((np.arange(truth.CURVE) + 0.5) / truth.CURVE).tolist(),
         }
 
     def cell(self, at: Mapping[str, Any], seeds: Any) -> dict[str, Any]:
@@ -131,7 +137,10 @@ class EceBenchmark(cd.Study):
         for name in MODELS:
             model = fitted(name, train.features, train.labels, mixture.classes)
             predicted = scores(model, holdout.features)
-            found["truth"].append(truth.brackets(truth.histograms(predicted, holdout.labels, posterior)))
+            sums = truth.histograms(predicted, holdout.labels, posterior)
+            found["truth"].append(truth.brackets(sums))
+            for kind, curve in zip(("reliability", "density"), truth.curves(sums), strict=True):
+                found[kind].append(self._of_all_columns(curve))
             found["accuracy"].append((predicted.argmax(1) == holdout.labels).mean())
             for setting in SETTINGS:
                 keys = column_keys(predicted, holdout.labels, setting)
@@ -141,6 +150,11 @@ class EceBenchmark(cd.Study):
         axes = self.inside()
         shapes = {name: [len(axes[axis]) for axis in self.outputs[name]] for name in found}
         return {name: np.array(values).reshape(shapes[name]) for name, values in found.items()}
+
+    def _of_all_columns(self, curve: Any) -> Any:
+        """NaN for classes that only other mixtures have."""
+        missing = 1 + max(self.classes) - len(curve)
+        return np.pad(curve, ((0, missing), (0, 0)), constant_values=np.nan)
 
     def _holdout(self, mixture: Mixture, seeds: Any) -> Sample:
         """Drawn in parts, each of which is ordered by mode."""

@@ -13,13 +13,15 @@ import numpy.typing as npt
 
 from experiments.ece_benchmark.columns import confidences
 
-__all__ = ["BINS", "KINDS", "NORMS", "OUTCOMES", "brackets", "histograms"]
+__all__ = ["BINS", "CURVE", "KINDS", "NORMS", "OUTCOMES", "brackets", "curves", "histograms"]
 
 NORMS = ("l1", "l2")
 OUTCOMES = ("label", "posterior")
 # Numbers of bins; all divide the last one.
 BINS = (200, 500, 2000)
 KINDS = ("plug-in", "cross-fit")
+# Points of a curve; they divide the last number of bins too.
+CURVE = 100
 
 Floats = npt.NDArray[np.floating[Any]]
 _compiled: Any = numba.njit(nogil=True, cache=True)
@@ -65,6 +67,18 @@ def brackets(sums: Floats) -> Floats:
                 found[0, norm, outcome, at] = errors[:, 0]
                 found[1, norm, outcome, at] = errors[:, 1:].mean(1)
     return found
+
+
+def curves(sums: Floats) -> Floats:
+    """True reliability and density of scores, (2, 1 + K columns, `CURVE` bins), from `histograms`.
+
+    The reliability is the centre of a bin plus the mean of posterior less score, so that a gap from the diagonal is the
+    bin's own; NaN where there are no rows.
+    """
+    rows, scores, _, believed = np.moveaxis(sums.sum(0).reshape(sums.shape[1], CURVE, -1, 4).sum(2), -1, 0)
+    with np.errstate(invalid="ignore"):
+        gaps = (believed - scores) / rows
+    return np.stack([(np.arange(CURVE) + 0.5) / CURVE + gaps, rows * CURVE / rows.sum(-1, keepdims=True)])
 
 
 def _absolute(gaps: Floats, rows: Floats) -> Floats:

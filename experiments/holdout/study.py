@@ -22,6 +22,8 @@ METRICS: dict[str, Any] = {
     "ecce": cd.ECCE(),
     "skce": cd.SKCE(estimator="features"),
 }
+_BINS = 15
+_DIAGRAM = tuple(f"diagram_{part}" for part in ("score", "outcome", "count", "weight", "lower", "upper"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +60,9 @@ class Holdout(cd.Study):
         "replicates": ("metric", "slice", "replicate"),
         "rows": ("slice",),
         "paired": (),
+        **dict.fromkeys(_DIAGRAM, ("slice", "bin")),
     }
+    version: ClassVar = 2
     presets: ClassVar = {"quick": {"n_boot": 20, "metrics": ("brier", "ece")}}
 
     def problems(self) -> Iterator[str]:
@@ -80,8 +84,9 @@ class Holdout(cd.Study):
         return {"model": tuple(self._sources)}
 
     def inside(self) -> dict[str, Any]:
-        """All metrics, slices and replicates of a model."""
-        return {"metric": self.metrics, "slice": self._slices, "replicate": range(self.n_boot)}
+        """All metrics, slices and replicates of a model, and the bins of its reliability diagram."""
+        axes = {"metric": self.metrics, "slice": self._slices, "replicate": range(self.n_boot)}
+        return {**axes, "bin": range(_BINS)}
 
     def cell(self, at: Mapping[str, Any], seeds: Any) -> dict[str, Any]:
         """One pass or two over the predictions of a model."""
@@ -90,12 +95,14 @@ class Holdout(cd.Study):
         chosen = {name.replace("-", "_"): METRICS[name] for name in self.metrics}
         # The seed is that of the study: models of the same rows in the same order have the same replicates of these.
         options: dict[str, Any] = {"ci": self.level, "n_boot": self.n_boot, "seed": self.seed, "keep_replicates": True}
-        result = cd.evaluate(rows.labels, rows.scores, chosen, by=by, sample_weight=rows.weights, **options)
+        asked = {**chosen, "diagram": cd.ReliabilityDiagram(bins=_BINS)}
+        result = cd.evaluate(rows.labels, rows.scores, asked, by=by, sample_weight=rows.weights, **options)
         result = self._in_order(result)
         found = {
             kind: np.stack([result[f"{name}{end}"].values for name in chosen])
             for kind, end in (("value", ""), ("low", "_low"), ("high", "_high"), ("replicates", "_replicates"))
         }
+        found |= {name: result[name].values for name in _DIAGRAM}
         return {**found, "rows": self._counted(rows), "paired": self._is_paired(rows)}
 
     def _is_paired(self, rows: Any) -> bool:

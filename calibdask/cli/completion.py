@@ -1,0 +1,117 @@
+"""Completion by the shell: the script that asks for it, and what parameters are completed to."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+from calibdask.cli.choices import BandwidthType, BinsType, SettingType
+from calibdask.cli.metrics import METRICS
+
+__all__ = ["completion", "with_completions"]
+
+_PLACES = ("threads", "local", "local:2", "slurm", "kubernetes")
+_FILES = frozenset({"data", "out", "plot", "report", "store"})
+_FOLDERS = frozenset({"study", "folder", "tls"})
+
+_EPILOG = """\b
+To install it:
+  bash  add to ~/.bashrc  eval "$(calibdask completion bash)"
+  zsh   add to ~/.zshrc   eval "$(calibdask completion zsh)"
+  fish  run once  calibdask completion fish > ~/.config/fish/completions/calibdask.fish
+\b
+Then begin a new shell. In zsh the line goes after that of compinit.
+"""
+
+Items = list[Any]
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the script by which SHELL completes calibdask.
+
+    Commands, options, names of metrics, settings and other words, files and folders are completed with the tab key,
+    once the script is in force; see below.
+    """
+    made = get_completion_class(shell)
+    if made is None:
+        raise click.ClickException(
+            f"this version of click knows no completion of {shell}; install click 8.1.7 or later."
+        )
+    click.echo(made(context.find_root().command, {}, "calibdask", "_CALIBDASK_COMPLETE").source())
+
+
+def with_completions(command: click.Command) -> None:
+    """Give the parameters of a command, and of those in it, what they are completed to."""
+    for parameter in command.params:
+        complete = _completer(parameter)
+        if complete is not None:
+            parameter.type = _Completed(parameter.type, complete)
+    if isinstance(command, click.Group):
+        for each in command.commands.values():
+            with_completions(each)
+
+
+class _Completed(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.2
+    """A type that says what a beginning is completed to; otherwise it is the one it stands for."""
+
+    def __init__(self, of: Any, complete: Callable[[str], Items]) -> None:
+        self._of, self._complete = of, complete
+        self.name = of.name
+
+    def get_metavar(self, *about: Any, **more: Any) -> str | None:
+        """That of the type."""
+        shown: str | None = self._of.get_metavar(*about, **more)
+        return shown
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """As the type does."""
+        return self._of.convert(value, param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
+        """What may have been meant."""
+        return self._complete(incomplete)
+
+
+def _completer(parameter: click.Parameter) -> Callable[[str], Items] | None:
+    """What completes a parameter; None where click itself does, or nobody can."""
+    kind = parameter.type
+    if isinstance(kind, SettingType):
+        return partial(_words, [word.replace("largest-K", "largest-2") for word in kind.words])
+    if isinstance(kind, BandwidthType):
+        return partial(_words, kind.rules)
+    if isinstance(kind, BinsType):
+        return partial(_words, ["sqrt"])
+    if parameter.name == "metrics":
+        return _metrics
+    if parameter.name == "cluster":
+        return _places
+    if parameter.name in _FOLDERS:
+        return partial(_paths, "dir")
+    return partial(_paths, "file") if parameter.name in _FILES else None
+
+
+def _words(words: Iterable[str], begun: str) -> Items:
+    return [CompletionItem(word) for word in words if word.startswith(begun)]
+
+
+def _metrics(begun: str) -> Items:
+    """Names between commas; those that are there already are not offered again."""
+    before, comma, last = begun.rpartition(",")
+    taken = before.split(",")
+    last = last.lower().replace("_", "-")
+    return [CompletionItem(before + comma + name) for name in METRICS if name.startswith(last) and name not in taken]
+
+
+def _places(begun: str) -> Items:
+    """Words for places, or the file of a scheduler."""
+    return _words(_PLACES, begun) or _paths("file", begun)
+
+
+def _paths(kind: str, begun: str) -> Items:
+    """Whatever the shell itself finds."""
+    return [CompletionItem(begun, type=kind)]

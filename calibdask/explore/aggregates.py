@@ -1,0 +1,140 @@
+"""One number out of many: the ways in which dimensions are aggregated."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+__all__ = ["HOWS", "NUMBERED", "Step", "aggregated", "described", "percentile_words"]
+
+Values = np.ndarray[Any, np.dtype[np.float64]]
+
+NUMBERED = {"quantile": "quantile (0 to 1)", "share at most": "limit"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """An aggregation of some dimensions at once.
+
+    Parameters
+    ----------
+    how : str
+        One of `HOWS`.
+    dims : tuple of str
+    number : float
+        The quantile, or the limit of "share at most".
+
+    Examples
+    --------
+    >>> Step("quantile", ("replicate",), 0.95).words()
+    '95th percentile over replicate'
+    >>> Step("share at most", ("set", "batch"), 0.05).words()
+    'share at most 0.05 over set, batch'
+    """
+
+    how: str
+    dims: tuple[str, ...]
+    number: float = 0.5
+
+    def words(self) -> str:
+        """What is done, in words."""
+        return f"{self._how()} over {', '.join(self.dims)}"
+
+    def _how(self) -> str:
+        if self.how == "quantile":
+            return percentile_words(self.number)
+        return f"{self.how} {self.number:g}" if self.how in NUMBERED else self.how
+
+
+def percentile_words(share: float) -> str:
+    """A quantile in words.
+
+    Examples
+    --------
+    >>> percentile_words(0.95), percentile_words(0.025), percentile_words(0.11), percentile_words(0.01)
+    ('95th percentile', '2.5th percentile', '11th percentile', '1st percentile')
+    """
+    number = f"{100 * share:g}"
+    last = (
+        "th"
+        if "." in number or number[-2:] in ("11", "12", "13")
+        else {"1": "st", "2": "nd", "3": "rd"}.get(number[-1], "th")
+    )
+    return f"{number}{last} percentile"
+
+
+def aggregated(values: xr.DataArray, step: Step) -> xr.DataArray:
+    """Values with the dimensions of a step aggregated; NaN are left out, and where there is nothing else it is NaN.
+
+    Examples
+    --------
+    >>> values = xr.DataArray([[1.0, 2.0], [4.0, np.nan]], dims=("model", "replicate"))
+    >>> aggregated(values, Step("largest", ("replicate",))).values
+    array([2., 4.])
+    """
+    kept = [dim for dim in values.dims if dim not in step.dims]
+    ordered = values.transpose(*kept, *step.dims)
+    shape = ordered.shape[: len(kept)]
+    numbers = ordered.values.astype(np.float64).reshape(*shape, int(np.prod(ordered.shape[len(kept) :], dtype=int)))
+    coords = {dim: values.coords[dim] for dim in kept if dim in values.coords}
+    return xr.DataArray(HOWS[step.how](numbers, step.number), coords, kept)
+
+
+def _quantile(values: Values, share: float) -> Values:
+    """Linear between order statistics."""
+    if not values.shape[-1]:
+        return np.full(values.shape[:-1], np.nan)
+    # NaN are last.
+    ordered = np.sort(values, axis=-1)
+    last = values.shape[-1] - 1 - np.isnan(ordered).sum(-1, keepdims=True)
+    at = share * np.maximum(last, 0)
+    low = np.floor(at).astype(int)
+    below, above = (np.take_along_axis(ordered, place, -1) for place in (low, np.minimum(low + 1, np.maximum(last, 0))))
+    with np.errstate(invalid="ignore"):
+        between = below + (at - low) * (above - below)
+    # Infinite ones have nothing between them.
+    return np.where(at > low, between, below)[..., 0]
+
+
+def _mean(values: Values) -> Values:
+    known = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return np.where(known, values, 0).sum(-1) / known.sum(-1)
+
+
+def _deviation(values: Values) -> Values:
+    """Of a sample: NaN for a single value."""
+    known = ~np.isnan(values)
+    number = known.sum(-1)
+    squares = np.where(known, (values - _mean(values)[..., None]) ** 2, 0).sum(-1)
+    return np.sqrt(squares / np.where(number > 1, number - 1, np.nan))
+
+
+def _share(values: Values, limit: float) -> Values:
+    return _mean(np.where(np.isnan(values), np.nan, values <= limit))
+
+
+# Every one takes values along the last axis, and a number that only some need.
+HOWS: dict[str, Callable[[Values, float], Values]] = {
+    "median": lambda values, _: _quantile(values, 0.5),
+    "mean": lambda values, _: _mean(values),
+    "quantile": _quantile,
+    "standard deviation": lambda values, _: _deviation(values),
+    "root mean square": lambda values, _: np.sqrt(_mean(values**2)),
+    "smallest": lambda values, _: _quantile(values, 0.0),
+    "largest": lambda values, _: _quantile(values, 1.0),
+    "share at most": _share,
+}
+
+
+def described(steps: Sequence[Step]) -> str:
+    """All steps in their order, in words.
+
+    Examples
+    --------
+    >>> described([Step("quantile", ("replicate",), 0.95), Step("median", ("draw", "model"))])
+    '95th percentile over replicate, then median over draw, model'
+    """
+    return ", then ".join(step.words() for step in steps)

@@ -1,0 +1,114 @@
+"""The histograms of many slices in memory: only cells that hold rows, so that sums of slices are quick."""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+__all__ = ["SparseSums"]
+
+_MOST_BYTES = 1 << 31
+
+Places = npt.NDArray[np.int64]
+
+
+class SparseSums:
+    """Sums over slices of the variables of a summary, each of which is read once, when it is first asked for.
+
+    What would not fit into memory is read anew for every sum, piece by piece.
+
+    Parameters
+    ----------
+    summary : xarray.Dataset
+    axes : sequence of str
+        Its dimensions of slices, and of models.
+    most_bytes : int
+        For all that is kept.
+    """
+
+    def __init__(self, summary: xr.Dataset, axes: Sequence[str], most_bytes: int = _MOST_BYTES) -> None:
+        self._summary, self._axes, self._most_bytes = summary, tuple(axes), most_bytes
+        self._kept: dict[str, Any] = {}
+        self._too_large: set[str] = set()
+        self._reading = Lock()
+
+    def of(self, name: str, groups: Sequence[Places]) -> npt.NDArray[Any]:
+        """The sums over each group of slices, which numbers tell in the order of the axes: (groups, ...)."""
+        with self._reading:
+            whole = self._whole(name)
+        shape = (len(groups), *self._cells(name))
+        if whole is not None:
+            return _summed(whole, groups).reshape(shape)
+        total: Any = 0
+        for rows, piece in self._pieces(name, np.unique(np.concatenate([*groups, np.empty(0, np.int64)]))):
+            at = np.full(int(rows.max()) + 1, -1)
+            at[rows] = np.arange(rows.size)
+            inside = [at[group[group < at.size]] for group in groups]
+            total = total + _summed(piece, [group[group >= 0] for group in inside])
+        if isinstance(total, int):
+            return np.zeros(shape, self._summary[name].dtype)
+        return np.asarray(total).reshape(shape)
+
+    def has(self, name: str) -> bool:
+        """Whether a variable is in memory."""
+        return name in self._kept
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all that is kept."""
+        return sum(_nbytes(each) for each in self._kept.values())
+
+    def _whole(self, name: str) -> Any:
+        """All slices of a variable, a row each; None if they are too large to be kept."""
+        from scipy.sparse import vstack
+
+        if name in self._kept or name in self._too_large:
+            return self._kept.get(name)
+        found, size, left = [], 0, self._most_bytes - self.nbytes
+        total = int(np.prod([self._summary.sizes[axis] for axis in self._axes], dtype=np.int64))
+        for rows, piece in self._pieces(name, np.arange(total)):
+            found.append((rows, piece))
+            size += _nbytes(piece)
+            # Stacking them takes the same again.
+            if 2 * size > left:
+                self._too_large.add(name)
+                return None
+        order = np.argsort(np.concatenate([rows for rows, _ in found]))
+        self._kept[name] = vstack([piece for _, piece in found], format="csr")[order]
+        return self._kept[name]
+
+    def _cells(self, name: str) -> tuple[int, ...]:
+        return tuple(size for dim, size in self._summary[name].sizes.items() if dim not in self._axes)
+
+    def _pieces(self, name: str, wanted: Places) -> Iterator[tuple[Places, Any]]:
+        """Numbers and sums of some slices after the other, as they are stored; without pieces that nobody wants."""
+        from scipy.sparse import csr_array
+
+        variable = self._summary[name].transpose(*self._axes, ...)
+        numbers = np.arange(np.prod(variable.shape[: len(self._axes)], dtype=np.int64))
+        numbers = numbers.reshape(variable.shape[: len(self._axes)])
+        for ranges in product(*(_ranges(variable, axis) for axis in self._axes)):
+            inside = numbers[ranges].ravel()
+            if np.isin(inside, wanted).any():
+                values = variable[ranges].values
+                yield inside, csr_array(values.reshape(inside.size, -1))
+
+
+def _ranges(variable: xr.DataArray, axis: str) -> list[slice]:
+    """Where the chunks of a variable are along an axis."""
+    lengths = variable.chunksizes.get(axis, (variable.sizes[axis],))
+    ends = np.cumsum(lengths).tolist()
+    return [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
+
+
+def _summed(matrix: Any, groups: Sequence[Places]) -> npt.NDArray[Any]:
+    """Sums over groups of rows."""
+    return np.stack([np.ones(group.size, matrix.dtype) @ matrix[group] for group in groups])
+
+
+def _nbytes(matrix: Any) -> int:
+    return int(matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes)

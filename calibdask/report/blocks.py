@@ -1,0 +1,159 @@
+"""What pages are made of: sections of blocks, in plain data; how they look is the template's business."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from markupsafe import Markup
+
+__all__ = [
+    "Block",
+    "Cell",
+    "Code",
+    "Figure",
+    "Figures",
+    "Finding",
+    "Findings",
+    "Heading",
+    "Listing",
+    "Page",
+    "Paragraph",
+    "Section",
+    "Table",
+    "Terms",
+    "number",
+    "text",
+]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table: its text, the number behind it, smaller text beneath, or a picture."""
+
+    text: str = ""
+    value: float | None = None
+    detail: str = ""
+    picture: Markup = field(default_factory=Markup)
+    numeric: bool = False
+
+
+def number(value: float, shown: str, detail: str = "") -> Cell:
+    """A cell with a number."""
+    return Cell(shown, value=value, detail=detail, numeric=True)
+
+
+def text(words: object, detail: str = "") -> Cell:
+    """A cell with words."""
+    return Cell(str(words), detail=detail)
+
+
+class Block:
+    """A part of a section; ``kind`` is the name of the macro that draws it."""
+
+    kind: ClassVar[str] = ""
+
+
+@dataclass(frozen=True)
+class Paragraph(Block):
+    """Words; ``quiet`` ones are set smaller."""
+
+    kind: ClassVar[str] = "paragraph"
+    words: str
+    quiet: bool = False
+
+
+@dataclass(frozen=True)
+class Heading(Block):
+    """A heading within a section."""
+
+    kind: ClassVar[str] = "heading"
+    words: str
+
+
+@dataclass(frozen=True)
+class Listing(Block):
+    """Points, one beneath the other."""
+
+    kind: ClassVar[str] = "listing"
+    items: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Code(Block):
+    """What is to be typed, or what a program said."""
+
+    kind: ClassVar[str] = "code"
+    words: str
+
+
+@dataclass(frozen=True)
+class Terms(Block):
+    """Terms, what each means, and where that comes from."""
+
+    kind: ClassVar[str] = "terms"
+    items: Sequence[tuple[str, str, str]]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A verdict: whose, of which kind, in a line and in sentences."""
+
+    name: str
+    outcome: str
+    line: str
+    sentences: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Findings(Block):
+    """Verdicts, one for each model."""
+
+    kind: ClassVar[str] = "findings"
+    items: Sequence[Finding]
+
+
+@dataclass(frozen=True)
+class Table(Block):
+    """A table: the first cell of each row is its heading. ``columns`` are headings and whether numbers are beneath."""
+
+    kind: ClassVar[str] = "table"
+    caption: str
+    columns: Sequence[tuple[str, bool]]
+    rows: Sequence[Sequence[Cell]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture and its caption."""
+
+    picture: Markup
+    caption: str
+
+
+@dataclass(frozen=True)
+class Figures(Block):
+    """Pictures side by side, as far as they fit; ``small`` ones are many."""
+
+    kind: ClassVar[str] = "figures"
+    items: Sequence[Figure]
+    small: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page that links lead to."""
+
+    anchor: str
+    title: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page: its title, a line beneath that, and its sections."""
+
+    title: str
+    lead: str
+    sections: Sequence[Section]
+    foot: str

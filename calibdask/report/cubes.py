@@ -1,0 +1,215 @@
+"""The page of a cube: what the study was, how far it is, its results in tables, how to make it again."""
+
+import json
+import math
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask.readout import Reading
+from calibdask.report.blocks import Block, Code, Heading, Listing, Page, Paragraph, Section, Table, number, text
+from calibdask.report.contents import Origin
+from calibdask.report.drawing import forest_axis, forest_range
+from calibdask.report.quantiles import Summary, summary_of
+from calibdask.report.tables import drawn_cell, value_cell
+from calibdask.report.words import counted, figure, joined
+from calibdask.study.cube import DONE, FAILED, Cube, open_cube
+from calibdask.study.study import coordinates_of
+
+__all__ = ["cube_page"]
+
+_MOST_ERRORS, _MOST_LABELS, _MOST_ROWS, _MOST_COLUMNS, _MOST_MARGINS = 5, 8, 60, 6, 12
+_LONGEST_ERROR = 1500
+_ENDS = ("value", "low", "high")
+
+
+def cube_page(store: str, origin: Origin) -> Page:
+    """The page of the cube of a study.
+
+    Raises
+    ------
+    ValueError
+        If there is no cube.
+    """
+    cube = Cube(store)
+    told = cube.fingerprint
+    status = cube.status()
+    with open_cube(store) as dataset:
+        versions = _versions(dataset)
+        parts = {
+            "cells": ("How far it is", _cells(cube, told, status)),
+            "study": ("The study", _study(told)),
+            "results": ("Results", _results(dataset)),
+            "reproduce": ("How to reproduce", _reproduce(store, told, versions, origin)),
+        }
+        sections = [Section(anchor, title, list(blocks)) for anchor, (title, blocks) in parts.items()]
+    lead = f"The cube of the study {told['study']}, version {told.get('version', 1)}; {origin.date}"
+    return Page(
+        origin.title, lead, sections, f"Made by calibdask {origin.versions.get('calibdask', '')}, {origin.date}."
+    )
+
+
+def _cells(cube: Cube, told: Mapping[str, Any], status: np.ndarray) -> Iterator[Block]:
+    done, failed = int((status == DONE).sum()), int((status == FAILED).sum())
+    todo = status.size - done - failed
+    said = f"{done:,} of {counted(status.size, 'cell')} {'is' if done == 1 else 'are'} done"
+    left = [f"{number:,} {word}" for number, word in ((failed, "failed"), (todo, "to do")) if number]
+    yield Paragraph(f"{said}{f', {joined(left)}' if left else ''}.")
+    if left:
+        yield Paragraph("Cells that are not done are left out of all results beneath: these may change.")
+    errors = cube.errors()
+    for cell in list(errors)[:_MOST_ERRORS]:
+        at = ", ".join(f"{name} = {value}" for name, value in coordinates_of(told["cells"], cell).items())
+        yield Heading(f"Failed: {at}")
+        yield Code(errors[cell].strip()[-_LONGEST_ERROR:])
+    if len(errors) > _MOST_ERRORS:
+        yield Paragraph(f"... and {counted(len(errors) - _MOST_ERRORS, 'more failed cell')}.")
+
+
+def _study(told: Mapping[str, Any]) -> Iterator[Block]:
+    parameters = [[text(name), text(_shown(value))] for name, value in told["parameters"].items()]
+    yield Table("Parameters", [("parameter", False), ("value", False)], parameters)
+    if told.get("inputs"):
+        inputs = [[text(name), text(_shown(value))] for name, value in told["inputs"].items()]
+        yield Table("Inputs: sizes and dates of what cells read", [("input", False), ("value", False)], inputs)
+    axes = [
+        [text(name), text(where), number(len(labels), f"{len(labels):,}"), text(_shown(labels))]
+        for where, some in (("of the cells", told["cells"]), ("within a cell", told["inside"]))
+        for name, labels in some.items()
+    ]
+    yield Table("Axes", [("axis", False), ("which", False), ("size", True), ("values", False)], axes)
+    outputs = [[text(name), text(", ".join(dims) or "one number")] for name, dims in told["outputs"].items()]
+    yield Table("Variables of each cell", [("variable", False), ("along", False)], outputs)
+
+
+def _shown(value: Any) -> str:
+    """Values in a few words."""
+    if not isinstance(value, list):
+        return str(value)
+    words = [str(each) for each in value]
+    if len(words) <= _MOST_LABELS:
+        return ", ".join(words)
+    return f"{', '.join(words[: _MOST_LABELS - 2])}, ..., {words[-1]}"
+
+
+def _results(cube: xr.Dataset) -> Iterator[Block]:
+    variables = [str(name) for name, each in cube.data_vars.items() if each.dtype.kind in "iuf" and name != "status"]
+    if {*_ENDS} <= {*variables} and len({cube[name].dims for name in _ENDS}) == 1:
+        yield from _intervals(cube)
+        variables = [name for name in variables if name not in _ENDS]
+    for name in sorted(variables):
+        yield Heading(name)
+        yield from _summarized(summary_of(cube, name))
+
+
+def _intervals(cube: xr.Dataset) -> Iterator[Block]:
+    """Values with their intervals, a table for each label of the first axis within a cell."""
+    done = cube[[*_ENDS]].where(cube["status"] == DONE).transpose(*cube["value"].dims).load()
+    inner = [str(dim) for dim in done["value"].dims if dim not in cube["status"].dims]
+    apart = inner[0] if inner else ""
+    for i in range(done.sizes[apart] if apart else 1):
+        one = done.isel({apart: i}) if apart else done
+        yield _interval_table(f"{apart} {one[apart].item()}" if apart else "value", one)
+
+
+def _interval_table(caption: str, one: xr.Dataset) -> Table:
+    dims = [str(dim) for dim in one["value"].dims]
+    places = [dict(zip(dims, at, strict=True)) for at in product(*(range(one.sizes[dim]) for dim in dims))]
+    found = [(at, _reading(one.isel(at))) for at in places[: _MOST_ROWS * _MOST_COLUMNS]]
+    reach = forest_range([end for _, each in found for end in (each.value, each.low, each.high)])
+    rows = [
+        [*(text(one[dim].values[at[dim]]) for dim in dims), drawn_cell(each, reach), value_cell(each)]
+        for at, each in found
+    ]
+    rows.append([text(""), *(text("") for _ in dims[1:]), drawn_cell(None, reach, forest_axis(reach)), text("")])
+    hidden = len(places) - len(found)
+    note = f"{counted(hidden, 'row')} not shown." if hidden else ""
+    return Table(caption, [*((dim, False) for dim in dims), ("", False), ("value, interval", True)], rows, note)
+
+
+def _reading(one: xr.Dataset) -> Reading:
+    value, low, high = (float(one[name]) for name in _ENDS)
+    return Reading("value", value, low, high)
+
+
+def _summarized(summary: Summary) -> Iterator[Block]:
+    """The variable in a few tables: of two axes together, and of the others each by itself."""
+    sizes = {dim: len(labels) for dim, labels in summary.labels.items() if 1 < len(labels) <= _MOST_ROWS}
+    named = [dim for dim in sizes if not all(label.lstrip("-").isdigit() for label in summary.labels[dim])]
+    down = max(named or sizes, key=sizes.__getitem__, default=None)
+    yield Paragraph(_how(summary), quiet=True)
+    if down is None:
+        low, middle, high = summary.at({})
+        yield Table(
+            summary.variable, [("over all", False), ("median", True)], [[text("all"), _cell(low, middle, high)]]
+        )
+        return
+    # Numbers, such as sizes, go across: what depends on them is read along a line.
+    others = [dim for dim in sizes if dim != down and sizes[dim] <= _MOST_COLUMNS]
+    across = next((dim for dim in reversed(others) if dim not in named), next(reversed(others), None))
+    yield _table(summary, down, across)
+    for dim, size in sizes.items():
+        if dim not in (down, across) and size <= _MOST_MARGINS:
+            yield _table(summary, dim, None)
+
+
+def _how(summary: Summary) -> str:
+    if summary.over:
+        rest = "of that the median over all other cells and axes"
+        return f"Median, 5 % and 95 % quantiles over {joined(summary.over)} within each cell; {rest}."
+    return "Median, 5 % and 95 % quantiles over all cells and axes that are not shown."
+
+
+def _table(summary: Summary, down: str, across: str | None) -> Table:
+    labels = summary.labels[down]
+    headings = list(summary.labels[across]) if across else ["median"]
+    rows = []
+    for i, label in enumerate(labels):
+        places: list[dict[str, int]] = [{down: i, across: j} for j in range(len(headings))] if across else [{down: i}]
+        rows.append([text(label), *(_cell(*summary.at(place)) for place in places)])
+    caption = f"{summary.variable} by {down}{f' and {across}' if across else ''}"
+    return Table(caption, [(down, False), *((f"{across} {each}" if across else each, True) for each in headings)], rows)
+
+
+def _cell(low: float, middle: float, high: float) -> Any:
+    spread = f"{figure(low)} to {figure(high)}" if math.isfinite(low) and low != high else ""
+    return number(middle, figure(middle), spread)
+
+
+def _versions(cube: xr.Dataset) -> list[dict[str, str]]:
+    """Of those that computed cells, in the order in which they came."""
+    found = json.loads(str(cube.attrs.get("versions", "[]")))
+    return found if isinstance(found, list) else [found]
+
+
+def _reproduce(
+    store: str, told: Mapping[str, Any], versions: Sequence[Mapping[str, str]], origin: Origin
+) -> Iterator[Block]:
+    yield Paragraph(
+        f"STUDY is the folder or module:object that holds {told['study']}; the cube does not know its place. The "
+        "command goes on where a cube is not complete."
+    )
+    yield Code(_command(store, told))
+    yield Paragraph("Numbers depend on the seed and the cell alone, on no cluster and no order of work. Computed with:")
+    yield Listing([", ".join(f"{name} {version}" for name, version in each.items()) for each in versions])
+    if origin.command:
+        yield Paragraph("This page:")
+        yield Code(origin.command)
+
+
+def _command(store: str, told: Mapping[str, Any]) -> str:
+    """The command of the run, one parameter a line."""
+    settings = [
+        f"--set {shlex.quote(f'{name}={_given(value)}')}" for name, value in told["parameters"].items() if value != ""
+    ]
+    return " \\\n  ".join([f"calibdask run STUDY --store {shlex.quote(store)}", *settings])
+
+
+def _given(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,203 @@
+"""Pictures as SVG inside the page: crisp at any size and on paper, and nothing to be run or fetched.
+
+The pictures of `calibdask.plot` need a script to show themselves, or Matplotlib to become files.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from markupsafe import Markup
+
+from calibdask.report.facts import Array, Bins, Curve
+from calibdask.report.words import counted, figure
+
+__all__ = ["curve_picture", "diagram_picture", "forest", "forest_axis", "forest_range"]
+
+# In units of the drawing; the page scales it.
+_SIDE, _LEFT, _TOP, _RIGHT = 270.0, 46.0, 8.0, 10.0
+_STRIP, _BETWEEN, _BOTTOM = 56.0, 26.0, 36.0
+_WIDTH, _HEIGHT = _LEFT + _SIDE + _RIGHT, _TOP + _SIDE + _BETWEEN + _STRIP + _BOTTOM
+_TICKS, _FINE = (0.0, 0.25, 0.5, 0.75, 1.0), (0.25, 0.75)
+_FOREST_WIDTH, _FOREST_HEIGHT, _MARGIN = 150.0, 16.0, 5.0
+
+
+def diagram_picture(bins: Bins, title: str) -> Markup:
+    """Frequency against mean score by bin with its interval, rows by bin beneath."""
+    parts = [_frame("frequency of the outcome", "score"), _diagonal()]
+    most = bins.count.max(initial=1.0)
+    for i in range(bins.score.size):
+        x, y, size = _x(bins.score[i]), _y(bins.outcome[i]), 2.2 + 4.8 * np.sqrt(bins.count[i] / most)
+        side = "over" if bins.outcome[i] < bins.score[i] else "under"
+        if np.isfinite(bins.low[i]):
+            parts.append(_line(x, _y(bins.low[i]), x, _y(bins.high[i]), f"whisker {side}"))
+        parts.append(f'<circle class="dot {side}" cx="{x:.1f}" cy="{y:.1f}" r="{size:.1f}"/>')
+        parts.append(_bar(bins.lower[i], bins.upper[i], bins.count[i] / most))
+    parts.append(_strip_axis(f"{most:,.0f}", "rows"))
+    said = f"{title}: reliability diagram of {counted(bins.score.size, 'bin')}, calibration error {figure(bins.error)}"
+    return _svg(parts, said)
+
+
+def curve_picture(curve: Curve, title: str) -> Markup:
+    """The reliability curve on either side of the diagonal with its bands, the density of the scores beneath."""
+    parts = [_frame("frequency of the outcome", "score")]
+    for name, low, high in (("band", curve.band_low, curve.band_high), ("ends", curve.low, curve.high)):
+        if np.isfinite(low).any():
+            parts.append(f'<path class="{name}" d="{_between(curve.score, low, high)}"/>')
+    parts.append(_diagonal())
+    for side, along, line in _sides(curve):
+        parts.append(f'<path class="curve {side}" d="{_path(along, line)}"/>')
+    most = np.nanmax(curve.density, initial=0.0) or 1.0
+    foot = _TOP + _SIDE + _BETWEEN + _STRIP
+    heights = foot - _STRIP * np.nan_to_num(curve.density) / most
+    area = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(_xs(curve.score), heights, strict=True))
+    ends = f"{_x(curve.score[0]):.1f},{foot:.1f}", f"{_x(curve.score[-1]):.1f},{foot:.1f}"
+    parts.append(f'<polygon class="density" points="{ends[0]} {area} {ends[1]}"/>')
+    parts.append(_strip_axis(f"{most:.1f}" if most < 10 else f"{most:.0f}", "density"))
+    band = " with its band" if curve.has_band else ""
+    return _svg(parts, f"{title}: reliability curve{band}, and the density of the scores")
+
+
+def forest_range(ends: Sequence[float], *, zero: bool = True) -> tuple[float, float]:
+    """A range that holds all of these, and 0."""
+    known = [each for each in ends if np.isfinite(each)] + ([0.0] if zero else [])
+    low, high = min(known, default=0.0), max(known, default=1.0)
+    return (low, high) if high > low else (low, low + 1.0)
+
+
+def forest(value: float, low: float | None, high: float | None, reach: tuple[float, float]) -> Markup:
+    """An interval on a line; the numbers stand beside it, so that readers of the page aloud miss nothing."""
+    middle = _FOREST_HEIGHT / 2
+    parts = []
+    if reach[0] <= 0 <= reach[1]:
+        zero = _along(0.0, reach)
+        parts.append(_line(zero, 0, zero, _FOREST_HEIGHT, "zero"))
+    if low is not None and high is not None and np.isfinite([low, high]).all():
+        parts.append(_line(_along(low, reach), middle, _along(high, reach), middle, "whisker"))
+    if np.isfinite(value):
+        parts.append(f'<circle class="dot" cx="{_along(value, reach):.1f}" cy="{middle:.1f}" r="3.2"/>')
+    return _small(parts)
+
+
+def forest_axis(reach: tuple[float, float]) -> Markup:
+    """The ends of the range that intervals are drawn on."""
+    low, high = (figure(float(end)) if end else "0" for end in reach)
+    y = _FOREST_HEIGHT - 4
+    return _small([_text(_MARGIN, y, low, "start"), _text(_FOREST_WIDTH - _MARGIN, y, high, "end")])
+
+
+def _along(value: float, reach: tuple[float, float]) -> float:
+    return _MARGIN + (_FOREST_WIDTH - 2 * _MARGIN) * (value - reach[0]) / (reach[1] - reach[0])
+
+
+def _small(parts: Sequence[str]) -> Markup:
+    size = f'width="{_FOREST_WIDTH:.0f}" height="{_FOREST_HEIGHT:.0f}"'
+    box = f'viewBox="0 0 {_FOREST_WIDTH:.0f} {_FOREST_HEIGHT:.0f}"'
+    return Markup(f'<svg class="forest" {size} {box} aria-hidden="true">{"".join(parts)}</svg>')
+
+
+def _svg(parts: Sequence[str], said: str) -> Markup:
+    box = f'viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}"'
+    label = Markup.escape(said)
+    return Markup(f'<svg class="picture" {box} role="img" aria-label="{label}">{"".join(parts)}</svg>')
+
+
+def _x(score: float) -> float:
+    return _LEFT + _SIDE * float(score)
+
+
+def _xs(scores: Array) -> Array:
+    return np.asarray(_LEFT + _SIDE * scores)
+
+
+def _y(share: float) -> float:
+    return _TOP + _SIDE * (1.0 - float(share))
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, name: str) -> str:
+    return f'<line class="{name}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+
+
+def _text(x: float, y: float, words: str, anchor: str, name: str = "") -> str:
+    kind = f' class="{name}"' if name else ""
+    return f'<text{kind} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{Markup.escape(words)}</text>'
+
+
+def _upward(middle: float, words: str) -> str:
+    """The name of an axis along it; small pictures are without."""
+    place = f'transform="translate(9,{middle:.0f}) rotate(-90)"'
+    return f'<text class="fine" {place} text-anchor="middle">{Markup.escape(words)}</text>'
+
+
+def _diagonal() -> str:
+    return _line(_x(0), _y(0), _x(1), _y(1), "diagonal")
+
+
+def _frame(upward: str, across: str) -> str:
+    """Grid, ticks and names of the axes."""
+    parts = []
+    for tick in _TICKS:
+        parts.append(_line(_x(tick), _y(0), _x(tick), _y(1), "grid"))
+        parts.append(_line(_x(0), _y(tick), _x(1), _y(tick), "grid"))
+        name = "fine" if tick in _FINE else ""
+        parts.append(_text(_LEFT - 6, _y(tick) + 4, f"{tick:g}", "end", name))
+        parts.append(_text(_x(tick), _y(0) + 15, f"{tick:g}", "middle", name))
+    parts.append(_upward(_TOP + _SIDE / 2, upward))
+    parts.append(_text(_LEFT + _SIDE / 2, _HEIGHT - 4, across, "middle", "fine"))
+    return "".join(parts)
+
+
+def _strip_axis(most: str, words: str) -> str:
+    """The axis of the strip beneath."""
+    top = _TOP + _SIDE + _BETWEEN
+    foot = top + _STRIP
+    ticks = "".join(_text(_x(tick), foot + 14, f"{tick:g}", "middle", "fine") for tick in (0.0, 0.5, 1.0))
+    return (
+        _line(_x(0), foot, _x(1), foot, "axis")
+        + _text(_LEFT - 6, top + 8, most, "end", "fine")
+        + _text(_LEFT - 6, foot, "0", "end", "fine")
+        + _upward(top + _STRIP / 2, words)
+        + ticks
+    )
+
+
+def _bar(lower: float, upper: float, share: float) -> str:
+    foot = _TOP + _SIDE + _BETWEEN + _STRIP
+    height = max(_STRIP * share, 0.5)
+    width = max(_x(upper) - _x(lower) - 1, 0.5)
+    return f'<rect class="bar" x="{_x(lower):.1f}" y="{foot - height:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
+
+
+def _path(x: Array, y: Array) -> str:
+    """A line with gaps where it is not defined."""
+    parts, begun = [], False
+    for along, up in zip(x.tolist(), y.tolist(), strict=True):
+        if not np.isfinite(up):
+            begun = False
+            continue
+        parts.append(f"{'L' if begun else 'M'}{_x(along):.1f} {_y(up):.1f}")
+        begun = True
+    return "".join(parts)
+
+
+def _between(x: Array, low: Array, high: Array) -> str:
+    """The area between two lines; the parts where both are defined."""
+    there = np.isfinite(low) & np.isfinite(high)
+    parts = []
+    for run in np.split(np.arange(x.size), np.flatnonzero(np.diff(there)) + 1):
+        if there[run[0]]:
+            around = [*zip(x[run], high[run], strict=True), *reversed(list(zip(x[run], low[run], strict=True)))]
+            parts.append("M" + "L".join(f"{_x(a):.1f} {_y(b):.1f}" for a, b in around) + "Z")
+    return "".join(parts)
+
+
+def _sides(curve: Curve) -> list[tuple[str, Array, Array]]:
+    """The curve above and beneath the diagonal, each with gaps where it is on the other side."""
+    gap = curve.reliability - curve.score
+    at = np.flatnonzero(gap[:-1] * gap[1:] < 0)
+    share = gap[at] / (gap[at] - gap[at + 1])
+    crossing = curve.score[at] + share * (curve.score[at + 1] - curve.score[at])
+    x = np.insert(curve.score, at + 1, crossing)
+    y = np.insert(curve.reliability, at + 1, crossing)
+    off = np.insert(gap, at + 1, 0.0)
+    with np.errstate(invalid="ignore"):
+        return [(side, x, np.where(on, y, np.nan)) for side, on in (("over", off <= 0), ("under", off >= 0))]

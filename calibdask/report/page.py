@@ -1,0 +1,35 @@
+"""Pages as HTML: everything inside, nothing to run, nothing to fetch."""
+
+from functools import cache
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from markupsafe import Markup
+
+from calibdask.plot.look import OVER, UNDER
+from calibdask.report.blocks import Page
+
+__all__ = ["rendered"]
+
+
+def rendered(page: Page) -> str:
+    """The page as one HTML file; all texts of data are escaped."""
+    return str(_template().render(page=page, style=_style()))
+
+
+@cache
+def _template() -> Any:
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=False)
+    return environment.from_string(_text("page.html.jinja"))
+
+
+@cache
+def _style() -> Markup:
+    return Markup(Template(_text("page.css")).substitute(over=OVER, under=UNDER))
+
+
+def _text(name: str) -> str:
+    return files("calibdask.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,118 @@
+"""Medians and quantiles of the variables of a cube, in bounded memory."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+__all__ = ["LEVELS", "Summary", "quantiles", "summary_of"]
+
+Array = npt.NDArray[np.float64]
+
+LEVELS = (0.05, 0.5, 0.95)
+_REPLICATES = ("replicate", "repeat", "set", "draw", "sample", "bootstrap")
+# Axes of so many consecutive numbers are replicates too.
+_COUNTED = 10
+# Cells are read in blocks of so many bytes.
+_BLOCK = 64e6
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """Quantiles over the replicates of each cell, at `LEVELS` along the first axis; ``over`` are the replicates."""
+
+    variable: str
+    dims: tuple[str, ...]
+    over: tuple[str, ...]
+    labels: Mapping[str, Sequence[str]]
+    values: Array
+
+    def at(self, place: Mapping[str, int]) -> tuple[float, float, float]:
+        """Low, middle and high at a place: medians of those of cells; without replicates quantiles over the cells."""
+        values = self.values
+        for dim, i in place.items():
+            values = np.take(values, [i], axis=1 + self.dims.index(dim))
+        flat = values.reshape(len(LEVELS), -1)
+        found = quantiles(flat, (0.5,))[0] if self.over else quantiles(flat[1:2], LEVELS)[:, 0]
+        low, middle, high = found.tolist()
+        return low, middle, high
+
+
+def quantiles(values: Array, levels: Sequence[float]) -> Array:
+    """Quantiles along the last axis, levels first; what is not there (NaN) is left out.
+
+    Examples
+    --------
+    >>> quantiles(np.array([[3.0, 1.0, np.nan, 2.0]]), (0.5, 1.0)).tolist()
+    [[2.0], [3.0]]
+    """
+    if not values.shape[-1]:
+        return np.full((len(levels), *values.shape[:-1]), np.nan)
+    ordered = np.sort(values, axis=-1)
+    known = (~np.isnan(values)).sum(-1)
+    found = []
+    for level in levels:
+        place = level * np.maximum(known - 1, 0)
+        below = np.floor(place).astype(np.int64)
+        above = np.minimum(below + 1, np.maximum(known - 1, 0))
+        low, high = (np.take_along_axis(ordered, at[..., None], -1)[..., 0] for at in (below, above))
+        found.append(np.where(known > 0, low + (place - below) * (high - low), np.nan))
+    return np.stack(found)
+
+
+def summary_of(cube: xr.Dataset, variable: str) -> Summary:
+    """The summary of a variable over cells that are done.
+
+    Examples
+    --------
+    >>> cube = xr.Dataset({"error": (("size", "replicate"), [[1.0, 2.0, 3.0]])}, {"size": [30]})
+    >>> summary_of(cube, "error").at({"size": 0})
+    (1.1, 2.0, 2.9)
+    """
+    array = cube[variable]
+    status = cube.get("status")
+    of_cells = [str(dim) for dim in status.dims] if status is not None else []
+    over = tuple(str(dim) for dim in array.dims if dim not in of_cells and _is_replicate(array, str(dim)))
+    kept = tuple(str(dim) for dim in array.dims if dim not in over)
+    values = np.full((len(LEVELS), *(array.sizes[dim] for dim in kept)), np.nan)
+    for at in _blocks(array, [dim for dim in of_cells if dim in array.dims]):
+        some = array.isel(at)
+        known = np.asarray(some.values, np.float64)
+        if status is not None:
+            done = xr.DataArray(status.isel(at).values == 1, dims=[dim for dim in of_cells if dim not in at])
+            known = some.copy(data=known).where(done).transpose(*some.dims).values
+        inner = some.copy(data=known).transpose(*(dim for dim in kept if dim not in at), *over).values
+        size = math.prod(array.sizes[dim] for dim in over)
+        place = (slice(None), *(at.get(dim, slice(None)) for dim in kept))
+        values[place] = quantiles(inner.reshape(*inner.shape[: inner.ndim - len(over)], size), LEVELS)
+    labels = {dim: _labels(array, dim) for dim in kept}
+    return Summary(variable, kept, over, labels, values)
+
+
+def _blocks(array: xr.DataArray, cells: Sequence[str]) -> list[dict[str, int]]:
+    """Places along the first axes of the cells, as many as make blocks small."""
+    fixed: list[str] = []
+    size = array.nbytes
+    for dim in cells:
+        if size <= _BLOCK:
+            break
+        fixed.append(dim)
+        size //= max(1, array.sizes[dim])
+    return [dict(zip(fixed, place, strict=True)) for place in product(*(range(array.sizes[dim]) for dim in fixed))]
+
+
+def _is_replicate(array: xr.DataArray, dim: str) -> bool:
+    """Whether an axis counts, and names nothing."""
+    if dim in _REPLICATES:
+        return True
+    values = array[dim].values if dim in array.coords else np.arange(array.sizes[dim])
+    return bool(values.size >= _COUNTED and values.dtype.kind in "iu" and (np.diff(values) == 1).all())
+
+
+def _labels(array: xr.DataArray, dim: str) -> list[str]:
+    values = array[dim].values if dim in array.coords else np.arange(array.sizes[dim])
+    return [str(value) for value in values.tolist()]

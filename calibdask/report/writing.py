@@ -1,0 +1,154 @@
+"""Reports to files."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from calibdask.cluster.versions import installed
+from calibdask.engine.writers import Output, checked_output, replacing, slice_dims
+from calibdask.report.blocks import Page
+from calibdask.report.contents import Origin, page_of
+from calibdask.report.cubes import cube_page
+from calibdask.report.facts import Facts
+from calibdask.report.measuring import Measured
+from calibdask.report.page import rendered
+
+__all__ = ["FORMATS", "write_cube_report", "write_report"]
+
+FORMATS = (".html",)
+_TITLE = "Calibration report"
+
+
+def write_report(
+    path: str | Path,
+    results: Mapping[str, Measured | xr.Dataset] | Measured | xr.Dataset,
+    *,
+    title: str = _TITLE,
+    command: str = "",
+    overwrite: bool = False,
+) -> None:
+    """Write a report on one model or several: one HTML file that opens without a network.
+
+    Parameters
+    ----------
+    path : str or Path
+        Ends in ``.html``; may be a URL.
+    results : mapping from name to result, or one result
+        What `measure` gives for each model, which has all that a report can show. Or what `calibdask.evaluate` gives
+        without ``by``: then the report shows those of its metrics, diagrams, curves and tests that are there. A further
+        dimension of it, such as ``model``, makes several models.
+    title : str
+        Heading of the page.
+    command : str
+        How the results were made, for whoever wants to make them again.
+    overwrite : bool, default False
+        Replace a file that is there.
+
+    Raises
+    ------
+    ValueError
+        If the path ends otherwise, its folder is not there, or the file is and ``overwrite`` is false; if a result has
+        slices, or there is none.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np, calibdask as cd
+    >>> from calibdask.report import write_report
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.random(1000)
+    >>> result = cd.evaluate(rng.random(1000) < scores, scores, ci=0.95)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(os.path.join(folder, "report.html"), {"oracle": result})
+    ...     os.listdir(folder)
+    ['report.html']
+    """
+    target = checked_output(str(path), FORMATS, overwrite=overwrite)
+    models = list(_models(results))
+    if not models:
+        raise ValueError("A report expects at least one result, got none.")
+    _write(target, page_of(models, _origin(title, command)))
+
+
+def write_cube_report(
+    path: str | Path, store: str, *, title: str | None = None, command: str = "", overwrite: bool = False
+) -> None:
+    """Write a report on the cube of a study: what it was, how far it is, its results in tables.
+
+    Parameters
+    ----------
+    path, command, overwrite
+        As for `write_report`.
+    store : str
+        The cube: a path, or a URL that fsspec knows.
+    title : str, optional
+        Heading of the page.
+
+    Raises
+    ------
+    ValueError
+        If there is no cube; as `write_report`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from calibdask.report import write_cube_report
+    >>> from calibdask.study.example import Means
+    >>> from calibdask.study.running import run
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = run(Means(), os.path.join(folder, "means.zarr"))
+    ...     write_cube_report(os.path.join(folder, "means.html"), os.path.join(folder, "means.zarr"))
+    ...     "means.html" in os.listdir(folder)
+    True
+    """
+    target = checked_output(str(path), FORMATS, overwrite=overwrite)
+    _write(target, cube_page(store, _origin("Report on a study" if title is None else title, command)))
+
+
+def _write(target: Output, page: Page) -> None:
+    """Write a page as HTML."""
+    html = rendered(page)
+    with replacing(target) as part:
+        part.write_text(html, encoding="utf-8")
+
+
+def _origin(title: str, command: str) -> Origin:
+    """Where a report of this moment comes from."""
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return Origin(title, command, now, installed())
+
+
+def _models(results: Any) -> Iterator[Facts]:
+    """Facts of each model."""
+    given = results if isinstance(results, Mapping) and not isinstance(results, xr.Dataset) else {"": results}
+    for name, result in given.items():
+        if isinstance(result, Measured):
+            yield Facts(str(name) or "model", result)
+        elif isinstance(result, xr.Dataset) and "rows" in result.attrs:
+            for words, one in _apart(result):
+                yield Facts(" ".join(filter(None, (str(name), words))) or "model", Measured(one))
+        else:
+            raise TypeError(
+                "A report expects what calibdask.report.measure or calibdask.evaluate gave, got "
+                f"{type(result).__name__}{' without the attribute rows' if isinstance(result, xr.Dataset) else ''}."
+            )
+
+
+def _apart(result: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
+    """The models of a result, by their labels."""
+    if "slices" in result.attrs:
+        raise ValueError(
+            "A report of cd.evaluate expects a result without by; calibdask.report.measure measures slices for it."
+        )
+    dims = slice_dims(result)
+    if not dims:
+        yield "", result
+        return
+    dim, *_ = dims
+    for i in range(result.sizes[dim]):
+        label = str(result[dim].values[i]) if dim in result.coords else f"{dim} {i}"
+        for words, one in _apart(result.isel({dim: i})):
+            yield " ".join(filter(None, (label, words))), one

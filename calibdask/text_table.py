@@ -1,0 +1,248 @@
+"""Results as lines of text that fit a width: no number is ever cut, words make room for numbers."""
+
+import math
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, zip_longest
+from textwrap import wrap
+from typing import Any, Literal
+
+import xarray as xr
+
+from calibdask.engine.writers import slice_dims
+from calibdask.readout import Reading, interval_ends, numbers_of, places, plain, readings, rests_on, shown_number
+
+__all__ = ["MOST_SLICES", "Line", "Role", "foot_lines", "joined", "label_of", "result_lines", "width_of"]
+
+# More slices than these are for files.
+MOST_SLICES = 200
+_LONGEST_LABEL = 40
+_SHORTEST_LABEL = 12
+_NARROWEST_MEANING = 24
+_NUMBER = len("0.000000")
+_GAP = "  "
+_INDENT = "  "
+# A blank at which no line breaks.
+_TIED = "\N{NO-BREAK SPACE}%"
+
+# What a piece of a line is: consoles give each a style. Points are over or under what they should be.
+Role = Literal["", "head", "aside", "over", "under"]
+Line = tuple[tuple[str, Role], ...]
+
+
+@dataclass(frozen=True)
+class _Column:
+    """Cells of one or more lines each, beneath a heading of as many as it needs; ``role`` is that of the cells."""
+
+    heading: Sequence[str]
+    cells: Sequence[Sequence[str]]
+    right: bool = False
+    role: Role = ""
+
+    @property
+    def width(self) -> int:
+        return max(width_of(text) for lines in (self.heading, *self.cells) for text in lines)
+
+    def fitted(self, text: str, width: int) -> str:
+        """The text with blanks up to a width."""
+        blanks = " " * (width - width_of(text))
+        return blanks + text if self.right else text + blanks
+
+
+def result_lines(dataset: xr.Dataset, width: int, *, rule: str = "─", rest: str = "") -> Iterator[Line]:
+    """A line for each number, or with slices a line for each slice and a column for each number.
+
+    Parameters
+    ----------
+    dataset : xarray.Dataset
+        A result of `calibdask.evaluate`.
+    width : int
+        Columns of text. Where numbers alone need more they get it.
+    rule : str, default "─"
+        What the line under a heading is made of.
+    rest : str, optional
+        Where the slices are told that are too many for a table.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> result = cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], {"ece": cd.ECE(bins=2)})
+    >>> [joined(line) for line in result_lines(result, 60)][2]
+    'ece     0.250000  mean gap of score and frequency, in 2 bins'
+    """
+    numbers = numbers_of(dataset)
+    if not numbers.data_vars:
+        yield (("no single numbers", "aside"),)
+        return
+    if not numbers.dims:
+        yield from _of_numbers(readings(numbers), width, rule)
+        return
+    for number, group in enumerate(_groups(numbers, width)):
+        if number:
+            yield ()
+        yield from _table([*_label_columns(numbers, width), *_number_columns(numbers, group)], rule)
+    hidden = math.prod(numbers.sizes.values()) - MOST_SLICES
+    if hidden > 0:
+        yield from _asides(f"... and {hidden:,} more slices{rest}", width)
+
+
+def foot_lines(attributes: Mapping[Any, Any], width: int, *further: str) -> Iterator[Line]:
+    """What the numbers rest on, if the result tells it, and further words."""
+    told = rests_on(attributes) if {"rows", "passes"} <= attributes.keys() else []
+    yield from _asides(", ".join((*told, *further)), width)
+
+
+def joined(line: Line) -> str:
+    """The line as plain text."""
+    return "".join(text for text, _ in line).rstrip()
+
+
+def width_of(text: str) -> int:
+    """Columns that the text takes on a terminal: two for each wide character, none for an accent of its own.
+
+    Examples
+    --------
+    >>> width_of("ece"), width_of("日本")
+    (3, 4)
+    """
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in "WF") for each in text)
+
+
+def label_of(value: Any, longest: int = _LONGEST_LABEL) -> str:
+    r"""The label of a slice, shortened; what would move the cursor or colour the screen is written out.
+
+    Examples
+    --------
+    >>> label_of("de"), label_of("\x1b[31mred"), label_of("abcdefgh", 6)
+    ('de', '\\x1b[31mred', 'abc...')
+    """
+    text = str(plain(value))
+    text = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    if width_of(text) <= longest:
+        return text
+    while width_of(text) > longest - 3:
+        text = text[:-1]
+    return text + "..."
+
+
+def _of_numbers(read: Sequence[Reading], width: int, rule: str) -> Iterator[Line]:
+    """Numbers with their intervals beside them; what they say stands beside these, or beneath in narrow places."""
+    names = [each.name for each in read]
+    numbers = [_Column(["value"], [[shown_number(each.value)] for each in read], right=True)]
+    if any(each.has_interval for each in read):
+        numbers += [
+            _Column([end], [[shown_number(getattr(each, end)) if each.has_interval else ""] for each in read], True)
+            for end in ("low", "high")
+        ]
+    taken = _taken(numbers)
+    left = width - max(map(len, names)) - taken - len(_GAP)
+    meanings = [each.meaning for each in read]
+    named = _Column(["metric"], [[name] for name in names])
+    if not any(meanings):
+        yield from _table([named, *numbers], rule)
+    elif left >= _NARROWEST_MEANING:
+        said = _Column(["what it says"], [_wrapped(meaning, left) for meaning in meanings], role="aside")
+        yield from _table([named, *numbers, said], rule)
+    else:
+        room = max(_SHORTEST_LABEL, width - taken)
+        named = _Column(["metric"], [_folded(name, room) for name in names])
+        yield from _table([named, *numbers], rule, [_wrapped(meaning, width - len(_INDENT)) for meaning in meanings])
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return wrap(text, max(_SHORTEST_LABEL, width)) or [""]
+
+
+def _asides(text: str, width: int) -> Iterator[Line]:
+    """Words in lines, none of which begins with the sign of per cent."""
+    lines = wrap(text.replace(" %", _TIED), max(_SHORTEST_LABEL, width))
+    return (((line.replace(_TIED, " %"), "aside"),) for line in lines)
+
+
+def _folded(name: str, width: int) -> list[str]:
+    """A name in lines that break after underscores."""
+    lines = [""]
+    for word in name.replace("_", "_ ").split(" "):
+        if lines[-1] and len(lines[-1] + word) > width:
+            lines.append(_INDENT)
+        lines[-1] += word
+    return lines
+
+
+def _taken(columns: Sequence[_Column]) -> int:
+    """Columns of text with the gap after, or before, each."""
+    return sum(column.width + len(_GAP) for column in columns)
+
+
+def _groups(numbers: xr.Dataset, width: int) -> Iterator[list[str]]:
+    """Variables for one table after the other, so that each fits; the ends of an interval stay with their number."""
+    names = [str(name) for name in numbers.data_vars]
+    ends = interval_ends(names)
+    belonging = {end for pair in ends.values() for end in pair}
+    labels = taken = _taken(_label_columns(numbers, width))
+    group: list[str] = []
+    for name in names:
+        if name in belonging:
+            continue
+        some = [name, *ends.get(name, ())]
+        needed = _taken(_number_columns(numbers, some))
+        if group and taken + needed - len(_GAP) > width:
+            yield group
+            group, taken = [], labels
+        group += some
+        taken += needed
+    yield group
+
+
+def _label_columns(numbers: xr.Dataset, width: int) -> list[_Column]:
+    """The labels of slices, shorter ones in narrow places."""
+    dims = slice_dims(numbers)
+    longest = max(_SHORTEST_LABEL, min(_LONGEST_LABEL, width // (2 * len(dims))))
+    rows = [list(labels.values()) for _, labels in islice(places(numbers), MOST_SLICES)]
+    return [
+        _Column([label_of(dim, longest)], [[label_of(row[place], longest)] for row in rows])
+        for place, dim in enumerate(dims)
+    ]
+
+
+def _number_columns(numbers: xr.Dataset, names: Sequence[str]) -> list[_Column]:
+    """A column for each variable; those of the ends of an interval need no longer words, next to their number."""
+    dims = slice_dims(numbers)
+    said = {
+        end: word for pair in interval_ends(names).values() for end, word in zip(pair, ("low", "high"), strict=True)
+    }
+    columns = []
+    for name in names:
+        values = numbers[name].transpose(*dims).values.ravel()[:MOST_SLICES].tolist()
+        words = said.get(name, name).split("_")
+        heading = wrap(" ".join(words), max(_NUMBER, *map(len, words), 1), break_long_words=False)
+        columns.append(_Column(heading, [[shown_number(value)] for value in values], right=True))
+    return columns
+
+
+def _table(columns: Sequence[_Column], rule: str, notes: Sequence[Sequence[str]] | None = None) -> Iterator[Line]:
+    """Headings at the bottom of their line, cells at the top of theirs, notes beneath the row they belong to."""
+    widths = [column.width for column in columns]
+    deepest = max(len(column.heading) for column in columns)
+    headings = [[*[""] * (deepest - len(column.heading)), *column.heading] for column in columns]
+    for texts in zip(*headings, strict=True):
+        yield _line(columns, widths, texts, "head")
+    yield ((rule * (sum(widths) + len(_GAP) * (len(columns) - 1)), "aside"),)
+    for number, row in enumerate(zip(*(column.cells for column in columns), strict=True)):
+        for texts in zip_longest(*row, fillvalue=""):
+            yield _line(columns, widths, texts)
+        for note in notes[number] if notes is not None else ():
+            if note:
+                yield ((_INDENT + note, "aside"),)
+
+
+def _line(columns: Sequence[_Column], widths: Sequence[int], texts: Sequence[str], role: Role = "") -> Line:
+    pieces: list[tuple[str, Role]] = []
+    for column, width, text in zip(columns, widths, texts, strict=True):
+        if pieces:
+            pieces.append((_GAP, ""))
+        pieces.append((column.fitted(text, width), role or column.role))
+    return tuple(pieces)

@@ -1,0 +1,66 @@
+"""What editors and type checkers know of the public names."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import calibdask
+
+api = pytest.importorskip("mypy.api")
+
+ROOT = Path(__file__).parent.parent
+CODE = """
+import xarray as xr
+import calibdask as cd
+from calibdask.accessor import CalibrationAccessor
+{names}
+reveal_type(cd.ECE(bins=5))
+reveal_type(cd.evaluate([0], [0.5], cd.ECE()))
+cd.ECE(bin=5)
+cd.ECE(binning="equal")
+calib: CalibrationAccessor = xr.Dataset().calib
+reveal_type(calib.table())
+"""
+NAMES = [name for name in calibdask.__all__ if name != "__version__"]
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What mypy says of each line, notes on revealed types first."""
+    file = tmp_path_factory.mktemp("types") / "snippet.py"
+    file.write_text(CODE.format(names="\n".join(f"reveal_type(cd.{name})" for name in NAMES)))
+    out, err, _ = api.run([str(file), "--config-file", str(ROOT / "pyproject.toml")])
+    assert err == ""
+    return str(out).splitlines()
+
+
+@pytest.fixture(scope="module")
+def revealed(said: list[str]) -> list[str]:
+    return [found.group(1) for found in (re.search(r'Revealed type is "(.*)"$', line) for line in said) if found]
+
+
+def test_public_names_have_types(revealed: list[str]) -> None:
+    types = dict(zip(NAMES, revealed, strict=False))
+    assert len(types) == len(NAMES)
+    for name, known in types.items():
+        assert known.startswith("def "), f"{name} is {known}"
+    for name in ("evaluate", "compare", "summarize"):
+        assert types[name].endswith("-> xarray.core.dataset.Dataset"), types[name]
+    assert types["run"].endswith("-> calibdask.study.running.CellCounts")
+    assert types["ECE"].endswith("-> calibdask.estimators.ece.ECE")
+    assert "binning: Literal['uniform'] | Literal['equal-mass'] =" in types["ECE"]
+    assert types["Study"] == "def (*, seed: int =) -> calibdask.study.study.Study"
+    assert types["ReliabilityDisplay"].startswith("def (result: xarray.core.dataset.Dataset, *, name: str")
+
+
+def test_results_have_types(revealed: list[str]) -> None:
+    results = ["estimators.ece.ECE", "xarray.core.dataset.Dataset", "result_table.ResultTable"]
+    assert [known.removeprefix("calibdask.") for known in revealed[len(NAMES) :]] == results
+
+
+def test_bad_choices_are_found(said: list[str]) -> None:
+    errors = [line for line in said if ": error: " in line]
+    assert len(errors) == 2
+    assert 'Unexpected keyword argument "bin" for "ECE"' in errors[0]
+    assert "expected \"Literal['uniform', 'equal-mass']\"" in errors[1]

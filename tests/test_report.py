@@ -361,6 +361,17 @@ class TestSlices:
         assert [each.rows for each in found] == [1000, 3000]
         assert found[0].numbers["ece"].low == float(result.ece_low.sel(group="bad"))
 
+    def test_the_verdict_names_the_worst(self) -> None:
+        truth = np.where(COUNTRY == "fr", TRUTH**2, TRUTH)
+        labels = (np.random.default_rng(1).random(ROWS) < truth).astype(int)
+        alike = np.arange(ROWS) % 2
+        said = verdict_on(Facts("model", measure(labels, TRUTH, by={"country": COUNTRY, "half": alike}))).sentences
+        errors = cd.evaluate(labels, TRUTH, cd.ECE(), by={"country": COUNTRY}).ece
+        value = points(float(errors.sel(country="fr")))
+        assert any(each.startswith(f"Worst by country: fr, off by {value} points") for each in said)
+        halves = [each for each in said if each.startswith("Worst by half: ")]
+        assert [each.endswith("its interval does not lie above that of all rows.") for each in halves] == [True]
+
     def test_very_few_rows_come_last_without_an_interval(self) -> None:
         group = np.where(np.arange(ROWS) < 3, "tiny", "all others")
         result = measure(LABELS, TRUTH**0.5, by={"group": group}, **FEW).slices["group"]

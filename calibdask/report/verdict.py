@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from calibdask.report.facts import Curve, Facts
+from calibdask.report.slices import slices_of
 from calibdask.report.words import cases, counted, decimals, interval, joined, points, pvalue, spanned
 
 __all__ = ["Stretch", "Verdict", "stretches", "verdict_on"]
@@ -81,7 +82,8 @@ def verdict_on(facts: Facts) -> Verdict:
     if facts.rows < _FEWEST_ROWS:
         return Verdict("unclear", f"Too few rows to tell: {counted(facts.rows, 'row')}", (_size(facts),))
     outcome = _outcome(facts)
-    found = [_size(facts), _chance(facts, outcome), *_direction(facts), *_cases(facts), *_matters(facts, outcome)]
+    found = [_size(facts), _chance(facts, outcome), *_direction(facts), *_cases(facts)]
+    found += [*_slices(facts), *_matters(facts, outcome)]
     return Verdict(outcome, _line(facts, outcome), tuple(filter(None, found)))
 
 
@@ -293,6 +295,20 @@ def _round_score(curve: Curve, at: int) -> float:
     low, high = (float(np.interp(rounded, curve.score, each)) for each in (curve.band_low, curve.band_high))
     was = (curve.band_high[at] < score, curve.band_low[at] > score)
     return rounded if (high < rounded, low > rounded) == was else score
+
+
+def _slices(facts: Facts) -> Iterator[str]:
+    """The worst slice of each kind, and whether it is worse than all rows together."""
+    headline = facts.headline
+    assert headline is not None
+    for name, result in facts.measured.slices.items():
+        worst, *_ = slices_of(result)
+        error = worst.numbers.get("ece")
+        if error is None or not error.has_interval or not headline.has_interval or len(result[name]) < 2:
+            continue
+        ends = interval(error.low, error.high, facts.level, error.value)
+        beyond = "" if error.low > headline.high else "; its interval does not lie above that of all rows"
+        yield f"Worst by {name}: {worst.label}, off by {points(error.value)} points ({ends}){beyond}."
 
 
 def _matters(facts: Facts, outcome: str) -> Iterator[str]:

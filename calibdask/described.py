@@ -71,7 +71,9 @@ def table_of(heading: Sequence[str], rows: Iterable[Row], *, right: Sequence[int
     """
 
     def cells(tag: str, style: str, texts: Sequence[str]) -> str:
-        styles = (f"{style};{_RIGHT}" if place in right else style for place in range(len(texts)))
+        styles = [f"{style};{_RIGHT}" if place in right else style for place in range(len(texts))]
+        # Sentences come last, and narrow pages would leave them a word a line.
+        styles[-1] += ";min-width:12em"
         return "".join(f'<{tag} style="{own}">{escape(text)}</{tag}>' for own, text in zip(styles, texts, strict=True))
 
     body = "".join(

@@ -1,6 +1,7 @@
 """Results as lines of text that fit a width: no number is ever cut, words make room for numbers."""
 
 import math
+import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ _NUMBER = len("0.000000")
 _GAP = "  "
 _INDENT = "  "
 # A blank at which no line breaks.
-_TIED = "\N{NO-BREAK SPACE}%"
+_TIE = "\N{NO-BREAK SPACE}"
 
 # What a piece of a line is: consoles give each a style. Points are over or under what they should be.
 Role = Literal["", "head", "aside", "over", "under"]
@@ -157,9 +158,9 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _asides(text: str, width: int) -> Iterator[Line]:
-    """Words in lines, none of which begins with the sign of per cent."""
-    lines = wrap(text.replace(" %", _TIED), max(_SHORTEST_LABEL, width))
-    return (((line.replace(_TIED, " %"), "aside"),) for line in lines)
+    """Words in lines, none of which begins with the unit of a number."""
+    lines = wrap(re.sub(r"(?<=\d) (?=%|s\b)", _TIE, text), max(_SHORTEST_LABEL, width))
+    return (((line.replace(_TIE, " "), "aside"),) for line in lines)
 
 
 def _folded(name: str, width: int) -> list[str]:

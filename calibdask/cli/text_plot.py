@@ -112,7 +112,7 @@ def picture_lines(diagram: xr.Dataset, title: str, axis: str, width: int, signs:
     >>> diagram = cd.reliability_diagram([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=2)
     >>> lines = ["".join(text for text, _ in line) for line in picture_lines(diagram, "two bins", "score", 80, PLAIN)]
     >>> lines[1].rstrip(), lines[7].rstrip()
-    ('1.00 +                            ^          .', '0.50 +            ^       .')
+    ('1.00 +                            ^          ..', '0.50 +            ^      ...')
     """
     columns = max(_NARROWEST, min(_WIDTH, width - _MARGIN))
     bins = {name: np.asarray(diagram[name].values, np.float64) for name in ("score", "outcome", "count")}
@@ -128,7 +128,8 @@ def picture_lines(diagram: xr.Dataset, title: str, axis: str, width: int, signs:
     for text in _bars(diagram, columns, signs):
         yield ((" " * _MARGIN, ""), (text, "aside"))
     yield ((" " * _MARGIN + _ticks(columns), "aside"),)
-    yield ((" " * _MARGIN + f"{axis}, and how many rows have it".center(columns).rstrip(), "aside"),)
+    below = f"{axis}, and how many rows have it"
+    yield ((" " * _MARGIN + (below if len(below) <= columns else axis).center(columns), "aside"),)
     yield from _legend(outcome - score, few, width, signs)
 
 

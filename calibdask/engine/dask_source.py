@@ -35,9 +35,9 @@ _CHUNK_STRIDE = 1 << 40
 _MOST_BLOCKS = 64
 _FAN_IN = 16
 
-# What keys of tasks begin with, so that those who watch can count blocks, and pairs of them.
+# What Dask calls the tasks, so that those who watch can count blocks, and pairs of them.
 _BLOCK, _COUNTED = "calibdask-block", "calibdask-rows"
-_PAIR_TASKS = ("states_of", "pair_states", "_fold")
+_PAIR_TASKS = ("states_of", "pair_states", "fold")
 
 # What the user calls them.
 _SAID = {"labels": "y_true", "weights": "sample_weight", "groups": "by"}
@@ -55,8 +55,9 @@ class DaskSource(RowSource):
 
     def _pass(self, statistics: tuple[Statistic, ...]) -> States:
         """One pass through the scheduler in force (threads, or the current distributed client)."""
+        reduced = self._reduced(statistics)
         enter(Stage(f"pass {self.passes}", total=self._scores.numblocks[1], tasks=(_BLOCK,)))
-        (result,) = dask.compute(self._reduced(statistics))
+        (result,) = dask.compute(reduced)
         states: States = result.item()
         return states
 

@@ -8,11 +8,14 @@ import numpy as np
 import xarray as xr
 
 from calibdask.engine.arrays import is_dask, plain
+from calibdask.engine.watching import Stage, enter
 
 __all__ = ["Axis", "Coded", "coded", "missing_values", "named"]
 
 # More slices than this are a mistake (an identifier taken for a category) rather than a wish.
 _MOST_SLICES = 1_000_000
+# What Dask calls the tasks that look for labels.
+_LABELS = "calibdask-labels"
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,9 @@ def _dask_codes(name: str, array: Any) -> tuple[Any, np.ndarray]:
 
     chunks = ((1,) * array.numblocks[0],)
     boxes = array.map_blocks(_distinct, dtype=object, meta=np.empty(0, object), chunks=chunks)
-    labels, missing = tree(boxes, _both, axis=0).compute().item()
+    found = tree(boxes, _both, axis=0, name=_LABELS)
+    enter(Stage("slices", total=array.numblocks[0], tasks=(_LABELS,)))
+    labels, missing = found.compute().item()
     if missing:
         raise missing_values(name, missing)
     return array.map_blocks(_search, labels, dtype=np.int32, meta=np.empty(0, np.int32)), labels

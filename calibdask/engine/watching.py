@@ -22,7 +22,7 @@ class Stage:
     total : int
         How many of these there are; 0 where nobody knows.
     tasks : tuple of str
-        Where Dask works: what the keys of those of its tasks begin with that do one each.
+        Where Dask works: the names, as `dask.utils.key_split` has them, of those of its tasks that do one each.
     """
 
     name: str

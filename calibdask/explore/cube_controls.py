@@ -40,21 +40,21 @@ class Controls:
         self._dataset, self._changed, self._quiet = dataset, changed, False
         names = variables_of(dataset)
         dims = dict.fromkeys(str(dim) for name in names for dim in dataset[name].dims)
-        self.variable = pn.widgets.Select(name="Values of", options=names, **_WIDE)
-        self.against = pn.widgets.Select(name="compared with", options=[_PLAIN, *names], **_WIDE)
-        self.error = pn.widgets.Select(name="as", options=[*ERRORS], **_WIDE)
+        self.variable = pn.widgets.Select(label="Values of", options=names, **_WIDE)
+        self.against = pn.widgets.Select(label="compared with", options=[_PLAIN, *names], **_WIDE)
+        self.error = pn.widgets.Select(label="as", options=[*ERRORS], **_WIDE)
         self.choices = {dim: self._choice(dim) for dim in dims}
         self.roles = {dim: self._role_of(dim) for dim in dims}
         self.only = {dim: self._filter(dim) for dim in dims}
         self.at = {dim: self._choice(dim) for dim in dims}
         self.hows = [pn.widgets.Select(options=[*HOWS], **_WIDE) for _ in _STEPS]
         self.numbers = [pn.widgets.FloatInput(value=0.95, step=0.05, **_WIDE) for _ in _STEPS]
-        self.band = pn.widgets.Select(name="Band around each line", options=[*_BANDS, _STORED], **_WIDE)
+        self.band = pn.widgets.Select(label="Band around each line", options=[*_BANDS, _STORED], **_WIDE)
         self.scales = {
-            axis: pn.widgets.RadioButtonGroup(name=f"{axis} axis", options=_SCALES, button_style="outline", **_WIDE)
+            axis: pn.widgets.RadioButtonGroup(label=f"{axis} axis", options=_SCALES, variant="outline", **_WIDE)
             for axis in ("x", "y")
         }
-        self.same = pn.widgets.Checkbox(name="same y axis in all panels", value=True)
+        self.same = pn.widgets.Checkbox(label="same y axis in all panels", value=True)
         self._suggest()
         self._watch()
 
@@ -63,7 +63,7 @@ class Controls:
         import panel as pn
 
         size = f"{dim} ({self._dataset.sizes[dim]:,})"
-        return pn.widgets.Select(name=size, options=_ROLES, styles={"flex": "1 1 0", "min-width": "0"}, **_WIDE)
+        return pn.widgets.Select(label=size, options=_ROLES, styles={"flex": "1 1 0", "min-width": "0"}, **_WIDE)
 
     def _choice(self, dim: str) -> Any:
         """One label of a dimension."""
@@ -71,7 +71,7 @@ class Controls:
 
         labels = {str(label): label for label in labels_of(self._dataset, dim)}
         kind = pn.widgets.Select if len(labels) <= _MOST_BOXES else pn.widgets.DiscreteSlider
-        return kind(name="at", options=labels, styles={"flex": "1 1 110px", "min-width": "0"}, **_WIDE)
+        return kind(label="at", options=labels, styles={"flex": "1 1 110px", "min-width": "0"}, **_WIDE)
 
     def _filter(self, dim: str) -> Any:
         """Some labels of a dimension."""
@@ -81,9 +81,9 @@ class Controls:
         if len(labels) <= _MOST_BOXES:
             options = {str(label): label for label in labels}
             look = {"stylesheets": [_CHIPS], "styles": {"flex": "1.6 1 0", "min-width": "0"}, **_WIDE}
-            return pn.widgets.MultiChoice(name="only", options=options, placeholder=f"all {len(labels)}", **look)
+            return pn.widgets.MultiChoice(label="only", options=options, placeholder=f"all {len(labels)}", **look)
         last = len(labels) - 1
-        return pn.widgets.IntRangeSlider(name=f"of {dim}, places", start=0, end=last, value=(0, last), **_WIDE)
+        return pn.widgets.IntRangeSlider(label=f"of {dim}, places", start=0, end=last, value=(0, last), **_WIDE)
 
     @property
     def widgets(self) -> dict[str, Any]:
@@ -245,7 +245,7 @@ class Controls:
         dims, extra = self._dims, self._extra()
         self.error.visible = self.against.value != _PLAIN
         for dim, choice in self.choices.items():
-            choice.visible, choice.name = dim in extra, f"{self.against.value}: {dim}"
+            choice.visible, choice.label = dim in extra, f"{self.against.value}: {dim}"
         for dim, widget in self.roles.items():
             fixed = widget.value == _FIXED
             self.at[dim].visible, self.only[dim].visible = fixed, not fixed and self._dataset.sizes[dim] > 1
@@ -254,8 +254,8 @@ class Controls:
         for role, how, number in zip(_STEPS, self.hows, self.numbers, strict=True):
             those = [dim for dim in dims if self.roles[dim].value == role]
             how.visible, number.visible = bool(those), bool(those) and how.value in NUMBERED
-            how.name = f"{role}, over {', '.join(those)}"
-            number.name = NUMBERED.get(how.value, "")
+            how.label = f"{role}, over {', '.join(those)}"
+            number.label = NUMBERED.get(how.value, "")
 
 
 # Chosen labels: small and pale, since there may be many.

@@ -42,16 +42,37 @@ class Drill:
         self._view: View | None = None
         self._table: Any = None
         # Texts of labels, for the address; never seen.
-        self.point = pn.widgets.TextInput(name="point", visible=False)
-        self.cell = pn.widgets.TextInput(name="cell", visible=False)
+        self.point = pn.widgets.TextInput(label="point", visible=False)
+        self.cell = pn.widgets.TextInput(label="cell", visible=False)
         self._head = pn.pane.HTML("", sizing_mode="stretch_width")
         self._spread = pn.Column(sizing_mode="stretch_width", styles=_HALF)
         self._rows = pn.Column(sizing_mode="stretch_width", styles=_HALF)
         self._one = pn.Column(sizing_mode="stretch_width")
+        self._tabulator = self._made_table()
         pair = pn.Row(self._spread, self._rows, styles=_WRAP, sizing_mode="stretch_width")
         self.layout = pn.Column(
             self._head, pair, self._one, self.point, self.cell, sizing_mode="stretch_width", visible=False
         )
+
+    def _made_table(self) -> Any:
+        """Made once: Bokeh warns of tables that come later."""
+        import panel as pn
+
+        table = pn.widgets.Tabulator(
+            pagination="remote",
+            page_size=_PAGE,
+            show_index=False,
+            disabled=True,
+            selectable=1,
+            layout="fit_data_stretch",
+            sizing_mode="stretch_width",
+            formatters={"value": {"type": "money", "precision": 5}},
+            theme="simple",
+            # The order is that of the heading.
+            configuration={"columnDefaults": {"headerSort": False}},
+        )
+        table.on_click(lambda event: self._clicked(event.row))
+        return table
 
     @property
     def at(self) -> dict[str, Any] | None:
@@ -122,10 +143,7 @@ class Drill:
         if raw.size:
             head = f"<b>All {raw.size:,} values</b>: {escape(view.quantity)}"
             picture = histogram(raw, view.name, [("the point", value), ("their median", float(np.median(raw)))])
-            self._spread[:] = [
-                pn.pane.HTML(head),
-                pn.pane.HoloViews(picture, sizing_mode="stretch_width", linked_axes=False),
-            ]
+            self._spread[:] = [pn.pane.HTML(head), _pane(picture)]
         else:
             self._spread[:] = [_note("There are no values here.")]
         signed = view.reference is not None and view.reference.error.startswith("signed")
@@ -138,23 +156,9 @@ class Drill:
 
         word = view.steps[0].words() if len(view.steps) > 1 else view.quantity
         more = f", the first {_MOST_ROWS:,}" if number > _MOST_ROWS else ""
-        table = pn.widgets.Tabulator(
-            self._table.head(_MOST_ROWS),
-            pagination="remote",
-            page_size=_PAGE,
-            show_index=False,
-            disabled=True,
-            selectable=1,
-            layout="fit_data_stretch",
-            sizing_mode="stretch_width",
-            formatters={"value": {"type": "money", "precision": 5}},
-            theme="simple",
-            # The order is that of the heading.
-            configuration={"columnDefaults": {"headerSort": False}},
-        )
-        table.on_click(lambda event: self._clicked(event.row))
         head = f"<b>{number:,} values behind it, worst first{more}</b>: {escape(word)}. Choose one to see its cell."
-        self._rows[:] = [pn.pane.HTML(head), table]
+        self._tabulator.param.update(value=self._table.head(_MOST_ROWS), page=1, selection=[])
+        self._rows[:] = [pn.pane.HTML(head), self._tabulator]
         at = self._labels(self.cell.value)
         if at is not None:
             self._pick(at)
@@ -191,17 +195,11 @@ class Drill:
         parts: list[Any] = []
         if raw.size > 1:
             spread = histogram(raw, view.name, [("median", float(np.median(raw)))])
-            box = [
-                pn.pane.HTML(f"<b>Its {raw.size:,} values</b>"),
-                pn.pane.HoloViews(spread, sizing_mode="stretch_width", linked_axes=False),
-            ]
+            box = [pn.pane.HTML(f"<b>Its {raw.size:,} values</b>"), _pane(spread)]
             parts.append(pn.Column(*box, sizing_mode="stretch_width", styles=_HALF))
         if numbers:
             parts.append(pn.Column(_numbers(numbers), sizing_mode="stretch_width", styles=_HALF))
-        drawn = [
-            pn.Column(pn.pane.HoloViews(each, linked_axes=False), scroll=True, sizing_mode="stretch_width")
-            for each in pictures
-        ]
+        drawn = [_wrapped(each) for each in pictures]
         pair = [pn.Row(*parts, styles=_WRAP, sizing_mode="stretch_width")] if parts else []
         self._one[:] = [*self._of_cell(at), *drawn, *pair]
 
@@ -246,6 +244,21 @@ def _pane(picture: Any) -> Any:
     import panel as pn
 
     return pn.pane.HoloViews(picture, sizing_mode="stretch_width", linked_axes=False)
+
+
+def _wrapped(layout: Any) -> Any:
+    """Panels of a layout, the small picture of each beneath it, as many side by side as fit.
+
+    Bokeh gives the figures of a grid no room if the grid comes to a page that is there already.
+    """
+    import panel as pn
+
+    parts, columns = [*layout], layout._max_cols
+    panels = []
+    for line in range(0, len(parts), 2 * columns):
+        pairs = zip(parts[line : line + columns], parts[line + columns : line + 2 * columns], strict=False)
+        panels += [pn.Column(*map(_pane, pair)) for pair in pairs if type(pair[0]).__name__ != "Empty"]
+    return pn.Row(*panels, styles={"flex-wrap": "wrap"}, sizing_mode="stretch_width")
 
 
 def _note(words: str) -> Any:

@@ -95,7 +95,7 @@ class _CubePage:
         study = str(self._cube.attrs.get("study", ""))
         words: list[Any] = [pn.pane.HTML(f"<span class='cells'>{escape(study)}: {escape(told)}</span>", margin=(4, 10))]
         if "all" not in told.split():
-            again = pn.widgets.Button(name="read again", button_style="outline", height=28, margin=(0, 5))
+            again = pn.widgets.Button(label="read again", variant="outline", height=28, margin=(0, 5))
             again.js_on_click(code="window.location.reload()")
             words.append(again)
         broken = failures(self._cube, self._store)
@@ -109,7 +109,7 @@ class _CubePage:
         import panel as pn
 
         cells = {" · ".join(worded(label, dim) for dim, label in at.items()): (at, text) for at, text in broken}
-        choice = pn.widgets.Select(name="Cells that have failed", options=[_CHOOSE, *cells], width=300)
+        choice = pn.widgets.Select(label="Cells that have failed", options=[_CHOOSE, *cells], width=300)
 
         def chosen(event: Any) -> None:
             if event.new in cells:

@@ -1,6 +1,6 @@
 """What a page says of pooled rows: numbers that are quick at first, intervals that take longer after them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
@@ -16,7 +16,17 @@ from calibdask.estimators.mean_gap import MeanGap
 from calibdask.estimators.saturation import Saturation
 from calibdask.evaluation import evaluate, usual_metrics
 
-__all__ = ["LEVEL", "MOST_CLASSES", "Choice", "cautions", "intervals_of", "later", "metrics_of", "quick"]
+__all__ = [
+    "LEVEL",
+    "MOST_CLASSES",
+    "Choice",
+    "Refinement",
+    "cautions",
+    "later",
+    "metrics_of",
+    "quick",
+    "without_interval",
+]
 
 LEVEL = 0.95
 # Pictures of more classes than these are too many to look at.
@@ -25,6 +35,7 @@ MOST_CLASSES = 12
 _MOST_SMOOTHED = 3
 # The pointwise band does not depend on replicates, and fewer there cannot be.
 _FEWEST = 2
+_OF_REPLICATES = ("reliability_median", "reliability_band_low", "reliability_band_high", "density_low", "density_high")
 _FEW_ROWS, _MANY_SATURATED = 100, 0.01
 
 
@@ -58,11 +69,20 @@ def metrics_of(pooled: xr.Dataset, choice: Choice) -> dict[str, Estimator]:
     return found
 
 
-def quick(pooled: xr.Dataset, choice: Choice, like: xr.Dataset | None = None) -> xr.Dataset:
-    """Values, the intervals of binned metrics, bins (``diagram_...``), and the curve (``curve_...``) with one band.
+@dataclass(frozen=True)
+class Refinement:
+    """Something that takes longer: in words, the metrics that it concerns, and what computes it."""
 
-    The band is the pointwise one. Of more than `MOST_CLASSES` classes those with the largest calibration errors have
-    curves, without bands; or those that have one in another result that this is to be ``like``.
+    words: str
+    names: tuple[str, ...]
+    compute: Callable[[], xr.Dataset]
+
+
+def quick(pooled: xr.Dataset, choice: Choice, *, banded: bool = True, like: xr.Dataset | None = None) -> xr.Dataset:
+    """Values, the intervals of binned metrics, bins (``diagram_...``), and the curve (``curve_...``).
+
+    The curve has its pointwise band, if it is to be ``banded``. Of more than `MOST_CLASSES` classes those with the
+    largest calibration errors have curves, without bands; or those that have one in another result, ``like``.
     """
     metrics = metrics_of(pooled, choice)
     # Rows with weights are resampled by cells, which takes longer.
@@ -73,26 +93,33 @@ def quick(pooled: xr.Dataset, choice: Choice, like: xr.Dataset | None = None) ->
     classes = _largest(result, choice)
     if like is not None and classes is not None:
         classes = np.flatnonzero(np.isin(result["class"].values, like["curve_class"].values)).tolist()
-    curves = _curves(pooled, choice, classes)
+    curves = _curves(pooled, choice, classes, banded=banded)
     return result.assign(curves.data_vars).assign_coords(curves.coords)
 
 
-def later(pooled: xr.Dataset, choice: Choice) -> Iterator[tuple[str, Mapping[str, Estimator]]]:
-    """What takes longer, for `evaluate` with ``ci``, one after the other: in words, and the metrics."""
+def later(pooled: xr.Dataset, choice: Choice, *, banded: bool = True) -> Iterator[Refinement]:
+    """What takes longer, one after the other, as part of what `quick` has given."""
     metrics = metrics_of(pooled, choice)
-    if _weighted(pooled):
-        yield "intervals of binned errors", {**_at_once(metrics), **_bins(choice)}
     columns = int(pooled["classes"]) if choice.setting == "classwise" else 1
+
+    def refined(words: str, some: Mapping[str, Estimator]) -> Refinement:
+        return Refinement(words, tuple(some), lambda: _renamed(evaluate(pooled, metrics=some, ci=LEVEL)))
+
     if columns <= MOST_CLASSES:
-        yield "band of the curve", _curve(choice.setting)
+        if not banded:
+            yield Refinement("pointwise band", ("curve",), lambda: _curves(pooled, choice, None, banded=True))
+        yield refined("simultaneous band", _curve(choice.setting))
+    if _weighted(pooled):
+        yield refined("intervals of binned errors", _at_once(metrics) | _bins(choice))
     for name, each in _smooth(metrics).items():
         if columns <= (_MOST_SMOOTHED if name == "smooth_ece" else MOST_CLASSES):
-            yield f"interval of {name.replace('_', ' ')}", {name: each}
+            yield refined(f"interval of {name.replace('_', ' ')}", {name: each})
 
 
-def intervals_of(pooled: xr.Dataset, metrics: Mapping[str, Estimator]) -> xr.Dataset:
-    """Some metrics with their intervals, as part of what `quick` has given."""
-    return _renamed(evaluate(pooled, metrics=metrics, ci=LEVEL))
+def without_interval(pooled: xr.Dataset, choice: Choice) -> list[str]:
+    """Metrics whose intervals take too long for a page."""
+    coming = {name for step in later(pooled, choice) for name in step.names}
+    return [name for name in _smooth(metrics_of(pooled, choice)) if name not in coming]
 
 
 def cautions(result: xr.Dataset) -> list[str]:
@@ -106,6 +133,8 @@ def cautions(result: xr.Dataset) -> list[str]:
         words.append(f"The weights leave the information of {effective:,.0f} rows: every number here is uncertain.")
     if rows and "ece_low" in result and float(result["ece_low"]) == 0:
         words.append("The interval of the ECE begins at 0: a calibrated model may show such an error by chance.")
+    if "mean_gap_outcome" in result and float(result["mean_gap_outcome"]) in (0.0, 1.0):
+        words.append("All outcomes are alike: curves say little.")
     for end, number in (("at_zero", 0), ("at_one", 1)):
         share = float(result[f"saturation_{end}"].max())
         if share >= _MANY_SATURATED:
@@ -151,16 +180,15 @@ def _largest(result: xr.Dataset, choice: Choice) -> list[int] | None:
     return sorted(np.argsort(-errors, kind="stable")[:MOST_CLASSES].tolist())
 
 
-def _curves(pooled: xr.Dataset, choice: Choice, classes: list[int] | None) -> xr.Dataset:
+def _curves(pooled: xr.Dataset, choice: Choice, classes: list[int] | None, *, banded: bool) -> xr.Dataset:
     """The curves without what depends on the number of replicates."""
     if classes is not None:
         names = pooled[_class_dim(pooled)].values[classes]
         several = [evaluate(pooled, metrics=_curve(k)).drop_attrs() for k in classes]
         return xr.concat(several, xr.Variable("curve_class", names)).transpose("curve_class", ...)
-    curve = evaluate(pooled, metrics=_curve(choice.setting), ci=LEVEL, n_boot=_FEWEST)
-    drawn = [
-        name for name in map(str, curve.data_vars) if "_band_" in name or name.endswith(("_median", "density_low"))
-    ]
+    options: dict[str, Any] = {"ci": LEVEL, "n_boot": _FEWEST} if banded else {}
+    curve = evaluate(pooled, metrics=_curve(choice.setting), **options)
+    drawn = [f"curve_{name}" for name in _OF_REPLICATES if f"curve_{name}" in curve]
     return _renamed(curve.drop_vars(drawn))
 
 

@@ -119,14 +119,14 @@ def _options(labels: Labels) -> dict[str, int]:
 def _model_widget(dim: str, labels: Labels, model: int) -> Any:
     import panel as pn
 
-    return pn.widgets.Select(name=dim, options=_options(labels), value=min(model, len(labels) - 1), width=305)
+    return pn.widgets.Select(label=dim, options=_options(labels), value=min(model, len(labels) - 1), width=305)
 
 
 def _label_widget(dim: str, labels: Labels) -> Any:
     import panel as pn
 
     return pn.widgets.MultiChoice(
-        name=dim,
+        label=dim,
         options=_options(labels),
         placeholder=f"all {len(labels):,}",
         option_limit=_MOST_OPTIONS,
@@ -143,5 +143,5 @@ def _range_widget(dim: str, labels: Labels) -> Any:
     shown = CustomJSTickFormatter(args={"words": words}, code="return words[Math.round(tick)]")
     last = len(labels) - 1
     return pn.widgets.IntRangeSlider(
-        name=f"{dim} from to", start=0, end=last, value=(0, last), format=shown, width=295, bar_color="#0072B2"
+        label=f"{dim} from to", start=0, end=last, value=(0, last), format=shown, width=295, bar_color="#0072B2"
     )

@@ -69,7 +69,9 @@ def suggested(dataset: xr.Dataset, variable: str) -> View:
     free = [dim for dim in dims.all if dim not in single]
     x = _along(dims, free)
     texts = [dim for dim in free if dims.is_text(dim) and dim != x]
-    lines = max(texts, key=dims.size, default="")
+    cells = cell_dims(dataset)
+    # Of two of the same length the one within cells: the others are what it is tried on.
+    lines = max(texts, key=lambda dim: (dims.size(dim), dim not in cells), default="")
     panels = _panels(dims, [dim for dim in texts if dim != lines])
     left = [dim for dim in free if dim not in (x, lines, *panels)]
     parts = [dim for dim in left if dims.is_text(dim) and not dims.is_shared(dim)]

@@ -90,7 +90,7 @@ class Pool:
         self.models = tuple(str(name) for name in extra_dims(summary))
         self.slices = tuple(name for name in axes if name not in self.models)
         self.sums = SparseSums(summary, self.axes)
-        self.pooled = lru_cache(maxsize=8)(self._pooled)
+        self.pooled = lru_cache(maxsize=4)(self._pooled)
         self._variables = lru_cache(self._telling)
 
     @property

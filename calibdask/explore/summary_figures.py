@@ -90,10 +90,12 @@ class Panel:
                 source=source, color=color or _BARS, fill_alpha=0.85 if self._alone else 0.45, **bars
             )
             self._lower.add_tools(HoverTool(renderers=[columns], tooltips=_SCORES))
-        self._upper.segment(
-            "score", "score", "score", "outcome", source=source, color="color", line_width=3, alpha=0.35
-        )
-        self._upper.segment("score", "outcome_low", "score", "outcome_high", source=source, color="#444444", alpha=0.8)
+        # Those of two selections would hide their curves where panels are small.
+        if not (self._small and not self._alone):
+            gaps = {"x0": "score", "y0": "score", "x1": "score", "y1": "outcome"}
+            self._upper.segment(source=source, color="color", line_width=3, alpha=0.35, **gaps)
+            ends = {"x0": "score", "y0": "outcome_low", "x1": "score", "y1": "outcome_high"}
+            self._upper.segment(source=source, color="#444444", alpha=0.8, **ends)
         points = self._upper.scatter(
             "score",
             "outcome",
@@ -199,9 +201,8 @@ def _figure(height: int, x_range: Any) -> Any:
     """An empty figure in the look of `calibdask.plot`."""
     from bokeh import plotting
 
-    made: Any = plotting.figure(
-        **{"height": height, "x_range": x_range, "sizing_mode": "stretch_width", "tools": "", "toolbar_location": None}
-    )
+    options: dict[str, Any] = {"sizing_mode": "stretch_width", "tools": "", "toolbar_location": None}
+    made: Any = plotting.figure(height=height, x_range=x_range, **options)
     # Equal borders: figures that are one above the other share their axis.
     made.min_border_left, made.min_border_right = 58, 10
     made.outline_line_color = None
@@ -220,7 +221,8 @@ def _pane(upper: Any, lower: Any, *, small: bool) -> Any:
     from bokeh.layouts import column
 
     wide = 240 if small else 300
-    # What is as wide as its place allows would never go to the next line, but for this.
-    styles = {"flex": f"1 1 {wide}px", "max-width": f"{2 * wide}px"}
+    # What is as wide as its place allows would never go to the next line, but for this. No `min_width`: a row is not
+    # narrower than their sum.
+    styles = {"flex": f"1 1 {wide}px", "min-width": f"{wide}px", "max-width": f"{340 if small else 620}px"}
     drawn = pn.pane.Bokeh(column(upper, lower, sizing_mode="stretch_width"), sizing_mode="stretch_width")
-    return pn.Column(drawn, sizing_mode="stretch_width", min_width=wide, styles=styles)
+    return pn.Column(drawn, sizing_mode="stretch_width", styles=styles)

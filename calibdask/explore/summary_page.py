@@ -12,7 +12,7 @@ from calibdask.explore.exports import downloads
 from calibdask.explore.gathering import Stopped, Watch
 from calibdask.explore.latest import Latest
 from calibdask.explore.link import remember
-from calibdask.explore.measuring import Choice, cautions, intervals_of, later, quick
+from calibdask.explore.measuring import Choice, Refinement, cautions, later, quick, without_interval
 from calibdask.explore.selecting import SelectionWidgets, worded
 from calibdask.explore.serving import Page
 from calibdask.explore.summaries import Pool, Selection, pool_of
@@ -71,6 +71,7 @@ class _SummaryPage:
         box = pn.Row(sizing_mode="stretch_width", styles={"flex-wrap": "wrap", "gap": "4px 12px"})
         self._pictures, self._picture = Pictures(box), pn.Column(box, sizing_mode="stretch_width")
         self._numbers = pn.pane.HTML("", sizing_mode="stretch_width")
+        self._note = pn.pane.HTML(_small(_NOTE), sizing_mode="stretch_width")
 
     def page(self) -> Page:
         """The page, with what is asked for first on the way."""
@@ -86,12 +87,11 @@ class _SummaryPage:
             # Before that a browser may miss what is put on the page.
             pn.state.onload(self._refresh)
         frames = {"metrics": metrics_frame, "diagram": diagram_frame, "curve": curve_frame}
-        tables = {word: partial(self._frame, frame) for word, frame in frames.items()}
+        tables: dict[str, Callable[[], Any]] = {word: partial(self._frame, frame) for word, frame in frames.items()}
         if self._pool.slices:
             tables["slices"] = self._worst.frame
         files = downloads(self._name.partition(".")[0], tables, self._picture)
-        note = pn.pane.HTML(_small(_NOTE), sizing_mode="stretch_width")
-        main = [self._head, self._picture, self._busy, self._numbers, note, files, *self._worst.listed]
+        main = [self._head, self._picture, self._busy, self._numbers, self._note, files, *self._worst.listed]
         return Page(self._name, self._side(), main)
 
     def _frame(self, make: Callable[[list[xr.Dataset], list[str]], Any]) -> Any:
@@ -106,11 +106,11 @@ class _SummaryPage:
         settings = self._pool.settings()
         wide = {"width": 305}
         self._setting = pn.widgets.Select(
-            name="Setting", options=settings, value=next(iter(settings.values())), visible=len(settings) > 1, **wide
+            label="Setting", options=settings, value=next(iter(settings.values())), visible=len(settings) > 1, **wide
         )
-        self._bins = pn.widgets.Select(name="Bins", options=_BINS, value=15, width=90)
-        self._binning = pn.widgets.Select(name="\N{NO-BREAK SPACE}", options=_BINNINGS, width=195)
-        self._compare = pn.widgets.Checkbox(name="Compare with a second selection, B", value=False)
+        self._bins = pn.widgets.Select(label="Bins", options=_BINS, value=15, width=90)
+        self._binning = pn.widgets.Select(label="\N{NO-BREAK SPACE}", options=_BINNINGS, width=195)
+        self._compare = pn.widgets.Checkbox(label="Compare with a second selection, B", value=False)
         self._a, self._b = SelectionWidgets(self._pool, "a"), SelectionWidgets(self._pool, "b", model=1)
 
     @property
@@ -162,7 +162,8 @@ class _SummaryPage:
             if not self._pool.rows(selection):
                 raise ValueError("There are no rows in this selection.")
             pooled = self._pool.pooled(selection, choice.setting)
-            found.append((pooled, quick(pooled, choice, found[0][1] if found else None)))
+            like = found[0][1] if found else None
+            found.append((pooled, quick(pooled, choice, banded=_banded(selections, choice), like=like)))
         return found
 
     def _show(self, selections: list[Selection], choice: Choice, found: list[tuple[xr.Dataset, xr.Dataset]]) -> None:
@@ -170,12 +171,14 @@ class _SummaryPage:
         self._shown = (choice, selections)
         self._results = [result for _, result in found]
         self._named = [worded(self._pool, selection) for selection in selections]
-        steps = [(i, pooled, *step) for i, (pooled, _) in enumerate(found) for step in later(pooled, choice)]
+        banded = _banded(selections, choice)
+        steps = [(i, step) for i, (pooled, _) in enumerate(found) for step in later(pooled, choice, banded=banded)]
         # All of one kind, then all of the next: what takes longest is last.
-        kinds = [words for _, _, words, _ in steps]
-        steps.sort(key=lambda step: kinds.index(step[2]))
-        self._pending = {name for *_, metrics in steps for name in metrics}
+        kinds = [step.words for _, step in steps]
+        steps.sort(key=lambda step: kinds.index(step[1].words))
+        self._pending = {name for _, step in steps for name in step.names}
         self._head.object = self._described(selections) + _warned(self._results)
+        self._note.object = _small(_NOTE + _left_out(without_interval(found[0][0], choice)))
         self._draw()
         self._steps = [self._refining(*step) for step in steps]
         self._order_slices()
@@ -188,15 +191,14 @@ class _SummaryPage:
             self._pictures.show(self._results)
             self._numbers.object = metrics_table(self._results, self._pending)
 
-    def _refining(self, number: int, pooled: xr.Dataset, words: str, metrics: Any) -> _Step:
+    def _refining(self, number: int, refinement: Refinement) -> _Step:
         """The step that makes some intervals of one of the results."""
 
         def show(more: xr.Dataset) -> None:
             self._results[number] = self._results[number].assign(more.data_vars)
-            self._pending -= set(metrics)
             self._draw()
 
-        return words, lambda: intervals_of(pooled, metrics), show
+        return refinement.words, refinement.compute, show
 
     def _order_slices(self) -> None:
         """Order slices before the last of the steps, which takes longest."""
@@ -260,6 +262,11 @@ class _SummaryPage:
         self._slow.close()
 
 
+def _banded(selections: list[Selection], choice: Choice) -> bool:
+    """Whether there is time for bands at once: not for those of all classes twice."""
+    return len(selections) == 1 or choice.setting != "classwise"
+
+
 def _after(pause: float, watch: Watch, job: Callable[[], Any]) -> Any:
     """Do a job after a pause, unless it has been called off by then."""
     sleep(pause)
@@ -270,6 +277,14 @@ def _after(pause: float, watch: Watch, job: Callable[[], Any]) -> Any:
 
 def _words_of(error: Exception) -> str:
     return escape(str(error) or type(error).__name__)
+
+
+def _left_out(names: list[str]) -> str:
+    """What has no interval on the page."""
+    if not names:
+        return ""
+    words = " and ".join(name.replace("_", " ") for name in names)
+    return f" Over so many classes those of {words} take too long for a page; calibdask.evaluate gives them too."
 
 
 def _small(words: str) -> str:

@@ -61,7 +61,7 @@ class WorstFirst:
     >>> worst = WorstFirst(pool, ["day"], Selection(), cd.ECE(), None)
     >>> worst.advance(60)
     True
-    >>> worst.dataset().day.values[0], worst.settled
+    >>> worst.dataset().day.values.tolist()[0], worst.settled
     ('tue', 3)
     """
 

@@ -56,11 +56,11 @@ class WorstTable:
         self._order: list[dict[str, int]] = []
         dims = pool.slices if pool.slice_count <= _MOST else pool.slices[:1]
         self._dims = pn.widgets.CheckButtonGroup(
-            options=list(pool.slices), value=list(dims), button_style="outline", margin=(25, 10, 5, 10)
+            options=list(pool.slices), value=list(dims), variant="outline", margin=(25, 10, 5, 10)
         )
-        self._metric = pn.widgets.Select(name="Ordered by", options=list(RANKED), width=220)
+        self._metric = pn.widgets.Select(label="Ordered by", options=list(RANKED), width=220)
         self._words = pn.pane.HTML("", sizing_mode="stretch_width")
-        self._more = pn.widgets.Button(name="intervals of all slices", button_style="outline", visible=False)
+        self._more = pn.widgets.Button(label="intervals of all slices", variant="outline", visible=False)
         self._table = pn.Column(sizing_mode="stretch_width")
 
         def go_on(_: Any) -> None:

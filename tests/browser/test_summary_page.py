@@ -1,0 +1,135 @@
+"""The page of a summary, as a user sees it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import calibdask as cd
+from calibdask.engine.writers import write_dataset
+
+pytestmark = pytest.mark.browser
+
+# The columns that the first panel has of the bins, by selection.
+DRAWN = """() => [...Bokeh.documents.flatMap((doc) => [...doc._all_models.values()])]
+  .filter((model) => model.type == "ColumnDataSource" && model.data.outcome !== undefined)
+  .map((model) => [...model.data.outcome])"""
+
+
+@pytest.fixture(scope="module")
+def summary() -> xr.Dataset:
+    rng = np.random.default_rng(4)
+    scores, country = rng.random(6000), rng.choice(["AT", "BE", "CH"], 6000, p=[0.5, 0.3, 0.2])
+    labels = (rng.random(6000) < np.where(country == "BE", scores**3, scores)).astype(int)
+    day = np.datetime64("2026-01-01") + rng.integers(0, 4, 6000)
+    return cd.summarize(labels, scores, by={"country": country, "day": day}, settings=["binary"])
+
+
+@pytest.fixture
+def address(summary: xr.Dataset, tmp_path: Path, explored: Callable[[Path], str]) -> str:
+    write_dataset(summary, tmp_path / "sales.zarr")
+    return explored(tmp_path / "sales.zarr")
+
+
+def numbers(summary: xr.Dataset) -> tuple[str, str, list[float]]:
+    """ECE and its interval as the page words them, and the frequencies by bin."""
+    metrics = {"ece": cd.ECE(), "diagram": cd.ReliabilityDiagram()}
+    result = cd.evaluate(summary.sum(["country", "day"]), metrics=metrics, ci=0.95)
+    interval = f"{float(result.ece_low):.4f} to {float(result.ece_high):.4f}"
+    return f"{float(result.ece):.4f}", interval, result.diagram_outcome.values.tolist()
+
+
+def wait_for_numbers(page: Any, summary: xr.Dataset) -> None:
+    value, interval, outcomes = numbers(summary)
+    line = page.locator('tr[data-metric="ece"]')
+    line.locator(f'td:text-is("{value}")').wait_for(timeout=60_000)
+    assert line.locator("td").nth(2).inner_text() == interval
+    page.wait_for_function(f"(expected) => JSON.stringify(({DRAWN})()[0]) == JSON.stringify(expected)", arg=outcomes)
+
+
+def choose(page: Any, place: int, label: str) -> None:
+    """Take a label of the multi-choice at a place of the sidebar."""
+    page.locator(".choices").nth(place).click()
+    page.locator(".choices").nth(place).get_by_role("option", name=label, exact=True).click()
+    page.keyboard.press("Escape")
+
+
+def test_a_selection_changes_numbers_and_pictures_and_its_link_restores_them(
+    visit: Callable[..., Any], address: str, summary: xr.Dataset
+) -> None:
+    first = visit()
+    first.page.goto(address)
+    wait_for_numbers(first.page, summary)
+    choose(first.page, 0, "BE")
+    wait_for_numbers(first.page, summary.sel(country=["BE"]))
+    choose(first.page, 1, "2026-01-02")
+    wait_for_numbers(first.page, summary.sel(country=["BE"]).isel(day=[1]))
+    second = visit()
+    second.page.goto(first.page.url)
+    wait_for_numbers(second.page, summary.sel(country=["BE"]).isel(day=[1]))
+    second.page.locator("text=country BE · day 2026-01-02").wait_for()
+
+
+def test_two_selections_are_compared(visit: Callable[..., Any], address: str, summary: xr.Dataset) -> None:
+    page = visit().page
+    page.goto(address)
+    wait_for_numbers(page, summary)
+    page.locator("input[type=checkbox]").check()
+    choose(page, 2, "BE")
+    pooled = [each.sum(["country", "day"]) for each in (summary, summary.sel(country=["BE"]))]
+    values = [float(cd.evaluate(each, metrics=cd.ECE()).ece) for each in pooled]
+    for words in (f"{values[1]:.4f}", f"{values[1] - values[0]:+.4f}"):
+        page.locator(f'tr[data-metric="ece"] td:text-is("{words}")').wait_for()
+    assert page.evaluate(DRAWN)[1] == numbers(summary.sel(country=["BE"]))[2]
+
+
+def test_the_worst_slice_is_first_and_a_click_selects_it(
+    visit: Callable[..., Any], address: str, summary: xr.Dataset
+) -> None:
+    page = visit().page
+    page.goto(address)
+    page.get_by_role("button", name="day", exact=True).click()
+    page.locator("text=3 slices; in the order of the lower ends").wait_for(timeout=60_000)
+    lines = page.locator(".tabulator-row")
+    lines.nth(2).wait_for()
+    worst = cd.worst_slices(cd.evaluate(summary.sum("day"), metrics={"ece": cd.ECE()}, ci=0.95), "ece")
+    assert [line.split()[0] for line in lines.all_inner_texts()] == worst["country"].values.tolist()
+    lines.first.locator("text=BE").click()
+    wait_for_numbers(page, summary.sel(country=["BE"]))
+
+
+def test_downloads(visit: Callable[..., Any], address: str, summary: xr.Dataset) -> None:
+    seen = visit()
+    seen.page.goto(f"{address}?a-country=%5B%22CH%22%5D")
+    chosen = summary.sel(country=["CH"])
+    wait_for_numbers(seen.page, chosen)
+    seen.page.locator("text=12 slices; in the order").wait_for(timeout=60_000)
+    plain = cd.evaluate(
+        chosen.sum(["country", "day"]), metrics={"ece": cd.ECE(), "curve": cd.ReliabilityCurve()}, ci=0.95
+    )
+    metrics = seen.download(seen.page.get_by_text("CSV: metrics")).splitlines()
+    ece = next(line.split(",") for line in metrics if ",ece," in line)
+    assert ece[0] == "country CH"
+    assert [float(each) for each in ece[2:5]] == [float(plain[f"ece{end}"]) for end in ("", "_low", "_high")]
+    head, *lines = (line.split(",") for line in seen.download(seen.page.get_by_text("CSV: curve")).splitlines())
+    values = [float(line[head.index("reliability")]) for line in lines]
+    np.testing.assert_allclose(values, plain["curve_reliability"], rtol=1e-12)
+    assert len(seen.download(seen.page.get_by_text("CSV: diagram")).splitlines()) == 16
+    assert len(seen.download(seen.page.get_by_text("CSV: slices")).splitlines()) == 13
+    for kind, begins in (("PNG", b"\x89PNG"), ("SVG", b"<svg")):
+        with seen.page.expect_download() as saved:
+            seen.page.get_by_role("button", name=kind, exact=True).click()
+        assert Path(saved.value.path()).read_bytes().startswith(begins)
+
+
+def test_narrow_windows_show_all_of_it(visit: Callable[..., Any], address: str, summary: xr.Dataset) -> None:
+    page = visit(width=400).page
+    page.goto(address)
+    wait_for_numbers(page, summary)
+    page.locator(".tabulator-row").first.wait_for(timeout=60_000)
+    assert page.evaluate("document.querySelector('#main').scrollWidth") <= 400
+    wide = page.locator("canvas").evaluate_all("(all) => all.map((each) => each.getBoundingClientRect().right)")
+    assert max(wide) <= 400

@@ -50,16 +50,27 @@ With more classes a scorer gets the matrix:
 array([-0.055, -0.021, -0.043, -0.027, -0.005])
 """
 
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import xarray as xr
 
 from calibdask.engine.class_names import numbered
+from calibdask.engine.interval_ends import Method
 from calibdask.estimators.curves import ReliabilityCurve
 from calibdask.estimators.density import DensityECE
 from calibdask.estimators.diagram import ReliabilityDiagram
 from calibdask.estimators.ece import ECE, MCE
 from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.keywords import (
+    CurveKeywords,
+    DensityKeywords,
+    DiagramKeywords,
+    ECEKeywords,
+    MCEKeywords,
+    ScoreKeywords,
+    SKCEKeywords,
+    SmoothKeywords,
+)
 from calibdask.estimators.scores import BrierScore, LogLoss
 from calibdask.estimators.skce import SKCE
 from calibdask.estimators.smooth import SmoothECE
@@ -76,6 +87,57 @@ __all__ = [
     "skce",
     "smooth_ece",
 ]
+
+
+class Evaluating(TypedDict, total=False):
+    """What all shorthands take beside the choices of their estimator: arguments of `evaluate`, and names of classes."""
+
+    by: Any
+    seed: int
+    sample_dim: str
+    class_dim: str
+    sum_tolerance: float
+    labels: Any
+    pos_label: Any
+
+
+class _WithIntervals(Evaluating, total=False):
+    ci: float | None
+    ci_method: Method | None
+    n_boot: int
+
+
+class _ECE(ECEKeywords, Evaluating, total=False):
+    pass
+
+
+class _MCE(MCEKeywords, Evaluating, total=False):
+    pass
+
+
+class _Score(ScoreKeywords, Evaluating, total=False):
+    pass
+
+
+class _Density(DensityKeywords, Evaluating, total=False):
+    pass
+
+
+class _SKCE(SKCEKeywords, Evaluating, total=False):
+    pass
+
+
+class _Smooth(SmoothKeywords, Evaluating, total=False):
+    pass
+
+
+class _Diagram(DiagramKeywords, _WithIntervals, total=False):
+    pass
+
+
+class _Curve(CurveKeywords, _WithIntervals, total=False):
+    pass
+
 
 _EVALUATE = ("by", "ci", "ci_method", "n_boot", "seed", "sample_dim", "class_dim", "sum_tolerance")
 
@@ -99,7 +161,7 @@ def _number(y_true: Any, y_prob: Any, sample_weight: Any, estimator: Any, option
 
 
 # sample_weight is named because scikit-learn passes weights only to functions that have it in their signature.
-def ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Any) -> Any:
+def ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_ECE]) -> Any:
     """Expected calibration error as a float; a DataArray for inputs with extra dimensions or slices.
 
     Takes the arguments of `ECE` and those of `evaluate`; and ``labels`` and ``pos_label``, as `calibdask.shorthands`
@@ -110,10 +172,10 @@ def ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options
     >>> ece([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=2)
     0.25
     """
-    return _number(y_true, y_prob, sample_weight, ECE, options)
+    return _number(y_true, y_prob, sample_weight, ECE, {**options})
 
 
-def mce(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Any) -> Any:
+def mce(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_MCE]) -> Any:
     """Maximum calibration error as a float; takes the arguments of `ECE` and those of `evaluate`.
 
     Examples
@@ -121,10 +183,10 @@ def mce(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options
     >>> round(mce([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=2), 12)
     0.3
     """
-    return _number(y_true, y_prob, sample_weight, MCE, options)
+    return _number(y_true, y_prob, sample_weight, MCE, {**options})
 
 
-def brier_score(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Any) -> Any:
+def brier_score(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_Score]) -> Any:
     """Brier score as a float; takes the arguments of `BrierScore` and those of `evaluate`.
 
     Examples
@@ -132,10 +194,10 @@ def brier_score(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, *
     >>> brier_score([0, 1], [0.5, 0.5])
     0.25
     """
-    return _number(y_true, y_prob, sample_weight, BrierScore, options)
+    return _number(y_true, y_prob, sample_weight, BrierScore, {**options})
 
 
-def log_loss(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Any) -> Any:
+def log_loss(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[Evaluating]) -> Any:
     """Logarithmic score as a float; takes the arguments of `evaluate`.
 
     Examples
@@ -143,10 +205,10 @@ def log_loss(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **op
     >>> round(log_loss([0, 1], [0.5, 0.5]), 6)
     0.693147
     """
-    return _number(y_true, y_prob, sample_weight, LogLoss, options)
+    return _number(y_true, y_prob, sample_weight, LogLoss, {**options})
 
 
-def density_ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Any) -> Any:
+def density_ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_Density]) -> Any:
     """ECE_d, the density estimator, as a float; takes the arguments of `DensityECE` and those of `evaluate`.
 
     Examples
@@ -154,10 +216,10 @@ def density_ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, *
     >>> round(density_ece([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bandwidth=0.05), 4)
     0.3421
     """
-    return _number(y_true, y_prob, sample_weight, DensityECE, options)
+    return _number(y_true, y_prob, sample_weight, DensityECE, {**options})
 
 
-def skce(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Any) -> Any:
+def skce(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_SKCE]) -> Any:
     """Squared kernel calibration error as a float; takes the arguments of `SKCE` and those of `evaluate`.
 
     Examples
@@ -165,10 +227,10 @@ def skce(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **option
     >>> round(skce([0, 1], [[0.0, 1.0], [1.0, 0.0]], estimator="biased", bandwidth=1.0), 6)
     0.632121
     """
-    return _number(y_true, y_prob, sample_weight, SKCE, options)
+    return _number(y_true, y_prob, sample_weight, SKCE, {**options})
 
 
-def smooth_ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Any) -> Any:
+def smooth_ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_Smooth]) -> Any:
     """Smooth calibration error as a float; takes the arguments of `SmoothECE` and those of `evaluate`.
 
     Examples
@@ -176,10 +238,12 @@ def smooth_ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **
     >>> round(smooth_ece([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8]), 3)
     0.25
     """
-    return _number(y_true, y_prob, sample_weight, SmoothECE, options)
+    return _number(y_true, y_prob, sample_weight, SmoothECE, {**options})
 
 
-def reliability_diagram(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Any) -> xr.Dataset:
+def reliability_diagram(
+    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_Diagram]
+) -> xr.Dataset:
     """Mean score and frequency of the outcome by bin; takes the arguments of `ReliabilityDiagram` and of `evaluate`.
 
     Examples
@@ -187,10 +251,12 @@ def reliability_diagram(y_true: Any, y_prob: Any = None, *, sample_weight: Any =
     >>> reliability_diagram([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=2)["count"].values
     array([2, 2])
     """
-    return _unprefixed(_single(y_true, y_prob, sample_weight, ReliabilityDiagram, options))
+    return _unprefixed(_single(y_true, y_prob, sample_weight, ReliabilityDiagram, {**options}))
 
 
-def reliability_curve(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Any) -> xr.Dataset:
+def reliability_curve(
+    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_Curve]
+) -> xr.Dataset:
     """Frequency of the outcome as a function of the score; takes the arguments of `ReliabilityCurve` and `evaluate`.
 
     Examples
@@ -199,7 +265,7 @@ def reliability_curve(y_true: Any, y_prob: Any = None, *, sample_weight: Any = N
     >>> [name for name in curve.data_vars if "band_" in name]
     ['reliability_band_low', 'reliability_band_high']
     """
-    return _unprefixed(_single(y_true, y_prob, sample_weight, ReliabilityCurve, options))
+    return _unprefixed(_single(y_true, y_prob, sample_weight, ReliabilityCurve, {**options}))
 
 
 def _unprefixed(result: xr.Dataset) -> xr.Dataset:

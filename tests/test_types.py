@@ -1,11 +1,17 @@
 """What editors and type checkers know of the public names."""
 
+import inspect
 import re
+from dataclasses import fields
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
 import calibdask
+import calibdask as cd
+from calibdask import shorthands
+from calibdask.estimators import keywords
 
 api = pytest.importorskip("mypy.api")
 
@@ -19,6 +25,8 @@ reveal_type(cd.ECE(bins=5))
 reveal_type(cd.evaluate([0], [0.5], cd.ECE()))
 cd.ECE(bin=5)
 cd.ECE(binning="equal")
+cd.ece([0], [0.5], bin=5)
+cd.ece_ac(closed="both")
 calib: CalibrationAccessor = xr.Dataset().calib
 reveal_type(calib.table())
 """
@@ -61,6 +69,35 @@ def test_results_have_types(revealed: list[str]) -> None:
 
 def test_bad_choices_are_found(said: list[str]) -> None:
     errors = [line for line in said if ": error: " in line]
-    assert len(errors) == 2
+    assert len(errors) == 4
     assert 'Unexpected keyword argument "bin" for "ECE"' in errors[0]
     assert "expected \"Literal['uniform', 'equal-mass']\"" in errors[1]
+    assert 'Unexpected keyword argument "bin" for "ece"' in errors[2]
+    assert "expected \"Literal['right', 'left'] | None\"" in errors[3]
+
+
+@pytest.mark.parametrize(
+    ("told", "estimator", "without"),
+    [
+        (keywords.ECEKeywords, cd.ECE, ""),
+        (keywords.MCEKeywords, cd.ECE, "norm"),
+        (keywords.PresetKeywords, cd.ECE, "binning mapping"),
+        (keywords.DiagramKeywords, cd.ReliabilityDiagram, ""),
+        (keywords.SmoothKeywords, cd.SmoothECE, ""),
+        (keywords.DensityKeywords, cd.DensityECE, ""),
+        (keywords.CurveKeywords, cd.ReliabilityCurve, ""),
+        (keywords.ScoreKeywords, cd.BrierScore, ""),
+        (keywords.SKCEKeywords, cd.SKCE, "seed"),
+    ],
+)
+def test_keywords_are_fields(told: type, estimator: type, without: str) -> None:
+    known = get_type_hints(estimator)
+    expected = {field.name: known[field.name] for field in fields(estimator) if field.name not in without.split()}
+    assert get_type_hints(told) == expected
+
+
+def test_shorthands_take_what_evaluate_takes() -> None:
+    known = inspect.signature(cd.evaluate).parameters
+    own = {"y_true", "y_prob", "metrics", "sample_weight", "keep_replicates"}
+    told = get_type_hints(shorthands._Curve).keys() - get_type_hints(keywords.CurveKeywords).keys()
+    assert told - {"labels", "pos_label"} == known.keys() - own

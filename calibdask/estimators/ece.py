@@ -1,7 +1,7 @@
 """Expected and maximum calibration error by bins: setting x binning x mapping x norm."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from calibdask.estimators.binned import BinnedEstimator
 from calibdask.estimators.checks import check_choice
 from calibdask.estimators.columns import gap
 from calibdask.estimators.estimator import Estimation, Meanings, calibration_error
+from calibdask.estimators.keywords import MCEKeywords, Norm, PresetKeywords
 from calibdask.statistics import exact
 from calibdask.statistics.binned import BinSumsState
 from calibdask.statistics.edges import Edges
@@ -17,8 +18,6 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.mappings import Bins, Mapping
 
 __all__ = ["ECE", "MCE", "Norm", "ece_a", "ece_ac", "ece_c", "ece_l"]
-
-Norm = Literal["l1", "l2", "max"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +120,7 @@ class ECE(BinnedEstimator):
         return {"": calibration_error(errors, pool, **_effective_bins(edges))}
 
 
-def MCE(**choices: Any) -> ECE:
+def MCE(**choices: Unpack[MCEKeywords]) -> ECE:
     """Maximum calibration error: `ECE` with ``norm="max"``, which takes the same arguments.
 
     ``max_j |gap_j|`` over bins that are not empty; in the class-wise setting also over classes.
@@ -134,7 +133,7 @@ def MCE(**choices: Any) -> ECE:
     return ECE(norm="max", **choices)
 
 
-def ece_l(**choices: Any) -> ECE:
+def ece_l(**choices: Unpack[PresetKeywords]) -> ECE:
     """ECE_l, the legacy estimator of Posocco & Bonnefoy: uniform bins, hard mapping.
 
     It takes the other arguments of `ECE`.
@@ -147,7 +146,7 @@ def ece_l(**choices: Any) -> ECE:
     return ECE(binning="uniform", mapping="hard", **choices)
 
 
-def ece_a(**choices: Any) -> ECE:
+def ece_a(**choices: Unpack[PresetKeywords]) -> ECE:
     """ECE_a of Posocco & Bonnefoy: equal-mass bins, hard mapping.
 
     It takes the other arguments of `ECE`.
@@ -161,7 +160,7 @@ def ece_a(**choices: Any) -> ECE:
     return ECE(binning="equal-mass", mapping="hard", **choices)
 
 
-def ece_c(**choices: Any) -> ECE:
+def ece_c(**choices: Unpack[PresetKeywords]) -> ECE:
     """ECE_c of Posocco & Bonnefoy: uniform bins, convex mapping; inverted, as in their code, with its ``compat``.
 
     It takes the other arguments of `ECE`.
@@ -177,7 +176,7 @@ def ece_c(**choices: Any) -> ECE:
     return ECE(binning="uniform", mapping=_convex(choices), **choices)
 
 
-def ece_ac(**choices: Any) -> ECE:
+def ece_ac(**choices: Unpack[PresetKeywords]) -> ECE:
     """ECE_ac of Posocco & Bonnefoy: equal-mass bins, convex mapping; inverted with ``compat="euranova"``.
 
     It takes the other arguments of `ECE`.
@@ -191,7 +190,7 @@ def ece_ac(**choices: Any) -> ECE:
     return ECE(binning="equal-mass", mapping=_convex(choices), **choices)
 
 
-def _convex(choices: dict[str, Any]) -> Mapping:
+def _convex(choices: PresetKeywords) -> Mapping:
     return "inverted" if choices.get("compat") == "euranova" else "convex"
 
 

@@ -10,7 +10,7 @@ import calibdask as cd
 from calibdask.study.seeds import Seeds
 
 ESTIMATORS = ("plain", "wide", "debiased")
-SCORES = (np.arange(20) + 0.5) / 20
+SCORES = (np.arange(40) + 0.5) / 40
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 import io
 import json
-from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any

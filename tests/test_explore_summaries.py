@@ -247,8 +247,9 @@ def test_cautions() -> None:
 
 def by_site(**options: Any) -> xr.Dataset:
     """Slices of unequal size, one empty, and one with a true error."""
-    site = RNG.choice(60, ROWS, p=np.r_[np.full(50, 0.006), np.full(10, 0.07)])
-    labels = np.where(site == 55, RNG.random(ROWS) < SCORES**4, LABELS).astype(int)
+    rng = np.random.default_rng(11)
+    site = rng.choice(60, ROWS, p=np.r_[np.full(50, 0.006), np.full(10, 0.07)])
+    labels = np.where(site == 55, rng.random(ROWS) < SCORES**4, LABELS).astype(int)
     by = {"site": site, "half": np.arange(ROWS) % 2}
     summary = cd.summarize(labels, SCORES, by=by, settings=["binary"], **options)
     return summary.where(summary["site"] != 3, 0).astype(np.int64).assign_attrs(summary.attrs)
@@ -276,7 +277,7 @@ def test_worst_first_is_the_order_of_worst_slices(name: str) -> None:
 
 
 def test_places_that_are_wanted_need_not_all_intervals() -> None:
-    worst = WorstFirst(Pool(by_site()), ["site", "half"], Selection(), cd.ECE(), None)
+    worst = WorstFirst(Pool(by_site()), ["site"], Selection(), cd.ECE(), None)
     assert worst.advance(60, wanted=1)
     assert worst.settled >= 1
     assert worst.with_intervals < worst.rows.size

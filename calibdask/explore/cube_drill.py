@@ -257,7 +257,8 @@ def _wrapped(layout: Any) -> Any:
     panels = []
     for line in range(0, len(parts), 2 * columns):
         pairs = zip(parts[line : line + columns], parts[line + columns : line + 2 * columns], strict=False)
-        panels += [pn.Column(*map(_pane, pair)) for pair in pairs if type(pair[0]).__name__ != "Empty"]
+        there = [pair for pair in pairs if type(pair[0]).__name__ != "Empty"]
+        panels += [pn.Column(*map(_pane, pair), styles={"flex": "0 0 auto", "max-width": "100%"}) for pair in there]
     return pn.Row(*panels, styles={"flex-wrap": "wrap"}, sizing_mode="stretch_width")
 
 

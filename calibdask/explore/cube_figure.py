@@ -1,6 +1,6 @@
 """The main figure of the page of a cube, and the histogram beneath it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,13 +31,15 @@ def drawn(picture: Picture, panel: Panel, *, same: bool, ring: Any = None) -> An
         One of it.
     same : bool
         Whether its y axis is that of all panels.
+    ring : bokeh.models.ColumnDataSource, optional
+        Columns ``x`` and ``y``: points that are marked, also later on.
 
     Returns
     -------
     holoviews.Overlay
     """
     import holoviews as hv
-    import holoviews.plotting.bokeh
+    import holoviews.plotting.bokeh  # registers its options
 
     x, y = hv.Dimension(picture.x_name or "all"), hv.Dimension("value", label=picture.y_name)
     parts: list[Any] = []
@@ -45,14 +47,34 @@ def drawn(picture: Picture, panel: Panel, *, same: bool, ring: Any = None) -> An
         parts += _line_parts(picture, line, number, picture.positions(number, len(panel.lines)), (x, y))
     overlay = hv.Overlay(parts)
     limits = picture.limits(None if same else panel)
-    hooks = [] if ring is None else [lambda plot, _: _marked(plot.state, ring)]
+    hooks: list[Callable[[Any, Any], None]] = []
+    if picture.is_numeric:
+        hooks.append(lambda plot, _: _joined(plot.state))
+    if ring is not None:
+        hooks.append(lambda plot, _: _marked(plot.state, ring))
     return overlay.opts(**_frame(picture, panel, limits), hooks=hooks, backend="bokeh")
 
 
+def _joined(figure: Any) -> None:
+    """Join the points of each line: as elements of HoloViews, strokes would take as long again as all the rest."""
+    from bokeh.models import Scatter
+
+    points = [each for each in figure.renderers if isinstance(each.glyph, Scatter) and "line" in each.data_source.data]
+    items = [item for legend in figure.legend for item in legend.items]
+    strokes = []
+    for number, each in enumerate(points):
+        dash = _DASHES[number // len(COLORS) % len(_DASHES)]
+        look = {"line_color": each.glyph.fill_color, "line_dash": dash, "line_width": 2, "muted_alpha": 0.08}
+        strokes.append(figure.line(each.glyph.x, each.glyph.y, source=each.data_source, **look))
+        for item in items:
+            if each in item.renderers:
+                item.renderers = [strokes[-1], *item.renderers]
+    # Beneath the points.
+    figure.renderers = [*strokes, *(each for each in figure.renderers if each not in strokes)]
+
+
 def _marked(figure: Any, ring: Any) -> None:
-    """Add the mark once: a figure is told of its hooks again whenever it changes."""
-    if not any(renderer.data_source is ring for renderer in figure.renderers if hasattr(renderer, "data_source")):
-        figure.scatter("x", "y", source=ring, size=15, fill_alpha=0, line_color=_MARK, line_width=2)
+    figure.scatter("x", "y", source=ring, size=15, fill_alpha=0, line_color=_MARK, line_width=2)
 
 
 def _line_parts(picture: Picture, line: Line, number: int, at: list[Any], dims: tuple[Any, Any]) -> list[Any]:
@@ -62,7 +84,6 @@ def _line_parts(picture: Picture, line: Line, number: int, at: list[Any], dims: 
     x, y = dims
     value = np.where(line.value > 0, line.value, np.nan) if picture.logy else line.value
     color, name = COLORS[number % len(COLORS)], line.label
-    dash = _DASHES[number // len(COLORS) % len(_DASHES)]
     parts: list[Any] = []
     if line.low is not None and line.high is not None:
         low = np.where(line.low > 0, line.low, np.nan) if picture.logy else line.low
@@ -75,9 +96,6 @@ def _line_parts(picture: Picture, line: Line, number: int, at: list[Any], dims: 
     numbers = [part for part in (line.low, line.high) if part is not None]
     names = ["low", "high"] if len(numbers) == 2 else []
     data = (at, value, [name] * len(at), [worded(label) for label in picture.x], *numbers)
-    if picture.is_numeric:
-        curve = hv.Curve((at, value), x, y, label=name)
-        parts.append(curve.opts(color=color, line_dash=dash, line_width=2, muted_alpha=0.08))
     points = hv.Scatter(data, x, [y, "line", "along", *names], label=name)
     tooltips = [("", "@line"), (picture.x_name, "@along"), (picture.y_name, "@value{0.00000}")]
     tooltips += [("from", "@low{0.00000}"), ("to", "@high{0.00000}")] if names else []
@@ -161,7 +179,7 @@ def histogram(values: np.ndarray, name: str, lines: Sequence[tuple[str, float]] 
     holoviews.Overlay
     """
     import holoviews as hv
-    import holoviews.plotting.bokeh
+    import holoviews.plotting.bokeh  # registers its options
 
     counts, edges = np.histogram(values, bins=int(np.clip(2 * np.cbrt(values.size), 8, 60)))
     x, y = hv.Dimension("values", label=name), hv.Dimension("count", label="values")

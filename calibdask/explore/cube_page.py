@@ -18,6 +18,7 @@ from calibdask.explore.link import remember
 from calibdask.explore.reductions import Reductions
 from calibdask.explore.serving import Page
 from calibdask.explore.views import View, cells_told
+from calibdask.study.reading import cell_dims
 
 __all__ = ["cube_page"]
 
@@ -36,6 +37,8 @@ def cube_page(cube: xr.Dataset, name: str, store: str | None) -> Page:
     return _CubePage(cube, name, store).page()
 
 
+# States of so many cells are read at once.
+_FEW_CELLS = 1_000
 _CHOOSE = "choose one"
 # As many panels side by side as fit, all of the same width.
 _GRID = {"display": "grid", "grid-template-columns": "repeat(auto-fit, minmax(min(100%, 340px), 1fr))"}
@@ -50,7 +53,7 @@ class _CubePage:
         self._cube, self._name, self._store = cube, name, store
         self._document = pn.state.curdoc
         self._reductions = Reductions(cube)
-        self._work = Latest(self._document)
+        self._work, self._states = Latest(self._document), Latest(self._document)
         self._drill = Drill(cube, self._reductions, self._document)
         self._controls = Controls(cube, self._changed)
         self._is_waiting = False
@@ -58,6 +61,7 @@ class _CubePage:
         self._rings: list[tuple[Picture, Panel, Any]] = []
         self._view: View | None = None
         self._shown: xr.Dataset | None = None
+        self._cells = pn.Column(sizing_mode="stretch_width")
         self._words = pn.pane.HTML("", sizing_mode="stretch_width", css_classes=["what"])
         self._notes = pn.pane.HTML("", sizing_mode="stretch_width", css_classes=["notes"])
         self._progress = pn.indicators.Progress(value=0, max=100, sizing_mode="stretch_width", height=6, visible=False)
@@ -71,10 +75,13 @@ class _CubePage:
         remember({**self._controls.widgets, "point": self._drill.point, "cell": self._drill.cell})
         if self._document is not None:
             pn.state.on_session_destroyed(lambda _: self._close())
+        if cell_dims(self._cube):
+            self._tell_cells()
         self._refresh()
         files = downloads(self._name.partition(".")[0], {"figure": self._table}, self._figure)
         hint = "A click on a name in the legend mutes its line; one on a point shows what is behind it."
         main = [
+            self._cells,
             self._words,
             self._progress,
             self._figure,
@@ -83,26 +90,29 @@ class _CubePage:
             files,
             self._drill.layout,
         ]
-        return Page(self._name, side, [*self._of_cells(), *main])
+        return Page(self._name, side, main)
 
-    def _of_cells(self) -> list[Any]:
-        """How far the cube is, and what has failed in it."""
+    def _tell_cells(self) -> None:
+        """Say how far the cube is, and what has failed in it."""
+        cube, store = self._cube, self._store
+        self._states.start(
+            lambda _: (cells_told(cube), failures(cube, store)),
+            show=lambda found: self._show_cells(*found),
+            fail=lambda error: self._show_cells(str(error), []),
+            # A chunk for each task: states of a large cube take a while to read.
+            is_quick=cube["status"].size <= _FEW_CELLS,
+        )
+
+    def _show_cells(self, told: str, broken: list[tuple[dict[str, Any], str]]) -> None:
         import panel as pn
 
-        told = cells_told(self._cube)
-        if not told:
-            return []
         study = str(self._cube.attrs.get("study", ""))
         words: list[Any] = [pn.pane.HTML(f"<span class='cells'>{escape(study)}: {escape(told)}</span>", margin=(4, 10))]
-        if "all" not in told.split():
+        if not told.startswith("all "):
             again = pn.widgets.Button(label="read again", variant="outline", height=28, margin=(0, 5))
             again.js_on_click(code="window.location.reload()")
             words.append(again)
-        broken = failures(self._cube, self._store)
-        parts: list[Any] = [pn.Row(*words)]
-        if broken:
-            parts.append(self._broken(broken))
-        return parts
+        self._cells[:] = [pn.Row(*words), *([self._broken(broken)] if broken else [])]
 
     def _broken(self, broken: list[tuple[dict[str, Any], str]]) -> Any:
         """Cells that have failed, to choose from."""
@@ -236,4 +246,5 @@ class _CubePage:
 
     def _close(self) -> None:
         self._work.close()
+        self._states.close()
         self._drill.close()

@@ -1,6 +1,7 @@
 """Widgets that choose slices of a summary, and the selection in words."""
 
 import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,8 @@ def _ordered(labels: Labels) -> bool:
 def _options(labels: Labels) -> dict[str, int]:
     """Positions by label; labels that read alike are told apart."""
     words = [shown_label(label) for label in labels]
-    return {word if words.count(word) == 1 else f"{word} ({place})": place for place, word in enumerate(words)}
+    often = Counter(words)
+    return {word if often[word] == 1 else f"{word} ({place})": place for place, word in enumerate(words)}
 
 
 def _model_widget(dim: str, labels: Labels, model: int) -> Any:

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from calibdask.plot.look import OVER, UNDER
+from calibdask.plot.overlaid import SERIES
 
 __all__ = ["COLORS", "Panel"]
 
-# Okabe and Ito's, other than those of over- and underconfidence.
-COLORS = ("#009E73", "#CC79A7")
+COLORS = SERIES[:2]
 _MARKERS = ("circle", "diamond")
 _GREY, _BARS, _BAND, _MEDIAN = "#8c8c8c", "#9fb3c8", "#555555", "#222222"
 _TICKS = [0.0, 0.25, 0.5, 0.75, 1.0]

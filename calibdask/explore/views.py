@@ -16,6 +16,8 @@ Labels = tuple[Any, ...]
 
 # What a cube is about.
 _FIRST = ("estimate", "value")
+# Labels in a message.
+_TOLD = 20
 # How values are compared with a reference.
 ERRORS = ("absolute error", "signed error", "absolute error / reference", "signed error / reference")
 
@@ -168,11 +170,12 @@ def places_of(dataset: xr.Dataset, labels: Mapping[str, Sequence[Any]]) -> dict[
     """
     found = {}
     for dim, wanted in labels.items():
-        known = labels_of(dataset, dim)
+        known = {label: place for place, label in enumerate(labels_of(dataset, dim))}
         unknown = [label for label in wanted if label not in known]
         if unknown:
-            raise ValueError(f"{dim} expects some of {', '.join(map(str, known))}, got {unknown[0]!r}.")
-        found[dim] = np.array(sorted(known.index(label) for label in wanted), int)
+            some = ", ".join(map(str, [*known][:_TOLD])) + (", ..." if len(known) > _TOLD else "")
+            raise ValueError(f"{dim} expects some of {some}, got {unknown[0]!r}.")
+        found[dim] = np.array(sorted(known[label] for label in wanted), int)
     return found
 
 

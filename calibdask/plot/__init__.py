@@ -2,6 +2,7 @@
 
 from calibdask.plot.curve import reliability_curve
 from calibdask.plot.diagram import reliability_diagram
+from calibdask.plot.overlaid import overlaid
 from calibdask.plot.saving import FORMATS, save
 
-__all__ = ["FORMATS", "reliability_curve", "reliability_diagram", "save"]
+__all__ = ["FORMATS", "overlaid", "reliability_curve", "reliability_diagram", "save"]

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
 
 import numpy as np
 import xarray as xr
@@ -69,11 +68,21 @@ def blocks(dataset: xr.Dataset, variable: str, only: Places) -> Iterator[dict[st
     """
     dims = block_dims(dataset, variable)
     runs = [_runs(_wanted(dataset, dim, only), _chunk(dataset, variable, dim)) for dim in dims]
-    for parts in product(*runs):
-        places = dict(zip(dims, parts, strict=True))
-        done = is_done(dataset, places)
-        if done is None or bool(done.any()):
-            yield places
+    for place in np.argwhere(_begun(dataset, dims, runs)):
+        yield {dim: parts[at] for dim, parts, at in zip(dims, runs, place, strict=True)}
+
+
+def _begun(dataset: xr.Dataset, dims: Sequence[str], runs: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
+    """Which blocks have a done cell: all where there are no cells."""
+    shape = tuple(len(parts) for parts in runs)
+    if not cell_dims(dataset) or 0 in shape:
+        return np.ones(shape, bool)
+    done = (dataset[_STATUS] == DONE).transpose(*dims, ...).values
+    # At once for all blocks: there may be as many as cells.
+    for axis, parts in enumerate(runs):
+        starts = np.cumsum([0, *map(len, parts[:-1])])
+        done = np.logical_or.reduceat(np.take(done, np.concatenate(parts), axis), starts, axis)
+    return np.asarray(done.any(tuple(range(len(runs), done.ndim))))
 
 
 def _wanted(dataset: xr.Dataset, dim: str, only: Places) -> np.ndarray:

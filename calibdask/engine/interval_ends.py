@@ -1,6 +1,5 @@
 """Ends of intervals of numbers, from the values that they take in replicates of the data."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -117,9 +116,9 @@ def _quantile_below(values: Array, point: Any) -> Array:
 
 def _acceleration(left_out: Array) -> Array:
     """A sixth of the skewness, as the jackknife tells it."""
-    with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
-        warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)
-        distance = np.nanmean(left_out, axis=0) - left_out
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # The mean of what is there; not nanmean, whose warnings of empty places no thread can silence for itself.
+        distance = np.nansum(left_out, axis=0) / (~np.isnan(left_out)).sum(0) - left_out
         square = np.nansum(distance**2, axis=0)
         return np.where(square > 0, np.nansum(distance**3, axis=0) / (6 * square**1.5), 0.0)
 
@@ -167,7 +166,11 @@ def percentiles(values: Array, level: float) -> tuple[Array, Array, Array]:
         # What the other way finds as well, place by place.
         low, median, high = np.quantile(values, shares, axis=0)
         return low, median, high
-    with warnings.catch_warnings(), np.errstate(invalid="ignore"):
-        warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)
-        low, median, high = np.nanquantile(values, shares, axis=0)
+    # Places without any value are left out: nanquantile warns of them, which no thread can silence for itself.
+    known = ~np.isnan(values).all(0)
+    ends = np.full((3, *known.shape), np.nan)
+    if known.any():
+        with np.errstate(invalid="ignore"):
+            ends[:, known] = np.nanquantile(values[:, known], shares, axis=0)
+    low, median, high = ends
     return low, median, high

@@ -11,10 +11,18 @@ import xarray as xr
 import calibdask as cd
 from calibdask.engine.summary_files import open_summary
 from calibdask.engine.writers import write_dataset
-from calibdask.explore.measuring import MOST_CLASSES, Choice, cautions, later, metrics_of, quick, without_interval
-from calibdask.explore.sparse_sums import SparseSums
-from calibdask.explore.summaries import Pool, Selection, pool_of
-from calibdask.explore.worst import RANKED, WorstFirst, ranked_metric
+from calibdask.explore.summaries.measuring import (
+    MOST_CLASSES,
+    Choice,
+    cautions,
+    later,
+    metrics_of,
+    quick,
+    without_interval,
+)
+from calibdask.explore.summaries.pools import Pool, Selection, pool_of
+from calibdask.explore.summaries.sparse_sums import SparseSums
+from calibdask.explore.summaries.worst import RANKED, WorstFirst, ranked_metric
 
 RNG = np.random.default_rng(8)
 ROWS = 4000

@@ -8,11 +8,11 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
-from calibdask.explore import summary_page as page_module
-from calibdask.explore.selecting import SelectionWidgets, shown_label, worded
-from calibdask.explore.summaries import Pool, Selection
-from calibdask.explore.summary_figures import COLORS
-from calibdask.explore.summary_table import curve_frame, diagram_frame, metrics_frame, metrics_table
+from calibdask.explore.summaries import page as page_module
+from calibdask.explore.summaries.figures import COLORS
+from calibdask.explore.summaries.pools import Pool, Selection
+from calibdask.explore.summaries.selecting import SelectionWidgets, shown_label, worded
+from calibdask.explore.summaries.table import curve_frame, diagram_frame, metrics_frame, metrics_table
 from calibdask.plot.look import OVER, UNDER
 
 # Panel's table (1.9.4) still renumbers lines in the way that pandas is about to give up.

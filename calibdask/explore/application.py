@@ -89,18 +89,18 @@ def _opened(store: str) -> xr.Dataset:
 
 
 def _cube_page(store: str, name: str) -> Page:
-    from calibdask.explore.cube_page import cube_page
+    from calibdask.explore.cubes.page import cube_page
 
     return cube_page(open_cube(store), name, store)
 
 
 def _results_page(results: xr.Dataset, name: str) -> Page:
-    from calibdask.explore.cube_page import cube_page
+    from calibdask.explore.cubes.page import cube_page
 
     return cube_page(results, name, None)
 
 
 def _summary_page(summary: xr.Dataset, name: str) -> Page:
-    from calibdask.explore.summary_page import summary_page
+    from calibdask.explore.summaries.page import summary_page
 
     return summary_page(summary, name)

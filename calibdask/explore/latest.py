@@ -2,19 +2,34 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from threading import Event
 from time import monotonic
 from typing import Any
 
-from calibdask.explore.gathering import Stopped, Watch
-
-__all__ = ["Latest"]
+__all__ = ["Latest", "Stopped", "Watch"]
 
 _Act = Callable[[Any], object]
 
 # A page is told how far work is so often, in seconds.
 _OFTEN = 0.15
+
+
+class Stopped(Exception):
+    """A newer choice has made a pass needless."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What a pass is told, and tells: whether it has been called off, and the share of blocks that are read."""
+
+    is_stopped: Callable[[], bool] = lambda: False
+    tell: Callable[[float], object] = lambda _: None
+
+    def part(self, number: int, parts: int) -> "Watch":
+        """That of one of several passes."""
+        return Watch(self.is_stopped, lambda share: self.tell((number + share) / parts))
 
 
 class Latest:

@@ -6,10 +6,10 @@ from typing import Any
 
 import xarray as xr
 
-from calibdask.explore.measuring import Choice
-from calibdask.explore.selecting import shown_label
-from calibdask.explore.summaries import Pool, Selection
-from calibdask.explore.worst import RANKED, WorstFirst, ranked_metric
+from calibdask.explore.summaries.measuring import Choice
+from calibdask.explore.summaries.pools import Pool, Selection
+from calibdask.explore.summaries.selecting import shown_label
+from calibdask.explore.summaries.worst import RANKED, WorstFirst, ranked_metric
 
 __all__ = ["WorstTable"]
 

@@ -7,17 +7,17 @@ from typing import Any
 
 import xarray as xr
 
-from calibdask.explore.cells import failures
-from calibdask.explore.cube_controls import Controls
-from calibdask.explore.cube_drill import Drill
-from calibdask.explore.cube_figure import drawn
-from calibdask.explore.drawing import Panel, Picture, Scales, picture_of, worded
+from calibdask.explore.cubes.cells import failures
+from calibdask.explore.cubes.controls import Controls
+from calibdask.explore.cubes.drawing import Panel, Picture, Scales, picture_of, worded
+from calibdask.explore.cubes.drill import Drill
+from calibdask.explore.cubes.figure import drawn
+from calibdask.explore.cubes.reductions import Reductions
+from calibdask.explore.cubes.views import View, cells_told
 from calibdask.explore.exports import downloads
 from calibdask.explore.latest import Latest
 from calibdask.explore.link import remember
-from calibdask.explore.reductions import Reductions
 from calibdask.explore.serving import Page
-from calibdask.explore.views import View, cells_told
 from calibdask.study.reading import cell_dims
 
 __all__ = ["cube_page"]

@@ -6,9 +6,9 @@ from typing import Any
 
 import xarray as xr
 
-from calibdask.explore.aggregates import HOWS, NUMBERED, Step
-from calibdask.explore.suggestions import ends_of, references_of, suggested
-from calibdask.explore.views import ERRORS, Reference, View, labels_of, variables_of
+from calibdask.explore.cubes.aggregates import HOWS, NUMBERED, Step
+from calibdask.explore.cubes.suggestions import ends_of, references_of, suggested
+from calibdask.explore.cubes.views import ERRORS, Reference, View, labels_of, variables_of
 from calibdask.study.reading import cell_dims
 
 __all__ = ["Controls"]

@@ -15,7 +15,7 @@ import xarray as xr
 from calibdask.engine.inputs import Input
 from calibdask.engine.stored import StoredSource
 from calibdask.engine.summaries import extra_dims, read_summary
-from calibdask.explore.sparse_sums import SparseSums
+from calibdask.explore.summaries.sparse_sums import SparseSums
 
 __all__ = ["Group", "Pool", "Selection", "pool_of"]
 

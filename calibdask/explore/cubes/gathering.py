@@ -11,30 +11,15 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.explore.aggregates import Step, aggregated
-from calibdask.explore.views import Reference, places_of
+from calibdask.explore.cubes.aggregates import Step, aggregated
+from calibdask.explore.cubes.views import Reference, places_of
+from calibdask.explore.latest import Stopped, Watch
 from calibdask.study.reading import Places, block_dims, blocks, cell_dims, is_done
 
-__all__ = ["Gathering", "Stopped", "Watch", "gathered"]
+__all__ = ["Gathering", "gathered"]
 
 # Blocks are read side by side; more of them than this would only take memory.
 _MOST_THREADS = 4
-
-
-class Stopped(Exception):
-    """A newer choice has made a pass needless."""
-
-
-@dataclass(frozen=True)
-class Watch:
-    """What a pass is told, and tells: whether it has been called off, and the share of blocks that are read."""
-
-    is_stopped: Callable[[], bool] = lambda: False
-    tell: Callable[[float], object] = lambda _: None
-
-    def part(self, number: int, parts: int) -> "Watch":
-        """That of one of several passes."""
-        return Watch(self.is_stopped, lambda share: self.tell((number + share) / parts))
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.explore.drawing import worded
-from calibdask.explore.views import labels_of, places_of, variables_of
+from calibdask.explore.cubes.drawing import worded
+from calibdask.explore.cubes.views import labels_of, places_of, variables_of
 from calibdask.plot.panels import prefixes_of
 from calibdask.study.cube import DONE, FAILED, Cube
 from calibdask.study.reading import cell_dims

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.explore.cells import numbers_at, pictures_at, status_at
-from calibdask.explore.cube_figure import histogram
-from calibdask.explore.drawing import worded
-from calibdask.explore.gathering import Watch
-from calibdask.explore.latest import Latest
-from calibdask.explore.reductions import Reductions, worst_first
-from calibdask.explore.views import View, labels_of
+from calibdask.explore.cubes.cells import numbers_at, pictures_at, status_at
+from calibdask.explore.cubes.drawing import worded
+from calibdask.explore.cubes.figure import histogram
+from calibdask.explore.cubes.reductions import Reductions, worst_first
+from calibdask.explore.cubes.views import View, labels_of
+from calibdask.explore.latest import Latest, Watch
 
 __all__ = ["Drill"]
 

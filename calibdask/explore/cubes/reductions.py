@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.explore.aggregates import Step, aggregated
-from calibdask.explore.gathering import Gathering, Watch, gathered
-from calibdask.explore.views import View, places_of
+from calibdask.explore.cubes.aggregates import Step, aggregated
+from calibdask.explore.cubes.gathering import Gathering, gathered
+from calibdask.explore.cubes.views import View, places_of
+from calibdask.explore.latest import Watch
 from calibdask.study.reading import Places, block_dims
 
 __all__ = ["Reductions", "worst_first"]

@@ -13,15 +13,15 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
-from calibdask.explore import reductions
-from calibdask.explore.aggregates import HOWS, Step, aggregated, described
-from calibdask.explore.cells import failures, numbers_at, pictures_at, status_at
-from calibdask.explore.drawing import Scales, picture_of, ticks
-from calibdask.explore.gathering import Gathering, Stopped, Watch, gathered
-from calibdask.explore.latest import Latest
-from calibdask.explore.reductions import Reductions, worst_first
-from calibdask.explore.suggestions import ends_of, is_geometric, references_of, suggested
-from calibdask.explore.views import ERRORS, Reference, View, cells_told, places_of, variables_of
+from calibdask.explore.cubes import reductions
+from calibdask.explore.cubes.aggregates import HOWS, Step, aggregated, described
+from calibdask.explore.cubes.cells import failures, numbers_at, pictures_at, status_at
+from calibdask.explore.cubes.drawing import Scales, picture_of, ticks
+from calibdask.explore.cubes.gathering import Gathering, gathered
+from calibdask.explore.cubes.reductions import Reductions, worst_first
+from calibdask.explore.cubes.suggestions import ends_of, is_geometric, references_of, suggested
+from calibdask.explore.cubes.views import ERRORS, Reference, View, cells_told, places_of, variables_of
+from calibdask.explore.latest import Latest, Stopped, Watch
 from calibdask.study.cube import Cube
 from calibdask.study.reading import block_dims, blocks, counts
 from experiments.ece_benchmark import summaries
@@ -265,7 +265,7 @@ def test_what_is_kept_is_bounded(cube: xr.Dataset, monkeypatch: pytest.MonkeyPat
 
 def test_a_cube_larger_than_memory_opens_and_shows_what_is_done(tmp_path: Path) -> None:
     """Nothing but axes and states is read; memory holds a few chunks."""
-    from calibdask.explore.cube_controls import Controls
+    from calibdask.explore.cubes.controls import Controls
 
     study = Estimates(models=tuple("abcdefgh"), draws=500, replicates=200_000)
     large = Cube(str(tmp_path / "large.zarr"))
@@ -551,7 +551,7 @@ def test_what_goes_wrong_is_shown() -> None:
 
 
 def test_widgets_describe_the_view(cube: xr.Dataset) -> None:
-    from calibdask.explore.cube_controls import Controls
+    from calibdask.explore.cubes.controls import Controls
 
     told: list[View] = []
     controls = Controls(cube, lambda: told.append(controls.view()))
@@ -582,7 +582,7 @@ def test_widgets_describe_the_view(cube: xr.Dataset) -> None:
 
 
 def test_long_dimensions_are_chosen_by_places() -> None:
-    from calibdask.explore.cube_controls import Controls
+    from calibdask.explore.cubes.controls import Controls
 
     data = xr.Dataset({"error": (("size", "replicate"), np.arange(900.0).reshape(3, 300))}, {"size": [1, 10, 100]})
     controls = Controls(data, lambda: None)
@@ -596,7 +596,7 @@ def test_long_dimensions_are_chosen_by_places() -> None:
 def test_a_page_without_a_server(cube: xr.Dataset, store: str) -> None:
     import panel as pn
 
-    from calibdask.explore.cube_page import cube_page
+    from calibdask.explore.cubes.page import cube_page
 
     pn.extension("tabulator")
     page = cube_page(cube, "estimates.zarr", store)

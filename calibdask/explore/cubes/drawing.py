@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.explore.suggestions import is_geometric
-from calibdask.explore.views import View, labels_of
+from calibdask.explore.cubes.suggestions import is_geometric
+from calibdask.explore.cubes.views import View, labels_of
 
 __all__ = ["Line", "Panel", "Picture", "Scales", "marks", "picture_of", "ticks", "worded"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.explore.summary_figures import Panel
+from calibdask.explore.summaries.figures import Panel
 
 __all__ = ["Pictures"]
 
@@ -33,7 +33,7 @@ class Pictures:
         self._shape = (0, 0)
 
     def show(self, results: Sequence[xr.Dataset]) -> None:
-        """Draw one result of `calibdask.explore.measuring.quick`, or two that have curves of the same classes."""
+        """Draw a result of `calibdask.explore.summaries.measuring.quick`, or two that have curves of the same classes."""
         drawn = [_drawn(result) for result in results]
         shape = (len(drawn[0]), len(drawn))
         if shape != self._shape:

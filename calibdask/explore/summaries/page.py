@@ -9,17 +9,16 @@ from typing import Any
 import xarray as xr
 
 from calibdask.explore.exports import downloads
-from calibdask.explore.gathering import Stopped, Watch
-from calibdask.explore.latest import Latest
+from calibdask.explore.latest import Latest, Stopped, Watch
 from calibdask.explore.link import remember
-from calibdask.explore.measuring import Choice, Refinement, cautions, later, quick, without_interval
-from calibdask.explore.selecting import SelectionWidgets, worded
 from calibdask.explore.serving import Page
-from calibdask.explore.summaries import Pool, Selection, pool_of
-from calibdask.explore.summary_figures import COLORS
-from calibdask.explore.summary_pictures import Pictures
-from calibdask.explore.summary_table import curve_frame, diagram_frame, metrics_frame, metrics_table
-from calibdask.explore.worst_table import WorstTable
+from calibdask.explore.summaries.figures import COLORS
+from calibdask.explore.summaries.measuring import Choice, Refinement, cautions, later, quick, without_interval
+from calibdask.explore.summaries.pictures import Pictures
+from calibdask.explore.summaries.pools import Pool, Selection, pool_of
+from calibdask.explore.summaries.selecting import SelectionWidgets, worded
+from calibdask.explore.summaries.table import curve_frame, diagram_frame, metrics_frame, metrics_table
+from calibdask.explore.summaries.worst_table import WorstTable
 
 __all__ = ["summary_page"]
 

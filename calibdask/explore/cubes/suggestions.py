@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.explore.aggregates import Step
-from calibdask.explore.views import Reference, View, labels_of, variables_of
+from calibdask.explore.cubes.aggregates import Step
+from calibdask.explore.cubes.views import Reference, View, labels_of, variables_of
 from calibdask.study.reading import cell_dims
 
 __all__ = ["FEW_LINES", "ends_of", "is_geometric", "references_of", "suggested"]

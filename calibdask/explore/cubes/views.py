@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.explore.aggregates import Step, described
+from calibdask.explore.cubes.aggregates import Step, described
 from calibdask.study.reading import cell_dims, counts
 
 __all__ = ["ERRORS", "Reference", "View", "cells_told", "labels_of", "places_of", "variables_of"]

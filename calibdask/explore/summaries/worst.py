@@ -12,8 +12,8 @@ import xarray as xr
 from calibdask.estimators.ece import ECE, MCE
 from calibdask.estimators.estimator import Estimator
 from calibdask.evaluation import evaluate
-from calibdask.explore.measuring import LEVEL
-from calibdask.explore.summaries import Pool, Selection
+from calibdask.explore.summaries.measuring import LEVEL
+from calibdask.explore.summaries.pools import Pool, Selection
 
 __all__ = ["RANKED", "WorstFirst", "ranked_metric"]
 

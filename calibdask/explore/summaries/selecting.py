@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.explore.summaries import Labels, Pool, Selection
+from calibdask.explore.summaries.pools import Labels, Pool, Selection
 
 __all__ = ["SelectionWidgets", "shown_label", "worded"]
 

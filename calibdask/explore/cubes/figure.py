@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.explore.drawing import Line, Panel, Picture, marks, ticks, worded
+from calibdask.explore.cubes.drawing import Line, Panel, Picture, marks, ticks, worded
 
 __all__ = ["drawn", "histogram"]
 

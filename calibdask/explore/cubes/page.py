@@ -73,11 +73,12 @@ class _CubePage:
 
         side = self._controls.side
         remember({**self._controls.widgets, "point": self._drill.point, "cell": self._drill.cell})
-        if self._document is not None:
+        if self._document is None:
+            self._begin()
+        else:
+            # What is put on a page before it has loaded may be lost.
+            pn.state.onload(self._begin)
             pn.state.on_session_destroyed(lambda _: self._close())
-        if cell_dims(self._cube):
-            self._tell_cells()
-        self._refresh()
         files = downloads(self._name.partition(".")[0], {"figure": self._table}, self._figure)
         hint = "A click on a name in the legend mutes its line; one on a point shows what is behind it."
         main = [
@@ -91,6 +92,11 @@ class _CubePage:
             self._drill.layout,
         ]
         return Page(self._name, side, main)
+
+    def _begin(self) -> None:
+        if cell_dims(self._cube):
+            self._tell_cells()
+        self._refresh()
 
     def _tell_cells(self) -> None:
         """Say how far the cube is, and what has failed in it."""

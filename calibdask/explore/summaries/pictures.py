@@ -33,7 +33,7 @@ class Pictures:
         self._shape = (0, 0)
 
     def show(self, results: Sequence[xr.Dataset]) -> None:
-        """Draw a result of `calibdask.explore.summaries.measuring.quick`, or two that have curves of the same classes."""
+        """Draw a result of `measuring.quick`, or two that have curves of the same classes."""
         drawn = [_drawn(result) for result in results]
         shape = (len(drawn[0]), len(drawn))
         if shape != self._shape:

@@ -145,6 +145,8 @@ class WorstTable:
             frame,
             formatters={rows: NumberFormatter(format="0,0", text_align="right"), **four},
             titles={rows: "rows", numbers[1]: "95 % from", numbers[2]: "to"},
+            # As wide as numbers that are not there yet.
+            widths=dict.fromkeys(numbers, 90),
             show_index=False,
             disabled=True,
             selectable=False,

@@ -257,6 +257,7 @@ BAD: list[tuple[list[str], str]] = [
     (["measure"], "No such command 'measure'"),
     (["evaluate", "rows.csv", "--bin", "3"], "No such option"),
     (["evaluate", "rows.csv", "--metric", "acc"], "no metric 'acc'; there are ece, ece-l"),
+    (["evaluate", "rows.csv", "--metric", "smoothece"], "Did you mean smooth-ece?"),
     (["evaluate", "rows.csv", "--metric", "brier", "--bins", "5"], "--bins means nothing to brier"),
     (["evaluate", "rows.csv", "--metric", "ece-a", "--binning", "uniform"], "--binning means nothing to ece-a"),
     (["evaluate", "rows.csv", "--bins", "many"], "expected a number of bins"),

@@ -102,9 +102,12 @@ def test_all_of_a_view_at_once_and_back_to_the_usual(address: Any) -> None:
 def test_what_does_not_fit_is_left_out(address: Any, query: dict[str, str]) -> None:
     address.search = "?" + urlencode({**query, "words": json.dumps("kept")})
     there = widgets()
-    remember(there)
+    lost = remember(there)
     usual = {name: widget.value for name, widget in widgets().items()} | {"words": "kept"}
     assert {name: widget.value for name, widget in there.items()} == usual
+    (name,) = query
+    assert [words.split(",")[0].startswith(f"This link asks for {name} ") for words in lost] == [True] * (name in there)
+    assert list(parse_qs(address.search[1:])) == (["words"] if lost else [name, "words"])
 
 
 def test_tables_are_saved_as_they_are_when_the_button_is_used() -> None:

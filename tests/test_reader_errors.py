@@ -14,6 +14,7 @@ import zarr
 import calibdask as cd
 from calibdask.engine import column_files
 from calibdask.engine.readers import read_rows
+from calibdask.study.example import Means
 from tests.test_readers import LABELS, SCORES, frame, write_all, write_zarr
 
 
@@ -103,6 +104,8 @@ BAD: list[tuple[str, Callable[[Path], object], str]] = [
     ("rows.zarr", lambda path: path.mkdir(), "cannot be read as a Zarr group"),
     ("rows.zarr", zarr_array, "is a Zarr array; give the group"),
     ("rows.zarr", lambda path: write_zarr(path, {"labels": LABELS}), "has no array 'scores'; it has labels"),
+    ("rows.zarr", lambda path: cd.run(Means(), str(path)), "is the cube of a study, which holds no scored rows"),
+    ("rows.csv", text("y,score\n1,0.5\n"), "it has y, score. Say what it is called there: --label NAME"),
     ("rows.zarr", lambda path: write_zarr(path, {"labels": LABELS[:0], "scores": SCORES[:0]}), "holds no rows"),
     ("rows.nc", text("no netCDF"), "cannot be read as netCDF"),
     ("rows.nc", netcdf(labels=("a", [1])), "has no variable 'scores'; it has labels"),

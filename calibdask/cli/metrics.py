@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -105,7 +106,9 @@ def chosen_metrics(
     wanted = dict.fromkeys(map(_word, names))
     for name in wanted:
         if name not in METRICS:
-            raise click.UsageError(f"There is no metric {name!r}; there are {', '.join(METRICS)}.")
+            meant = get_close_matches(name, METRICS, n=1)
+            hint = f" Did you mean {meant[0]}?" if meant else ""
+            raise click.UsageError(f"There is no metric {name!r}; there are {', '.join(METRICS)}.{hint}")
     named = {METRICS[name].result or name.replace("-", "_"): METRICS[name] for name in wanted}
     known = frozenset[str]().union(*(metric.known for metric in (*named.values(), *drawn.values())))
     if not names:

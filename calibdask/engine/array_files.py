@@ -15,6 +15,8 @@ __all__ = ["block_rows", "read_netcdf", "read_npz", "read_zarr"]
 # Blocks smaller than this are read several at a time, as long as this many blocks are left to work on side by side.
 _TARGET_BYTES = 16 << 20
 _ENOUGH_BLOCKS = 64
+# The attribute that tells the cube of a study, see `calibdask.study.cube`.
+_STUDY = "calibdask_study"
 # How a NumPy archive begins, and a bare array.
 _ZIP, _NPY = b"PK", b"\x93NUMPY"
 
@@ -107,6 +109,12 @@ def read_zarr(location: Location, wanted: Wanted) -> dict[str, Any]:
         node = zarr.open(location.path if location.local else location.url, mode="r")
     if not isinstance(node, zarr.Group):
         raise ValueError(f"{location.url} is a Zarr array; give the group that holds the arrays of labels and scores.")
+
+    if _STUDY in node.attrs:
+        raise ValueError(
+            f"{location.url} is the cube of a study, which holds no scored rows; look at it by calibdask explore, or "
+            "calibdask report."
+        )
 
     def opened(name: str) -> Any:
         with location.reading("a Zarr group"), texts_settled():

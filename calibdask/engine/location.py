@@ -19,6 +19,8 @@ _INSTALL = {
     "http": "pip install aiohttp",
     "https": "pip install aiohttp",
 }
+# What labels and scores are called unless another name is given.
+_USUAL = {"label", "labels", "score", "scores"}
 # An error of a library is quoted up to this length.
 _LONGEST_QUOTE = 300
 
@@ -127,4 +129,6 @@ def missing(location: Location, kind: str, name: str, there: Iterable[str]) -> V
     """What to say when an array, a variable or a column is not there."""
     names = list(there)
     shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
-    return ValueError(f"{location.url} has no {kind} {name!r}; it has {shown or 'none'}.")
+    option = name.rstrip("s")
+    mend = f" Say what it is called there: --{option} NAME, in Python {option}=." if name in _USUAL else ""
+    return ValueError(f"{location.url} has no {kind} {name!r}; it has {shown or 'none'}.{mend}")

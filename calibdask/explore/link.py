@@ -8,28 +8,36 @@ from urllib.parse import urlencode
 __all__ = ["remember"]
 
 
-def remember(widgets: Mapping[str, Any]) -> None:
+def remember(widgets: Mapping[str, Any]) -> list[str]:
     """Keep the values of widgets in the query of the page's address, and take them from there at the beginning.
 
-    Values that a widget does not take are left out, so that links to another store, or to an older one, still open.
+    What a widget does not take is left out, so that links to another store, or to an older one, still open; the page
+    says so.
     Only what differs from the value that a widget has now is kept: give them their usual values before.
 
     Parameters
     ----------
     widgets : mapping from str to panel.widgets.Widget
         By the name in the address, the ones that others depend on first.
+
+    Returns
+    -------
+    list of str
+        What of the address is not to be had, in words.
     """
     import panel as pn
 
     address = pn.state.location
     if address is None:
-        return
+        return []
     usual = {name: _text(widget, widget.value) for name, widget in widgets.items()}
     # Read before the first widget changes: what depends on it may change others, and the address with them.
     asked = dict(address.query_params)
-    for name, widget in widgets.items():
-        if name in asked:
-            _take(widget, asked[name])
+    lost = [
+        f"This link asks for {name} {asked[name]}, which is not to be had here: the usual is shown instead."
+        for name, widget in widgets.items()
+        if name in asked and not _take(widget, asked[name])
+    ]
 
     def keep(*_: Any) -> None:
         texts = {name: _text(widget, widget.value) for name, widget in widgets.items()}
@@ -38,6 +46,18 @@ def remember(widgets: Mapping[str, Any]) -> None:
 
     for widget in widgets.values():
         widget.param.watch(keep, "value")
+    if lost:
+        keep()
+        pn.state.onload(lambda: _tell(lost))
+    return lost
+
+
+def _tell(lost: list[str]) -> None:
+    """Say what is not to be had, until it is clicked away."""
+    import panel as pn
+
+    for words in lost if pn.state.notifications is not None else ():
+        pn.state.notifications.warning(words, duration=0)
 
 
 def _text(widget: Any, value: Any) -> str:
@@ -50,12 +70,13 @@ def _text(widget: Any, value: Any) -> str:
     return json.dumps(value, default=str)
 
 
-def _take(widget: Any, given: Any) -> None:
-    """Set a widget to what stands in the address, if it fits."""
+def _take(widget: Any, given: Any) -> bool:
+    """Set a widget to what stands in the address; whether it fits."""
     try:
         widget.value = _value(widget, given)
     except (ValueError, TypeError, KeyError):
-        return
+        return False
+    return True
 
 
 def _value(widget: Any, given: Any) -> Any:

@@ -132,7 +132,7 @@ class Cube:
         """
         text = self._mark()
         if text is None:
-            raise ValueError(f"{self.url} is no cube of a study; choose another name.")
+            raise ValueError(f"{self.url} is no cube of a study, which calibdask run makes where nothing is yet.")
         if text == _BEGUN:
             raise ValueError(
                 f"{self.url} is a cube that was stopped while it was laid out; give overwrite=True (--overwrite)."

@@ -13,6 +13,9 @@ from calibdask.engine.writers import slice_dims
 
 __all__ = ["Reading", "interval_ends", "numbers_of", "places", "plain", "readings", "rests_on", "shown_number"]
 
+# Units of dates that name no day.
+_COARSE = ("Y", "M")
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -106,11 +109,20 @@ def shown_number(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """What JSON can hold: a number that is none is null, dates are texts."""
+    """What JSON can hold: a number that is none is null, dates are texts, without a time where it is midnight.
+
+    Examples
+    --------
+    >>> plain(np.datetime64("2026-01-06T00:00:00.000000000")), plain(np.datetime64("2026-01")), plain(float("nan"))
+    ('2026-01-06', '2026-01', None)
+    """
     if isinstance(value, np.ndarray):
-        value = value.item() if not value.ndim else value.tolist()
+        # Of dates in nanoseconds numpy would make integers.
+        value = value[()] if not value.ndim else list(value) if value.dtype.kind in "mM" else value.tolist()
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
+    if isinstance(value, np.datetime64) and np.datetime_data(value)[0] not in _COARSE:
+        return str(np.datetime_as_string(value, unit="auto"))
     if isinstance(value, np.datetime64 | np.timedelta64):
         return str(value)
     if isinstance(value, np.generic):

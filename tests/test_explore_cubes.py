@@ -419,7 +419,7 @@ def test_first_views_of_other_stores(cube: xr.Dataset) -> None:
     many = xr.Dataset(
         {"error": (("size", "name"), np.zeros((3, 40)))}, {"size": [1, 10, 100], "name": [f"n{i}" for i in range(40)]}
     )
-    assert len(dict(suggested(many, "error").only)["name"]) == 8
+    assert dict(suggested(many, "error").only)["name"] == tuple(f"n{i}" for i in range(8))
     holdout = xr.Dataset(
         {name: (("model", "metric"), np.zeros((2, 4))) for name in ("value", "low", "high")},
         {"model": ["a", "b"], "metric": ["ece", "brier", "skce", "mce"]},

@@ -2,6 +2,9 @@
 
 import io
 import json
+import logging
+import sys
+import warnings
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,9 @@ import pandas as pd
 import panel as pn
 import pytest
 import xarray as xr
+from bokeh.util.warnings import BokehUserWarning
 from panel.io.location import Location
+from tornado.websocket import WebSocketClosedError
 
 import calibdask as cd
 from calibdask.cli import main
@@ -20,6 +25,7 @@ from calibdask.engine.writers import write_dataset
 from calibdask.explore.application import page_of
 from calibdask.explore.exports import downloads
 from calibdask.explore.link import remember
+from calibdask.explore.serving import _is_told, _quieten
 
 
 @pytest.fixture
@@ -138,6 +144,32 @@ def test_what_cannot_be_shown_is_one_line(tmp_path: Path, name: str, capsys: pyt
     assert len(err.splitlines()) == 1
     assert name in err
     assert ("calibdask summarize" in err) == (name not in ("absent.zarr", "broken.zarr"))
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_terminals_are_told_of_the_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    store = str(tmp_path / "nothing.zarr")
+    assert main(["explore", store]) != 0
+    assert (f"{store}: starting ...\n" in capsys.readouterr().err) == is_terminal
+
+
+def test_only_what_nobody_can_mend_is_kept_off_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(error: Exception | None) -> bool:
+        given = (type(error), error, None) if error else None
+        return _is_told(logging.LogRecord("asyncio", logging.ERROR, "", 0, "Task exception", None, given))
+
+    assert [told(error) for error in (WebSocketClosedError(), ValueError(), None)] == [False, True, True]
+    monkeypatch.setattr(logging.getLogger("asyncio"), "filters", [])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _quieten()
+        warnings.warn("reference already known 'p1'", BokehUserWarning, stacklevel=1)
+        warnings.warn("another", BokehUserWarning, stacklevel=1)
+    assert [str(each.message) for each in caught] == ["another"]
+    assert _is_told in logging.getLogger("asyncio").filters
 
 
 def test_every_store_has_its_page(tmp_path: Path) -> None:

@@ -73,6 +73,32 @@ def test_numbers_of_a_pool_are_those_of_evaluate() -> None:
     xr.testing.assert_identical(ours, theirs)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_others_are_the_sum_of_all_other_slices(weighted: bool) -> None:
+    weight = {"sample_weight": RNG.random(ROWS)} if weighted else {}
+    summary = binary(**weight)
+    others = Selection(SOME.slices, is_others=True)
+    inside = summary["country"].isin(["AT", "CH"]) & summary["day"].isin(summary["day"][1:4])
+    plain = summary.where(~inside, 0).sum(["country", "day"]).astype({n: v.dtype for n, v in summary.data_vars.items()})
+    pool = Pool(summary)
+    assert 0 < pool.rows(others) == ROWS - pool.rows(SOME) == int(plain["rows"])
+    metrics = {"ece": cd.ECE(), "bins": cd.ReliabilityDiagram(), "density": cd.DensityECE()}
+    ours = cd.evaluate(pool.pooled(others, None), metrics=metrics)
+    theirs = cd.evaluate(plain, metrics=metrics)
+    if weighted:
+        xr.testing.assert_allclose(ours, theirs, rtol=1e-10)
+    else:
+        xr.testing.assert_equal(ours, theirs)
+
+
+def test_others_are_of_the_same_model() -> None:
+    summary = of_models()
+    others = Selection((("country", (1,)),), (("model", 1),), is_others=True)
+    plain = summary.isel(model=1, country=[0, 2]).sum("country")
+    np.testing.assert_array_equal(Pool(summary).pooled(others, None)["class_1_count"], plain["class_1_count"])
+    assert Pool(summary).rows(Selection(is_others=True)) == 0
+
+
 def test_weights_are_pooled() -> None:
     summary = binary(sample_weight=RNG.random(ROWS))
     pooled, plain = Pool(summary).pooled(SOME, None), selected(summary)

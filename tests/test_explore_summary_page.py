@@ -13,6 +13,8 @@ from calibdask.explore.summaries.figures import COLORS
 from calibdask.explore.summaries.pools import Pool, Selection
 from calibdask.explore.summaries.selecting import SelectionWidgets, shown_label, worded
 from calibdask.explore.summaries.table import curve_frame, diagram_frame, metrics_frame, metrics_table
+from calibdask.explore.summaries.worst import WorstFirst
+from calibdask.explore.summaries.worst_table import _told
 from calibdask.plot.look import OVER, UNDER
 
 # Panel's table (1.9.4) still renumbers lines in the way that pandas is about to give up.
@@ -87,6 +89,26 @@ def test_two_selections_have_one_colour_each(page_of: Callable[..., Any]) -> Non
     assert len(sources(page)) == 2
 
 
+def test_a_part_is_compared_with_all_others(page_of: Callable[..., Any]) -> None:
+    summary = summary_of()
+    page = page_of(summary)
+    page._compare.value = True
+    assert page._head.object.count("all rows: <b>3,000 rows</b>") == 2
+    page._a._labels["country"].value = [1]
+    assert "all rows but country BE" in page._head.object
+    pooled = [summary.isel(country=places).sum(["country", "day"]) for places in ([1], [0, 2], [0, 1, 2])]
+    first, rest, every = (float(cd.evaluate(each, metrics=cd.ECE()).ece) for each in pooled)
+    assert f"{rest - first:+.4f}" in page._numbers.object
+    page._b.kind.value = "all rows"
+    assert f"{every - first:+.4f}" in page._numbers.object
+    assert not page._b._slices.visible
+    page._b.kind.value = "chosen"
+    page._b.chosen._labels["country"].value = [0, 2]
+    assert page._b._slices.visible
+    assert "country AT, CH" in page._head.object
+    assert f"{rest - first:+.4f}" in page._numbers.object
+
+
 def test_classes_have_a_panel_each(page_of: Callable[..., Any]) -> None:
     matrix = RNG.dirichlet(np.ones(3), ROWS)
     classes = (matrix.cumsum(1) > RNG.random((ROWS, 1))).argmax(1)
@@ -123,7 +145,13 @@ def test_summaries_that_cannot_be_pooled_say_why(page_of: Callable[..., Any]) ->
 def test_a_line_of_the_worst_selects_its_slice(page_of: Callable[..., Any]) -> None:
     summary = summary_of()
     page = page_of(summary)
+    # At first one dimension tells the slices.
+    assert "day" not in page._worst.frame()
+    assert len(page._worst.frame()) == 3
+    page._worst._dims.value = ["country", "day"]
     frame = page._worst.frame()
+    assert page._worst._words.object.count("18 slices, in the order") == 1
+    assert set(next(iter(page._worst._table)).value["day"]) == {f"2026-01-0{day}" for day in range(1, 7)}
     plain = cd.worst_slices(cd.evaluate(summary, metrics={"ece": cd.ECE()}, ci=0.95), "ece", 18)
     assert frame["country"].tolist() == plain["country"].values.tolist()
     page._worst._choose(page._worst._order[0])
@@ -161,6 +189,17 @@ def test_selections_in_words() -> None:
     sites = Pool(summary_of(site=[f"s{i % 9}" for i in range(ROWS)]))
     assert worded(sites, Selection((("site", tuple(range(6))),))) == "site s0, s1, s2, s3 and 2 more"
     assert shown_label(np.datetime64("2026-01-01T06:30")) == "2026-01-01T06:30"
+    assert shown_label("2026-01-06 00:00:00") == shown_label(np.datetime64("2026-01-06", "ns")) == "2026-01-06"
+
+
+def test_words_say_what_is_certain() -> None:
+    worst = WorstFirst(Pool(summary_of()), ["country", "day"], Selection(), cd.ECE(), None)
+    while not worst.with_intervals:
+        worst.advance(0)
+    assert _told(worst) == (
+        f"18 slices. Intervals have been computed for {worst.with_intervals} of them; the order of the first "
+        f"{worst.settled} cannot change any more. A click on a line selects its slice."
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,10 @@ import calibdask as cd
 from calibdask.cli import main
 from calibdask.estimators.mean_gap import MeanGap
 from calibdask.estimators.saturation import Saturation
+from calibdask.readout import plain
 from calibdask.report import Measured, measure, measuring, write_cube_report, write_report
 from calibdask.report.cautions import cautions
+from calibdask.report.decision import Limits, line_of, whole_judged
 from calibdask.report.facts import Facts
 from calibdask.report.quantiles import quantiles, summary_of
 from calibdask.report.slices import slices_of
@@ -230,7 +232,7 @@ class TestVerdict:
         assert verdict.outcome == "error"
         assert verdict.line.startswith("Scores too extreme: off by ")
         low, high = (float(extreme.result[f"ece_{end}"]) for end in ("low", "high"))
-        assert f"95 % interval {spanned(low, high, float(extreme.result.ece))}" in verdict.sentences[0]
+        assert f"95 % interval {spanned(low, high)}" in verdict.sentences[0]
         assert any("too much from" in each and "too little from" in each for each in verdict.sentences)
 
     @pytest.mark.parametrize(
@@ -311,11 +313,17 @@ class TestVerdict:
         verdict = verdict_on(facts(TRUTH[:20], LABELS[:20], **FEW))
         assert verdict.line == "Too few rows to tell: 20 rows"
 
-    def test_words_round_outwards(self) -> None:
-        assert spanned(0.0634, 0.0765, like=0.07) == "6.3 to 7.7"
-        assert spanned(-0.0001, 0.5, like=0.07) == "−0.1 to 50.0"
-        assert points(0.00043) == "0.043"
+    def test_words_have_the_digits_of_tables(self, tmp_path: Path, extreme: Measured) -> None:
+        assert spanned(0.06344, 0.0765) == "6.34 to 7.65"
+        assert spanned(-0.0001, 0.5) == "−0.01 to 50.00"
+        assert points(0.000043) == "0.00430"
         assert cases(0.5, 0.25)[2] == [25.0]
+        value, low, high = (float(extreme.result[name]) for name in ("ece", "ece_low", "ece_high"))
+        _, reader = page_of(tmp_path, extreme)
+        shares = [f"{100 * float(f'{each:.4f}'):.2f}" for each in (value, low, high)]
+        said = f"(ECE, 15 bins) is {shares[0]} percentage points (95 % interval {shares[1]} to {shares[2]})"
+        assert said in reader.text
+        assert f"{low:.4f} to {high:.4f}" in reader.text
 
 
 def calibrated(scores: Any, seed: int = 0) -> Any:
@@ -348,7 +356,20 @@ class TestCautions:
         assert any(words in each for each in cautions(found()))
 
     def test_none_without_cause(self) -> None:
-        assert cautions(facts(TRUTH, by={"half": np.arange(ROWS) % 2}, **FEW)) == []
+        scores, labels = np.tile(TRUTH, 4), np.tile(LABELS, 4)
+        assert cautions(facts(scores, labels, by={"half": np.arange(4 * ROWS) % 2}, **FEW)) == []
+
+    def test_wide_intervals_of_slices_are_named(self, tmp_path: Path) -> None:
+        group = np.where(np.arange(ROWS) < 208, "rare", "others")
+        measured = measure(LABELS, TRUTH, by={"group": group})
+        ends = spanned(*(float(measured.slices["group"][f"ece_{end}"].sel(group="rare")) for end in ("low", "high")))
+        _, reader = page_of(tmp_path, measured)
+        said = f"group rare has 208 rows: its calibration error may be anything from {ends} percentage points."
+        assert said in reader.text
+        assert "None of the checks" not in reader.text
+        many = cautions(facts(TRUTH, by={"group": np.arange(ROWS) % 8}, **FEW))
+        assert sum("may be anything from" in each for each in many) == 5
+        assert any(each.startswith("Of 3 further slices of group the interval is wider than 5.00") for each in many)
 
 
 class TestSlices:
@@ -370,7 +391,37 @@ class TestSlices:
         value = points(float(errors.sel(country="fr")))
         assert any(each.startswith(f"Worst by country: fr, off by {value} points") for each in said)
         halves = [each for each in said if each.startswith("Worst by half: ")]
-        assert [each.endswith("its interval does not lie above that of all rows.") for each in halves] == [True]
+        assert ["which does not lie above that of all rows); " in each for each in halves] == [True]
+
+    def test_the_verdict_names_what_is_not_told_apart(self) -> None:
+        # The errors of two slices are alike, those of six others too, and far from these.
+        group = np.arange(ROWS) % 8
+        labels = calibrated(np.where(group < 2, TRUTH**3, TRUTH))
+        (said,) = [
+            each
+            for each in verdict_on(Facts("model", measure(labels, TRUTH, by={"group": group}))).sentences
+            if each.startswith("Worst by group: ")
+        ]
+        worst = said.split(": ")[1][0]
+        assert worst in "01"
+        assert said.endswith(f"; {1 - int(worst)} is not told apart from it.")
+        (said,) = [
+            each
+            for each in verdict_on(Facts("model", measure(LABELS, TRUTH, by={"group": group}))).sentences
+            if each.startswith("Worst by group: ")
+        ]
+        assert said.endswith("and 2 more are not told apart from it.")
+
+    def test_dates_are_days(self, tmp_path: Path) -> None:
+        day = np.datetime64("2026-01-06", "ns") + (np.arange(ROWS) % 5).astype("timedelta64[D]")
+        measured = measure(LABELS, TRUTH**0.8, by={"day": day}, **FEW)
+        _, reader = page_of(tmp_path, measured, limit=0.01)
+        assert "2026-01-06" in reader.text
+        assert "00:00:00" not in reader.text
+        assert "Diagrams of slices by day: the 4 worst of 5." in reader.text
+        assert plain(day[:2]) == ["2026-01-06", "2026-01-07"]
+        assert plain(np.datetime64("2026-01-06T06:30", "ns")) == "2026-01-06T06:30"
+        assert plain(np.array("2026-01", "datetime64[M]")) == "2026-01"
 
     def test_very_few_rows_come_last_without_an_interval(self) -> None:
         group = np.where(np.arange(ROWS) < 3, "tiny", "all others")
@@ -525,6 +576,71 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
+# Of calibrated scores, of scores that are far off, and of a few rows.
+GROUP = np.select([np.arange(ROWS) < 2500, np.arange(ROWS) < 3900], ["good", "bad"], "rare")
+GROUPED = calibrated(np.where(GROUP == "bad", TRUTH**3, TRUTH))
+LIMITED = (("--limit", 0.1), "--limit means nothing")
+
+
+class TestDecision:
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def grouped() -> Measured:
+        return measure(GROUPED, TRUTH, by={"group": GROUP})
+
+    def test_outcomes(self, grouped: Measured) -> None:
+        found = Facts("m", grouped)
+        low, high = float(grouped.result.ece_low), float(grouped.result.ece_high)
+        for limit, outcome in ((high, "met"), (low * 0.99, "broken"), ((low + high) / 2, "cannot be decided")):
+            judged = whole_judged(found, Limits(limit))
+            assert judged is not None
+            assert judged.outcome == outcome
+        assert line_of(found, Limits(0.5, 0.1)) == (
+            "m: limit 0.5 met; by group (limit 0.1): bad broken, rare cannot be decided"
+        )
+        assert line_of(found, Limits(slices=0.9)) == "m: by group (limit 0.9): all 3 met"
+
+    def test_nothing_is_decided_without_an_interval(self) -> None:
+        bare = Facts("m", Measured(cd.evaluate(LABELS, TRUTH, {"ece": cd.ECE(bins=7)})))
+        assert line_of(bare, Limits(0.9)) == "m: limit 0.9 cannot be decided"
+        judged = whole_judged(bare, Limits(0.9))
+        assert judged is not None
+        assert judged.metric == "ECE, 7 bins"
+
+    def test_page(self, tmp_path: Path, grouped: Measured) -> None:
+        html, reader = page_of(tmp_path, {"m": grouped}, limit=0.1)
+        assert html.index('id="decision"') < html.index('id="verdict"')
+        assert f"{line_of(Facts('m', grouped), Limits(0.1))}." in reader.text
+        assert "; by group: bad broken, rare cannot be decided." in reader.text
+        ends = " to ".join(
+            f"{float(grouped.slices['group'][f'ece_{end}'].sel(group='good')):.4f}" for end in ("low", "high")
+        )
+        assert re.search(rf"group: good 2,500 ECE, 15 bins [\d.]+ {ends} 0\.1 met", reader.text)
+        assert 'id="decision"' not in page_of(tmp_path, {"m": grouped})[0]
+
+    def test_bad_limits(self, tmp_path: Path, extreme: Measured) -> None:
+        bare = measure(LABELS, TRUTH, **FEW)
+        for limits, words in (
+            ({"limit": 1}, "limit expects"),
+            ({"slice_limit": -0.1}, "slice_limit expects a fraction"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                write_report(tmp_path / "page.html", extreme, **limits)
+        with pytest.raises(ValueError, match="expects results with slices"):
+            write_report(tmp_path / "page.html", bare, slice_limit=0.1)
+        assert not list(tmp_path.iterdir())
+
+    def test_command(self, run: Any, tmp_path: Path) -> None:
+        frame = pd.DataFrame({"label": GROUPED, "score": TRUTH, "group": GROUP})
+        frame.to_csv(tmp_path / "credit.csv", index=False)
+        arguments = ("report", tmp_path / "credit.csv", "--by", "group", "--limit", 0.5, "--slice-limit", 0.1)
+        status, out, err = run(*arguments, "--out", tmp_path / "page.html")
+        assert (status, err) == (0, "")
+        line = "credit: limit 0.5 met; by group (limit 0.1): bad broken, rare cannot be decided"
+        assert out == f"{line}\nwrote {tmp_path / 'page.html'}\n"
+        assert line in Reader((tmp_path / "page.html").read_text()).text
+
+
 class TestCommand:
     def test_rows(self, run: Any, data: Path) -> None:
         arguments = ("report", f"new={data / 'rows.csv'}", data / "other.npz", "--out", data / "page.html")
@@ -574,7 +690,11 @@ class TestCommand:
         status, _, err = run("report", store, "--out", data / "page.html")
         assert (status, err) == (0, "")
         assert "2 of 2 cells are done." in Reader((data / "page.html").read_text()).text
-        for arguments, words in (((data / "rows.csv",), "name it alone"), (("--by", "rows"), "--by means nothing")):
+        for arguments, words in (
+            ((data / "rows.csv",), "name it alone"),
+            (("--by", "rows"), "--by means nothing"),
+            LIMITED,
+        ):
             status, _, err = run("report", store, *arguments, "--out", data / "no.html")
             assert status == 2
             assert words in err
@@ -582,6 +702,10 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
+            (("none.csv", "--limit", "3", "--out", "page.html"), "--limit expects a fraction between 0 and 1"),
+            (("none.csv", "--limit", "nan", "--out", "page.html"), "--limit expects a fraction between 0 and 1"),
+            (("none.csv", "--by", "c", "--slice-limit", "0", "--out", "page.html"), "--slice-limit expects a fraction"),
+            (("rows.csv", "--slice-limit", "0.1", "--out", "page.html"), "means nothing without --by"),
             (("rows.csv", "--out", "page.txt"), "ends in one of .html"),
             (("rows.csv", "--out", "there.html"), "is there already"),
             (("rows.csv", "--out", "nowhere/page.html"), "does not exist"),

@@ -1,5 +1,7 @@
 """``calibdask explore``: cubes and summaries in the browser."""
 
+import sys
+
 import click
 
 __all__ = ["explore"]
@@ -21,6 +23,9 @@ def explore(store: str, port: int, address: str, origins: tuple[str, ...], show:
     A cube: errors against size, by any of its axes, down to single replicates and cells. A summary: any slices pooled,
     compared, the worst first. What is chosen stands in the address of the page, to be sent to others. Ctrl-C stops it.
     """
+    # Panel takes seconds to import.
+    if sys.stderr.isatty():
+        click.echo(f"{store}: starting ...", err=True)
     from calibdask.explore import explore as shown
 
     def tell(url: str) -> None:

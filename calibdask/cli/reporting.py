@@ -108,12 +108,14 @@ def _of_summary(
 
 def _models(summary: Any, dims: Sequence[str]) -> Iterator[tuple[str, Any]]:
     """The models of a summary by their labels."""
+    from calibdask.readout import plain
+
     if not dims:
         yield "", summary
         return
     dim, *others = dims
     for i in range(summary.sizes[dim]):
-        label = str(summary[dim].values[i]) if dim in summary.coords else f"{dim} {i}"
+        label = str(plain(summary[dim].values[i])) if dim in summary.coords else f"{dim} {i}"
         for words, one in _models(summary.isel({dim: i}), others):
             yield " ".join(filter(None, (label, words))), one
 
@@ -133,11 +135,19 @@ def command_line() -> str:
     return shlex.join(["calibdask", str(context.info_name), *context.meta[_WORDS]])
 
 
-def write_models(part: "Path", models: "Mapping[str, Measured]", title: str | None = None) -> None:
+def write_models(
+    part: "Path",
+    models: "Mapping[str, Measured]",
+    title: str | None = None,
+    *,
+    limit: float | None = None,
+    slice_limit: float | None = None,
+) -> None:
     """Write the page."""
     from calibdask.report import write_report
 
-    write_report(part, models, title=title or _TITLE, command=command_line())
+    heading, command = title or _TITLE, command_line()
+    write_report(part, models, title=heading, command=command, limit=limit, slice_limit=slice_limit)
 
 
 def write_evaluation(

@@ -56,8 +56,10 @@ def _tell(lost: list[str]) -> None:
     """Say what is not to be had, until it is clicked away."""
     import panel as pn
 
-    for words in lost if pn.state.notifications is not None else ():
-        pn.state.notifications.warning(words, duration=0)
+    notifications = pn.state.notifications
+    if notifications is not None:
+        for words in lost:
+            notifications.warning(words, duration=0)
 
 
 def _text(widget: Any, value: Any) -> str:

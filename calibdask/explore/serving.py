@@ -1,5 +1,7 @@
 """The server, and the frame around every page."""
 
+import logging
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,6 +51,7 @@ def serve(
     import panel as pn
 
     pn.extension("tabulator", notifications=True)
+    _quieten()
     try:
         server = pn.serve(
             lambda: _framed(make()),
@@ -75,6 +78,22 @@ def serve(
         server.io_loop.start()
     finally:
         server.stop()
+
+
+def _quieten() -> None:
+    """Keep off the terminal what nobody can do anything about."""
+    from bokeh.util.warnings import BokehUserWarning
+
+    # Bokeh sends tables that are on the page already once more, and receives them as they are.
+    warnings.filterwarnings("ignore", "reference already known", BokehUserWarning)
+    logging.getLogger("asyncio").addFilter(_is_told)
+
+
+def _is_told(record: logging.LogRecord) -> bool:
+    """Whether a record is more than that a browser was closed while something was being sent to it."""
+    from tornado.websocket import WebSocketClosedError
+
+    return not (record.exc_info and isinstance(record.exc_info[1], WebSocketClosedError))
 
 
 def _framed(page: Page) -> Any:

@@ -1,12 +1,12 @@
 """Warnings: what should make a reader of the numbers careful."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from calibdask.report.facts import Facts
-from calibdask.report.slices import slices_of
-from calibdask.report.words import counted, figure, joined, percent
+from calibdask.report.facts import Facts, error_of
+from calibdask.report.slices import Slice, slices_of
+from calibdask.report.words import counted, figure, joined, named, percent, points, spanned
 
 __all__ = ["cautions"]
 
@@ -14,6 +14,8 @@ _FEW_ROWS, _FEW_IN_A_BIN, _FEW_IN_A_SLICE = 300, 10, 100
 _FEW_SCORES = 50
 _SATURATED = 0.001
 _NAMED = 5
+# The width of an interval of a slice beyond which little is known of its error.
+_WIDE = 0.05
 # By how much, and by what part, a binned error exceeds a smooth one that is worth a word.
 _BIAS, _BIASED = 0.005, 1.3
 # Kish's number over the rows below which weights cost much.
@@ -93,11 +95,10 @@ def _clipped(facts: Facts) -> Iterator[str]:
 def _classes(facts: Facts) -> Iterator[str]:
     never = [label for label, bins in facts.classes if bins.means[1] == 0]
     if never:
-        named = joined(never[:_NAMED]) if len(never) <= _NAMED else f"{', '.join(never[:_NAMED])}, ..."
         yield (
             f"{counted(len(never), 'class', 'classes')} never {'occurs' if len(never) == 1 else 'occur'} as a label "
-            f"({named}): nothing is known about the calibration of {'its' if len(never) == 1 else 'their'} scores but "
-            "that they should be 0 here."
+            f"({named(never)}): nothing is known about the calibration of {'its' if len(never) == 1 else 'their'} "
+            "scores but that they should be 0 here."
         )
     if len(facts.bins) == 1 and facts.kind not in ("confidence", "top-k"):
         share = facts.means[1]
@@ -120,16 +121,35 @@ def _biased(facts: Facts) -> Iterator[str]:
 
 def _slices(facts: Facts) -> Iterator[str]:
     for name, result in facts.measured.slices.items():
-        slices = slices_of(result)
+        metric = error_of(result, facts)
+        slices = slices_of(result, metric)
         few = [each.label for each in slices if each.rows < _FEW_IN_A_SLICE]
         if few:
-            named = ", ".join(few[:_NAMED]) + (", ..." if len(few) > _NAMED else "")
             yield (
                 f"{counted(len(few), 'slice')} of {name} {'has' if len(few) == 1 else 'have'} fewer than "
-                f"{_FEW_IN_A_SLICE} rows ({named}): their intervals are wide and rough."
+                f"{_FEW_IN_A_SLICE} rows ({named(few)}): their intervals are wide and rough."
             )
+        yield from _wide(name, metric, slices)
         if facts.level is not None and len(slices) * (1 - facts.level) >= 1:
             yield (
                 f"There are {len(slices)} slices of {name}: of so many {percent(facts.level)} intervals some miss by "
                 "chance, and the worst slice looks worse than it is."
             )
+
+
+def _wide(name: str, metric: str, slices: Sequence[Slice]) -> Iterator[str]:
+    """The slices of whose error the rows tell little, the widest intervals first."""
+    errors = [(each, each.numbers[metric]) for each in slices if metric in each.numbers]
+    widths = [(error.high - error.low, each, error) for each, error in errors if error.has_interval]
+    found = sorted([one for one in widths if one[0] > _WIDE], key=lambda one: -one[0])
+    for _, each, error in found[:_NAMED]:
+        rows = "an unknown number of rows" if np.isnan(each.rows) else counted(int(each.rows), "row")
+        yield (
+            f"{name} {each.label} has {rows}: its calibration error may be anything from "
+            f"{spanned(error.low, error.high)} percentage points."
+        )
+    if len(found) > _NAMED:
+        yield (
+            f"Of {counted(len(found) - _NAMED, 'further slice')} of {name} the interval is wider than {points(_WIDE)} "
+            "percentage points too."
+        )

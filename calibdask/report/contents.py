@@ -18,11 +18,20 @@ from calibdask.report.blocks import (
     Terms,
 )
 from calibdask.report.cautions import cautions
+from calibdask.report.decision import Limits, line_of
 from calibdask.report.definitions import definitions
 from calibdask.report.drawing import curve_picture, diagram_picture
 from calibdask.report.facts import Bins, Facts
 from calibdask.report.slices import Slice, slices_of
-from calibdask.report.tables import class_table, metric_table, model_table, rows_table, slice_table, test_table
+from calibdask.report.tables import (
+    class_table,
+    decision_table,
+    metric_table,
+    model_table,
+    rows_table,
+    slice_table,
+    test_table,
+)
 from calibdask.report.verdict import verdict_on
 from calibdask.report.words import counted, figure, percent
 
@@ -38,9 +47,17 @@ _READING = (
     "the dashed line the scores keep their word; below it they promise more than comes true (orange, full points), "
     "above it less (blue, hollow points)."
 )
+_NO_LIMITS = Limits()
+_DECIDING = (
+    "Limits are the largest calibration errors that are accepted, as fractions: 0.01 is one percentage point. A limit "
+    "is met if the upper end of the interval is at most the limit, and broken if the lower end is above it; otherwise, "
+    "or without an interval, these rows cannot decide it. Each slice is judged by itself: of many some may be judged "
+    "wrongly by chance."
+)
 _NOTHING = (
-    "None of the checks found anything: few rows, in all, in bins or in slices; unequal weights; scores that are next "
-    "to 0 or 1, or take few values; outcomes or classes that never occur; binned errors well above smooth ones."
+    "None of the checks found anything: few rows, in all, in bins or in slices; wide intervals of slices; unequal "
+    "weights; scores that are next to 0 or 1, or take few values; outcomes or classes that never occur; binned errors "
+    "well above smooth ones."
 )
 
 
@@ -54,11 +71,12 @@ class Origin:
     versions: Mapping[str, str]
 
 
-def page_of(models: Sequence[Facts], origin: Origin) -> Page:
+def page_of(models: Sequence[Facts], origin: Origin, limits: Limits = _NO_LIMITS) -> Page:
     """The page of a report on models."""
     rows = counted(sum(facts.rows for facts in models), "row")
     lead = f"{counted(len(models), 'model')}, {rows}, {origin.date}"
     parts = {
+        "decision": ("Decision", _decision(models, limits)),
         "verdict": ("Verdict", _verdicts(models)),
         "data": ("What was measured", _data(models, origin)),
         "metrics": ("Metrics", _metrics(models)),
@@ -72,6 +90,15 @@ def page_of(models: Sequence[Facts], origin: Origin) -> Page:
     return Page(
         origin.title, lead, sections, f"Made by calibdask {origin.versions.get('calibdask', '')}, {origin.date}."
     )
+
+
+def _decision(models: Sequence[Facts], limits: Limits) -> Iterator[Block]:
+    if not limits:
+        return
+    yield Listing([f"{line_of(facts, limits)}." for facts in models])
+    for facts in models:
+        yield decision_table(facts, limits)
+    yield Paragraph(_DECIDING, quiet=True)
 
 
 def _verdicts(models: Sequence[Facts]) -> Iterator[Block]:
@@ -145,6 +172,10 @@ def _slices(models: Sequence[Facts]) -> Iterator[Block]:
             slices = slices_of(result)
             yield slice_table(facts, name, slices)
             if figures := _worst(name, slices):
+                if len(slices) > _MOST_SLICES:
+                    yield Paragraph(
+                        f"Diagrams of slices by {name}: the {len(figures)} worst of {len(slices)}.", quiet=True
+                    )
                 yield Figures(figures, small=True)
 
 

@@ -13,8 +13,9 @@ import xarray as xr
 from calibdask.plot.panels import prefixes_of
 from calibdask.readout import Reading, numbers_of, readings
 from calibdask.report.measuring import CLASSES, CURVE, DIAGRAM, GAP, SPREAD, Measured
+from calibdask.report.words import counted
 
-__all__ = ["Bins", "Curve", "Facts", "Tested", "bins_of"]
+__all__ = ["Bins", "Curve", "Facts", "Tested", "bins_of", "error_of", "error_words"]
 
 Array = npt.NDArray[np.float64]
 
@@ -207,6 +208,33 @@ class Facts:
             return np.nan
         values = self.result[name].values
         return float(np.min(values) if part in ("distinct_scores", "effective_rows") else np.max(values))
+
+
+def error_words(estimator: str) -> str:
+    """What a calibration error is, in short, from the description of its estimator.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> [error_words(repr(each)) for each in (cd.ECE(), cd.ECE(bins=7, binning="equal-mass"), cd.SmoothECE())]
+    ['ECE, 15 bins', 'ECE, 7 bins of equal mass', 'smooth ECE']
+    """
+    words = {"ECE(": "ECE", "DensityECE(": "density ECE", "SmoothECE(": "smooth ECE"}
+    name = next((each for start, each in words.items() if estimator.startswith(start)), estimator.partition("(")[0])
+    bins = re.search(r"\bbins=(\d+)\b", estimator) if name == "ECE" else None
+    mass = " of equal mass" if "binning='equal-mass'" in estimator else ""
+    return f"{name}, {counted(int(bins[1]), 'bin')}{mass}" if bins else name
+
+
+def error_of(result: xr.Dataset, facts: Facts) -> str:
+    """The calibration error of slices that is computed as the headline is, otherwise their ECE, by its name."""
+    wanted = "" if facts.headline is None else facts.estimator(facts.headline.name)
+    alike = [
+        str(name)
+        for name, values in result.data_vars.items()
+        if wanted and values.attrs.get("estimator") == wanted and not str(name).endswith(("_low", "_high"))
+    ]
+    return alike[0] if alike else "ece"
 
 
 def bins_of(dataset: xr.Dataset, at: dict[Any, int] | None = None) -> list[tuple[str, Bins]]:

@@ -1,5 +1,6 @@
 """Tables of a report: metrics, models side by side, slices, classes, tests."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -7,6 +8,7 @@ from markupsafe import Markup
 
 from calibdask.readout import Reading
 from calibdask.report.blocks import Cell, Table, number, text
+from calibdask.report.decision import Judgement, Limits, slices_judged, whole_judged
 from calibdask.report.definitions import title_of
 from calibdask.report.drawing import forest, forest_axis, forest_range
 from calibdask.report.facts import Facts
@@ -16,6 +18,7 @@ from calibdask.report.words import counted, figure, percent, pvalue
 
 __all__ = [
     "class_table",
+    "decision_table",
     "drawn_cell",
     "metric_table",
     "model_table",
@@ -200,6 +203,32 @@ def slice_table(facts: Facts, name: str, slices: Sequence[Slice]) -> Table:
         rows,
         " ".join(notes),
     )
+
+
+def decision_table(facts: Facts, limits: Limits) -> Table:
+    """What is judged of a model by limits, and how."""
+    whole = whole_judged(facts, limits)
+    rows = [] if whole is None else [_judged(whole, whole.what)]
+    notes = []
+    for name, found in slices_judged(facts, limits):
+        rows += [_judged(each, f"{name}: {each.what}") for each in found[:_MOST_SLICES]]
+        for outcome, hidden in Counter(each.outcome for each in found[_MOST_SLICES:]).items():
+            notes.append(f"{counted(hidden, 'further slice')} by {name} not shown: {outcome}.")
+    columns = [("what", False), ("rows", True), ("metric", False), ("value", True), (_level(facts), True)]
+    return Table(f"Decision on {facts.name}", [*columns, ("limit", True), ("decision", False)], rows, " ".join(notes))
+
+
+def _judged(each: Judgement, what: str) -> list[Cell]:
+    error = each.error
+    return [
+        text(what),
+        number(each.rows, "–" if np.isnan(each.rows) else f"{each.rows:,.0f}"),
+        text(each.metric),
+        text("–") if error is None else number(error.value, figure(error.value)),
+        Cell((_ends(error) if error else "") or "–", numeric=True),
+        number(each.limit, f"{each.limit:g}"),
+        text(each.outcome),
+    ]
 
 
 def class_table(facts: Facts) -> Table | None:

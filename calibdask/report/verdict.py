@@ -6,9 +6,10 @@ from typing import Literal
 
 import numpy as np
 
-from calibdask.report.facts import Curve, Facts
+from calibdask.readout import Reading
+from calibdask.report.facts import Curve, Facts, error_of, error_words
 from calibdask.report.slices import slices_of
-from calibdask.report.words import cases, counted, decimals, interval, joined, points, pvalue, spanned
+from calibdask.report.words import cases, counted, interval, joined, named, points, pvalue, spanned
 
 __all__ = ["Stretch", "Verdict", "stretches", "verdict_on"]
 
@@ -117,7 +118,7 @@ def _line(facts: Facts, outcome: str) -> str:
     """The verdict in a line."""
     headline = facts.headline
     assert headline is not None
-    ends = f" ({spanned(headline.low, headline.high, headline.value)})" if headline.has_interval else ""
+    ends = f" ({spanned(headline.low, headline.high)})" if headline.has_interval else ""
     size = f"{points(headline.value)} percentage points{ends}"
     lines = {
         "error": f"{_bearing(facts)}: off by {size}",
@@ -147,11 +148,12 @@ def _bearing(facts: Facts) -> str:
 def _size(facts: Facts) -> str:
     headline = facts.headline
     assert headline is not None
-    ends = f" ({interval(headline.low, headline.high, facts.level, headline.value)})" if headline.has_interval else ""
+    ends = f" ({interval(headline.low, headline.high, facts.level)})" if headline.has_interval else ""
     kind = {"confidence": "confidence and how often it is right", "classwise": "score and frequency of each class"}
     what = kind.get(facts.kind, "score and how often the outcome comes true")
     return (
-        f"The calibration error is {points(headline.value)} percentage points{ends}: over "
+        f"The calibration error ({error_words(facts.estimator(headline.name))}) is {points(headline.value)} percentage "
+        f"points{ends}: over "
         f"{counted(facts.rows, 'row')}, {what} differ by that much on average."
     )
 
@@ -169,7 +171,7 @@ def _chance(facts: Facts, outcome: str) -> str:
         agrees = _rejects(facts)
         more = "" if agrees is None else f" {tested}"
         return f"A calibrated model with these scores would hardly show that much by chance.{more}"
-    most = points(headline.high, headline.value)
+    most = points(headline.high)
     says = (
         "Chance may explain an error of this size: the interval begins at 0. That does not show that the model is "
         f"calibrated; an error of {most} points fits the data as well."
@@ -202,23 +204,18 @@ def _direction(facts: Facts) -> Iterator[str]:
     words, gap = _words(facts.kind), facts.gap
     if gap is not None and gap.has_interval:
         least, most = sorted((abs(gap.low), abs(gap.high)))
-        ends = interval(least, most, facts.level, gap.value)
+        ends = interval(least, most, facts.level)
         if gap.low <= 0 <= gap.high:
-            like = max(abs(gap.low), abs(gap.high))
             yield (
                 f"On average over all rows the {words.scores} promise neither too much nor too little, as far as the "
-                f"rows tell: frequency less score is {_signed(gap.value, like)} points "
-                f"({interval(gap.low, gap.high, facts.level, like)})."
+                f"rows tell: frequency less score is {points(gap.value)} points "
+                f"({interval(gap.low, gap.high, facts.level)})."
             )
         else:
             amount = "too much" if gap.value < 0 else "too little"
             yield f"On average the {words.scores} promise {points(abs(gap.value))} points {amount} ({ends})."
     for _, curve in _drawn(facts):
         yield _along(curve, words)
-
-
-def _signed(value: float, like: float) -> str:
-    return f"{100 * value:+.{decimals(like)}f}".replace("-", "−")
 
 
 def _along(curve: Curve, words: _Words) -> str:
@@ -302,13 +299,21 @@ def _slices(facts: Facts) -> Iterator[str]:
     headline = facts.headline
     assert headline is not None
     for name, result in facts.measured.slices.items():
-        worst, *_ = slices_of(result)
-        error = worst.numbers.get("ece")
+        metric = error_of(result, facts)
+        worst, *others = slices_of(result, metric)
+        error = worst.numbers.get(metric)
         if error is None or not error.has_interval or not headline.has_interval or len(result[name]) < 2:
             continue
-        ends = interval(error.low, error.high, facts.level, error.value)
-        beyond = "" if error.low > headline.high else "; its interval does not lie above that of all rows"
-        yield f"Worst by {name}: {worst.label}, off by {points(error.value)} points ({ends}){beyond}."
+        ends = interval(error.low, error.high, facts.level)
+        beyond = "" if error.low > headline.high else ", which does not lie above that of all rows"
+        alike = [each.label for each in others if _overlap(each.numbers.get(metric), error)]
+        apart = f"; {named(alike)} {'is' if len(alike) == 1 else 'are'} not told apart from it" if alike else ""
+        yield f"Worst by {name}: {worst.label}, off by {points(error.value)} points ({ends}{beyond}){apart}."
+
+
+def _overlap(one: Reading | None, other: Reading) -> bool:
+    """Whether intervals overlap; what has none tells nothing."""
+    return bool(one is not None and one.has_interval and one.low <= other.high and other.low <= one.high)
 
 
 def _matters(facts: Facts, outcome: str) -> Iterator[str]:

@@ -2,64 +2,48 @@
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
-__all__ = ["cases", "counted", "decimals", "figure", "interval", "joined", "percent", "points", "pvalue", "spanned"]
+__all__ = ["cases", "counted", "figure", "interval", "joined", "named", "percent", "points", "pvalue", "spanned"]
 
 _LEAST_PVALUE = 0.001
+_MOST_NAMES = 5
 
 
-def decimals(size: float) -> int:
-    """How many decimals of percentage points suit a number of this size, given as a share.
-
-    Examples
-    --------
-    >>> decimals(0.07), decimals(0.004), decimals(0.0003)
-    (1, 2, 3)
-    """
-    return 1 if abs(size) >= 0.01 else 2 if abs(size) >= 0.001 else 3
-
-
-def points(value: float, like: float | None = None) -> str:
-    """Percentage points of a share, with the decimals that suit ``like``.
+def points(value: float) -> str:
+    """Percentage points of a share, in the digits that tables show of it.
 
     Examples
     --------
-    >>> points(0.0699), points(0.0699, like=0.004)
-    ('7.0', '6.99')
+    >>> points(0.0699), points(0.00699), points(0.0000123)
+    ('6.99', '0.70', '0.00123')
     """
-    return f"{100 * value:.{decimals(value if like is None else like)}f}"
+    if not math.isfinite(value):
+        return figure(value)
+    return format(Decimal(figure(float(value)).replace("−", "-").replace(",", "")).scaleb(2), "f").replace("-", "−")
 
 
-def spanned(low: float, high: float, like: float) -> str:
-    """An interval in percentage points, rounded outwards: the words must not promise more than it does.
+def spanned(low: float, high: float) -> str:
+    """An interval in percentage points.
 
     Examples
     --------
-    >>> spanned(0.0634, 0.0765, like=0.07)
-    '6.3 to 7.7'
+    >>> spanned(0.06343, 0.0765)
+    '6.34 to 7.65'
     """
-    unit = 10.0 ** decimals(like)
-    # What rounding has left of a number that is whole is no reason to move on.
-    ends = math.floor(100 * low * unit + 1e-9) / unit, math.ceil(100 * high * unit - 1e-9) / unit
-    return " to ".join(_signed(end, decimals(like)) for end in ends)
+    return f"{points(low)} to {points(high)}"
 
 
-def _signed(value: float, digits: int) -> str:
-    """With a minus sign that is one, and none before 0."""
-    text = f"{value:.{digits}f}"
-    return text.removeprefix("-") if float(text) == 0 else text.replace("-", "−")
-
-
-def interval(low: float, high: float, level: float | None, like: float) -> str:
+def interval(low: float, high: float, level: float | None) -> str:
     """An interval and its level.
 
     Examples
     --------
-    >>> interval(0.0634, 0.0765, 0.95, like=0.07)
-    '95 % interval 6.3 to 7.7'
+    >>> interval(0.0634, 0.0765, 0.95)
+    '95 % interval 6.34 to 7.65'
     """
-    return f"{percent(level or 0.0)} interval {spanned(low, high, like)}"
+    return f"{percent(level or 0.0)} interval {spanned(low, high)}"
 
 
 def percent(share: float) -> str:
@@ -132,6 +116,18 @@ def joined(words: Sequence[str], last: str = "and") -> str:
     """
     *first, end = words
     return f"{', '.join(first)} {last} {end}" if first else end
+
+
+def named(names: Sequence[str]) -> str:
+    """Names in words, at most a few of them.
+
+    Examples
+    --------
+    >>> named(["a", "b"]), named(list("abcdefgh"))
+    ('a and b', 'a, b, c, d, e and 3 more')
+    """
+    left = len(names) - _MOST_NAMES
+    return joined([*names[:_MOST_NAMES], f"{left:,} more"] if left > 0 else names)
 
 
 def counted(number: int, word: str, words: str = "") -> str:

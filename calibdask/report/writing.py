@@ -9,14 +9,16 @@ import xarray as xr
 
 from calibdask.cluster.versions import installed
 from calibdask.engine.writers import Output, checked_output, replacing, slice_dims
+from calibdask.readout import plain
 from calibdask.report.blocks import Page
 from calibdask.report.contents import Origin, page_of
 from calibdask.report.cubes import cube_page
+from calibdask.report.decision import Limits, line_of
 from calibdask.report.facts import Facts
 from calibdask.report.measuring import Measured
 from calibdask.report.page import rendered
 
-__all__ = ["FORMATS", "write_cube_report", "write_report"]
+__all__ = ["FORMATS", "decision_lines", "write_cube_report", "write_report"]
 
 FORMATS = (".html",)
 _TITLE = "Calibration report"
@@ -28,6 +30,8 @@ def write_report(
     *,
     title: str = _TITLE,
     command: str = "",
+    limit: float | None = None,
+    slice_limit: float | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write a report on one model or several: one HTML file that opens without a network.
@@ -44,6 +48,12 @@ def write_report(
         Heading of the page.
     command : str
         How the results were made, for whoever wants to make them again.
+    limit : float, optional
+        The largest calibration error that is accepted, as a fraction such as 0.03. Then the page begins with a
+        decision: met if the upper end of the interval is at most the limit, broken if the lower end is above it,
+        otherwise it cannot be decided.
+    slice_limit : float, optional
+        The same for each slice; None: ``limit``.
     overwrite : bool, default False
         Replace a file that is there.
 
@@ -51,7 +61,7 @@ def write_report(
     ------
     ValueError
         If the path ends otherwise, its folder is not there, or the file is and ``overwrite`` is false; if a result has
-        slices, or there is none.
+        slices, or there is none; if a limit is not between 0 and 1, or there is one of slices and no slices.
 
     Examples
     --------
@@ -66,11 +76,19 @@ def write_report(
     ...     os.listdir(folder)
     ['report.html']
     """
+    limits = Limits(limit, slice_limit)
     target = checked_output(str(path), FORMATS, overwrite=overwrite)
     models = list(_models(results))
     if not models:
         raise ValueError("A report expects at least one result, got none.")
-    _write(target, page_of(models, _origin(title, command)))
+    if slice_limit is not None and not any(facts.measured.slices for facts in models):
+        raise ValueError("slice_limit expects results with slices, got none; calibdask.report.measure takes by.")
+    _write(target, page_of(models, _origin(title, command), limits))
+
+
+def decision_lines(results: Mapping[str, Measured], limits: Limits) -> list[str]:
+    """What limits say of each model, in a line."""
+    return [line_of(facts, limits) for facts in _models(results)] if limits else []
 
 
 def write_cube_report(
@@ -149,6 +167,6 @@ def _apart(result: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
         return
     dim, *_ = dims
     for i in range(result.sizes[dim]):
-        label = str(result[dim].values[i]) if dim in result.coords else f"{dim} {i}"
+        label = str(plain(result[dim].values[i])) if dim in result.coords else f"{dim} {i}"
         for words, one in _apart(result.isel({dim: i})):
             yield " ".join(filter(None, (label, words))), one

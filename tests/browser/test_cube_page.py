@@ -116,6 +116,11 @@ def test_from_a_point_to_a_cell_and_back_by_its_link(
     row.click()
     page.get_by_text(f"wide · size 300 · {model} · draw {draw}").wait_for()
     page.get_by_text("Its 20 values").wait_for()
+    page.get_by_text(f"95th percentile {worst:.5g}, as chosen").wait_for()
+    values = pd.read_csv(StringIO(first.download(page.get_by_text("CSV: values"))))
+    cell = errors.sel(estimator="wide", size=300, model=model, draw=draw)
+    assert values["replicate"].tolist() == cell["replicate"].values.tolist()
+    np.testing.assert_allclose(values["value"], cell, rtol=1e-9)
     page.get_by_text("What else the cell holds").wait_for()
     # Its reliability curve, with the mean gap of the study's own.
     titles = page.evaluate(

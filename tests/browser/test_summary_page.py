@@ -78,6 +78,7 @@ def test_two_selections_are_compared(visit: Callable[..., Any], address: str, su
     page.goto(address)
     wait_for_numbers(page, summary)
     page.locator("input[type=checkbox]").check()
+    page.get_by_role("button", name="chosen", exact=True).click()
     choose(page, 2, "BE")
     pooled = [each.sum(["country", "day"]) for each in (summary, summary.sel(country=["BE"]))]
     values = [float(cd.evaluate(each, metrics=cd.ECE()).ece) for each in pooled]
@@ -88,13 +89,33 @@ def test_two_selections_are_compared(visit: Callable[..., Any], address: str, su
     assert drawn == [numbers(each)[2] for each in (summary, summary.sel(country=["BE"]))]
 
 
+def test_a_part_is_compared_with_all_others(visit: Callable[..., Any], address: str, summary: xr.Dataset) -> None:
+    page = visit().page
+    page.goto(f"{address}?a-country=%5B%22BE%22%5D")
+    part, rest = summary.sel(country=["BE"]), summary.sel(country=["AT", "CH"])
+    wait_for_numbers(page, part)
+    page.locator("input[type=checkbox]").check()
+    page.locator("text=all rows but country BE").wait_for()
+    page.locator(f'tr[data-metric="ece"] td:text-is("{numbers(rest)[0]}")').wait_for()
+    assert page.evaluate(DRAWN)[-2:] == [numbers(each)[2] for each in (part, rest)]
+
+
+def test_boxes_have_names(visit: Callable[..., Any], address: str, summary: xr.Dataset) -> None:
+    page = visit().page
+    page.goto(address)
+    wait_for_numbers(page, summary)
+    page.get_by_label("Bins", exact=True).select_option("30")
+    page.get_by_label("Binning", exact=True).select_option("of equal mass")
+    page.wait_for_function("() => location.search.includes('bins=30') && location.search.includes('binning')")
+    page.get_by_label("Ordered by", exact=True).wait_for()
+
+
 def test_the_worst_slice_is_first_and_a_click_selects_it(
     visit: Callable[..., Any], address: str, summary: xr.Dataset
 ) -> None:
     page = visit().page
     page.goto(address)
-    page.get_by_role("button", name="day", exact=True).click()
-    page.locator("text=3 slices; in the order of the lower ends").wait_for(timeout=60_000)
+    page.locator("text=3 slices, in the order of the lower ends").wait_for(timeout=60_000)
     lines = page.locator(".tabulator-row")
     lines.nth(2).wait_for()
     worst = cd.worst_slices(cd.evaluate(summary.sum("day"), metrics={"ece": cd.ECE()}, ci=0.95), "ece")
@@ -108,7 +129,8 @@ def test_downloads(visit: Callable[..., Any], address: str, summary: xr.Dataset)
     seen.page.goto(f"{address}?a-country=%5B%22CH%22%5D")
     chosen = summary.sel(country=["CH"])
     wait_for_numbers(seen.page, chosen)
-    seen.page.locator("text=12 slices; in the order").wait_for(timeout=60_000)
+    seen.page.get_by_role("button", name="day", exact=True).click()
+    seen.page.locator("text=12 slices, in the order").wait_for(timeout=60_000)
     plain = cd.evaluate(
         chosen.sum(["country", "day"]), metrics={"ece": cd.ECE(), "curve": cd.ReliabilityCurve()}, ci=0.95
     )

@@ -40,9 +40,11 @@ class Step:
 
     def words(self) -> str:
         """What is done, in words."""
-        return f"{self._how()} over {', '.join(self.dims)}"
+        return f"{self.name} over {', '.join(self.dims)}"
 
-    def _how(self) -> str:
+    @property
+    def name(self) -> str:
+        """What is done, without the dimensions."""
         if self.how == "quantile":
             return percentile_words(self.number)
         return f"{self.how} {self.number:g}" if self.how in NUMBERED else self.how

@@ -13,7 +13,7 @@ from calibdask.plot.panels import prefixes_of
 from calibdask.study.cube import DONE, FAILED, Cube
 from calibdask.study.reading import cell_dims
 
-__all__ = ["failures", "numbers_at", "pictures_at", "status_at"]
+__all__ = ["failures", "numbers_at", "pictures_at", "status_at", "told_of_curves"]
 
 _CURVE = ("reliability", "score", "density")
 _DIAGRAM = ("outcome", "score", "count", "weight", "lower", "upper")
@@ -75,6 +75,21 @@ def pictures_at(dataset: xr.Dataset, at: Mapping[str, Any]) -> list[Any]:
             if filled is not None:
                 found.append(draw(filled))
     return found
+
+
+def told_of_curves(dataset: xr.Dataset, pictures: Sequence[Any]) -> str:
+    """That there is no curve in what `pictures_at` has found in a cell; "" for what has no cells.
+
+    Examples
+    --------
+    >>> told_of_curves(xr.Dataset({"status": ("model", [1, 1]), "value": ("model", [0.1, 0.2])}), [])
+    'This cube holds no reliability curves.'
+    """
+    if not cell_dims(dataset):
+        return ""
+    if not prefixes_of(dataset, _CURVE):
+        return "This cube holds no reliability curves."
+    return "" if pictures else "This cell holds no reliability curve."
 
 
 def _of_prefix(dataset: xr.Dataset, prefix: str, names: Sequence[str]) -> xr.Dataset:

@@ -2,23 +2,27 @@
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from html import escape
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from calibdask.explore.cubes.cells import numbers_at, pictures_at, status_at
+from calibdask.explore.cubes.cells import numbers_at, pictures_at, status_at, told_of_curves
 from calibdask.explore.cubes.drawing import worded
 from calibdask.explore.cubes.figure import histogram
 from calibdask.explore.cubes.reductions import Reductions, worst_first
 from calibdask.explore.cubes.views import View, labels_of
+from calibdask.explore.exports import downloads
 from calibdask.explore.latest import Latest, Watch
 
 __all__ = ["Drill"]
 
 _MOST_ROWS = 20_000
 _PAGE = 10
+# Numbers of a cell that are seen without unfolding them.
+_FEW_NUMBERS = 15
 
 
 class Drill:
@@ -37,6 +41,7 @@ class Drill:
         import panel as pn
 
         self._dataset, self._reductions = dataset, reductions
+        self._document = document
         self._work, self._cell_work = Latest(document), Latest(document)
         self._view: View | None = None
         self._table: Any = None
@@ -89,10 +94,11 @@ class Drill:
         value = float(shown["value"].isel({dim: labels_of(shown, dim).index(label) for dim, label in at.items()}))
         self._open(view, at, value)
 
-    def go(self, view: View, shown: xr.Dataset, at: Mapping[str, Any]) -> None:
-        """Open a point."""
+    def point_at(self, at: Mapping[str, Any]) -> None:
+        """Keep a point in the address; `settle` opens it."""
+        self._work.stop()
+        self._cell_work.stop()
         self.point.value, self.cell.value = _text(at), ""
-        self.settle(view, shown)
 
     def fail(self, at: Mapping[str, Any], text: str) -> None:
         """Show a cell that has failed."""
@@ -166,7 +172,12 @@ class Drill:
         names = [name for name in self._table.columns if name != "value"]
         at = {name: _plain(self._table[name].iloc[row]) for name in names}
         self.cell.value = _text(at)
-        self._pick(self._labels(self.cell.value) or at)
+        pick = partial(self._pick, self._labels(self.cell.value) or at)
+        if self._document is None:
+            pick()
+        else:
+            # The address is on its way before values are read.
+            self._document.add_next_tick_callback(pick)
 
     def _pick(self, row: dict[str, Any]) -> None:
         """Show one row: its own values, and what else the cube holds there."""
@@ -177,30 +188,51 @@ class Drill:
         self._one[:] = [_note("reading ...")]
 
         def read(watch: Watch) -> tuple[Any, ...]:
-            raw = self._reductions.raw(view, {**point, **row}, watch) if len(view.steps) > 1 else np.zeros(0)
-            return raw, pictures_at(self._dataset, at), numbers_at(self._dataset, at)
+            each = self._reductions.each(view, {**point, **row}, watch) if len(view.steps) > 1 else None
+            return each, pictures_at(self._dataset, at), numbers_at(self._dataset, at)
 
         self._cell_work.start(
             read,
-            show=lambda found: self._show_cell(view, at, *found),
+            show=lambda found: self._show_cell(view, at, self._value(row), *found),
             fail=lambda error: self._told(self._one, error),
         )
 
+    def _value(self, row: Mapping[str, Any]) -> float | None:
+        """The number of a row of the table."""
+        if not row or self._table is None or not set(row) <= set(self._table.columns):
+            return None
+        same = np.logical_and.reduce([(self._table[dim] == label).to_numpy() for dim, label in row.items()])
+        return float(self._table["value"].to_numpy()[same][0]) if same.any() else None
+
     def _show_cell(
-        self, view: View, at: dict[str, Any], raw: np.ndarray, pictures: list[Any], numbers: list[dict[str, Any]]
+        self,
+        view: View,
+        at: dict[str, Any],
+        value: float | None,
+        each: xr.DataArray | None,
+        pictures: list[Any],
+        numbers: list[dict[str, Any]],
     ) -> None:
         import panel as pn
 
         parts: list[Any] = []
-        if raw.size > 1:
-            spread = histogram(raw, view.name, [("median", float(np.median(raw)))])
-            box = [pn.pane.HTML(f"<b>Its {raw.size:,} values</b>"), _pane(spread)]
+        name = " of ".join(step.name for step in reversed(view.steps[:-1])) or view.name
+        if each is not None and int(each.count()) > 1:
+            raw = each.values[each.notnull().values]
+            marks = [("median", float(np.median(raw)))]
+            if value is not None and name != "median":
+                marks.insert(0, (name, value))
+            files = downloads("cell", {"values": lambda: _frame(each)})
+            head = pn.pane.HTML(f"<b>Its {raw.size:,} values</b>: {escape(view.quantity)}")
+            box = [head, _pane(histogram(raw, view.name, marks)), files]
             parts.append(pn.Column(*box, sizing_mode="stretch_width", styles=_HALF))
         if numbers:
             parts.append(pn.Column(_numbers(numbers), sizing_mode="stretch_width", styles=_HALF))
         drawn = [_wrapped(each) for each in pictures]
         pair = [pn.Row(*parts, styles=_WRAP, sizing_mode="stretch_width")] if parts else []
-        self._one[:] = [*self._of_cell(at), *drawn, *pair]
+        chosen = [] if value is None else [_note(f"{name} {value:.5g}, as chosen")]
+        told = told_of_curves(self._dataset, pictures)
+        self._one[:] = [*self._of_cell(at), *chosen, *drawn, *pair, *([_note(told)] if told else [])]
 
     def _of_cell(self, at: Mapping[str, Any]) -> list[Any]:
         import panel as pn
@@ -232,6 +264,11 @@ _WRAP = {"flex-wrap": "wrap", "gap": "12px"}
 
 def _text(at: Mapping[str, Any]) -> str:
     return json.dumps({dim: str(label) for dim, label in at.items()}, ensure_ascii=False)
+
+
+def _frame(values: xr.DataArray) -> Any:
+    """Values with their labels, in the order of the cube."""
+    return values.to_dataframe("value").reset_index().dropna(subset="value")
 
 
 def _plain(value: Any) -> Any:
@@ -274,13 +311,18 @@ def _pre(text: str) -> Any:
 
 
 def _numbers(numbers: list[dict[str, Any]]) -> Any:
-    """A small table."""
+    """A small table, of which much is folded."""
     import panel as pn
 
-    lines = "".join(
+    lines = [
         f"<tr><td>{escape(each['variable'])}</td><td style='color:#555'>{escape(each['where'])}</td>"
         f"<td style='text-align:right'>{each['value']:.5g}</td></tr>"
         for each in numbers
-    )
-    table = f"<table style='border-spacing:10px 1px;font-size:.92em'>{lines}</table>"
-    return pn.pane.HTML(f"<b>What else the cell holds</b>{table}", max_height=330, styles={"overflow-y": "auto"})
+    ]
+    tables = [
+        f"<table style='border-spacing:10px 1px;font-size:.92em'>{''.join(some)}</table>"
+        for some in (lines[:_FEW_NUMBERS], lines[_FEW_NUMBERS:])
+    ]
+    more = f"<details><summary>{len(lines) - _FEW_NUMBERS:,} more</summary>{tables[1]}</details>"
+    folded = more if len(lines) > _FEW_NUMBERS else ""
+    return pn.pane.HTML(f"<b>What else the cell holds</b>{tables[0]}{folded}", sizing_mode="stretch_width")

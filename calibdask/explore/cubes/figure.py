@@ -127,8 +127,9 @@ def _frame(picture: Picture, panel: Panel, limits: tuple[float, float]) -> dict[
             "border_line_alpha": 0,
             "background_fill_alpha": 0,
             "spacing": 4,
-            "padding": 6,
-            "margin": 6,
+            "padding": 10,
+            # Bokeh counts a margin twice above the legend, and clips as much of its end.
+            "margin": 0,
             "glyph_height": 14,
             "label_height": 14,
         },

@@ -233,8 +233,14 @@ class _CubePage:
         return plot
 
     def _go(self, view: View, shown: xr.Dataset, at: dict[str, Any]) -> None:
-        self._drill.go(view, shown, at)
+        self._drill.point_at(at)
         self._mark()
+        # The address is on its way before values are read.
+        self._soon(partial(self._open, view, shown))
+
+    def _open(self, view: View, shown: xr.Dataset) -> None:
+        if self._shown is shown:
+            self._drill.settle(view, shown)
 
     def _soon(self, act: Callable[[], None]) -> None:
         """On the event loop of the page; at once where there is none."""

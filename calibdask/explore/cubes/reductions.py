@@ -196,6 +196,11 @@ class Reductions:
         return values.isel({dim: 0 for dim in map(str, values.dims) if dim in fixed}, drop=True)
 
     def raw(self, view: View, point: Mapping[str, Any], watch: Watch | None = None) -> np.ndarray:
+        """All values of `each` without what is NaN."""
+        values = self.each(view, point, watch).values.ravel()
+        return values[~np.isnan(values)]
+
+    def each(self, view: View, point: Mapping[str, Any], watch: Watch | None = None) -> xr.DataArray:
         """All values at a point of the figure, or at a row of `rows`, without any aggregation.
 
         Raises
@@ -209,8 +214,9 @@ class Reductions:
         wanted = {**plan.wanted, **places_of(self.dataset, {dim: (label,) for dim, label in point.items()})}
         plain = _Plan(self.dataset, View(view.variable, reference=view.reference))
         self._check(plain, wanted)
-        values = gathered(self.dataset, plain.gathering, wanted, watch).values.ravel()
-        return values[~np.isnan(values)]
+        values = gathered(self.dataset, plain.gathering, wanted, watch)
+        fixed = {*point, *(dim for dim, _ in view.at)}
+        return values.isel({dim: 0 for dim in map(str, values.dims) if dim in fixed}, drop=True)
 
     def _check(self, plan: _Plan, wanted: Places) -> None:
         number = plan.held(wanted)

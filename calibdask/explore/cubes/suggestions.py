@@ -181,9 +181,8 @@ def _steps(dims: _Dims, left: Sequence[str], *, is_error: bool) -> tuple[Step, .
 
 
 def _few(dataset: xr.Dataset, lines: str) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    """Some labels of many, evenly spread."""
+    """The first of many labels: authors begin with what matters most."""
     labels = labels_of(dataset, lines) if lines else []
     if len(labels) <= FEW_LINES:
         return ()
-    spread = np.linspace(0, len(labels) - 1, FEW_LINES).round().astype(int)
-    return ((lines, tuple(labels[at] for at in spread)),)
+    return ((lines, tuple(labels[:FEW_LINES])),)

@@ -16,6 +16,7 @@ from calibdask.explore.summaries.figures import COLORS
 from calibdask.explore.summaries.measuring import Choice, Refinement, cautions, later, quick, without_interval
 from calibdask.explore.summaries.pictures import Pictures
 from calibdask.explore.summaries.pools import Pool, Selection, pool_of
+from calibdask.explore.summaries.second import SecondWidgets
 from calibdask.explore.summaries.selecting import SelectionWidgets, worded
 from calibdask.explore.summaries.table import curve_frame, diagram_frame, metrics_frame, metrics_table
 from calibdask.explore.summaries.worst_table import WorstTable
@@ -108,9 +109,9 @@ class _SummaryPage:
             label="Setting", options=settings, value=next(iter(settings.values())), visible=len(settings) > 1, **wide
         )
         self._bins = pn.widgets.Select(label="Bins", options=_BINS, value=15, width=90)
-        self._binning = pn.widgets.Select(label="\N{NO-BREAK SPACE}", options=_BINNINGS, width=195)
+        self._binning = pn.widgets.Select(label="Binning", options=_BINNINGS, width=195)
         self._compare = pn.widgets.Checkbox(label="Compare with a second selection, B", value=False)
-        self._a, self._b = SelectionWidgets(self._pool, "a"), SelectionWidgets(self._pool, "b", model=1)
+        self._a, self._b = SelectionWidgets(self._pool, "a"), SecondWidgets(self._pool)
 
     @property
     def _widgets(self) -> dict[str, Any]:
@@ -139,7 +140,8 @@ class _SummaryPage:
         """Begin with what is quick; all that has been begun for another choice is called off."""
         self._is_waiting = False
         choice = Choice(self._setting.value, self._bins.value, self._binning.value)
-        selections = [self._a.selection(), *([self._b.selection()] if self._compare.value else [])]
+        first = self._a.selection()
+        selections = [first, *([self._b.selection(first)] if self._compare.value else [])]
         self._worst.ask(selections[0], choice)
         if (choice, selections) == self._shown:
             self._order_slices()

@@ -32,10 +32,13 @@ class Selection:
         Positions along dimensions of slices.
     models : tuple of (str, int)
         One position along each dimension of models or replicates, the first where it is not named.
+    is_others : bool
+        All slices but these, of the same models.
     """
 
     slices: tuple[tuple[str, tuple[int, ...]], ...] = ()
     models: tuple[tuple[str, int], ...] = ()
+    is_others: bool = False
 
     def without(self, dims: Sequence[str]) -> "Selection":
         """The selection with all positions along these dimensions."""
@@ -131,6 +134,9 @@ class Pool:
 
     def numbers(self, selection: Selection) -> npt.NDArray[np.int64]:
         """Numbers of the slices of a selection."""
+        if selection.is_others:
+            inside = self.numbers(Selection(selection.slices, selection.models))
+            return np.setdiff1d(self.numbers(Selection(models=selection.models)), inside)
         taken = self._taken(selection)
         everything = np.arange(math.prod(len(labels) for labels in self.labels.values()))
         shaped = everything.reshape([len(self.labels[axis]) for axis in self.axes])
@@ -141,7 +147,7 @@ class Pool:
         return int(self._rows(self.numbers(selection)))
 
     def groups(self, dims: Sequence[str], selection: Selection) -> list[Group]:
-        """The slices along some dimensions, all others pooled over what is selected."""
+        """The slices along some dimensions, all others pooled over what is selected, which is no rest of others."""
         numbers = self.numbers(selection.without(dims))
         taken = self._taken(selection.without(dims))
         shaped = numbers.reshape([len(each) for each in taken])

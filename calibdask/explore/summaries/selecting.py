@@ -4,13 +4,12 @@ import re
 from collections import Counter
 from typing import Any
 
-import numpy as np
-
 from calibdask.explore.summaries.pools import Labels, Pool, Selection
 
 __all__ = ["SelectionWidgets", "shown_label", "worded"]
 
 _DATE = re.compile(r"\d{4}-\d{2}(-\d{2})?([ T].*)?")
+_MIDNIGHT = re.compile(r"(?<=^\d{4}-\d{2}-\d{2})[T ]00:00(:00(\.0+)?)?$")
 # A list of more labels than these is searched rather than read.
 _MOST_OPTIONS = 50
 _MOST_WORDS = 4
@@ -41,10 +40,19 @@ class SelectionWidgets:
         return {f"{self._mark}-{dim}{kind}": each for kind, some in kinds for dim, each in some.items()}
 
     @property
+    def of_models(self) -> list[Any]:
+        """Those that choose models, from above."""
+        return [*self._models.values()]
+
+    @property
+    def of_slices(self) -> list[Any]:
+        """Those that choose slices, from above, those of a dimension together."""
+        return [some[dim] for dim in self._labels for some in (self._ranges, self._labels) if dim in some]
+
+    @property
     def listed(self) -> list[Any]:
-        """All of them from above, those of a dimension together."""
-        dims = [*self._models, *self._labels]
-        return [some[dim] for dim in dims for some in (self._models, self._ranges, self._labels) if dim in some]
+        """All of them from above."""
+        return [*self.of_models, *self.of_slices]
 
     def selection(self) -> Selection:
         """What is chosen; where no label is, all of the period."""
@@ -74,8 +82,19 @@ def worded(pool: Pool, selection: Selection) -> str:
     >>> pool = Pool(cd.summarize([0, 1, 1], [0.2, 0.4, 0.6], by={"day": [1, 2, 3]}, settings=["binary"]))
     >>> worded(pool, Selection()), worded(pool, Selection((("day", (0, 1)),)))
     ('all rows', 'day 1, 2')
+    >>> worded(pool, Selection((("day", (0, 1)),), is_others=True))
+    'all rows but day 1, 2'
     """
-    words = [f"{dim} {shown_label(pool.labels[dim][place])}" for dim, place in selection.models]
+    models = [f"{dim} {shown_label(pool.labels[dim][place])}" for dim, place in selection.models]
+    slices = " · ".join(_slice_words(pool, selection))
+    if selection.is_others:
+        slices = f"all rows but {slices}"
+    return " · ".join(filter(None, [*models, slices])) or "all rows"
+
+
+def _slice_words(pool: Pool, selection: Selection) -> list[str]:
+    """The labels of each dimension of which not all are selected."""
+    words = []
     for dim, places in selection.slices:
         labels = [shown_label(pool.labels[dim][place]) for place in places]
         together = len(places) > 2 and places[-1] - places[0] == len(places) - 1 and _ordered(pool.labels[dim])
@@ -85,7 +104,7 @@ def worded(pool: Pool, selection: Selection) -> str:
             words.append(f"{dim} {', '.join(labels[:_MOST_WORDS])} and {len(labels) - _MOST_WORDS} more")
         else:
             words.append(f"{dim} {', '.join(labels) or 'none'}")
-    return " · ".join(words) or "all rows"
+    return words
 
 
 def shown_label(label: Any) -> str:
@@ -93,12 +112,12 @@ def shown_label(label: Any) -> str:
 
     Examples
     --------
+    >>> import numpy as np
     >>> shown_label(np.datetime64("2026-01-01T00:00:00")), shown_label(3)
     ('2026-01-01', '3')
     """
-    if isinstance(label, np.datetime64):
-        return re.sub(r"T00:00(:00(\.0+)?)?$", "", str(label))
-    return str(label)
+    # Labels may be dates, or texts of dates.
+    return _MIDNIGHT.sub("", str(label))
 
 
 def _ordered(labels: Labels) -> bool:

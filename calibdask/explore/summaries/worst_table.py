@@ -18,8 +18,6 @@ _PLACES, _SECONDS = 100, 15.0
 # How long one looks at the table before it says more.
 _STEP = 0.4
 _LINES = 12
-# Dimensions whose slices are no more than these are all told apart at first.
-_MOST = 1000
 
 
 @dataclass(frozen=True)
@@ -54,9 +52,8 @@ class WorstTable:
         self._thorough: set[_Asked] = set()
         self._shown: WorstFirst | None = None
         self._order: list[dict[str, int]] = []
-        dims = pool.slices if pool.slice_count <= _MOST else pool.slices[:1]
         self._dims = pn.widgets.CheckButtonGroup(
-            options=list(pool.slices), value=list(dims), variant="outline", margin=(25, 10, 5, 10)
+            options=list(pool.slices), value=list(pool.slices[:1]), variant="outline", margin=(25, 10, 5, 10)
         )
         self._metric = pn.widgets.Select(label="Ordered by", options=list(RANKED), width=220)
         self._words = pn.pane.HTML("", sizing_mode="stretch_width")
@@ -163,10 +160,12 @@ class WorstTable:
 def _told(worst: WorstFirst) -> str:
     """How certain the order is, in words."""
     slices, empty = len(worst.rows), int((worst.rows == 0).sum())
-    words = [f"{slices - empty:,} slices{f', and {empty:,} without rows' if empty else ''}"]
+    count = f"{slices - empty:,} slices{f', and {empty:,} without rows' if empty else ''}"
     if worst.done():
-        words.append("in the order of the lower ends of their intervals: how bad they are for certain")
+        order = ", in the order of the lower ends of their intervals: so large their errors are at least."
     else:
-        words.append(f"the first {worst.settled:,} places are certain")
-        words.append(f"{worst.with_intervals:,} have their interval, the others follow by their value")
-    return "; ".join(words) + ". A click on a line selects its slice."
+        order = (
+            f". Intervals have been computed for {worst.with_intervals:,} of them; "
+            f"the order of the first {worst.settled:,} cannot change any more."
+        )
+    return f"{count}{order} A click on a line selects its slice."

@@ -1,0 +1,112 @@
+"""How fast the explorer answers: from a click on a slice of a summary to its numbers, in a real browser.
+
+    python -m experiments.scaling.explorer                       # a summary of 10 classes, 300 slices
+    python -m experiments.scaling.explorer --classes 2 --days 200
+
+Needs Chromium and the extra ``browser-tests``.
+"""
+
+import argparse
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import calibdask as cd
+from experiments.scaling.tables import Table, markdown
+
+__all__ = ["answers", "summarized"]
+
+_COUNTRIES, _GOAL = 10, 300.0
+# From a click on a line of the table of slices to the first frame in which the numbers are others.
+_CLICKED = """
+([line, numbers]) => new Promise((resolve) => {
+  // What is around the numbers stays when they are replaced.
+  const shown = numbers.getRootNode(), before = shown.textContent, start = performance.now()
+  line.click()
+  const look = () => shown.textContent === before ? requestAnimationFrame(look) : resolve(performance.now() - start)
+  requestAnimationFrame(look)
+})
+"""
+
+
+def summarized(path: Path, rows: int, classes: int, days: int) -> None:
+    """Store a summary of somewhat too sure scores by country and day."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, classes, rows)
+    logits = rng.normal(size=(rows, classes))
+    logits[np.arange(rows), labels] += 2
+    scores = np.exp(1.3 * logits)
+    scores /= scores.sum(1, keepdims=True)
+    by = {"country": rng.integers(0, _COUNTRIES, rows), "day": rng.integers(0, days, rows)}
+    cd.summarize(labels, scores, by=by).to_zarr(path, consolidated=False, zarr_format=3)
+
+
+@contextmanager
+def _explored(path: Path) -> Iterator[str]:
+    """The address of a page on a summary."""
+    code = "import sys; from calibdask.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "explore", str(path), "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        found = re.search(r"http://\S+", process.stdout.readline())
+        try:
+            if found is None:
+                raise RuntimeError("The explorer has not started.")
+            yield found.group()
+        finally:
+            process.terminate()
+
+
+def answers(url: str, clicks: int) -> list[float]:
+    """Milliseconds of each of some clicks on slices."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 1600})
+        page.goto(url)
+        lines = page.locator(".tabulator-row")
+        lines.nth(_COUNTRIES - 1).wait_for(timeout=120_000)
+        numbers = page.get_by_text(re.compile(r"[\d,]+ rows")).first
+        found = [_answer(page, lines.nth(click % _COUNTRIES), numbers) for click in range(clicks)]
+        browser.close()
+    return found
+
+
+def _answer(page: Any, line: Any, numbers: Any) -> float:
+    # What follows an answer, such as the bands of the curve, is let through before the next click.
+    page.wait_for_timeout(3_000)
+    cell = line.locator(".tabulator-cell:visible").first
+    return float(page.evaluate(_CLICKED, [cell.element_handle(), numbers.element_handle()]))
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, usual in (("rows", 300_000), ("classes", 10), ("days", 30), ("clicks", 20)):
+        parser.add_argument(f"--{name}", type=int, default=usual)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "summary.zarr"
+        summarized(path, given.rows, given.classes, given.days)
+        with _explored(path) as url:
+            times = answers(url, given.clicks)
+    row = {"clicks": len(times), "median": statistics.median(times), "largest": max(times)}
+    about = (
+        f"Milliseconds from a click on a slice to its numbers on the screen; {given.classes} classes, "
+        f"{_COUNTRIES * given.days} slices."
+    )
+    print(markdown({"explorer": Table(about, [row], {"median": _GOAL, "largest": _GOAL})}, {}))
+
+
+if __name__ == "__main__":
+    main()

@@ -103,6 +103,12 @@ def test_aggregates_of_infinite_values() -> None:
     assert aggregated(values, Step("largest", ("b",))).values.tolist() == [np.inf, np.inf]
 
 
+@pytest.mark.parametrize("share", [-0.05, 1.05])
+def test_quantiles_are_shares(share: float) -> None:
+    with pytest.raises(ValueError, match="a number from 0 to 1"):
+        aggregated(xr.DataArray([1.0, 2.0], dims="draw"), Step("quantile", ("draw",), share))
+
+
 def test_the_order_of_steps_is_told() -> None:
     assert FIGURE.words() == (
         "|estimate − truth (norm l1)|: 95th percentile over replicate, then median over model, draw"

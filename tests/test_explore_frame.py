@@ -46,6 +46,7 @@ def widgets() -> dict[str, Any]:
         "range": pn.widgets.RangeSlider(start=0, end=9, value=(0, 9)),
         "period": pn.widgets.DateRangePicker(value=(date(2024, 1, 1), date(2024, 2, 1))),
         "words": pn.widgets.TextInput(value=""),
+        "version": pn.widgets.Select(options=["1.1", "1.10", "007", "true"], value="1.1"),
     }
 
 
@@ -59,6 +60,7 @@ CHANGED: dict[str, Any] = {
     "range": (2, 5),
     "period": (date(2024, 1, 3), date(2024, 1, 9)),
     "words": "100",
+    "version": "007",
 }
 
 
@@ -170,6 +172,11 @@ def test_only_what_nobody_can_mend_is_kept_off_the_terminal(monkeypatch: pytest.
         warnings.warn("another", BokehUserWarning, stacklevel=1)
     assert [str(each.message) for each in caught] == ["another"]
     assert _is_told in logging.getLogger("asyncio").filters
+
+
+def test_an_origin_names_a_port(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explore", "s.zarr", "--origin", "example.org:80"]) == 2
+    assert "--port has to be given" in capsys.readouterr().err
 
 
 def test_every_store_has_its_page(tmp_path: Path) -> None:

@@ -11,7 +11,10 @@ __all__ = ["explore"]
 @click.argument("store")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Where to listen.  [default: one that is free]")
 @click.option(
-    "--address", default="127.0.0.1", show_default=True, help="Another one lets other machines read the store."
+    "--address",
+    default="127.0.0.1",
+    show_default=True,
+    help="Another one lets other machines read the store; for 0.0.0.0 give --origin too.",
 )
 @click.option(
     "--origin", "origins", metavar="HOST:PORT", multiple=True, help="Name of the page behind a proxy; repeatable."
@@ -26,6 +29,9 @@ def explore(store: str, port: int, address: str, origins: tuple[str, ...], show:
     # Panel takes seconds to import.
     if sys.stderr.isatty():
         click.echo(f"{store}: starting ...", err=True)
+    if origins and not port:
+        raise click.UsageError("--origin names a port, so --port has to be given as well.")
+
     from calibdask.explore import explore as shown
 
     def tell(url: str) -> None:

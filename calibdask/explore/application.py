@@ -73,7 +73,10 @@ def page_of(store: str) -> Callable[[], Page]:
         return partial(_cube_page, store, name)
     opened = _opened(store)
     summary = open_summary(store) if is_summary(opened) else None
-    return partial(_results_page, opened, name) if summary is None else partial(_summary_page, summary, name)
+    if summary is None:
+        return partial(_results_page, opened, name)
+    opened.close()
+    return partial(_summary_page, summary, name)
 
 
 def _opened(store: str) -> xr.Dataset:

@@ -9,10 +9,10 @@ __all__ = ["downloads"]
 # The browser draws the file: just what is seen, and nothing to install.
 _SAVE = """
 const view = Bokeh.index.find_one(picture)
-view.export("%(kind)s").to_blob().then((blob) => {
+view.export(kind).to_blob().then((blob) => {
   const link = document.createElement("a")
   link.href = URL.createObjectURL(blob)
-  link.download = "%(name)s.%(kind)s"
+  link.download = name
   link.click()
   URL.revokeObjectURL(link.href)
 })
@@ -50,6 +50,6 @@ def downloads(name: str, tables: Mapping[str, Callable[[], Any]], picture: Any =
     if picture is not None:
         for kind in ("png", "svg"):
             button = pn.widgets.Button(label=kind.upper(), height=32)
-            button.js_on_click(args={"picture": picture}, code=_SAVE % {"kind": kind, "name": name})
+            button.js_on_click(args={"picture": picture, "kind": kind, "name": f"{name}.{kind}"}, code=_SAVE)
             buttons.append(button)
     return pn.FlexBox(*buttons, align_items="center")

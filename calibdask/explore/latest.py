@@ -103,7 +103,10 @@ class Latest:
         except Exception as error:
             fail(error)
             return
-        show(found)
+        try:
+            show(found)
+        except Exception as error:
+            fail(error)
 
     def _later(self, called_off: Event, act: _Act, what: Any) -> None:
         """On the event loop of the page, unless a newer job has begun by then."""

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Mapping
+from html import escape
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 __all__ = ["remember"]
 
@@ -32,7 +33,8 @@ def remember(widgets: Mapping[str, Any]) -> list[str]:
         return []
     usual = {name: _text(widget, widget.value) for name, widget in widgets.items()}
     # Read before the first widget changes: what depends on it may change others, and the address with them.
-    asked = dict(address.query_params)
+    # As it stands there: Panel would read texts such as 007 as numbers.
+    asked = dict(parse_qsl(address.search.removeprefix("?")))
     lost = [
         f"This link asks for {name} {asked[name]}, which is not to be had here: the usual is shown instead."
         for name, widget in widgets.items()
@@ -59,7 +61,8 @@ def _tell(lost: list[str]) -> None:
     notifications = pn.state.notifications
     if notifications is not None:
         for words in lost:
-            notifications.warning(words, duration=0)
+            # Notifications are markup, and an address may come from anybody.
+            notifications.warning(escape(words), duration=0)
 
 
 def _text(widget: Any, value: Any) -> str:
@@ -82,7 +85,7 @@ def _take(widget: Any, given: Any) -> bool:
 
 
 def _value(widget: Any, given: Any) -> Any:
-    """Panel has read numbers and JSON out of the address already; raises KeyError for what the widget does not have."""
+    """A value out of the address; raises KeyError for what the widget does not have."""
     labels = _labels(widget)
     if labels is None:
         if isinstance(widget.value, str):

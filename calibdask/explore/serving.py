@@ -4,6 +4,7 @@ import logging
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 __all__ = ["Page", "serve"]
@@ -58,7 +59,7 @@ def serve(
             port=port,
             address=address,
             # Without any, the address itself and localhost: other sites cannot read pages through a browser here.
-            websocket_origin=[*origins, f"localhost:{port}"] if origins else None,
+            websocket_origin=[*origins, f"{address}:{port}", f"localhost:{port}"] if origins else None,
             show=False,
             start=False,
             title="calibdask",
@@ -108,7 +109,7 @@ def _framed(page: Page) -> Any:
 
     frame: Any = Frame
     return frame(
-        title=f"calibdask · {page.title}",
+        title=f"calibdask · {escape(page.title)}",
         header_background=_HEADER,
         sidebar=[*page.side],
         main=[pn.Column(*page.main, sizing_mode="stretch_width")],

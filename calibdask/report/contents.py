@@ -21,7 +21,7 @@ from calibdask.report.cautions import cautions
 from calibdask.report.decision import Limits, line_of
 from calibdask.report.definitions import definitions
 from calibdask.report.drawing import curve_picture, diagram_picture
-from calibdask.report.facts import Bins, Facts
+from calibdask.report.facts import Bins, Facts, error_of
 from calibdask.report.slices import Slice, slices_of
 from calibdask.report.tables import (
     class_table,
@@ -116,9 +116,13 @@ def _settings(models: Sequence[Facts], origin: Origin) -> Iterator[str]:
     if models[0].level is not None:
         yield (
             f"Intervals of {percent(models[0].level)} from {attributes['n_boot']} replicates, seed "
-            f"{attributes['seed']}. Those of calibration errors are corrected for what noise adds to absolute values, "
-            "and begin at 0 where a calibrated model would show such an error by chance."
+            f"{attributes['seed']}."
         )
+        if all(facts.is_corrected for facts in models):
+            yield (
+                "Intervals of calibration errors are corrected for what noise adds to absolute values, and begin at 0 "
+                "where a calibrated model would show such an error by chance."
+            )
     else:
         yield "No intervals were computed."
     if any(facts.measured.slices for facts in models):
@@ -169,8 +173,9 @@ def _caption(title: str, bins: Bins) -> str:
 def _slices(models: Sequence[Facts]) -> Iterator[Block]:
     for facts in models:
         for name, result in facts.measured.slices.items():
-            slices = slices_of(result)
-            yield slice_table(facts, name, slices)
+            error = error_of(result, facts)
+            slices = slices_of(result, error)
+            yield slice_table(facts, name, slices, error)
             if figures := _worst(name, slices):
                 if len(slices) > _MOST_SLICES:
                     yield Paragraph(
@@ -226,8 +231,8 @@ def _reproduce(models: Sequence[Facts], origin: Origin) -> Iterator[Block]:
     if origin.command:
         yield Code(origin.command)
     yield Paragraph(
-        "The same data, versions and seed give the same numbers, on any number of workers. Random numbers are used for "
-        "intervals only."
+        "The same data, versions and seeds give the same numbers on any number of workers, with weights up to "
+        "rounding. Random numbers come from the seeds above, and from those in the descriptions below."
     )
     described = {
         str(variable.attrs.get("estimator", "")) for facts in models for variable in facts.result.data_vars.values()

@@ -103,7 +103,10 @@ def slices_judged(facts: Facts, limits: Limits) -> Iterator[tuple[str, list[Judg
     for name, result in facts.measured.slices.items():
         metric = error_of(result, facts)
         words = error_words(str(result[metric].attrs.get("estimator", ""))) if metric in result else "–"
-        found = [Judgement(each.label, each.rows, words, each.numbers.get(metric), limit) for each in slices_of(result)]
+        found = [
+            Judgement(each.label, each.rows, words, each.numbers.get(metric), limit)
+            for each in slices_of(result, metric)
+        ]
         yield name, sorted(found, key=lambda each: _OUTCOMES.index(each.outcome))
 
 

@@ -170,10 +170,11 @@ def _best(models: Sequence[Facts], main: str, found: Sequence[Reading | None]) -
     )
 
 
-def slice_table(facts: Facts, name: str, slices: Sequence[Slice]) -> Table:
-    """The slices of one column, the worst first."""
+def slice_table(facts: Facts, name: str, slices: Sequence[Slice], error: str) -> Table:
+    """The slices of one column, the worst first by an error, which stands first."""
     shown = slices[:_MOST_SLICES]
-    metrics = [metric for metric in slices[0].numbers if not metric.startswith("report_")][:3] if slices else []
+    known = [metric for metric in slices[0].numbers if not metric.startswith("report_")] if slices else []
+    metrics = sorted(known, key=lambda metric: metric != error)[:3]
     main = metrics[0] if metrics else ""
     reach = _reach([each.numbers.get(main) for each in shown])
     gaps = any(GAP in each.numbers for each in shown)

@@ -86,6 +86,8 @@ def aggregated(values: xr.DataArray, step: Step) -> xr.DataArray:
 
 def _quantile(values: Values, share: float) -> Values:
     """Linear between order statistics."""
+    if not 0 <= share <= 1:
+        raise ValueError(f"A quantile expects a number from 0 to 1, got {share:g}.")
     if not values.shape[-1]:
         return np.full(values.shape[:-1], np.nan)
     # NaN are last.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from html import escape
 from typing import Any
 
 import xarray as xr
@@ -79,7 +80,8 @@ class Controls:
 
         labels = labels_of(self._dataset, dim)
         if len(labels) <= _MOST_BOXES:
-            options = {str(label): label for label in labels}
+            # Boxes of this kind take labels for markup.
+            options = {escape(str(label)): label for label in labels}
             look = {"stylesheets": [_CHIPS], "styles": {"flex": "1.6 1 0", "min-width": "0"}, **_WIDE}
             return pn.widgets.MultiChoice(label="only", options=options, placeholder=f"all {len(labels)}", **look)
         last = len(labels) - 1

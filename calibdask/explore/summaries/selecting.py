@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from html import escape
 from typing import Any
 
 from calibdask.explore.summaries.pools import Labels, Pool, Selection
@@ -148,7 +149,8 @@ def _label_widget(dim: str, labels: Labels) -> Any:
 
     return pn.widgets.MultiChoice(
         label=dim,
-        options=_options(labels),
+        # Boxes of this kind take labels for markup.
+        options={escape(word): place for word, place in _options(labels).items()},
         placeholder=f"all {len(labels):,}",
         option_limit=_MOST_OPTIONS,
         search_option_limit=_MOST_OPTIONS,

@@ -18,6 +18,7 @@ _PLACES, _SECONDS = 100, 15.0
 # How long one looks at the table before it says more.
 _STEP = 0.4
 _LINES = 12
+_FEW = 10
 
 
 @dataclass(frozen=True)
@@ -168,4 +169,7 @@ def _told(worst: WorstFirst) -> str:
             f". Intervals have been computed for {worst.with_intervals:,} of them; "
             f"the order of the first {worst.settled:,} cannot change any more."
         )
+    few = int(((worst.rows > 0) & (worst.rows < _FEW)).sum())
+    if few:
+        order += f" {few:,} of them have fewer than {_FEW} rows, which tell next to nothing however sure they look."
     return f"{count}{order} A click on a line selects its slice."

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from calibdask.cli.reporting import FORMATS, Remembering, command_line, measured, named_data, write_models
 from calibdask.cli.rows import RowsRequest, row_options
@@ -108,6 +109,7 @@ def _limits(limit: float | None, slice_limit: float | None) -> "Limits":
 
 def _check_slices(named: dict[str, str], by: Sequence[str], slice_limit: float | None) -> None:
     """Refuse a limit of slices that nobody asked for; summaries have their own."""
+    from calibdask.engine.summaries import extra_dims
     from calibdask.engine.summary_files import open_summary
 
     if slice_limit is None or by:
@@ -116,7 +118,9 @@ def _check_slices(named: dict[str, str], by: Sequence[str], slice_limit: float |
         summary = open_summary(path)
         if summary is None:
             raise click.UsageError(f"--slice-limit means nothing without --by: {path} holds rows.")
-        summary.close()
+        with summary:
+            if not set(summary["rows"].dims) - set(extra_dims(summary)):
+                raise click.UsageError(f"--slice-limit means nothing to {path}: it is a summary without slices.")
 
 
 def _checked(data: tuple[str, ...], out: str, *, overwrite: bool) -> "tuple[Output, dict[str, str]]":
@@ -141,8 +145,9 @@ def _check_alone(cubes: list[str], named: dict[str, str], given: dict[str, Any])
         return
     if len(named) > 1:
         raise click.UsageError(f"{cubes[0]} is the cube of a study, which has a report of its own; name it alone.")
-    for option in ("by", "weight", "label", "score", "limit", "slice_limit"):
-        if given[option]:
+    source = click.get_current_context().get_parameter_source
+    for option in ("by", "weight", "label", "score", "ci", "n_boot", "seed", "limit", "slice_limit"):
+        if source(option) is ParameterSource.COMMANDLINE:
             raise click.UsageError(
                 f"--{option.replace('_', '-')} means nothing to {cubes[0]}: it is the cube of a study."
             )

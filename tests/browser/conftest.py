@@ -44,6 +44,16 @@ class Visit:
         if not re.match(r"(https?|wss?)://(127\.0\.0\.1|localhost)[:/]|file:|data:|blob:", request.url):
             self.errors.append(f"asked for {request.url}")
 
+    def press(self, line: Any) -> None:
+        """Click on what a table shows, once it stays: a new table is drawn twice, and a press on what goes is lost."""
+        for _ in range(60):
+            drawn = line.element_handle()
+            self.page.wait_for_timeout(1000)
+            if drawn.evaluate("(each) => each.isConnected"):
+                line.click()
+                return
+        raise AssertionError("The table does not come to rest.")
+
     def download(self, button: Any) -> str:
         """What a button saves, as text."""
         with self.page.expect_download() as saved:

@@ -129,7 +129,9 @@ class WorstTable:
         frame = frame.reset_index(drop=True)
         table: Any = next(iter(self._table), None)
         if table is not None and list(table.value.columns) == list(frame.columns):
-            table.value = frame
+            # What is drawn anew loses a press of the mouse that has begun.
+            if not table.value.equals(frame):
+                table.value = frame
         else:
             self._table[:] = [self._tabulator(frame, len(asked.dims))]
 

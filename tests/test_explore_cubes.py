@@ -556,6 +556,20 @@ def test_what_goes_wrong_is_shown() -> None:
     assert shown == ["too much", "too much"]
 
 
+@pytest.mark.parametrize("document", [Document(), None])
+def test_what_cannot_be_shown_is_told(document: Document | None) -> None:
+    told: list[str] = []
+
+    def show(found: int) -> None:
+        raise ValueError(f"{found} cannot be drawn")
+
+    with working(document) as latest:
+        latest.start(lambda _: 42, show=show, fail=lambda error: told.append(str(error)))
+        if document is not None:
+            document.run()
+    assert told == ["42 cannot be drawn"]
+
+
 def test_widgets_describe_the_view(cube: xr.Dataset) -> None:
     from calibdask.explore.cubes.controls import Controls
 

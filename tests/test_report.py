@@ -3,11 +3,12 @@
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -22,13 +23,15 @@ from calibdask.readout import plain
 from calibdask.report import Measured, measure, measuring, write_cube_report, write_report
 from calibdask.report.cautions import cautions
 from calibdask.report.decision import Limits, line_of, whole_judged
-from calibdask.report.facts import Facts
-from calibdask.report.quantiles import quantiles, summary_of
+from calibdask.report.facts import Facts, error_of
+from calibdask.report.quantiles import summary_of
 from calibdask.report.slices import slices_of
 from calibdask.report.verdict import stretches, verdict_on
 from calibdask.report.words import cases, points, spanned
 from calibdask.study.cube import DONE, FAILED, Cube
 from calibdask.study.example import Means
+from calibdask.study.quantiles import quantiles
+from calibdask.study.seeds import Seeds
 
 ROWS = 4000
 RNG = np.random.default_rng(11)
@@ -393,6 +396,27 @@ class TestSlices:
         halves = [each for each in said if each.startswith("Worst by half: ")]
         assert ["which does not lie above that of all rows); " in each for each in halves] == [True]
 
+    @pytest.mark.parametrize("summarized", [False, True])
+    def test_slices_have_the_bins_of_all_rows(self, summarized: bool) -> None:
+        metrics = {"mine": cd.ECE(bins=9), "wide": cd.DensityECE(bandwidth=0.1), "mass": cd.ECE(binning="equal-mass")}
+        summary = cd.summarize(LABELS, TRUTH, by={"country": COUNTRY})
+        found = (
+            measure(summary, metrics=metrics)
+            if summarized
+            else measure(LABELS, TRUTH, metrics, by={"country": COUNTRY})
+        )
+        result = cd.evaluate(summary, metrics=metrics)
+        slices = found.slices["country"]
+        np.testing.assert_allclose(slices.ece, result.mine, rtol=1e-9)
+        np.testing.assert_allclose(slices.density_ece, result.wide, rtol=1e-3)
+        assert error_of(slices, Facts("model", found)) == "ece"
+        assert slices.ece.attrs["estimator"] == found.result.mine.attrs["estimator"]
+
+    def test_errors_of_different_kinds_are_not_compared(self) -> None:
+        found = measure(LABELS, TRUTH, {"smooth": cd.SmoothECE()}, by={"half": np.arange(ROWS) % 2})
+        said = [each for each in verdict_on(Facts("model", found)).sentences if each.startswith("Worst by half")]
+        assert ["does not lie above" in each for each in said] == [False]
+
     def test_the_verdict_names_what_is_not_told_apart(self) -> None:
         # The errors of two slices are alike, those of six others too, and far from these.
         group = np.arange(ROWS) % 8
@@ -512,6 +536,23 @@ class TestPage:
         assert len(html.encode()) < 1.5e6
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ends(cd.Study):
+    """Values that tell their cell and place, with ends."""
+
+    outputs: ClassVar = {"value": ("place",), "low": ("place",), "high": ("place",)}
+
+    def cells(self) -> dict[str, Any]:
+        return {"model": range(50), "size": range(9)}
+
+    def inside(self) -> dict[str, Any]:
+        return {"place": ("left", "right")}
+
+    def cell(self, at: Mapping[str, Any], seeds: Seeds) -> dict[str, Any]:
+        value = at["model"] + at["size"] / 10 + np.array([0.01, 0.02])
+        return {"value": value, "low": value - 0.001, "high": value + 0.001}
+
+
 class TestCubes:
     def test_quantiles(self) -> None:
         values = RNG.random((5, 31))
@@ -519,6 +560,17 @@ class TestCubes:
         expected = np.nanquantile(values, (0.05, 0.5, 0.95), axis=-1)
         np.testing.assert_allclose(quantiles(values, (0.05, 0.5, 0.95)), expected, rtol=1e-12)
         assert np.isnan(quantiles(np.full((1, 3), np.nan), (0.5,))).all()
+
+    def test_of_many_intervals_those_are_read_that_are_shown(self, tmp_path: Path) -> None:
+        store = str(tmp_path / "cube.zarr")
+        cd.run(Ends(), store)
+        Cube(store).fail(0, "ValueError: lost")
+        write_cube_report(tmp_path / "page.html", store)
+        reader = Reader((tmp_path / "page.html").read_text())
+        assert reader.text.count("90 rows not shown.") == 2
+        # 360 places, the first of which has failed: what is not there is none of the numbers.
+        assert {0.11, 0.12, 39.82} <= {round(each, 6) for each in reader.numbers}
+        assert not {0.01, 40.01} & {round(each, 6) for each in reader.numbers}
 
     def test_blocks_make_no_difference(self, monkeypatch: pytest.MonkeyPatch) -> None:
         status = xr.DataArray([[DONE, FAILED], [DONE, DONE]], dims=("a", "b"))

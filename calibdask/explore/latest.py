@@ -73,6 +73,7 @@ class Latest:
             Done at once.
         """
         self.stop()
+        show = partial(_shown, show, fail)
         if self._document is None or is_quick:
             self._finish(lambda: job(Watch()), show, fail)
             return
@@ -102,11 +103,8 @@ class Latest:
             return
         except Exception as error:
             fail(error)
-            return
-        try:
+        else:
             show(found)
-        except Exception as error:
-            fail(error)
 
     def _later(self, called_off: Event, act: _Act, what: Any) -> None:
         """On the event loop of the page, unless a newer job has begun by then."""
@@ -127,3 +125,11 @@ class Latest:
                 self._later(called_off, tell, share)
 
         return maybe
+
+
+def _shown(show: _Act, fail: _Act, found: Any) -> None:
+    """Show what was found, or what goes wrong with that."""
+    try:
+        show(found)
+    except Exception as error:
+        fail(error)

@@ -4,7 +4,7 @@ import json
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -108,25 +108,30 @@ def _results(cube: xr.Dataset) -> Iterator[Block]:
 
 def _intervals(cube: xr.Dataset) -> Iterator[Block]:
     """Values with their intervals, a table for each label of the first axis within a cell."""
-    done = cube[[*_ENDS]].where(cube["status"] == DONE).transpose(*cube["value"].dims).load()
-    inner = [str(dim) for dim in done["value"].dims if dim not in cube["status"].dims]
+    every = cube[[*_ENDS, "status"]]
+    inner = [str(dim) for dim in every["value"].dims if dim not in every["status"].dims]
     apart = inner[0] if inner else ""
-    for i in range(done.sizes[apart] if apart else 1):
-        one = done.isel({apart: i}) if apart else done
+    for i in range(every.sizes[apart] if apart else 1):
+        one = every.isel({apart: i}) if apart else every
         yield _interval_table(f"{apart} {one[apart].item()}" if apart else "value", one)
 
 
-def _interval_table(caption: str, one: xr.Dataset) -> Table:
-    dims = [str(dim) for dim in one["value"].dims]
-    places = [dict(zip(dims, at, strict=True)) for at in product(*(range(one.sizes[dim]) for dim in dims))]
-    found = [(at, _reading(one.isel(at))) for at in places[: _MOST_ROWS * _MOST_COLUMNS]]
+def _interval_table(caption: str, every: xr.Dataset) -> Table:
+    dims, sizes = [str(dim) for dim in every["value"].dims], every["value"].shape
+    most = _MOST_ROWS * _MOST_COLUMNS
+    # No more is read than is shown.
+    first = {dim: slice(math.ceil(most / max(1, math.prod(sizes[1:])))) for dim in dims[:1]}
+    one = every.isel(first).load()
+    one = one.where(one["status"] == DONE).transpose(*dims)
+    places = [dict(zip(dims, at, strict=True)) for at in islice(product(*map(range, one["value"].shape)), most)]
+    found = [(at, _reading(one.isel(at))) for at in places]
     reach = forest_range([end for _, each in found for end in (each.value, each.low, each.high)])
     rows = [
         [*(text(one[dim].values[at[dim]]) for dim in dims), drawn_cell(each, reach), value_cell(each)]
         for at, each in found
     ]
     rows.append([text(""), *(text("") for _ in dims[1:]), drawn_cell(None, reach, forest_axis(reach)), text("")])
-    hidden = len(places) - len(found)
+    hidden = math.prod(sizes) - len(found)
     note = f"{counted(hidden, 'row')} not shown." if hidden else ""
     return Table(caption, [*((dim, False) for dim in dims), ("", False), ("value, interval", True)], rows, note)
 

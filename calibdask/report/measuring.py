@@ -149,7 +149,7 @@ class _Request:
             raise ValueError(f"measure takes the scores of one model, got some along {', '.join(extra)}; select one.")
         with _quiet():
             slices = {
-                str(name): evaluate(labels, scores, self._of_slices(), by={name: values}, **given)
+                str(name): evaluate(labels, scores, self._of_slices(chosen), by={name: values}, **given)
                 for name, values in by.items()
             }
         return Measured(result, slices, classes, meant, bare=bare)
@@ -174,13 +174,12 @@ class _Request:
             meant = layout.setting("classwise")
         step = 1 / int(np.unique(summary["cells"])[0])
         chosen = usual_metrics(data.source) if self.metrics is None else self.metrics
-        if tells(meant):
-            chosen = {**chosen, **self._pictures(layout, meant, classwise=tells(Setting("classwise")))}
-        own = replace(self, setting=meant)  # type: ignore[arg-type]
-        result = evaluate(_kept(summary, []), metrics=_stepped(chosen, step), **self.options)
+        drawn = self._pictures(layout, meant, classwise=tells(Setting("classwise"))) if tells(meant) else {}
+        own = self if meant == layout.setting(self.setting, self.k) else replace(self, setting="classwise")
+        result = evaluate(_kept(summary, []), metrics=_stepped({**chosen, **drawn}, step), **self.options)
         with _quiet():
             slices = {
-                name: evaluate(_kept(summary, [name]), metrics=_stepped(own._of_slices(), step), **self.options)
+                name: evaluate(_kept(summary, [name]), metrics=_stepped(own._of_slices(chosen), step), **self.options)
                 for name in wanted
                 if tells(meant)
             }
@@ -199,12 +198,15 @@ class _Request:
             found[CLASSES] = _Told(ReliabilityDiagram(setting="classwise"))
         return found
 
-    def _of_slices(self) -> dict[str, Estimator]:
-        """What is measured of each slice: cheap, since histograms tell it."""
+    def _of_slices(self, chosen: Mapping[str, Estimator]) -> dict[str, Estimator]:
+        """What is measured of each slice: cheap, since histograms tell it; with the bins and widths chosen for all."""
         given: Any = {"setting": self.setting, "k": self.k if isinstance(self.setting, str) else None}
+        l1 = [each for each in chosen.values() if type(each) is ECE and each.norm == "l1"]
+        l1.sort(key=lambda each: each.binning != "uniform")
+        density = [each for each in chosen.values() if type(each) is DensityECE]
         return {
-            "ece": ECE(**given),
-            "density_ece": DensityECE(**given),
+            "ece": replace(next(iter(l1), ECE()), **given),
+            "density_ece": replace(next(iter(density), DensityECE()), **given),
             GAP: MeanGap(**given),
             DIAGRAM: ReliabilityDiagram(**given),
         }

@@ -9,7 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-__all__ = ["LEVELS", "Summary", "quantiles", "summary_of"]
+from calibdask.study.cube import DONE
+from calibdask.study.quantiles import quantiles
+
+__all__ = ["LEVELS", "Summary", "summary_of"]
 
 Array = npt.NDArray[np.float64]
 
@@ -42,28 +45,6 @@ class Summary:
         return low, middle, high
 
 
-def quantiles(values: Array, levels: Sequence[float]) -> Array:
-    """Quantiles along the last axis, levels first; what is not there (NaN) is left out.
-
-    Examples
-    --------
-    >>> quantiles(np.array([[3.0, 1.0, np.nan, 2.0]]), (0.5, 1.0)).tolist()
-    [[2.0], [3.0]]
-    """
-    if not values.shape[-1]:
-        return np.full((len(levels), *values.shape[:-1]), np.nan)
-    ordered = np.sort(values, axis=-1)
-    known = (~np.isnan(values)).sum(-1)
-    found = []
-    for level in levels:
-        place = level * np.maximum(known - 1, 0)
-        below = np.floor(place).astype(np.int64)
-        above = np.minimum(below + 1, np.maximum(known - 1, 0))
-        low, high = (np.take_along_axis(ordered, at[..., None], -1)[..., 0] for at in (below, above))
-        found.append(np.where(known > 0, low + (place - below) * (high - low), np.nan))
-    return np.stack(found)
-
-
 def summary_of(cube: xr.Dataset, variable: str) -> Summary:
     """The summary of a variable over cells that are done.
 
@@ -83,7 +64,7 @@ def summary_of(cube: xr.Dataset, variable: str) -> Summary:
         some = array.isel(at)
         known = np.asarray(some.values, np.float64)
         if status is not None:
-            done = xr.DataArray(status.isel(at).values == 1, dims=[dim for dim in of_cells if dim not in at])
+            done = xr.DataArray(status.isel(at).values == DONE, dims=[dim for dim in of_cells if dim not in at])
             known = some.copy(data=known).where(done).transpose(*some.dims).values
         inner = some.copy(data=known).transpose(*(dim for dim in kept if dim not in at), *over).values
         size = math.prod(array.sizes[dim] for dim in over)

@@ -305,7 +305,8 @@ def _slices(facts: Facts) -> Iterator[str]:
         if error is None or not error.has_interval or not headline.has_interval or len(result[name]) < 2:
             continue
         ends = interval(error.low, error.high, facts.level)
-        beyond = "" if error.low > headline.high else ", which does not lie above that of all rows"
+        comparable = result[metric].attrs.get("estimator") == facts.estimator(headline.name)
+        beyond = ", which does not lie above that of all rows" if comparable and error.low <= headline.high else ""
         alike = [each.label for each in others if _overlap(each.numbers.get(metric), error)]
         apart = f"; {named(alike)} {'is' if len(alike) == 1 else 'are'} not told apart from it" if alike else ""
         yield f"Worst by {name}: {worst.label}, off by {points(error.value)} points ({ends}{beyond}){apart}."

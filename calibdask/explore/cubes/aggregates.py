@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.study.quantiles import quantiles
+
 __all__ = ["HOWS", "NUMBERED", "Step", "aggregated", "described", "percentile_words"]
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
@@ -85,21 +87,7 @@ def aggregated(values: xr.DataArray, step: Step) -> xr.DataArray:
 
 
 def _quantile(values: Values, share: float) -> Values:
-    """Linear between order statistics."""
-    if not 0 <= share <= 1:
-        raise ValueError(f"A quantile expects a number from 0 to 1, got {share:g}.")
-    if not values.shape[-1]:
-        return np.full(values.shape[:-1], np.nan)
-    # NaN are last.
-    ordered = np.sort(values, axis=-1)
-    last = values.shape[-1] - 1 - np.isnan(ordered).sum(-1, keepdims=True)
-    at = share * np.maximum(last, 0)
-    low = np.floor(at).astype(int)
-    below, above = (np.take_along_axis(ordered, place, -1) for place in (low, np.minimum(low + 1, np.maximum(last, 0))))
-    with np.errstate(invalid="ignore"):
-        between = below + (at - low) * (above - below)
-    # Infinite ones have nothing between them.
-    return np.where(at > low, between, below)[..., 0]
+    return quantiles(values, (share,))[0]
 
 
 def _mean(values: Values) -> Values:

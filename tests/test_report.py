@@ -22,9 +22,9 @@ from calibdask.estimators.saturation import Saturation
 from calibdask.readout import plain
 from calibdask.report import Measured, measure, measuring, write_cube_report, write_report
 from calibdask.report.cautions import cautions
+from calibdask.report.cube_summary import summary_of
 from calibdask.report.decision import Limits, line_of, whole_judged
 from calibdask.report.facts import Facts, error_of
-from calibdask.report.quantiles import summary_of
 from calibdask.report.slices import slices_of
 from calibdask.report.verdict import stretches, verdict_on
 from calibdask.report.words import cases, points, spanned
@@ -577,7 +577,7 @@ class TestCubes:
         values = xr.DataArray(RNG.random((2, 2, 3, 20)), dims=("a", "b", "kind", "replicate"))
         cube = xr.Dataset({"x": values, "status": status})
         whole = summary_of(cube, "x")
-        monkeypatch.setattr("calibdask.report.quantiles._BLOCK", 1)
+        monkeypatch.setattr("calibdask.report.cube_summary._BLOCK", 1)
         np.testing.assert_array_equal(summary_of(cube, "x").values, whole.values)
         done = values.values[[0, 1, 1], [0, 0, 1]]
         expected = np.median(np.quantile(done, (0.05, 0.5, 0.95), axis=-1)[:, :, 1], axis=1)

@@ -13,8 +13,8 @@ import xarray as xr
 from calibdask.readout import Reading
 from calibdask.report.blocks import Block, Code, Heading, Listing, Page, Paragraph, Section, Table, number, text
 from calibdask.report.contents import Origin
+from calibdask.report.cube_summary import Summary, summary_of
 from calibdask.report.drawing import forest_axis, forest_range
-from calibdask.report.quantiles import Summary, summary_of
 from calibdask.report.tables import drawn_cell, value_cell
 from calibdask.report.words import counted, figure, joined
 from calibdask.study.cube import DONE, FAILED, Cube, open_cube

@@ -11,7 +11,7 @@ import xarray as xr
 
 from calibdask.engine.writers import slice_dims
 
-__all__ = ["Reading", "interval_ends", "numbers_of", "places", "plain", "readings", "rests_on", "shown_number"]
+__all__ = ["Reading", "interval_ends", "numbers_of", "parts", "places", "plain", "readings", "rests_on", "shown_number"]
 
 # Units of dates that name no day.
 _COARSE = ("Y", "M")
@@ -81,6 +81,23 @@ def places(dataset: xr.Dataset) -> Iterator[tuple[dict[Any, int], dict[Any, Any]
     for place in product(*(range(dataset.sizes[dim]) for dim in dims)):
         at = dict(zip(dims, place, strict=True))
         yield at, {dim: labels[i][place[i]] for i, dim in enumerate(dims)}
+
+
+def parts(dataset: xr.Dataset, dims: Sequence[Any]) -> Iterator[tuple[str, xr.Dataset]]:
+    """What is at each place along some dimensions, after its labels in words.
+
+    Examples
+    --------
+    >>> dataset = xr.Dataset({"ece": (("model", "fold"), [[0.1, 0.2]])}, {"model": ["forest"]})
+    >>> [(words, float(one.ece)) for words, one in parts(dataset, ["model", "fold"])]
+    [('forest fold 0', 0.1), ('forest fold 1', 0.2)]
+    """
+    for place in product(*(range(dataset.sizes[dim]) for dim in dims)):
+        at = dict(zip(dims, place, strict=True))
+        labels = [
+            str(plain(dataset[dim].values[i])) if dim in dataset.coords else f"{dim} {i}" for dim, i in at.items()
+        ]
+        yield " ".join(filter(None, labels)), dataset.isel(at)
 
 
 def rests_on(attributes: Mapping[str, Any]) -> list[str]:

@@ -12,7 +12,6 @@ import click
 
 from calibdask.cli.choices import BandwidthType, BinsType, CostsType, SettingType, is_largest, kernel_options
 from calibdask.cli.metrics import CURVE, DIAGRAM, METRICS, chosen_metrics, takes
-from calibdask.cli.reporting import FORMATS as REPORTS
 from calibdask.cli.reporting import Remembering, write_evaluation
 from calibdask.cli.results import RESULTS, write_result
 from calibdask.cli.rows import RowsRequest, noted, row_options
@@ -291,9 +290,11 @@ def _outputs(request: _Request) -> "tuple[Output | None, Output | None, Output |
     plot_path = None if request.plot is None else checked_output(request.plot, FORMATS, overwrite=request.overwrite)
     if plot_path is not None:
         check_format(str(plot_path))
-    report_path = (
-        None if request.report is None else checked_output(request.report, REPORTS, overwrite=request.overwrite)
-    )
+    report_path = None
+    if request.report is not None:
+        from calibdask.report.writing import FORMATS as REPORTS
+
+        report_path = checked_output(request.report, REPORTS, overwrite=request.overwrite)
     return result_path, plot_path, report_path
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from calibdask.cli.reporting import FORMATS, Remembering, command_line, measured, named_data, write_models
+from calibdask.cli.reporting import Remembering, command_line, measured, named_data, write_models
 from calibdask.cli.rows import RowsRequest, row_options
 
 if TYPE_CHECKING:
@@ -126,6 +126,7 @@ def _check_slices(named: dict[str, str], by: Sequence[str], slice_limit: float |
 def _checked(data: tuple[str, ...], out: str, *, overwrite: bool) -> "tuple[Output, dict[str, str]]":
     """Where the page goes, and what is read, before any of it is."""
     from calibdask.engine.writers import check_apart, checked_output
+    from calibdask.report.writing import FORMATS
 
     named = named_data(data)
     for path in named.values():

@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 
     from calibdask.report import Measured
 
-__all__ = ["FORMATS", "Remembering", "command_line", "measured", "named_data", "write_evaluation", "write_models"]
+__all__ = ["Remembering", "command_line", "measured", "named_data", "write_evaluation", "write_models"]
 
-FORMATS = (".html",)
-_TITLE = "Calibration report"
 _LEVEL = 0.95
 _WORDS = "calibdask.words"
 
@@ -97,27 +95,14 @@ def _of_summary(
     """Each of its models; with ``--by`` the slices that it names, otherwise all."""
     from calibdask.cli.stored import panel, pooled, refuse_row_options
     from calibdask.engine.summaries import extra_dims
+    from calibdask.readout import parts
     from calibdask.report import measure
 
     refuse_row_options(request.data, {"--label": request.label, "--score": request.score, "--weight": request.weight})
     kept = pooled(summary, request.by, request.data) if request.by else summary
-    for words, one in _models(kept, extra_dims(kept)):
+    for words, one in parts(kept, extra_dims(kept)):
         chosen = None if metrics is None else metrics(panel(one, options.get("setting")))
         yield words or name, measure(one, metrics=chosen, **options)
-
-
-def _models(summary: Any, dims: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """The models of a summary by their labels."""
-    from calibdask.readout import plain
-
-    if not dims:
-        yield "", summary
-        return
-    dim, *others = dims
-    for i in range(summary.sizes[dim]):
-        label = str(plain(summary[dim].values[i])) if dim in summary.coords else f"{dim} {i}"
-        for words, one in _models(summary.isel({dim: i}), others):
-            yield " ".join(filter(None, (label, words))), one
 
 
 class Remembering(click.Command):
@@ -146,8 +131,8 @@ def write_models(
     """Write the page."""
     from calibdask.report import write_report
 
-    heading, command = title or _TITLE, command_line()
-    write_report(part, models, title=heading, command=command, limit=limit, slice_limit=slice_limit)
+    options: dict[str, Any] = {"limit": limit, "slice_limit": slice_limit}
+    write_report(part, models, title=title or None, command=command_line(), **options)
 
 
 def write_evaluation(

@@ -75,7 +75,7 @@ def _text(widget: Any, value: Any) -> str:
     return json.dumps(value, default=str)
 
 
-def _take(widget: Any, given: Any) -> bool:
+def _take(widget: Any, given: str) -> bool:
     """Set a widget to what stands in the address; whether it fits."""
     try:
         widget.value = _value(widget, given)
@@ -84,21 +84,17 @@ def _take(widget: Any, given: Any) -> bool:
     return True
 
 
-def _value(widget: Any, given: Any) -> Any:
+def _value(widget: Any, given: str) -> Any:
     """A value out of the address; raises KeyError for what the widget does not have."""
     labels = _labels(widget)
     if labels is None:
         if isinstance(widget.value, str):
-            return str(_read(given))
+            return str(json.loads(given))
         # Dates are texts in the address, pairs are lists.
-        return widget.param["value"].deserialize(_read(given))
+        return widget.param["value"].deserialize(json.loads(given))
     if isinstance(widget.value, list):
-        return [labels[str(label)] for label in _read(given)]
-    return labels[str(given)]
-
-
-def _read(given: Any) -> Any:
-    return json.loads(given) if isinstance(given, str) else given
+        return [labels[str(label)] for label in json.loads(given)]
+    return labels[given]
 
 
 def _labels(widget: Any) -> dict[str, Any] | None:

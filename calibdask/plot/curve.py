@@ -8,7 +8,7 @@ import xarray as xr
 
 from calibdask.plot.panels import Place, arranged, headed, panels, prefixes_of
 
-__all__ = ["reliability_curve"]
+__all__ = ["reliability_curve", "with_crossings"]
 
 _NEEDED = ("reliability", "score", "density")
 _POINTWISE, _SIMULTANEOUS = ("reliability_low", "reliability_high"), ("reliability_band_low", "reliability_band_high")
@@ -163,14 +163,14 @@ def _lines(panel: _Panel) -> dict[str, dict[str, np.ndarray]]:
     if panel.pair(_POINTWISE) is not None:
         names, kind = [*names, *_POINTWISE], " with band"
     columns = np.stack([panel.values[name] for name in names])
-    columns = _with_crossings(np.concatenate([columns, columns[1:2] - columns[:1]]))
+    columns = with_crossings(np.concatenate([columns, columns[1:2] - columns[:1]]))
     gap = columns[-1]
     line = dict(zip([*names, "gap"], columns, strict=True))
     sides = {"Over" + kind: gap <= 0, "Under" + kind: gap >= 0}
     return {side: {**line, "reliability": np.where(on, columns[1], np.nan)} for side, on in sides.items()}
 
 
-def _with_crossings(columns: np.ndarray) -> np.ndarray:
+def with_crossings(columns: np.ndarray) -> np.ndarray:
     """Columns of points, the gap to the diagonal the last row, with points added where the gap changes its sign."""
     gap = columns[-1]
     at = np.flatnonzero(gap[:-1] * gap[1:] < 0)

@@ -1,11 +1,10 @@
 """Warnings: what should make a reader of the numbers careful."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
-from calibdask.report.facts import Facts, error_of
-from calibdask.report.slices import Slice, slices_of
+from calibdask.report.facts import Facts, Sliced
 from calibdask.report.words import counted, figure, joined, named, percent, points, spanned
 
 __all__ = ["cautions"]
@@ -120,16 +119,15 @@ def _biased(facts: Facts) -> Iterator[str]:
 
 
 def _slices(facts: Facts) -> Iterator[str]:
-    for name, result in facts.measured.slices.items():
-        metric = error_of(result, facts)
-        slices = slices_of(result, metric)
+    for sliced in facts.sliced:
+        name, slices = sliced.name, sliced.slices
         few = [each.label for each in slices if each.rows < _FEW_IN_A_SLICE]
         if few:
             yield (
                 f"{counted(len(few), 'slice')} of {name} {'has' if len(few) == 1 else 'have'} fewer than "
                 f"{_FEW_IN_A_SLICE} rows ({named(few)}): their intervals are wide and rough."
             )
-        yield from _wide(name, metric, slices)
+        yield from _wide(sliced)
         if facts.level is not None and len(slices) * (1 - facts.level) >= 1:
             yield (
                 f"There are {len(slices)} slices of {name}: of so many {percent(facts.level)} intervals some miss by "
@@ -137,9 +135,10 @@ def _slices(facts: Facts) -> Iterator[str]:
             )
 
 
-def _wide(name: str, metric: str, slices: Sequence[Slice]) -> Iterator[str]:
+def _wide(sliced: Sliced) -> Iterator[str]:
     """The slices of whose error the rows tell little, the widest intervals first."""
-    errors = [(each, each.numbers[metric]) for each in slices if metric in each.numbers]
+    name, metric = sliced.name, sliced.metric
+    errors = [(each, each.numbers[metric]) for each in sliced.slices if metric in each.numbers]
     widths = [(error.high - error.low, each, error) for each, error in errors if error.has_interval]
     found = sorted([one for one in widths if one[0] > _WIDE], key=lambda one: -one[0])
     for _, each, error in found[:_NAMED]:

@@ -21,8 +21,8 @@ from calibdask.report.cautions import cautions
 from calibdask.report.decision import Limits, line_of
 from calibdask.report.definitions import definitions
 from calibdask.report.drawing import curve_picture, diagram_picture
-from calibdask.report.facts import Bins, Facts, error_of
-from calibdask.report.slices import Slice, slices_of
+from calibdask.report.facts import Facts, Sliced
+from calibdask.report.reliability import Bins
 from calibdask.report.tables import (
     class_table,
     decision_table,
@@ -172,24 +172,23 @@ def _caption(title: str, bins: Bins) -> str:
 
 def _slices(models: Sequence[Facts]) -> Iterator[Block]:
     for facts in models:
-        for name, result in facts.measured.slices.items():
-            error = error_of(result, facts)
-            slices = slices_of(result, error)
-            yield slice_table(facts, name, slices, error)
-            if figures := _worst(name, slices):
-                if len(slices) > _MOST_SLICES:
+        for sliced in facts.sliced:
+            yield slice_table(facts, sliced)
+            if figures := _worst(sliced):
+                number = len(sliced.slices)
+                if number > _MOST_SLICES:
                     yield Paragraph(
-                        f"Diagrams of slices by {name}: the {len(figures)} worst of {len(slices)}.", quiet=True
+                        f"Diagrams of slices by {sliced.name}: the {len(figures)} worst of {number}.", quiet=True
                     )
                 yield Figures(figures, small=True)
 
 
-def _worst(name: str, slices: Sequence[Slice]) -> list[Figure]:
+def _worst(sliced: Sliced) -> list[Figure]:
     """Diagrams of the worst slices."""
     found = []
-    for each in slices[:_MOST_SLICES]:
+    for each in sliced.slices[:_MOST_SLICES]:
         for label, bins in each.bins if len(each.bins) == 1 else []:
-            title = f"{name} {each.label}{f', class {label}' if label else ''}"
+            title = f"{sliced.name} {each.label}{f', class {label}' if label else ''}"
             if bins.count.size:
                 found.append(Figure(diagram_picture(bins, title), f"{title}: {counted(int(bins.rows), 'row')}"))
     return found

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from calibdask.readout import Reading
-from calibdask.report.facts import Facts, error_of, error_words
-from calibdask.report.slices import slices_of
+from calibdask.report.facts import Facts, error_words
 from calibdask.report.words import named
 
 __all__ = ["Judgement", "Limits", "line_of", "slices_judged", "whole_judged"]
@@ -100,14 +99,12 @@ def slices_judged(facts: Facts, limits: Limits) -> Iterator[tuple[str, list[Judg
     limit = limits.of_slices
     if limit is None:
         return
-    for name, result in facts.measured.slices.items():
-        metric = error_of(result, facts)
-        words = error_words(str(result[metric].attrs.get("estimator", ""))) if metric in result else "–"
+    for sliced in facts.sliced:
+        words = error_words(sliced.estimator) or "–"
         found = [
-            Judgement(each.label, each.rows, words, each.numbers.get(metric), limit)
-            for each in slices_of(result, metric)
+            Judgement(each.label, each.rows, words, each.numbers.get(sliced.metric), limit) for each in sliced.slices
         ]
-        yield name, sorted(found, key=lambda each: _OUTCOMES.index(each.outcome))
+        yield sliced.name, sorted(found, key=lambda each: _OUTCOMES.index(each.outcome))
 
 
 def line_of(facts: Facts, limits: Limits) -> str:

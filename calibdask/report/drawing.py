@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from markupsafe import Markup
 
-from calibdask.report.facts import Array, Bins, Curve
+from calibdask.plot.curve import with_crossings
+from calibdask.report.reliability import Array, Bins, Curve
 from calibdask.report.words import counted, figure
 
 __all__ = ["curve_picture", "diagram_picture", "forest", "forest_axis", "forest_range"]
@@ -57,10 +58,10 @@ def curve_picture(curve: Curve, title: str) -> Markup:
     return _svg(parts, f"{title}: reliability curve{band}, and the density of the scores")
 
 
-def forest_range(ends: Sequence[float], *, zero: bool = True) -> tuple[float, float]:
+def forest_range(ends: Sequence[float]) -> tuple[float, float]:
     """A range that holds all of these, and 0."""
-    known = [each for each in ends if np.isfinite(each)] + ([0.0] if zero else [])
-    low, high = min(known, default=0.0), max(known, default=1.0)
+    known = [0.0, *(each for each in ends if np.isfinite(each))]
+    low, high = min(known), max(known)
     return (low, high) if high > low else (low, low + 1.0)
 
 
@@ -192,12 +193,6 @@ def _between(x: Array, low: Array, high: Array) -> str:
 
 def _sides(curve: Curve) -> list[tuple[str, Array, Array]]:
     """The curve above and beneath the diagonal, each with gaps where it is on the other side."""
-    gap = curve.reliability - curve.score
-    at = np.flatnonzero(gap[:-1] * gap[1:] < 0)
-    share = gap[at] / (gap[at] - gap[at + 1])
-    crossing = curve.score[at] + share * (curve.score[at + 1] - curve.score[at])
-    x = np.insert(curve.score, at + 1, crossing)
-    y = np.insert(curve.reliability, at + 1, crossing)
-    off = np.insert(gap, at + 1, 0.0)
+    x, y, off = with_crossings(np.stack([curve.score, curve.reliability, curve.reliability - curve.score]))
     with np.errstate(invalid="ignore"):
         return [(side, x, np.where(on, y, np.nan)) for side, on in (("over", off <= 0), ("under", off >= 0))]

@@ -1,81 +1,36 @@
 """The facts of one model as the report needs them: errors, bins, curve, bands, spread of scores."""
 
 import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
 from calibdask.plot.panels import prefixes_of
 from calibdask.readout import Reading, numbers_of, readings
 from calibdask.report.measuring import CLASSES, CURVE, DIAGRAM, GAP, SPREAD, Measured
+from calibdask.report.reliability import CURVE_PARTS, Bins, Curve, bins_of, classes_of, curves_of
+from calibdask.report.slices import Slice, slices_of
 from calibdask.report.words import counted
 
-__all__ = ["Bins", "Curve", "Facts", "Tested", "bins_of", "error_of", "error_words"]
-
-Array = npt.NDArray[np.float64]
+__all__ = ["Facts", "Sliced", "Tested", "error_of", "error_words", "is_error"]
 
 # The error that the verdict is about: the first of these that was measured.
 _HEADLINES = (r"ECE\(.*binning='uniform'.*norm='l1'", r"ECE\(.*norm='l1'", r"DensityECE\(", r"SmoothECE\(")
-_BINS = ("outcome", "score", "count", "weight", "lower", "upper")
-_CURVE = ("reliability", "score", "density")
-_BANDS = ("reliability_low", "reliability_high", "reliability_band_low", "reliability_band_high")
+# Calibration errors, and what they are called in short.
+_ERRORS = {"ECE": "ECE", "DensityECE": "density ECE", "SmoothECE": "smooth ECE"}
 _OWN = (DIAGRAM, CURVE, GAP, SPREAD, CLASSES)
 
 
 @dataclass(frozen=True, eq=False)
-class Bins:
-    """The bins of a diagram with rows; ``low`` and ``high`` are ends of the frequency, NaN where there are none."""
+class Sliced:
+    """The slices of one column, the worst first by an error: its name, and the description of its estimator."""
 
-    score: Array
-    outcome: Array
-    count: Array
-    weight: Array
-    lower: Array
-    upper: Array
-    low: Array
-    high: Array
-
-    @property
-    def rows(self) -> float:
-        """Number of rows."""
-        return float(self.count.sum())
-
-    @property
-    def error(self) -> float:
-        """The calibration error of these bins."""
-        gaps = np.abs(self.outcome - self.score)
-        return float((self.weight * gaps).sum() / self.weight.sum()) if self.weight.sum() > 0 else np.nan
-
-    @property
-    def means(self) -> tuple[float, float]:
-        """Mean score, and frequency of the outcome."""
-        total = self.weight.sum()
-        if total <= 0:
-            return np.nan, np.nan
-        return float((self.weight * self.score).sum() / total), float((self.weight * self.outcome).sum() / total)
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """The reliability curve; bands are NaN where there are none."""
-
-    score: Array
-    reliability: Array
-    density: Array
-    low: Array
-    high: Array
-    band_low: Array
-    band_high: Array
-
-    @property
-    def has_band(self) -> bool:
-        """Whether there is a band for the whole curve."""
-        return bool(np.isfinite(self.band_low).any())
+    name: str
+    metric: str
+    estimator: str
+    slices: list[Slice]
 
 
 @dataclass(frozen=True)
@@ -115,7 +70,7 @@ class Facts:
     @cached_property
     def readings(self) -> list[Reading]:
         """The numbers of the metrics, without tests and without what only pictures and words are made of."""
-        bandwidths = [f"{prefix}bandwidth" for prefix in prefixes_of(self.result, _CURVE)]
+        bandwidths = [f"{prefix}bandwidth" for prefix in prefixes_of(self.result, CURVE_PARTS)]
         tested = tuple(f"{test.name}_" for test in self.tests)
         return [
             each
@@ -163,18 +118,22 @@ class Facts:
     @cached_property
     def curves(self) -> dict[str, Curve]:
         """The curves, by class where there is one for each."""
-        prefixes = prefixes_of(self.result, _CURVE)
-        if not prefixes:
-            return {}
-        return {label: _curve(one, prefixes[0]) for label, one in _places(self.result, f"{prefixes[0]}reliability")}
+        return curves_of(self.result)
 
     @cached_property
     def classes(self) -> list[tuple[str, Bins]]:
         """Diagrams of all classes by themselves, where these were measured beside the confidence."""
-        name = f"{CLASSES}_outcome"
-        if name not in self.result:
-            return self.bins if len(self.bins) > 1 else []
-        return [(label, _bins(one, f"{CLASSES}_")) for label, one in _places(self.result, name)]
+        return classes_of(self.result) or (self.bins if len(self.bins) > 1 else [])
+
+    @cached_property
+    def sliced(self) -> list[Sliced]:
+        """The slices of each column by the error that is computed as the headline is."""
+        found = []
+        for name, result in self.measured.slices.items():
+            metric = error_of(result, self)
+            estimator = str(result[metric].attrs.get("estimator", "")) if metric in result else ""
+            found.append(Sliced(name, metric, estimator, slices_of(result, metric)))
+        return found
 
     @cached_property
     def kind(self) -> str:
@@ -219,11 +178,16 @@ def error_words(estimator: str) -> str:
     >>> [error_words(repr(each)) for each in (cd.ECE(), cd.ECE(bins=7, binning="equal-mass"), cd.SmoothECE())]
     ['ECE, 15 bins', 'ECE, 7 bins of equal mass', 'smooth ECE']
     """
-    words = {"ECE(": "ECE", "DensityECE(": "density ECE", "SmoothECE(": "smooth ECE"}
-    name = next((each for start, each in words.items() if estimator.startswith(start)), estimator.partition("(")[0])
+    kind = estimator.partition("(")[0]
+    name = _ERRORS.get(kind, kind)
     bins = re.search(r"\bbins=(\d+)\b", estimator) if name == "ECE" else None
     mass = " of equal mass" if "binning='equal-mass'" in estimator else ""
     return f"{name}, {counted(int(bins[1]), 'bin')}{mass}" if bins else name
+
+
+def is_error(estimator: str) -> bool:
+    """Whether the description is that of a calibration error."""
+    return estimator.partition("(")[0] in _ERRORS
 
 
 def error_of(result: xr.Dataset, facts: Facts) -> str:
@@ -235,44 +199,3 @@ def error_of(result: xr.Dataset, facts: Facts) -> str:
         if wanted and values.attrs.get("estimator") == wanted and not str(name).endswith(("_low", "_high"))
     ]
     return alike[0] if alike else "ece"
-
-
-def bins_of(dataset: xr.Dataset, at: dict[Any, int] | None = None) -> list[tuple[str, Bins]]:
-    """The bins of the first diagram in a result, at a place of its slices."""
-    prefixes = [prefix for prefix in prefixes_of(dataset, _BINS) if prefix != f"{CLASSES}_"]
-    if not prefixes:
-        return []
-    one = dataset if at is None else dataset.isel(at)
-    return [(label, _bins(each, prefixes[0])) for label, each in _places(one, f"{prefixes[0]}outcome")]
-
-
-def _places(dataset: xr.Dataset, variable: str) -> Iterator[tuple[str, xr.Dataset]]:
-    """A variable's dataset at each class; once, without a label, where there are no classes."""
-    dims = dataset[variable].dims[:-1]
-    if not dims:
-        yield "", dataset
-        return
-    (dim,) = dims
-    for i in range(dataset.sizes[dim]):
-        label = dataset[dim].values[i] if dim in dataset.coords else i
-        yield str(label), dataset.isel({dim: i})
-
-
-def _values(one: xr.Dataset, prefix: str, names: Sequence[str], like: str) -> dict[str, Array]:
-    missing = np.full(one[prefix + like].shape, np.nan)
-    return {
-        name: np.asarray(one[prefix + name].values, np.float64) if prefix + name in one.variables else missing
-        for name in names
-    }
-
-
-def _bins(one: xr.Dataset, prefix: str) -> Bins:
-    found = _values(one, prefix, (*_BINS, "outcome_low", "outcome_high"), "outcome")
-    filled = found["count"] > 0
-    low, high = found.pop("outcome_low")[filled], found.pop("outcome_high")[filled]
-    return Bins(**{name: values[filled] for name, values in found.items()}, low=low, high=high)
-
-
-def _curve(one: xr.Dataset, prefix: str) -> Curve:
-    found = _values(one, prefix, (*_CURVE, *_BANDS), "reliability")
-    return Curve(*(found[name] for name in ("score", "reliability", "density", *_BANDS)))

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from calibdask.engine.slices import named
+from calibdask.engine.stored import StoredSource
 from calibdask.engine.summaries import extra_dims, is_summary, read_summary
 from calibdask.estimators.curves import ReliabilityCurve
 from calibdask.estimators.density import DensityECE
@@ -169,7 +170,8 @@ class _Request:
             )
         layout = data.source.layout
         meant = layout.setting(self.setting, self.k)
-        tells = getattr(data.source, "tells")  # noqa: B009 - every source of a summary does
+        assert isinstance(data.source, StoredSource)
+        tells = data.source.tells
         if self.setting is None and not tells(meant):
             meant = layout.setting("classwise")
         step = 1 / int(np.unique(summary["cells"])[0])

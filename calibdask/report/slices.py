@@ -9,7 +9,7 @@ import xarray as xr
 
 from calibdask.ranking import worst_slices
 from calibdask.readout import Reading, numbers_of, places, plain, readings
-from calibdask.report.facts import Bins, bins_of
+from calibdask.report.reliability import Bins, bins_of
 
 __all__ = ["TOO_FEW", "Slice", "slices_of"]
 

@@ -11,9 +11,9 @@ from calibdask.report.blocks import Cell, Table, number, text
 from calibdask.report.decision import Judgement, Limits, slices_judged, whole_judged
 from calibdask.report.definitions import title_of
 from calibdask.report.drawing import forest, forest_axis, forest_range
-from calibdask.report.facts import Facts
+from calibdask.report.facts import Facts, Sliced, is_error
 from calibdask.report.measuring import GAP
-from calibdask.report.slices import TOO_FEW, Slice
+from calibdask.report.slices import TOO_FEW
 from calibdask.report.words import counted, figure, percent, pvalue
 
 __all__ = [
@@ -105,7 +105,8 @@ def _setting(facts: Facts) -> str:
 def metric_table(facts: Facts) -> Table:
     """The metrics of a model with intervals and what they say."""
     rows = []
-    for each in sorted(facts.readings, key=lambda each: not _is_error(facts.estimator(each.name))):
+    # Calibration errors come first.
+    for each in sorted(facts.readings, key=lambda each: not is_error(facts.estimator(each.name))):
         ends = _ends(each) or "–"
         shown = number(each.value, figure(each.value)) if isinstance(each.value, int | float) else text(each.value)
         rows.append(
@@ -113,11 +114,6 @@ def metric_table(facts: Facts) -> Table:
         )
     columns = [("metric", False), ("value", True), (_level(facts), True), ("what it says", False)]
     return Table(f"Metrics of {facts.name}", columns, rows, _without(facts))
-
-
-def _is_error(estimator: str) -> bool:
-    """Whether it is a calibration error: these come first."""
-    return estimator.startswith(("ECE(", "DensityECE(", "SmoothECE("))
 
 
 def _without(facts: Facts) -> str:
@@ -170,8 +166,9 @@ def _best(models: Sequence[Facts], main: str, found: Sequence[Reading | None]) -
     )
 
 
-def slice_table(facts: Facts, name: str, slices: Sequence[Slice], error: str) -> Table:
+def slice_table(facts: Facts, sliced: Sliced) -> Table:
     """The slices of one column, the worst first by an error, which stands first."""
+    name, error, slices = sliced.name, sliced.metric, sliced.slices
     shown = slices[:_MOST_SLICES]
     known = [metric for metric in slices[0].numbers if not metric.startswith("report_")] if slices else []
     metrics = sorted(known, key=lambda metric: metric != error)[:3]

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 
 from calibdask.readout import Reading
-from calibdask.report.facts import Curve, Facts, error_of, error_words
-from calibdask.report.slices import slices_of
+from calibdask.report.facts import Facts, error_words
+from calibdask.report.reliability import Curve
 from calibdask.report.words import cases, counted, interval, joined, named, points, pvalue, spanned
 
 __all__ = ["Stretch", "Verdict", "stretches", "verdict_on"]
@@ -298,18 +298,17 @@ def _slices(facts: Facts) -> Iterator[str]:
     """The worst slice of each kind, and whether it is worse than all rows together."""
     headline = facts.headline
     assert headline is not None
-    for name, result in facts.measured.slices.items():
-        metric = error_of(result, facts)
-        worst, *others = slices_of(result, metric)
+    for sliced in facts.sliced:
+        (worst, *others), metric = sliced.slices, sliced.metric
         error = worst.numbers.get(metric)
-        if error is None or not error.has_interval or not headline.has_interval or len(result[name]) < 2:
+        if error is None or not error.has_interval or not headline.has_interval or not others:
             continue
         ends = interval(error.low, error.high, facts.level)
-        comparable = result[metric].attrs.get("estimator") == facts.estimator(headline.name)
+        comparable = sliced.estimator == facts.estimator(headline.name)
         beyond = ", which does not lie above that of all rows" if comparable and error.low <= headline.high else ""
         alike = [each.label for each in others if _overlap(each.numbers.get(metric), error)]
         apart = f"; {named(alike)} {'is' if len(alike) == 1 else 'are'} not told apart from it" if alike else ""
-        yield f"Worst by {name}: {worst.label}, off by {points(error.value)} points ({ends}{beyond}){apart}."
+        yield f"Worst by {sliced.name}: {worst.label}, off by {points(error.value)} points ({ends}{beyond}){apart}."
 
 
 def _overlap(one: Reading | None, other: Reading) -> bool:

@@ -9,7 +9,7 @@ import xarray as xr
 
 from calibdask.cluster.versions import installed
 from calibdask.engine.writers import Output, checked_output, replacing, slice_dims
-from calibdask.readout import plain
+from calibdask.readout import parts
 from calibdask.report.blocks import Page
 from calibdask.report.contents import Origin, page_of
 from calibdask.report.cubes import cube_page
@@ -21,14 +21,13 @@ from calibdask.report.page import rendered
 __all__ = ["FORMATS", "decision_lines", "write_cube_report", "write_report"]
 
 FORMATS = (".html",)
-_TITLE = "Calibration report"
 
 
 def write_report(
     path: str | Path,
     results: Mapping[str, Measured | xr.Dataset] | Measured | xr.Dataset,
     *,
-    title: str = _TITLE,
+    title: str | None = None,
     command: str = "",
     limit: float | None = None,
     slice_limit: float | None = None,
@@ -44,7 +43,7 @@ def write_report(
         What `measure` gives for each model, which has all that a report can show. Or what `calibdask.evaluate` gives
         without ``by``: then the report shows those of its metrics, diagrams, curves and tests that are there. A further
         dimension of it, such as ``model``, makes several models.
-    title : str
+    title : str, optional
         Heading of the page.
     command : str
         How the results were made, for whoever wants to make them again.
@@ -83,7 +82,7 @@ def write_report(
         raise ValueError("A report expects at least one result, got none.")
     if slice_limit is not None and not any(facts.measured.slices for facts in models):
         raise ValueError("slice_limit expects results with slices, got none; calibdask.report.measure takes by.")
-    _write(target, page_of(models, _origin(title, command), limits))
+    _write(target, page_of(models, _origin("Calibration report" if title is None else title, command), limits))
 
 
 def decision_lines(results: Mapping[str, Measured], limits: Limits) -> list[str]:
@@ -146,27 +145,15 @@ def _models(results: Any) -> Iterator[Facts]:
         if isinstance(result, Measured):
             yield Facts(str(name) or "model", result)
         elif isinstance(result, xr.Dataset) and "rows" in result.attrs:
-            for words, one in _apart(result):
+            if "slices" in result.attrs:
+                raise ValueError(
+                    "A report of cd.evaluate expects a result without by; calibdask.report.measure measures slices for "
+                    "it."
+                )
+            for words, one in parts(result, slice_dims(result)):
                 yield Facts(" ".join(filter(None, (str(name), words))) or "model", Measured(one))
         else:
             raise TypeError(
                 "A report expects what calibdask.report.measure or calibdask.evaluate gave, got "
                 f"{type(result).__name__}{' without the attribute rows' if isinstance(result, xr.Dataset) else ''}."
             )
-
-
-def _apart(result: xr.Dataset) -> Iterator[tuple[str, xr.Dataset]]:
-    """The models of a result, by their labels."""
-    if "slices" in result.attrs:
-        raise ValueError(
-            "A report of cd.evaluate expects a result without by; calibdask.report.measure measures slices for it."
-        )
-    dims = slice_dims(result)
-    if not dims:
-        yield "", result
-        return
-    dim, *_ = dims
-    for i in range(result.sizes[dim]):
-        label = str(plain(result[dim].values[i])) if dim in result.coords else f"{dim} {i}"
-        for words, one in _apart(result.isel({dim: i})):
-            yield " ".join(filter(None, (label, words))), one

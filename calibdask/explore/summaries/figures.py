@@ -12,7 +12,7 @@ __all__ = ["COLORS", "Panel"]
 
 COLORS = SERIES[:2]
 _MARKERS = ("circle", "diamond")
-_GREY, _BARS, _BAND, _MEDIAN = "#8c8c8c", "#9fb3c8", "#555555", "#222222"
+_GREY, _BARS, _BAND = "#8c8c8c", "#9fb3c8", "#555555"
 _TICKS = [0.0, 0.25, 0.5, 0.75, 1.0]
 _LIMITS = (-0.02, 1.02)
 

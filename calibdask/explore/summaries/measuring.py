@@ -151,7 +151,8 @@ def _at_once(metrics: Mapping[str, Estimator]) -> dict[str, Estimator]:
 
 
 def _smooth(metrics: Mapping[str, Estimator]) -> dict[str, Estimator]:
-    return {name: each for name, each in metrics.items() if name not in _at_once(metrics)}
+    quick_ones = _at_once(metrics)
+    return {name: each for name, each in metrics.items() if name not in quick_ones}
 
 
 def _renamed(curve: xr.Dataset) -> xr.Dataset:

@@ -12,7 +12,7 @@ from calibdask.explore.summaries.figures import Panel
 __all__ = ["Pictures"]
 
 _BINS = ("score", "outcome", "count", "lower", "upper", "outcome_low", "outcome_high", "weight")
-_ENDS = ("reliability_low", "reliability_high", "reliability_band_low", "reliability_band_high", "reliability_median")
+_ENDS = ("reliability_low", "reliability_high", "reliability_band_low", "reliability_band_high")
 
 Columns = dict[str, np.ndarray]
 

@@ -570,6 +570,29 @@ def test_what_cannot_be_shown_is_told(document: Document | None) -> None:
     assert told == ["42 cannot be drawn"]
 
 
+def test_a_choice_taken_back_calls_off_what_is_on_its_way(cube: xr.Dataset, store: str) -> None:
+    import panel as pn
+
+    from calibdask.explore.cubes.page import _CubePage
+
+    pn.extension("tabulator")
+    page, document = _CubePage(cube, "estimates.zarr", store), Document()
+    page.page()
+    first = page._view
+    assert first is not None
+    words = page._words.object
+    page._work.close()
+    with working(document) as page._work, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(page._reductions, "is_at_hand", lambda view: False)
+        page._controls.hows[0].value = "mean"
+        assert page._words.object != words
+        assert document.added.wait(10)
+        page._controls.hows[0].value = first.steps[0].how
+        document.run()
+    assert (page._view, page._words.object) == (first, words)
+    assert not page._figure.loading
+
+
 def test_widgets_describe_the_view(cube: xr.Dataset) -> None:
     from calibdask.explore.cubes.controls import Controls
 

@@ -8,7 +8,7 @@ from threading import Event
 from time import monotonic
 from typing import Any
 
-__all__ = ["Latest", "Stopped", "Watch"]
+__all__ = ["Latest", "Stopped", "Watch", "error_words", "soon"]
 
 _Act = Callable[[Any], object]
 
@@ -133,3 +133,16 @@ def _shown(show: _Act, fail: _Act, found: Any) -> None:
         show(found)
     except Exception as error:
         fail(error)
+
+
+def soon(document: Any, act: Callable[[], object]) -> None:
+    """Do something on the event loop of a page, after what is under way; at once where there is none."""
+    if document is None:
+        act()
+    else:
+        document.add_next_tick_callback(act)
+
+
+def error_words(error: Exception) -> str:
+    """What went wrong, as a page says it."""
+    return str(error) or type(error).__name__

@@ -11,7 +11,7 @@ import xarray as xr
 
 from calibdask.plot.look import styled
 
-__all__ = ["Place", "arranged", "headed", "panels", "prefixes_of"]
+__all__ = ["Place", "arranged", "headed", "pairs_of", "panels", "prefixes_of"]
 
 _MOST_PANELS = 60
 _MOST_COLUMNS = 5
@@ -58,6 +58,24 @@ def arranged(pairs: Sequence[tuple[Any, Any]]) -> Any:
         parts += [large for large, _ in line] + gap
         parts += [small for _, small in line] + gap
     return styled(hv.Layout(parts).cols(columns), "bokeh", columns)
+
+
+def pairs_of(layout: Any) -> list[tuple[Any, Any]]:
+    """The pairs that `arranged` has put in lines.
+
+    Examples
+    --------
+    >>> import holoviews as hv
+    >>> pairs = [(hv.Curve([number]), hv.Area([number])) for number in range(7)]
+    >>> [int(large.dimension_values("y")[0]) for large, _ in pairs_of(arranged(pairs))]
+    [0, 1, 2, 3, 4, 5, 6]
+    """
+    import holoviews as hv
+
+    parts, columns = [*layout], layout._max_cols
+    lines = [parts[start : start + columns] for start in range(0, len(parts), columns)]
+    pairs = [pair for both in zip(lines[::2], lines[1::2], strict=True) for pair in zip(*both, strict=True)]
+    return [pair for pair in pairs if not isinstance(pair[0], hv.Empty)]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """One number out of many: the ways in which dimensions are aggregated."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ import xarray as xr
 
 from calibdask.study.quantiles import quantiles
 
-__all__ = ["HOWS", "NUMBERED", "Step", "aggregated", "described", "percentile_words"]
+__all__ = ["HOWS", "NUMBERED", "Step", "aggregated", "described", "percentile_words", "spread"]
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -78,12 +78,30 @@ def aggregated(values: xr.DataArray, step: Step) -> xr.DataArray:
     >>> aggregated(values, Step("largest", ("replicate",))).values
     array([2., 4.])
     """
-    kept = [dim for dim in values.dims if dim not in step.dims]
-    ordered = values.transpose(*kept, *step.dims)
+    numbers, coords, kept = _behind(values, step.dims)
+    return xr.DataArray(HOWS[step.how](numbers, step.number), coords, kept)
+
+
+def spread(values: xr.DataArray, dims: Sequence[str], shares: Sequence[float]) -> list[xr.DataArray]:
+    """Some quantiles over dimensions at once, as `aggregated` gives each of them.
+
+    Examples
+    --------
+    >>> values = xr.DataArray([[1.0, 2.0], [4.0, np.nan]], dims=("model", "replicate"))
+    >>> [each.values.tolist() for each in spread(values, ("replicate",), (0.0, 1.0))]
+    [[1.0, 4.0], [2.0, 4.0]]
+    """
+    numbers, coords, kept = _behind(values, dims)
+    return [xr.DataArray(each, coords, kept) for each in quantiles(numbers, shares)]
+
+
+def _behind(values: xr.DataArray, dims: Sequence[str]) -> tuple[Values, dict[Hashable, xr.DataArray], list[Hashable]]:
+    """All numbers over some dimensions along the last axis; coordinates and names of the others."""
+    kept = [dim for dim in values.dims if dim not in dims]
+    ordered = values.transpose(*kept, *dims)
     shape = ordered.shape[: len(kept)]
     numbers = ordered.values.astype(np.float64).reshape(*shape, int(np.prod(ordered.shape[len(kept) :], dtype=int)))
-    coords = {dim: values.coords[dim] for dim in kept if dim in values.coords}
-    return xr.DataArray(HOWS[step.how](numbers, step.number), coords, kept)
+    return numbers, {dim: values.coords[dim] for dim in kept if dim in values.coords}, kept
 
 
 def _quantile(values: Values, share: float) -> Values:

@@ -12,6 +12,7 @@ from calibdask.explore.cubes.views import labels_of, places_of, variables_of
 from calibdask.plot.panels import prefixes_of
 from calibdask.study.cube import DONE, FAILED, Cube
 from calibdask.study.reading import cell_dims
+from calibdask.study.study import coordinates_of
 
 __all__ = ["failures", "numbers_at", "pictures_at", "status_at", "told_of_curves"]
 
@@ -31,16 +32,10 @@ def failures(dataset: xr.Dataset, store: str | None) -> list[tuple[dict[str, Any
     store : str or None
         Where it is; None: it is no cube.
     """
-    dims = cell_dims(dataset)
     if store is None or not (dataset["status"].values == FAILED).any():
         return []
-    shape = dataset["status"].shape
-    labels = [labels_of(dataset, dim) for dim in dims]
-    found = []
-    for number, text in Cube(store).errors().items():
-        places = np.unravel_index(number, shape)
-        found.append(({dim: labels[i][int(places[i])] for i, dim in enumerate(dims)}, text))
-    return found
+    axes = {dim: labels_of(dataset, dim) for dim in cell_dims(dataset)}
+    return [(coordinates_of(axes, number), text) for number, text in Cube(store).errors().items()]
 
 
 def status_at(dataset: xr.Dataset, at: Mapping[str, Any]) -> str:

@@ -56,7 +56,12 @@ class Controls:
             for axis in ("x", "y")
         }
         self.same = pn.widgets.Checkbox(label="same y axis in all panels", value=True)
+        cells = cell_dims(dataset)
+        # Cells come last: what is within them is looked at more often.
+        order = sorted(dims, key=lambda dim: dim in cells)
+        self._cards = {dim: pn.Row(self.roles[dim], self.at[dim], self.only[dim], **_WIDE) for dim in order}
         self._suggest()
+        self._settle()
         self._watch()
 
     def _role_of(self, dim: str) -> Any:
@@ -112,13 +117,8 @@ class Controls:
 
         choices = pn.Row(*self.choices.values(), styles={"flex-wrap": "wrap"}, **_WIDE)
         compared = pn.Column(self.variable, self.against, self.error, choices, **_WIDE)
-        cells = cell_dims(self._dataset)
-        # Cells come last: what is within them is looked at more often.
-        order = sorted(self.roles, key=lambda dim: dim in cells)
-        self._cards = {dim: pn.Row(self.roles[dim], self.at[dim], self.only[dim], **_WIDE) for dim in order}
         steps = [pn.Row(how, number, **_WIDE) for how, number in zip(self.hows, self.numbers, strict=True)]
         axes = [_heading("Axes"), self.band, *self._scale_rows(), self.same]
-        self._settle()
         dims = [_heading("Dimensions"), *self._cards.values()]
         # One root instead of thirty: a document is gone through for each of them.
         return [pn.Column(compared, *dims, _heading("Aggregation, step by step"), *steps, *axes, **_WIDE)]
@@ -251,8 +251,7 @@ class Controls:
         for dim, widget in self.roles.items():
             fixed = widget.value == _FIXED
             self.at[dim].visible, self.only[dim].visible = fixed, not fixed and self._dataset.sizes[dim] > 1
-            if hasattr(self, "_cards"):
-                self._cards[dim].visible = dim in dims
+            self._cards[dim].visible = dim in dims
         for role, how, number in zip(_STEPS, self.hows, self.numbers, strict=True):
             those = [dim for dim in dims if self.roles[dim].value == role]
             how.visible, number.visible = bool(those), bool(those) and how.value in NUMBERED

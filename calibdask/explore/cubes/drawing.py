@@ -192,7 +192,7 @@ def _spread(view: View, values: np.ndarray) -> bool:
     """Whether a logarithmic axis serves values better: positive ones, errors or of several magnitudes."""
     if not values.size or values.min() <= 0 or values.max() == values.min():
         return False
-    is_error = view.reference is not None and view.reference.error.startswith("absolute")
+    is_error = view.reference is not None and not view.reference.is_signed
     return bool(is_error or values.max() / values.min() > _MAGNITUDES)
 
 

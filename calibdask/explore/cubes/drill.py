@@ -15,7 +15,8 @@ from calibdask.explore.cubes.figure import histogram
 from calibdask.explore.cubes.reductions import Reductions, worst_first
 from calibdask.explore.cubes.views import View, labels_of
 from calibdask.explore.exports import downloads
-from calibdask.explore.latest import Latest, Watch
+from calibdask.explore.latest import Latest, Watch, error_words, soon
+from calibdask.plot.panels import pairs_of
 
 __all__ = ["Drill"]
 
@@ -151,7 +152,7 @@ class Drill:
             self._spread[:] = [pn.pane.HTML(head), _pane(picture)]
         else:
             self._spread[:] = [_note("There are no values here.")]
-        signed = view.reference is not None and view.reference.error.startswith("signed")
+        signed = view.reference is not None and view.reference.is_signed
         self._table = worst_first(rows, signed=signed)
         self._list(view, len(self._table))
 
@@ -173,11 +174,8 @@ class Drill:
         at = {name: _plain(self._table[name].iloc[row]) for name in names}
         self.cell.value = _text(at)
         pick = partial(self._pick, self._labels(self.cell.value) or at)
-        if self._document is None:
-            pick()
-        else:
-            # The address is on its way before values are read.
-            self._document.add_next_tick_callback(pick)
+        # The address is on its way before values are read.
+        soon(self._document, pick)
 
     def _pick(self, row: dict[str, Any]) -> None:
         """Show one row: its own values, and what else the cube holds there."""
@@ -243,7 +241,7 @@ class Drill:
         return [pn.pane.HTML(words, sizing_mode="stretch_width")]
 
     def _told(self, place: Any, error: Exception) -> None:
-        place[:] = [_note(str(error) or type(error).__name__)]
+        place[:] = [_note(error_words(error))]
 
     def _labels(self, text: str | None) -> dict[str, Any] | None:
         """Labels by their texts, as they stand in the address; None if there are none such."""
@@ -289,12 +287,8 @@ def _wrapped(layout: Any) -> Any:
     """
     import panel as pn
 
-    parts, columns = [*layout], layout._max_cols
-    panels = []
-    for line in range(0, len(parts), 2 * columns):
-        pairs = zip(parts[line : line + columns], parts[line + columns : line + 2 * columns], strict=False)
-        there = [pair for pair in pairs if type(pair[0]).__name__ != "Empty"]
-        panels += [pn.Column(*map(_pane, pair), styles={"flex": "0 0 auto", "max-width": "100%"}) for pair in there]
+    styles = {"flex": "0 0 auto", "max-width": "100%"}
+    panels = [pn.Column(*map(_pane, pair), styles=styles) for pair in pairs_of(layout)]
     return pn.Row(*panels, styles={"flex-wrap": "wrap"}, sizing_mode="stretch_width")
 
 

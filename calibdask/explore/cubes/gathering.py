@@ -107,12 +107,12 @@ def _block(dataset: xr.Dataset, what: Gathering, places: Places) -> xr.DataArray
 
 def _read(dataset: xr.Dataset, variable: str, places: Mapping[str, Any]) -> xr.DataArray:
     values = dataset[variable]
-    chosen = {dim: _plain(values.sizes[dim], places[dim]) for dim in map(str, values.dims) if dim in places}
+    chosen = {dim: _plain(places[dim]) for dim in map(str, values.dims) if dim in places}
     # A new array: xarray keeps what it has read, and would keep the whole cube.
     return values.isel(chosen).astype(np.float64)
 
 
-def _plain(size: int, places: Any) -> Any:
+def _plain(places: Any) -> Any:
     """Consecutive places as a slice, which stores read at once."""
     whole = len(places) and places[-1] - places[0] + 1 == len(places)
     return slice(int(places[0]), int(places[-1]) + 1) if whole else places

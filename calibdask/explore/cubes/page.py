@@ -1,6 +1,5 @@
 """The page of a cube: any of its variables along any of its dimensions, down to single cells."""
 
-from collections.abc import Callable
 from functools import partial
 from html import escape
 from typing import Any
@@ -12,10 +11,10 @@ from calibdask.explore.cubes.controls import Controls
 from calibdask.explore.cubes.drawing import Panel, Picture, Scales, picture_of, worded
 from calibdask.explore.cubes.drill import Drill
 from calibdask.explore.cubes.figure import drawn
-from calibdask.explore.cubes.reductions import Reductions
+from calibdask.explore.cubes.reductions import FEW_CELLS, Reductions
 from calibdask.explore.cubes.views import View, cells_told
 from calibdask.explore.exports import downloads
-from calibdask.explore.latest import Latest
+from calibdask.explore.latest import Latest, error_words, soon
 from calibdask.explore.link import remember
 from calibdask.explore.serving import Page
 from calibdask.study.reading import cell_dims
@@ -37,8 +36,6 @@ def cube_page(cube: xr.Dataset, name: str, store: str | None) -> Page:
     return _CubePage(cube, name, store).page()
 
 
-# States of so many cells are read at once.
-_FEW_CELLS = 1_000
 _CHOOSE = "choose one"
 # As many panels side by side as fit, all of the same width.
 _GRID = {"display": "grid", "grid-template-columns": "repeat(auto-fit, minmax(min(100%, 340px), 1fr))"}
@@ -106,7 +103,7 @@ class _CubePage:
             show=lambda found: self._show_cells(*found),
             fail=lambda error: self._show_cells(str(error), []),
             # A chunk for each task: states of a large cube take a while to read.
-            is_quick=cube["status"].size <= _FEW_CELLS,
+            is_quick=cube["status"].size <= FEW_CELLS,
         )
 
     def _show_cells(self, told: str, broken: list[tuple[dict[str, Any], str]]) -> None:
@@ -138,11 +135,14 @@ class _CubePage:
         """Something has been chosen: several changes at once make one new view."""
         if not self._is_waiting:
             self._is_waiting = True
-            self._soon(self._refresh)
+            soon(self._document, self._refresh)
 
     def _refresh(self) -> None:
         self._is_waiting = False
         view = self._controls.view()
+        # Whatever is on its way is of another choice.
+        self._work.stop()
+        self._words.object = f"<span style='font-size:1.05em'>{escape(view.words())}</span>"
         if view == self._view:
             self._draw()
             return
@@ -152,7 +152,6 @@ class _CubePage:
             self._fail(error)
             return
         self._figure.loading, self._progress.value, self._progress.visible = not is_quick, 0, not is_quick
-        self._words.object = f"<span style='font-size:1.05em'>{escape(view.words())}</span>"
         self._work.start(
             lambda watch: self._reductions.shown(view, watch),
             show=lambda shown: self._show(view, shown),
@@ -170,7 +169,7 @@ class _CubePage:
         self._view = self._shown = None
         self._figure.loading, self._progress.visible = False, False
         self._figure[:] = []
-        self._notes.object = f"<b>{escape(str(error) or type(error).__name__)}</b>"
+        self._notes.object = f"<b>{escape(error_words(error))}</b>"
 
     def _draw(self) -> None:
         if self._view is None or self._shown is None:
@@ -226,7 +225,7 @@ class _CubePage:
             at = picture.nearest(panel, x, y)
             if at is not None:
                 # Streams are told without the lock of the document.
-                self._soon(partial(self._go, self._view, self._shown, at))
+                soon(self._document, partial(self._go, self._view, self._shown, at))
 
         tap = Tap(source=plot)
         tap.add_subscriber(tapped)
@@ -236,18 +235,11 @@ class _CubePage:
         self._drill.point_at(at)
         self._mark()
         # The address is on its way before values are read.
-        self._soon(partial(self._open, view, shown))
+        soon(self._document, partial(self._open, view, shown))
 
     def _open(self, view: View, shown: xr.Dataset) -> None:
         if self._shown is shown:
             self._drill.settle(view, shown)
-
-    def _soon(self, act: Callable[[], None]) -> None:
-        """On the event loop of the page; at once where there is none."""
-        if self._document is None:
-            act()
-        else:
-            self._document.add_next_tick_callback(act)
 
     def _table(self) -> Any:
         """What the figure shows, as a table."""

@@ -12,19 +12,21 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.explore.cubes.aggregates import Step, aggregated
+from calibdask.explore.cubes.aggregates import Step, aggregated, spread
 from calibdask.explore.cubes.gathering import Gathering, gathered
 from calibdask.explore.cubes.views import View, places_of
 from calibdask.explore.latest import Watch
 from calibdask.study.reading import Places, block_dims
 
-__all__ = ["Reductions", "worst_first"]
+__all__ = ["FEW_CELLS", "Reductions", "worst_first"]
 
 # Numbers that are held at once, and those that a figure or a distribution may have.
 _HELD, _SHOWN, _DRAWN = 1 << 24, 1 << 20, 1 << 22
 # Up to here cells are read that a filter leaves out, so that the next filter needs no reading.
 _READ_WHOLE = 1 << 32
 _KEPT_BYTES = 1 << 28
+# Numbers, bytes and cells up to which nobody notices that they are aggregated, or read.
+_QUICK, _QUICK_BYTES, FEW_CELLS = 1 << 20, 1 << 22, 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +62,9 @@ class _Plan:
     @cached_property
     def only(self) -> Places:
         """Places that are read: what is aggregated within blocks has to be chosen there; the rest if there is much."""
-        gone = {dim for step in self.leading for dim in step.dims}
         there = self.dataset[self.view.variable]
         whole = self.held({}) <= _HELD and there.size * there.dtype.itemsize <= _READ_WHOLE
-        return {dim: places for dim, places in self.wanted.items() if dim in gone or not whole}
+        return {dim: places for dim, places in self.wanted.items() if dim not in self.left or not whole}
 
     @property
     def left(self) -> list[str]:
@@ -99,9 +100,9 @@ class _Plan:
             )
         return ({**self.only, **dict(zip(parts, each, strict=True))} for each in product(*parts.values()))
 
-    def finished(self, held: xr.DataArray, only: Places) -> xr.Dataset:
-        """The rest of the steps, at the labels that are looked at."""
-        values = _chosen(held, only, self.wanted)
+    def finished(self, held: xr.DataArray, only: Places, wanted: Places) -> xr.Dataset:
+        """The rest of the steps, at the places that are wanted of those that were read."""
+        values = _chosen(held, only, wanted)
         values = values.isel({dim: 0 for dim, _ in self.view.at if dim in values.dims}, drop=True)
         for step in self.rest[:-1]:
             values = aggregated(values, step)
@@ -110,8 +111,8 @@ class _Plan:
         last = self.rest[-1]
         found = {"value": aggregated(values, last)}
         if self.view.band is not None:
-            for end, share in zip(("low", "high"), self.view.band, strict=True):
-                found[end] = aggregated(values, Step("quantile", last.dims, float(str(share))))
+            ends = spread(values, last.dims, [float(share) for share in self.view.band])
+            found |= zip(("low", "high"), ends, strict=True)
         return xr.Dataset(found)
 
 
@@ -149,10 +150,10 @@ class Reductions:
         ValueError
             If there are more numbers than can be shown, or held.
         """
-        if view.band is not None and isinstance(view.band[0], str):
-            names = {"value": view.variable, "low": view.band[0], "high": str(view.band[1])}
-            each = {end: replace(view, variable=name, band=None) for end, name in names.items()}
-            return xr.Dataset({end: self.shown(one, watch)["value"] for end, one in each.items()})
+        watch, each = watch or Watch(), _apart(view)
+        if len(each) > 1:
+            numbered = enumerate(each.items())
+            return xr.Dataset({end: self.shown(one, watch.part(i, 3))["value"] for i, (end, one) in numbered})
         plan = _Plan(self.dataset, view)
         sizes = {dim: len(plan.wanted.get(dim, np.arange(self.dataset.sizes[dim]))) for dim in view.kept}
         if math.prod(sizes.values()) > _SHOWN:
@@ -160,19 +161,28 @@ class Reductions:
             raise ValueError(f"A figure expects at most {_SHOWN:,} points, got {told}; aggregate or fix one of these.")
         parts = list(plan.slabs())
         if len(parts) == 1:
-            return plan.finished(self._gathered(plan, watch), plan.only)
-        watch, found = watch or Watch(), []
+            return plan.finished(self._gathered(plan, watch), plan.only, plan.wanted)
+        found = []
+        # Of the dimensions of the figure parts hold what is looked at alone.
+        within = {dim: places for dim, places in plan.wanted.items() if dim not in view.kept}
         for number, only in enumerate(parts):
             part = watch.part(number, len(parts))
-            within = {dim: places for dim, places in plan.wanted.items() if dim not in view.kept}
             held = gathered(self.dataset, plan.gathering, only, part)
-            found.append((only, _Part(plan, within).finished(held, only)))
+            found.append((only, plan.finished(held, only, within)))
         return _joined(plan, found)
 
     def is_at_hand(self, view: View) -> bool:
-        """Whether what a view needs has been read."""
-        plan = _Plan(self.dataset, view)
-        return self._key(plan) in self._kept or self._bytes(plan) <= _DRAWN
+        """Whether a view takes no time that anybody would notice."""
+        return all(self._is_quick(_Plan(self.dataset, one)) for one in _apart(view).values())
+
+    def _is_quick(self, plan: _Plan) -> bool:
+        if plan.held(plan.only) > _QUICK:
+            return False
+        sizes = self._sizes(plan)
+        # Each of many small blocks costs more than its bytes.
+        blocks = math.prod(sizes[dim] for dim in block_dims(self.dataset, plan.view.variable))
+        small = math.prod(sizes.values()) * self.dataset[plan.view.variable].dtype.itemsize <= _QUICK_BYTES
+        return self._key(plan) in self._kept or (small and blocks <= FEW_CELLS)
 
     def rows(self, view: View, point: Mapping[str, Any], watch: Watch | None = None) -> xr.DataArray:
         """What the last steps aggregate at a point of the figure: values by cell, if it is a cube.
@@ -239,20 +249,20 @@ class Reductions:
     def _key(self, plan: _Plan) -> Any:
         return plan.gathering, tuple((dim, places.tobytes()) for dim, places in sorted(plan.only.items()))
 
-    def _bytes(self, plan: _Plan) -> int:
-        """Bytes that are read for a view."""
+    def _sizes(self, plan: _Plan) -> dict[str, int]:
+        """What is read for a view, by dimension."""
         there = self.dataset[plan.view.variable]
         split = block_dims(self.dataset, plan.view.variable)
-        sizes = (len(plan.only[dim]) if dim in split and dim in plan.only else there.sizes[dim] for dim in there.dims)
-        return math.prod(sizes) * there.dtype.itemsize
+        chosen = {dim: len(places) for dim, places in plan.only.items() if dim in split}
+        return {str(dim): chosen.get(str(dim), size) for dim, size in there.sizes.items()}
 
 
-class _Part(_Plan):
-    """A part of a plan: what the figure shows of its dimensions has been chosen already."""
-
-    def __init__(self, plan: _Plan, wanted: Places) -> None:
-        super().__init__(plan.dataset, plan.view)
-        self.__dict__["wanted"] = wanted
+def _apart(view: View) -> dict[str, View]:
+    """The views that make up one: three where two variables hold the ends of intervals."""
+    if view.band is None or not isinstance(view.band[0], str):
+        return {"value": view}
+    names = {"value": view.variable, "low": view.band[0], "high": str(view.band[1])}
+    return {end: replace(view, variable=name, band=None) for end, name in names.items()}
 
 
 def _chosen(held: xr.DataArray, only: Places, wanted: Places) -> xr.DataArray:

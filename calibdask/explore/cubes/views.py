@@ -44,8 +44,13 @@ class Reference:
         """What is shown of a variable."""
         at = f" ({', '.join(f'{dim} {label}' for dim, label in self.at)})" if self.at else ""
         gap = f"{variable} − {self.variable}{at}"
-        gap = f"|{gap}|" if self.error.startswith("absolute") else gap
+        gap = gap if self.is_signed else f"|{gap}|"
         return f"{gap} / {self.variable}" if self.is_relative else gap
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether errors on both sides are told apart."""
+        return self.error.startswith("signed")
 
     @property
     def is_relative(self) -> bool:
@@ -55,7 +60,7 @@ class Reference:
     def compared(self, values: np.ndarray, reference: np.ndarray) -> np.ndarray:
         """The errors; none where the reference is 0 and they are a part of it."""
         gap = values - reference
-        if self.error.startswith("absolute"):
+        if not self.is_signed:
             gap = np.abs(gap)
         if not self.is_relative:
             return gap
@@ -117,11 +122,6 @@ class View:
     def kept(self) -> tuple[str, ...]:
         """Dimensions that the figure has."""
         return (*((self.x,) if self.x else ()), *self.lines, *self.panels)
-
-    @property
-    def aggregated(self) -> tuple[str, ...]:
-        """Dimensions that it no longer has."""
-        return tuple(dim for step in self.steps for dim in step.dims)
 
     def words(self) -> str:
         """What is shown, in words."""

@@ -9,7 +9,7 @@ from typing import Any
 import xarray as xr
 
 from calibdask.explore.exports import downloads
-from calibdask.explore.latest import Latest, Stopped, Watch
+from calibdask.explore.latest import Latest, Stopped, Watch, error_words
 from calibdask.explore.link import remember
 from calibdask.explore.serving import Page
 from calibdask.explore.summaries.figures import COLORS
@@ -240,13 +240,13 @@ class _SummaryPage:
         """Nothing can be shown of a selection."""
         self._results, self._named, self._numbers.object = [], [], ""
         self._picture.visible = False
-        self._head.object = f"{self._described(selections)}<p><b>{_words_of(error)}</b></p>"
+        self._head.object = f"{self._described(selections)}<p><b>{escape(error_words(error))}</b></p>"
         self._stop(None)
 
     def _stop(self, error: Exception | None) -> None:
         """No further steps, because of an error if there is one."""
         self._steps, self._is_busy = [], False
-        self._busy.object = "" if error is None else f"<b>{_words_of(error)}</b>"
+        self._busy.object = "" if error is None else f"<b>{escape(error_words(error))}</b>"
 
     def _described(self, selections: list[Selection]) -> str:
         """The selections in words, with their rows."""
@@ -274,10 +274,6 @@ def _after(pause: float, watch: Watch, job: Callable[[], Any]) -> Any:
     if watch.is_stopped():
         raise Stopped
     return job()
-
-
-def _words_of(error: Exception) -> str:
-    return escape(str(error) or type(error).__name__)
 
 
 def _left_out(names: list[str]) -> str:

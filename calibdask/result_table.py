@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from itertools import islice
 from typing import Any
@@ -92,7 +93,7 @@ class ResultTable:
         variables = {name: ("metric", values) for name, values in columns.items()}
         return xr.Dataset(variables, {"metric": names}).to_dataframe()
 
-    @property
+    @cached_property
     def _numbers(self) -> xr.Dataset:
         return numbers_of(self.result)
 

@@ -50,6 +50,7 @@ With more classes a scorer gets the matrix:
 array([-0.055, -0.021, -0.043, -0.027, -0.005])
 """
 
+from collections.abc import Mapping
 from typing import Any, TypedDict, Unpack
 
 import xarray as xr
@@ -142,9 +143,9 @@ class _Curve(CurveKeywords, _WithIntervals, total=False):
 _EVALUATE = ("by", "ci", "ci_method", "n_boot", "seed", "sample_dim", "class_dim", "sum_tolerance")
 
 
-def _single(y_true: Any, y_prob: Any, sample_weight: Any, estimator: Any, options: dict[str, Any]) -> xr.Dataset:
+def _single(y_true: Any, y_prob: Any, sample_weight: Any, estimator: Any, given: Mapping[str, Any]) -> xr.Dataset:
     """Evaluate one estimator; options of `evaluate` go there but for those that it has too."""
-    own = getattr(estimator, "__dataclass_fields__", {})
+    options, own = {**given}, getattr(estimator, "__dataclass_fields__", {})
     outer = {name: options.pop(name) for name in _EVALUATE if name in options and name not in own}
     classes = {name: options.pop(name) for name in ("labels", "pos_label") if name in options}
     dims = {name: outer[name] for name in ("sample_dim", "class_dim") if name in outer}
@@ -153,7 +154,7 @@ def _single(y_true: Any, y_prob: Any, sample_weight: Any, estimator: Any, option
     return evaluate(y_true, y_prob, {"value": made}, sample_weight=sample_weight, **outer)
 
 
-def _number(y_true: Any, y_prob: Any, sample_weight: Any, estimator: Any, options: dict[str, Any]) -> Any:
+def _number(y_true: Any, y_prob: Any, sample_weight: Any, estimator: Any, options: Mapping[str, Any]) -> Any:
     if options.get("ci") is not None:
         raise ValueError("A shorthand returns one number; intervals come from cd.evaluate(..., ci=...).")
     value = _single(y_true, y_prob, sample_weight, estimator, options)["value"]
@@ -172,7 +173,7 @@ def ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options
     >>> ece([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=2)
     0.25
     """
-    return _number(y_true, y_prob, sample_weight, ECE, {**options})
+    return _number(y_true, y_prob, sample_weight, ECE, options)
 
 
 def mce(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_MCE]) -> Any:
@@ -183,7 +184,7 @@ def mce(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options
     >>> round(mce([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=2), 12)
     0.3
     """
-    return _number(y_true, y_prob, sample_weight, MCE, {**options})
+    return _number(y_true, y_prob, sample_weight, MCE, options)
 
 
 def brier_score(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_Score]) -> Any:
@@ -194,7 +195,7 @@ def brier_score(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, *
     >>> brier_score([0, 1], [0.5, 0.5])
     0.25
     """
-    return _number(y_true, y_prob, sample_weight, BrierScore, {**options})
+    return _number(y_true, y_prob, sample_weight, BrierScore, options)
 
 
 def log_loss(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[Evaluating]) -> Any:
@@ -205,7 +206,7 @@ def log_loss(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **op
     >>> round(log_loss([0, 1], [0.5, 0.5]), 6)
     0.693147
     """
-    return _number(y_true, y_prob, sample_weight, LogLoss, {**options})
+    return _number(y_true, y_prob, sample_weight, LogLoss, options)
 
 
 def density_ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_Density]) -> Any:
@@ -216,7 +217,7 @@ def density_ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, *
     >>> round(density_ece([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bandwidth=0.05), 4)
     0.3421
     """
-    return _number(y_true, y_prob, sample_weight, DensityECE, {**options})
+    return _number(y_true, y_prob, sample_weight, DensityECE, options)
 
 
 def skce(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_SKCE]) -> Any:
@@ -227,7 +228,7 @@ def skce(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **option
     >>> round(skce([0, 1], [[0.0, 1.0], [1.0, 0.0]], estimator="biased", bandwidth=1.0), 6)
     0.632121
     """
-    return _number(y_true, y_prob, sample_weight, SKCE, {**options})
+    return _number(y_true, y_prob, sample_weight, SKCE, options)
 
 
 def smooth_ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_Smooth]) -> Any:
@@ -238,7 +239,7 @@ def smooth_ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **
     >>> round(smooth_ece([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8]), 3)
     0.25
     """
-    return _number(y_true, y_prob, sample_weight, SmoothECE, {**options})
+    return _number(y_true, y_prob, sample_weight, SmoothECE, options)
 
 
 def reliability_diagram(
@@ -251,7 +252,7 @@ def reliability_diagram(
     >>> reliability_diagram([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=2)["count"].values
     array([2, 2])
     """
-    return _unprefixed(_single(y_true, y_prob, sample_weight, ReliabilityDiagram, {**options}))
+    return _unprefixed(_single(y_true, y_prob, sample_weight, ReliabilityDiagram, options))
 
 
 def reliability_curve(
@@ -265,7 +266,7 @@ def reliability_curve(
     >>> [name for name in curve.data_vars if "band_" in name]
     ['reliability_band_low', 'reliability_band_high']
     """
-    return _unprefixed(_single(y_true, y_prob, sample_weight, ReliabilityCurve, {**options}))
+    return _unprefixed(_single(y_true, y_prob, sample_weight, ReliabilityCurve, options))
 
 
 def _unprefixed(result: xr.Dataset) -> xr.Dataset:

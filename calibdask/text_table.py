@@ -79,10 +79,10 @@ def result_lines(dataset: xr.Dataset, width: int, *, rule: str = "─", rest: st
     if not numbers.dims:
         yield from _of_numbers(readings(numbers), width, rule)
         return
-    for number, group in enumerate(_groups(numbers, width)):
+    for number, columns in enumerate(_tables(numbers, width)):
         if number:
             yield ()
-        yield from _table([*_label_columns(numbers, width), *_number_columns(numbers, group)], rule)
+        yield from _table(columns, rule)
     hidden = math.prod(numbers.sizes.values()) - MOST_SLICES
     if hidden > 0:
         yield from _asides(f"... and {hidden:,} more slices{rest}", width)
@@ -178,24 +178,22 @@ def _taken(columns: Sequence[_Column]) -> int:
     return sum(column.width + len(_GAP) for column in columns)
 
 
-def _groups(numbers: xr.Dataset, width: int) -> Iterator[list[str]]:
-    """Variables for one table after the other, so that each fits; the ends of an interval stay with their number."""
+def _tables(numbers: xr.Dataset, width: int) -> Iterator[list[_Column]]:
+    """Columns of one table after the other, so that each fits; the ends of an interval stay with their number."""
     names = [str(name) for name in numbers.data_vars]
     ends = interval_ends(names)
     belonging = {end for pair in ends.values() for end in pair}
-    labels = taken = _taken(_label_columns(numbers, width))
-    group: list[str] = []
+    labels = _label_columns(numbers, width)
+    columns = labels
     for name in names:
         if name in belonging:
             continue
-        some = [name, *ends.get(name, ())]
-        needed = _taken(_number_columns(numbers, some))
-        if group and taken + needed - len(_GAP) > width:
-            yield group
-            group, taken = [], labels
-        group += some
-        taken += needed
-    yield group
+        some = _number_columns(numbers, [name, *ends.get(name, ())])
+        if len(columns) > len(labels) and _taken([*columns, *some]) - len(_GAP) > width:
+            yield columns
+            columns = labels
+        columns = [*columns, *some]
+    yield columns
 
 
 def _label_columns(numbers: xr.Dataset, width: int) -> list[_Column]:

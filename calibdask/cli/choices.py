@@ -1,11 +1,22 @@
 """Words of the command line that stand for choices: bins, bandwidths, settings, kernels."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-__all__ = ["BandwidthType", "BinsType", "CostsType", "SettingType", "is_largest", "kernel_options", "setting_of"]
+__all__ = [
+    "BandwidthType",
+    "BinsType",
+    "CostsType",
+    "SettingType",
+    "completions",
+    "is_largest",
+    "is_whole",
+    "kernel_options",
+    "setting_of",
+]
 
 # ``largest-2`` is cd.Lens.largest(2).
 _LARGEST = "largest-"
@@ -40,6 +51,16 @@ def is_largest(word: Any) -> bool:
     return isinstance(word, str) and word.startswith(_LARGEST) and word.removeprefix(_LARGEST).isdecimal()
 
 
+def is_whole(word: Any) -> bool:
+    """Whether this setting looks at whole score vectors, or at the k largest scores."""
+    return word == "multiclass" or is_largest(word)
+
+
+def completions(words: Iterable[str], begun: str) -> list[CompletionItem]:
+    """What a beginning is completed to."""
+    return [CompletionItem(word) for word in words if word.startswith(begun)]
+
+
 class BinsType(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.2
     """A number of bins, ``sqrt``, or edges between commas."""
 
@@ -53,6 +74,10 @@ class BinsType(click.ParamType):  # type: ignore[type-arg]  # generic only since
             return tuple(float(edge) for edge in value.split(",")) if "," in value else int(value)
         except ValueError:
             self.fail(f"expected a number of bins, sqrt, or edges such as 0,0.5,1, got {value!r}.", param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The one word."""
+        return completions(["sqrt"], incomplete)
 
 
 class BandwidthType(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.2
@@ -70,6 +95,10 @@ class BandwidthType(click.ParamType):  # type: ignore[type-arg]  # generic only 
             return float(value)
         except ValueError:
             self.fail(f"expected a number or one of {', '.join(self.rules)}, got {value!r}.", param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The rules."""
+        return completions(self.rules, incomplete)
 
 
 class CostsType(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.2
@@ -105,3 +134,7 @@ class SettingType(click.ParamType):  # type: ignore[type-arg]  # generic only si
         if value == "multiclass":
             self.fail("the whole score vector is measured by evaluate --metric multiclass-ece or skce.", param, ctx)
         self.fail(f"expected one of {', '.join(self.words)} or the number of a class, got {value!r}.", param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The words, with a number in the place of K."""
+        return completions([word.replace("K", "2") for word in self.words], incomplete)

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import PurePosixPath
 from string import ascii_lowercase
 from typing import Any
 
@@ -15,6 +14,7 @@ from rich.text import Text
 
 from calibdask import __version__
 from calibdask.cli.entries import Choices, Entry
+from calibdask.cli.rows import stem_of
 from calibdask.cli.tables import GAP, bare_table, metric_values
 from calibdask.readout import shown_number
 
@@ -41,8 +41,7 @@ class Column:
     @property
     def stem(self) -> str:
         """The name of the file without its last words."""
-        name = PurePosixPath(self.path).name
-        return name.split(".")[0] or name
+        return stem_of(self.path)
 
     @property
     def bandwidth(self) -> float:

@@ -1,13 +1,13 @@
 """Completion by the shell: the script that asks for it, and what parameters are completed to."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from calibdask.cli.choices import BandwidthType, BinsType, SettingType
+from calibdask.cli.choices import completions
 from calibdask.cli.metrics import METRICS
 
 __all__ = ["completion", "with_completions"]
@@ -49,28 +49,19 @@ def with_completions(command: click.Command) -> None:
     """Give the parameters of a command, and of those in it, what they are completed to."""
     for parameter in command.params:
         complete = _completer(parameter)
-        if complete is not None:
-            parameter.type = _Completed(parameter.type, complete)
+        # Other types than texts know it themselves.
+        if complete is not None and isinstance(parameter.type, click.types.StringParamType):
+            parameter.type = _Completed(complete)
     if isinstance(command, click.Group):
         for each in command.commands.values():
             with_completions(each)
 
 
-class _Completed(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.2
-    """A type that says what a beginning is completed to; otherwise it is the one it stands for."""
+class _Completed(click.types.StringParamType):
+    """A text that says what its beginning is completed to."""
 
-    def __init__(self, of: Any, complete: Callable[[str], Items]) -> None:
-        self._of, self._complete = of, complete
-        self.name = of.name
-
-    def get_metavar(self, *about: Any, **more: Any) -> str | None:
-        """That of the type."""
-        shown: str | None = self._of.get_metavar(*about, **more)
-        return shown
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """As the type does."""
-        return self._of.convert(value, param, ctx)
+    def __init__(self, complete: Callable[[str], Items]) -> None:
+        self._complete = complete
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
         """What may have been meant."""
@@ -78,14 +69,7 @@ class _Completed(click.ParamType):  # type: ignore[type-arg]  # generic only sin
 
 
 def _completer(parameter: click.Parameter) -> Callable[[str], Items] | None:
-    """What completes a parameter; None where click itself does, or nobody can."""
-    kind = parameter.type
-    if isinstance(kind, SettingType):
-        return partial(_words, [word.replace("largest-K", "largest-2") for word in kind.words])
-    if isinstance(kind, BandwidthType):
-        return partial(_words, kind.rules)
-    if isinstance(kind, BinsType):
-        return partial(_words, ["sqrt"])
+    """What completes a parameter by its name; None where nobody can."""
     if parameter.name == "metrics":
         return _metrics
     if parameter.name == "cluster":
@@ -93,10 +77,6 @@ def _completer(parameter: click.Parameter) -> Callable[[str], Items] | None:
     if parameter.name in _FOLDERS:
         return partial(_paths, "dir")
     return partial(_paths, "file") if parameter.name in _FILES else None
-
-
-def _words(words: Iterable[str], begun: str) -> Items:
-    return [CompletionItem(word) for word in words if word.startswith(begun)]
 
 
 def _metrics(begun: str) -> Items:
@@ -109,7 +89,7 @@ def _metrics(begun: str) -> Items:
 
 def _places(begun: str) -> Items:
     """Words for places, or the file of a scheduler."""
-    return _words(_PLACES, begun) or _paths("file", begun)
+    return completions(_PLACES, begun) or _paths("file", begun)
 
 
 def _paths(kind: str, begun: str) -> Items:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from calibdask.cli.choices import is_largest, setting_of
+from calibdask.cli.choices import is_whole, setting_of
 
 __all__ = ["CONSISTENCY", "Choices", "Entry"]
 
@@ -83,7 +83,7 @@ class Choices:
 
     @property
     def _whole(self) -> bool:
-        return self.setting == "multiclass" or is_largest(self.setting)
+        return is_whole(self.setting)
 
     @property
     def _single(self) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibdask.cli.choices import BandwidthType, BinsType, CostsType, SettingType, is_largest, kernel_options
+from calibdask.cli.choices import BandwidthType, BinsType, CostsType, SettingType, is_whole, kernel_options
 from calibdask.cli.metrics import CURVE, DIAGRAM, METRICS, chosen_metrics, takes
 from calibdask.cli.reporting import Remembering, write_evaluation
 from calibdask.cli.results import RESULTS, write_result
@@ -96,7 +96,7 @@ class _Request(RowsRequest):
     def has_one_curve(self) -> bool:
         """Whether there is one reliability diagram: no slices, and one score of each row."""
         setting = self.options["setting"]
-        return not (self.by or setting in ("classwise", "multiclass") or is_largest(setting))
+        return not (self.by or setting == "classwise" or is_whole(setting))
 
     def is_pictured(self, *, terminal: bool) -> bool:
         """Whether a diagram in characters is printed: if asked for, or on a terminal if there is one to print."""
@@ -331,7 +331,7 @@ def _of_summary(request: _Request, summary: Any, pictured: bool) -> _Found:
     from calibdask.engine.summaries import read_summary
     from calibdask.progress import shown_progress
 
-    refuse_row_options(request.data, {"--label": request.label, "--score": request.score, "--weight": request.weight})
+    refuse_row_options(request)
     with summary:
         kept = pooled(summary, request.by, request.data)
         chosen = request.chosen(panel(summary, request.options["setting"]))

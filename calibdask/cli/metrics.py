@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from calibdask.cli.choices import is_largest, setting_of
+from calibdask.cli.choices import is_whole, setting_of
 
 __all__ = ["CURVE", "DIAGRAM", "METRICS", "chosen_metrics", "takes"]
 
@@ -141,7 +141,7 @@ def _made(metric: _Metric, given: Mapping[str, Any]) -> Any:
 
 def _check_narrow(setting: Any, narrow: Sequence[str]) -> None:
     """Refuse to measure one score of each row in a setting of whole score vectors."""
-    if narrow and (setting == "multiclass" or is_largest(setting)):
+    if narrow and is_whole(setting):
         whole = ", ".join(name for name, metric in METRICS.items() if metric.whole)
         raise click.UsageError(
             f"--setting {setting} looks at whole score vectors, and {', '.join(narrow)} at single scores; name metrics "

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibdask.cli.choices import is_whole
 from calibdask.cli.metrics import CURVE, DIAGRAM
-from calibdask.cli.rows import RowsRequest, noted
+from calibdask.cli.rows import RowsRequest, noted, stem_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,19 +39,13 @@ def named_data(given: Sequence[str]) -> dict[str, str]:
     for words in given:
         name, equals, data = words.partition("=")
         if not (name and equals and data) or "/" in name:
-            name, data = _stem(words), words
+            name, data = stem_of(words), words
         if name in found:
             raise click.UsageError(
                 f"{found[name]} and {data} would both be called {name!r}; name one of them, as in NAME={data}."
             )
         found[name] = data
     return found
-
-
-def _stem(data: str) -> str:
-    """The name of a file without suffixes; of a group in a store its own name."""
-    last = PurePosixPath(data.rstrip("/")).name
-    return last.partition(".")[0] or last
 
 
 def measured(
@@ -98,7 +93,7 @@ def _of_summary(
     from calibdask.readout import parts
     from calibdask.report import measure
 
-    refuse_row_options(request.data, {"--label": request.label, "--score": request.score, "--weight": request.weight})
+    refuse_row_options(request)
     kept = pooled(summary, request.by, request.data) if request.by else summary
     for words, one in parts(kept, extra_dims(kept)):
         chosen = None if metrics is None else metrics(panel(one, options.get("setting")))
@@ -144,7 +139,8 @@ def write_evaluation(
 ) -> None:
     """Write the page of ``calibdask evaluate --report``: what was evaluated, with all that a report adds to it."""
     setting = options["setting"]
-    narrow = setting in (None, "confidence", "classwise", "binary", "top-k") or isinstance(setting, int)
-    drawn = {"setting": setting, "k": options["k"]} if narrow else {}
+    drawn = {} if is_whole(setting) else {"setting": setting, "k": options["k"]}
     wanted = {name: each for name, each in chosen.items() if name not in (DIAGRAM, CURVE)}
-    write_models(part, measured(_stem(request.data), request, lambda _: wanted, **drawn, **{"ci": _LEVEL, **intervals}))
+    write_models(
+        part, measured(stem_of(request.data), request, lambda _: wanted, **drawn, **{"ci": _LEVEL, **intervals})
+    )

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any, TextIO
 
 import click
@@ -12,7 +13,7 @@ import click
 from calibdask.cli.where import cluster_options
 from calibdask.cluster import Place
 
-__all__ = ["RowsRequest", "noted", "place_options", "row_options"]
+__all__ = ["RowsRequest", "noted", "place_options", "row_options", "stem_of"]
 
 _SLICES = (
     click.option("--by", metavar="COLUMN", multiple=True, help="Slice by this column or array; repeatable."),
@@ -58,6 +59,12 @@ class RowsRequest:
         from calibdask.engine.readers import read_rows
 
         return read_rows(self.data, label=self.label, score=self.score, by=self.by, weight=self.weight)
+
+
+def stem_of(data: str) -> str:
+    """The name of a file without suffixes; of a group in a store its own name."""
+    name = PurePosixPath(data).name
+    return name.partition(".")[0] or name
 
 
 @contextmanager

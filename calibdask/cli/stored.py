@@ -1,18 +1,22 @@
 """Stored summaries as the DATA of ``calibdask evaluate``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from calibdask.cli.rows import RowsRequest
+
 __all__ = ["panel", "pooled", "refuse_row_options", "refuse_summary"]
 
 
-def refuse_row_options(data: str, options: Mapping[str, str | None]) -> None:
+def refuse_row_options(request: RowsRequest) -> None:
     """Raise UsageError for options that only rows have a use for."""
-    for option, value in options.items():
+    for option, value in {"--label": request.label, "--score": request.score, "--weight": request.weight}.items():
         if value is not None:
-            raise click.UsageError(f"{option} means nothing to {data}: it is a stored summary, which holds no rows.")
+            raise click.UsageError(
+                f"{option} means nothing to {request.data}: it is a stored summary, which holds no rows."
+            )
 
 
 def refuse_summary(data: str, mended: str) -> None:

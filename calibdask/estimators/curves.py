@@ -76,14 +76,11 @@ class _Curve(SmoothedEstimator):
         zero = score if self._local else 0.0
         name = "" if self._local else "reliability"
 
-        def labelled(values: Array) -> Array:
-            return values if gridded.setting.per_class else values[:, :, 0]
-
         def ends(give: Callable[[float], tuple[Array, Array]], level: float) -> tuple[Array, Array]:
             low, high = give(level)
-            return labelled(low) - zero, labelled(high) - zero
+            return gridded.by_class(low) - zero, gridded.by_class(high) - zero
 
-        dims: tuple[str, ...] = ("class",) if gridded.setting.per_class else ()
+        labelled, dims = gridded.by_class, gridded.dims
         curve = Part(
             labelled(reliability) - zero,
             (*dims, "score"),

@@ -50,6 +50,15 @@ class Gridded(NamedTuple):
         batch, groups, columns = self.state.mass.shape[:3]
         return batch, groups, columns
 
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Dimensions of a result beyond batch and groups: of classes where each has a column."""
+        return ("class",) if self.setting.per_class else ()
+
+    def by_class(self, values: Array) -> Array:
+        """Values by (batch, group, column, ...) along those dimensions."""
+        return values if self.setting.per_class else values[:, :, 0]
+
     def by_columns(self, compute: Callable[..., Array], *arguments: Array, smooth: Array | None = None) -> Array:
         """``compute(weights, *arguments)`` for all columns, a few at a time; arguments have the shape (b, g, c).
 

@@ -60,11 +60,10 @@ class MCEKeywords(DiagramKeywords, total=False):
     debias: bool
 
 
-class ECEKeywords(DiagramKeywords, total=False):
+class ECEKeywords(MCEKeywords, total=False):
     """Of `ECE`."""
 
     norm: Norm
-    debias: bool
 
 
 class SmoothKeywords(TypedDict, total=False):

@@ -67,11 +67,8 @@ class MeanGap(GriddedEstimator):
     def estimate(self) -> Estimation:
         """Means of the histogram."""
         gridded = yield from self.gridded()
-        means = _means(gridded.state, gridded.grid)
-        per_class = gridded.setting.per_class
-        score, outcome, error = (each if per_class else each[:, :, 0] for each in means)
-        dims = ("class",) if per_class else ()
-        gap = outcome - score
+        score, outcome, error = map(gridded.by_class, _means(gridded.state, gridded.grid))
+        dims, gap = gridded.dims, outcome - score
         return {
             "": Part(gap, dims, limits=(-1.0, 1.0), spread=partial(_ends, gap, error)),
             "score": Part(score, dims, role="given"),

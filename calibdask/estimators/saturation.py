@@ -78,12 +78,8 @@ class Saturation(GriddedEstimator):
     def estimate(self) -> Estimation:
         """Shares of the refined histogram."""
         gridded = yield from self.gridded()
-        per_class = gridded.setting.per_class
         found = self._shares(gridded.state, gridded.grid)
-        dims = ("class",) if per_class else ()
-        return {
-            name: Part(values if per_class else values[:, :, 0], dims, role="given") for name, values in found.items()
-        }
+        return {name: Part(gridded.by_class(values), gridded.dims, role="given") for name, values in found.items()}
 
     def _shares(self, state: GridState, grid: Grid) -> Mapping[str, np.ndarray]:
         """By (batch, group, column); NaN where there are no rows."""

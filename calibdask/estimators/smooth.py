@@ -82,8 +82,7 @@ class SmoothECE(GriddedEstimator):
         widest = np.ones(gridded.shape)
         found = gridded.by_columns(partial(_fixed_points, gridded.grid), widest, smooth=widest)
         value, bandwidth = found[..., 0], found[..., 1]
-        dims: tuple[str, ...] = ("class",) if gridded.setting.per_class else ()
-        given = Part(bandwidth if dims else bandwidth[..., 0], dims, role="given")
+        given = Part(gridded.by_class(bandwidth), gridded.dims, role="given")
         return {"": calibration_error(value), "bandwidth": given}
 
 

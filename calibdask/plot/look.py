@@ -3,10 +3,13 @@
 import importlib
 from typing import Any
 
-__all__ = ["OVER", "UNDER", "styled"]
+__all__ = ["OVER", "SERIES", "UNDER", "styled"]
 
 # Okabe and Ito's colours, told apart by colour-blind readers: promised too much, promised too little.
 OVER, UNDER = "#D55E00", "#0072B2"
+# The others of these colours, for results over each other, with the dashes of their lines.
+SERIES = ("#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_DASHES = ("solid", "dashed", "dotted", "dashdot", "solid")
 _LINE, _BARS, _DIAGONAL, _OUTLINE = "#8c8c8c", "#9fb3c8", "#6e6e6e", "#5b7590"
 _BAND, _MEDIAN = "#555555", "#222222"
 _FEW_COLUMNS, _SOME_COLUMNS = 2, 3
@@ -49,6 +52,7 @@ def _bokeh_look(columns: int) -> dict[str, dict[str, Any]]:
     }
     return {
         **_bokeh_curves(columns),
+        **_bokeh_series(),
         "Slope": {"color": _DIAGONAL, "line_dash": "dashed", "line_width": 1.2},
         "Curve": {"color": _LINE, "line_width": 1.2, "alpha": 0.6},
         "Segments": {"color": "color", "line_width": 3, "alpha": 0.15 + dim("share") * 0.5},
@@ -108,6 +112,7 @@ def _matplotlib_look(columns: int) -> dict[str, dict[str, Any]]:
     }
     return {
         **_matplotlib_curves(few=few),
+        **_matplotlib_series(),
         "Slope": {"color": _DIAGONAL, "linestyle": "dashed", "linewidth": 1.0},
         "Curve": {"color": _LINE, "linewidth": 1.0, "alpha": 0.6},
         "Segments": {"color": "color", "linewidth": 2.5, "alpha": 0.5},
@@ -222,6 +227,30 @@ def _matplotlib_curves(*, few: bool) -> dict[str, dict[str, Any]]:
             "legend_opts": {"frameon": False, "handlelength": 1.6, "labelspacing": 0.3, "borderaxespad": 0.2},
         },
     }
+
+
+def _bokeh_series() -> dict[str, dict[str, Any]]:
+    """Parts of results that are over each other, by their number."""
+    look: dict[str, dict[str, Any]] = {}
+    for number, (color, dash) in enumerate(zip(SERIES, _DASHES, strict=True)):
+        line = {"color": color, "line_dash": dash, "alpha": 1.0}
+        look[f"Curve.Series_{number}"] = {**line, "line_width": 2.2, "tools": ["hover"]}
+        look[f"Curve.Outline_{number}"] = {**line, "line_width": 1.2}
+        look[f"Area.Series_{number}"] = {"color": color, "fill_alpha": 0.2, "line_width": 0}
+        look[f"Scatter.Series_{number}"] = {"color": color, "size": 7, "line_color": "white", "tools": ["hover"]}
+    return look
+
+
+def _matplotlib_series() -> dict[str, dict[str, Any]]:
+    """Parts of results that are over each other, by their number."""
+    look: dict[str, dict[str, Any]] = {}
+    for number, (color, dash) in enumerate(zip(SERIES, _DASHES, strict=True)):
+        line = {"color": color, "linestyle": dash, "alpha": 1.0}
+        look[f"Curve.Series_{number}"] = {**line, "linewidth": 1.8}
+        look[f"Curve.Outline_{number}"] = {**line, "linewidth": 1.0}
+        look[f"Area.Series_{number}"] = {"color": color, "facecolor": color, "alpha": 0.2, "linewidth": 0}
+        look[f"Scatter.Series_{number}"] = {"color": color, "s": 36, "edgecolors": "white"}
+    return look
 
 
 def _matplotlib_area(color: str, alpha: float) -> dict[str, Any]:

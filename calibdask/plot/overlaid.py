@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.plot.look import SERIES
 from calibdask.plot.panels import Place, arranged, panels, prefixes_of
 
-__all__ = ["SERIES", "overlaid"]
+__all__ = ["overlaid"]
 
-# Okabe and Ito's colours, without the two that stand for the sides of the diagonal.
-SERIES = ("#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_DASHES = ("solid", "dashed", "dotted", "dashdot", "solid")
 _CURVE, _DIAGRAM = ("reliability", "score", "density"), ("outcome", "score", "count", "weight", "lower", "upper")
 
 
@@ -113,11 +111,7 @@ def _arranged(names: list[str], drawn: Sequence[list[_Line]], title: str, beneat
         place = Place(number, len(headings[0]))
         heading = " · ".join(part for part in (title, lines[0].heading) if part)
         pairs.append((_above(names, lines, place, heading), _beneath(lines, place, beneath)))
-    layout = arranged(pairs)
-    for backend, look in (("bokeh", _bokeh_look(len(names))), ("matplotlib", _matplotlib_look(len(names)))):
-        _registered(backend)
-        layout = layout.options(look, backend=backend, clone=False)
-    return layout
+    return arranged(pairs)
 
 
 def _above(names: list[str], lines: Sequence[_Line], place: Place, heading: str) -> Any:
@@ -146,32 +140,3 @@ def _beneath(lines: Sequence[_Line], place: Place, words: str) -> Any:
         parts.append(hv.Area(line.beneath, x, y, group=f"Series {number}"))
         parts.append(hv.Curve(line.beneath, x, y, group=f"Outline {number}"))
     return hv.Overlay(parts, group="Density")
-
-
-def _registered(backend: str) -> None:
-    """Importing a backend registers it."""
-    import importlib
-
-    importlib.import_module(f"holoviews.plotting.{'mpl' if backend == 'matplotlib' else backend}")
-
-
-def _bokeh_look(series: int) -> dict[str, dict[str, Any]]:
-    look: dict[str, dict[str, Any]] = {}
-    for number, color in enumerate(SERIES[:series]):
-        dash = {"line_dash": _DASHES[number]}
-        look[f"Curve.Series_{number}"] = {"color": color, "line_width": 2.2, "alpha": 1.0, "tools": ["hover"], **dash}
-        look[f"Curve.Outline_{number}"] = {"color": color, "line_width": 1.2, "alpha": 1.0, **dash}
-        look[f"Area.Series_{number}"] = {"color": color, "fill_alpha": 0.2, "line_width": 0}
-        look[f"Scatter.Series_{number}"] = {"color": color, "size": 7, "line_color": "white", "tools": ["hover"]}
-    return look
-
-
-def _matplotlib_look(series: int) -> dict[str, dict[str, Any]]:
-    look: dict[str, dict[str, Any]] = {}
-    for number, color in enumerate(SERIES[:series]):
-        dash = {"linestyle": _DASHES[number]}
-        look[f"Curve.Series_{number}"] = {"color": color, "linewidth": 1.8, "alpha": 1.0, **dash}
-        look[f"Curve.Outline_{number}"] = {"color": color, "linewidth": 1.0, "alpha": 1.0, **dash}
-        look[f"Area.Series_{number}"] = {"color": color, "facecolor": color, "alpha": 0.2, "linewidth": 0}
-        look[f"Scatter.Series_{number}"] = {"color": color, "s": 36, "edgecolors": "white"}
-    return look

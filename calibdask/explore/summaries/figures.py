@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.plot.look import OVER, UNDER
-from calibdask.plot.overlaid import SERIES
+from calibdask.plot.look import OVER, SERIES, UNDER
 
 __all__ = ["COLORS", "Panel"]
 

@@ -7,101 +7,102 @@ __version__ = "0.1.0"
 
 # Public name -> module. Importing calibdask imports none of them; the first use does.
 _MODULES = {
-    "BrierDecomposition": "estimators.brier_decomposition",
-    "BrierScore": "estimators.scores",
-    "CMETest": "estimators.cme",
-    "CORP": "estimators.corp",
-    "ConsistencyTest": "estimators.consistency",
-    "DensityECE": "estimators.density",
-    "ECCE": "estimators.cumulative",
-    "ECE": "estimators.ece",
-    "ExcessCost": "estimators.excess_cost",
-    "Kernel": "estimators.kernel",
-    "KernelCanonicalECE": "estimators.canonical",
-    "LCECalibrator": "calibrator",
-    "Lens": "statistics.lenses",
-    "LocalCalibrationError": "estimators.curves",
-    "LogLoss": "estimators.scores",
-    "LogLossDecomposition": "estimators.log_decomposition",
-    "MCE": "estimators.ece",
-    "MMCE": "estimators.mmce",
-    "MeanGap": "estimators.mean_gap",
-    "MulticlassECE": "estimators.multiclass",
-    "ReliabilityCurve": "estimators.curves",
-    "ReliabilityDiagram": "estimators.diagram",
+    "BrierDecomposition": "estimators.scores.brier_decomposition",
+    "BrierScore": "estimators.scores.proper",
+    "CMETest": "estimators.tests.cme_test",
+    "CORP": "estimators.ordered.corp",
+    "ConsistencyTest": "estimators.tests.consistency_test",
+    "DensityECE": "estimators.smooth.density",
+    "ECCE": "estimators.ordered.cumulative",
+    "ECE": "estimators.binned.ece",
+    "ExcessCost": "estimators.decisions.excess_cost",
+    "Kernel": "estimators.kernel.base",
+    "KernelCanonicalECE": "estimators.kernel.canonical",
+    "LCECalibrator": "calibrators.local",
+    "Lens": "statistics.views.lens",
+    "LocalCalibrationError": "estimators.smooth.curves",
+    "LogLoss": "estimators.scores.proper",
+    "LogLossDecomposition": "estimators.scores.log_decomposition",
+    "MCE": "estimators.binned.ece",
+    "MMCE": "estimators.kernel.mmce",
+    "MeanGap": "estimators.scores.mean_gap",
+    "MulticlassECE": "estimators.binned.multiclass",
+    "ReliabilityCurve": "estimators.smooth.curves",
+    "ReliabilityDiagram": "estimators.binned.diagram",
     "ReliabilityDisplay": "display",
-    "ResidualECE": "estimators.density",
-    "SKCE": "estimators.skce",
-    "SKCETest": "estimators.kernel_tests",
-    "Saturation": "estimators.saturation",
-    "SmoothECE": "estimators.smooth",
-    "SpiegelhalterTest": "estimators.spiegelhalter",
+    "ResidualECE": "estimators.smooth.density",
+    "SKCE": "estimators.kernel.skce",
+    "SKCETest": "estimators.tests.skce_test",
+    "Saturation": "estimators.scores.saturation",
+    "Sharpness": "estimators.scores.sharpness",
+    "SmoothECE": "estimators.smooth.smooth_ece",
+    "SpiegelhalterTest": "estimators.tests.spiegelhalter_test",
     "Study": "study.study",
     "brier_score": "shorthands",
     "compare": "comparison",
     "default_metrics": "estimators.panel",
     "density_ece": "shorthands",
     "ece": "shorthands",
-    "ece_a": "estimators.ece",
-    "ece_ac": "estimators.ece",
-    "ece_c": "estimators.ece",
-    "ece_d": "estimators.density",
-    "ece_l": "estimators.ece",
+    "ece_a": "estimators.binned.ece",
+    "ece_ac": "estimators.binned.ece",
+    "ece_c": "estimators.binned.ece",
+    "ece_d": "estimators.smooth.density",
+    "ece_l": "estimators.binned.ece",
     "evaluate": "evaluation",
     "log_loss": "shorthands",
     "mce": "shorthands",
     "open_cube": "study.cube",
-    "read_rows": "engine.readers",
+    "read_rows": "storage.open_store",
     "reliability_curve": "shorthands",
     "reliability_diagram": "shorthands",
     "run": "study.running",
     "skce": "shorthands",
     "smooth_ece": "shorthands",
     "summarize": "summary",
-    "worst_slices": "ranking",
+    "worst_slices": "results.ranking",
 }
 
 __all__ = ["__version__", *_MODULES]  # noqa: PLE0604
 
 if TYPE_CHECKING:
-    from calibdask.calibrator import LCECalibrator as LCECalibrator
+    from calibdask.calibrators.local import LCECalibrator as LCECalibrator
     from calibdask.comparison import compare as compare
     from calibdask.display import ReliabilityDisplay as ReliabilityDisplay
-    from calibdask.engine.readers import read_rows as read_rows
-    from calibdask.estimators.brier_decomposition import BrierDecomposition as BrierDecomposition
-    from calibdask.estimators.canonical import KernelCanonicalECE as KernelCanonicalECE
-    from calibdask.estimators.cme import CMETest as CMETest
-    from calibdask.estimators.consistency import ConsistencyTest as ConsistencyTest
-    from calibdask.estimators.corp import CORP as CORP
-    from calibdask.estimators.cumulative import ECCE as ECCE
-    from calibdask.estimators.curves import LocalCalibrationError as LocalCalibrationError
-    from calibdask.estimators.curves import ReliabilityCurve as ReliabilityCurve
-    from calibdask.estimators.density import DensityECE as DensityECE
-    from calibdask.estimators.density import ResidualECE as ResidualECE
-    from calibdask.estimators.density import ece_d as ece_d
-    from calibdask.estimators.diagram import ReliabilityDiagram as ReliabilityDiagram
-    from calibdask.estimators.ece import ECE as ECE
-    from calibdask.estimators.ece import MCE as MCE
-    from calibdask.estimators.ece import ece_a as ece_a
-    from calibdask.estimators.ece import ece_ac as ece_ac
-    from calibdask.estimators.ece import ece_c as ece_c
-    from calibdask.estimators.ece import ece_l as ece_l
-    from calibdask.estimators.excess_cost import ExcessCost as ExcessCost
-    from calibdask.estimators.kernel import Kernel as Kernel
-    from calibdask.estimators.kernel_tests import SKCETest as SKCETest
-    from calibdask.estimators.log_decomposition import LogLossDecomposition as LogLossDecomposition
-    from calibdask.estimators.mean_gap import MeanGap as MeanGap
-    from calibdask.estimators.mmce import MMCE as MMCE
-    from calibdask.estimators.multiclass import MulticlassECE as MulticlassECE
+    from calibdask.estimators.binned.diagram import ReliabilityDiagram as ReliabilityDiagram
+    from calibdask.estimators.binned.ece import ECE as ECE
+    from calibdask.estimators.binned.ece import MCE as MCE
+    from calibdask.estimators.binned.ece import ece_a as ece_a
+    from calibdask.estimators.binned.ece import ece_ac as ece_ac
+    from calibdask.estimators.binned.ece import ece_c as ece_c
+    from calibdask.estimators.binned.ece import ece_l as ece_l
+    from calibdask.estimators.binned.multiclass import MulticlassECE as MulticlassECE
+    from calibdask.estimators.decisions.excess_cost import ExcessCost as ExcessCost
+    from calibdask.estimators.kernel.base import Kernel as Kernel
+    from calibdask.estimators.kernel.canonical import KernelCanonicalECE as KernelCanonicalECE
+    from calibdask.estimators.kernel.mmce import MMCE as MMCE
+    from calibdask.estimators.kernel.skce import SKCE as SKCE
+    from calibdask.estimators.ordered.corp import CORP as CORP
+    from calibdask.estimators.ordered.cumulative import ECCE as ECCE
     from calibdask.estimators.panel import default_metrics as default_metrics
-    from calibdask.estimators.saturation import Saturation as Saturation
-    from calibdask.estimators.scores import BrierScore as BrierScore
-    from calibdask.estimators.scores import LogLoss as LogLoss
-    from calibdask.estimators.skce import SKCE as SKCE
-    from calibdask.estimators.smooth import SmoothECE as SmoothECE
-    from calibdask.estimators.spiegelhalter import SpiegelhalterTest as SpiegelhalterTest
+    from calibdask.estimators.scores.brier_decomposition import BrierDecomposition as BrierDecomposition
+    from calibdask.estimators.scores.log_decomposition import LogLossDecomposition as LogLossDecomposition
+    from calibdask.estimators.scores.mean_gap import MeanGap as MeanGap
+    from calibdask.estimators.scores.proper import BrierScore as BrierScore
+    from calibdask.estimators.scores.proper import LogLoss as LogLoss
+    from calibdask.estimators.scores.saturation import Saturation as Saturation
+    from calibdask.estimators.scores.sharpness import Sharpness as Sharpness
+    from calibdask.estimators.smooth.curves import LocalCalibrationError as LocalCalibrationError
+    from calibdask.estimators.smooth.curves import ReliabilityCurve as ReliabilityCurve
+    from calibdask.estimators.smooth.density import DensityECE as DensityECE
+    from calibdask.estimators.smooth.density import ResidualECE as ResidualECE
+    from calibdask.estimators.smooth.density import ece_d as ece_d
+    from calibdask.estimators.smooth.smooth_ece import SmoothECE as SmoothECE
+    from calibdask.estimators.tests.cme_test import CMETest as CMETest
+    from calibdask.estimators.tests.consistency_test import ConsistencyTest as ConsistencyTest
+    from calibdask.estimators.tests.skce_test import SKCETest as SKCETest
+    from calibdask.estimators.tests.spiegelhalter_test import SpiegelhalterTest as SpiegelhalterTest
     from calibdask.evaluation import evaluate as evaluate
-    from calibdask.ranking import worst_slices as worst_slices
+    from calibdask.results.ranking import worst_slices as worst_slices
     from calibdask.shorthands import brier_score as brier_score
     from calibdask.shorthands import density_ece as density_ece
     from calibdask.shorthands import ece as ece
@@ -111,7 +112,8 @@ if TYPE_CHECKING:
     from calibdask.shorthands import reliability_diagram as reliability_diagram
     from calibdask.shorthands import skce as skce
     from calibdask.shorthands import smooth_ece as smooth_ece
-    from calibdask.statistics.lenses import Lens as Lens
+    from calibdask.statistics.views.lens import Lens as Lens
+    from calibdask.storage.open_store import read_rows as read_rows
     from calibdask.study.cube import open_cube as open_cube
     from calibdask.study.running import run as run
     from calibdask.study.study import Study as Study

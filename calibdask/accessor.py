@@ -1,37 +1,37 @@
-"""``ds.calib``: datasets of xarray that measure their calibration; ``import calibdask.accessor`` registers it."""
+"""The xarray accessor ``ds.calib``, registered by ``import calibdask.accessor``."""
 
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-# Its functions are imported when they are called: registering costs no more than xarray itself.
+# Functions are imported when they are called: registering costs no more than importing xarray.
 import calibdask as cd
 
 if TYPE_CHECKING:
-    from calibdask.naming import Metrics
-    from calibdask.result_table import ResultTable
+    from calibdask.estimators.metrics import Metrics
+    from calibdask.results.table import ResultTable
 
 __all__ = ["CalibrationAccessor"]
 
 
 @xr.register_dataset_accessor("calib")
 class CalibrationAccessor:
-    """Calibration of the scores in a dataset, against the labels in it.
+    """Calibration of the scores in a dataset with respect to its labels.
 
     ``import calibdask.accessor`` makes it the attribute ``calib`` of every `xarray.Dataset`, as ``import
-    hvplot.xarray`` does with ``hvplot``; ``import calibdask`` alone does not, for it does not import xarray.
+    hvplot.xarray`` does with ``hvplot``; ``import calibdask`` alone does not import xarray and does not register it.
 
-    All methods take the names of the variables:
+    All methods take the names of variables:
 
     labels, scores : str, default "labels" and "scores"
-        Class numbers (..., n), or names of classes as the coordinate of the scores along ``class_dim`` has them; and
-        scores (..., n) or (..., n, K). Other dimensions than those of samples and classes stay.
+        Class numbers (..., n), or class names from the coordinate of the scores along ``class_dim``; and scores
+        (..., n) or (..., n, K). Dimensions other than those of samples and classes are kept.
     pos_label : label, optional
-        For scores without classes, of labels that are not 0 and 1: the class whose probability they are.
+        For scores without a class dimension whose labels are not 0 and 1: the class whose probability they are.
     by : str, sequence of str, or mapping from name to str, optional
-        Variables or coordinates along the samples, also ``"time.month"`` and the like: a slice for every value, or
-        combination of values. A mapping says how the dimensions of the result are called.
+        Variables or coordinates along the samples, also components such as ``"time.month"``: a slice for every value,
+        or combination of values. The keys of a mapping name the dimensions of the result.
     sample_weight : str, optional
         Weights (..., n).
     sample_dim : str, optional
@@ -39,17 +39,17 @@ class CalibrationAccessor:
     class_dim : str, default "class"
         The dimension of classes.
 
-    Of a summary that `calibdask.summarize` made, which stands for labels and scores, methods take none of them.
+    For a summary from `calibdask.summarize`, which replaces labels and scores, none of these apply.
 
     Raises
     ------
     ValueError
-        If the dataset lacks one of these, or the data cannot be what it claims, as for `calibdask.evaluate`.
+        If the dataset lacks one of these, or the data are invalid, as for `calibdask.evaluate`.
 
     Notes
     -----
-    The types of xarray do not know registered accessors. Where an editor or a type checker should know this one, say so
-    once: ``calib: CalibrationAccessor = ds.calib``, with ``from calibdask.accessor import CalibrationAccessor``.
+    Type checkers do not know registered accessors of xarray. For an editor or a type checker, annotate it once:
+    ``calib: CalibrationAccessor = ds.calib``, with ``from calibdask.accessor import CalibrationAccessor``.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class CalibrationAccessor:
         class_dim: str = "class",
         **options: Any,
     ) -> xr.Dataset:
-        """Metrics, as `calibdask.evaluate` gives them; ``options`` are its further arguments.
+        """Metrics, as computed by `calibdask.evaluate`; ``options`` are its further arguments.
 
         Examples
         --------
@@ -99,8 +99,8 @@ class CalibrationAccessor:
         >>> float(ds.calib.evaluate(cd.ECE(bins=2), labels="defaulted", scores="risk").ece)
         0.25
         """
-        given = self._given(labels, scores, pos_label, by, sample_weight, sample_dim, class_dim)
-        return cd.evaluate(**given, metrics=metrics, **options)
+        arguments = self._arguments(labels, scores, pos_label, by, sample_weight, sample_dim, class_dim)
+        return cd.evaluate(**arguments, metrics=metrics, **options)
 
     def summarize(
         self,
@@ -114,9 +114,9 @@ class CalibrationAccessor:
         class_dim: str = "class",
         **options: Any,
     ) -> xr.Dataset:
-        """A summary that adds up, as `calibdask.summarize` makes it; ``options`` are its further arguments."""
+        """A summary that can be added, as computed by `calibdask.summarize`; ``options`` are its further arguments."""
         return cd.summarize(
-            **self._given(labels, scores, pos_label, by, sample_weight, sample_dim, class_dim), **options
+            **self._arguments(labels, scores, pos_label, by, sample_weight, sample_dim, class_dim), **options
         )
 
     def reliability_diagram(
@@ -141,8 +141,8 @@ class CalibrationAccessor:
         >>> ds.calib.reliability_diagram(bins=2).outcome.values
         array([0.5, 1. ])
         """
-        given = self._given(labels, scores, pos_label, by, sample_weight, sample_dim, class_dim)
-        return cd.reliability_diagram(**given, **options)
+        arguments = self._arguments(labels, scores, pos_label, by, sample_weight, sample_dim, class_dim)
+        return cd.reliability_diagram(**arguments, **options)
 
     def reliability_curve(
         self,
@@ -157,21 +157,22 @@ class CalibrationAccessor:
         **options: Any,
     ) -> xr.Dataset:
         """Frequency of the outcome by score; ``options`` are those of `calibdask.reliability_curve`."""
-        given = self._given(labels, scores, pos_label, by, sample_weight, sample_dim, class_dim)
-        return cd.reliability_curve(**given, **options)
+        arguments = self._arguments(labels, scores, pos_label, by, sample_weight, sample_dim, class_dim)
+        return cd.reliability_curve(**arguments, **options)
 
     def table(self) -> "ResultTable":
-        """The numbers of a result, with intervals and in words; a line for each number, or for each slice.
+        """The numbers of a result with intervals and meanings; a line for each number, or for each slice.
 
         Returns
         -------
-        calibdask.result_table.ResultTable
-            Printed the table of the command line, in a notebook one of HTML; ``to_dataframe()`` makes it a data frame.
+        calibdask.results.table.ResultTable
+            Prints as the table of the command line, in a notebook as HTML; ``to_dataframe()`` converts it to a data
+            frame.
 
         Raises
         ------
         ValueError
-            If the dataset is no result of `calibdask.evaluate`.
+            If the dataset is not a result of `calibdask.evaluate`.
 
         Examples
         --------
@@ -184,16 +185,16 @@ class CalibrationAccessor:
         metric
         ece      0.25  0.0  0.45
         """
-        from calibdask.result_table import ResultTable
+        from calibdask.results.table import ResultTable
 
         if "calibdask_version" not in self._dataset.attrs or "passes" not in self._dataset.attrs:
             raise ValueError(
-                "table expects a result of calibdask.evaluate; this dataset is none. Evaluate it first, for example by "
-                "ds.calib.evaluate().calib.table()."
+                "table expects a result of calibdask.evaluate, which this dataset is not. Evaluate it first, for "
+                "example by ds.calib.evaluate().calib.table()."
             )
         return ResultTable(self._dataset)
 
-    def _given(
+    def _arguments(
         self,
         labels: Hashable,
         scores: Hashable,
@@ -204,17 +205,17 @@ class CalibrationAccessor:
         class_dim: str,
     ) -> dict[str, Any]:
         """Arguments for the functions of calibdask."""
-        from calibdask.engine.class_names import numbered
-        from calibdask.engine.summaries import is_summary
+        from calibdask.engine.inputs.class_names import encode_labels
+        from calibdask.storage.summary import is_summary
 
         if is_summary(self._dataset):
             if by is not None or sample_weight is not None:
-                raise ValueError("A summary has its weights and slices already; it takes no by and no sample_weight.")
+                raise ValueError("A summary has its weights and slices already; by and sample_weight do not apply.")
             return {"y_true": self._dataset}
         y_true, y_prob = self._variable("labels", labels), self._variable("scores", scores)
         if sample_dim is None:
             sample_dim = str(y_true.dims[0]) if y_true.ndim == 1 else "sample"
-        y_true, y_prob = numbered(y_true, y_prob, pos_label=pos_label, sample_dim=sample_dim, class_dim=class_dim)
+        y_true, y_prob = encode_labels(y_true, y_prob, pos_label=pos_label, sample_dim=sample_dim, class_dim=class_dim)
         return {
             "y_true": y_true,
             "y_prob": y_prob,
@@ -225,20 +226,20 @@ class CalibrationAccessor:
         }
 
     def _slices(self, by: Any) -> dict[Hashable, xr.DataArray] | None:
-        """Slicing variables by the names that they have, or are given."""
+        """Slicing variables by their own names, or by those given in a mapping."""
         if by is None:
             return None
         if isinstance(by, Mapping):
             return {name: self._variable("by", variable) for name, variable in by.items()}
-        found = [self._variable("by", name) for name in ([by] if isinstance(by, str) else by)]
-        return {str(values.name): values for values in found}
+        variables = [self._variable("by", name) for name in ([by] if isinstance(by, str) else by)]
+        return {str(values.name): values for values in variables}
 
     def _variable(self, argument: str, name: Hashable) -> xr.DataArray:
         """A variable or coordinate of the dataset."""
         try:
             return self._dataset[name]
         except KeyError as error:
-            there = ", ".join(map(str, self._dataset.variables))
+            names = ", ".join(map(str, self._dataset.variables))
             raise ValueError(
-                f"{argument} expects the name of a variable of the dataset, {there}; got {name!r}."
+                f"{argument} expects the name of a variable of the dataset, {names}; got {name!r}."
             ) from error

@@ -1,4 +1,4 @@
-"""Models compared on the same rows: differences of metrics with intervals and p-values."""
+"""`compare`: differences of metrics between models on the same rows, with intervals and p-values."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,31 +6,28 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask import __version__
-from calibdask.engine.inputs import Input
-from calibdask.engine.interval_ends import Method, Replicates, number_ends, sign_pvalue
-from calibdask.engine.intervals import checked_interval
-from calibdask.engine.models import MODEL, read_models
-from calibdask.engine.multiplicity import ADJUSTMENTS
+from calibdask.engine.inputs.input import Input
+from calibdask.engine.inputs.models import MODEL, read_models
+from calibdask.engine.inputs.slices import Axis
 from calibdask.engine.plan import run
-from calibdask.engine.row_intervals import replicates_of, row_replicates
-from calibdask.engine.slices import Axis
-from calibdask.estimators.estimator import Estimate, Estimator, Part
+from calibdask.estimators.about import PartInfo
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.metrics import Metrics, check_distinct, named_metrics
 from calibdask.estimators.panel import comparison_metrics
-from calibdask.labelled import Labelled, check_names
-from calibdask.naming import Metrics, check_distinct, named_metrics
+from calibdask.estimators.parts import Estimate, Number, Part
+from calibdask.inference.ends import bounds_of_number
+from calibdask.inference.intervals import check_interval
+from calibdask.inference.methods import Method, NumberReplicates, sign_pvalue
+from calibdask.inference.multiplicity import ADJUSTMENTS
+from calibdask.inference.row_bootstrap import RowBootstrap
+from calibdask.results.build import DatasetBuilder, check_names
 from calibdask.statistics.exact import Array
 from calibdask.statistics.validity import Validity
 
 __all__ = ["compare"]
 
 _CHALLENGER = "challenger"
-_MEANINGS = {
-    "": "that of the model less that of the baseline",
-    "pvalue": "chance of a difference as large if there is none",
-    "pvalue_holm": "the same, adjusted so that any false finding is as unlikely",
-    "pvalue_bh": "the same, adjusted so that the share of false findings is as small",
-}
+_DIFFERENCE = PartInfo("model minus baseline", "difference")
 
 
 def compare(
@@ -60,7 +57,7 @@ def compare(
         Scores of two models, called ``"a"``, the baseline, and ``"b"``. Or ``prob_a`` alone: a mapping from the names
         of two or more models to their scores.
     metrics : estimator, sequence, or mapping from name to estimator, optional
-        None: proper scores and binned errors. Not tests, and not what takes no weights.
+        None: proper scores and binned errors. Tests, and estimators without support for weights, are not allowed.
     baseline : str, optional
         Name of the model that the others are compared with; the first by default.
     by, sample_weight, sample_dim, class_dim, sum_tolerance
@@ -70,46 +67,46 @@ def compare(
     ci_method : {"percentile", "bca"}, optional
         Percentiles of the replicates (the default), or bias-corrected and accelerated ones.
     n_boot : int, default 1000
-        Number of replicates. The smallest p-value is 2 / (n_boot + 1): with many slices take more.
+        Number of replicates. The smallest p-value is 2 / (n_boot + 1): use more with many slices.
     seed : int, default 0
-        Of the replicates.
+        Seed of the replicates.
 
     Returns
     -------
     xarray.Dataset
-        For each metric (and each part of one): ``<name>`` along the dimension ``model``; ``<name>_difference``, that of
-        a model less that of the baseline; ``<name>_difference_low``, ``<name>_difference_high``, its interval; and
-        ``<name>_difference_pvalue``, two-sided, of no difference. With named models differences have the dimension
-        ``challenger``. With slices, or more than two models, also ``<name>_difference_pvalue_holm`` and
+        For each metric (and each part of one): ``<name>`` along the dimension ``model``; ``<name>_difference``, the
+        value of a model minus that of the baseline; ``<name>_difference_low``, ``<name>_difference_high``, its
+        interval; and ``<name>_difference_pvalue``, two-sided, for no difference. With named models differences have the
+        dimension ``challenger``. With slices, or more than two models, also ``<name>_difference_pvalue_holm`` and
         ``<name>_difference_pvalue_bh``: adjusted, over all slices and challengers of this number, by Holm's method
-        (chance of any false finding) and by that of Benjamini & Hochberg (share of false findings).
+        (family-wise error rate) and by that of Benjamini & Hochberg (false discovery rate).
 
     Raises
     ------
     TypeError
-        If a metric is no estimator.
+        If a metric is not an estimator.
     ValueError
-        If models have scores of different shapes, there are fewer than two, or no such baseline; if a metric is a test
-        or takes no weights; and as in `calibdask.evaluate`.
+        If models have scores of different shapes, there are fewer than two, or the baseline is not among them; if a
+        metric is a test or does not support weights; and as in `calibdask.evaluate`.
 
     Notes
     -----
-    In every replicate all models see the same rows, each counted as often as a Poisson variable says that is keyed by
-    the seed and the row: what the models have in common cancels. The p-value is that of the replicates d* of the
-    difference, min(1, 2 (1 + min(#{d* <= 0}, #{d* >= 0})) / (n_boot + 1)); with ``"bca"`` counted at its corrected
-    levels. Where it is below 1 - ci the interval leaves 0 out; the converse holds but for 2 / n_boot. Replicates in
-    which a small slice has no row count on either side. Edges of bins and bandwidths of kernels on the simplex stay
-    those of the data, each model's own.
+    In every replicate all models are evaluated on the same rows, each weighted by a Poisson variable keyed by the seed
+    and the row: variation that the models have in common cancels. The p-value is that of the replicates d* of the
+    difference, min(1, 2 (1 + min(#{d* <= 0}, #{d* >= 0})) / (n_boot + 1)); with ``"bca"`` at its corrected levels.
+    If it is below 1 - ci the interval excludes 0; the converse holds up to 2 / n_boot. Replicates in which a small
+    slice has no row count for both sides. Edges of bins and bandwidths of kernels on the simplex are not re-estimated;
+    each model has its own.
 
     Calibration errors exceed the true ones by chance, those of well calibrated models most. Differences of models with
-    errors of different size are biased towards 0 by that, and resampling shows it once more: take a metric with little
+    errors of different size are therefore biased towards 0, and resampling repeats that bias: use a metric with little
     bias (`BrierScore`, `LogLoss`, ``ECE(norm="l2", debias=True)``, `SKCE`) where that matters. Terms of `CORP` are
-    comparable for scores that are equally fine: the fit follows the noise of distinct scores, less where they are
-    rounded.
+    comparable between scores of equal resolution: the fit follows noise more closely for distinct scores than for
+    rounded ones.
 
     The passes are those of `calibdask.evaluate`, at ``n_boot`` times the cost for each model; memory: ``n_boot`` states
-    of each metric and model. Scores in memory are copied once. Replicates of class-wise estimates keep what the classes
-    of a row have in common.
+    of each metric and model. Scores in memory are copied once. Replicates of class-wise estimates preserve the
+    dependence between the classes of a row.
 
     Examples
     --------
@@ -121,51 +118,57 @@ def compare(
     >>> float(result.brier_score_difference) > 0, float(result.brier_score_difference_pvalue) < 0.01
     (True, True)
     """
-    checked_interval(ci, n_boot, seed)
+    check_interval(ci, n_boot, seed)
     if ci_method not in (None, "percentile", "bca"):
         raise ValueError(f"ci_method of a comparison expects 'percentile', 'bca' or None, got {ci_method!r}.")
     if isinstance(y_true, xr.Dataset) or not hasattr(y_true, "__len__"):
-        raise ValueError("compare expects arrays of labels and scores: no summaries, and no iterators of blocks.")
+        raise ValueError("compare expects arrays of labels and scores, not summaries or iterators of blocks.")
     models = _models(prob_a, prob_b)
     names = list(models)
-    base = _place(names, baseline)
+    base = _baseline_index(names, baseline)
     validity = Validity(sum_tolerance=sum_tolerance)
     data = read_models(y_true, models, by, sample_weight, sample_dim, class_dim, validity)
     chosen = named_metrics(comparison_metrics(vector=data.source.layout.vector) if metrics is None else metrics)
-    for name, each in chosen.items():
-        if each.tests:
-            raise ValueError(f"compare takes metrics; {name!r} is a test, {each!r}.")
+    _refuse_tests(chosen, data)
     named = isinstance(prob_a, Mapping)
     check_names(chosen, (*data.batch, *data.by, *((Axis(_CHALLENGER, 1),) if named else ())), class_dim)
     method: Method = ci_method or "percentile"
-    passes, estimates, replicates = _estimated(chosen, data, method, n_boot, seed)
-    result = Labelled(data, class_dim)
+    passes, estimates, replicates = _estimated(chosen, data, RowBootstrap(method, n_boot, seed))
+    result = DatasetBuilder(data, class_dim)
     challengers = [name for name in names if name != names[base]]
     axes = _axes(data, challengers, squeezed=not named)
     adjusted = bool(data.by) or len(challengers) > 1
     for name, estimate in estimates.items():
-        result.add(name, chosen[name], estimate, (*data.batch, *data.by))
-        for part, drawn in replicates[name].items():
-            parts = _difference(estimate[part], drawn, (base, len(names)), ci, method, adjusted)
-            called = f"{name}_{part}_difference" if part else f"{name}_difference"
-            result.add(called, chosen[name], parts, axes, _MEANINGS)
-    counted = {"rows": data.source.rows, "passes": passes, "calibdask_version": __version__}
-    return result.dataset(counted | {"ci": ci, "n_boot": n_boot, "seed": seed, "baseline": names[base]})
+        result.add(name, chosen[name], estimate, {}, (*data.batch, *data.by))
+        for part, part_replicates in replicates[name].items():
+            number, bounds = _difference(estimate[part], part_replicates, (base, len(names)), ci, method, adjusted)
+            label = f"{part}_difference" if part else "difference"
+            result.add(name, chosen[name], {label: number}, {label: bounds}, axes, {label: _DIFFERENCE})
+    # Estimates have a dimension of all models, differences a separate one of the challengers.
+    batch = tuple(axis for axis in data.batch if axis.name != MODEL)
+    return result.dataset(passes, batch, ci=ci, n_boot=n_boot, seed=seed, baseline=names[base])
+
+
+def _refuse_tests(metrics: Mapping[str, Estimator], data: Input) -> None:
+    """Raise ValueError for tests, whose differences have no meaning."""
+    for name, estimator in metrics.items():
+        if estimator.is_test(data.source.layout):
+            raise ValueError(f"compare expects metrics, but {name!r} is a test: {estimator!r}.")
 
 
 def _estimated(
-    chosen: Mapping[str, Estimator], data: Input, method: Method, n_boot: int, seed: int
-) -> tuple[int, dict[str, Estimate], dict[str, dict[str, Replicates]]]:
-    """Passes over the data, estimates of all models, and replicates of those parts that are numbers."""
-    asked = {name: row_replicates(each, method, n_boot, seed) for name, each in chosen.items()}
-    drawn = [each for some in asked.values() for each in some.values()]
-    outcome = run((*chosen.values(), *drawn), data.source)
-    found = iter(outcome.estimates)
-    estimates: dict[str, Estimate] = {name: next(found) for name in chosen}
+    metrics: Mapping[str, Estimator], data: Input, bootstrap: RowBootstrap
+) -> tuple[int, dict[str, Estimate], dict[str, dict[str, NumberReplicates]]]:
+    """Passes over the data, estimates of all models, and replicates of the parts that are numbers."""
+    viewed = {name: bootstrap.estimators(estimator, by_chance=False) for name, estimator in metrics.items()}
+    requests: dict[tuple[str, ...], Estimator] = {(name,): estimator for name, estimator in metrics.items()}
+    requests |= {(name, field): other for name, others in viewed.items() for field, other in others.items()}
+    outcome = run(requests, data.source)
+    estimates: dict[str, Estimate] = {name: outcome.estimates[(name,)] for name in metrics}
     replicates = {}
     for name, estimate in estimates.items():
-        parts = replicates_of(estimate, {kind: next(found) for kind in asked[name]})
-        replicates[name] = {part: each for part, each in parts.items() if set(estimate[part].dims) <= {"class"}}
+        parts = bootstrap.replicates(estimate, {field: outcome.estimates[name, field] for field in viewed[name]})
+        replicates[name] = {part: values for part, values in parts.items() if {*estimate[part].dims} <= {"class"}}
     return outcome.passes, estimates, replicates
 
 
@@ -183,8 +186,8 @@ def _models(prob_a: Any, prob_b: Any) -> dict[str, Any]:
     return {str(name): scores for name, scores in prob_a.items()}
 
 
-def _place(names: list[str], baseline: str | None) -> int:
-    """Which of the models is the baseline."""
+def _baseline_index(names: list[str], baseline: str | None) -> int:
+    """The index of the baseline."""
     if baseline is None:
         return 0
     if str(baseline) not in names:
@@ -199,25 +202,25 @@ def _axes(data: Input, challengers: list[str], *, squeezed: bool) -> tuple[Axis,
 
 
 def _difference(
-    part: Part, replicates: Replicates, models: tuple[int, int], level: float, method: Method, adjusted: bool
-) -> Estimate:
+    part: Part, replicates: NumberReplicates, models: tuple[int, int], level: float, method: Method, adjusted: bool
+) -> tuple[Number, dict[str, Part]]:
     """The difference of each model from the baseline, its ends and p-values; the batch axis has the models first."""
-    differences = Replicates(
+    differences = NumberReplicates(
         _less_baseline(replicates.values, models, 1),
         _less_baseline(replicates.centre, models, 0),
-        replicates.what,
+        replicates.resampled,
         left_out=None if replicates.left_out is None else _less_baseline(replicates.left_out, models, 1),
     )
-    value = Part(differences.centre, part.dims)
+    number = Number(differences.centre, part.dims)
     pvalues = sign_pvalue(differences, method)
-    found = {"": value, **number_ends(value, differences, level, method), "pvalue": Part(pvalues, part.dims)}
+    bounds = bounds_of_number(number, differences, level, method) | {"pvalue": Number(pvalues, part.dims)}
     if adjusted:
-        found |= {f"pvalue_{word}": Part(adjust(pvalues), part.dims) for word, adjust in ADJUSTMENTS.items()}
-    return found
+        bounds |= {f"pvalue_{word}": Number(adjust(pvalues), part.dims) for word, adjust in ADJUSTMENTS.items()}
+    return number, bounds
 
 
 def _less_baseline(values: Array, models: tuple[int, int], axis: int) -> Array:
-    """Differences from one of so many models, which are the slowest part of an axis."""
+    """Differences from the baseline of ``models`` (index, count), which vary slowest along the axis."""
     base, count = models
     shape = values.shape
     apart = values.reshape(*shape[:axis], count, -1, *shape[axis + 1 :])

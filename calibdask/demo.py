@@ -1,4 +1,4 @@
-"""The demonstration: predictions of several classifiers, stored, evaluated from the store and drawn."""
+"""The demonstration: predictions of several classifiers are stored, evaluated from the store and plotted."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ import numpy as np
 import xarray as xr
 
 import calibdask as cd
-from calibdask.engine.readers import read_rows
-from calibdask.engine.writers import checked_output, replacing
 from calibdask.plot import reliability_curve, reliability_diagram, save
+from calibdask.storage.open_store import read_rows
+from calibdask.storage.writers import checked_output, replacing
 
 __all__ = ["Demo", "run"]
 
@@ -21,22 +21,22 @@ _CHUNK_ROWS = 100
 _DIAGRAM = "reliability_diagram"
 _CURVE = "reliability_curve"
 _LEVEL = 0.95
-# One for all: the scores of nearest neighbours are six numbers, from which no rule finds a bandwidth.
+# One bandwidth for all: nearest neighbours have only six distinct scores, from which no rule finds one.
 _BANDWIDTH = 0.05
 _TITLES = {
     "digits": "Handwritten digits: confidence in the predicted one of 10 classes",
     "breast-cancer": "Breast cancer: probability of a benign tumour",
 }
 _LEAD = (
-    f"Out-of-fold predictions ({_FOLDS} folds) of scikit-learn classifiers, none of them calibrated afterwards: "
-    "diagrams with 15 bins of equal width, and curves with bands. With so few rows part of every gap is chance; the "
-    "bands show how much may be."
+    f"Out-of-fold predictions ({_FOLDS} folds) of scikit-learn classifiers, none of them recalibrated: "
+    "diagrams with 15 bins of equal width, and curves with bands. With so few rows part of every gap is due to chance; "
+    "the bands show how much."
 )
 
 
 @dataclass(frozen=True)
 class Demo:
-    """Results by data set, with a dimension ``model``; how many chunks each was read in; and the files written."""
+    """Results and numbers of chunks by data set, and the files written; results have a dimension ``model``."""
 
     results: dict[str, xr.Dataset]
     chunks: dict[str, int]
@@ -45,40 +45,40 @@ class Demo:
 
     @property
     def example(self) -> Path:
-        """The predictions of one model, for whoever wants to go on."""
+        """The predictions of one model, as an example for further commands."""
         return self.store / "digits" / "naive-bayes"
 
 
-def run(folder: Path, tell: Callable[[str], None] = lambda _: None) -> Demo:
-    """Fit, predict, store, evaluate, draw.
+def run(folder: Path, notify: Callable[[str], None] = lambda _: None) -> Demo:
+    """Fit, predict, store, evaluate and plot.
 
     Parameters
     ----------
     folder : Path
-        Where ``predictions.zarr`` and ``reliability.html`` go; made if it is not there, results of an earlier run are
-        replaced.
-    tell : function
-        Is told what comes next.
+        Where ``predictions.zarr`` and ``reliability.html`` are written; created if it does not exist. Results of an
+        earlier run are replaced.
+    notify : function
+        Called with a description of each step before it starts.
 
     Raises
     ------
     ValueError
-        If there is something else of that name.
+        If the path is not a folder.
     """
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"The demonstration expects a folder to write to, and {str(folder)!r} is none.")
+        raise ValueError(f"The demonstration writes to a folder, but {str(folder)!r} is not a folder.")
     folder.mkdir(parents=True, exist_ok=True)
     store, page = folder / "predictions.zarr", folder / "reliability.html"
     checked_output(str(store), (".zarr",), overwrite=True)
     checked_output(str(page), (".html",), overwrite=True)
     with replacing(store) as part:
-        for data, model, labels, scores in _predictions(tell):
+        for data, model, labels, scores in _predictions(notify):
             _store(part, data, model, labels, scores)
     results, chunks = {}, {}
     for data in _TITLES:
-        tell(f"evaluating {data}")
+        notify(f"evaluating {data}")
         results[data], chunks[data] = _evaluated(store / data)
-    tell("drawing")
+    notify("drawing")
     plots = {}
     for data, result in results.items():
         plots[_TITLES[data]] = reliability_diagram(_only(result, _DIAGRAM))
@@ -89,7 +89,7 @@ def run(folder: Path, tell: Callable[[str], None] = lambda _: None) -> Demo:
     return Demo(figures, chunks, store, page)
 
 
-def _predictions(tell: Callable[[str], None]) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
+def _predictions(notify: Callable[[str], None]) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
     """Labels and out-of-fold scores for every data set and model."""
     import warnings
 
@@ -99,10 +99,10 @@ def _predictions(tell: Callable[[str], None]) -> Iterator[tuple[str, str, np.nda
     for data, load in (("digits", load_digits), ("breast-cancer", load_breast_cancer)):
         features, labels = load(return_X_y=True)
         for model, classifier in _classifiers().items():
-            tell(f"{data}: {model}")
+            notify(f"{data}: {model}")
             folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=_SEED)
             with warnings.catch_warnings():
-                # What scikit-learn thinks of its own next versions is nothing to whoever looks on.
+                # Deprecation warnings of scikit-learn do not concern the user.
                 warnings.simplefilter("ignore")
                 scores = cross_val_predict(classifier, features, labels, cv=folds, method="predict_proba")
             yield data, model, labels, scores if scores.shape[1] > 2 else scores[:, 1]
@@ -135,7 +135,7 @@ def _store(store: Path, data: str, model: str, labels: np.ndarray, scores: np.nd
 
 
 def _evaluated(folder: Path) -> tuple[xr.Dataset, int]:
-    """All models of a data set, read lazily from the store, and the number of chunks."""
+    """Results of all models of a data set, read lazily from the store, and the number of chunks."""
     results, chunks = {}, 0
     for model in _classifiers():
         table = read_rows(str(folder / model))
@@ -155,10 +155,10 @@ def _evaluated(folder: Path) -> tuple[xr.Dataset, int]:
 
 
 def _only(result: xr.Dataset, metric: str) -> xr.Dataset:
-    """The parts of one metric alone, named by their models only."""
+    """The variables of one metric."""
     return result[[name for name in result.data_vars if str(name).startswith(metric)]]
 
 
 def _numbers(result: xr.Dataset) -> xr.Dataset:
-    """Diagrams and curves left out."""
+    """The result without diagrams and curves."""
     return result.drop_vars([name for name in result.variables if str(name).startswith((_DIAGRAM, _CURVE))])

@@ -1,4 +1,4 @@
-"""Reliability displays: pictures of one classifier, in the manner of scikit-learn's displays."""
+"""`ReliabilityDisplay`: reliability plots of a classifier, in the manner of scikit-learn's displays."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
@@ -6,9 +6,9 @@ from typing import Any, Literal, Self
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.class_names import numbered
-from calibdask.estimators.curves import ReliabilityCurve
-from calibdask.estimators.diagram import ReliabilityDiagram
+from calibdask.engine.inputs.class_names import encode_labels
+from calibdask.estimators.binned.diagram import ReliabilityDiagram
+from calibdask.estimators.smooth.curves import ReliabilityCurve
 from calibdask.evaluation import evaluate
 
 __all__ = ["ReliabilityDisplay"]
@@ -18,19 +18,19 @@ __all__ = ["ReliabilityDisplay"]
 class ReliabilityDisplay:
     """Reliability diagram and curve of a classifier, from one pass over the data; `plot` draws either.
 
-    For users of `sklearn.calibration.CalibrationDisplay`: made by the same two methods, but it plots when it is asked
-    to, with HoloViews rather than Matplotlib; takes more than two classes, slices, weights, Dask; and has intervals.
+    The counterpart of `sklearn.calibration.CalibrationDisplay`, created by the same two methods. It plots only on
+    request, with HoloViews rather than Matplotlib, and supports several classes, slices, weights, Dask and intervals.
 
     Attributes
     ----------
     result : xarray.Dataset
-        What `calibdask.evaluate` gives for ``diagram``, a `calibdask.ReliabilityDiagram`, and ``curve``, a
-        `calibdask.ReliabilityCurve`: the variables ``diagram_outcome``, ``curve_reliability`` and so on. Any result
-        with one of these may be given.
+        The result of `calibdask.evaluate` for ``diagram``, a `calibdask.ReliabilityDiagram`, and ``curve``, a
+        `calibdask.ReliabilityCurve`: the variables ``diagram_outcome``, ``curve_reliability`` and so on. A result
+        with one of the two suffices.
     name : str
-        The name of the classifier, the heading of pictures.
+        The name of the classifier, used as heading of plots.
     pos_label : label or None
-        The class that scores are the probability of, where there are two and it was given or known.
+        The class whose probability the scores are, if there are two classes and it is known.
 
     Examples
     --------
@@ -66,12 +66,12 @@ class ReliabilityDisplay:
         name: str = "",
         **options: Any,
     ) -> Self:
-        """Measure stored predictions.
+        """Evaluate stored predictions.
 
         Parameters
         ----------
         y_true : array of shape (n,)
-            Labels: class numbers, or classes that ``labels`` or ``pos_label`` tell.
+            Labels: class numbers, or classes as in ``labels`` or ``pos_label``.
         y_prob : array of shape (n,) or (n, K)
             Scores.
         bins, binning
@@ -82,20 +82,20 @@ class ReliabilityDisplay:
             Of both: ``"confidence"``, ``"classwise"`` (a panel for each class), a class number. None: binary for a
             vector of scores, confidence for a matrix.
         sample_weight : array of shape (n,), optional
-            Not negative.
+            Non-negative weights.
         labels : sequence of K, optional
             The classes in the order of the columns of scores, where they are not 0..K-1.
         pos_label : label, optional
             For a vector of scores: the class whose probability they are. Not needed for labels 0 and 1.
         name : str, optional
-            Heading of pictures.
+            Heading of plots.
         **options
             Further arguments of `calibdask.evaluate`, such as ``ci=0.95`` and ``by``.
 
         Raises
         ------
         ValueError
-            As `calibdask.evaluate`; if labels, ``labels``, ``pos_label`` and scores do not fit each other.
+            As `calibdask.evaluate`; if ``y_true``, ``labels``, ``pos_label`` and scores do not match.
 
         Examples
         --------
@@ -110,8 +110,8 @@ class ReliabilityDisplay:
             "diagram": ReliabilityDiagram(bins=bins, binning=binning, setting=setting),
             "curve": ReliabilityCurve(bandwidth=bandwidth, setting=setting),
         }
-        dims = {each: options[each] for each in ("sample_dim", "class_dim") if each in options}
-        y_true, y_prob = numbered(y_true, y_prob, labels, pos_label, **dims)
+        dims = {name: options[name] for name in ("sample_dim", "class_dim") if name in options}
+        y_true, y_prob = encode_labels(y_true, y_prob, labels, pos_label, **dims)
         result = evaluate(y_true, y_prob, metrics, sample_weight=sample_weight, **options)
         return cls(result, name=name, pos_label=pos_label)
 
@@ -119,31 +119,31 @@ class ReliabilityDisplay:
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, pos_label: Any = None, name: str | None = None, **options: Any
     ) -> Self:
-        """Measure what a fitted classifier predicts.
+        """Evaluate the predictions of a fitted classifier.
 
         Parameters
         ----------
         estimator : classifier
-            Fitted, with ``predict_proba`` and ``classes_``; a pipeline or a search of parameters too.
+            Fitted, with ``predict_proba`` and ``classes_``; also a pipeline or a parameter search.
         X : array of shape (n, features)
-            What it predicts from.
+            Features.
         y : array of shape (n,)
-            Labels, as it knows them.
+            Labels, among the classes of the estimator.
         pos_label : label, optional
-            For two classes: the one whose probability is measured, the second by default.
+            For two classes: the one whose probability is evaluated, by default the second.
         name : str, optional
-            Heading of pictures; None: the name of the estimator's class.
+            Heading of plots; None: the name of the estimator's class.
         **options
-            As for `from_predictions`, but for ``labels``.
+            As for `from_predictions`, except ``labels``.
 
         Raises
         ------
         ValueError
-            If labels or ``pos_label`` are no classes of the estimator; as `from_predictions`.
+            If labels or ``pos_label`` are not classes of the estimator; as `from_predictions`.
 
         Notes
         -----
-        With rows that the estimator was fitted on, calibration looks better than it is.
+        On the rows that the estimator was fitted on, calibration appears better than it is.
         """
         classes = np.asarray(estimator.classes_).tolist()
         y_prob = estimator.predict_proba(X)
@@ -156,14 +156,14 @@ class ReliabilityDisplay:
         return cls.from_predictions(y, y_prob, labels=classes, pos_label=pos_label, name=name, **options)
 
     def plot(self, kind: Literal["diagram", "curve"] = "diagram", *, title: str | None = None) -> Any:
-        """The picture, as `calibdask.plot.reliability_diagram` and `calibdask.plot.reliability_curve` draw it.
+        """Plot with `calibdask.plot.reliability_diagram` or `calibdask.plot.reliability_curve`.
 
         Parameters
         ----------
         kind : {"diagram", "curve"}, default "diagram"
             Bins, or the continuous curve.
         title : str, optional
-            Heading; None: the name of the classifier, and the class if it has a name.
+            Heading; None: the name of the classifier, with the class unless it is 1.
 
         Returns
         -------
@@ -173,14 +173,14 @@ class ReliabilityDisplay:
         Raises
         ------
         ValueError
-            If the kind is unknown, or not in the result.
+            If the kind is unknown, or the result does not contain it.
         """
         from calibdask import plot
 
-        pictures = {"diagram": plot.reliability_diagram, "curve": plot.reliability_curve}
-        if kind not in pictures:
+        plots = {"diagram": plot.reliability_diagram, "curve": plot.reliability_curve}
+        if kind not in plots:
             raise ValueError(f"kind expects 'diagram' or 'curve', got {kind!r}.")
-        return pictures[kind](self.result, title=self._heading if title is None else title)
+        return plots[kind](self.result, title=self._heading if title is None else title)
 
     @property
     def _heading(self) -> str:

@@ -1,18 +1,18 @@
-"""One metric, one call: shorthands that return floats, or datasets for diagrams.
+"""Functions for single metrics, which return floats, or datasets for diagrams and curves.
 
-All take the arguments of their estimator and those of `evaluate`, and two that scikit-learn's metrics have, so that
-`sklearn.metrics.make_scorer` makes scorers of them with ``response_method="predict_proba"``:
+All accept the arguments of their estimator and those of `evaluate`, and two arguments of scikit-learn's metrics, so
+that `sklearn.metrics.make_scorer` turns them into scorers with ``response_method="predict_proba"``:
 
 labels : sequence of K
-    The classes in the order of the columns of scores, where they are not 0..K-1; results call them so. Names of classes
-    without it are taken to be in sorted order, as scikit-learn's classifiers have them, and must all be there: give it
-    where a fold may lack a class.
+    The classes in the order of the columns of scores, where they are not 0..K-1; they label the classes of results. By
+    default class names are sorted, as by scikit-learn's classifiers, and must all occur: give ``labels`` where a fold
+    may lack a class.
 pos_label : label
-    For a vector of scores, which is all that a scorer gets for two classes: the class whose probability they are. Not
-    needed for labels 0 and 1.
+    For a vector of scores, which is what a scorer receives for two classes: the class whose probability the scores are.
+    Not needed for labels 0 and 1.
 
-A model that always predicts the frequencies of the classes is calibrated, and of no use: search by `log_loss` or
-`brier_score`, which tell of both, or among models of like skill.
+A model that always predicts the frequencies of the classes is calibrated but useless: search by `log_loss` or
+`brier_score`, which measure both calibration and discrimination, or among models of similar skill.
 
 Examples
 --------
@@ -29,14 +29,14 @@ Errors are negative as scorers, so that larger is better; further arguments are 
 >>> cross_val_score(GaussianNB(), X, y, scoring=scorer).round(3)
 array([-0.076, -0.082, -0.046, -0.052, -0.046])
 
-Names of two classes expect ``pos_label``:
+Names of two classes require ``pos_label``:
 
 >>> names = load_breast_cancer().target_names[y]
 >>> scorer = make_scorer(cd.ece, greater_is_better=False, response_method="predict_proba", pos_label="benign", bins=10)
 >>> cross_val_score(GaussianNB(), X, names, scoring=scorer).round(3)
 array([-0.076, -0.082, -0.046, -0.052, -0.046])
 
-With more classes a scorer gets the matrix:
+With more classes a scorer receives the matrix:
 
 >>> flowers = load_iris()
 >>> scorer = make_scorer(
@@ -55,13 +55,11 @@ from typing import Any, TypedDict, Unpack
 
 import xarray as xr
 
-from calibdask.engine.class_names import numbered
-from calibdask.engine.interval_ends import Method
-from calibdask.estimators.curves import ReliabilityCurve
-from calibdask.estimators.density import DensityECE
-from calibdask.estimators.diagram import ReliabilityDiagram
-from calibdask.estimators.ece import ECE, MCE
+from calibdask.engine.inputs.class_names import encode_labels
+from calibdask.estimators.binned.diagram import ReliabilityDiagram
+from calibdask.estimators.binned.ece import ECE, MCE
 from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.kernel.skce import SKCE
 from calibdask.estimators.keywords import (
     CurveKeywords,
     DensityKeywords,
@@ -72,10 +70,12 @@ from calibdask.estimators.keywords import (
     SKCEKeywords,
     SmoothKeywords,
 )
-from calibdask.estimators.scores import BrierScore, LogLoss
-from calibdask.estimators.skce import SKCE
-from calibdask.estimators.smooth import SmoothECE
+from calibdask.estimators.scores.proper import BrierScore, LogLoss
+from calibdask.estimators.smooth.curves import ReliabilityCurve
+from calibdask.estimators.smooth.density import DensityECE
+from calibdask.estimators.smooth.smooth_ece import SmoothECE
 from calibdask.evaluation import evaluate
+from calibdask.inference.methods import Method
 
 __all__ = [
     "brier_score",
@@ -90,8 +90,8 @@ __all__ = [
 ]
 
 
-class Evaluating(TypedDict, total=False):
-    """What all shorthands take beside the choices of their estimator: arguments of `evaluate`, and names of classes."""
+class EvaluateKeywords(TypedDict, total=False):
+    """Arguments of all shorthands besides those of their estimator: those of `evaluate`, and names of classes."""
 
     by: Any
     seed: int
@@ -102,33 +102,33 @@ class Evaluating(TypedDict, total=False):
     pos_label: Any
 
 
-class _WithIntervals(Evaluating, total=False):
+class _WithIntervals(EvaluateKeywords, total=False):
     ci: float | None
     ci_method: Method | None
     n_boot: int
 
 
-class _ECE(ECEKeywords, Evaluating, total=False):
+class _ECE(ECEKeywords, EvaluateKeywords, total=False):
     pass
 
 
-class _MCE(MCEKeywords, Evaluating, total=False):
+class _MCE(MCEKeywords, EvaluateKeywords, total=False):
     pass
 
 
-class _Score(ScoreKeywords, Evaluating, total=False):
+class _Score(ScoreKeywords, EvaluateKeywords, total=False):
     pass
 
 
-class _Density(DensityKeywords, Evaluating, total=False):
+class _Density(DensityKeywords, EvaluateKeywords, total=False):
     pass
 
 
-class _SKCE(SKCEKeywords, Evaluating, total=False):
+class _SKCE(SKCEKeywords, EvaluateKeywords, total=False):
     pass
 
 
-class _Smooth(SmoothKeywords, Evaluating, total=False):
+class _Smooth(SmoothKeywords, EvaluateKeywords, total=False):
     pass
 
 
@@ -143,20 +143,20 @@ class _Curve(CurveKeywords, _WithIntervals, total=False):
 _EVALUATE = ("by", "ci", "ci_method", "n_boot", "seed", "sample_dim", "class_dim", "sum_tolerance")
 
 
-def _single(y_true: Any, y_prob: Any, sample_weight: Any, estimator: Any, given: Mapping[str, Any]) -> xr.Dataset:
-    """Evaluate one estimator; options of `evaluate` go there but for those that it has too."""
-    options, own = {**given}, getattr(estimator, "__dataclass_fields__", {})
+def _single(y_true: Any, y_prob: Any, sample_weight: Any, estimator: Any, arguments: Mapping[str, Any]) -> xr.Dataset:
+    """Evaluate one estimator; arguments of `evaluate` are passed on unless the estimator has them too."""
+    options, own = {**arguments}, getattr(estimator, "__dataclass_fields__", {})
     outer = {name: options.pop(name) for name in _EVALUATE if name in options and name not in own}
     classes = {name: options.pop(name) for name in ("labels", "pos_label") if name in options}
     dims = {name: outer[name] for name in ("sample_dim", "class_dim") if name in outer}
-    made: Estimator = estimator(**options)
-    y_true, y_prob = numbered(y_true, y_prob, **classes, **dims)
-    return evaluate(y_true, y_prob, {"value": made}, sample_weight=sample_weight, **outer)
+    metric: Estimator = estimator(**options)
+    y_true, y_prob = encode_labels(y_true, y_prob, **classes, **dims)
+    return evaluate(y_true, y_prob, {"value": metric}, sample_weight=sample_weight, **outer)
 
 
 def _number(y_true: Any, y_prob: Any, sample_weight: Any, estimator: Any, options: Mapping[str, Any]) -> Any:
     if options.get("ci") is not None:
-        raise ValueError("A shorthand returns one number; intervals come from cd.evaluate(..., ci=...).")
+        raise ValueError("This function returns a single number; for intervals use cd.evaluate(..., ci=...).")
     value = _single(y_true, y_prob, sample_weight, estimator, options)["value"]
     return float(value) if value.ndim == 0 else value.rename(estimator().name)
 
@@ -165,8 +165,8 @@ def _number(y_true: Any, y_prob: Any, sample_weight: Any, estimator: Any, option
 def ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_ECE]) -> Any:
     """Expected calibration error as a float; a DataArray for inputs with extra dimensions or slices.
 
-    Takes the arguments of `ECE` and those of `evaluate`; and ``labels`` and ``pos_label``, as `calibdask.shorthands`
-    says and all shorthands do.
+    Takes the arguments of `ECE` and those of `evaluate`; and, like all shorthands, ``labels`` and ``pos_label``, see
+    `calibdask.shorthands`.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def brier_score(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, *
     return _number(y_true, y_prob, sample_weight, BrierScore, options)
 
 
-def log_loss(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[Evaluating]) -> Any:
+def log_loss(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[EvaluateKeywords]) -> Any:
     """Logarithmic score as a float; takes the arguments of `evaluate`.
 
     Examples
@@ -270,6 +270,6 @@ def reliability_curve(
 
 
 def _unprefixed(result: xr.Dataset) -> xr.Dataset:
-    """Parts and dimensions under their own names."""
+    """The result with parts and dimensions under their own names."""
     names = {*map(str, result.variables), *map(str, result.dims)}
     return result.rename({name: name.removeprefix("value_") for name in names if name.startswith("value_")})

@@ -1,4 +1,4 @@
-"""Summaries of data: all that grid-based metrics need to know, in a dataset that may be stored and added."""
+"""`summarize`: histograms that suffice for grid-based metrics, in a dataset that can be stored and added."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import xarray as xr
 
 from calibdask import __version__
-from calibdask.engine.inputs import read_given
-from calibdask.engine.summaries import check_names, histograms, to_dataset
-from calibdask.estimators.gridded import check_step
+from calibdask.engine.inputs.input import read_data
+from calibdask.estimators.smooth.gridded import check_step
 from calibdask.statistics.counts import RowCount
+from calibdask.storage.summary_format import check_names, histograms, to_dataset
 
 __all__ = ["summarize"]
 
@@ -33,18 +33,18 @@ def summarize(
     y_true, y_prob, by, sample_weight, sample_dim, class_dim, sum_tolerance
         As for `calibdask.evaluate`.
     settings : sequence of str or int, default ("confidence", "classwise")
-        What is kept: ``"confidence"``, ``"classwise"``, ``"binary"``, the number of a class. Class-wise histograms
-        answer for single classes.
+        Settings to store: ``"confidence"``, ``"classwise"``, ``"binary"``, the number of a class. Class-wise
+        histograms serve single classes too.
     step : float, default 0.0003
-        Largest width of a cell; the unit interval is cut into a multiple of 300 cells, 3600 by default.
+        Largest width of a cell; the unit interval is divided into a multiple of 300 cells, 3600 by default.
 
     Returns
     -------
     xarray.Dataset
         For each setting ``<setting>_count`` (..., [class,] cell, outcome), the rows by fine cell of the score and by
         outcome, and ``<setting>_offset``, the sum of their positions in the cell in units of 2**-30 (with weights:
-        sums of weights, and ``<setting>_square``, ``<setting>_rows``); and ``rows``. Settings whose scores cannot be
-        below some value have a second histogram, ``<setting>_support_count`` and so on, on the interval above it.
+        sums of weights, and ``<setting>_square``, ``<setting>_rows``); and ``rows``. Settings whose scores have a
+        positive lower bound have a second histogram, ``<setting>_support_count`` and so on, on the interval above it.
 
     Raises
     ------
@@ -54,14 +54,15 @@ def summarize(
     Notes
     -----
     Summaries add: the sum over a dimension of slices **is** the summary of the pooled rows, to the last bit without
-    weights. Summaries of different days may be concatenated and summed; of ``a + b`` xarray keeps only the slices that
-    both have. They tell `DensityECE`, `SmoothECE`, curves, binned metrics whose edges are edges of cells (10, 15, 20,
-    100 or any number of bins that divides 3600), equal-mass bins on borders of cells, all with intervals and bands.
+    weights. Summaries of different days may be concatenated and summed; ``a + b`` in xarray keeps only slices that
+    both have. `DensityECE`, `SmoothECE`, curves, binned metrics whose edges are edges of cells (10, 15, 20, 100 or any
+    number of bins that divides 3600) and equal-mass bins on borders of cells can be computed from them, all with
+    intervals and bands.
 
-    Cells are finer next to 0 and 1: 32 to every doubling of the distance to the end, down to 4e-9. With a thousand
+    Cells are finer next to 0 and 1: 32 for every doubling of the distance to the end, down to 4e-9. With a thousand
     classes, whose scores are mostly below 0.001, equal-mass calibration errors are within 1 % of those of the rows.
 
-    Memory: 156 kB for each class and slice (312 kB with weights), also of every block of rows that waits to be merged;
+    Memory: 156 kB for each class and slice (312 kB with weights), also for every block of rows that waits to be merged;
     zeros compress well in files. One cell holds up to 2**33 rows.
 
     Examples
@@ -75,16 +76,16 @@ def summarize(
     0.25
     """
     check_step(step)
-    data = read_given(y_true, y_prob, by, sample_weight, sample_dim, class_dim, sum_tolerance)
+    data = read_data(y_true, y_prob, by, sample_weight, sample_dim, class_dim, sum_tolerance)
     layout = data.source.layout
-    named = [settings] if isinstance(settings, str | int) else settings
-    wanted = dict.fromkeys(layout.setting(setting) for setting in named)
-    if not wanted or any(setting.kind == "multiclass" for setting in wanted):
+    names = [settings] if isinstance(settings, str | int) else settings
+    kept = dict.fromkeys(layout.setting(setting) for setting in names)
+    if not kept or any(setting.kind == "multiclass" for setting in kept):
         raise ValueError(
             f"settings expects some of 'confidence', 'classwise', 'binary' and class numbers, got {settings!r}."
         )
-    asked = histograms(wanted, layout.classes, step)
-    check_names(data, asked, class_dim)
-    rows, *states = data.source.answer((RowCount(), *asked))
-    summary = to_dataset(zip(asked, states, strict=True), rows.rows, data, class_dim)
+    requests = histograms(kept, layout.classes, step)
+    check_names(data, requests, class_dim)
+    rows, *states = data.source.answer((RowCount(), *requests))
+    summary = to_dataset(zip(requests, states, strict=True), rows.rows, data, class_dim)
     return summary.assign_attrs(calibdask_version=__version__)

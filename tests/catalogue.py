@@ -1,33 +1,170 @@
-"""Every statistic once or more: the law and the storage tests run over this list. A new statistic joins it."""
+"""Every estimator and every statistic once or more; what holds of all of them is tested over these lists.
+
+A new one joins by a line. `tests.laws.test_catalogue` says which are missing.
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from calibdask.statistics.actions import ActedCells, FrequencyMap
-from calibdask.statistics.binned import BinSums
-from calibdask.statistics.binnings import Explicit, Uniform
-from calibdask.statistics.cells import CellSums, UniformCells
+import calibdask as cd
+from calibdask.estimators.estimator import Estimator
+from calibdask.statistics.bins.bin_sums import BinSums
+from calibdask.statistics.bins.binnings import Explicit, Uniform
+from calibdask.statistics.bins.edges import Edges
+from calibdask.statistics.bins.grid import Grid, GridHistogram, support
 from calibdask.statistics.counts import RowCount
-from calibdask.statistics.edges import Edges
 from calibdask.statistics.frozen import FrozenArray
-from calibdask.statistics.grid import Grid, GridHistogram, support
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.medians import SetKeys
-from calibdask.statistics.ranks import KeyCounts, WindowCounts
-from calibdask.statistics.scores import ScoreSums
+from calibdask.statistics.order.distinct import DistinctScores
+from calibdask.statistics.order.medians import SetKeys
+from calibdask.statistics.order.ranks import KeyCounts, WindowCounts
+from calibdask.statistics.pairs.block_means import BlockMeans
+from calibdask.statistics.pairs.bootstrap import PairDraws
+from calibdask.statistics.pairs.features import FeatureSums
+from calibdask.statistics.pairs.locations import LocationSums
+from calibdask.statistics.pairs.neighbours import NeighbourSums
+from calibdask.statistics.pairs.pair_kernel import KernelTerm, PairKernel
+from calibdask.statistics.pairs.pair_statistic import PairStatistic
+from calibdask.statistics.pairs.pair_sums import PairSums
+from calibdask.statistics.pairs.target_reduction import TargetReduction
+from calibdask.statistics.row_terms import RowTerms
+from calibdask.statistics.sample import RowSample
+from calibdask.statistics.score_sums import ScoreSums
 from calibdask.statistics.settings import Setting
+from calibdask.statistics.simplex.actions import ActedCells, FrequencyMap
+from calibdask.statistics.simplex.cells import CellSums, UniformCells
+from calibdask.statistics.simplex.tree import Tree, planted
 from calibdask.statistics.statistic import Statistic
-from calibdask.statistics.tree import Tree, planted
 from calibdask.statistics.validity import Validity
+from calibdask.statistics.views.drawn_labels import DrawnLabels
+from calibdask.statistics.views.lens import Lens
+from calibdask.statistics.views.view import View, seen_through
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An estimator, and which data it is for."""
+
+    estimator: Estimator
+    # The classes that the data must have; any number where None, and a vector of scores too.
+    classes: int | None = None
+    # Whether a summary holds what it asks for.
+    summary: bool = False
+    # Parts whose random numbers go by the place of a slice or a model among others: alone it has other ones.
+    drawn: tuple[str, ...] = ()
+
+
+MATRIX = [[1.0, 0.2, 0.0], [0.2, 0.7, -0.1], [0.0, -0.1, 0.4]]
+COSTS = [[0, 3.1, 1], [2, 0, 2.3], [0.7, 0.9, 0.8]]
+LOCATIONS = (np.array([[0.6, 0.2, 0.2], [0.1, 0.2, 0.7]]), np.array([0, 2]))
+SUM = (cd.Kernel(bandwidth=0.2), cd.Kernel(profile="gaussian", distance="euclidean"))
+GROUPS, TWO = cd.Lens.groups([[0, 2], [1]]), cd.Lens.largest(2)
+FREE = "distribution-free"
+
+ENTRIES: dict[str, Entry] = {
+    # Scores.
+    "brier_score": Entry(cd.BrierScore()),
+    "log_loss": Entry(cd.LogLoss()),
+    "brier_decomposition": Entry(cd.BrierDecomposition(bins=6), summary=True),
+    "log_loss_decomposition": Entry(cd.LogLossDecomposition(bins=5)),
+    "mean_gap": Entry(cd.MeanGap(), summary=True),
+    "sharpness": Entry(cd.Sharpness(), summary=True),
+    "saturation": Entry(cd.Saturation(), summary=True),
+    # By bins.
+    "ece": Entry(cd.ECE(), summary=True),
+    "ece_left": Entry(cd.ECE(bins=7, setting="classwise", closed="left")),
+    "ece_equal_mass": Entry(cd.ECE(bins=5, binning="equal-mass", setting="classwise"), summary=True),
+    "ece_convex": Entry(cd.ECE(bins=4, mapping="convex"), summary=True),
+    "ece_inverted": Entry(cd.ECE(bins=4, mapping="inverted", binning="equal-mass")),
+    "ece_sqrt": Entry(cd.ECE(bins="sqrt")),
+    "ece_edges": Entry(cd.ECE(bins=(0, 0.25, 0.5, 1)), summary=True),
+    "ece_top_k": Entry(cd.ECE(setting="top-k", k=2)),
+    "ece_of_a_class": Entry(cd.ECE(setting=1, bins=10), summary=True),
+    "ece_debiased": Entry(cd.ECE(bins=100, norm="l2", debias=True), summary=True),
+    "ece_netcal": Entry(cd.ECE(compat="netcal")),
+    "mce": Entry(cd.MCE(), summary=True),
+    "reliability_diagram": Entry(cd.ReliabilityDiagram(bins=6, binning="equal-mass"), summary=True),
+    "multiclass_ece": Entry(cd.MulticlassECE(bins=3)),
+    "multiclass_ece_sets": Entry(cd.MulticlassECE(partition="median-variance")),
+    "multiclass_ece_lens": Entry(cd.MulticlassECE(bins=4, setting=TWO)),
+    # Smoothed.
+    "density_ece": Entry(cd.DensityECE(), summary=True),
+    "density_ece_classwise": Entry(cd.DensityECE(bandwidth=0.05, setting="classwise"), summary=True),
+    "residual_ece": Entry(cd.ResidualECE(bandwidth=0.03, kernel="gaussian"), summary=True),
+    "smooth_ece": Entry(cd.SmoothECE(), summary=True),
+    "reliability_curve": Entry(cd.ReliabilityCurve(points=11), summary=True),
+    "local_calibration_error": Entry(cd.LocalCalibrationError(points=11), summary=True),
+    # In the order of the scores.
+    "corp": Entry(cd.CORP(), summary=True),
+    "corp_log": Entry(cd.CORP(rule="log"), summary=True),
+    "ecce": Entry(cd.ECCE(), summary=True),
+    "ecce_range": Entry(cd.ECCE(kind="range"), summary=True),
+    # Of decisions.
+    "excess_cost": Entry(cd.ExcessCost()),
+    "excess_cost_of_costs": Entry(cd.ExcessCost(costs=COSTS, bins=3), classes=3),
+    "excess_cost_classwise": Entry(cd.ExcessCost(calibration="classwise")),
+    # With kernels.
+    "skce": Entry(cd.SKCE()),
+    "skce_biased": Entry(cd.SKCE(estimator="biased", kernel="gaussian", bandwidth="median-full")),
+    "skce_linear": Entry(cd.SKCE(estimator="linear", distance="euclidean")),
+    "skce_block": Entry(cd.SKCE(estimator="block", block=3, bandwidth=0.3)),
+    "skce_matrix": Entry(cd.SKCE(bandwidth=0.3, matrix=MATRIX), classes=3),
+    "skce_sum": Entry(cd.SKCE(kernel=SUM)),
+    "skce_features": Entry(cd.SKCE(estimator="features", features=64, bandwidth=0.5)),
+    "skce_features_biased": Entry(cd.SKCE(estimator="features-biased", features=64, bandwidth=0.5)),
+    "skce_confidence": Entry(cd.SKCE(setting="confidence")),
+    "skce_of_a_class": Entry(cd.SKCE(setting=1, estimator="biased", bandwidth=0.4)),
+    "skce_groups": Entry(cd.SKCE(setting=GROUPS, estimator="linear"), classes=3),
+    "skce_lens": Entry(cd.SKCE(setting=TWO)),
+    "mmce": Entry(cd.MMCE()),
+    "mmce_features": Entry(cd.MMCE(estimator="features-biased", features=16)),
+    "kernel_canonical_ece": Entry(cd.KernelCanonicalECE()),
+    "kernel_canonical_ece_fixed": Entry(cd.KernelCanonicalECE(bandwidth=0.2)),
+    # Tests.
+    "skce_test": Entry(cd.SKCETest(draws=30), drawn=("pvalue",)),
+    "skce_test_lens": Entry(cd.SKCETest(draws=30, setting=TWO, bandwidth=0.5), drawn=("pvalue",)),
+    "skce_test_features": Entry(cd.SKCETest(estimator="features", features=32, draws=30), drawn=("pvalue",)),
+    "skce_test_linear": Entry(cd.SKCETest(estimator="linear")),
+    "skce_test_block": Entry(cd.SKCETest(estimator="block", block=4, delta=0.1, bandwidth=0.5, setting="confidence")),
+    "skce_test_free": Entry(cd.SKCETest(method=FREE)),
+    "skce_test_free_biased": Entry(cd.SKCETest(method=FREE, estimator="biased", bandwidth=0.5)),
+    "skce_test_free_block": Entry(cd.SKCETest(method=FREE, estimator="block", block=3, delta=0.5, bandwidth=0.5)),
+    "consistency_test": Entry(cd.ConsistencyTest(resamples=20), drawn=("pvalue",)),
+    "consistency_test_resampled": Entry(cd.ConsistencyTest(resamples=20, predictions="resampled"), drawn=("pvalue",)),
+    "consistency_test_of_skce": Entry(
+        cd.ConsistencyTest(statistic=cd.SKCE(estimator="linear", bandwidth=0.5), resamples=20), drawn=("pvalue",)
+    ),
+    "cme_test": Entry(cd.CMETest(), drawn=("statistic", "pvalue")),
+    "cme_test_at_locations": Entry(cd.CMETest(locations=LOCATIONS), classes=3),
+    "spiegelhalter_test": Entry(cd.SpiegelhalterTest()),
+    "spiegelhalter_test_classwise": Entry(cd.SpiegelhalterTest(setting="classwise")),
+}
+ESTIMATORS: dict[str, Estimator] = {name: entry.estimator for name, entry in ENTRIES.items()}
+# A median distance of rows that are mostly alike is 0, and refused as a bandwidth.
+ANY_ROWS = tuple(
+    name
+    for name, entry in ENTRIES.items()
+    if entry.classes is None and "bandwidth='median" not in repr(entry.estimator)
+)
+WEIGHTED = tuple(name for name, estimator in ESTIMATORS.items() if estimator.supports_weights)
+
+
+def depends_on_place(variable: str) -> bool:
+    """Whether a variable of a result is one whose random numbers go by its place; see `Entry`."""
+    return any(variable == f"{name}_{part}" for name, entry in ENTRIES.items() for part in entry.drawn)
+
 
 SETTINGS = (Setting("class", 1), Setting("classwise"), Setting("confidence"), Setting("top-k", 2))
 
 
-def finished(asking: object) -> Edges:
+def finished(requests: object) -> Edges:
     """Edges of a binning that asks for nothing."""
     try:
-        next(asking)  # type: ignore[call-overload]
+        next(requests)  # type: ignore[call-overload]
     except StopIteration as stop:
         return stop.value
     raise AssertionError("this binning asks for data")
@@ -58,8 +195,25 @@ def set_keys(tree: Tree) -> SetKeys:
     return SetKeys(tree, FrozenArray(column), FrozenArray(low), FrozenArray(high), FrozenArray(shift))
 
 
+def kernel(layout: Layout) -> PairKernel:
+    """A sum of kernels, one of them with a matrix."""
+    rng = np.random.default_rng(layout.classes)
+    root = rng.normal(size=(layout.classes, layout.classes))
+    terms = (KernelTerm("exponential", "tv"), KernelTerm("gaussian", "euclidean", FrozenArray(root @ root.T)))
+    return PairKernel(terms, FrozenArray(rng.uniform(0.1, 2.0, (2, layout.batch, layout.groups))))
+
+
+def viewed(view: View) -> Any:
+    """Sums of scores through a view."""
+
+    def requests() -> Any:
+        yield ScoreSums()
+
+    return next(seen_through(view, requests()))
+
+
 def statistics(layout: Layout) -> list[Statistic]:
-    """All statistics, for data of a layout."""
+    """Statistics of blocks in any order, for data of a layout."""
     made: list[Statistic] = [Validity(), RowCount(), ScoreSums()]
     tree = grown(layout)
     made += [CellSums(UniformCells(4)), CellSums(UniformCells(300)), set_keys(tree)]
@@ -80,3 +234,36 @@ def statistics(layout: Layout) -> list[Statistic]:
         for edges in binnings:
             made += [BinSums(setting, finished(edges(setting)), second) for second in ("none", "squares", "offsets")]
     return made
+
+
+def ordered_statistics(layout: Layout, rows: NDArray[np.int64]) -> list[Statistic]:
+    """Statistics of blocks that know their place among the rows, of which each slice has so many."""
+    k, rng = kernel(layout), np.random.default_rng(5)
+    made: list[Statistic] = [RowSample(7, 3), RowSample(1000, 3), FeatureSums(k, 5, 1)]
+    made += [
+        RowTerms(Setting("class", 1), "spiegelhalter"),
+        RowTerms(Setting("classwise"), "logarithm", layout.smallest),
+    ]
+    made += [DistinctScores(setting) for setting in (Setting("class", 1), Setting("classwise"))]
+    made.append(viewed(DrawnLabels(3, 5)))
+    if layout.classes > 2:
+        made.append(viewed(Lens.largest(2)))
+    if not layout.weighted:
+        locations = rng.dirichlet(np.ones(layout.classes), (layout.batch, layout.groups, 3))
+        labels = rng.integers(0, layout.classes, locations.shape[:-1])
+        made += [
+            LocationSums(k, FrozenArray(locations), FrozenArray(labels), calibrated) for calibrated in (True, False)
+        ]
+        made += [BlockMeans(k, 2), BlockMeans(k, 5), viewed(DrawnLabels(2, 5, FrozenArray(rows)))]
+    return made
+
+
+def pair_statistics(layout: Layout, rows: NDArray[np.int64]) -> list[PairStatistic]:
+    """Statistics of pairs of rows, of which each slice has so many."""
+    made: list[PairStatistic] = [PairSums(kernel(layout))]
+    return made if layout.weighted else [*made, PairDraws(kernel(layout), FrozenArray(rows), 6, 2)]
+
+
+def target_reductions(layout: Layout) -> list[TargetReduction]:
+    """Statistics of each row against all others."""
+    return [NeighbourSums(FrozenArray(np.full((layout.batch, layout.groups), 0.1)), "tv")]

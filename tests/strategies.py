@@ -5,12 +5,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from calibdask.engine.rows import Rows, make_block
+from calibdask.engine.inputs.rows import Rows, make_block
 from calibdask.statistics.block import Block
 from calibdask.statistics.layout import Layout
+
+# Where data are degenerate the estimators say so; that they do is tested by itself.
+DEGENERATE = [
+    pytest.mark.filterwarnings("ignore:.*columns of scores have:UserWarning"),
+    pytest.mark.filterwarnings("ignore:The beta kernel gives no weight:UserWarning"),
+]
 
 
 @dataclass(frozen=True)
@@ -27,10 +34,19 @@ class Data:
     def rows(self) -> int:
         return self.scores.shape[1]
 
+    @property
+    def slices(self) -> NDArray[np.int32]:
+        """Slice of each row."""
+        return np.zeros(self.rows, np.int32) if self.group is None else self.group
+
+    def rows_of_slices(self, stop: int | None = None) -> NDArray[np.int64]:
+        """The number of rows of each slice, before a row."""
+        return np.bincount(self.slices[:stop], minlength=self.layout.groups)
+
     def block(self, start: int = 0, stop: int | None = None) -> Block:
-        stop = self.rows if stop is None else stop
-        rows = Rows(self.scores, self.labels, self.weights, self.group).part(start, stop)
-        return make_block(rows, self.layout, start)
+        """A block that knows how many rows of each slice are before it."""
+        rows = Rows(self.scores, self.labels, self.weights, self.group).part(start, self.rows if stop is None else stop)
+        return make_block(rows, self.layout, start, self.rows_of_slices(start))
 
 
 def simplex(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> NDArray[np.float64]:
@@ -78,3 +94,17 @@ def cuts(rows: int, pieces: int = 4) -> st.SearchStrategy[list[int]]:
 def chunks(rows: int, pieces: int = 4) -> st.SearchStrategy[tuple[int, ...]]:
     """Chunk sizes that add up to rows; some may be 0."""
     return cuts(rows, pieces).map(lambda points: tuple(b - a for a, b in itertools.pairwise(points)))
+
+
+def user_arrays(data: Data) -> tuple[NDArray[Any], NDArray[Any], dict[str, Any]]:
+    """Arrays as a user would pass them: no axes of size 1."""
+    scores = data.scores[..., 0] if data.layout.vector else data.scores
+    scores = scores[0] if data.layout.batch == 1 else scores
+    labels = data.labels[0] if data.labels.shape[0] == 1 else data.labels
+    if scores.ndim > 1 and data.layout.vector and labels.ndim == 1:
+        labels = np.broadcast_to(labels, scores.shape)
+    options = {
+        "sample_weight": None if data.weights is None else data.weights[0],
+        "by": None if data.group is None else {"slice": data.group},
+    }
+    return labels, scores, options

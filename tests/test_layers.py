@@ -1,8 +1,10 @@
 """Imports go downward only, and the house stays tidy."""
 
 import ast
+import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -10,20 +12,29 @@ import pytest
 import calibdask
 
 PACKAGE = Path(calibdask.__file__).parent
-LAYERS = {"kernels": 0, "statistics": 1, "estimators": 2, "engine": 3}
-# The front door and what only it needs; leaves may import anything above them.
-FRONT = {"labelled": 4, "naming": 4, "evaluation": 4, "comparison": 4, "ranking": 4, "summary": 4, "progress": 4}
-FRONT |= {"shorthands": 5, "calibrator": 5, "readout": 5, "text_table": 5, "result_table": 5}
-FRONT |= {"halted": 0, "described": 0, "plot": 6, "accessor": 7, "display": 7, "cluster": 6, "study": 7, "demo": 7}
-FRONT |= {"report": 7, "explore": 7, "cli": 8}
-# Third parties that only some layers may know.
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+ROOT = Path(__file__).parent
+TESTS = sorted(ROOT.rglob("*.py"))
+PAGE_TESTS = {"explore", "report", "cli", "plot", "browser"}
+PAGES = "(explore|report|cli|plot)"
+# Private names of Panel and HoloViews that have no public counterpart, and the method that notebooks call.
+OF_OTHERS = {"_process_event", "_max_cols", "_repr_html_"}
+# The order of the rooms that hold the computations, each of which may import those before it.
+CORE = ("kernels", "statistics", "estimators", "engine", "storage", "inference", "results")
+# Third parties that only some rooms may know.
 ALLOWED = {
     "kernels": {"numpy", "numba"},
     "statistics": {"numpy"},
-    "estimators": {"numpy", "scipy", "sklearn"},
+    "estimators": {"numpy", "scipy", "sklearn", "typing_extensions"},
+    "inference": {"numpy", "scipy", "typing_extensions"},
 }
 DATA = {"dask", "distributed", "fsspec", "pandas", "zarr", "h5netcdf", "pyarrow"}
-FILES = sorted(PACKAGE.rglob("*.py"))
+KNOW_DATA = {"engine", "storage", "study", "demo", "cluster", "cli", "progress"}
+
+
+def room(path: Path) -> str:
+    """The folder of the package, or the loose module, that a file belongs to."""
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
 def imported(path: Path) -> set[str]:
@@ -32,36 +43,59 @@ def imported(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module)
+            names |= (
+                {f"{node.module}.{alias.name}" for alias in node.names} if node.module == "calibdask" else {node.module}
+            )
     return names
 
 
-def place(parts: tuple[str, ...]) -> int:
-    return LAYERS[parts[0]] if parts[0] in LAYERS else FRONT[parts[0]]
+def rooms_imported(path: Path) -> set[str]:
+    rooms = {room(file) for file in FILES}
+    return {name.split(".")[1] for name in imported(path) if name.startswith("calibdask.")} & rooms - {room(path)}
+
+
+def test_rooms_import_in_one_direction() -> None:
+    graph: dict[str, set[str]] = {}
+    for path in FILES:
+        graph.setdefault(room(path), set()).update(rooms_imported(path))
+    # Raises CycleError, with the rooms, where two of them need each other.
+    tuple(TopologicalSorter(graph).static_order())
+
+
+@pytest.mark.parametrize("name", CORE)
+def test_core_imports_downward(name: str) -> None:
+    above = {*CORE[CORE.index(name) + 1 :], "evaluation", "study", "plot", "report", "explore", "cli"}
+    for path in (PACKAGE / name).rglob("*.py"):
+        assert not rooms_imported(path) & above, f"{path.relative_to(PACKAGE)} imports {rooms_imported(path) & above}"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_go_downward(path: Path) -> None:
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
-    if parts == ("__init__",):
-        return
-    outside = set()
-    for name in imported(path):
-        top, *rest = name.split(".")
-        if top == "calibdask" and rest:
-            assert place(tuple(rest)) <= place(parts), f"{path.name} imports {name}"
-        elif top not in sys.stdlib_module_names and top != "calibdask":
-            outside.add(top)
-    if parts[0] in ALLOWED:
-        assert outside <= ALLOWED[parts[0]], f"{path.name} imports {outside}"
-    if parts[0] not in ("engine", "study", "demo", "cluster", "cli", "progress"):
-        assert not outside & DATA, f"only the engine knows data formats; {path.name} imports {outside & DATA}"
+def test_third_parties_stay_in_their_rooms(path: Path) -> None:
+    tops = {name.partition(".")[0] for name in imported(path)}
+    outside = tops - set(sys.stdlib_module_names) - {"calibdask"}
+    allowed = ALLOWED.get(room(path), outside)
+    assert outside <= allowed, f"{path.relative_to(PACKAGE)} imports {outside - allowed}"
+    if room(path) not in KNOW_DATA:
+        assert not outside & DATA, f"only engine and storage know data formats; {path.name} imports {outside & DATA}"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_files_hold_one_idea(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 400
     assert path.stem not in {"utils", "helpers", "common", "misc"}
+
+
+@pytest.mark.parametrize("path", TESTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_tests_hold_one_topic_and_know_pages_by_public_names(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= 600
+    assert not re.search(rf"""["']calibdask\.{PAGES}[\w.]*\._""", text)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and re.match(rf"calibdask\.{PAGES}\b", node.module or ""):
+            assert not [alias.name for alias in node.names if alias.name.startswith("_")]
+        elif isinstance(node, ast.Attribute) and path.parent.name in PAGE_TESTS:
+            is_own = isinstance(node.value, ast.Name) and node.value.id == "self"
+            assert is_own or not re.match(r"_[a-z]", node.attr) or node.attr in OF_OTHERS, f"line {node.lineno}"
 
 
 def test_import_is_lazy() -> None:

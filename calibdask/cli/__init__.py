@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import click
 
 from calibdask import __version__
-from calibdask.cli.calibration_tests import calibration_tests as _calibration_tests
 from calibdask.cli.certificates import certs as _certs
 from calibdask.cli.completion import completion as _completion
 from calibdask.cli.completion import with_completions
@@ -18,7 +17,8 @@ from calibdask.cli.report import report as _report
 from calibdask.cli.studies import run as _run
 from calibdask.cli.studies import status as _status
 from calibdask.cli.summarize import summarize as _summarize
-from calibdask.halted import Halted
+from calibdask.cli.test_alias import alias as _test
+from calibdask.errors import Unavailable
 
 __all__ = ["main"]
 
@@ -32,23 +32,23 @@ _INTERRUPTED = 130
 )
 @click.version_option(__version__, prog_name="calibdask")
 @click.pass_context
-def _calibdask(context: click.Context) -> None:
+def cli(context: click.Context) -> None:
     """Calibration of classifiers, measured exactly on data of any size."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
-_calibdask.add_command(_evaluate)
-_calibdask.add_command(_calibration_tests)
-_calibdask.add_command(_summarize)
-_calibdask.add_command(_report)
-_calibdask.add_command(_explore)
-_calibdask.add_command(_run)
-_calibdask.add_command(_status)
-_calibdask.add_command(_certs)
-_calibdask.add_command(_demo)
-_calibdask.add_command(_completion)
-with_completions(_calibdask)
+cli.add_command(_evaluate)
+cli.add_command(_summarize)
+cli.add_command(_report)
+cli.add_command(_explore)
+cli.add_command(_run)
+cli.add_command(_status)
+cli.add_command(_certs)
+cli.add_command(_demo)
+cli.add_command(_completion)
+cli.add_command(_test)
+with_completions(cli)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,13 +60,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     What is wrong with the use or the input is one line on stderr; anything else is a defect and keeps its traceback.
     """
     try:
-        status = _calibdask.main(None if arguments is None else list(arguments), "calibdask", standalone_mode=False)
+        status = cli.main(None if arguments is None else list(arguments), "calibdask", standalone_mode=False)
     except click.Abort:
         return _INTERRUPTED
     except click.ClickException as error:
         hint = f" Try '{error.ctx.command_path} --help'." if isinstance(error, click.UsageError) and error.ctx else ""
         return _refused(error.format_message() + hint)
-    except Halted as error:
+    except Unavailable as error:
         _refused(str(error))
         given = sys.argv[1:] if arguments is None else arguments
         sys.stderr.write(f"calibdask: to continue: {shlex.join(['calibdask', *given])}\n")

@@ -1,39 +1,83 @@
-"""``calibdask test``: estimates and p-values of stored predictions, file beside file."""
+"""``calibdask evaluate --panel tests``: estimates and p-values of stored predictions, file beside file."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from calibdask.cli.choices import BandwidthType, SettingType, kernel_options
-from calibdask.cli.entries import CONSISTENCY, Choices
 from calibdask.cli.results import RESULTS, write_result
-from calibdask.cli.rows import RowsRequest, noted, place_options
-from calibdask.cluster import Place
+from calibdask.cli.row_options import RowsRequest, noted, rows_of
+from calibdask.cli.test_panel import CONSISTENCY, Choices
+from calibdask.cluster import ClusterSpec
 
-__all__ = ["calibration_tests"]
+if TYPE_CHECKING:
+    from calibdask.storage.readers import StoredRows
 
-_EPILOG = """\b
---conventions published has those of the tables of Widmann et al. 2019: the
+__all__ = ["TESTS", "TESTS_HELP", "refuse_tests_options", "run_tests", "tests_options"]
+
+# The name of the panel.
+TESTS = "tests"
+TESTS_HELP = """\b
+With --panel tests there is a column for each DATA and a row for each number:
+estimates of the ECE, SKCE and MMCE, and p-values of tests. Slices, weights and
+summaries are not possible. Estimates and tests over all pairs of rows are left
+out of files with more than --max-pairs; the table lists them. Where whole score
+vectors are measured (the default there), ECE, MMCE and Spiegelhalter's test are
+those of the largest score, or of P(y = 1) where that is the one column of scores.
+\b
+--conventions published are those of the tables of Widmann et al. 2019: the
 median bandwidth over the n x n matrix with its zero diagonal, the divisor of the
 variance in asymptotic tests of linear and block estimates, and consistency
 resampling of predictions together with labels (which rejects calibrated models).
 \b
-JSON (--json, --out FILE.json):
+JSON of --panel tests:
   {"calibdask_version": str, "setting": str, "conventions": str, "seed": int,
    "files": [{"file": str, "rows": int, "passes": int, "classes": int,
               "metrics": {NAME: {"value": float, "estimator": str}}}]}
 \b
 Tests have "statistic", "pvalue" and "assumes" in place of "value", those of the
 SKCE also "estimate". What is left out of a file is null, and its "note" says why.
-\b
-Exit status: 0 done; 2 bad use or bad input, said in one line on stderr, with
-nothing written; 130 interrupted.
 """
+
+_OPTIONS = (
+    click.option(
+        "--conventions",
+        type=click.Choice(["ours", "published"]),
+        help="Choices of --panel tests where none is given: see below.  [default: ours]",
+    ),
+    click.option(
+        "--consistency",
+        type=click.Choice(CONSISTENCY),
+        multiple=True,
+        help="The statistic of the consistency test in --panel tests: the ECE, or the multi-class ECE with these "
+        "cells; repeatable.  [default: ece]",
+    ),
+)
+
+
+def tests_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of the panel alone."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def refuse_tests_options(given: dict[str, Any]) -> None:
+    """Remove the options of the panel, which have no effect on another one.
+
+    Raises
+    ------
+    click.UsageError
+        If one of them is given.
+    """
+    for name in ("conventions", "consistency"):
+        if given.pop(name):
+            raise click.UsageError(f"--{name} has no effect without --panel {TESTS}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,109 +88,84 @@ class _Request:
     conventions: str
     label: str | None
     score: str | None
-    cluster: Place
+    cluster: ClusterSpec
     as_text: bool
     out: str | None
     overwrite: bool
     choices: Choices
 
     @classmethod
-    def of(cls, given: dict[str, Any]) -> "_Request":
-        choices = {name: given.pop(name) for name in Choices.__dataclass_fields__ if name in given}
-        return cls(**given, choices=Choices(published=given["conventions"] == "published", **choices))
+    def of(cls, given: Mapping[str, Any]) -> "_Request":
+        defaults: dict[str, Any] = {"conventions": "ours", "consistency": ("ece",), "setting": "multiclass", "seed": 0}
+        settled: dict[str, Any] = {
+            name: defaults.get(name) if value in (None, ()) else value for name, value in given.items()
+        }
+        published = settled["conventions"] == "published"
+        choices = Choices(published=published, **{name: settled[name] for name in _names(Choices) - {"published"}})
+        return cls(choices=choices, **{name: settled[name] for name in _names(cls) - {"choices"}})
 
     def rows(self, path: str) -> RowsRequest:
         return RowsRequest(data=path, by=(), weight=None, label=self.label, score=self.score, cluster=self.cluster)
 
 
-def _kernel(command: Callable[..., None]) -> Callable[..., None]:
-    for option in (
-        click.option("--bandwidth", type=BandwidthType("median", "median-full"), help="Its width, or a rule for it."),
-        click.option("--kernel", type=click.Choice(["exponential", "gaussian"]), help="Kernel of SKCE and CME."),
-    ):
-        command = option(command)
-    return command
+def _names(kind: Any) -> set[str]:
+    return {field.name for field in fields(kind)}
 
 
-@click.command("test", epilog=_EPILOG)
-@click.argument("data", nargs=-1, required=True)
-@click.option(
-    "--setting",
-    type=SettingType("multiclass", "confidence", "binary", "largest-K"),
-    default="multiclass",
-    show_default=True,
-    help="What of the predictions is looked at.",
-)
-@click.option(
-    "--conventions",
-    type=click.Choice(["ours", "published"]),
-    default="ours",
-    show_default=True,
-    help="Choices where none is given: see below.",
-)
-@_kernel
-@kernel_options
-@click.option(
-    "--consistency",
-    type=click.Choice(CONSISTENCY),
-    multiple=True,
-    default=("ece",),
-    show_default=True,
-    help="ECE tested by consistency resampling: plain, or multi-class with these bins; repeatable.",
-)
-@click.option("--seed", type=int, metavar="S", default=0, show_default=True, help="Of random numbers.")
-@place_options
-@click.option("--json", "as_text", is_flag=True, help="Print JSON instead of a table.")
-@click.option("--out", metavar="FILE", help=f"Write the result: {', '.join(RESULTS)}.")
-@click.option("--overwrite", is_flag=True, help="Replace a file that is there.")
-def calibration_tests(**given: Any) -> None:
-    """Test the calibration of the scored rows in each DATA: a column for each file, a row for each number.
+def run_tests(given: Mapping[str, Any]) -> None:
+    """Compute, print and write the panel.
 
-    DATA is what evaluate takes, but for summaries. Tests take no weights. Estimates and tests over all pairs of rows
-    are left out of files with more than --max-pairs, which the table says.
-
-    Where whole score vectors are looked at, ECE, MMCE and Spiegelhalter's test are those of the largest score, or of
-    P(y = 1) where that is the one column of scores.
+    Raises
+    ------
+    click.UsageError
+        If an option is given that has no effect on it.
     """
-    from calibdask.engine.writers import check_apart, checked_output
+    from calibdask.storage.writers import check_apart, checked_output
 
+    _refuse_others(given)
     request = _Request.of(given)
     for path in request.data:
         check_apart(path, {"--out": request.out})
     target = None if request.out is None else checked_output(request.out, RESULTS, overwrite=request.overwrite)
-    _check(request)
+    opened = _opened(request)
 
-    from calibdask.cli.comparison import Comparison
     from calibdask.cli.tables import console
+    from calibdask.cli.test_table import FileTable
 
     begun = perf_counter()
-    comparison = Comparison(request.choices, request.conventions, _columns(request))
-    text = comparison.as_json()
+    table = FileTable(request.choices, request.conventions, _columns(request, opened))
+    text = table.as_json()
     if target is not None:
         with ExitStack() as written:
-            write_result(comparison.dataset(), text, written, target)
+            write_result(table.dataset(), text, written, target)
     if request.as_text:
         click.echo(text)
         return
     shown = console()
-    comparison.show(shown, seconds=perf_counter() - begun)
+    table.show(shown, seconds=perf_counter() - begun)
     if target is not None:
         shown.print(f"wrote {target}", style="dim", markup=False)
 
 
-def _check(request: _Request) -> None:
-    """Find bad options and files that are not there before any work is done."""
-    from calibdask.cli.stored import refuse_summary
-    from calibdask.engine.location import located
-    from calibdask.engine.readers import reader_of
+def _refuse_others(given: Mapping[str, Any]) -> None:
+    """Refuse the options of evaluate that have no effect on this panel."""
+    context = click.get_current_context()
+    used = _names(_Request) | _names(Choices)
+    options = {parameter.name: parameter.opts[0] for parameter in context.command.get_params(context)}
+    for name in given:
+        if name not in used and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{options[name]} has no effect with --panel {TESTS}.")
+
+
+def _opened(request: _Request) -> "dict[str, StoredRows]":
+    """The rows of all files: bad options and missing files are found before any work is done."""
+    from calibdask.storage.open_store import open_store
 
     _ = request.choices.entries
-    for path in request.data:
-        reader_of(located(path))
-        refuse_summary(path, "test expects scored rows.")
+    return {path: rows_of(open_store(path), f"--panel {TESTS} expects scored rows.") for path in request.data}
 
 
-def _columns(request: _Request) -> tuple[Any, ...]:
+def _columns(request: _Request, opened: "dict[str, StoredRows]") -> tuple[Any, ...]:
     from calibdask.cluster import connected
     from calibdask.progress import shown_progress
 
@@ -154,23 +173,24 @@ def _columns(request: _Request) -> tuple[Any, ...]:
     with connected(request.cluster), noted():
         for path in request.data:
             with shown_progress(f"testing {Path(path).name}"):
-                columns.append(_column(request, path))
+                columns.append(_column(request, opened[path]))
     return tuple(columns)
 
 
-def _column(request: _Request, path: str) -> Any:
-    """What one file tells.
+def _column(request: _Request, stored: "StoredRows") -> Any:
+    """The numbers of one file.
 
     Raises
     ------
     ValueError
-        If it tells nothing; the message names the file.
+        If it has none; the message names the file.
     """
     import calibdask as cd
-    from calibdask.cli.comparison import Column
+    from calibdask.cli.test_table import Column
 
+    path = stored.url
     try:
-        table = request.rows(path).table()
+        table = request.rows(path).table(stored)
         rows = _row_count(table.labels)
         entries = request.choices.entries
         reasons = {entry.name: request.choices.left_out(entry, rows, table.vector) for entry in entries}

@@ -7,8 +7,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from calibdask.cli.choices import completions
-from calibdask.cli.metrics import METRICS
+from calibdask.cli.param_types import completions
 
 __all__ = ["completion", "with_completions"]
 
@@ -22,7 +21,7 @@ To install it:
   zsh   add to ~/.zshrc   eval "$(calibdask completion zsh)"
   fish  run once  calibdask completion fish > ~/.config/fish/completions/calibdask.fish
 \b
-Then begin a new shell. In zsh the line goes after that of compinit.
+Then start a new shell. In zsh the line goes after that of compinit.
 """
 
 Items = list[Any]
@@ -34,13 +33,13 @@ Items = list[Any]
 def completion(context: click.Context, shell: str) -> None:
     """Print the script by which SHELL completes calibdask.
 
-    Commands, options, names of metrics, settings and other words, files and folders are completed with the tab key,
-    once the script is in force; see below.
+    Commands, options, metrics and their choices, settings and other words, files and folders are completed with the tab
+    key once the script is in force; see below.
     """
     made = get_completion_class(shell)
     if made is None:
         raise click.ClickException(
-            f"this version of click knows no completion of {shell}; install click 8.1.7 or later."
+            f"This version of click does not support completion for {shell}; install click 8.1.7 or later."
         )
     click.echo(made(context.find_root().command, {}, "calibdask", "_CALIBDASK_COMPLETE").source())
 
@@ -53,8 +52,8 @@ def with_completions(command: click.Command) -> None:
         if complete is not None and isinstance(parameter.type, click.types.StringParamType):
             parameter.type = _Completed(complete)
     if isinstance(command, click.Group):
-        for each in command.commands.values():
-            with_completions(each)
+        for below in command.commands.values():
+            with_completions(below)
 
 
 class _Completed(click.types.StringParamType):
@@ -64,27 +63,17 @@ class _Completed(click.types.StringParamType):
         self._complete = complete
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-        """What may have been meant."""
+        """The completions of an incomplete text."""
         return self._complete(incomplete)
 
 
 def _completer(parameter: click.Parameter) -> Callable[[str], Items] | None:
-    """What completes a parameter by its name; None where nobody can."""
-    if parameter.name == "metrics":
-        return _metrics
+    """What completes a parameter by its name; None where nothing does."""
     if parameter.name == "cluster":
         return _places
     if parameter.name in _FOLDERS:
         return partial(_paths, "dir")
     return partial(_paths, "file") if parameter.name in _FILES else None
-
-
-def _metrics(begun: str) -> Items:
-    """Names between commas; those that are there already are not offered again."""
-    before, comma, last = begun.rpartition(",")
-    taken = before.split(",")
-    last = last.lower().replace("_", "-")
-    return [CompletionItem(before + comma + name) for name in METRICS if name.startswith(last) and name not in taken]
 
 
 def _places(begun: str) -> Items:

@@ -5,19 +5,19 @@ from time import perf_counter
 
 import click
 
-from calibdask.cli.where import cluster_options
-from calibdask.cluster import Place
+from calibdask.cli.cluster_options import cluster_options
+from calibdask.cluster import ClusterSpec
 
 __all__ = ["demo"]
 
-# Fine print of the decomposition that would crowd the table.
-_LEFT_OUT = ("resolution", "uncertainty", "within_variance", "within_covariance")
+# Parts of the decomposition that would crowd the table.
+_LEFT_OUT = {"resolution", "uncertainty", "within_variance", "within_covariance"}
 
 
 @click.command()
 @click.option("--out", metavar="FOLDER", default="calibdask-demo", show_default=True, help="Folder to write to.")
 @cluster_options
-def demo(out: str, cluster: Place) -> None:
+def demo(out: str, cluster: ClusterSpec) -> None:
     """Predict, store, evaluate and draw, with data and classifiers of scikit-learn.
 
     Out-of-fold predictions of five classifiers on two data sets go to a Zarr store in many chunks, are evaluated from
@@ -26,6 +26,7 @@ def demo(out: str, cluster: Place) -> None:
     from calibdask.cli.tables import console, show
     from calibdask.cluster import connected
     from calibdask.demo import run
+    from calibdask.results.values import Results
 
     begun = perf_counter()
     shown, notes = console(), console(stderr=True)
@@ -34,10 +35,10 @@ def demo(out: str, cluster: Place) -> None:
     shown.print("Out-of-fold predictions of five scikit-learn classifiers on two data sets")
     for data, result in done.results.items():
         shown.print()
-        drop = [name for name in result.data_vars if str(name).endswith(_LEFT_OUT)]
-        show(result.drop_vars(drop), shown, title=f"{data}, read in {done.chunks[data]} chunks through Dask")
+        left_out = [part.variable for part in Results(result) if part.part in _LEFT_OUT]
+        show(result.drop_vars(left_out), shown, title=f"{data}, read in {done.chunks[data]} chunks through Dask")
     shown.print()
     shown.print(f"Predictions          {done.store}", markup=False, soft_wrap=True)
     shown.print(f"Reliability diagrams {done.page}", markup=False, soft_wrap=True)
-    shown.print(f"Now yourself:        calibdask evaluate {done.example}", markup=False, soft_wrap=True)
+    shown.print(f"Try it yourself:     calibdask evaluate {done.example}", markup=False, soft_wrap=True)
     shown.print(f"{perf_counter() - begun:.0f} s", style="dim")

@@ -4,50 +4,49 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
-from textwrap import fill
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibdask.cli.choices import BandwidthType, BinsType, CostsType, SettingType, is_whole, kernel_options
-from calibdask.cli.metrics import CURVE, DIAGRAM, METRICS, chosen_metrics, takes
-from calibdask.cli.reporting import Remembering, write_evaluation
+from calibdask.cli.calibration_tests import TESTS, TESTS_HELP, refuse_tests_options, run_tests, tests_options
+from calibdask.cli.metric_options import MetricCommand
+from calibdask.cli.metrics import CURVE, DIAGRAM, chosen_metrics
+from calibdask.cli.param_types import MetricType, is_whole
+from calibdask.cli.reporting import evaluation_options, model_of_rows, models_of_summary, write_models
 from calibdask.cli.results import RESULTS, write_result
-from calibdask.cli.rows import RowsRequest, noted, row_options
+from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, stem_of
+from calibdask.estimators.expression import Expression
 
 if TYPE_CHECKING:
-    from calibdask.engine.writers import Output
+    from calibdask.storage.readers import StoredRows
+    from calibdask.storage.summary import Summary
+    from calibdask.storage.writers import Output
 
 __all__ = ["evaluate"]
 
 _SCHEMA = Path(__file__).with_name("evaluate.schema.json")
-_NAMES = fill(", ".join(METRICS), 80, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
-_EPILOG = f"""\b
-Metrics:
-{_NAMES}
-"""
-_EPILOG += """
+_EPILOG = f"""{TESTS_HELP}
 \b
 JSON (--json, --out FILE.json):
-  {"format": 1, "rows": int, "passes": int, "calibdask_version": str,
-   "metrics": {NAME: {"value": float, "estimator": str, "meaning": str}},
-   "slices": []}
+  {{"format": 1, "rows": int, "passes": int, "calibdask_version": str,
+   "metrics": {{NAME: {{"value": float, "estimator": str, "label": str, "kind": str,
+                     "setting": str, "meaning": str}}}},
+   "slices": []}}
 \b
-A metric of several numbers has their names in place of "value", and "meaning"
-has those names in turn. With --by the
-numbers move to "slices": [{"by": {COLUMN: value}, "metrics": {NAME: {...}}}].
-Tests have "statistic" and "pvalue", skce-test also "estimate"; what a p-value
-rests on is said in "assumes".
-A number that does not exist (a slice without rows) is null; what each class has
-for itself (the bandwidths of smooth-ece) is a list. With --ci there are
+A metric of several numbers has their names in place of "value", and "kind" and
+"meaning" have those names in turn. With --by the numbers move to
+"slices": [{{"by": {{COLUMN: value}}, "metrics": {{NAME: {{...}}}}}}]. Tests have
+"statistic" and "pvalue", skce-test also "estimate"; "assumes" says what a
+p-value rests on. A number that does not exist (a slice without rows) is null;
+values for each class (the bandwidths of smooth-ece) are a list. With --ci there are
 "low" and "high" beside "value" (PART_low and PART_high beside each PART), and
 "ci": float, "n_boot": int, "seed": int beside "rows". A summary takes 0 passes.
-Within a "format" names stay and keep what they mean; others may join them.
+Within a "format" names stay and keep their meaning; others may join them.
 --json-schema prints all this as a JSON Schema.
 \b
-Exit status: 0 done; 2 bad use or bad input, said in one line on stderr, with
-nothing written; 130 interrupted.
+Exit status: 0 success; 2 invalid use or input, explained in one line on stderr,
+with nothing written; 130 interrupted.
 """
 
 
@@ -55,7 +54,7 @@ nothing written; 130 interrupted.
 class _Request(RowsRequest):
     """What the user asked for."""
 
-    metrics: tuple[str, ...]
+    metrics: tuple[Expression, ...]
     ci: float | None
     ci_method: str | None
     n_boot: int | None
@@ -73,7 +72,7 @@ class _Request(RowsRequest):
     @classmethod
     def of(cls, given: dict[str, Any]) -> "_Request":
         own = {field.name: given.pop(field.name) for field in fields(cls) if field.name in given}
-        own["metrics"] = tuple(name.strip() for names in own["metrics"] for name in names.split(","))
+        own["metrics"] = tuple(expression for expressions in own["metrics"] for expression in expressions)
         return cls(**own, options=given)
 
     @property
@@ -111,12 +110,12 @@ class _Request(RowsRequest):
         return {} if DIAGRAM in chosen else {DIAGRAM: suited(chosen, self.options["setting"], self.options["k"])}
 
     def check(self) -> None:
-        """Refuse options that mean nothing without, or with, another one."""
+        """Refuse options that have no effect without, or with, another one."""
         if self.text_plot and self.as_text:
-            raise click.UsageError("--text-plot means nothing with --json.")
+            raise click.UsageError("--text-plot has no effect with --json.")
         if self.text_plot and not self.has_one_curve:
             raise click.UsageError(
-                "--text-plot shows one curve; it means nothing with --by, or with a --setting of all classes."
+                "--text-plot shows one curve; it has no effect with --by, or with a --setting of all classes."
             )
         needed = {
             "--n-boot": (self.n_boot, self.ci),
@@ -125,15 +124,19 @@ class _Request(RowsRequest):
         }
         for option, (value, other) in needed.items():
             if value not in (None, False) and other is None:
-                raise click.UsageError(f"{option} means nothing without {'--plot' if option == '--curve' else '--ci'}.")
-        if self.seed is not None and self.ci is None and not any(takes(name, "seed") for name in self.metrics):
-            raise click.UsageError("--seed means nothing without --ci, or a metric such as skce that draws at random.")
+                raise click.UsageError(f"{option} has no effect without {'--plot' if option == '--curve' else '--ci'}.")
+        if self.seed is not None and self.ci is None and not any("seed" in metric.takes for metric in self.metrics):
+            raise click.UsageError("--seed has no effect without --ci, or a metric such as skce that draws at random.")
 
     def panel(self, classes: int, vector: bool) -> dict[str, Any]:
         """The metrics of data when none are named."""
         from calibdask.estimators.panel import default_metrics
 
         return {**default_metrics(classes, vector)}
+
+    def report_options(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
+        """Options of a report that shows these metrics."""
+        return evaluation_options(self, chosen, self.options, self.intervals)
 
     def chosen(self, panel: Mapping[str, Any]) -> dict[str, Any]:
         options = {**self.options, "seed": self.seed if self.ci is None else None}
@@ -146,66 +149,31 @@ def _print_schema(context: click.Context, parameter: click.Parameter, asked: boo
         context.exit()
 
 
-@click.command(cls=Remembering, epilog=_EPILOG)
-@click.argument("data")
+@click.command(cls=MetricCommand, epilog=_EPILOG)
+@click.argument("data", metavar="DATA...", nargs=-1, required=True)
 @click.option(
-    "--metric", "metrics", metavar="NAME[,NAME...]", multiple=True, help="Those below, between commas or repeated."
+    "--metric",
+    "metrics",
+    type=MetricType(),
+    metavar="NAME[(CHOICE=VALUE,...)][,...]",
+    multiple=True,
+    help="A metric, with choices of its own; several between commas or repeated. Names are below.",
 )
 @click.option(
-    "--setting",
-    type=SettingType("confidence", "classwise", "binary", "top-k", "multiclass", "largest-K"),
-    help="Which scores are measured.",
-)
-@click.option("--k", type=int, metavar="K", help="Number of classes of --setting top-k.")
-@click.option("--bins", type=BinsType(), help="Bins: how many, or their edges.")
-@click.option("--binning", type=click.Choice(["uniform", "equal-mass"]), help="How bins are chosen.")
-@click.option("--mapping", type=click.Choice(["hard", "convex", "inverted"]), help="How rows go to bins.")
-@click.option("--norm", type=click.Choice(["l1", "l2", "max"]), help="How gaps are pooled.")
-@click.option("--closed", type=click.Choice(["right", "left"]), help="Which end belongs to a bin.")
-@click.option("--debias", is_flag=True, default=None, help="Subtract the sampling variance (--norm l2).")
-@click.option(
-    "--kernel",
-    type=click.Choice(["triweight", "gaussian", "epanechnikov", "cosine", "beta", "exponential"]),
-    help="Kernel of density estimates; gaussian or exponential: of kernel errors and tests.",
-)
-@click.option(
-    "--bandwidth",
-    type=BandwidthType("silverman", "isj", "median", "median-full", "likelihood"),
-    help="Its width, or a rule for it.",
-)
-@click.option("--step", type=float, metavar="WIDTH", help="Largest width of a cell of the grid.  [default: 0.0003]")
-@click.option(
-    "--estimator",
-    type=click.Choice(["unbiased", "biased", "linear", "block", "features", "features-biased"]),
-    help="How pairs of rows are averaged by skce, mmce and skce-test.",
-)
-@click.option("--method", type=click.Choice(["asymptotic", "distribution-free"]), help="Which p-value skce-test gives.")
-@click.option("--delta", type=float, metavar="X", help="Let skce-test show that the error is smaller than this.")
-@click.option("--draws", type=int, metavar="N", help="Draws of its bootstrap.  [default: 1000]")
-@click.option("--locations", type=int, metavar="J", help="Test locations of cme-test.  [default: 10]")
-@click.option(
-    "--predictions", type=click.Choice(["fixed", "resampled"]), help="Those of replicates of consistency-test."
-)
-@kernel_options
-@click.option("--rule", type=click.Choice(["brier", "log"]), help="The score that corp decomposes.")
-@click.option("--kind", type=click.Choice(["mad", "range"]), help="Largest deviation or range, of ecce.")
-@click.option("--costs", type=CostsType(), help="Costs of actions by class, for excess-cost.")
-@click.option(
-    "--calibration", type=click.Choice(["multiclass", "classwise"]), help="What excess-cost takes for calibrated."
-)
-@click.option(
-    "--compat",
-    type=click.Choice(["scikit-learn", "netcal", "torchmetrics", "euranova"]),
-    help="Choices of that tool where none is given.",
+    "--panel",
+    type=click.Choice(["default", TESTS]),
+    default="default",
+    help="The metrics where none are named; tests: see below.  [default: default]",
 )
 @click.option("--ci", type=float, metavar="LEVEL", help="Add intervals of this level, such as 0.95.")
 @click.option(
     "--ci-method",
     type=click.Choice(["corrected", "percentile", "bca"]),
-    help="How.  [default: corrected for calibration errors, else percentile]",
+    help="Method of the intervals.  [default: corrected for calibration errors, else percentile]",
 )
-@click.option("--n-boot", type=int, metavar="N", help="Replicates behind the intervals.  [default: 200]")
-@click.option("--seed", type=int, metavar="S", help="Of random numbers.  [default: 0]")
+@click.option("--n-boot", type=int, metavar="N", help="Bootstrap replicates of the intervals.  [default: 200]")
+@click.option("--seed", type=int, metavar="S", help="Seed of random numbers.  [default: 0]")
+@tests_options
 @row_options
 @click.option("--json", "as_text", is_flag=True, help="Print JSON instead of a table.")
 @click.option(
@@ -214,7 +182,7 @@ def _print_schema(context: click.Context, parameter: click.Parameter, asked: boo
     is_eager=True,
     expose_value=False,
     callback=_print_schema,
-    help="Print the JSON Schema of that JSON, and stop.",
+    help="Print the JSON Schema of that JSON, and exit.",
 )
 @click.option("--out", metavar="FILE", help=f"Write the result: {', '.join(RESULTS)}.")
 @click.option("--plot", metavar="FILE", help="Write a reliability diagram: .html, .png, .svg.")
@@ -223,48 +191,64 @@ def _print_schema(context: click.Context, parameter: click.Parameter, asked: boo
     default=None,
     help="Print a reliability diagram in characters.  [default: on a terminal, where there is one curve]",
 )
-@click.option("--curve", is_flag=True, help="Let --plot draw the reliability curve; with --ci, its bands.")
+@click.option(
+    "--curve", is_flag=True, help="Plot the reliability curve instead (with --plot), with its bands if --ci is given."
+)
 @click.option(
     "--report",
     metavar="FILE",
-    help="Write a report: .html; passes of its own. Each --by by itself; intervals of 0.95 but for --ci.",
+    help="Also write a report: .html. It slices by each --by column separately; intervals have level 0.95 unless --ci "
+    "is given.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace --out, --plot and --report files that are there.")
+@click.option("--overwrite", is_flag=True, help="Replace existing --out, --plot and --report files.")
 def evaluate(**given: Any) -> None:
-    """Measure the calibration of the scored rows in DATA.
+    """Measure the calibration of the scored rows in DATA; with --panel tests, of several DATA side by side.
 
     DATA is a local path or a URL: .npz, .zarr or .nc with arrays "labels" and "scores"; .parquet (a file or a folder)
     or .csv with a column "label" and either "score", P(y = 1), or "score_0 ... score_{K-1}". Or a summary of such rows
-    that "calibdask summarize" wrote; its slices are added up, but those that --by names.
+    that "calibdask summarize" wrote; its slices are pooled, except those that --by names.
 
-    Intervals (--ci) cost next to nothing where a histogram of the scores tells the metric, such as ece, density-ece or
-    the curve, and N times the metric itself elsewhere; tests have none.
+    Intervals (--ci) cost next to nothing for metrics that are computed from a histogram of the scores, such as ece and
+    density-ece, and N times the metric itself for others; tests have none.
+
+    The choices below apply to all metrics that have them; those in parentheses, as in --metric "ece(bins=10), skce",
+    to one metric, and come first.
     """
-    from calibdask.engine.summary_files import open_summary
-    from calibdask.engine.writers import replacing
+    if given.pop("panel") == TESTS:
+        run_tests(given)
+        return
+    refuse_tests_options(given)
+    from calibdask.storage.summary import Summary
+    from calibdask.storage.writers import replacing
 
+    given["data"] = _one(given["data"])
     request = _Request.of(given)
     request.check()
     result_path, plot_path, report_path = _outputs(request)
-    summary = open_summary(request.data)
+    store = request.opened()
     # Bad metrics and options are found before the data is touched; what the panel holds does not matter yet.
-    if summary is None:
+    if not isinstance(store, Summary):
         request.chosen(request.panel(2, vector=True))
 
     from calibdask.cli.tables import as_json, console, show
+    from calibdask.results.values import Results
 
     shown = console()
     pictured = request.is_pictured(terminal=shown.is_terminal)
     begun = perf_counter()
-    found = _of_data(request, pictured) if summary is None else _of_summary(request, summary, pictured)
-    dataset = found.dataset
+    if isinstance(store, Summary):
+        evaluation = _of_summary(request, store, pictured)
+    else:
+        evaluation = _of_data(request, rows_of(store), pictured)
+    dataset = evaluation.dataset
     seconds = perf_counter() - begun
-    figures = dataset[[name for name in dataset.data_vars if not str(name).startswith((DIAGRAM, CURVE))]]
-    text = as_json(figures, [name for name in found.chosen if name not in (DIAGRAM, CURVE)])
+    names = [name for name in evaluation.chosen if name not in (DIAGRAM, CURVE)]
+    figures = Results(dataset).only(names)
+    text = as_json(figures, names)
     with ExitStack() as written:
         if report_path is not None:
             part = written.enter_context(replacing(report_path))
-            write_evaluation(part, request, found.chosen, request.options, request.intervals)
+            write_models(part, evaluation.models)
         if plot_path is not None:
             _plot(dataset, written, plot_path, request)
         if result_path is not None:
@@ -274,16 +258,25 @@ def evaluate(**given: Any) -> None:
         return
     show(figures, shown, seconds=seconds)
     if pictured:
-        _picture(found, shown, asked=request.text_plot is True)
+        _picture(evaluation, shown, asked=request.text_plot is True)
     for path in (result_path, plot_path, report_path):
         if path is not None:
             shown.print(f"wrote {path}", style="dim", markup=False)
 
 
+def _one(data: tuple[str, ...]) -> str:
+    """The one path that is given."""
+    if len(data) > 1:
+        raise click.UsageError(
+            f"Several DATA expect --panel {TESTS}, or calibdask report; got {', '.join(data)} without either."
+        )
+    return data[0]
+
+
 def _outputs(request: _Request) -> "tuple[Output | None, Output | None, Output | None]":
     """Where the result, the picture and the report go, checked."""
-    from calibdask.engine.writers import check_apart, checked_output
-    from calibdask.plot.saving import FORMATS, check_format
+    from calibdask.plot.export import FORMATS, check_format
+    from calibdask.storage.writers import check_apart, checked_output
 
     check_apart(request.data, {"--out": request.out, "--plot": request.plot, "--report": request.report})
     result_path = None if request.out is None else checked_output(request.out, RESULTS, overwrite=request.overwrite)
@@ -299,75 +292,89 @@ def _outputs(request: _Request) -> "tuple[Output | None, Output | None, Output |
 
 
 @dataclass(frozen=True)
-class _Found:
-    """The result, the metrics that it is of, and whether scores are a vector of P(y = 1)."""
+class _Evaluation:
+    """The result, the metrics that it is of, whether scores are a vector of P(y = 1), and the models of a report."""
 
     dataset: Any
     chosen: Mapping[str, Any]
     vector: bool
+    models: Mapping[str, Any]
 
 
-def _of_data(request: _Request, pictured: bool) -> _Found:
-    """What the rows tell."""
+def _of_data(request: _Request, rows: "StoredRows", pictured: bool) -> _Evaluation:
+    """The evaluation of scored rows, with the models of its report."""
     import calibdask as cd
     from calibdask.cluster import connected
     from calibdask.progress import shown_progress
 
     with connected(request.cluster), shown_progress("evaluating"), noted():
-        table = request.table()
+        table = request.table(rows)
         chosen = request.chosen(request.panel(table.classes, table.vector))
         if pictured:
             chosen = {**request.diagram(chosen), **chosen}
+        if request.report is not None:
+            model = model_of_rows(request, table, **request.report_options(chosen))
+            return _Evaluation(model.shown, chosen, table.vector, {stem_of(request.data): model})
         options = {"by": table.by or None, "sample_weight": table.weights, **request.intervals}
         result = cd.evaluate(table.labels, table.scores, chosen, **options)
-    return _Found(result, chosen, table.vector)
+    return _Evaluation(result, chosen, table.vector, {})
 
 
-def _of_summary(request: _Request, summary: Any, pictured: bool) -> _Found:
+def _of_summary(request: _Request, summary: "Summary", pictured: bool) -> _Evaluation:
     """The same from a stored summary."""
     import calibdask as cd
-    from calibdask.cli.stored import panel, pooled, refuse_row_options
+    from calibdask.cli.summary_input import panel, pooled, refuse_row_options
     from calibdask.cluster import connected
-    from calibdask.engine.summaries import read_summary
     from calibdask.progress import shown_progress
 
     refuse_row_options(request)
-    with summary:
-        kept = pooled(summary, request.by, request.data)
+    with summary.dataset:
+        kept = pooled(summary, request.by)
         chosen = request.chosen(panel(summary, request.options["setting"]))
-        source: Any = read_summary(kept).source
+        layout = kept.source.layout
         if pictured:
             # A summary may lack the histogram of a picture that nobody has asked for.
             diagram = {
-                name: each
-                for name, each in request.diagram(chosen).items()
-                if request.text_plot or source.tells(source.layout.setting(each.setting, each.k))
+                name: metric
+                for name, metric in request.diagram(chosen).items()
+                if request.text_plot or kept.tells(layout.setting(metric.setting, metric.k))
             }
             chosen = {**diagram, **chosen}
+        models: dict[str, Any] = {}
         with connected(request.cluster), shown_progress("evaluating"), noted():
-            result = cd.evaluate(kept, metrics=chosen, **request.intervals)
-    return _Found(result, chosen, source.layout.vector)
+            if request.report is not None:
+                options = request.report_options(chosen)
+                # Models are shown together, and reported one by one.
+                options |= {"shown": None} if summary.batch else {}
+                models = models_of_summary(stem_of(request.data), request, summary, **options)
+            if models and not summary.batch:
+                (result,) = (model.shown for model in models.values())
+            else:
+                result = cd.evaluate(kept, metrics=chosen, **request.intervals)
+    return _Evaluation(result, chosen, layout.vector, models)
 
 
-def _picture(found: _Found, shown: Any, *, asked: bool) -> None:
+def _picture(evaluation: _Evaluation, shown: Any, *, asked: bool) -> None:
     """Print the diagram, if the data have one."""
     from calibdask.cli.tables import has_signs, print_lines
     from calibdask.cli.text_plot import PLAIN, SIGNS, heading_of, picture_lines
+    from calibdask.results.reliability import Bins, reliability_variables
 
-    diagram = found.dataset[[name for name in found.dataset.data_vars if str(name).startswith(f"{DIAGRAM}_")]]
-    if not diagram or diagram[f"{DIAGRAM}_count"].ndim > 1:
+    if DIAGRAM not in reliability_variables(evaluation.dataset, "diagram") or Bins.dims_of(evaluation.dataset, DIAGRAM):
         # As where there are several models; one that was asked for is missed.
         if asked:
             click.echo("calibdask: --text-plot shows one curve, and there are several", err=True)
         return
-    diagram = diagram.rename({name: str(name).removeprefix(f"{DIAGRAM}_") for name in diagram.data_vars})
-    title, axis = heading_of(found.chosen[DIAGRAM], vector=found.vector)
-    print_lines([(), *picture_lines(diagram, title, axis, shown.width, SIGNS if has_signs(shown) else PLAIN)], shown)
+    bins = Bins.of(evaluation.dataset, DIAGRAM)
+    title, axis = heading_of(evaluation.chosen[DIAGRAM], vector=evaluation.vector)
+    print_lines([(), *picture_lines(bins, title, axis, shown.width, SIGNS if has_signs(shown) else PLAIN)], shown)
 
 
 def _plot(dataset: Any, written: ExitStack, path: "Output", request: _Request) -> None:
-    from calibdask.engine.writers import replacing
     from calibdask.plot import reliability_curve, reliability_diagram, save
+    from calibdask.results.values import Results
+    from calibdask.storage.writers import replacing
 
-    picture = (reliability_curve if request.curve else reliability_diagram)(dataset)
+    name, drawn = (CURVE, reliability_curve) if request.curve else (DIAGRAM, reliability_diagram)
+    picture = drawn(Results(dataset).only([name]))
     save(picture, written.enter_context(replacing(path)), title=f"Reliability of {request.data}")

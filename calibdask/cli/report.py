@@ -1,19 +1,20 @@
-"""``calibdask report``: one page for whoever signs off a model, or looks at a study."""
+"""``calibdask report``: one page for the approval of models, or about a study."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Sized
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from calibdask.cli.reporting import Remembering, command_line, measured, named_data, write_models
-from calibdask.cli.rows import RowsRequest, row_options
+from calibdask.cli.row_options import RowsRequest, row_options
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from calibdask.engine.writers import Output
     from calibdask.report.decision import Limits
+    from calibdask.storage.open_store import Store, StoredCube
+    from calibdask.storage.writers import Output
 
 __all__ = ["report"]
 
@@ -25,18 +26,18 @@ Examples:
   calibdask report summary.zarr --out report.html
   calibdask report cube.zarr --out study.html
 \b
-Exit status: 0 done, whatever is decided; 2 bad use or bad input, said in one line
-on stderr, with nothing written; 130 interrupted.
+Exit status: 0 success, whatever the decision; 2 invalid use or input, explained in
+one line on stderr, with nothing written; 130 interrupted.
 """
 
 
 @click.command(cls=Remembering, epilog=_EPILOG)
 @click.argument("data", metavar="DATA...", nargs=-1, required=True)
 @click.option("--out", metavar="FILE", required=True, help="The page to write: .html.")
-@click.option("--title", help="Its heading.")
+@click.option("--title", help="Heading of the page.")
 @click.option("--ci", type=float, metavar="LEVEL", default=0.95, show_default=True, help="Level of intervals.")
-@click.option("--n-boot", type=int, metavar="N", default=200, show_default=True, help="Replicates behind them.")
-@click.option("--seed", type=int, metavar="S", default=0, show_default=True, help="Of random numbers.")
+@click.option("--n-boot", type=int, metavar="N", default=200, show_default=True, help="Replicates of the intervals.")
+@click.option("--seed", type=int, metavar="S", default=0, show_default=True, help="Seed of random numbers.")
 @click.option(
     "--limit",
     type=float,
@@ -45,7 +46,7 @@ on stderr, with nothing written; 130 interrupted.
 )
 @click.option("--slice-limit", type=float, metavar="Y", help="The same for each slice.  [default: --limit]")
 @row_options
-@click.option("--overwrite", is_flag=True, help="Replace a page that is there.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing page.")
 def report(
     data: tuple[str, ...],
     out: str,
@@ -57,37 +58,40 @@ def report(
 ) -> None:
     """Write a report on the models in DATA: one page that opens without a network, and prints.
 
-    DATA are scored rows or summaries, as evaluate takes them; several are several models, called by the names of their
-    files, or NAME as in NAME=FILE. Or one cube of a study, as run makes it. Each column that --by names makes slices by
+    DATA are scored rows or summaries, as evaluate takes them; several are several models, named after their files,
+    or NAME as in NAME=FILE. Or one cube of a study, as run makes it. Each column that --by names makes slices by
     itself; of a summary all slices are shown, or those that --by names.
 
     A verdict in plain words, metrics with intervals, reliability diagrams and curves, slices, tests, warnings, and how
-    to make it again. Rows are read once or twice for a model (equal-mass bins of big data take up to three passes), and
+    to reproduce it. Rows are read once or twice for a model (equal-mass bins of big data take up to three passes), and
     once more for each column of slices.
 
     With --limit each model and each slice is judged by its calibration error (the ECE, if it is measured): met, if the
-    upper end of its interval is at most the limit; broken, if the lower end is above it; else it cannot be decided.
+    upper end of its interval is at most the limit; broken, if the lower end is above it; otherwise undecided.
     """
-    from calibdask.engine.intervals import checked_interval
-    from calibdask.engine.writers import replacing
+    from calibdask.inference.intervals import check_interval
     from calibdask.report.writing import decision_lines
+    from calibdask.storage.open_store import StoredCube, open_store
+    from calibdask.storage.writers import replacing
 
     intervals = {name: given.pop(name) for name in ("ci", "n_boot", "seed")}
-    checked_interval(*intervals.values())
+    check_interval(*intervals.values())
     limits = _limits(limit, slice_limit)
     target, named = _checked(data, out, overwrite=overwrite)
-    cubes = [path for path in named.values() if _is_cube(path)]
-    _check_alone(cubes, named, {**given, "limit": limit, "slice_limit": slice_limit})
-    _check_slices(named, given["by"], slice_limit)
+    stores = {name: open_store(path) for name, path in named.items()}
+    cubes = [store for store in stores.values() if isinstance(store, StoredCube)]
+    if cubes:
+        _check_alone(cubes[0], stores)
+    _check_slices(stores.values(), given["by"], slice_limit)
     lines: list[str] = []
     with replacing(target) as part:
         if cubes:
             _write_cube(cubes[0], part, title)
         else:
             models: dict[str, Any] = {}
-            for name, path in named.items():
-                found = measured(name, RowsRequest(data=path, **given), **intervals)
-                models |= {f"{name} {each}" if each in models else each: one for each, one in found.items()}
+            for name, store in stores.items():
+                own = measured(name, RowsRequest(data=named[name], **given), store, **intervals)
+                models |= {f"{name} {model}" if model in models else model: one for model, one in own.items()}
             write_models(part, models, title, limit=limit, slice_limit=slice_limit)
             lines = decision_lines(models, limits)
     for line in lines:
@@ -107,26 +111,23 @@ def _limits(limit: float | None, slice_limit: float | None) -> "Limits":
     return Limits(limit, slice_limit)
 
 
-def _check_slices(named: dict[str, str], by: Sequence[str], slice_limit: float | None) -> None:
+def _check_slices(stores: "Iterable[Store]", by: Sequence[str], slice_limit: float | None) -> None:
     """Refuse a limit of slices that nobody asked for; summaries have their own."""
-    from calibdask.engine.summaries import extra_dims
-    from calibdask.engine.summary_files import open_summary
+    from calibdask.storage.summary import Summary
 
     if slice_limit is None or by:
         return
-    for path in named.values():
-        summary = open_summary(path)
-        if summary is None:
-            raise click.UsageError(f"--slice-limit means nothing without --by: {path} holds rows.")
-        with summary:
-            if not set(summary["rows"].dims) - set(extra_dims(summary)):
-                raise click.UsageError(f"--slice-limit means nothing to {path}: it is a summary without slices.")
+    for store in stores:
+        if not isinstance(store, Summary):
+            raise click.UsageError(f"--slice-limit has no effect without --by: {store.url} holds rows.")
+        if not store.slices:
+            raise click.UsageError(f"--slice-limit has no effect on {store.url}: it is a summary without slices.")
 
 
 def _checked(data: tuple[str, ...], out: str, *, overwrite: bool) -> "tuple[Output, dict[str, str]]":
     """Where the page goes, and what is read, before any of it is."""
-    from calibdask.engine.writers import check_apart, checked_output
     from calibdask.report.writing import FORMATS
+    from calibdask.storage.writers import check_apart, checked_output
 
     named = named_data(data)
     for path in named.values():
@@ -134,27 +135,19 @@ def _checked(data: tuple[str, ...], out: str, *, overwrite: bool) -> "tuple[Outp
     return checked_output(out, FORMATS, overwrite=overwrite), named
 
 
-def _is_cube(path: str) -> bool:
-    from calibdask.study.cube import Cube
-
-    return Cube(path).is_cube
-
-
-def _check_alone(cubes: list[str], named: dict[str, str], given: dict[str, Any]) -> None:
-    """Refuse what means nothing to a cube."""
-    if not cubes:
-        return
-    if len(named) > 1:
-        raise click.UsageError(f"{cubes[0]} is the cube of a study, which has a report of its own; name it alone.")
+def _check_alone(cube: "StoredCube", stores: "Sized") -> None:
+    """Refuse what has no effect on a cube."""
+    if len(stores) > 1:
+        raise click.UsageError(f"{cube.url} is the cube of a study, which has a report of its own; name it alone.")
     source = click.get_current_context().get_parameter_source
     for option in ("by", "weight", "label", "score", "ci", "n_boot", "seed", "limit", "slice_limit"):
         if source(option) is ParameterSource.COMMANDLINE:
             raise click.UsageError(
-                f"--{option.replace('_', '-')} means nothing to {cubes[0]}: it is the cube of a study."
+                f"--{option.replace('_', '-')} has no effect on {cube.url}: it is the cube of a study."
             )
 
 
-def _write_cube(path: str, part: "Path", title: str | None) -> None:
+def _write_cube(cube: "StoredCube", part: "Path", title: str | None) -> None:
     from calibdask.report import write_cube_report
 
-    write_cube_report(part, path, title=title, command=command_line())
+    write_cube_report(part, cube, title=title, command=command_line())

@@ -1,22 +1,34 @@
-"""What commands that write reports have in common: models by their names, measured, and the page."""
+"""What commands that write reports share: models by their names, measured, and the page."""
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibdask.cli.choices import is_whole
 from calibdask.cli.metrics import CURVE, DIAGRAM
-from calibdask.cli.rows import RowsRequest, noted, stem_of
+from calibdask.cli.param_types import is_whole
+from calibdask.cli.row_options import RowsRequest, noted, rows_of, stem_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from calibdask.report import Measured
+    from calibdask.storage.open_store import Store
+    from calibdask.storage.readers import Table
+    from calibdask.storage.summary import Summary
 
-__all__ = ["Remembering", "command_line", "measured", "named_data", "write_evaluation", "write_models"]
+__all__ = [
+    "Remembering",
+    "command_line",
+    "evaluation_options",
+    "measured",
+    "model_of_rows",
+    "models_of_summary",
+    "named_data",
+    "write_models",
+]
 
 _LEVEL = 0.95
 _WORDS = "calibdask.words"
@@ -35,73 +47,62 @@ def named_data(given: Sequence[str]) -> dict[str, str]:
     >>> named_data(["forest=a/rows.csv", "b/logistic.parquet", "s3://bucket/x=1/part.csv.gz"])
     {'forest': 'a/rows.csv', 'logistic': 'b/logistic.parquet', 'part': 's3://bucket/x=1/part.csv.gz'}
     """
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     for words in given:
         name, equals, data = words.partition("=")
         if not (name and equals and data) or "/" in name:
             name, data = stem_of(words), words
-        if name in found:
+        if name in files:
             raise click.UsageError(
-                f"{found[name]} and {data} would both be called {name!r}; name one of them, as in NAME={data}."
+                f"{files[name]} and {data} would both be called {name!r}; name one of them, as in NAME={data}."
             )
-        found[name] = data
-    return found
+        files[name] = data
+    return files
 
 
-def measured(
-    name: str,
-    request: RowsRequest,
-    metrics: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
-    **options: Any,
-) -> "dict[str, Measured]":
-    """The models in a file, by their names: one of scored rows, those of a summary.
+def measured(name: str, request: RowsRequest, store: "Store", **options: Any) -> "dict[str, Measured]":
+    """The models in a store that was opened, by their names: one of scored rows, those of a summary.
 
-    ``metrics`` makes those that are wanted from those that the data have by default; ``options`` are of
-    `calibdask.report.measure`.
+    ``options`` are of `calibdask.report.measure`.
     """
     from calibdask.cluster import connected
-    from calibdask.engine.summary_files import open_summary
     from calibdask.progress import shown_progress
+    from calibdask.storage.summary import Summary
 
-    summary = open_summary(request.data)
-    options["source"] = PurePosixPath(request.data.rstrip("/")).name
+    options["source"] = source_of(request)
     with connected(request.cluster), shown_progress(f"measuring {name}"), noted():
-        if summary is None:
-            return {name: _of_rows(request, metrics, options)}
-        with summary:
-            return dict(_of_summary(name, request, summary, metrics, options))
+        if isinstance(store, Summary):
+            return models_of_summary(name, request, store, **options)
+        return {name: model_of_rows(request, request.table(rows_of(store)), **options)}
 
 
-def _of_rows(request: RowsRequest, metrics: Callable[..., Any] | None, options: dict[str, Any]) -> "Measured":
+def model_of_rows(request: RowsRequest, table: "Table", **options: Any) -> "Measured":
+    """The model of scored rows, measured."""
     from dataclasses import replace
 
-    from calibdask.estimators.panel import default_metrics
     from calibdask.report import measure
 
-    table = request.table()
-    chosen = None if metrics is None else metrics(default_metrics(table.classes, table.vector))
-    found = measure(table.labels, table.scores, chosen, by=table.by, sample_weight=table.weights, **options)
-    return replace(found, weights=request.weight or "")
+    model = measure(table.labels, table.scores, by=table.by, sample_weight=table.weights, **options)
+    return replace(model, weights=request.weight or "")
 
 
-def _of_summary(
-    name: str, request: RowsRequest, summary: Any, metrics: Callable[..., Any] | None, options: dict[str, Any]
-) -> "Iterator[tuple[str, Measured]]":
-    """Each of its models; with ``--by`` the slices that it names, otherwise all."""
-    from calibdask.cli.stored import panel, pooled, refuse_row_options
-    from calibdask.engine.summaries import extra_dims
-    from calibdask.readout import parts
+def models_of_summary(name: str, request: RowsRequest, summary: "Summary", **options: Any) -> "dict[str, Measured]":
+    """The models of a summary, measured; with ``--by`` by the slices that it names, otherwise by all."""
+    from calibdask.cli.summary_input import pooled, refuse_row_options
     from calibdask.report import measure
+    from calibdask.results.values import named_strata
+    from calibdask.storage.summary import Summary
 
     refuse_row_options(request)
-    kept = pooled(summary, request.by, request.data) if request.by else summary
-    for words, one in parts(kept, extra_dims(kept)):
-        chosen = None if metrics is None else metrics(panel(one, options.get("setting")))
-        yield words or name, measure(one, metrics=chosen, **options)
+    kept = pooled(summary, request.by) if request.by else summary
+    return {
+        words or name: measure(Summary.of(model), by=request.by or None, **options)
+        for words, model in named_strata(kept.dataset, kept.batch)
+    }
 
 
 class Remembering(click.Command):
-    """A command that knows the words it was called with, for whoever wants to call it again."""
+    """A command that remembers its arguments, so that reports can name the command that made them."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep them, and read them."""
@@ -130,17 +131,23 @@ def write_models(
     write_report(part, models, title=title or None, command=command_line(), **options)
 
 
-def write_evaluation(
-    part: "Path",
-    request: RowsRequest,
-    chosen: Mapping[str, Any],
-    options: Mapping[str, Any],
-    intervals: Mapping[str, Any],
-) -> None:
-    """Write the page of ``calibdask evaluate --report``: what was evaluated, with all that a report adds to it."""
+def evaluation_options(
+    request: RowsRequest, chosen: Mapping[str, Any], options: Mapping[str, Any], intervals: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Options of `calibdask.report.measure` for ``calibdask evaluate --report``: what is evaluated is shown besides."""
+    from calibdask.report.shown import Shown
+
     setting = options["setting"]
-    drawn = {} if is_whole(setting) else {"setting": setting, "k": options["k"]}
-    wanted = {name: each for name, each in chosen.items() if name not in (DIAGRAM, CURVE)}
-    write_models(
-        part, measured(stem_of(request.data), request, lambda _: wanted, **drawn, **{"ci": _LEVEL, **intervals})
-    )
+    return {
+        "metrics": {name: metric for name, metric in chosen.items() if name not in (DIAGRAM, CURVE)},
+        **({} if is_whole(setting) else {"setting": setting, "k": options["k"]}),
+        "ci": _LEVEL,
+        **intervals,
+        "source": source_of(request),
+        "shown": Shown(chosen, intervals),
+    }
+
+
+def source_of(request: RowsRequest) -> str:
+    """What a report calls the data."""
+    return PurePosixPath(request.data.rstrip("/")).name

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from calibdask.engine.writers import Output
+    from calibdask.storage.writers import Output
 
 __all__ = ["RESULTS", "write_result"]
 
@@ -12,11 +12,37 @@ RESULTS = (".json", ".csv", ".nc", ".zarr")
 
 
 def write_result(figures: Any, text: str, written: ExitStack, path: "Output") -> None:
-    """Write a dataset, or the text that says the same, by the name of the file; it appears when ``written`` closes."""
-    from calibdask.engine.writers import replacing, write_dataset
+    """Write a dataset, or the text that says the same, by the name of the file; it appears when ``written`` closes.
+
+    Raises
+    ------
+    ValueError
+        If the file is a CSV, and the result has nothing but diagrams and values of classes.
+    """
+    from calibdask.storage.writers import replacing, write_dataset
 
     part = written.enter_context(replacing(path))
-    if path.suffix.lower() == ".json":
-        part.write_text(text + "\n", encoding="utf-8")
-    else:
-        write_dataset(figures, part)
+    match path.suffix.lower():
+        case ".json":
+            part.write_text(text + "\n", encoding="utf-8")
+        case ".csv":
+            _frame(figures).to_csv(part, index=False)
+        case _:
+            write_dataset(figures, part)
+
+
+def _frame(figures: Any) -> Any:
+    """A line for each slice, whose labels are the first columns; bins and classes have no place in it."""
+    from calibdask.results.values import Results
+
+    results = Results(figures)
+    if not results.numbers:
+        raise ValueError(
+            "A CSV file holds one number of a metric for each slice, and these metrics have none; write the bins, "
+            "curves or classes to .nc or .zarr."
+        )
+    dims = list(results.shared_dims)
+    numbers = figures[[name for name, variable in figures.data_vars.items() if {*variable.dims} <= {*dims}]]
+    if not dims:
+        return numbers.expand_dims("result").to_dataframe()
+    return numbers.to_dataframe(dim_order=dims).reset_index()

@@ -12,7 +12,7 @@ __all__ = ["TERMINATED", "stopped_by_term"]
 # What shells report of a process that the signal TERM has ended.
 TERMINATED = 128 + signal.SIGTERM
 # Batch systems signal a shell and its children, and the shell hands it on: that is one wish.
-_SECONDS_OF_ONE_WISH = 2.0
+SECONDS_OF_ONE_WISH = 2.0
 _SIGNALS = (signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 
@@ -32,7 +32,7 @@ def stopped_by_term() -> Iterator[Callable[[], bool]]:
 
     def note(number: int, frame: FrameType | None) -> None:
         came.append(time.monotonic())
-        if not asked or came[-1] - came[0] > _SECONDS_OF_ONE_WISH:
+        if not asked or came[-1] - came[0] > SECONDS_OF_ONE_WISH:
             raise SystemExit(TERMINATED)
 
     if current_thread() is not main_thread():

@@ -1,20 +1,20 @@
-"""``calibdask run`` and ``calibdask status``: studies into cubes, and how far these are."""
+"""``calibdask run`` and ``calibdask status``: studies into cubes, and their progress."""
 
 import click
 
-from calibdask.cli.rows import noted
+from calibdask.cli.cluster_options import cluster_options
+from calibdask.cli.row_options import noted
 from calibdask.cli.stopping import TERMINATED, stopped_by_term
-from calibdask.cli.where import cluster_options
-from calibdask.cluster import Place
+from calibdask.cluster import ClusterSpec
 
 __all__ = ["run", "status"]
 
 _FAILED = 3
 _SHOWN_ERRORS = 3
 _EPILOG = """\b
-Exit status: 0 done; 1 stopped by circumstances (the cluster has gone, the disk
-is full); 2 bad use; 3 finished, but cells have failed; 130 interrupted; 143
-stopped by TERM, after what was in hand. The same command goes on where it was.
+Exit status: 0 success; 1 stopped by circumstances (the cluster has gone, the disk
+is full); 2 invalid use; 3 finished, but cells have failed; 130 interrupted; 143
+stopped by TERM, after the cells in progress. The same command resumes.
 """
 
 
@@ -23,15 +23,15 @@ stopped by TERM, after what was in hand. The same command goes on where it was.
 @click.option("--store", metavar="CUBE", required=True, help="The cube to fill: a path or a URL.")
 @cluster_options
 @click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set a parameter, or preset; repeatable.")
-@click.option("--lay-out", is_flag=True, help="Only write the empty cube, for shards to fill.")
-@click.option("--shard", metavar="INDEX/COUNT", help="Compute this part of a cube that is laid out; from 0/COUNT on.")
-@click.option("--overwrite", is_flag=True, help="Replace a cube that is there.")
+@click.option("--lay-out", is_flag=True, help="Only write the empty cube, which shards then fill.")
+@click.option("--shard", metavar="INDEX/COUNT", help="Compute this part of a laid out cube; the first is 0/COUNT.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing cube.")
 @click.pass_context
 def run(
     context: click.Context,
     study: str,
     store: str,
-    cluster: Place,
+    cluster: ClusterSpec,
     settings: tuple[str, ...],
     lay_out: bool,
     shard: str | None,
@@ -39,10 +39,10 @@ def run(
 ) -> None:
     """Compute all cells of STUDY that the cube does not hold yet.
 
-    STUDY is a folder with a file study.py, or module:object. It is code: run none that you do not trust. A run may be
-    stopped at any time, and goes on with the same command.
+    STUDY is a folder with a file study.py, or module:object. It is code: run only studies that you trust. A run
+    may be stopped at any time; the same command resumes it.
     """
-    from calibdask.progress import told_cells
+    from calibdask.progress import cell_progress
     from calibdask.study import running
     from calibdask.study.loading import load_study
 
@@ -52,12 +52,12 @@ def run(
         click.echo(f"{store}: laid out, {counts.done} of {counts.total} cells done")
         return
     part = None if shard is None else _shard(shard)
-    with stopped_by_term() as stop, told_cells(f"running {chosen.name}"), noted():
+    with stopped_by_term() as stop, cell_progress(f"running {chosen.name}"), noted():
         counts = running.run(chosen, store, cluster, overwrite=overwrite, shard=part, stop=stop)
     whose = "cells" if shard is None else f"cells of shard {shard}"
     click.echo(f"{store}: {counts.done} of {counts.total} {whose} done, {counts.computed} computed now")
     if stop():
-        click.echo("calibdask: stopped by TERM; the same command goes on", err=True)
+        click.echo("calibdask: stopped by TERM; the same command resumes the run", err=True)
         context.exit(TERMINATED)
     if counts.failed:
         what = "1 cell" if counts.failed == 1 else f"{counts.failed} cells"
@@ -70,20 +70,19 @@ def run(
 @click.option("--all", "everything", is_flag=True, help="Show the errors of all failed cells.")
 @click.pass_context
 def status(context: click.Context, store: str, everything: bool) -> None:
-    """Tell how far the cube STORE is, and what went wrong in cells that failed."""
+    """Show the progress of the cube STORE, and the errors of cells that failed."""
     from calibdask.study.cube import Cube
     from calibdask.study.running import count_cells
     from calibdask.study.study import coordinates_of
 
     cube = Cube(store)
-    told = cube.fingerprint
+    fingerprint = cube.fingerprint
     counts = count_cells(cube)
-    click.echo(
-        f"{told['study']}: {counts.done} of {counts.total} cells done, {counts.failed} failed, {counts.todo} to do"
-    )
+    done = f"{counts.done} of {counts.total} cells done, {counts.failed} failed, {counts.todo} to do"
+    click.echo(f"{fingerprint['study']}: {done}")
     errors = cube.errors()
     for number in list(errors)[: None if everything else _SHOWN_ERRORS]:
-        at = ", ".join(f"{name} = {value}" for name, value in coordinates_of(told["cells"], number).items())
+        at = ", ".join(f"{name} = {value}" for name, value in coordinates_of(fingerprint["cells"], number).items())
         click.echo(f"\ncell {at}\n{errors[number].rstrip()}")
     if not everything and len(errors) > _SHOWN_ERRORS:
         click.echo(f"\n... and {len(errors) - _SHOWN_ERRORS} more; --all shows them.")

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibdask.cli.choices import SettingType
-from calibdask.cli.rows import RowsRequest, noted, row_options
-from calibdask.cli.stored import refuse_summary
+from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
+from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of
 
 if TYPE_CHECKING:
-    from calibdask.engine.writers import Output
+    from calibdask.storage.readers import StoredRows
+    from calibdask.storage.writers import Output
 
 __all__ = ["summarize"]
 
@@ -25,8 +25,8 @@ Then, without the data:
 In Python: cd.evaluate(xarray.open_zarr("summary.zarr", consolidated=False)).
 Summaries of further days may be added to it.
 \b
-Exit status: 0 done; 2 bad use or bad input, said in one line on stderr, with
-nothing written; 130 interrupted.
+Exit status: 0 success; 2 invalid use or input, explained in one line on stderr,
+with nothing written; 130 interrupted.
 """
 
 
@@ -36,45 +36,45 @@ nothing written; 130 interrupted.
 @click.option(
     "--setting",
     "settings",
-    type=SettingType("confidence", "classwise", "binary"),
+    type=ChoiceType(SUMMARY_SETTING),
     multiple=True,
-    help="What is kept; repeatable.  [default: confidence and classwise]",
+    help="Setting to include in the summary; repeatable.  [default: confidence and classwise]",
 )
-@click.option("--step", type=float, metavar="WIDTH", help="Largest width of a cell.  [default: 0.0003]")
+@click.option("--step", type=float, metavar="WIDTH", help="Largest width of a histogram cell.  [default: 0.0003]")
 @row_options
-@click.option("--overwrite", is_flag=True, help="Replace a summary that is there.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing summary.")
 def summarize(out: str, settings: tuple[str | int, ...], step: float | None, overwrite: bool, **where: Any) -> None:
     """Summarize the scored rows in DATA, in one pass: fine histograms of scores and outcomes, by slice.
 
     DATA is what evaluate takes. The size of a summary does not depend on the number of rows.
     """
-    from calibdask.engine.writers import check_apart, checked_output
+    from calibdask.storage.writers import check_apart, checked_output
 
     request = RowsRequest(**where)
     check_apart(request.data, {"--out": out})
     target = checked_output(out, _FORMATS, overwrite=overwrite)
-    refuse_summary(
-        request.data, "summarize expects scored rows. Slices of a summary are added up by calibdask evaluate."
+    rows = rows_of(
+        request.opened(), "summarize expects scored rows. Slices of a summary are added up by calibdask evaluate."
     )
     choices = {"settings": settings or None, "step": step}
-    summary = _summarized(request, {name: value for name, value in choices.items() if value is not None})
+    summary = _summarized(request, rows, {name: value for name, value in choices.items() if value is not None})
     size = _written(summary, target)
     click.echo(f"wrote {target}: {_described(summary, request.by)}, {size}")
 
 
-def _summarized(request: RowsRequest, choices: dict[str, Any]) -> Any:
+def _summarized(request: RowsRequest, rows: "StoredRows", choices: dict[str, Any]) -> Any:
     import calibdask as cd
     from calibdask.cluster import connected
     from calibdask.progress import shown_progress
 
     with connected(request.cluster), shown_progress("summarizing"), noted():
-        table = request.table()
+        table = request.table(rows)
         return cd.summarize(table.labels, table.scores, by=table.by or None, sample_weight=table.weights, **choices)
 
 
 def _written(summary: Any, target: "Output") -> str:
     """Write it; its size in words."""
-    from calibdask.engine.writers import replacing, write_dataset
+    from calibdask.storage.writers import replacing, write_dataset
 
     with replacing(target) as part:
         write_dataset(summary, part)
@@ -84,9 +84,9 @@ def _written(summary: Any, target: "Output") -> str:
 
 def _described(summary: Any, by: tuple[str, ...]) -> str:
     """Rows, slices and classes in words."""
-    from calibdask.engine.summaries import row_count
+    from calibdask.storage.summary import Summary
 
-    rows, slices = row_count(summary), math.prod(summary.sizes[name] for name in dict.fromkeys(by))
+    rows, slices = Summary.of(summary).rows, math.prod(summary.sizes[name] for name in dict.fromkeys(by))
     return ", ".join(
         f"{number:,} {word if number == 1 else words}"
         for number, word, words in (

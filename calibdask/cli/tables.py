@@ -1,15 +1,15 @@
 """Results for people and for programs: a table that fits a terminal, and JSON."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import xarray as xr
 
-from calibdask.engine.writers import slice_dims
-from calibdask.plot.look import OVER, UNDER
-from calibdask.readout import places, plain
-from calibdask.text_table import Line, foot_lines, result_lines
+from calibdask.plot.style import OVER, UNDER
+from calibdask.results.format import plain
+from calibdask.results.text_table import Line, foot_lines, result_lines
+from calibdask.results.values import PartResult, Results
 
 __all__ = ["GAP", "as_json", "bare_table", "console", "has_signs", "metric_values", "print_lines", "show"]
 
@@ -34,17 +34,15 @@ def console(*, stderr: bool = False) -> Any:
 
 def as_json(dataset: xr.Dataset, metrics: Iterable[str]) -> str:
     """The result as JSON text, in the form that ``calibdask evaluate --help`` promises."""
+    results = Results(dataset)
     metrics = list(metrics)
-    dims = slice_dims(dataset)
     described = metric_values(dataset, metrics)
-    if dims:
-        described = {name: _described(dataset, name, metrics) for name in metrics}
-    slices = [
-        {"by": {str(dim): plain(label) for dim, label in labels.items()}}
-        | {"metrics": {name: _values(dataset, at, name, metrics) for name in metrics}}
-        for at, labels in places(dataset)
-        if dims
-    ]
+    slices = []
+    if results.shared_dims:
+        described = {name: _described(results.of(name)) for name in metrics}
+        for at, labels in results.strata():
+            values = {name: _values(results.of(name), at) for name in metrics}
+            slices.append({"by": {dim: plain(label) for dim, label in labels.items()}, "metrics": values})
     head: dict[str, Any] = {"format": _FORMAT}
     head |= {name: plain(dataset.attrs[name]) for name in _HEAD if name in dataset.attrs}
     return json.dumps({**head, "metrics": described, "slices": slices}, indent=2, allow_nan=False, ensure_ascii=False)
@@ -52,8 +50,8 @@ def as_json(dataset: xr.Dataset, metrics: Iterable[str]) -> str:
 
 def metric_values(dataset: xr.Dataset, metrics: Iterable[str]) -> dict[str, dict[str, Any]]:
     """The numbers of each metric of a dataset without slices, and what is said about them."""
-    metrics = list(metrics)
-    return {name: {**_values(dataset, {}, name, metrics), **_described(dataset, name, metrics)} for name in metrics}
+    results = Results(dataset)
+    return {name: {**_values(results.of(name), {}), **_described(results.of(name))} for name in metrics}
 
 
 def show(dataset: xr.Dataset, out: Any, *, seconds: float | None = None, title: str = "") -> None:
@@ -95,34 +93,32 @@ def bare_table() -> Any:
     return Table(box=SIMPLE_HEAD, pad_edge=False)
 
 
-def _parts(dataset: xr.Dataset, name: str, metrics: Iterable[str]) -> dict[str, str]:
-    """Variables of a metric by the name of the part; longer names of other metrics are not parts of this one."""
-    others = [other for other in metrics if other.startswith(name + "_")]
-    variables = [
-        str(variable)
-        for variable in dataset.data_vars
-        if str(variable).startswith(name + "_")
-        and not any(str(variable) == other or str(variable).startswith(other + "_") for other in others)
-    ]
-    alone = {"value": name} if name in dataset.data_vars else {}
-    return {**alone, **{variable.removeprefix(name + "_"): variable for variable in variables}}
+def _values(parts: Sequence[PartResult], at: Mapping[Any, int]) -> dict[str, Any]:
+    """The numbers of a metric in a slice, those that bound others last."""
+    here = [part.at(at) for part in parts]
+    values = {part.part or "value": plain(part.values.values) for part in here}
+    bounds = {
+        "_".join(filter(None, (part.part, bound))): plain(variable.values)
+        for part in here
+        for bound, variable in part.bounds.items()
+    }
+    return {**values, **bounds}
 
 
-def _values(dataset: xr.Dataset, at: Mapping[Any, int], name: str, metrics: Iterable[str]) -> dict[str, Any]:
-    found = {}
-    for part, variable in _parts(dataset, name, metrics).items():
-        values = dataset[variable]
-        found[part] = plain(values.isel({dim: i for dim, i in at.items() if dim in values.dims}).values)
-    return found
-
-
-def _described(dataset: xr.Dataset, name: str, metrics: Iterable[str]) -> dict[str, Any]:
-    parts = _parts(dataset, name, metrics)
+def _described(parts: Sequence[PartResult]) -> dict[str, Any]:
+    """What a metric is, and what each of its numbers is; a plain number needs no name for that."""
     if not parts:
         return {}
-    first = next(iter(parts.values()))
-    described = {key: plain(value) for key, value in dataset[first].attrs.items() if key != "meaning"}
-    meanings = {part: dataset[variable].attrs.get("meaning") for part, variable in parts.items()}
-    told: Any = {part: meaning for part, meaning in meanings.items() if meaning is not None}
-    # A plain number needs no name for its one meaning.
-    return {**described, "meaning": told["value"] if list(told) == ["value"] else told} if told else described
+    first = min(parts, key=lambda part: part.part != "")
+    said = {
+        "kind": {part.part or "value": part.kind for part in parts},
+        "meaning": {part.part or "value": part.meaning for part in parts if part.meaning},
+    }
+    described = {
+        "estimator": first.estimator,
+        **{name: plain(value) for name, value in first.notes.items()},
+        "label": first.label,
+        "setting": first.setting,
+        **{name: words["value"] if list(words) == ["value"] else words for name, words in said.items()},
+    }
+    return {name: value for name, value in described.items() if value not in ("", {})}

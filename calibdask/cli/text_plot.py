@@ -6,11 +6,14 @@ from textwrap import wrap
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
-from calibdask.estimators.diagram import ReliabilityDiagram
-from calibdask.estimators.ece import ECE
-from calibdask.text_table import Line, Role
+from calibdask.estimators.binned.diagram import ReliabilityDiagram
+from calibdask.estimators.binned.ece import ECE
+from calibdask.estimators.interval import NoInterval
+from calibdask.plot.style import SCORE
+from calibdask.results.reliability import Bins
+from calibdask.results.text_table import Line, Role
+from calibdask.statistics.layout import Layout
 
 __all__ = ["PLAIN", "SIGNS", "Signs", "TextDiagram", "heading_of", "picture_lines", "suited"]
 
@@ -20,13 +23,13 @@ _BARS = 2
 # Every so many lines and columns there is a tick, at quarters.
 _QUARTER = (_HEIGHT - 1) // 4
 _MARGIN = len("0.00 |")
-# Gaps below this are no gaps, and bins with a smaller share of the rows say little.
+# Gaps below the first are drawn as none, bins with a smaller share of the rows than the second in signs of their own.
 _NO_GAP, _FEW = 0.01, 0.01
 
 
 @dataclass(frozen=True)
 class Signs:
-    """What a picture is made of: points with many and with few rows, lines, and bars of rising height."""
+    """The characters of a diagram: points with many and with few rows, lines, and bars of rising height."""
 
     above: str
     below: str
@@ -47,22 +50,21 @@ class Signs:
 
 
 SIGNS = Signs("▲", "▼", "●", "△▽○", "·", "│", "│", "┤", "─", " ▁▂▃▄▅▆▇█")
-# Where the encoding of the terminal has no more than letters.
+# For terminals whose encoding has ASCII only.
 PLAIN = Signs("^", "v", "o", "'.,", ".", "|", "|", "+", "-", " .:|#")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextDiagram(ReliabilityDiagram):
-    """A reliability diagram whose bins get no intervals, for which characters have no room."""
+    """A reliability diagram without intervals, for which characters have no room."""
 
-    @property
-    def tests(self) -> bool:
-        """As tests do, it keeps out of resampling."""
-        return True
+    def interval(self, layout: Layout) -> NoInterval:
+        """None, as tests have none."""
+        return NoInterval()
 
 
 def heading_of(diagram: ReliabilityDiagram, *, vector: bool) -> tuple[str, str]:
-    """What the picture shows, and what its scores are called.
+    """Title of the diagram, and name of its scores.
 
     Examples
     --------
@@ -71,82 +73,77 @@ def heading_of(diagram: ReliabilityDiagram, *, vector: bool) -> tuple[str, str]:
     """
     setting = diagram.setting or ("binary" if vector else "confidence")
     words = {
-        "binary": ("Frequency of y = 1 by score", "score"),
+        "binary": ("Frequency of y = 1 by score", SCORE),
         "confidence": ("Accuracy by confidence", "confidence"),
         "top-k": (f"Frequency of the label among the {diagram.k} largest scores", "their sum"),
     }
-    what, axis = words.get(str(setting), (f"Frequency of class {setting} by its score", "score"))
+    subject, axis = words.get(str(setting), (f"Frequency of class {setting} by its score", SCORE))
     bins = f"{len(diagram.bins) - 1} given" if isinstance(diagram.bins, tuple) else diagram.bins
-    many = "sqrt(n)" if bins == "sqrt" else bins
-    return f"{what}, in {many} bins{' of equal mass' * (diagram.binning == 'equal-mass')}", axis
+    number = "sqrt(n)" if bins == "sqrt" else bins
+    return f"{subject}, in {number} bins{' of equal mass' * (diagram.binning == 'equal-mass')}", axis
 
 
 def suited(chosen: Mapping[str, Any], setting: Any, k: Any) -> TextDiagram:
-    """The diagram that goes with these metrics and costs no pass of its own.
+    """The diagram that fits these metrics and needs no further pass over the data.
 
-    Its bins are those of the first binned calibration error, which asks for the same; else a few of equal width.
+    Its bins are those of the first binned calibration error, or else the default ones.
     """
     for estimator in chosen.values():
         if isinstance(estimator, ECE) and estimator.setting != "classwise":
-            return TextDiagram(**{each.name: getattr(estimator, each.name) for each in fields(TextDiagram)})
+            return TextDiagram(**{field.name: getattr(estimator, field.name) for field in fields(TextDiagram)})
     return TextDiagram(setting=setting, k=k)
 
 
-def picture_lines(diagram: xr.Dataset, title: str, axis: str, width: int, signs: Signs = SIGNS) -> Iterator[Line]:
-    """Frequency of the outcome against the mean score of each bin, and beneath it how many rows have which score.
+def picture_lines(bins: Bins, title: str, axis: str, width: int, signs: Signs = SIGNS) -> Iterator[Line]:
+    """Frequency of the outcome against the mean score by bin, above a histogram of the scores.
 
     Parameters
     ----------
-    diagram : xarray.Dataset
-        What `calibdask.reliability_diagram` returns, for one curve.
+    bins : Bins
+        Of one diagram.
     title, axis : str
-        What is above it, and what the scores are called.
+        Title, and name of the scores.
     width : int
-        Columns of text that there are; those of the picture are no more than 47.
+        Width of the terminal in columns; the diagram takes at most 47.
     signs : Signs
-        What it is made of.
+        The characters to use.
 
     Examples
     --------
     >>> import calibdask as cd
-    >>> diagram = cd.reliability_diagram([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=2)
-    >>> lines = ["".join(text for text, _ in line) for line in picture_lines(diagram, "two bins", "score", 80, PLAIN)]
+    >>> bins = Bins.of(cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], {"d": cd.ReliabilityDiagram(bins=2)}), "d")
+    >>> lines = ["".join(text for text, _ in line) for line in picture_lines(bins, "two bins", "score", 80, PLAIN)]
     >>> lines[1].rstrip(), lines[7].rstrip()
     ('1.00 +                            ^          ..', '0.50 +            ^      ...')
     """
     columns = max(_NARROWEST, min(_WIDTH, width - _MARGIN))
-    bins = {name: np.asarray(diagram[name].values, np.float64) for name in ("score", "outcome", "count")}
-    filled = bins["count"] > 0
-    score, outcome, count = (bins[name][filled] for name in ("score", "outcome", "count"))
-    few = count < _FEW * count.sum()
+    few = bins.count < _FEW * bins.rows
     yield from (((line, "head"),) for line in wrap(title, max(width, _NARROWEST)))
-    for number, cells in enumerate(_field(score, outcome, count, few, columns, signs)):
+    for number, cells in enumerate(_field(bins, few, columns, signs)):
         tick = number % _QUARTER == 0
         margin = f"{1 - number / (_HEIGHT - 1):.2f} {signs.tick}" if tick else f"     {signs.upright}"
         yield ((margin, "aside"), *cells)
     yield ((" " * _MARGIN + signs.floor * columns, "aside"),)
-    for text in _bars(diagram, columns, signs):
+    for text in _bars(bins, columns, signs):
         yield ((" " * _MARGIN, ""), (text, "aside"))
     yield ((" " * _MARGIN + _ticks(columns), "aside"),)
     below = f"{axis}, and how many rows have it"
     yield ((" " * _MARGIN + (below if len(below) <= columns else axis).center(columns), "aside"),)
-    yield from _legend(outcome - score, few, width, signs)
+    yield from _legend(bins.gap, few, width, signs)
 
 
-def _field(
-    score: np.ndarray, outcome: np.ndarray, count: np.ndarray, few: np.ndarray, columns: int, signs: Signs
-) -> list[list[tuple[str, Role]]]:
-    """Lines of cells from the top: the diagonal, on it sticks, on these points, those of many rows last."""
+def _field(bins: Bins, few: np.ndarray, columns: int, signs: Signs) -> list[list[tuple[str, Role]]]:
+    """Lines of cells from the top: the diagonal, sticks over it, and points over these, those of many rows last."""
     cells: list[list[tuple[str, Role]]] = [[(" ", "")] * columns for _ in range(_HEIGHT)]
     for column in range(columns):
         cells[_line(column / (columns - 1))][column] = (signs.diagonal, "aside")
-    order = np.argsort(count, kind="stable")
-    points = [(round(score[i] * (columns - 1)), _line(outcome[i]), _line(score[i]), i) for i in order]
+    order = np.argsort(bins.count, kind="stable")
+    points = [(round(bins.score[i] * (columns - 1)), _line(bins.outcome[i]), _line(bins.score[i]), i) for i in order]
     for column, line, diagonal, _ in points:
         for between in range(min(line, diagonal) + 1, max(line, diagonal)):
             cells[between][column] = (signs.stick, "aside")
     for column, line, _, i in points:
-        cells[line][column] = signs.point(outcome[i] - score[i], few[i])
+        cells[line][column] = signs.point(bins.gap[i], few[i])
     return cells
 
 
@@ -155,13 +152,13 @@ def _line(value: float) -> int:
     return round((1 - value) * (_HEIGHT - 1))
 
 
-def _bars(diagram: xr.Dataset, columns: int, signs: Signs) -> list[str]:
-    """Lines of bars: rows by score, whatever the widths of bins; the fewest rows still show."""
-    lower, upper, count = (np.asarray(diagram[name].values, np.float64) for name in ("lower", "upper", "count"))
+def _bars(bins: Bins, columns: int, signs: Signs) -> list[str]:
+    """Lines of bars whose heights are the rows by width of the bin; the fewest rows still show."""
+    lower, upper, count = bins.lower, bins.upper, bins.count
     # A bin narrower than a column fills it, as a point does.
     first, last = (np.rint(edge * columns).clip(0, columns).astype(int) for edge in (lower, upper))
     heights = np.zeros(columns)
-    for i in np.flatnonzero(count > 0):
+    for i in range(count.size):
         start = min(first[i], columns - 1)
         heights[start : max(last[i], start + 1)] += count[i] / max(upper[i] - lower[i], 1 / columns)
     steps = len(signs.bars) - 1
@@ -174,7 +171,7 @@ def _bars(diagram: xr.Dataset, columns: int, signs: Signs) -> list[str]:
 
 
 def _ticks(columns: int) -> str:
-    """Quarters, each as near as may be under its place."""
+    """Labels of quarters, as close as possible to their positions."""
     text = [" "] * columns
     for label, share in (("0", 0.0), ("0.25", 0.25), ("0.5", 0.5), ("0.75", 0.75), ("1", 1.0)):
         start = min(max(round(share * (columns - 1)) - (len(label) - 1) // 2, 0), columns - len(label))
@@ -183,7 +180,7 @@ def _ticks(columns: int) -> str:
 
 
 def _legend(gap: np.ndarray, few: np.ndarray, width: int, signs: Signs) -> Iterator[Line]:
-    """What the signs that are there mean."""
+    """What the signs in the diagram mean."""
     small = np.abs(gap) < _NO_GAP
     kinds = (
         ((gap > 0) & ~small, 0.5, "more frequent than scored"),

@@ -1,7 +1,7 @@
-"""Where work runs: threads of this process, processes of this machine, a scheduler that is there, Slurm, Kubernetes."""
+"""Clusters that computations run on: threads, local processes, an existing Dask scheduler, Slurm, Kubernetes."""
 
 from calibdask.cluster.connecting import connected
-from calibdask.cluster.places import ClusterLost, Place
-from calibdask.cluster.words import place
+from calibdask.cluster.parse import cluster_spec
+from calibdask.cluster.spec import ClusterLost, ClusterSpec
 
-__all__ = ["ClusterLost", "Place", "connected", "place"]
+__all__ = ["ClusterLost", "ClusterSpec", "cluster_spec", "connected"]

@@ -1,4 +1,4 @@
-"""Certificates for a cluster: an authority of its own, and one certificate that all its nodes share."""
+"""TLS certificates of a cluster: its own authority, and one certificate shared by all nodes."""
 
 import os
 from collections.abc import Sequence
@@ -18,17 +18,17 @@ _MOST_DAYS = 36_500
 def make_certificates(folder: str | Path, hosts: Sequence[str] = (), days: int = 365) -> list[Path]:
     """Write ``ca.pem``, ``node.pem`` and ``node-key.pem``.
 
-    The scheduler, the workers and the client of a cluster prove by the same certificate that they belong to it. The key
-    of the authority is thrown away: nobody makes further certificates that this cluster trusts.
+    The scheduler, the workers and the client of a cluster authenticate with the same certificate. The key of the
+    authority is discarded, so nobody can issue further certificates that this cluster trusts.
 
     Parameters
     ----------
     folder : path
-        Made where it is missing, for nobody else to look into; one that is there stays as it is.
+        Created if missing, without access for other users; the permissions of an existing one are kept.
     hosts : sequence of str
-        Names and addresses to write into the certificate besides ``localhost``. Dask does not compare them.
+        Names and addresses in the certificate besides ``localhost``. Dask does not verify them.
     days : int, default 365
-        How long they are valid.
+        Validity of the certificates.
 
     Returns
     -------
@@ -38,46 +38,45 @@ def make_certificates(folder: str | Path, hosts: Sequence[str] = (), days: int =
     Raises
     ------
     ValueError
-        If one of them is there already; if the days are not positive.
+        If one of the files exists; if the number of days is out of range.
     ImportError
-        Without the package cryptography.
+        If the package cryptography is not installed.
     """
     try:
         from cryptography import x509
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
         from cryptography.x509.oid import ExtendedKeyUsageOID
     except ImportError as error:
-        raise ImportError("Certificates expect a package that is not here: pip install cryptography.") from error
+        raise ImportError("Certificates expect a package that is not installed: pip install cryptography.") from error
     if not 1 <= days <= _MOST_DAYS:
         raise ValueError(f"days expects a number from 1 to {_MOST_DAYS}, got {days}.")
     folder = Path(folder)
     files = [folder / name for name in (AUTHORITY, CERTIFICATE, KEY)]
-    there = [path.name for path in files if path.exists()]
-    if there:
-        raise ValueError(f"{folder} has {', '.join(there)} already; remove them first, or choose another folder.")
+    if existing := [path.name for path in files if path.exists()]:
+        raise ValueError(f"{folder} has {', '.join(existing)} already; remove them first, or choose another folder.")
     authority_key, key = _new_key(), _new_key()
     authority_name, name = _named("calibdask authority"), _named("calibdask node")
     authority = (
-        _begun(authority_name, authority_name, authority_key, days)
+        _builder(authority_name, authority_name, authority_key, days)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(sign=True), critical=True)
         .sign(authority_key, _hash())
     )
-    both = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-    known_as = x509.SubjectAlternativeName([_alternative(host) for host in ("localhost", *hosts)])
+    usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+    alternatives = x509.SubjectAlternativeName([_alternative(host) for host in ("localhost", *hosts)])
     node = (
-        _begun(name, authority_name, key, days)
+        _builder(name, authority_name, key, days)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(sign=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage(both), critical=False)
-        .add_extension(known_as, critical=False)
+        .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+        .add_extension(alternatives, critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
         .sign(authority_key, _hash())
     )
     secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     contents = (authority.public_bytes(Encoding.PEM), node.public_bytes(Encoding.PEM), secret)
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} expects to be a folder, and is a file.")
+        raise ValueError(f"{folder} is a file; expected a folder.")
     folder.mkdir(parents=True, mode=0o700, exist_ok=True)
     for path, content, mode in zip(files, contents, (_PUBLIC, _PUBLIC, _SECRET), strict=True):
         _write(path, content, mode)
@@ -102,8 +101,8 @@ def _named(name: str) -> Any:
     return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
 
 
-def _begun(subject: Any, issuer: Any, key: Any, days: int) -> Any:
-    """A certificate yet without extensions; it holds from a little earlier, since clocks differ."""
+def _builder(subject: Any, issuer: Any, key: Any, days: int) -> Any:
+    """A certificate without extensions so far, valid from ten minutes ago because clocks differ."""
     from cryptography import x509
 
     now = datetime.now(UTC)
@@ -145,6 +144,6 @@ def _alternative(host: str) -> Any:
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
-    """A new file that was never readable by others than it should be."""
+    """Create a file with its permissions from the start, so that it is never readable by others."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(content)

@@ -1,35 +1,35 @@
-"""Working at a place."""
+"""Running computations on a cluster."""
 
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any
 
-from calibdask.cluster.places import ClusterLost, Place
+from calibdask.cluster.parse import cluster_spec
+from calibdask.cluster.spec import ClusterLost, ClusterSpec
 from calibdask.cluster.versions import check_versions
-from calibdask.cluster.words import place
-from calibdask.halted import Halted
+from calibdask.errors import Unavailable
 
 __all__ = ["connected"]
 
 
 @contextmanager
-def connected(where: str | Place = "threads") -> Iterator[Any]:
-    """Run what Dask computes inside this block there.
+def connected(where: str | ClusterSpec = "threads") -> Iterator[Any]:
+    """Run the Dask computations inside this block on a cluster.
 
     Parameters
     ----------
-    where : str or Place
-        See `place`.
+    where : str or ClusterSpec
+        See `cluster_spec`.
 
     Raises
     ------
     ValueError
-        If it is no place, or if workers have other versions than this process.
-    Halted
-        If nobody answers there, or no worker joins.
+        If there is no such cluster, or if the versions of workers differ from those of this process.
+    Unavailable
+        If the scheduler does not answer, or no worker joins.
     ClusterLost
-        If the scheduler goes away while something is computed, or if that kills the workers.
+        If the connection to the scheduler is lost during a computation, or the computation kills its workers.
 
     Examples
     --------
@@ -38,27 +38,27 @@ def connected(where: str | Place = "threads") -> Iterator[Any]:
     ...     cd.ece([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=2)
     0.25
     """
-    chosen = place(where)
-    with chosen.opened() as client:
+    spec = cluster_spec(where)
+    with spec.opened() as client:
         if client is not None:
-            _await_worker(client, chosen.patience)
+            _await_worker(client, spec.patience)
             check_versions(client)
         try:
             yield client
         except CancelledError as error:
-            raise ClusterLost("The scheduler has gone, and with it what it held; try again.") from error
+            raise ClusterLost("The scheduler was lost, and its results with it; try again.") from error
         except Exception as error:
             if type(error).__name__ != "KilledWorker":
                 raise
             raise ClusterLost(
-                "Workers died one after the other of the same piece of work, as they do where memory is short: give "
-                f"them more, or smaller chunks. {error}"
+                "Workers died while computing the same task, usually because memory ran out: give them more "
+                f"memory, or use smaller chunks. {error}"
             ) from error
 
 
 def _await_worker(client: Any, seconds: float) -> None:
-    """Begin with the first worker; others may join."""
+    """Return when the first worker has joined; others may follow."""
     try:
         client.wait_for_workers(1, timeout=seconds)
     except TimeoutError as error:
-        raise Halted(f"The cluster has had no worker for {seconds:.0f} seconds.") from error
+        raise Unavailable(f"The cluster has had no worker for {seconds:.0f} seconds.") from error

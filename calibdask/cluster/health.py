@@ -1,7 +1,7 @@
-"""``python -m calibdask.cluster.health``: whether a scheduler or worker lives, for the probes of containers.
+"""``python -m calibdask.cluster.health``: whether a scheduler or worker is healthy, for the probes of containers.
 
-``health PORT`` asks the HTTP server that each of them has on the loopback, ``health PORT --if-any`` is content where
-none listens, and ``health HOST:PORT SECONDS`` waits until something does. Exit status 0: yes; 1: no; 2: bad use.
+``health PORT`` asks the HTTP server that each of them runs on the loopback, ``health PORT --if-any`` also succeeds if
+none listens, and ``health HOST:PORT SECONDS`` waits until something listens. Exit status 0: yes; 1: no; 2: bad use.
 """
 
 import socket
@@ -12,16 +12,16 @@ from time import monotonic, sleep
 
 __all__ = ["healthy", "listens", "main"]
 
-_PATIENCE, _PAUSE = 5.0, 0.5
+_TIMEOUT, _PAUSE = 5.0, 0.5
 
 
 def healthy(port: int, *, if_any: bool = False) -> bool:
-    """Whether the event loop of the scheduler or worker there turns, and not only its port is open.
+    """Whether the event loop of the scheduler or worker responds, not only whether its port is open.
 
-    No proxy of the environment is asked, as urllib would. A probe that opened the port of the cluster itself would
-    leave an error of a broken TLS handshake in the log every time.
+    Proxies of the environment are ignored, unlike in urllib. A probe that opened the port of the cluster itself would
+    log the error of a broken TLS handshake every time.
     """
-    connection = HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)
+    connection = HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT)
     try:
         connection.request("GET", "/health")
         return connection.getresponse().status == 200
@@ -34,11 +34,11 @@ def healthy(port: int, *, if_any: bool = False) -> bool:
 
 
 def listens(host: str, port: int, seconds: float) -> bool:
-    """Whether something listens there within so many seconds."""
+    """Whether something listens at the port within a number of seconds."""
     end = monotonic() + seconds
     while True:
         try:
-            socket.create_connection((host, port), _PATIENCE).close()
+            socket.create_connection((host, port), _TIMEOUT).close()
             return True
         except OSError:
             if monotonic() >= end:

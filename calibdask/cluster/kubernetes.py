@@ -1,4 +1,4 @@
-"""A cluster on Kubernetes for one piece of work: made, used, deleted."""
+"""A cluster on Kubernetes, created for one computation and deleted after it."""
 
 import os
 from collections.abc import Iterator
@@ -10,47 +10,47 @@ from typing import Any, ClassVar
 from calibdask.cluster.kubectl import Kubectl
 from calibdask.cluster.kubernetes_settings import KubernetesSettings
 from calibdask.cluster.manifests import as_yaml, cluster
-from calibdask.cluster.places import Place
 from calibdask.cluster.scheduler import Scheduler
 from calibdask.cluster.security import Transport
+from calibdask.cluster.spec import ClusterSpec
 
 __all__ = ["Kubernetes"]
 
-# Images are pulled, and nodes may first be started.
-_SECONDS_TO_START = 600
+# Includes pulling images and starting nodes.
+_START_TIMEOUT = 600
 
 
 @dataclass(frozen=True)
-class Kubernetes(Place):
-    """Pods started by kubectl, as Dask's configuration says at ``calibdask.kubernetes``.
+class Kubernetes(ClusterSpec):
+    """Pods started by kubectl, as configured at ``calibdask.kubernetes`` in Dask's configuration.
 
-    The scheduler is reached by the name of its service from inside Kubernetes, where ``clients`` of the configuration
-    has to let the pod of this process through, and by ``kubectl port-forward`` from outside. That way is one connection
-    to one pod: when it breaks, the scheduler counts as lost. For work of days start a Job that runs inside
+    Inside Kubernetes the scheduler is reached by the name of its service, which requires that ``clients`` of the
+    configuration admits the pod of this process; from outside by ``kubectl port-forward``, a single connection to one
+    pod: when it breaks, the scheduler counts as lost. For studies that take days start a Job inside
     (``deploy/kubernetes``).
 
     Parameters
     ----------
     transport : Transport
-        The same certificates as in the secret of the pods.
+        The certificates in the secret of the pods.
     """
 
     transport: Transport
 
-    # Pods wait for room, sometimes for hours.
+    # Pods may wait for resources for hours.
     patience: ClassVar[float] = 86_400.0
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
-        """A client of a new cluster, which is deleted at the end."""
-        settings = _own(KubernetesSettings.from_configuration(**self._insecure))
-        # Whatever can be found wrong here is, before anything is started there.
+        """Connect a client to a new cluster, which is deleted at the end."""
+        settings = _uniquely_named(KubernetesSettings.from_configuration(**self._insecure))
+        # Fails before anything is started if certificates are missing.
         self.transport.security(settings.address)
         kubectl = Kubectl(settings.namespace)
         name = f"{settings.name}-scheduler"
         with kubectl.applied(as_yaml(cluster(settings))):
-            kubectl.wait_until_ready(name, _SECONDS_TO_START)
-            with _reached(settings, kubectl, name) as address, Scheduler(address, self.transport).opened() as client:
+            kubectl.wait_until_ready(name, _START_TIMEOUT)
+            with _forwarded(settings, kubectl, name) as address, Scheduler(address, self.transport).opened() as client:
                 yield client
 
     @property
@@ -58,13 +58,13 @@ class Kubernetes(Place):
         return {"insecure": True, "tls_secret": ""} if self.transport.insecure else {}
 
 
-def _own(settings: KubernetesSettings) -> KubernetesSettings:
-    """A name of its own: two runs at a time have two clusters, and neither deletes that of the other."""
+def _uniquely_named(settings: KubernetesSettings) -> KubernetesSettings:
+    """Settings with a unique name, so that concurrent runs do not share, or delete, one cluster."""
     return replace(settings, name=f"{settings.name}-{token_hex(3)}")
 
 
 @contextmanager
-def _reached(settings: KubernetesSettings, kubectl: Kubectl, name: str) -> Iterator[str]:
+def _forwarded(settings: KubernetesSettings, kubectl: Kubectl, name: str) -> Iterator[str]:
     if "KUBERNETES_SERVICE_HOST" in os.environ:
         yield f"{settings.protocol}://{name}.{settings.namespace}.svc:{settings.PORT}"
         return

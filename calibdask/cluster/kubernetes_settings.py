@@ -1,4 +1,4 @@
-"""What a cluster on Kubernetes is to be: names, sizes, secrets."""
+"""Settings of a cluster on Kubernetes: names, sizes, secrets."""
 
 import re
 from collections.abc import Mapping
@@ -8,30 +8,29 @@ from typing import Any, ClassVar, get_type_hints
 __all__ = ["Autoscaling", "KubernetesSettings", "Resources"]
 
 _KEY = "calibdask.kubernetes"
-# Dask's operator makes names of up to 33 letters more out of it (NAME-default-worker-0123456789, and a random end for
-# `calibdask run --cluster kubernetes`), and 63 are allowed.
+# Host names are limited to 63 characters, and those of pods append to it (NAME-1a2b3c-worker-0123456789-abcde).
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,28}[a-z0-9])?")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 _QUANTITY = re.compile(r"\d+(\.\d+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?")
-_PULLING = ("Always", "IfNotPresent", "Never")
+_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What a container asks for, and may take at most.
+    """Resource requests and limits of a container.
 
     Parameters
     ----------
     cpu, memory : str
-        Asked for, as Kubernetes writes quantities: ``500m``, ``2``; ``512Mi``, ``4Gi``.
+        Requests, as Kubernetes writes quantities: ``500m``, ``2``; ``512Mi``, ``4Gi``.
     cpu_limit, memory_limit : str, optional
-        At most; "": as much as asked for.
+        Limits; "": the same as the request.
 
     Raises
     ------
     ValueError
-        If one is no quantity.
+        If one is not a quantity.
     """
 
     cpu: str = "1"
@@ -47,16 +46,14 @@ class Resources:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """As a container has it."""
+        """The ``resources`` of a container."""
         limits = {"cpu": self.cpu_limit or self.cpu, "memory": self.memory_limit or self.memory}
         return {"requests": {"cpu": self.cpu, "memory": self.memory}, "limits": limits}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Autoscaling:
-    """Between how many workers there may be, and the use of their processors, in per cent, that is aimed at.
-
-    The operator asks the scheduler how many workers its tasks need, and does not look at processors.
+    """Bounds of the number of workers, and the CPU utilisation to aim for, in per cent.
 
     Raises
     ------
@@ -82,48 +79,43 @@ class KubernetesSettings:
     Parameters
     ----------
     image : str
-        Image with calibdask in it, the same version as here (``deploy/Dockerfile``).
+        Image with the same version of calibdask as here (``deploy/Dockerfile``).
     name : str, default "calibdask"
-        Of the cluster; the scheduler is reached as ``NAME-scheduler``.
+        Name of the cluster; the service of the scheduler is ``NAME-scheduler``.
     namespace : str, default "default"
-        Where it is; there already.
+        An existing namespace.
     tls_secret : str
-        Secret with ``ca.pem``, ``node.pem`` and ``node-key.pem``, as ``calibdask certs`` makes them.
+        Secret with ``ca.pem``, ``node.pem`` and ``node-key.pem``, as created by ``calibdask certs``.
     insecure : bool, default False
-        Allow a cluster without TLS: whoever reaches its ports runs any code in it.
+        Allow a cluster without TLS: anybody who reaches its ports can run any code in it.
     store_secret : str
         Secret whose keys are variables of the environment with the credentials of an object store
         (``AWS_ACCESS_KEY_ID``, ``AWS_SECRET_ACCESS_KEY``, ``AWS_ENDPOINT_URL``, ...); "": none.
     workers : int, default 2
-        How many pods; with `autoscaling`, at the beginning.
+        Number of worker pods; with `autoscaling`, the initial one.
     threads : int, default 1
-        Of each worker.
+        Threads per worker.
     scheduler, worker, client : Resources
-        What each asks for.
+        Their requests and limits.
     autoscaling : Autoscaling, optional
-        Between how many workers; None: always `workers`.
-    operator : bool, default False
-        Whether Dask's operator makes the pods (DaskCluster, DaskJob) instead of Deployments.
-    operator_namespace : str
-        Where the operator runs. It asks the scheduler over plain HTTP how many workers there should be, and no other
-        namespace may do so; with `operator` and `autoscaling` only.
+        Bounds of the number of workers; None: always `workers`.
     clients : mapping
-        Labels of pods in the namespace that may reach the scheduler besides those of this cluster (notebooks, ...).
+        Labels of further pods in the namespace that may reach the scheduler (notebooks, ...).
     environment : mapping
-        Further variables of the scheduler, the workers and the client, by name.
+        Further environment variables of the scheduler, the workers and the client, by name.
     pull_policy : str, default "IfNotPresent"
         When the image is pulled.
     pull_secret : str
         Secret with the credentials of the image's registry; "": none.
     user : int, default 1000
-        Number of the user, and of the group, that all processes have; not 0.
+        ID of the user and of the group of all processes; not 0.
     scratch : str, default "4Gi"
-        Size of the only folder that processes may write to: data spilled from memory, compiled kernels.
+        Size of the only writable folder, for data spilled from memory and compiled kernels.
 
     Raises
     ------
     ValueError
-        If it cannot be so; if there is no TLS and it is not insecure.
+        If a value is invalid; if there is neither TLS nor `insecure`.
 
     Examples
     --------
@@ -144,8 +136,6 @@ class KubernetesSettings:
     worker: Resources = Resources(memory="4Gi")
     client: Resources = Resources()
     autoscaling: Autoscaling | None = None
-    operator: bool = False
-    operator_namespace: str = ""
     clients: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     pull_policy: str = "IfNotPresent"
@@ -163,7 +153,7 @@ class KubernetesSettings:
         if not self.image or self.image != "".join(self.image.split()):
             yield f"image expects the name of an image such as registry.example/calibdask:0.1.0, got {self.image!r}."
         if not _NAME.fullmatch(self.name):
-            yield f"name expects at most 30 of a-z, 0-9 and -, from a letter on, got {self.name!r}."
+            yield f"name expects at most 30 of a-z, 0-9 and -, starting with a letter, got {self.name!r}."
         if not _LABEL.fullmatch(self.namespace):
             yield f"namespace expects at most 63 of a-z, 0-9 and -, got {self.namespace!r}."
         for name in ("tls_secret", "store_secret", "pull_secret"):
@@ -171,8 +161,8 @@ class KubernetesSettings:
                 yield f"{name} expects the name of a secret (a-z, 0-9, - and .), got {value!r}."
         if not self.tls_secret and not self.insecure:
             yield (
-                "tls_secret expects the name of a secret with certificates: without them whoever reaches the ports of "
-                "the cluster runs any code in it. Make them by 'calibdask certs FOLDER', or say insecure."
+                "tls_secret expects the name of a secret with certificates: without them anybody who reaches the ports "
+                "of the cluster can run any code in it. Create them with 'calibdask certs FOLDER', or set insecure."
             )
         if self.tls_secret and self.insecure:
             yield "insecure expects no tls_secret; leave out one of the two."
@@ -180,18 +170,13 @@ class KubernetesSettings:
             yield f"workers and threads expect at least 1, got {self.workers} and {self.threads}."
         if self.autoscaling and not self.autoscaling.minimum <= self.workers <= self.autoscaling.maximum:
             yield (
-                f"workers expects a number between those of autoscaling, {self.autoscaling.minimum} and "
+                f"workers expects a number between the bounds of autoscaling, {self.autoscaling.minimum} and "
                 f"{self.autoscaling.maximum}, got {self.workers}."
             )
-        if self.operator and self.autoscaling and not _LABEL.fullmatch(self.operator_namespace):
-            yield (
-                "operator_namespace expects the namespace of Dask's operator where it scales workers: nobody else may "
-                f"reach the port on which it asks the scheduler, got {self.operator_namespace!r}."
-            )
-        if self.pull_policy not in _PULLING:
-            yield f"pull_policy expects one of {', '.join(_PULLING)}, got {self.pull_policy!r}."
+        if self.pull_policy not in _PULL_POLICIES:
+            yield f"pull_policy expects one of {', '.join(_PULL_POLICIES)}, got {self.pull_policy!r}."
         if self.user < 1:
-            yield f"user expects the number of a user that is not root, got {self.user}."
+            yield f"user expects the ID of a user that is not root, got {self.user}."
         if not _QUANTITY.fullmatch(self.scratch):
             yield f"scratch expects a quantity such as 4Gi, got {self.scratch!r}."
 
@@ -202,22 +187,22 @@ class KubernetesSettings:
 
     @property
     def address(self) -> str:
-        """Of the scheduler, in its namespace."""
+        """Address of the scheduler inside its namespace."""
         return f"{self.protocol}://{self.name}-scheduler:{self.PORT}"
 
     @classmethod
     def from_configuration(cls, **changes: Any) -> "KubernetesSettings":
-        """What Dask's configuration says at ``calibdask.kubernetes`` (``deploy/kubernetes/dask.yaml``).
+        """Settings from Dask's configuration at ``calibdask.kubernetes`` (``deploy/kubernetes/dask.yaml``).
 
         Parameters
         ----------
         **changes
-            Fields that are so whatever the configuration says.
+            Fields that override the configuration.
 
         Raises
         ------
         ValueError
-            If it has no image, a key that is not known, or a value of another type.
+            If there is no image, an unknown key, or a value of the wrong type.
 
         Examples
         --------
@@ -228,29 +213,29 @@ class KubernetesSettings:
         """
         import dask
 
-        given = {**_named(dask.config.get(_KEY, None) or {}, _KEY), **changes}
-        if not given.get("image"):
+        values = {**_field_names(dask.config.get(_KEY, None) or {}, _KEY), **changes}
+        if not values.get("image"):
             raise ValueError(
                 f"Kubernetes expects {_KEY}.image in Dask's configuration: copy deploy/kubernetes/dask.yaml to a "
                 "folder that Dask reads (~/.config/dask, or that of DASK_CONFIG), and fill it in."
             )
-        return cls(**_typed(cls, given, _KEY))
+        return cls(**_typed(cls, values, _KEY))
 
 
-def _named(given: Any, where: str) -> dict[str, Any]:
-    """Keys as fields have them; Dask takes ``tls-secret`` and ``tls_secret`` for the same."""
-    if not isinstance(given, Mapping):
-        raise ValueError(f"{where} expects keys and values, got {given!r}.")
-    return {str(key).replace("-", "_"): value for key, value in given.items()}
+def _field_names(section: Any, where: str) -> dict[str, Any]:
+    """A section with the names of fields as keys; Dask treats ``tls-secret`` and ``tls_secret`` alike."""
+    if not isinstance(section, Mapping):
+        raise ValueError(f"{where} expects keys and values, got {section!r}.")
+    return {str(key).replace("-", "_"): value for key, value in section.items()}
 
 
-def _typed(kind: Any, given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Values of fields, each of the type that the field has."""
-    known = {each.name: each.default for each in fields(kind)}
-    if unknown := [key for key in given if key not in known]:
-        raise ValueError(f"{where} has no {', '.join(unknown)}; it has {', '.join(known)}.")
+def _typed(kind: Any, values: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Values converted to the types of their fields."""
+    defaults = {item.name: item.default for item in fields(kind)}
+    if unknown := [key for key in values if key not in defaults]:
+        raise ValueError(f"{where} has no {', '.join(unknown)}; it has {', '.join(defaults)}.")
     types = get_type_hints(kind)
-    return {key: _value(types[key], value, f"{where}.{key}", known[key]) for key, value in given.items()}
+    return {key: _value(types[key], value, f"{where}.{key}", defaults[key]) for key, value in values.items()}
 
 
 def _value(kind: Any, value: Any, where: str, default: Any) -> Any:
@@ -258,10 +243,10 @@ def _value(kind: Any, value: Any, where: str, default: Any) -> Any:
     if nested is not None:
         if value is None or isinstance(value, nested):
             return value
-        # What is not said of a worker's resources is as that of a worker.
-        return replace(default or nested(), **_typed(nested, _named(value, where), where))
+        # Unset resources keep the defaults of this kind of container.
+        return replace(default or nested(), **_typed(nested, _field_names(value, where), where))
     if kind is str and type(value) in (int, float):
-        # YAML takes cpu: 2 for a number.
+        # YAML reads cpu: 2 as a number.
         return str(value)
     if kind in (str, int, bool):
         if type(value) is not kind:
@@ -269,4 +254,4 @@ def _value(kind: Any, value: Any, where: str, default: Any) -> Any:
         return value
     if not isinstance(value, Mapping):
         raise ValueError(f"{where} expects names and values, got {value!r}.")
-    return {str(name): str(each) for name, each in value.items()}
+    return {str(name): str(text) for name, text in value.items()}

@@ -5,20 +5,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from calibdask.cluster.places import Place
-from calibdask.cluster.scheduler import hung_after
+from calibdask.cluster.scheduler import worker_ttl
+from calibdask.cluster.spec import ClusterSpec
 
 __all__ = ["Processes"]
 
 
 @dataclass(frozen=True)
-class Processes(Place):
-    """So many processes of one thread each; None: as Dask divides the cores of the machine.
+class Processes(ClusterSpec):
+    """Processes of this machine with one thread each; by default as Dask divides the cores of the machine.
 
     Raises
     ------
     ValueError
-        For no processes.
+        If the number is 0.
     """
 
     number: int | None = None
@@ -29,18 +29,18 @@ class Processes(Place):
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
-        """A scheduler in this process, on the loopback only, and its workers."""
+        """A scheduler in this process, which listens on the loopback only, and its workers."""
         import logging
 
         from distributed import Client, LocalCluster
 
         threads = {} if self.number is None else {"threads_per_worker": 1}
         with (
-            hung_after(),
+            worker_ttl(),
             LocalCluster(
                 n_workers=self.number,
                 **threads,
-                # No dashboard, and its server on any free port of the loopback, where it gets in nobody's way.
+                # No dashboard; its HTTP server, which runs regardless, takes a free port of the loopback.
                 dashboard_address="127.0.0.1:0",
                 scheduler_kwargs={"dashboard": False},
                 host="127.0.0.1",

@@ -1,4 +1,4 @@
-"""A scheduler that is there already."""
+"""An existing Dask scheduler."""
 
 import json
 from collections.abc import Iterator
@@ -7,27 +7,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from calibdask.cluster.places import Place
 from calibdask.cluster.security import Transport
-from calibdask.halted import Halted
+from calibdask.cluster.spec import ClusterSpec
+from calibdask.errors import Unavailable
 
-__all__ = ["SECONDS_TO_ANSWER", "Scheduler", "hung_after"]
+__all__ = ["SECONDS_TO_ANSWER", "Scheduler", "worker_ttl"]
 
 SECONDS_TO_ANSWER = 15
-# Dask's own default is 5 minutes.
-_HUNG_AFTER, _DASK_DEFAULT = "2 minutes", "5 minutes"
+_WORKER_TTL, _DASK_DEFAULT = "2 minutes", "5 minutes"
 
 
 @dataclass(frozen=True)
-class Scheduler(Place):
-    """Of an address, ``tcp://host:port`` or ``tls://host:port``, or of a scheduler file that holds one."""
+class Scheduler(ClusterSpec):
+    """A scheduler given by its address, ``tcp://host:port`` or ``tls://host:port``, or by a scheduler file."""
 
     where: str
     transport: Transport
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """Address of the scheduler."""
         if "://" in self.where:
             return self.where
         try:
@@ -38,7 +37,7 @@ class Scheduler(Place):
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
-        """A client of it; the scheduler and its workers stay."""
+        """Connect a client; the scheduler and its workers keep running afterwards."""
         from distributed import Client
 
         address = self.address
@@ -46,26 +45,26 @@ class Scheduler(Place):
         try:
             client = Client(address, security=security, timeout=SECONDS_TO_ANSWER)
         except (OSError, ValueError, TypeError) as error:
-            raise Halted(f"No scheduler answers at {self.where}: {' '.join(str(error).split())}") from error
+            raise Unavailable(f"No scheduler answers at {self.where}: {' '.join(str(error).split())}") from error
         with client:
             yield client
 
     def answers(self) -> bool:
-        """Whether there is a scheduler."""
+        """Whether the scheduler answers."""
         try:
             with self.opened():
                 return True
-        except Halted:
+        except Unavailable:
             return False
 
 
 @contextmanager
-def hung_after() -> Iterator[None]:
-    """Give up workers that are silent for two minutes, where a scheduler is started and nothing else is configured."""
+def worker_ttl() -> Iterator[None]:
+    """Make a scheduler started in this block drop workers silent for two minutes, unless configured otherwise."""
     import dask
-    import distributed  # noqa: F401 - brings its defaults into the configuration
+    import distributed  # noqa: F401 - adds its defaults to the configuration
 
     name = "distributed.scheduler.worker-ttl"
-    known = dask.config.get(name)
-    with dask.config.set({name: _HUNG_AFTER if known == _DASK_DEFAULT else known}):
+    configured = dask.config.get(name)
+    with dask.config.set({name: _WORKER_TTL if configured == _DASK_DEFAULT else configured}):
         yield

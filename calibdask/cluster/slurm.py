@@ -1,4 +1,4 @@
-"""Jobs of Slurm, started for this work and ended with it."""
+"""Workers in Slurm jobs, submitted for one computation and cancelled after it."""
 
 import os
 import shutil
@@ -11,52 +11,51 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
-from calibdask.cluster.places import Place
-from calibdask.cluster.scheduler import hung_after
+from calibdask.cluster.scheduler import worker_ttl
 from calibdask.cluster.security import Transport
+from calibdask.cluster.spec import ClusterSpec
 
 __all__ = ["Slurm"]
 
 _JOBS = "calibdask.slurm.jobs"
 _COMMANDS = ("sbatch", "squeue", "scancel")
-# Between looks at whether a worker has joined, or all jobs have ended without one.
-_LOOK_SECONDS = 10.0
-# A controller that is busy refuses for a moment what it takes later.
-_PAUSES = (1.0, 4.0, 15.0)
-# The servers of dashboards run with or without one; on the loopback they are in nobody's way, and nobody's reach.
+# Interval of checks whether a worker has joined, or all jobs have ended without one.
+_POLL_SECONDS = 10.0
+# A busy controller refuses jobs that it accepts a moment later.
+_RETRY_PAUSES = (1.0, 4.0, 15.0)
+# The HTTP server runs with or without a dashboard; on the loopback it cannot be reached from elsewhere.
 _NO_DASHBOARD = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
 
 
 @dataclass(frozen=True)
-class Slurm(Place):
-    """Jobs of one worker each, as Dask's configuration describes them (``deploy/slurm/dask.yaml``).
+class Slurm(ClusterSpec):
+    """Jobs of one worker each, as described by Dask's configuration (``deploy/slurm/dask.yaml``).
 
-    The scheduler lives in this process, which has to run where jobs may be submitted from and the nodes can reach it: a
-    login node, or better a small job of its own (``deploy/slurm/driver.sbatch``). Jobs that end, cancelled or at their
+    The scheduler runs in this process, which must be able to submit jobs and be reachable from the nodes: on a login
+    node, or better in a small job of its own (``deploy/slurm/driver.sbatch``). Jobs that end, cancelled or at their
     time limit, are replaced.
 
     Parameters
     ----------
     transport : Transport
-        Without certificates, and if it need not be insecure, temporary ones are made in the directory
-        ``jobqueue.slurm.shared-temp-directory`` (or the current one), which all nodes have to see; they are removed at
-        the end.
+        Without certificates, and unless insecure, temporary ones are created in the directory
+        ``jobqueue.slurm.shared-temp-directory`` (or the current one), which all nodes must see, and removed at the end.
     """
 
     transport: Transport
 
-    # Jobs wait for their turn, sometimes for hours.
+    # Jobs may queue for hours.
     patience: ClassVar[float] = 86_400.0
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
-        """A scheduler in this process, and workers in jobs; the block begins when the first one has joined.
+        """A scheduler in this process, and workers in jobs; the block starts when the first one has joined.
 
         Raises
         ------
         ValueError
-            If dask-jobqueue or Slurm's commands are missing, if the configuration does not say what it has to, if Slurm
-            refuses the jobs, or if all of them end before a worker has joined.
+            If dask-jobqueue or Slurm's commands are missing, if the configuration is incomplete, if Slurm refuses the
+            jobs, or if all of them end before a worker has joined.
         """
         from distributed import Client
 
@@ -64,8 +63,10 @@ class Slurm(Place):
         number = _number_of_jobs()
         for command in _COMMANDS:
             if shutil.which(command) is None:
-                raise ValueError(f"slurm expects the command {command} here; work where jobs may be submitted from.")
-        with self._security() as security, hung_after(), self.cluster(security) as cluster, Client(cluster) as client:
+                raise ValueError(
+                    f"slurm expects the command {command}, which is missing here; run where jobs can be submitted."
+                )
+        with self._security() as security, worker_ttl(), self.cluster(security) as cluster, Client(cluster) as client:
             _submit(cluster, number)
             # scale() leaves jobs that have ended as they are; adapt() replaces them.
             cluster.adapt(minimum_jobs=number, maximum_jobs=number)
@@ -73,7 +74,7 @@ class Slurm(Place):
             yield client
 
     def cluster(self, security: Any) -> Any:
-        """The ``SLURMCluster``, yet without jobs.
+        """The ``SLURMCluster``, without jobs so far.
 
         Parameters
         ----------
@@ -87,16 +88,16 @@ class Slurm(Place):
             return dask.config.get(f"jobqueue.slurm.{key}", None)
 
         if configured("processes") != 1:
-            # Dask does not notice the end of jobs with several (dask/distributed#9102), and replaces none.
+            # Dask does not notice the end of jobs with several workers (dask/distributed#9102), and replaces none.
             raise ValueError(
-                f"jobqueue.slurm.processes expects 1, a worker process for each job, got {configured('processes')!r}; "
-                f"ask for more jobs of fewer cores instead ({_JOBS})."
+                f"jobqueue.slurm.processes expects 1, one worker process per job, got {configured('processes')!r}; "
+                f"use more jobs with fewer cores instead ({_JOBS})."
             )
         if security is not None and any(map(str.isspace, security.tls_ca_file)):
-            # dask-jobqueue writes paths into the script of jobs as they are.
+            # dask-jobqueue does not quote paths in job scripts.
             raise ValueError(f"slurm expects certificates in a path without blanks, got {security.tls_ca_file!r}.")
         return jobqueue.SLURMCluster(
-            job_cls=_patient(jobqueue.slurm.SLURMJob),
+            job_cls=_with_retries(jobqueue.slurm.SLURMJob),
             security=security,
             processes=1,
             worker_extra_args=[*(configured("worker-extra-args") or ()), *_NO_DASHBOARD],
@@ -109,10 +110,10 @@ class Slurm(Place):
 
     @contextmanager
     def _security(self) -> Iterator[Any]:
-        """The certificates that are named, or such as last as long as the block; None where it may be insecure."""
-        found = self.transport.found()
-        if found is not None or self.transport.insecure:
-            yield found
+        """The given certificates, or temporary ones for the block; None for insecure connections."""
+        certificates = self.transport.certificates()
+        if certificates is not None or self.transport.insecure:
+            yield certificates
             return
         from calibdask.cluster.certificates import make_certificates
 
@@ -120,8 +121,8 @@ class Slurm(Place):
             try:
                 make_certificates(folder)
             except ImportError as error:
-                raise ValueError(f"{error} Or name certificates by --tls FOLDER.") from error
-            yield Transport(folder).found()
+                raise ValueError(f"{error} Or give certificates with --tls FOLDER.") from error
+            yield Transport(folder).certificates()
 
 
 def _jobqueue() -> Any:
@@ -139,32 +140,32 @@ def _number_of_jobs() -> int:
     number = dask.config.get(_JOBS, None)
     if not isinstance(number, int) or number < 1:
         raise ValueError(
-            f"{_JOBS} expects the number of jobs, got {number!r}. Set it in Dask's configuration, as "
-            "deploy/slurm/dask.yaml does, or by DASK_CALIBDASK__SLURM__JOBS=4."
+            f"{_JOBS} expects the number of jobs, got {number!r}. Set it in Dask's configuration, as in "
+            "deploy/slurm/dask.yaml, or with DASK_CALIBDASK__SLURM__JOBS=4."
         )
     return number
 
 
 def _shared() -> Path:
-    """Where all nodes find the temporary certificates; TemporaryDirectory lets nobody else in."""
+    """Folder for temporary certificates that all nodes see; TemporaryDirectory denies access to other users."""
     import dask
 
-    named = dask.config.get("jobqueue.slurm.shared-temp-directory", None) or "."
-    folder = Path(os.path.expandvars(named)).expanduser().resolve()
+    configured = dask.config.get("jobqueue.slurm.shared-temp-directory", None) or "."
+    folder = Path(os.path.expandvars(configured)).expanduser().resolve()
     if not folder.is_dir():
-        raise ValueError(f"jobqueue.slurm.shared-temp-directory expects a directory, got {named!r}.")
+        raise ValueError(f"jobqueue.slurm.shared-temp-directory expects a directory, got {configured!r}.")
     return folder
 
 
-def _patient(kind: Any) -> Any:
-    """The same kind of job, submitted again after a while where Slurm refuses it."""
+def _with_retries(kind: Any) -> Any:
+    """The same kind of job, submitted again after a pause when Slurm refuses it."""
     from asyncio import sleep
 
     from distributed.core import Status
 
-    class PatientJob(kind):  # type: ignore[misc]
+    class RetriedJob(kind):  # type: ignore[misc]
         async def start(self) -> None:
-            for seconds in _PAUSES:
+            for seconds in _RETRY_PAUSES:
                 try:
                     return await super().start()
                 except RuntimeError:
@@ -173,17 +174,17 @@ def _patient(kind: Any) -> Any:
 
         async def close(self) -> None:
             await super().close()
-            # dask-jobqueue leaves it as it was, and clusters whose jobs were refused could not be closed.
+            # dask-jobqueue leaves the status as it was, so clusters whose jobs were refused could not be closed.
             self.status = Status.closed
 
-    return PatientJob
+    return RetriedJob
 
 
 def _submit(cluster: Any, number: int) -> None:
-    """Submit the first jobs, and wait until Slurm has taken all of them."""
+    """Submit the first jobs, and wait until Slurm has accepted all of them."""
 
     async def submitted() -> None:
-        # Not by scale(), which submits later and tells nobody what went wrong.
+        # Not by scale(), which submits later and reports no errors.
         while len(cluster.worker_spec) < number:
             cluster.worker_spec.update(cluster.new_worker_spec())
         await cluster
@@ -195,31 +196,31 @@ def _submit(cluster: Any, number: int) -> None:
 
 
 def _await_worker(cluster: Any, client: Any, seconds: float) -> None:
-    """Wait until the first job has begun."""
+    """Wait until the first worker has joined."""
     until = time.monotonic() + seconds
     ended = False
     while time.monotonic() < until:
         try:
-            return client.wait_for_workers(1, timeout=_LOOK_SECONDS)
+            return client.wait_for_workers(1, timeout=_POLL_SECONDS)
         except TimeoutError:
-            # Twice in a row: a worker may join, and its job end, between two looks.
+            # Twice in a row: a worker may join, and its job end, between two checks.
             before, ended = ended, _have_ended(cluster)
         if before and ended:
             where = f"their logs ({logs})" if (logs := _logs()) else "their logs"
             raise ValueError(f"All jobs have ended before a worker has joined; see {where}.")
-    raise ValueError(f"No job has begun within {seconds:.0f} seconds; see squeue.")
+    raise ValueError(f"No job has started within {seconds:.0f} seconds; see squeue.")
 
 
 def _have_ended(cluster: Any) -> bool:
-    """Whether none of the jobs is queued or running; not, as long as Slurm does not say so."""
-    asked = subprocess.run(
+    """Whether none of the jobs is queued or running; False if Slurm does not answer."""
+    queue = subprocess.run(
         ["squeue", "--noheader", "--format=%A", f"--user={os.getuid()}"],
         capture_output=True,
         text=True,
         check=False,
     )
     own = {str(job.job_id) for job in list(cluster.workers.values())}
-    return asked.returncode == 0 and not own & set(asked.stdout.split())
+    return queue.returncode == 0 and not own & set(queue.stdout.split())
 
 
 def _logs() -> str | None:

@@ -4,19 +4,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from calibdask.cluster.places import Place
+from calibdask.cluster.spec import ClusterSpec
 
 __all__ = ["Threads"]
 
 
 @dataclass(frozen=True)
-class Threads(Place):
-    """So many threads; None: one for each core that this process may use, as affinity and a container's limits allow.
+class Threads(ClusterSpec):
+    """Threads of this process; by default one per core that its affinity and the limits of a container allow.
 
     Raises
     ------
     ValueError
-        For no threads.
+        If the number is 0.
     """
 
     number: int | None = None
@@ -27,7 +27,7 @@ class Threads(Place):
 
     @property
     def count(self) -> int:
-        """How many threads."""
+        """Number of threads."""
         if self.number is None:
             from dask.system import CPU_COUNT
 
@@ -36,7 +36,7 @@ class Threads(Place):
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Dask's own threads."""
+        """Compute on Dask's threaded scheduler."""
         import dask
 
         with dask.config.set(scheduler="threads", num_workers=self.count):

@@ -1,4 +1,4 @@
-"""Which versions compute: the same here and on all workers, or none do."""
+"""Versions of Python and packages, which must be the same in this process and on all workers."""
 
 import platform
 from collections.abc import Iterable, Mapping
@@ -6,28 +6,28 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-__all__ = ["COMPUTING", "check_versions", "installed", "unlike"]
+__all__ = ["COMPUTING", "check_versions", "installed", "version_mismatch"]
 
-# What numbers, or their way between processes, depend on.
+# Packages that numbers, or their transport between processes, depend on.
 COMPUTING = ("calibdask", "dask", "distributed", "numba", "numpy", "scipy", "scikit-learn", "xarray", "zarr")
 
 
 def installed(packages: Iterable[str] = COMPUTING) -> dict[str, str]:
-    """Versions of Python and of packages, as far as they are there."""
+    """Versions of Python and of packages."""
     return {"python": platform.python_version(), **{package: _version(package) for package in packages}}
 
 
 @cache
 def _version(package: str) -> str:
-    """Looked for once a process: every task on a worker asks."""
+    """Cached, because every task on a worker asks."""
     try:
         return version(package)
     except PackageNotFoundError:
         return "not installed"
 
 
-def unlike(here: Mapping[str, str], there: Mapping[str, str], where: str) -> str:
-    """A sentence on all that differs; empty where nothing does."""
+def version_mismatch(here: Mapping[str, str], there: Mapping[str, str], where: str) -> str:
+    """A message that names all differences; empty where there are none."""
     pairs = [
         f"{name} {there.get(name)} there and {here[name]} here"
         for name in here
@@ -37,15 +37,15 @@ def unlike(here: Mapping[str, str], there: Mapping[str, str], where: str) -> str
 
 
 def check_versions(client: Any) -> None:
-    """Raise ValueError if a worker that is there has other versions than this process."""
+    """Raise ValueError if the versions of a connected worker differ from those of this process."""
     here = installed()
     for where, there in client.run(installed, on_error="return").items():
         if isinstance(there, BaseException):
-            raise ValueError(f"The worker {where} cannot tell its versions: {there}. Install calibdask there.")
-        if problem := unlike(here, there, where):
+            raise ValueError(f"The worker {where} cannot report its versions: {there}. Install calibdask there.")
+        if problem := version_mismatch(here, there, where):
             raise ValueError(problem)
 
 
 def _compared(name: str, version: str | None) -> Any:
-    """Of Python major and minor only: its patches change neither numbers nor what travels."""
+    """Of Python major and minor only: patch releases change neither numbers nor pickles."""
     return version.split(".")[:2] if name == "python" and version else version

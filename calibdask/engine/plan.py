@@ -1,89 +1,95 @@
-"""The plan: drive all estimators in step, one pass over the data for all that they ask at once."""
+"""The plan: drive all estimators in step, one pass over the data for all that they need next."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from calibdask.engine.source import Source
-from calibdask.estimators.estimator import Estimate, Estimator
+from calibdask.engine.sources.source import Source
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.parts import Estimate
+from calibdask.statistics.derived import Derived
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.statistic import Asking, Derived, State, Statistic
+from calibdask.statistics.request import Request, Requests
+from calibdask.statistics.statistic import Statistic
 
 __all__ = ["Outcome", "run"]
 
 
+Name = TypeVar("Name", bound=Hashable)
+
+
 @dataclass(frozen=True)
-class Outcome:
-    """One estimate for each estimator, the number of passes over the data that they took, and what was learnt."""
+class Outcome(Generic[Name]):
+    """Estimates by the name of their estimator, passes over the data, and the states they rest on."""
 
-    estimates: tuple[Estimate, ...]
+    estimates: Mapping[Name, Estimate]
     passes: int
-    states: Mapping[Statistic, State]
+    states: Mapping[Statistic[Any], Any]
 
 
-class _Running:
-    """Something on its way: what it asks for now, or its result."""
+class _Plan:
+    """Answers to requests, each found once, and the computations that wait for those not known yet."""
 
-    def __init__(self, asking: Asking) -> None:
-        self._asking = asking
-        self.request: Any = None
-        self.result: Any = None
-        self.done = False
-        self.send(None)
-
-    def send(self, answer: Any) -> None:
-        try:
-            self.request = self._asking.send(answer)
-        except StopIteration as stop:
-            self.request, self.result, self.done = None, stop.value, True
-
-
-class _Board:
-    """All that is running, and all that is known: equal requests are answered once."""
-
-    def __init__(self, estimators: Sequence[Estimator], source: Source) -> None:
+    def __init__(self, source: Source) -> None:
+        self.states: dict[Statistic[Any], Any] = {}
         self._source = source
-        self.estimators = [_Running(estimator.estimate()) for estimator in estimators]
-        self._derived: dict[Derived, _Running] = {}
-        self.known: dict[Statistic, State] = {}
+        self._answers: dict[Request[Any], Any] = {}
+        self._waiting: dict[Request[Any], list[Requests[None]]] = {}
+        self._next_pass: list[Statistic[Any]] = []
 
-    def advance(self) -> tuple[Statistic, ...]:
-        """Send all that is known, until only statistics are asked for that need a pass over the data."""
-        while any([self._answered(each) for each in self._open()]):  # noqa: C419 - all of them, not up to the first
-            pass
-        return tuple(dict.fromkeys(each.request for each in self._open() if isinstance(each.request, Statistic)))
+    def resume(self, computation: Requests[None], answer: Any = None) -> None:
+        """Send an answer, and all that are known to what is requested next."""
+        try:
+            request = computation.send(answer)
+            while request in self._answers:
+                request = computation.send(self._answers[request])
+        except StopIteration:
+            return
+        if request in self._waiting:
+            self._waiting[request].append(computation)
+        else:
+            self._waiting[request] = [computation]
+            request.put_to(self)
 
-    def learn(self, statistics: tuple[Statistic, ...], states: tuple[State, ...]) -> None:
-        """Take the states of a pass."""
-        self.known.update(zip(statistics, states, strict=True))
+    def look_up(self, layout: Layout) -> None:
+        """Answer with the layout of the source."""
+        self._answer(layout, self._source.layout)
 
-    def _open(self) -> Iterator[_Running]:
-        return (each for each in (*self.estimators, *self._derived.values()) if not each.done)
+    def derive(self, derived: Derived[Any]) -> None:
+        """Start the derivation."""
+        self.resume(self._derivation(derived))
 
-    def _answered(self, each: _Running) -> bool:
-        """Send the answer to one request if it is known; whether it was."""
-        request = each.request
-        if isinstance(request, Layout):
-            each.send(self._source.layout)
-            return True
-        if isinstance(request, Derived):
-            running = self._derived.get(request)
-            if running is None:
-                self._derived[request] = _Running(self._source.deriving(request))
-                return True
-            if running.done:
-                each.send(running.result)
-            return running.done
-        if request in self.known:
-            each.send(self.known[request])
-            return True
-        return False
+    def compute(self, statistic: Statistic[Any]) -> None:
+        """Leave it to the next pass."""
+        self._next_pass.append(statistic)
+
+    def make_passes(self) -> None:
+        """Compute what computations wait for, one pass at a time, until none waits."""
+        while self._next_pass:
+            statistics, self._next_pass = tuple(self._next_pass), []
+            states = self._source.answer(statistics)
+            self.states.update(zip(statistics, states, strict=True))
+            for statistic, state in zip(statistics, states, strict=True):
+                self._answer(statistic, state)
+
+    def _derivation(self, derived: Derived[Any]) -> Requests[None]:
+        self._answer(derived, (yield from self._source.derivation(derived)))
+
+    def _answer(self, request: Request[Any], answer: Any) -> None:
+        self._answers[request] = answer
+        for computation in self._waiting.pop(request):
+            self.resume(computation, answer)
 
 
-def run(estimators: Sequence[Estimator], source: Source) -> Outcome:
+def run(estimators: Mapping[Name, Estimator], source: Source) -> Outcome[Name]:
     """Collect what estimators ask for, drop equal requests, make one pass, send each its state; until all are done."""
-    board = _Board(estimators, source)
-    before = source.passes
-    while wanted := board.advance():
-        board.learn(wanted, source.answer(wanted))
-    return Outcome(tuple(each.result for each in board.estimators), source.passes - before, board.known)
+    estimates: dict[Name, Estimate] = {}
+
+    def estimation(name: Name, estimator: Estimator) -> Requests[None]:
+        estimates[name] = yield from estimator.estimate()
+
+    plan, before = _Plan(source), source.passes
+    for name, estimator in estimators.items():
+        plan.resume(estimation(name, estimator))
+    plan.make_passes()
+    return Outcome({name: estimates[name] for name in estimators}, source.passes - before, plan.states)

@@ -1,4 +1,4 @@
-"""Choices of estimators, checked."""
+"""Checks of the parameters of estimators."""
 
 from typing import Any
 
@@ -9,20 +9,20 @@ from calibdask.statistics.settings import Setting
 __all__ = ["check_choice", "check_setting", "check_whole"]
 
 
-def check_choice(field: str, given: Any, allowed: tuple[str, ...]) -> None:
-    """Refuse a word that is not one of the allowed ones."""
-    if given not in allowed:
-        raise ValueError(f"{field} expects one of {', '.join(map(repr, allowed))}, got {given!r}.")
+def check_choice(field: str, value: Any, allowed: tuple[str, ...]) -> None:
+    """Raise ValueError unless the value is one of those allowed."""
+    if value not in allowed:
+        raise ValueError(f"{field} expects one of {', '.join(map(repr, allowed))}, got {value!r}.")
 
 
-def check_whole(field: str, given: Any, least: int) -> None:
-    """Refuse what is no whole number from ``least`` on."""
-    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
-        raise ValueError(f"{field} expects a whole number from {least} on, got {given!r}.")
+def check_whole(field: str, value: Any, least: int) -> None:
+    """Raise ValueError unless the value is a whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{field} expects a whole number from {least} on, got {value!r}.")
 
 
 def check_setting(setting: Any, k: Any) -> None:
-    """Refuse what no data can make a setting with columns; whether a class exists is known with the data."""
+    """Raise ValueError for an invalid setting; whether a class exists is only known with the data."""
     if k is not None and setting != "top-k":
         raise ValueError(f"k belongs to setting='top-k', got k={k!r} and setting={setting!r}.")
     words = ("confidence", "classwise", "binary", "top-k")

@@ -1,6 +1,8 @@
-"""What estimators of columns of scores and outcomes have in common."""
+"""The base class of estimators that measure columns of scores and outcomes in a setting."""
 
 from dataclasses import dataclass
+
+from typing_extensions import override
 
 from calibdask.estimators.checks import check_setting
 from calibdask.estimators.estimator import Estimator
@@ -12,7 +14,7 @@ __all__ = ["ColumnEstimator", "gap"]
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnEstimator(Estimator):
-    """The choice of a setting, checked."""
+    """An estimator with a setting."""
 
     setting: Setting | str | int | None = None
     k: int | None = None
@@ -20,14 +22,18 @@ class ColumnEstimator(Estimator):
     def __post_init__(self) -> None:
         check_setting(self.setting, self.k)
 
+    @override
+    def measured_setting(self, layout: Layout) -> str:
+        return str(layout.setting(self.setting, self.k))
+
 
 def gap(layout: Layout, setting: Setting | str | int | None, k: int | None) -> str:
-    """What is measured in a setting, in words."""
-    meant = layout.setting(setting, k)
+    """The quantity that is measured in a setting, as a phrase."""
+    resolved = layout.setting(setting, k)
     words = {
         "confidence": "gap of confidence and accuracy",
-        "top-k": f"gap of the {meant.index} largest scores and how often they hold the label",
+        "top-k": f"gap of the {resolved.index} largest scores and how often they hold the label",
         "classwise": "gap of score and frequency of each class",
     }
-    ours = "gap of score and frequency"
-    return words.get(meant.kind, ours if layout.vector else f"{ours} of class {meant.index}")
+    binary = "gap of score and frequency"
+    return words.get(resolved.kind, binary if layout.vector else f"{binary} of class {resolved.index}")

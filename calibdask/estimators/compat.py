@@ -1,6 +1,6 @@
-r"""Choices of other tools, for reproducing their numbers.
+r"""Presets that reproduce the numbers of other tools.
 
-What ``compat`` sets where a choice is not given:
+What ``compat`` sets where a parameter is not given:
 
 ==================  ====================  ====================  ====================  ===========================
 \                   scikit-learn          netcal                torchmetrics          euranova
@@ -11,7 +11,7 @@ What ``compat`` sets where a choice is not given:
 uniform edges       linspace              linspace              torch.linspace, and   bin floor(s * bins) on [0, 1]
                                                                 a bin of its own for  (hard mapping)
                                                                 s = 1
-equal-mass edges    linear percentiles,   linear percentiles,   ours                  floor(n / bins) rows a bin,
+equal-mass edges    linear percentiles,   linear percentiles,   as by default         floor(n / bins) rows a bin,
                     duplicates stay       duplicates stay                             the remainder in the last,
                                                                                       duplicates stay
 ``ece_c, ece_ac``   convex                convex                convex                inverted [b]_
@@ -22,8 +22,8 @@ equal-mass edges    linear percentiles,   linear percentiles,   ours            
 .. [b] Not reproduced: there a score exactly on the first centre goes to the last bin.
 
 netcal clips scores to [eps, 1 - eps] before averaging, which changes its numbers by less than eps; where equal-mass
-edges coincide it raises an error. torchmetrics casts confidences of several classes to float32; give float32 scores to
-have its edges there.
+edges coincide it raises an error. torchmetrics casts confidences of several classes to float32; pass float32 scores to
+reproduce its edges.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ DEFAULTS: Mapping[str, Any] = MappingProxyType(
     }
 )
 
-# What each tool does where ours differs. `spread_over_support`: confidence bins span [1/K, 1], not [0, 1].
+# Where each tool differs from the defaults. `spread_over_support`: confidence bins span [1/K, 1], not [0, 1].
 COMPAT: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "scikit-learn": {"bins": 5, "uniform_rule": "linspace", "equal_mass_rule": "percentile"},
@@ -62,7 +62,7 @@ COMPAT: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 
 
 def choices(compat: str | None) -> Mapping[str, Any]:
-    """All choices under a preset; ours without one.
+    """All choices under a preset; the defaults without one.
 
     Raises
     ------

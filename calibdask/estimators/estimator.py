@@ -1,109 +1,72 @@
-"""What an estimator is: a frozen description whose one method asks for statistics and computes."""
+"""The base class of estimators: frozen descriptions that request statistics and compute from them."""
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
-from calibdask.described import Described
-from calibdask.statistics.grid import GridHistogram
+from calibdask.estimators.about import About, Description
+from calibdask.estimators.interval import FromRows, Interval, NoInterval
+from calibdask.estimators.parts import Estimate
+from calibdask.html_repr import HtmlRepr
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
 
-__all__ = ["PVALUE", "Estimate", "Estimation", "Estimator", "Meanings", "Part", "calibration_error", "number"]
+__all__ = ["Estimator"]
 
-
-@dataclass(frozen=True)
-class Part:
-    """Values of shape ``(batch, groups, *dims)``, the sizes of ``dims`` following from the values.
-
-    ``notes`` say what the reader of the number should know; they become attributes of the variable. ``role`` says how
-    replicates become an interval: of each number by itself, of a curve along its last dimension also as a band within
-    ``limits``, not at all for what is given and not estimated; a coordinate has the shape of its one dimension alone.
-    ``spread`` gives the (pointwise) ends at a level where replicates would not do.
-
-    ``columns`` (batch, groups, columns) are the values of which a calibration error is the ``pool``: 0 for a calibrated
-    model, and above 0 by chance. ``biased`` numbers are others that resampling shifts as sampling has shifted them.
-    """
-
-    values: npt.NDArray[Any]
-    dims: tuple[str, ...] = ()
-    notes: Mapping[str, Any] = field(default_factory=dict)
-    role: Literal["number", "curve", "given", "coordinate"] = "number"
-    limits: tuple[Any, Any] = (-np.inf, np.inf)
-    spread: Callable[[float], tuple[Any, Any]] | None = None
-    columns: npt.NDArray[Any] | None = None
-    pool: Callable[..., Any] = np.mean
-    biased: bool = False
+# Where a word begins in a class name: the S of BrierScore, the E of SmoothECE, the T of SKCETest.
+_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
-Meanings = Mapping[str, str]
-# What the p-value of a test of calibration says.
-PVALUE = "chance of one as extreme if calibrated"
-
-# Name of the part -> its values; the one part of a plain number has the empty name.
-Estimate = Mapping[str, Part]
-# Yields requests (a Statistic, or a Layout) and is sent their states.
-Estimation = Generator[Any, Any, Estimate]
-
-
-class Estimator(Described, ABC):
+class Estimator(HtmlRepr, ABC):
     """A frozen, picklable description of a number, a curve or a test.
 
-    Constructing one reads no data. To add an estimator, write a frozen dataclass with a method ``estimate``.
+    Constructing one reads no data. To add an estimator, write a frozen dataclass with a method `estimate`; declare its
+    name and definition by ``about`` and its parts by `describe`.
     """
 
+    about: ClassVar[About] = About()
+
     @abstractmethod
-    def estimate(self) -> Estimation:
-        """Ask for statistics by ``yield`` and return the estimate."""
+    def estimate(self) -> Requests[Estimate]:
+        """Request statistics by ``yield from`` and return the estimate."""
 
     @property
     def name(self) -> str:
-        """Short name of the variable that holds the result."""
-        return type(self).__name__.lower()
+        """Default name of the variable that holds the result: the name of the class in snake case."""
+        return _WORD_START.sub("_", type(self).__name__.lstrip("_")).lower()
 
     @property
-    def weighs(self) -> bool:
-        """Whether it takes weights, and so replicates of the data in which rows count more or less."""
-        return True
+    def declared(self) -> About:
+        """Name and definition for the chosen parameters."""
+        return self.about
 
-    def histograms(self, layout: Layout) -> tuple[GridHistogram, ...] | None:
-        """The histograms of the scores that tell it, so that intervals come from resampling these; None: no such."""
-        return None
+    @property
+    def label(self) -> str:
+        """Short name, with the parameters that distinguish it from similar estimators."""
+        return self.declared.short or self.declared.title or self.name
 
-    def meanings(self, layout: Layout) -> Meanings:
-        """What each part says, in a few words, for data of this shape."""
+    def describe(self, layout: Layout) -> Description:
+        """Meaning and kind of each part, for data of this shape."""
         return {}
 
-    @property
-    def is_error(self) -> bool:
-        """Whether a part is an error that calibrated models have by chance; see ``columns`` of `Part`."""
-        return False
+    def measured_setting(self, layout: Layout) -> str:
+        """The measured setting as text, see ``calibdask.statistics.settings``; empty for estimators without one."""
+        return ""
 
     @property
-    def knows_ends(self) -> bool:
-        """Whether its numbers bring the ends of their intervals along; see ``spread`` of `Part`."""
-        return False
+    def supports_weights(self) -> bool:
+        """Whether sample weights are supported, and thereby replicates in which rows are reweighted."""
+        return True
 
-    @property
-    def tests(self) -> bool:
-        """Whether it is a test, whose numbers have no intervals."""
-        return False
+    def interval(self, layout: Layout) -> Interval:
+        """How intervals are computed; by default from replicates of the rows."""
+        return FromRows(by_chance=self.errs_by_chance(layout))
 
-    def replicated(self) -> "Estimator":
-        """The estimator that intervals are made of; another one where that mends a bias."""
-        return self
+    def is_test(self, layout: Layout) -> bool:
+        """Whether this is a test: it has a p-value and no intervals."""
+        has_pvalue = any(info.kind == "pvalue" for info in self.describe(layout).values())
+        return has_pvalue and isinstance(self.interval(layout), NoInterval)
 
-
-def number(values: npt.NDArray[np.float64], least: float = -np.inf, **notes: Any) -> Estimate:
-    """The estimate that is one number, from ``least`` on, for each (batch, group)."""
-    return {"": Part(values, notes=notes, limits=(least, np.inf))}
-
-
-def calibration_error(
-    columns: npt.NDArray[np.float64], pool: Callable[..., Any] = np.mean, most: float = 1.0, **notes: Any
-) -> Part:
-    """A calibration error from 0 to ``most``, pooled over the columns of each (batch, group)."""
-    return Part(pool(columns, axis=-1), notes=notes, limits=(0.0, most), columns=columns, pool=pool)
+    def errs_by_chance(self, layout: Layout) -> bool:
+        """Whether a part is positive by chance for a calibrated model: by default, whether one is declared an error."""
+        return any(info.kind == "error" for info in self.describe(layout).values())

@@ -1,17 +1,18 @@
-"""Keyword arguments of functions that stand for estimators, told to editors and type checkers.
+"""Typed keyword arguments of the functions that construct estimators, for editors and type checkers.
 
-They are the fields of the estimators, which a test holds them against.
+They repeat the fields of the estimators; a test checks that both agree.
 """
 
 from collections.abc import Sequence
 from typing import Any, Literal, TypedDict
 
-from calibdask.estimators import bandwidths, kernel, smoothing
 from calibdask.estimators.compat import Compat
-from calibdask.statistics.edges import Closed
-from calibdask.statistics.lenses import Lens
-from calibdask.statistics.mappings import Mapping
+from calibdask.estimators.kernel import base as kernel
+from calibdask.estimators.smooth import bandwidths, smoothing
+from calibdask.statistics.bins.edges import Closed
+from calibdask.statistics.bins.mappings import Mapping
 from calibdask.statistics.settings import Setting
+from calibdask.statistics.views.lens import Lens
 
 __all__ = [
     "BinnedKeywords",
@@ -30,7 +31,7 @@ Norm = Literal["l1", "l2", "max"]
 
 
 class BinnedKeywords(TypedDict, total=False):
-    """What all estimators with bins take."""
+    """Parameters of all estimators with bins."""
 
     bins: int | Literal["sqrt"] | tuple[float, ...] | None
     setting: Setting | str | int | None
@@ -41,33 +42,33 @@ class BinnedKeywords(TypedDict, total=False):
 
 
 class PresetKeywords(BinnedKeywords, total=False):
-    """Of `ECE`, but for its binning and mapping."""
+    """Parameters of `ECE` except binning and mapping."""
 
     norm: Norm
     debias: bool
 
 
 class DiagramKeywords(BinnedKeywords, total=False):
-    """Of `ReliabilityDiagram`."""
+    """Parameters of `ReliabilityDiagram`."""
 
     binning: Literal["uniform", "equal-mass"]
     mapping: Mapping
 
 
 class MCEKeywords(DiagramKeywords, total=False):
-    """Of `ECE`, but for its norm."""
+    """Parameters of `ECE` except the norm."""
 
     debias: bool
 
 
 class ECEKeywords(MCEKeywords, total=False):
-    """Of `ECE`."""
+    """Parameters of `ECE`."""
 
     norm: Norm
 
 
 class SmoothKeywords(TypedDict, total=False):
-    """Of `SmoothECE`."""
+    """Parameters of `SmoothECE`."""
 
     setting: Setting | str | int | None
     k: int | None
@@ -80,27 +81,27 @@ class _DensityKeywords(SmoothKeywords, total=False):
 
 
 class DensityKeywords(_DensityKeywords, total=False):
-    """Of `DensityECE`."""
+    """Parameters of `DensityECE`."""
 
     form: Literal["ratio", "residual"]
     compat: Compat | None
 
 
 class CurveKeywords(_DensityKeywords, total=False):
-    """Of `ReliabilityCurve`."""
+    """Parameters of `ReliabilityCurve`."""
 
     points: int
     band: Literal["corrected", "plain"]
 
 
 class ScoreKeywords(TypedDict, total=False):
-    """Of `BrierScore`."""
+    """Parameters of `BrierScore`."""
 
     reduction: Literal["sum", "mean"]
 
 
 class SKCEKeywords(TypedDict, total=False):
-    """Of `SKCE`, but for its seed, which `evaluate` has too."""
+    """Parameters of `SKCE` except the seed, which is an argument of `evaluate`."""
 
     kernel: Literal["exponential", "gaussian"] | kernel.Kernel | Sequence[kernel.Kernel]
     distance: Literal["tv", "euclidean"] | None

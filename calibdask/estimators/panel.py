@@ -1,23 +1,23 @@
-"""The metrics that are computed when none are named."""
+"""Default panels of metrics."""
 
-from calibdask.estimators.brier_decomposition import BrierDecomposition
+from calibdask.estimators.binned.ece import ECE, MCE
 from calibdask.estimators.checks import check_whole
-from calibdask.estimators.density import DensityECE
-from calibdask.estimators.ece import ECE, MCE
 from calibdask.estimators.estimator import Estimator
-from calibdask.estimators.scores import BrierScore, LogLoss
-from calibdask.estimators.smooth import SmoothECE
-from calibdask.estimators.spiegelhalter import SpiegelhalterTest
+from calibdask.estimators.scores.brier_decomposition import BrierDecomposition
+from calibdask.estimators.scores.proper import BrierScore, LogLoss
+from calibdask.estimators.smooth.density import DensityECE
+from calibdask.estimators.smooth.smooth_ece import SmoothECE
+from calibdask.estimators.tests.spiegelhalter_test import SpiegelhalterTest
 
 __all__ = ["comparison_metrics", "default_metrics", "summary_metrics"]
 
 
 def default_metrics(classes: int, vector: bool | None = None) -> dict[str, Estimator]:
-    """The panel for scores of ``classes`` classes: what a careful look at calibration begins with.
+    """The default metrics for scores of ``classes`` classes.
 
-    Proper scores, which calibration and sharpness share (for binary scores with their decomposition); the calibration
-    error with and without bins, of all classes too where there are several; a root mean square error freed of what
-    chance adds; the largest gap; a test. In results the attribute ``meaning`` of each variable says what it is.
+    Proper scores (for binary scores with their decomposition); the calibration error with and without bins, with more
+    than two classes also class-wise; a debiased root mean square error; the largest gap; a test. In results the
+    attribute ``meaning`` of each variable explains it.
 
     Parameters
     ----------
@@ -28,9 +28,9 @@ def default_metrics(classes: int, vector: bool | None = None) -> dict[str, Estim
 
     Notes
     -----
-    All of it takes one to three passes, the others than the first for bins of equal mass. Beyond it: `MulticlassECE`,
-    `SKCE` and `CMETest` look at whole score vectors; `CORP` and `ECCE` at the scores in order; `ExcessCost` at what is
-    done with them.
+    The panel takes one to three passes; those after the first are for bins of equal mass. Not included:
+    `MulticlassECE`, `SKCE` and `CMETest` for whole score vectors; `CORP` and `ECCE`, which order the scores;
+    `ExcessCost` for decisions.
 
     Examples
     --------
@@ -57,25 +57,25 @@ def default_metrics(classes: int, vector: bool | None = None) -> dict[str, Estim
 
 
 def comparison_metrics(*, vector: bool) -> dict[str, Estimator]:
-    """A panel for differences of models, cheap to resample by rows.
+    """The default metrics for comparing models, cheap to compute on resampled rows.
 
     Examples
     --------
     >>> list(comparison_metrics(vector=True))
     ['brier_score', 'log_loss', 'ece', 'rmsce']
     """
-    several = {} if vector else {"ece_classwise": ECE(setting="classwise")}
+    classwise = {} if vector else {"ece_classwise": ECE(setting="classwise")}
     return {
         "brier_score": BrierScore(),
         "log_loss": LogLoss(),
         "ece": ECE(),
-        **several,
+        **classwise,
         "rmsce": ECE(norm="l2", debias=True),
     }
 
 
 def summary_metrics(*, vector: bool) -> dict[str, ECE | DensityECE | SmoothECE]:
-    """A panel of what a summary of both settings tells.
+    """The default metrics for a summary that stores both settings.
 
     Examples
     --------

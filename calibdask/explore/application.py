@@ -5,12 +5,13 @@ from functools import partial
 
 import xarray as xr
 
-from calibdask.engine.dataset_files import open_dataset
-from calibdask.engine.location import located
-from calibdask.engine.summaries import is_summary
-from calibdask.engine.summary_files import open_summary
-from calibdask.explore.serving import Page, serve
-from calibdask.study.cube import Cube, open_cube
+from calibdask.estimators.metrics import Metrics
+from calibdask.explore.server import Page, serve
+from calibdask.explore.summaries.own_metrics import OwnMetrics
+from calibdask.storage.open_store import StoredCube, StoredResult, open_store
+from calibdask.storage.readers import StoredRows
+from calibdask.storage.summary import Summary
+from calibdask.study.cube import open_cube
 
 __all__ = ["explore", "page_of"]
 
@@ -18,77 +19,104 @@ __all__ = ["explore", "page_of"]
 def explore(
     store: str,
     *,
+    metrics: Metrics | None = None,
     address: str = "127.0.0.1",
     port: int = 0,
     origins: Sequence[str] = (),
     show: bool = True,
     tell: Callable[[str], object] = lambda _: None,
 ) -> None:
-    """Serve a page on a cube or a summary until it is interrupted.
+    """Serve a page on a cube, a summary or a result until interrupted.
 
     Parameters
     ----------
     store : str
         A cube that `calibdask.run` has filled, or is filling; a summary of `calibdask.summarize`; or other numbers on
         named axes, such as results, in a Zarr group or a netCDF file. A path, or a URL that fsspec knows.
+    metrics : estimator, sequence, or mapping from name to estimator, optional
+        Of a summary: shown beside the usual metrics, errors also as an order of the slices. What cannot be computed
+        from a summary is said on the page.
     address : str, default "127.0.0.1"
-        Where to listen; by default only this machine can see the page. Whoever reaches another address reads all that
-        is in the store: there are no passwords.
+        Where to listen; by default only this machine can see the page. Whoever reaches another address can read the
+        whole store: there are no passwords.
     port : int, default 0
-        0: one that is free.
+        0: any free port.
     origins : sequence of str
-        ``"HOST:PORT"`` as browsers know the page where that is not its address, behind a proxy or another name.
+        ``"HOST:PORT"`` of the page in browsers where that is not its address: behind a proxy, or under another name.
     show : bool, default True
         Open a browser.
     tell : function
-        Is told the address of the page once it can be opened.
+        Called with the URL of the page once it can be opened.
 
     Raises
     ------
     ValueError
-        If there is no such store, or it holds no numbers on named axes.
+        If there is no such store, it holds no numbers on named axes, or metrics are given for another store than a
+        summary, or under a name that the page uses.
     OSError
         If the port is taken.
 
     Notes
     -----
-    Nothing but the axes is read before it is looked at: a cube larger than memory opens as quickly as a small one.
-    What is chosen on the page stands in its address: the copied address shows the same again.
+    Only axes are read at first: a cube larger than memory opens as quickly as a small one. The state of the page is
+    kept in its URL: the copied URL shows the same again.
     """
-    serve(page_of(store), address=address, port=port, origins=origins, show=show, tell=tell)
+    serve(page_of(store, metrics), address=address, port=port, origins=origins, show=show, tell=tell)
 
 
-def page_of(store: str) -> Callable[[], Page]:
-    """What makes the page of a store, anew for each session.
+def page_of(store: str, metrics: Metrics | None = None) -> Callable[[], Page]:
+    """A function that makes the page of a store, once for each session.
 
     Raises
     ------
     ValueError
-        If there is no such store, or it holds no numbers on named axes.
+        As for `explore`.
     """
     name = store.rstrip("/").rpartition("/")[2]
-    if Cube(store).is_cube:
-        open_cube(store).close()
-        # Cells may have been added since the last session.
-        return partial(_cube_page, store, name)
-    opened = _opened(store)
-    summary = open_summary(store) if is_summary(opened) else None
-    if summary is None:
-        return partial(_results_page, opened, name)
-    opened.close()
-    return partial(_summary_page, summary, name)
+    opened, own = open_store(store), OwnMetrics.of(metrics)
+    if own.estimators and not isinstance(opened, Summary):
+        raise ValueError(f"metrics are computed from summaries; {store} is {opened.kind}.")
+    match opened:
+        case StoredCube(dataset=cube):
+            cube.close()
+            # Cells may have been added since the last session.
+            return partial(_cube_page, store, name)
+        case Summary() as summary:
+            return partial(_summary_page, summary, name, own)
+        case StoredResult(dataset=result):
+            if not _has_axes(result):
+                raise ValueError(f"{store} is a result without slices or other axes to explore; open it by xarray.")
+            return partial(_results_page, result, name)
+        case StoredRows() as rows:
+            return partial(_results_page, _numbers(rows), name)
 
 
-def _opened(store: str) -> xr.Dataset:
-    """Numbers on named axes."""
-    hint = "; scored rows are summarized first: calibdask summarize DATA --out summary.zarr"
+def _numbers(store: StoredRows) -> xr.Dataset:
+    """Numbers on named axes that are not scored rows.
+
+    Raises
+    ------
+    ValueError
+        If the store holds anything else.
+    """
+    message = (
+        f"{store.url} expects a cube of a study, a summary, or other numbers on named axes; scored rows are summarized "
+        "first: calibdask summarize DATA --out summary.zarr."
+    )
+    if store.labelled is None:
+        raise ValueError(message)
     try:
-        opened = open_dataset(store)
+        dataset = store.labelled()
     except ValueError as error:
-        raise ValueError(f"{str(error).removesuffix('.')}{hint if located(store).exists else ''}.") from error
-    if not any(variable.ndim and variable.dtype.kind in "fiub" for variable in opened.data_vars.values()):
-        raise ValueError(f"{store} expects a cube of a study, a summary, or other numbers on named axes{hint}.")
-    return opened
+        raise ValueError(message) from error
+    if not _has_axes(dataset) or {"labels", "scores"} <= set(dataset.data_vars):
+        raise ValueError(message)
+    return dataset
+
+
+def _has_axes(dataset: xr.Dataset) -> bool:
+    """Whether there are numbers along any axis."""
+    return any(variable.ndim and variable.dtype.kind in "fiub" for variable in dataset.data_vars.values())
 
 
 def _cube_page(store: str, name: str) -> Page:
@@ -103,7 +131,7 @@ def _results_page(results: xr.Dataset, name: str) -> Page:
     return cube_page(results, name, None)
 
 
-def _summary_page(summary: xr.Dataset, name: str) -> Page:
+def _summary_page(summary: Summary, name: str, own: OwnMetrics) -> Page:
     from calibdask.explore.summaries.page import summary_page
 
-    return summary_page(summary, name)
+    return summary_page(summary, name, own)

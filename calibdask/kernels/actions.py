@@ -11,7 +11,7 @@ __all__ = ["cheapest"]
 def cheapest(probabilities, costs, out):
     """Fill ``out`` (n,) with the row of ``costs`` (actions, K) that costs least under each row of (n, K).
 
-    Sums run over the classes in their order; of equal ones the first action counts.
+    Sums run over the classes in their order; of equal costs the first action is taken.
     """
     for i in range(probabilities.shape[0]):
         action, least = 0, np.inf

@@ -22,7 +22,7 @@ SQUARES = 1  # score**2 and score * outcome
 OFFSETS = 2  # position t within the bin, t * outcome and t * score
 
 _FRACTION = (1 << FRACTION_BITS) - 1
-# Up to so many cells four neighbours add into four copies: equal bins in a row do not wait for each other.
+# Up to this many cells, four neighbours add into four copies, so that equal bins in a row do not wait for each other.
 _COPIED_CELLS = 512
 
 
@@ -37,7 +37,7 @@ def _columns_of_tile(n_columns, n_bins, size):
 
 @inlined
 def _choose_slots(labels, first_class, n_columns, cells, copied, n_cells, slots):
-    """Two slots to a cell, the second one for hits; of four copies of all cells where ``copied``."""
+    """Two slots for each cell, the second one for hits; in one of four copies of all cells where ``copied``."""
     if copied:
         for e in range(cells.size):
             slots[e] = 2 * (cells[e] + (e & 3) * n_cells)
@@ -99,7 +99,7 @@ def _look_up_offsets(scores, cells, left, width, offsets, widths):
 
 @inlined
 def _compute_offsets(scores, cells, n_bins, offsets):
-    """`_offset` of each score in uniform bins, whose edges are made as they are made elsewhere."""
+    """`_offset` of each score in uniform bins, whose edges are computed as everywhere else."""
     number = np.float64(n_bins)
     for e in range(scores.size):
         left = cells[e] / number

@@ -9,7 +9,7 @@ __all__ = ["GIVEN", "TILE", "UNIFORM_LEFT", "UNIFORM_RIGHT", "locate", "uniform_
 # Bins between given thresholds; or between the edges i / n_bins, either end of a bin belonging to it.
 GIVEN, UNIFORM_RIGHT, UNIFORM_LEFT = 0, 1, 2
 
-# Scores at a time: buffers of so many stay in the first-level cache.
+# Scores at a time: buffers of this size stay in the first-level cache.
 TILE = 1024
 _MOST_EXACT_BINS = 1 << 16
 _COUNTED_THRESHOLDS = 48  # up to here counting all thresholds beats a search
@@ -20,8 +20,8 @@ def uniform_bin(x, n_bins, right):
     """The bin of x in [0, 1] among those between the edges i / n_bins, closed on the ``right`` or on the left.
 
     The factor is a few units too large, so that rounding can never make the index too low; it is at most one too high,
-    and comparing with the lower edge of that bin, a division rounded as that of the edges, settles that. No table is
-    looked into, so that this becomes vector instructions.
+    and a comparison with the lower edge of that bin, a division rounded like that of the edges, corrects it. Without a
+    look-up, this becomes vector instructions.
     """
     number = np.float64(n_bins)
     j = np.floor(x * (number * (1.0 + 2.0**-50)))

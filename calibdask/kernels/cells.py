@@ -19,13 +19,13 @@ def _pack(scores, n_bins, digit_bits, row):
     per_word = _KEY_BITS // digit_bits
     word = np.int64(0)
     filled = 0
-    place = 1
+    position = 1
     for c in range(scores.size):
         word = (word << digit_bits) | uniform_bin(unit(scores[c]), n_bins, True)
         filled += 1
         if filled == per_word or c + 1 == scores.size:
-            row[place] = word
-            place += 1
+            row[position] = word
+            position += 1
             word = np.int64(0)
             filled = 0
 

@@ -37,7 +37,7 @@ def _choose_is_whole(label):
     return lambda label: label == np.floor(label)
 
 
-# Terms in any order, so that wide rows are summed by vector instructions: here only, where the sum is rough anyway.
+# Terms in any order, so that wide rows are summed by vector instructions: only here, where the sum need not be exact.
 @njit(nogil=True, fastmath={"reassoc"})
 def rough_sum(row, total):
     """The sum of a row and ``total``, in the type of both."""
@@ -48,7 +48,7 @@ def rough_sum(row, total):
 
 @inlined
 def _fine(scores, labels, n_classes, certain, check_sums):
-    """Whether all is certainly well."""
+    """Whether all rows are certainly valid."""
     good = True
     low, high, tolerance, zero = certain
     values = scores.reshape(-1)
@@ -95,11 +95,11 @@ def _inspect(
 def check_rows(
     scores, labels, weights, n_classes, tolerance, sum_tolerance, certain, check_sums, marks, counts, first, values
 ):
-    """Count the offending rows of each kind; keep the first one and its value.
+    """Count the invalid rows of each kind; keep the first one and its value.
 
-    ``weights`` is (n,) or empty; rows of weight 0 are as good as absent. ``certain`` are the lowest and the highest
-    score, of the type of the scores, within which all is certainly well, such a difference of the sum of a row from 1,
-    and 0, both of the type to add in. ``marks`` (4, n) are the offending rows already counted; ``counts`` (4,),
+    ``weights`` is (n,) or empty; rows of weight 0 are not checked. ``certain`` are limits within which rows are
+    certainly valid: the lowest and the highest score, of the type of the scores, and the difference of the sum of a row
+    from 1; and 0, both of the type to add in. ``marks`` (4, n) are the invalid rows already counted; ``counts`` (4,),
     ``first`` (4,) row numbers and ``values`` (4,) are updated.
     """
     tile = max(1, _TILE_ELEMENTS // max(1, scores.shape[1]))

@@ -30,7 +30,7 @@ _numba_config: Any = numba.config
 def _cache_folder() -> str:
     """Where compiled kernels are kept: a folder for each state of all kernel sources.
 
-    Numba looks at the file of a kernel only; a kernel that inlines a function of another file would stay stale.
+    Numba checks only the file of a kernel; a kernel that inlines a function of another file would become stale.
     """
     folder = Path(__file__).parent
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))).hexdigest()[:16]

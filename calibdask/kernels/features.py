@@ -6,7 +6,7 @@ from calibdask.kernels.compiled import ROUNDER_BITS, add_units, compiled, inline
 
 __all__ = ["feature_sums", "weighted_feature_sums"]
 
-# Rows between two carries: an int64 holds so many multiples of 2**-44 of numbers up to 1, twice over.
+# Rows between two carries: an int64 holds twice as many multiples of 2**-44 of numbers up to 1.
 _ROWS_BEFORE_CARRY = 1 << 16
 # Rows whose terms are added together, so that sums are read and written less often.
 _TOGETHER = 4
@@ -83,7 +83,7 @@ def feature_sums(scores, residuals, frequencies, sums):
             r2, r3 = np.float64(residuals[i + 2, c]), np.float64(residuals[i + 3, c])
             into = held[c]
             for d in range(into.size):
-                # The bits of the rounder add up modulo 2**64 and are taken away when carried.
+                # The bits of the rounder add up modulo 2**64 and are subtracted when carried.
                 near = raw_units(wave0[d] * r0) + raw_units(wave1[d] * r1)
                 into[d] += near + (raw_units(wave2[d] * r2) + raw_units(wave3[d] * r3))
         waiting += _TOGETHER

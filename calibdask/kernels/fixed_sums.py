@@ -6,7 +6,7 @@ from calibdask.kernels.compiled import add_units, compiled, units
 
 __all__ = ["fixed_sum"]
 
-# So many integers of 2**51 fit in one of 63 bits.
+# A sum of this many integers up to 2**51 fits in an int64.
 _TOGETHER = 256
 
 

@@ -8,11 +8,11 @@ from numba.extending import intrinsic
 
 __all__ = ["call_llvm", "fma", "instruction", "ir"]
 
-# The builder of instructions that numba itself uses, of the package that it comes with.
+# The instruction builder that numba uses, from the package that it comes with.
 _cgutils: Any = cgutils
 ir = _cgutils.ir
 
-# Numba's types say that what is decorated takes the arguments of its generator, the context first.
+# By numba's types the decorated function takes the arguments of its generator, the context first.
 instruction: Callable[..., Any] = intrinsic
 
 

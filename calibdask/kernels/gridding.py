@@ -1,4 +1,4 @@
-"""Fine cells: counts and positions within the cell, by outcome, from which linear binning and moments follow."""
+"""Fine cells: counts and positions within the cell, by outcome, for linear binning and moments."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ _UNITS = 1 << OFFSET_BITS
 PART_BITS = 5
 PARTS = 1 << PART_BITS
 HALVINGS = 16
-# What is dropped of positions to find the part: the smallest part is 2**PART_BITS times as wide.
+# Bits of positions that are dropped to find the part: the smallest part is 2**PART_BITS times as wide.
 _DROPPED = OFFSET_BITS - HALVINGS - PART_BITS
 _COARSER = 1 << (OFFSET_BITS - _DROPPED - PART_BITS)
 _FIRST = ((127 + PART_BITS) << PART_BITS) - 1
@@ -29,8 +29,8 @@ def _locate(scores, n_cells, low, scale, cells, offsets):
     """The cell of each score, and its position within from the nearer end of the support, in units of 2**-30.
 
     A score belongs to the cell whose edges it lies between, the upper one included. The index is computed a few units
-    too large and settled by comparing with the edge, which is computed as `uniform_edges` does: with one division,
-    that is faster than looking it up.
+    too large and corrected by comparing with the edge, which is computed as `uniform_edges` does: one division is
+    faster than a look-up.
     """
     last = n_cells - 1.0
     for e in range(scores.size):
@@ -76,7 +76,7 @@ def _refine(n_cells, cells, offsets):
     end = np.int32(last + 2 * more)
     half = np.int32((n_cells + 1) >> 1)
     few = np.int32(PARTS)
-    # Numba widens what is added up to int64, of which half as many fit a register.
+    # Numba widens sums to int64, of which half as many fit a register.
     for e in range(cells.size):
         upper = cells[e] >= half
         cell = np.int32(last - cells[e]) if upper else cells[e]
@@ -119,7 +119,7 @@ def _located(scores, begin, end, first, last, n_cells, low, scale, size, buffers
 
 @inlined
 def _buffers(scores, width):
-    """Rows at a time, and room for their scores, cells and positions."""
+    """Rows at a time, and buffers for their scores, cells and positions."""
     rows = max(1, _TILE // width)
     size = rows * width
     return rows, (np.empty(size, scores.dtype), np.empty(size, np.int32), np.empty(size, np.int32))
@@ -169,9 +169,9 @@ def _add_plainly(labels, first_class, group, first, columns, total, size, cells,
         start = ((group[r] if group.size else 0) * total + first) * size
         hit = np.int64(labels[r]) - first_class - first
         for c in range(columns):
-            place = 2 * (start + c * size + cells[e]) + np.int64(hit == c)
-            sums[place, 0] += 1
-            sums[place, 1] += offsets[e]
+            entry = 2 * (start + c * size + cells[e]) + np.int64(hit == c)
+            sums[entry, 0] += 1
+            sums[entry, 1] += offsets[e]
             e += 1
 
 
@@ -191,7 +191,7 @@ def grid_sums(scores, labels, first_class, group, n_cells, low, scale, size, sum
     for first in range(0, total, width):
         columns = min(total - first, width)
         table = 2 * size * columns * groups
-        # Few rows leave most cells empty: visiting all of them would cost more than adding twice.
+        # With few rows most cells are empty: visiting all of them would cost more than adding twice.
         packed = np.zeros(table if n * columns >= table else 0, np.int64)
         pending = 0
         for begin in range(0, n, rows):
@@ -210,8 +210,8 @@ def grid_sums(scores, labels, first_class, group, n_cells, low, scale, size, sum
                 pending = 0
                 block = 2 * size * columns
                 for g in range(groups):
-                    place = 2 * size * (g * total + first)
-                    _unpack(packed[g * block : (g + 1) * block], sums[place : place + block])
+                    entry = 2 * size * (g * total + first)
+                    _unpack(packed[g * block : (g + 1) * block], sums[entry : entry + block])
 
 
 @inlined
@@ -223,12 +223,12 @@ def _add_weighted(labels, weights, first_class, group, first, columns, total, si
         hit = np.int64(labels[r]) - first_class - first
         w = weights[r]
         for c in range(columns):
-            place = 2 * (start + c * size + cells[e]) + np.int64(hit == c)
+            entry = 2 * (start + c * size + cells[e]) + np.int64(hit == c)
             if w > 0.0:
-                sums[place, 0] += w
-                sums[place, 1] += w * offsets[e] * 2.0**-OFFSET_BITS
-                sums[place, 2] += w * w
-                sums[place, 3] += 1.0
+                sums[entry, 0] += w
+                sums[entry, 1] += w * offsets[e] * 2.0**-OFFSET_BITS
+                sums[entry, 2] += w * w
+                sums[entry, 3] += 1.0
             e += 1
 
 

@@ -12,7 +12,7 @@ from calibdask.kernels.compiled import compiled, fixed, inlined, unit
 
 __all__ = ["FLOAT32_BITS", "cells_of", "sum_cells_32", "sum_cells_64"]
 
-# Keys of float32 scores have so many zeros at their end.
+# Number of zeros at the end of keys of float32 scores.
 FLOAT32_BITS = 29
 
 _TILE_ELEMENTS = 1024
@@ -101,13 +101,13 @@ def _locate_64(scores, shift, smallest, cells, offsets):
 
 
 @inlined
-def spread_places(cells, first_row, n_columns, group, n_cells):
-    """Add the number of the place (group, column), times the cells that each has."""
+def spread_strata(cells, first_row, n_columns, group, n_cells):
+    """Add the number of the stratum (group, column), times the cells that each has."""
     e = 0
     for r in range(cells.size // n_columns):
-        place = group[first_row + r] * n_columns if group.size else 0
+        stratum = group[first_row + r] * n_columns if group.size else 0
         for c in range(n_columns):
-            cells[e] += (place + c) * n_cells
+            cells[e] += (stratum + c) * n_cells
             e += 1
 
 
@@ -115,18 +115,18 @@ def spread_places(cells, first_row, n_columns, group, n_cells):
 def _flush_32(packed, room, wide):
     mask = (np.uint64(1) << room) - np.uint64(1)
     for start in range(0, packed.size, 16):
-        some = packed[start : start + 16]
+        part = packed[start : start + 16]
         any_row = np.uint64(0)
-        for i in range(some.size):
-            any_row |= some[i]
+        for i in range(part.size):
+            any_row |= part[i]
         if any_row == 0:
             continue
-        for i in range(some.size):
-            word = some[i]
+        for i in range(part.size):
+            word = part[i]
             wide[0, start + i] += np.int64(word & mask)
             wide[1, start + i] += np.int64((word >> room) & mask)
             wide[2, start + i] += np.int64(word >> (room + room))
-            some[i] = 0
+            part[i] = 0
 
 
 @inlined
@@ -173,7 +173,7 @@ def sum_cells_32(scores, labels, first_class, group, shift, smallest, n_cells, w
                 if 0 <= c < n_columns:
                     offsets[r * n_columns + c] |= np.uint32(1)
         if n_columns > 1 or group.size:
-            spread_places(cells[: values.size], start, n_columns, group, n_cells)
+            spread_strata(cells[: values.size], start, n_columns, group, n_cells)
         if pending + stop - start > most:
             _flush_32(packed, room, wide)
             pending = 0
@@ -210,7 +210,7 @@ def sum_cells_64(scores, labels, first_class, group, shift, smallest, n_cells, w
                 if 0 <= c < n_columns:
                     hits[r * n_columns + c] = 1
         if n_columns > 1 or group.size:
-            spread_places(cells[: values.size], start, n_columns, group, n_cells)
+            spread_strata(cells[: values.size], start, n_columns, group, n_cells)
         if pending + stop - start > most:
             _flush_64(packed, wide)
             pending = 0

@@ -4,7 +4,7 @@ import numpy as np
 
 from calibdask.kernels.compiled import FRACTION_BITS, compiled, fixed, inlined
 
-__all__ = ["add_entries", "add_scores", "merge_places", "sums_by_bin"]
+__all__ = ["add_entries", "add_scores", "merge_strata", "sums_by_bin"]
 
 _MASK = (1 << FRACTION_BITS) - 1
 _HALF_BITS = FRACTION_BITS // 2
@@ -46,23 +46,23 @@ def add_scores(keys, rows, offsets, unit_bits, words):
 
 
 @compiled
-def merge_places(places_a, ids_a, places_b, ids_b, at_a, at_b):
-    """Where the entries of two tables, each in order of place and id, go in one; returns how many that has.
+def merge_strata(strata_a, ids_a, strata_b, ids_b, at_a, at_b):
+    """Positions of the entries of two tables, each ordered by stratum and id, in one; returns the size of that.
 
     Entries that share both go to one. ``at_a`` and ``at_b`` get positions.
     """
     n_a, n_b = ids_a.size, ids_b.size
     i, j, k = 0, 0, -1
-    before_place, before = np.int64(-1), np.int64(0)
+    before_stratum, before = np.int64(-1), np.int64(0)
     while i < n_a or j < n_b:
         first = j == n_b
         if i < n_a and j < n_b:
-            first = places_a[i] < places_b[j] or (places_a[i] == places_b[j] and ids_a[i] <= ids_b[j])
-        place = places_a[i] if first else places_b[j]
+            first = strata_a[i] < strata_b[j] or (strata_a[i] == strata_b[j] and ids_a[i] <= ids_b[j])
+        stratum = strata_a[i] if first else strata_b[j]
         this = ids_a[i] if first else ids_b[j]
-        if place != before_place or this != before:
+        if stratum != before_stratum or this != before:
             k += 1
-            before_place, before = place, this
+            before_stratum, before = stratum, this
         if first:
             at_a[i] = k
             i += 1
@@ -74,30 +74,30 @@ def merge_places(places_a, ids_a, places_b, ids_b, at_a, at_b):
 
 @compiled
 def add_entries(
-    at, given_place, given_low, given_high, given_rows, given_hits, given_score, place, low, high, rows, hits, score
+    at, entry_stratum, entry_low, entry_high, entry_rows, entry_hits, entry_score, stratum, low, high, rows, hits, score
 ):
-    """Add the entries of a table where ``at`` says, hits and sums of scores if there are any."""
+    """Add the entries of a table at the positions ``at``; hits and sums of scores if there are any."""
     for i in range(at.size):
         k = at[i]
-        place[k] = given_place[i]
-        low[k] = min(low[k], given_low[i])
-        high[k] = max(high[k], given_high[i])
-        rows[k] += given_rows[i]
-    for i in range(given_hits.size):
-        hits[at[i]] += given_hits[i]
-    for i in range(given_score.shape[0]):
+        stratum[k] = entry_stratum[i]
+        low[k] = min(low[k], entry_low[i])
+        high[k] = max(high[k], entry_high[i])
+        rows[k] += entry_rows[i]
+    for i in range(entry_hits.size):
+        hits[at[i]] += entry_hits[i]
+    for i in range(entry_score.shape[0]):
         k = at[i]
-        fraction = score[k, 1] + given_score[i, 1]
-        score[k, 0] += given_score[i, 0] + (fraction >> FRACTION_BITS)
+        fraction = score[k, 1] + entry_score[i, 1]
+        score[k, 0] += entry_score[i, 0] + (fraction >> FRACTION_BITS)
         score[k, 1] = fraction & _MASK
 
 
 @compiled
 def sums_by_bin(low, high, rows, hits, score, thresholds, counts, words):
-    """Add the cells of one place, in order, to ``counts`` (2, bins) and exact sums ``words`` (bins, 2).
+    """Add the cells of one stratum, in order, to ``counts`` (2, bins) and exact sums ``words`` (bins, 2).
 
     The bin of a score is the number of thresholds below it. A cell of one key has that score; of others ``score`` is
-    the sum. Returns whether that could be told: no cell reaches across a threshold, and sums (whole -1: not) are known.
+    the sum. Returns whether the sums could be computed: no cell contains a threshold, and sums are known (whole >= 0).
     """
     j = 0
     for i in range(low.size):

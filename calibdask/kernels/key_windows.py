@@ -3,30 +3,30 @@
 import numpy as np
 
 from calibdask.kernels.compiled import compiled, inlined
-from calibdask.kernels.key_cells import cells_of, spread_places
+from calibdask.kernels.key_cells import cells_of, spread_strata
 from calibdask.kernels.ranks import key_of
 
 __all__ = ["TILE_ELEMENTS", "collect_keys", "sort_windows"]
 
 TILE_ELEMENTS = 1024
-# So few keys are sorted by insertion.
+# Up to this many keys are sorted by insertion.
 _FEW = 32
 _DIGIT_BITS = 8
 _DIGIT = (1 << _DIGIT_BITS) - 1
 
 
 @inlined
-def _pick_some(cells, first, start, stop, picked, found):
+def _pick_range(cells, first, start, stop, picked, count):
     for e in range(start, stop):
-        picked[found] = e
-        found += np.uint32(first[cells[e]] >= 0)
-    return found
+        picked[count] = e
+        count += np.uint32(first[cells[e]] >= 0)
+    return count
 
 
 @inlined
 def _pick(cells, first, picked):
-    """Which elements of a tile lie in a cell that a window reaches into; few do, so that eight are asked at once."""
-    found = np.uint32(0)
+    """Which elements of a tile lie in a cell that a window overlaps; few do, so that eight are tested at once."""
+    count = np.uint32(0)
     whole = cells.size - (cells.size & 7)
     for e in range(0, whole, 8):
         c = cells[e : e + 8]
@@ -34,13 +34,13 @@ def _pick(cells, first, picked):
         one = first[c[0]] & first[c[1]] & first[c[2]] & first[c[3]]
         two = first[c[4]] & first[c[5]] & first[c[6]] & first[c[7]]
         if one & two != -1:
-            found = _pick_some(cells, first, e, e + 8, picked, found)
-    return _pick_some(cells, first, whole, cells.size, picked, found)
+            count = _pick_range(cells, first, e, e + 8, picked, count)
+    return _pick_range(cells, first, whole, cells.size, picked, count)
 
 
 @inlined
-def _ask_labels(picked, labels, first_class, n_columns, hits):
-    """Outcomes of the picked elements; by itself, so that the processor waits for many labels at a time."""
+def _find_hits(picked, labels, first_class, n_columns, hits):
+    """Outcomes of the picked elements; a loop of its own, so that the processor waits for many labels at a time."""
     if n_columns == 1:
         for i in range(picked.size):
             hits[i] = labels[picked[i]] == first_class
@@ -64,7 +64,7 @@ def collect_keys(
     lows,
     highs,
     keys,
-    places,
+    strata,
     masses,
 ):
     """Collect scores that lie in windows: 2 * key + hit, and (group * columns + column) * windows + window.
@@ -72,7 +72,7 @@ def collect_keys(
     ``lows`` and ``highs`` (groups, columns, windows); ``first`` (groups * columns * cells) int32 is the window to begin
     with for the keys of a cell, -1 for none; ``shift`` and ``smallest`` are as `cells_of` takes them. ``masses``, as
     long as ``keys``, gets weights, if there are any. Begins at row ``start`` and stops where ``keys``, which has room
-    for `TILE_ELEMENTS` or the columns of a row, might not suffice. Returns how many were found, and the next row.
+    for `TILE_ELEMENTS` or the columns of a row, might not suffice. Returns the number of keys and the next row.
     """
     n, n_columns = scores.shape
     n_windows = lows.shape[2]
@@ -80,15 +80,15 @@ def collect_keys(
     cells = np.empty(tile * n_columns, np.uint32)
     picked = np.empty(tile * n_columns + 1, np.uint32)
     hits = np.empty(tile * n_columns, np.uint8)
-    found = 0
-    while start < n and found + cells.size <= keys.size:
+    count = 0
+    while start < n and count + cells.size <= keys.size:
         values = scores[start : min(n, start + tile)].reshape(-1)
         here = cells[: values.size]
         cells_of(values, shift, smallest, here)
         if n_columns > 1 or group.size:
-            spread_places(here, start, n_columns, group, n_cells)
+            spread_strata(here, start, n_columns, group, n_cells)
         chosen = picked[: _pick(here, first, picked)]
-        _ask_labels(chosen, labels[start : min(n, start + tile)], first_class, n_columns, hits)
+        _find_hits(chosen, labels[start : min(n, start + tile)], first_class, n_columns, hits)
         for i in range(chosen.size):
             e = chosen[i]
             r, c, g = start + np.int64(e), 0, 0
@@ -104,13 +104,13 @@ def collect_keys(
                 window += 1
             if not lows[g, c, window] <= key <= highs[g, c, window]:
                 continue
-            keys[found] = (key << 1) | hits[i]
-            places[found] = (g * n_columns + c) * n_windows + window
+            keys[count] = (key << 1) | hits[i]
+            strata[count] = (g * n_columns + c) * n_windows + window
             if weights.size:
-                masses[found] = weights[r]
-            found += 1
+                masses[count] = weights[r]
+            count += 1
         start += tile
-    return found, min(start, n)
+    return count, min(start, n)
 
 
 @inlined
@@ -148,19 +148,19 @@ def _sort_by_digits(keys, other, seen, low, high):
 
 
 @compiled
-def sort_windows(keys, places, lows, shifts, ends, place, low, high, rows, hits):
+def sort_windows(keys, strata, lows, shifts, ends, stratum, low, high, rows, hits):
     """Sort collected keys by window, and count those that share a cell of 2**shift keys; returns how many entries.
 
-    ``lows`` and ``shifts`` (windows,) of all places; ``ends`` (windows + 1,) is zero; the others are as long as keys.
+    ``lows`` and ``shifts`` (windows,) of all strata; ``ends`` (windows + 1,) is zero; the others are as long as keys.
     """
     for i in range(keys.size):
-        ends[places[i] + 1] += 1
+        ends[strata[i] + 1] += 1
     for w in range(lows.size):
         ends[w + 1] += ends[w]
     ordered = np.empty(keys.size, np.int64)
-    # Where windows begin moves on to where they end.
+    # ``ends`` holds the beginnings of windows, which move to their ends.
     for i in range(keys.size):
-        w = places[i]
+        w = strata[i]
         ordered[ends[w]] = keys[i]
         ends[w] += 1
     other = np.empty(keys.size, np.int64)
@@ -194,7 +194,7 @@ def sort_windows(keys, places, lows, shifts, ends, place, low, high, rows, hits)
             cell = (key - lows[w]) >> shifts[w]
             if cell != before:
                 before = cell
-                place[entries] = w
+                stratum[entries] = w
                 low[entries] = key
                 rows[entries] = 0
                 hits[entries] = 0

@@ -1,4 +1,4 @@
-"""Random numbers keyed by where they are used: Philox 4x32-10 (Salmon et al. 2011), of a counter and a key."""
+"""Random numbers keyed by row and purpose: Philox 4x32-10 (Salmon et al. 2011), of a counter and a key."""
 
 import numpy as np
 

@@ -18,13 +18,13 @@ def largest(scores, labels, k, seen, codes):
     for i in range(scores.shape[0]):
         filled = 0
         for c in range(scores.shape[1]):
-            place = filled
-            while place > 0 and scores[i, top[place - 1]] < scores[i, c]:
-                if place < k:
-                    top[place] = top[place - 1]
-                place -= 1
-            if place < k:
-                top[place] = c
+            position = filled
+            while position > 0 and scores[i, top[position - 1]] < scores[i, c]:
+                if position < k:
+                    top[position] = top[position - 1]
+                position -= 1
+            if position < k:
+                top[position] = c
                 filled = min(k, filled + 1)
         codes[i] = k if 0 <= labels[i] < scores.shape[1] else -1
         rest = 1.0

@@ -1,4 +1,4 @@
-"""What rows say at test locations, and how much a calibrated model would have them vary."""
+"""Statistics of rows at test locations, and their covariance for a calibrated model."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from calibdask.kernels.compiled import add_units, compiled, inlined, units
 
 __all__ = ["location_sums"]
 
-# Sums of so many terms of at most 2 fit in an int64.
+# Sums of this many terms of at most 2 fit in an int64.
 _ROWS_BEFORE_CARRY = 1 << 16
 
 

@@ -1,4 +1,4 @@
-"""Kernel regression of labels on the simplex with Dirichlet kernels: what each target row makes of all rows."""
+"""Kernel regression of labels on the simplex with Dirichlet kernels, at each target row."""
 
 import math
 

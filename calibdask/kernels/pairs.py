@@ -89,8 +89,8 @@ def _meet(scores, residuals, first, stop, block, others, distance, far, dots):
     width = lanes(far)
     zero = splat(far.dtype.type(0))
     for first_of_two in range(first, stop, 2):
-        # Unsigned numbers, since negative ones would count from the end. The last of an odd number comes twice; nobody
-        # reads the second.
+        # Unsigned numbers, since negative ones would count from the end. The last of an odd number comes twice; the
+        # second is not read.
         i, n, at = np.uintp(first_of_two), np.uintp(min(first_of_two + 1, stop - 1)), (first_of_two - first) * width
         far_i, far_n, dots_i, dots_n = zero, zero, zero, zero
         if distance == TV:
@@ -304,7 +304,7 @@ def distances(scores_a, scores_b, same, distance, low, high, shift, counts, kept
     the pairs of each cell; keys below ``low`` and above ``high`` are not counted. Distances themselves go to ``kept``
     as far as it has room; returns how many there were.
     """
-    found = 0
+    count = 0
     for at in range(0, scores_b.shape[0], _TILE):
         stop = min(scores_b.shape[0], at + _TILE)
         tile = np.empty((scores_b.shape[1], stop - at))
@@ -320,7 +320,7 @@ def distances(scores_a, scores_b, same, distance, low, high, shift, counts, kept
                 key = np.float64(d).view(np.int64)
                 if low <= key <= high:
                     counts[(key - low) >> shift] += 1
-                    if found < kept.size:
-                        kept[found] = d
-                    found += 1
-    return found
+                    if count < kept.size:
+                        kept[count] = d
+                    count += 1
+    return count

@@ -9,20 +9,20 @@ __all__ = ["LOGARITHM", "SPIEGELHALTER", "term_sums", "weighted_term_sums"]
 
 SPIEGELHALTER, LOGARITHM = 0, 1
 
-# So many integers of 2**51 fit in one of 63 bits.
+# A sum of this many integers up to 2**51 fits in an int64.
 _TOGETHER = 256
 
 
 @inlined
 def _deviation(score, hit, weight):
-    """What the Brier score of a row exceeds its expectation by, and its variance; within +-1 for a weight of 1."""
+    """Excess of the Brier score of a row over its expectation, and its variance; within +-1 for a weight of 1."""
     slope = weight * (1.0 - 2.0 * score)
     return slope * (hit - score), slope * slope * score * (1.0 - score)
 
 
 @inlined
 def _surprise(score, hit, smallest):
-    """-log(p) / 16 of the outcome that came; at most 47."""
+    """-log(p) / 16 of the observed outcome; at most 47."""
     chosen = score if hit > 0.0 else 1.0 - score
     return -log_64(max(chosen, smallest)) / 16.0
 
@@ -56,7 +56,7 @@ def term_sums(kind, scores, labels, first_class, group, smallest, sums):
     ``scores`` (n, columns); column c has outcome 1 where the label is ``first_class`` + c; ``group`` (n,) or empty.
     """
     step = 1 if group.size else _TOGETHER
-    # Columns are copied: what lies apart in memory does not become vector instructions.
+    # Columns are copied: strided loops do not become vector instructions.
     buffers = np.empty((2, step))
     for start in range(0, scores.shape[0], step):
         g = group[start] if group.size else 0

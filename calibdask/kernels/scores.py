@@ -25,7 +25,7 @@ def _brier(row, label, vector):
 
 @inlined
 def _look_up(scores, labels, vector, smallest, p, log):
-    """Scores of the classes that came, 0 for labels that are no class, and their logarithmic scores."""
+    """Scores of the observed classes, 0 for labels that are no class, and their logarithmic scores."""
     if vector:
         for r in range(labels.size):
             x = unit(scores[r, 0])
@@ -33,7 +33,7 @@ def _look_up(scores, labels, vector, smallest, p, log):
     else:
         n_classes = np.uint64(scores.shape[1])
         for r in range(labels.size):
-            # Unsigned, so that one comparison tells a class, and no negative index has to be looked for.
+            # Unsigned, so that one comparison decides whether it is a class, and no index is negative.
             label = np.uint64(labels[r])
             there = label < n_classes
             x = scores[r, label if there else np.uint64(0)]
@@ -58,17 +58,17 @@ def _add_log(log, words):
 def _add_squares(values, words):
     """Add the squares of any number of scores, each rounded to 2**-52."""
     for at in range(0, values.size, ROWS_BEFORE_CARRY):
-        some = values[at : at + ROWS_BEFORE_CARRY]
+        part = values[at : at + ROWS_BEFORE_CARRY]
         total = np.int64(0)
-        for e in range(some.size):
-            x = unit(some[e])
+        for e in range(part.size):
+            x = unit(part[e])
             total += fixed(x * x)
         add_fixed(total, words)
 
 
 @inlined
 def _add_surprises(p, labels, n_classes, words):
-    """Turn the squares of the scores of the classes that came into those of their distances to 1."""
+    """Replace the squares of the scores of the observed classes by those of their distances to 1."""
     total = np.int64(0)
     for r in range(labels.size):
         if 0 <= labels[r] < n_classes:
@@ -129,7 +129,7 @@ def score_sums(scores, labels, group, vector, smallest, counts, sums):
 def weighted_score_sums(scores, labels, weights, group, vector, smallest, counts, sums):
     """The weighted counterpart in float64, of all batch elements, whose scores, labels or weights may be shared.
 
-    ``scores``, ``labels`` and ``weights`` (some, n, ...), of which batch element b has number b % some; ``counts``
+    ``scores``, ``labels`` and ``weights`` (m, n, ...), of which batch element b has number b % m; ``counts``
     (batch, 2, groups); ``sums`` (batch, 3, groups) of w, w * Brier, w * logarithmic score.
     """
     batch, n = counts.shape[0], scores.shape[1]

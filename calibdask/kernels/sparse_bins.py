@@ -1,4 +1,4 @@
-"""Per-bin sums of many columns, where nearly all scores lie in the first bin: the others are told one by one."""
+"""Per-bin sums of many columns, where nearly all scores lie in the first bin: the others are added one by one."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ __all__ = ["FEWEST_COLUMNS", "sparse_bin_sums"]
 
 # Scores of a row sum to 1, so that few reach beyond the first of many bins where columns are so many.
 FEWEST_COLUMNS = 32
-_TOGETHER = 32  # columns that are passed over at once
+_TOGETHER = 32  # columns that are skipped at once
 
 
 @inlined
@@ -42,12 +42,12 @@ def _add_row(row, label, n_bins, bins, thresholds, counts, sums):
     """Add the scores of a row beyond the first bin, and that of the label."""
     first = thresholds[0]
     for at in range(0, row.size, _TOGETHER):
-        some = row[at : at + _TOGETHER]
-        if _any_above(some, first):
-            for c in range(some.size):
-                if some[c] > first:
-                    cell = (at + c) * n_bins + _bin(some[c], n_bins, bins, thresholds)
-                    _add(some[c], cell, np.int64(at + c == label), counts, sums)
+        part = row[at : at + _TOGETHER]
+        if _any_above(part, first):
+            for c in range(part.size):
+                if part[c] > first:
+                    cell = (at + c) * n_bins + _bin(part[c], n_bins, bins, thresholds)
+                    _add(part[c], cell, np.int64(at + c == label), counts, sums)
 
 
 @compiled

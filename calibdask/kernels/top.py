@@ -10,12 +10,12 @@ from calibdask.kernels.compiled import compiled
 __all__ = ["Extremes", "top_class", "top_k"]
 
 
-# From so many classes on, the largest score is found by vector instructions, and then compared with that of the label.
+# From this many classes on, the largest score is found by vector instructions, then compared with that of the label.
 _WIDE = 32
 
 
 class Extremes(NamedTuple):
-    """What was met on the way: by it a check may know that all is well, without another walk over the scores.
+    """Extremes of scores and labels, which may prove all rows valid without another loop over the scores.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ def _top_of_few(scores, labels, zero, top, hits):
         winner = 0
         for c in range(1, n_classes):
             x = row[c]
-            # A choice and no branch: which class is ahead cannot be foretold.
+            # A select and no branch: which class is ahead is unpredictable.
             winner = c if x > best else winner
             best = max(best, x)
             smallest = min(smallest, x)
@@ -77,7 +77,7 @@ def _top_of_few(scores, labels, zero, top, hits):
         label = labels[r]
         hits[r] = label == winner
         off = abs(total - 1)
-        # False where a score is NaN, which comparisons above may have passed over.
+        # False where a score is NaN, which the comparisons above may have skipped.
         regular &= (off >= 0) & (label >= 0) & (label < n_classes)
         lowest, highest, furthest = min(lowest, smallest), max(highest, best), max(furthest, off)
     return regular, lowest, highest, furthest
@@ -121,11 +121,11 @@ def top_k(scores, labels, k, top, hits):
         for c in range(scores.shape[1]):
             x = np.float64(scores[r, c])
             if x > largest[k - 1]:
-                place = k - 1
-                while place > 0 and largest[place - 1] < x:
-                    largest[place] = largest[place - 1]
-                    place -= 1
-                largest[place] = x
+                position = k - 1
+                while position > 0 and largest[position - 1] < x:
+                    largest[position] = largest[position - 1]
+                    position -= 1
+                largest[position] = x
         total = 0.0
         for i in range(k):
             total += largest[i]

@@ -9,7 +9,7 @@ __all__ = ["find_sets", "first_above"]
 
 @compiled
 def find_sets(scores, weights, group, roots, column, threshold, child, sets):
-    """Let every row of one block walk down its tree.
+    """Find the leaf of every row of one block.
 
     ``scores`` (n, classes); ``weights`` and ``group`` (n,) or empty; ``roots`` (groups,) nodes. At a node with
     ``column`` >= 0 a row goes on to node ``child`` if its score of that class is below ``threshold``, else to the node
@@ -26,11 +26,11 @@ def find_sets(scores, weights, group, roots, column, threshold, child, sets):
 
 
 @compiled
-def first_above(place, count, mass, target, chosen, before):
-    """The first entry of each place with which the cumulative mass exceeds the target of the place; else the last one.
+def first_above(stratum, count, mass, target, chosen, before):
+    """The first entry of each stratum at which the cumulative mass exceeds its target; else the last one.
 
-    ``place`` (entries,) in increasing order, every place has an entry; ``count`` and ``mass`` (entries,); ``target``
-    (places,). ``chosen`` (places,) gets the entry, ``before`` (places,) the count of the entries before it.
+    ``stratum`` (entries,) in increasing order, with an entry for every stratum; ``count`` and ``mass`` (entries,);
+    ``target`` (strata,). ``chosen`` (strata,) gets the entry, ``before`` (strata,) the count of the entries before it.
     """
     entry = 0
     for p in range(target.size):
@@ -38,12 +38,12 @@ def first_above(place, count, mass, target, chosen, before):
         total = mass[0] - mass[0]
         while True:
             total += mass[entry]
-            last = entry + 1 == place.size or place[entry + 1] != p
+            last = entry + 1 == stratum.size or stratum[entry + 1] != p
             if total > target[p] or last:
                 break
             counted += count[entry]
             entry += 1
         chosen[p] = entry
         before[p] = counted
-        while entry < place.size and place[entry] == p:
+        while entry < stratum.size and stratum[entry] == p:
             entry += 1

@@ -17,7 +17,7 @@ _BITS = 2048
 
 
 class Vector(types.Type):
-    """The numba type of a vector; fit for variables only, not for arguments of functions."""
+    """The numba type of a vector; for variables only, not for arguments of functions."""
 
     def __init__(self, scalar: Any) -> None:
         self.scalar = scalar

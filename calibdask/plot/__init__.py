@@ -1,8 +1,8 @@
-"""Pictures of results: functions from a dataset to a HoloViews object, and saving them as HTML, PNG or SVG."""
+"""Plots of results: functions from a dataset to a HoloViews object, and files of these as HTML, PNG or SVG."""
 
 from calibdask.plot.curve import reliability_curve
 from calibdask.plot.diagram import reliability_diagram
-from calibdask.plot.overlaid import overlaid
-from calibdask.plot.saving import FORMATS, save
+from calibdask.plot.export import FORMATS, save
+from calibdask.plot.overlay import overlaid
 
 __all__ = ["FORMATS", "overlaid", "reliability_curve", "reliability_diagram", "save"]

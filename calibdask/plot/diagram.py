@@ -1,35 +1,23 @@
 """The reliability diagram."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from calibdask.plot.look import OVER, UNDER
-from calibdask.plot.panels import Place, arranged, headed, panels, prefixes_of
+from calibdask.plot.panels import Panel, arrange, panels
+from calibdask.plot.style import FREQUENCY, MEAN_SCORE, OVER, ROWS, SCORE, UNDER, number_text
+from calibdask.results.reliability import Bins, only_metric
 
 __all__ = ["reliability_diagram"]
-
-
-@dataclass(frozen=True)
-class _Panel:
-    """One curve: the bins that hold rows."""
-
-    title: str
-    score: np.ndarray
-    outcome: np.ndarray
-    count: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
 
 
 def reliability_diagram(dataset: xr.Dataset, *, title: str = "") -> Any:
     """Reliability diagram: frequency of the outcome against the mean score by bin, rows by bin beneath.
 
-    Points below the diagonal (orange) promise more than they keep, points above (blue) less; the stick between is the
-    gap. Bins with more rows have larger points and stronger sticks. The calibration error in the heading is that of the
-    bins shown: the mean of the gaps, weighted by rows.
+    In bins below the diagonal (orange) scores are too high, above it (blue) too low; the stick between is the gap. Bins
+    with more rows have larger points and stronger sticks. The calibration error in the heading is that of the bins
+    shown: the mean distance from the diagonal, weighted by rows.
 
     Parameters
     ----------
@@ -57,63 +45,35 @@ def reliability_diagram(dataset: xr.Dataset, *, title: str = "") -> Any:
     >>> len(diagram)
     2
     """
-    diagram = _plain(dataset)
-    drawn = [_panel(heading, one, title) for heading, one in panels(diagram, "outcome", "A reliability diagram")]
-    places = [Place(i, len(drawn)) for i in range(len(drawn))]
-    return arranged([(_curve(*each), _histogram(*each)) for each in zip(drawn, places, strict=True)])
+    metric = only_metric(dataset, "diagram")
+    return arrange([(_points(panel, title), _histogram(panel)) for panel in panels(dataset, Bins, metric)])
 
 
-def _plain(dataset: xr.Dataset) -> xr.Dataset:
-    """The variables of the one diagram in a dataset, with plain names."""
-    names = ["outcome", "score", "count", "weight", "lower", "upper"]
-    prefixes = prefixes_of(dataset, names)
-    if len(prefixes) != 1:
-        raise ValueError(
-            f"A reliability diagram expects a dataset with {', '.join(names)} of one cd.ReliabilityDiagram, "
-            f"got {len(prefixes)} diagrams among {', '.join(map(str, dataset.data_vars))}."
-        )
-    prefix = prefixes[0]
-    return dataset[[prefix + name for name in names]].rename({prefix + name: name for name in names if prefix})
-
-
-def _panel(heading: str, one: xr.Dataset, title: str) -> _Panel:
-    """The bins that hold rows, and their calibration error in the heading."""
-    filled = one["count"].values > 0
-    values = {name: np.asarray(one[name].values, np.float64)[filled] for name in ("score", "outcome", "count")}
-    weight = one["weight"].values[filled]
-    gaps = np.abs(values["outcome"] - values["score"])
-    error = float((weight * gaps).sum() / weight.sum()) if weight.sum() > 0 else np.nan
-    return _Panel(
-        title=headed(title, heading, "no rows" if np.isnan(error) else f"ECE {error:.4f}"),
-        lower=one["lower"].values[filled],
-        upper=one["upper"].values[filled],
-        **values,
-    )
-
-
-def _curve(panel: _Panel, place: Place) -> Any:
+def _points(panel: Panel[Bins], title: str) -> Any:
     """Diagonal, gaps and points."""
     import holoviews as hv
 
-    gap = panel.outcome - panel.score
-    color = np.where(gap < 0, OVER, UNDER)
-    share = np.sqrt(panel.count / panel.count.max()) if panel.count.size else panel.count
-    x, y = hv.Dimension("score", label="mean score"), place.upward("outcome", "frequency of the outcome")
-    sticks = (panel.score, panel.score, panel.score, panel.outcome, color, share)
-    points = (panel.score, panel.outcome, gap, panel.count, share, color)
+    bins = panel.shown
+    color = np.where(bins.gap < 0, OVER, UNDER)
+    size = np.sqrt(bins.count / (bins.count.max(initial=0.0) or 1.0))
+    x, y = hv.Dimension("score", label=MEAN_SCORE), panel.upward("outcome", FREQUENCY)
+    sticks = (bins.score, bins.score, bins.score, bins.outcome, color, size)
+    points = (bins.score, bins.outcome, bins.gap, bins.count, size, color)
     overlay = (
         hv.Slope(1, 0, kdims=[x, y])
-        * hv.Curve((panel.score, panel.outcome), x, y)
+        * hv.Curve((bins.score, bins.outcome), x, y)
         * hv.Segments(sticks, [x, y, "x1", "y1"], ["color", "share"])
         * hv.Points(points, [x, y], ["gap", "rows", "share", "color"])
     )
-    return overlay.relabel(panel.title)
+    numbers = "no rows" if np.isnan(bins.error) else f"ECE {number_text(bins.error)}"
+    return overlay.relabel(panel.title(title, numbers=numbers))
 
 
-def _histogram(panel: _Panel, place: Place) -> Any:
+def _histogram(panel: Panel[Bins]) -> Any:
     """Rows by bin."""
     import holoviews as hv
 
-    bars = (panel.lower, np.zeros_like(panel.count), panel.upper, panel.count)
-    x, y = place.across("left", "score"), place.upward("bottom", "rows")
+    bins = panel.shown
+    bars = (bins.lower, np.zeros_like(bins.count), bins.upper, bins.count)
+    x, y = panel.across("left", SCORE), panel.upward("bottom", ROWS)
     return hv.Rectangles(bars, [x, y, "right", "top"])

@@ -1,89 +1,38 @@
-"""Panels: one for each class, slice and other dimension of a result, a small picture beneath each large one."""
+"""Panels: one for each class, slice and other dimension of a result, each a large plot with a small one beneath."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import ceil
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import xarray as xr
 
-from calibdask.plot.look import styled
+from calibdask.plot.options import styled
+from calibdask.results.reliability import Reliability
 
-__all__ = ["Place", "arranged", "headed", "pairs_of", "panels", "prefixes_of"]
+__all__ = ["Panel", "arrange", "pairs_of", "panels"]
 
 _MOST_PANELS = 60
 _MOST_COLUMNS = 5
 
-
-def prefixes_of(dataset: xr.Dataset, names: Sequence[str]) -> list[str]:
-    """What stands before all of these names in a dataset: one prefix for each metric that has them, maybe empty."""
-    there = set(map(str, dataset.variables))
-    mark, *others = names
-    prefixes = [name.removesuffix(mark) for name in map(str, dataset.data_vars) if name.endswith(mark)]
-    return [prefix for prefix in prefixes if {prefix + other for other in others} <= there]
-
-
-def panels(dataset: xr.Dataset, variable: str, plot: str) -> Iterator[tuple[str, xr.Dataset]]:
-    """Heading and data of each panel: the places along all dimensions of a variable but its last.
-
-    Raises
-    ------
-    ValueError
-        If there are more than can be drawn.
-    """
-    dims = dataset[variable].dims[:-1]
-    total = int(np.prod([dataset.sizes[dim] for dim in dims], dtype=np.int64))
-    if total > _MOST_PANELS:
-        sizes = ", ".join(f"{dim}: {dataset.sizes[dim]}" for dim in dims)
-        raise ValueError(f"{plot} expects at most {_MOST_PANELS} curves, got {total} ({sizes}); select some of them.")
-    for place in product(*(range(dataset.sizes[dim]) for dim in dims)):
-        at = dict(zip(dims, place, strict=True))
-        one = dataset.isel(at)
-        words = [_words(str(dim), one[dim].item() if dim in one.coords else at[dim]) for dim in dims]
-        yield " · ".join(words), one
-
-
-def arranged(pairs: Sequence[tuple[Any, Any]]) -> Any:
-    """Large pictures in lines, with the small one of each beneath it."""
-    import holoviews as hv
-
-    columns = _columns(len(pairs))
-    parts: list[Any] = []
-    for start in range(0, len(pairs), columns):
-        line = pairs[start : start + columns]
-        # A short last line is filled up, or its small pictures would move up beside its large ones.
-        gap = [hv.Empty() for _ in range(columns - len(line))]
-        parts += [large for large, _ in line] + gap
-        parts += [small for _, small in line] + gap
-    return styled(hv.Layout(parts).cols(columns), "bokeh", columns)
-
-
-def pairs_of(layout: Any) -> list[tuple[Any, Any]]:
-    """The pairs that `arranged` has put in lines.
-
-    Examples
-    --------
-    >>> import holoviews as hv
-    >>> pairs = [(hv.Curve([number]), hv.Area([number])) for number in range(7)]
-    >>> [int(large.dimension_values("y")[0]) for large, _ in pairs_of(arranged(pairs))]
-    [0, 1, 2, 3, 4, 5, 6]
-    """
-    import holoviews as hv
-
-    parts, columns = [*layout], layout._max_cols
-    lines = [parts[start : start + columns] for start in range(0, len(parts), columns)]
-    pairs = [pair for both in zip(lines[::2], lines[1::2], strict=True) for pair in zip(*both, strict=True)]
-    return [pair for pair in pairs if not isinstance(pair[0], hv.Empty)]
+Read = TypeVar("Read", bound=Reliability)
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a panel stands among all, and so which of its axes need words: those at the left and at the bottom."""
+class Panel(Generic[Read]):
+    """What one panel shows, and its position among all: only axes at the left and at the bottom have names."""
 
+    heading: str
+    shown: Read
     number: int
     total: int
+
+    def title(self, *words: str, numbers: str = "") -> str:
+        """Words and the heading, with numbers on a line of their own."""
+        line = " · ".join(filter(None, (*words, self.heading)))
+        return "\n".join(filter(None, (line, numbers)))
 
     def across(self, name: str, label: str) -> Any:
         """Dimension of the x axis."""
@@ -91,8 +40,66 @@ class Place:
 
     def upward(self, name: str, label: str) -> Any:
         """Dimension of the y axis."""
-        # HoloViews takes dimensions of equal labels for one: this blank is not the other.
+        # HoloViews identifies dimensions of equal labels: this blank must differ from the other.
         return _dimension(name, label if self.number % _columns(self.total) == 0 else "  ")
+
+
+def panels(dataset: xr.Dataset, read: type[Read], metric: str) -> list[Panel[Read]]:
+    """A panel for each place along the dimensions of a reliability diagram or curve.
+
+    Raises
+    ------
+    ValueError
+        If there are more than can be drawn.
+    """
+    dims = read.dims_of(dataset, metric)
+    sizes = [dataset.sizes[dim] for dim in dims]
+    total = int(np.prod(sizes, dtype=np.int64))
+    if total > _MOST_PANELS:
+        words = ", ".join(f"{dim}: {size}" for dim, size in zip(dims, sizes, strict=True))
+        raise ValueError(
+            f"A plot of a reliability {read.kind} expects at most {_MOST_PANELS} curves, got {total} ({words}); select "
+            "some of them."
+        )
+    made = []
+    for number, indexes in enumerate(product(*map(range, sizes))):
+        at = dict(zip(dims, indexes, strict=True))
+        heading = " · ".join(_label(dataset, str(dim), index) for dim, index in at.items())
+        made.append(Panel(heading, read.of(dataset, metric, at), number, total))
+    return made
+
+
+def arrange(pairs: Sequence[tuple[Any, Any]]) -> Any:
+    """Large plots in rows, with the small one of each beneath it."""
+    import holoviews as hv
+
+    columns = _columns(len(pairs))
+    parts: list[Any] = []
+    for start in range(0, len(pairs), columns):
+        row = pairs[start : start + columns]
+        # A short last row is filled up: its small plots would otherwise move up beside its large ones.
+        blank = [hv.Empty() for _ in range(columns - len(row))]
+        parts += [large for large, _ in row] + blank
+        parts += [small for _, small in row] + blank
+    return styled(hv.Layout(parts).cols(columns), "bokeh", columns)
+
+
+def pairs_of(layout: Any) -> list[tuple[Any, Any]]:
+    """The pairs that `arrange` has put in rows.
+
+    Examples
+    --------
+    >>> import holoviews as hv
+    >>> pairs = [(hv.Curve([number]), hv.Area([number])) for number in range(7)]
+    >>> [int(large.dimension_values("y")[0]) for large, _ in pairs_of(arrange(pairs))]
+    [0, 1, 2, 3, 4, 5, 6]
+    """
+    import holoviews as hv
+
+    parts, columns = [*layout], layout._max_cols
+    rows = [parts[start : start + columns] for start in range(0, len(parts), columns)]
+    pairs = [pair for both in zip(rows[::2], rows[1::2], strict=True) for pair in zip(*both, strict=True)]
+    return [pair for pair in pairs if not isinstance(pair[0], hv.Empty)]
 
 
 def _dimension(name: str, label: str) -> Any:
@@ -102,16 +109,11 @@ def _dimension(name: str, label: str) -> Any:
 
 
 def _columns(panels: int) -> int:
-    """Panels in a line: as even as the lines can be."""
+    """Panels in a row: rows are as even as possible."""
     return ceil(panels / ceil(panels / _MOST_COLUMNS))
 
 
-def headed(title: str, heading: str, numbers: str) -> str:
-    """Title of a panel: what it shows, and beneath that its numbers."""
-    words = " · ".join(part for part in (title, heading) if part)
-    return f"{words}\n{numbers}" if words else numbers
-
-
-def _words(dim: str, label: Any) -> str:
-    """What tells one panel from the next: names speak for themselves, numbers do not."""
-    return label if isinstance(label, str) else f"{dim} {label}"
+def _label(dataset: xr.Dataset, dim: str, index: int) -> str:
+    """Names speak for themselves, numbers need that of their dimension."""
+    label = dataset[dim].values[index] if dim in dataset.coords else index
+    return str(label) if isinstance(label, str) else f"{dim} {label}"

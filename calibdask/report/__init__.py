@@ -1,4 +1,4 @@
-"""Reports: pages for whoever signs off a model, which open without a network and print."""
+"""Reports for the approval of models: pages that open without a network, and print well."""
 
 from calibdask.report.measuring import Measured, measure
 from calibdask.report.writing import write_cube_report, write_report

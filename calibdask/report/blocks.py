@@ -1,4 +1,4 @@
-"""What pages are made of: sections of blocks, in plain data; how they look is the template's business."""
+"""What pages are made of: sections of blocks, as plain data; the template decides how they look."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table: its text, the number behind it, smaller text beneath, or a picture."""
+    """A cell of a table: its text, the number behind it, smaller text below, or a picture."""
 
     text: str = ""
     value: float | None = None
@@ -55,7 +55,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Paragraph(Block):
-    """Words; ``quiet`` ones are set smaller."""
+    """A paragraph; a ``quiet`` one is set smaller."""
 
     kind: ClassVar[str] = "paragraph"
     words: str
@@ -72,7 +72,7 @@ class Heading(Block):
 
 @dataclass(frozen=True)
 class Listing(Block):
-    """Points, one beneath the other."""
+    """Bullet points."""
 
     kind: ClassVar[str] = "listing"
     items: Sequence[str]
@@ -80,7 +80,7 @@ class Listing(Block):
 
 @dataclass(frozen=True)
 class Code(Block):
-    """What is to be typed, or what a program said."""
+    """A command, or the output of a program."""
 
     kind: ClassVar[str] = "code"
     words: str
@@ -88,7 +88,7 @@ class Code(Block):
 
 @dataclass(frozen=True)
 class Terms(Block):
-    """Terms, what each means, and where that comes from."""
+    """Terms with their definitions and sources."""
 
     kind: ClassVar[str] = "terms"
     items: Sequence[tuple[str, str, str]]
@@ -96,7 +96,7 @@ class Terms(Block):
 
 @dataclass(frozen=True)
 class Finding:
-    """A verdict: whose, of which kind, in a line and in sentences."""
+    """The verdict on a model: its name, the kind of verdict, a line and sentences."""
 
     name: str
     outcome: str
@@ -114,7 +114,7 @@ class Findings(Block):
 
 @dataclass(frozen=True)
 class Table(Block):
-    """A table: the first cell of each row is its heading. ``columns`` are headings and whether numbers are beneath."""
+    """A table: the first cell of each row is its heading. ``columns`` are headings and whether numbers are below."""
 
     kind: ClassVar[str] = "table"
     caption: str
@@ -125,7 +125,7 @@ class Table(Block):
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture and its caption."""
+    """A figure and its caption."""
 
     picture: Markup
     caption: str
@@ -151,7 +151,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A page: its title, a line beneath that, and its sections."""
+    """A page: its title, a line below that, and its sections."""
 
     title: str
     lead: str

@@ -1,4 +1,4 @@
-"""The contents of a report on models: which sections, and what is in them."""
+"""The contents of a report on models: its sections and their blocks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,10 +19,9 @@ from calibdask.report.blocks import (
 )
 from calibdask.report.cautions import cautions
 from calibdask.report.decision import Limits, line_of
-from calibdask.report.definitions import definitions
 from calibdask.report.drawing import curve_picture, diagram_picture
-from calibdask.report.facts import Facts, Sliced
-from calibdask.report.reliability import Bins
+from calibdask.report.measuring import SPREAD
+from calibdask.report.model_result import ModelResult, SlicesBy
 from calibdask.report.tables import (
     class_table,
     decision_table,
@@ -33,31 +32,32 @@ from calibdask.report.tables import (
     test_table,
 )
 from calibdask.report.verdict import verdict_on
-from calibdask.report.words import counted, figure, percent
+from calibdask.results.cautions import MANY_ROWS
+from calibdask.results.format import counted, figure, percent
+from calibdask.results.reliability import Bins
 
 __all__ = ["Origin", "page_of"]
 
 # Panels of a model with one for each class, and of the slices that are drawn.
 _MOST_PANELS, _MOST_SLICES = 6, 4
-_MANY_ROWS = 100_000
 _READING = (
     "Left: each point is a bin, the frequency of the outcome against the mean score, with an interval for the bin by "
-    "itself; larger points hold more rows, the bars beneath count them. Right: the frequency given the score, without "
-    "bins; the dark band is for one score, the light one for the whole curve, beneath is the density of the scores. On "
-    "the dashed line the scores keep their word; below it they promise more than comes true (orange, full points), "
-    "above it less (blue, hollow points)."
+    "itself; larger points hold more rows, and the bars below count them. Right: the frequency given the score, "
+    "without bins; the dark band is for one score, the light one for the whole curve; below is the density of the "
+    "scores. On the dashed line the scores are calibrated; below it they are too high (orange, full points), above it "
+    "too low (blue, hollow points)."
 )
 _NO_LIMITS = Limits()
 _DECIDING = (
     "Limits are the largest calibration errors that are accepted, as fractions: 0.01 is one percentage point. A limit "
     "is met if the upper end of the interval is at most the limit, and broken if the lower end is above it; otherwise, "
-    "or without an interval, these rows cannot decide it. Each slice is judged by itself: of many some may be judged "
-    "wrongly by chance."
+    "or without an interval, these rows cannot decide it. Each slice is judged by itself; of many slices, some may be "
+    "judged wrongly by chance."
 )
 _NOTHING = (
-    "None of the checks found anything: few rows, in all, in bins or in slices; wide intervals of slices; unequal "
-    "weights; scores that are next to 0 or 1, or take few values; outcomes or classes that never occur; binned errors "
-    "well above smooth ones."
+    "None of the checks found anything. They look for few rows, in all, in bins or in slices; wide intervals of "
+    "slices; unequal weights; scores next to 0 or 1, or of few values; outcomes or classes that never occur; binned "
+    "errors well above smooth ones."
 )
 
 
@@ -71,9 +71,9 @@ class Origin:
     versions: Mapping[str, str]
 
 
-def page_of(models: Sequence[Facts], origin: Origin, limits: Limits = _NO_LIMITS) -> Page:
+def page_of(models: Sequence[ModelResult], origin: Origin, limits: Limits = _NO_LIMITS) -> Page:
     """The page of a report on models."""
-    rows = counted(sum(facts.rows for facts in models), "row")
+    rows = counted(sum(model.rows for model in models), "row")
     lead = f"{counted(len(models), 'model')}, {rows}, {origin.date}"
     parts = {
         "decision": ("Decision", _decision(models, limits)),
@@ -92,88 +92,94 @@ def page_of(models: Sequence[Facts], origin: Origin, limits: Limits = _NO_LIMITS
     )
 
 
-def _decision(models: Sequence[Facts], limits: Limits) -> Iterator[Block]:
+def _decision(models: Sequence[ModelResult], limits: Limits) -> Iterator[Block]:
     if not limits:
         return
-    yield Listing([f"{line_of(facts, limits)}." for facts in models])
-    for facts in models:
-        yield decision_table(facts, limits)
+    yield Listing([f"{line_of(model, limits)}." for model in models])
+    for model in models:
+        yield decision_table(model, limits)
     yield Paragraph(_DECIDING, quiet=True)
 
 
-def _verdicts(models: Sequence[Facts]) -> Iterator[Block]:
-    found = [(facts.name, verdict_on(facts)) for facts in models]
-    yield Findings([Finding(name, each.outcome, each.line, each.sentences) for name, each in found])
+def _verdicts(models: Sequence[ModelResult]) -> Iterator[Block]:
+    verdicts = [(model.name, verdict_on(model)) for model in models]
+    yield Findings([Finding(name, verdict.outcome, verdict.line, verdict.sentences) for name, verdict in verdicts])
 
 
-def _data(models: Sequence[Facts], origin: Origin) -> Iterator[Block]:
+def _data(models: Sequence[ModelResult], origin: Origin) -> Iterator[Block]:
     yield rows_table(models)
     yield Listing(list(_settings(models, origin)))
 
 
-def _settings(models: Sequence[Facts], origin: Origin) -> Iterator[str]:
-    attributes = models[0].result.attrs
+def _settings(models: Sequence[ModelResult], origin: Origin) -> Iterator[str]:
+    attributes = models[0].measured.result.attrs
     if models[0].level is not None:
         yield (
             f"Intervals of {percent(models[0].level)} from {attributes['n_boot']} replicates, seed "
             f"{attributes['seed']}."
         )
-        if all(facts.is_corrected for facts in models):
+        if all(_is_corrected(model) for model in models):
             yield (
-                "Intervals of calibration errors are corrected for what noise adds to absolute values, and begin at 0 "
-                "where a calibrated model would show such an error by chance."
+                "Intervals of calibration errors are corrected for the bias of absolute values under noise, and begin "
+                "at 0 where a calibrated model would show such an error by chance."
             )
     else:
         yield "No intervals were computed."
-    if any(facts.measured.slices for facts in models):
-        names = dict.fromkeys(name for facts in models for name in facts.measured.slices)
+    if any(model.measured.slices for model in models):
+        names = dict.fromkeys(name for model in models for name in model.measured.slices)
         yield f"Slices by {', '.join(names)}, each by itself."
-    yield f"Date: {origin.date}. Versions: {', '.join(f'{name} {each}' for name, each in origin.versions.items())}."
+    versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
+    yield f"Date: {origin.date}. Versions: {versions}."
 
 
-def _metrics(models: Sequence[Facts]) -> Iterator[Block]:
+def _is_corrected(model: ModelResult) -> bool:
+    return model.headline is not None and model.headline.interval_method == "corrected"
+
+
+def _metrics(models: Sequence[ModelResult]) -> Iterator[Block]:
     if len(models) > 1:
         yield model_table(models)
-    for facts in models:
-        if facts.readings:
-            yield metric_table(facts)
-        if table := class_table(facts):
+    for model in models:
+        if model.metrics:
+            yield metric_table(model)
+        if table := class_table(model):
             yield table
 
 
-def _pictures(models: Sequence[Facts]) -> Iterator[Block]:
-    drawn = [(facts, _panels(facts)) for facts in models]
+def _pictures(models: Sequence[ModelResult]) -> Iterator[Block]:
+    drawn = [(model, _panels(model)) for model in models]
     if any(figures for _, figures in drawn):
         yield Paragraph(_READING, quiet=True)
-    for facts, figures in drawn:
+    for model, figures in drawn:
         if figures:
             if len(models) > 1:
-                yield Heading(facts.name)
+                yield Heading(model.name)
             yield Figures(figures)
 
 
-def _panels(facts: Facts) -> list[Figure]:
+def _panels(model: ModelResult) -> list[Figure]:
     """Diagram and curve of a model; of one with a panel for each class, the classes with the largest errors."""
-    worst = sorted(facts.bins, key=lambda each: -each[1].error)[:_MOST_PANELS]
-    labels = [label for label, _ in worst] or list(facts.curves)[:_MOST_PANELS]
-    bins, found = dict(worst), []
+    bins = dict(sorted(model.bins, key=lambda pair: -pair[1].error)[:_MOST_PANELS])
+    labels = list(bins) or list(model.curves)[:_MOST_PANELS]
+    figures = []
     for label in labels:
-        title = f"{facts.name}, class {label}" if label else facts.name
+        title = f"{model.name}, class {label}" if label else model.name
         if label in bins:
-            found.append(Figure(diagram_picture(bins[label], title), _caption(title, bins[label])))
-        if label in facts.curves:
-            found.append(Figure(curve_picture(facts.curves[label], title), f"{title}: curve and density of the scores"))
-    return found
+            figures.append(Figure(diagram_picture(bins[label], title), _caption(title, bins[label])))
+        if label in model.curves:
+            picture = curve_picture(model.curves[label], title)
+            figures.append(Figure(picture, f"{title}: curve and density of the scores"))
+    return figures
 
 
 def _caption(title: str, bins: Bins) -> str:
     return f"{title}: {counted(bins.score.size, 'bin')}, ECE of these {figure(bins.error)}"
 
 
-def _slices(models: Sequence[Facts]) -> Iterator[Block]:
-    for facts in models:
-        for sliced in facts.sliced:
-            yield slice_table(facts, sliced)
+def _slices(models: Sequence[ModelResult]) -> Iterator[Block]:
+    for model in models:
+        for sliced in model.sliced:
+            yield slice_table(model, sliced)
             if figures := _worst(sliced):
                 number = len(sliced.slices)
                 if number > _MOST_SLICES:
@@ -183,60 +189,64 @@ def _slices(models: Sequence[Facts]) -> Iterator[Block]:
                 yield Figures(figures, small=True)
 
 
-def _worst(sliced: Sliced) -> list[Figure]:
+def _worst(sliced: SlicesBy) -> list[Figure]:
     """Diagrams of the worst slices."""
-    found = []
-    for each in sliced.slices[:_MOST_SLICES]:
-        for label, bins in each.bins if len(each.bins) == 1 else []:
-            title = f"{sliced.name} {each.label}{f', class {label}' if label else ''}"
+    figures = []
+    for piece in sliced.slices[:_MOST_SLICES]:
+        for label, bins in piece.bins if len(piece.bins) == 1 else []:
+            title = f"{sliced.name} {piece.label}{f', class {label}' if label else ''}"
             if bins.count.size:
-                found.append(Figure(diagram_picture(bins, title), f"{title}: {counted(int(bins.rows), 'row')}"))
-    return found
+                figures.append(Figure(diagram_picture(bins, title), f"{title}: {counted(int(bins.rows), 'row')}"))
+    return figures
 
 
-def _tests(models: Sequence[Facts]) -> Iterator[Block]:
-    tested = [facts for facts in models if facts.tests]
-    for facts in tested:
-        yield test_table(facts)
+def _tests(models: Sequence[ModelResult]) -> Iterator[Block]:
+    tested = [model for model in models if model.tests]
+    for model in tested:
+        yield test_table(model)
     if tested:
         yield Paragraph(
-            "A p-value is the chance that a calibrated model would show a statistic as extreme as this one. A small "
-            "one speaks against calibration; a large one does not show calibration."
+            "A p-value is the probability that a calibrated model would show a statistic as extreme as this one. A "
+            "small one is evidence against calibration; a large one does not show calibration."
         )
-    if any(facts.rows >= _MANY_ROWS for facts in tested):
+    if any(model.rows >= MANY_ROWS for model in tested):
         yield Paragraph(
-            "With as many rows as here every model fails such a test: none is calibrated to the last digit. Judge by "
-            "the size of the error and its interval."
+            "With as many rows as here, every model fails such a test: none is calibrated to the last digit. Judge "
+            "by the size of the error and its interval."
         )
 
 
-def _warnings(models: Sequence[Facts]) -> Iterator[Block]:
-    for facts in models:
-        found = cautions(facts)
-        if found and len(models) > 1:
-            yield Heading(facts.name)
-        if found:
-            yield Listing(found)
+def _warnings(models: Sequence[ModelResult]) -> Iterator[Block]:
+    for model in models:
+        warnings = cautions(model)
+        if warnings and len(models) > 1:
+            yield Heading(model.name)
+        if warnings:
+            yield Listing(warnings)
         elif len(models) == 1:
             yield Paragraph(_NOTHING)
     yield Paragraph(
-        "Rows are taken to be independent of each other and of the rows that the model was fitted on; on rows that it "
-        "knows a model looks better than it is. All this is about rows like these: another time or place may differ.",
+        "Rows are assumed to be independent of each other and of the rows that the model was fitted to; on these a "
+        "model looks better than it is. The results hold for rows like these: another time or place may differ.",
         quiet=True,
     )
 
 
-def _reproduce(models: Sequence[Facts], origin: Origin) -> Iterator[Block]:
+def _reproduce(models: Sequence[ModelResult], origin: Origin) -> Iterator[Block]:
     if origin.command:
         yield Code(origin.command)
     yield Paragraph(
-        "The same data, versions and seeds give the same numbers on any number of workers, with weights up to "
-        "rounding. Random numbers come from the seeds above, and from those in the descriptions below."
+        "The same data, versions and seeds give the same numbers on any number of workers (with weights, up to "
+        "rounding). Random numbers come from the seeds above and those in the descriptions below."
     )
-    described = {
-        str(variable.attrs.get("estimator", "")) for facts in models for variable in facts.result.data_vars.values()
-    }
     yield Heading("Measures")
-    yield Terms(definitions(sorted(described)))
+    yield Terms(_definitions(models))
     yield Heading("As they were computed")
-    yield Listing(sorted({str(facts.estimator(each.name)) for facts in models for each in facts.readings} - {""}))
+    yield Listing(sorted({part.estimator for model in models for part in model.metrics}))
+
+
+def _definitions(models: Sequence[ModelResult]) -> list[tuple[str, str, str]]:
+    """Title, definition and source of everything that was measured, each once."""
+    parts = [part for model in models for part in model.results if part.definition and part.metric != SPREAD]
+    parts.sort(key=lambda part: part.estimator)
+    return list({part.title: (part.title, part.definition, part.source) for part in parts}.values())

@@ -12,7 +12,7 @@ import xarray as xr
 from calibdask.study.cube import DONE
 from calibdask.study.quantiles import quantiles
 
-__all__ = ["LEVELS", "Summary", "summary_of"]
+__all__ = ["BLOCK", "LEVELS", "Summary", "summary_of"]
 
 Array = npt.NDArray[np.float64]
 
@@ -21,7 +21,7 @@ _REPLICATES = ("replicate", "repeat", "set", "draw", "sample", "bootstrap")
 # Axes of so many consecutive numbers are replicates too.
 _COUNTED = 10
 # Cells are read in blocks of so many bytes.
-_BLOCK = 64e6
+BLOCK = 64e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +40,8 @@ class Summary:
         for dim, i in place.items():
             values = np.take(values, [i], axis=1 + self.dims.index(dim))
         flat = values.reshape(len(LEVELS), -1)
-        found = quantiles(flat, (0.5,))[0] if self.over else quantiles(flat[1:2], LEVELS)[:, 0]
-        low, middle, high = found.tolist()
+        triple = quantiles(flat, (0.5,))[0] if self.over else quantiles(flat[1:2], LEVELS)[:, 0]
+        low, middle, high = triple.tolist()
         return low, middle, high
 
 
@@ -61,12 +61,12 @@ def summary_of(cube: xr.Dataset, variable: str) -> Summary:
     kept = tuple(str(dim) for dim in array.dims if dim not in over)
     values = np.full((len(LEVELS), *(array.sizes[dim] for dim in kept)), np.nan)
     for at in _blocks(array, [dim for dim in of_cells if dim in array.dims]):
-        some = array.isel(at)
-        known = np.asarray(some.values, np.float64)
+        block = array.isel(at)
+        known = np.asarray(block.values, np.float64)
         if status is not None:
             done = xr.DataArray(status.isel(at).values == DONE, dims=[dim for dim in of_cells if dim not in at])
-            known = some.copy(data=known).where(done).transpose(*some.dims).values
-        inner = some.copy(data=known).transpose(*(dim for dim in kept if dim not in at), *over).values
+            known = block.copy(data=known).where(done).transpose(*block.dims).values
+        inner = block.copy(data=known).transpose(*(dim for dim in kept if dim not in at), *over).values
         size = math.prod(array.sizes[dim] for dim in over)
         place = (slice(None), *(at.get(dim, slice(None)) for dim in kept))
         values[place] = quantiles(inner.reshape(*inner.shape[: inner.ndim - len(over)], size), LEVELS)
@@ -79,7 +79,7 @@ def _blocks(array: xr.DataArray, cells: Sequence[str]) -> list[dict[str, int]]:
     fixed: list[str] = []
     size = array.nbytes
     for dim in cells:
-        if size <= _BLOCK:
+        if size <= BLOCK:
             break
         fixed.append(dim)
         size //= max(1, array.sizes[dim])

@@ -1,4 +1,4 @@
-"""The page of a cube: what the study was, how far it is, its results in tables, how to make it again."""
+"""The page of a cube: the study, its progress, its results in tables, how to reproduce it."""
 
 import json
 import math
@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
-from calibdask.readout import Reading
 from calibdask.report.blocks import Block, Code, Heading, Listing, Page, Paragraph, Section, Table, number, text
 from calibdask.report.contents import Origin
 from calibdask.report.cube_summary import Summary, summary_of
 from calibdask.report.drawing import forest_axis, forest_range
 from calibdask.report.tables import drawn_cell, value_cell
-from calibdask.report.words import counted, figure, joined
-from calibdask.study.cube import DONE, FAILED, Cube, open_cube
+from calibdask.results.format import counted, figure, joined
+from calibdask.results.values import Value
+from calibdask.storage.open_store import StoredCube
+from calibdask.study.cube import DONE, FAILED, errors_of
 from calibdask.study.study import coordinates_of
 
 __all__ = ["cube_page"]
@@ -27,62 +27,54 @@ _LONGEST_ERROR = 1500
 _ENDS = ("value", "low", "high")
 
 
-def cube_page(store: str, origin: Origin) -> Page:
-    """The page of the cube of a study.
-
-    Raises
-    ------
-    ValueError
-        If there is no cube.
-    """
-    cube = Cube(store)
-    told = cube.fingerprint
-    status = cube.status()
-    with open_cube(store) as dataset:
-        versions = _versions(dataset)
+def cube_page(cube: StoredCube, origin: Origin) -> Page:
+    """The page of the cube of a study, which is read and closed."""
+    known = cube.fingerprint
+    with cube.dataset as dataset:
         parts = {
-            "cells": ("How far it is", _cells(cube, told, status)),
-            "study": ("The study", _study(told)),
+            "cells": ("Progress", _cells(dataset, known["cells"])),
+            "study": ("The study", _study(known)),
             "results": ("Results", _results(dataset)),
-            "reproduce": ("How to reproduce", _reproduce(store, told, versions, origin)),
+            "reproduce": ("How to reproduce", _reproduce(cube.url, known, _versions(dataset), origin)),
         }
         sections = [Section(anchor, title, list(blocks)) for anchor, (title, blocks) in parts.items()]
-    lead = f"The cube of the study {told['study']}, version {told.get('version', 1)}; {origin.date}"
+    lead = f"The cube of the study {known['study']}, version {known.get('version', 1)}; {origin.date}"
     return Page(
         origin.title, lead, sections, f"Made by calibdask {origin.versions.get('calibdask', '')}, {origin.date}."
     )
 
 
-def _cells(cube: Cube, told: Mapping[str, Any], status: np.ndarray) -> Iterator[Block]:
+def _cells(cube: xr.Dataset, axes: Mapping[str, Any]) -> Iterator[Block]:
+    status = cube["status"].values
     done, failed = int((status == DONE).sum()), int((status == FAILED).sum())
     todo = status.size - done - failed
-    said = f"{done:,} of {counted(status.size, 'cell')} {'is' if done == 1 else 'are'} done"
-    left = [f"{number:,} {word}" for number, word in ((failed, "failed"), (todo, "to do")) if number]
+    said = f"{figure(done)} of {counted(status.size, 'cell')} {'is' if done == 1 else 'are'} done"
+    left = [f"{figure(number)} {word}" for number, word in ((failed, "failed"), (todo, "to do")) if number]
     yield Paragraph(f"{said}{f', {joined(left)}' if left else ''}.")
     if left:
-        yield Paragraph("Cells that are not done are left out of all results beneath: these may change.")
-    errors = cube.errors()
+        yield Paragraph("Cells that are not done are left out of all results below, which may change.")
+    errors = errors_of(cube)
     for cell in list(errors)[:_MOST_ERRORS]:
-        at = ", ".join(f"{name} = {value}" for name, value in coordinates_of(told["cells"], cell).items())
+        at = ", ".join(f"{name} = {value}" for name, value in coordinates_of(axes, cell).items())
         yield Heading(f"Failed: {at}")
         yield Code(errors[cell].strip()[-_LONGEST_ERROR:])
     if len(errors) > _MOST_ERRORS:
         yield Paragraph(f"... and {counted(len(errors) - _MOST_ERRORS, 'more failed cell')}.")
 
 
-def _study(told: Mapping[str, Any]) -> Iterator[Block]:
-    parameters = [[text(name), text(_shown(value))] for name, value in told["parameters"].items()]
+def _study(known: Mapping[str, Any]) -> Iterator[Block]:
+    parameters = [[text(name), text(_shown(value))] for name, value in known["parameters"].items()]
     yield Table("Parameters", [("parameter", False), ("value", False)], parameters)
-    if told.get("inputs"):
-        inputs = [[text(name), text(_shown(value))] for name, value in told["inputs"].items()]
+    if known.get("inputs"):
+        inputs = [[text(name), text(_shown(value))] for name, value in known["inputs"].items()]
         yield Table("Inputs: sizes and dates of what cells read", [("input", False), ("value", False)], inputs)
     axes = [
-        [text(name), text(where), number(len(labels), f"{len(labels):,}"), text(_shown(labels))]
-        for where, some in (("of the cells", told["cells"]), ("within a cell", told["inside"]))
-        for name, labels in some.items()
+        [text(name), text(where), number(len(labels), figure(len(labels))), text(_shown(labels))]
+        for where, kind in (("of the cells", "cells"), ("within a cell", "inside"))
+        for name, labels in known[kind].items()
     ]
     yield Table("Axes", [("axis", False), ("which", False), ("size", True), ("values", False)], axes)
-    outputs = [[text(name), text(", ".join(dims) or "one number")] for name, dims in told["outputs"].items()]
+    outputs = [[text(name), text(", ".join(dims) or "one number")] for name, dims in known["outputs"].items()]
     yield Table("Variables of each cell", [("variable", False), ("along", False)], outputs)
 
 
@@ -90,14 +82,16 @@ def _shown(value: Any) -> str:
     """Values in a few words."""
     if not isinstance(value, list):
         return str(value)
-    words = [str(each) for each in value]
+    words = [str(item) for item in value]
     if len(words) <= _MOST_LABELS:
         return ", ".join(words)
     return f"{', '.join(words[: _MOST_LABELS - 2])}, ..., {words[-1]}"
 
 
 def _results(cube: xr.Dataset) -> Iterator[Block]:
-    variables = [str(name) for name, each in cube.data_vars.items() if each.dtype.kind in "iuf" and name != "status"]
+    variables = [
+        str(name) for name, values in cube.data_vars.items() if values.dtype.kind in "iuf" and name != "status"
+    ]
     if {*_ENDS} <= {*variables} and len({cube[name].dims for name in _ENDS}) == 1:
         yield from _intervals(cube)
         variables = [name for name in variables if name not in _ENDS]
@@ -123,22 +117,22 @@ def _interval_table(caption: str, every: xr.Dataset) -> Table:
     first = {dim: slice(math.ceil(most / max(1, math.prod(sizes[1:])))) for dim in dims[:1]}
     one = every.isel(first).load()
     one = one.where(one["status"] == DONE).transpose(*dims)
-    places = [dict(zip(dims, at, strict=True)) for at in islice(product(*map(range, one["value"].shape)), most)]
-    found = [(at, _reading(one.isel(at))) for at in places]
-    reach = forest_range([end for _, each in found for end in (each.value, each.low, each.high)])
+    positions = [dict(zip(dims, at, strict=True)) for at in islice(product(*map(range, one["value"].shape)), most)]
+    values = [(at, _value(one.isel(at))) for at in positions]
+    reach = forest_range([end for _, value in values for end in (value.value, value.low, value.high)])
     rows = [
-        [*(text(one[dim].values[at[dim]]) for dim in dims), drawn_cell(each, reach), value_cell(each)]
-        for at, each in found
+        [*(text(one[dim].values[at[dim]]) for dim in dims), drawn_cell(value, reach), value_cell(value)]
+        for at, value in values
     ]
     rows.append([text(""), *(text("") for _ in dims[1:]), drawn_cell(None, reach, forest_axis(reach)), text("")])
-    hidden = math.prod(sizes) - len(found)
+    hidden = math.prod(sizes) - len(values)
     note = f"{counted(hidden, 'row')} not shown." if hidden else ""
     return Table(caption, [*((dim, False) for dim in dims), ("", False), ("value, interval", True)], rows, note)
 
 
-def _reading(one: xr.Dataset) -> Reading:
+def _value(one: xr.Dataset) -> Value:
     value, low, high = (float(one[name]) for name in _ENDS)
-    return Reading("value", value, low, high)
+    return Value("value", value, low, high)
 
 
 def _summarized(summary: Summary) -> Iterator[Block]:
@@ -174,10 +168,12 @@ def _table(summary: Summary, down: str, across: str | None) -> Table:
     headings = list(summary.labels[across]) if across else ["median"]
     rows = []
     for i, label in enumerate(labels):
-        places: list[dict[str, int]] = [{down: i, across: j} for j in range(len(headings))] if across else [{down: i}]
-        rows.append([text(label), *(_cell(*summary.at(place)) for place in places)])
+        positions = [{down: i, across: j} for j in range(len(headings))] if across else [{down: i}]
+        rows.append([text(label), *(_cell(*summary.at(position)) for position in positions)])
     caption = f"{summary.variable} by {down}{f' and {across}' if across else ''}"
-    return Table(caption, [(down, False), *((f"{across} {each}" if across else each, True) for each in headings)], rows)
+    return Table(
+        caption, [(down, False), *((f"{across} {label}" if across else label, True) for label in headings)], rows
+    )
 
 
 def _cell(low: float, middle: float, high: float) -> Any:
@@ -187,29 +183,31 @@ def _cell(low: float, middle: float, high: float) -> Any:
 
 def _versions(cube: xr.Dataset) -> list[dict[str, str]]:
     """Of those that computed cells, in the order in which they came."""
-    found = json.loads(str(cube.attrs.get("versions", "[]")))
-    return found if isinstance(found, list) else [found]
+    versions = json.loads(str(cube.attrs.get("versions", "[]")))
+    return versions if isinstance(versions, list) else [versions]
 
 
 def _reproduce(
-    store: str, told: Mapping[str, Any], versions: Sequence[Mapping[str, str]], origin: Origin
+    store: str, known: Mapping[str, Any], versions: Sequence[Mapping[str, str]], origin: Origin
 ) -> Iterator[Block]:
     yield Paragraph(
-        f"STUDY is the folder or module:object that holds {told['study']}; the cube does not know its place. The "
-        "command goes on where a cube is not complete."
+        f"STUDY is the folder or module:object that holds {known['study']}; the cube does not record where that is. "
+        "The command completes a cube that is incomplete."
     )
-    yield Code(_command(store, told))
-    yield Paragraph("Numbers depend on the seed and the cell alone, on no cluster and no order of work. Computed with:")
-    yield Listing([", ".join(f"{name} {version}" for name, version in each.items()) for each in versions])
+    yield Code(_command(store, known))
+    yield Paragraph(
+        "Numbers depend on the seed and the cell alone, not on the cluster or the order of work. Computed with:"
+    )
+    yield Listing([", ".join(f"{name} {version}" for name, version in packages.items()) for packages in versions])
     if origin.command:
         yield Paragraph("This page:")
         yield Code(origin.command)
 
 
-def _command(store: str, told: Mapping[str, Any]) -> str:
+def _command(store: str, known: Mapping[str, Any]) -> str:
     """The command of the run, one parameter a line."""
     settings = [
-        f"--set {shlex.quote(f'{name}={_given(value)}')}" for name, value in told["parameters"].items() if value != ""
+        f"--set {shlex.quote(f'{name}={_given(value)}')}" for name, value in known["parameters"].items() if value != ""
     ]
     return " \\\n  ".join([f"calibdask run STUDY --store {shlex.quote(store)}", *settings])
 

@@ -1,12 +1,12 @@
-"""Decisions: whether calibration errors keep the limits that whoever signs off a model has set."""
+"""Decisions: whether calibration errors keep the limits that are set for the approval of a model."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from calibdask.readout import Reading
-from calibdask.report.facts import Facts, error_words
-from calibdask.report.words import named
+from calibdask.report.model_result import ModelResult
+from calibdask.results.format import named
+from calibdask.results.values import Value
 
 __all__ = ["Judgement", "Limits", "line_of", "slices_judged", "whole_judged"]
 
@@ -34,7 +34,7 @@ class Limits:
     slices: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is no share."""
+        """Refuse what is no fraction."""
         for name, value in {"limit": self.rows, "slice_limit": self.slices}.items():
             if value is not None and (isinstance(value, bool) or not 0 < value < 1):
                 raise ValueError(
@@ -42,7 +42,7 @@ class Limits:
                 )
 
     def __bool__(self) -> bool:
-        """Whether anything is to be judged."""
+        """Whether there is a limit."""
         return self.rows is not None or self.slices is not None
 
     @property
@@ -53,12 +53,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The error of all rows or of a slice (rows are NaN where nobody counted them), and what its limit says of it."""
+    """The error of all rows or of a slice, and its limit; ``rows`` are NaN where no diagram counts them."""
 
     what: str
     rows: float
-    metric: str
-    error: Reading | None
+    label: str
+    error: Value | None
     limit: float
 
     @property
@@ -73,16 +73,15 @@ class Judgement:
         return "met" if error.high <= self.limit else "cannot be decided"
 
 
-def whole_judged(facts: Facts, limits: Limits) -> Judgement | None:
+def whole_judged(model: ModelResult, limits: Limits) -> Judgement | None:
     """The judgement on all rows of a model; None without a limit for them."""
     if limits.rows is None:
         return None
-    error = facts.headline
-    metric = "–" if error is None else error_words(facts.estimator(error.name))
-    return Judgement("all rows", facts.rows, metric, error, limits.rows)
+    label = "–" if model.headline is None else model.headline.label
+    return Judgement("all rows", model.rows, label, model.error, limits.rows)
 
 
-def slices_judged(facts: Facts, limits: Limits) -> Iterator[tuple[str, list[Judgement]]]:
+def slices_judged(model: ModelResult, limits: Limits) -> Iterator[tuple[str, list[Judgement]]]:
     """The judgements on the slices of each column: first what is broken, then what cannot be decided.
 
     Examples
@@ -92,40 +91,44 @@ def slices_judged(facts: Facts, limits: Limits) -> Iterator[tuple[str, list[Judg
     >>> rng = np.random.default_rng(0)
     >>> scores, day = rng.random(3000), rng.choice(["mon", "tue", "wed"], 3000)
     >>> labels = rng.random(3000) < np.where(day == "tue", scores**3, scores)
-    >>> facts = Facts("days", measure(labels, scores, by={"day": day}))
-    >>> [(name, [(each.what, each.outcome) for each in some]) for name, some in slices_judged(facts, Limits(0.09))]
-    [('day', [('tue', 'broken'), ('wed', 'met'), ('mon', 'met')])]
+    >>> model = ModelResult("days", measure(labels, scores, by={"day": day}))
+    >>> for name, judgements in slices_judged(model, Limits(0.09)):
+    ...     print(name, [(judgement.what, judgement.outcome) for judgement in judgements])
+    day [('tue', 'broken'), ('wed', 'met'), ('mon', 'met')]
     """
     limit = limits.of_slices
     if limit is None:
         return
-    for sliced in facts.sliced:
-        words = error_words(sliced.estimator) or "–"
-        found = [
-            Judgement(each.label, each.rows, words, each.numbers.get(sliced.metric), limit) for each in sliced.slices
+    for sliced in model.sliced:
+        judgements = [
+            Judgement(piece.label, piece.rows, sliced.label, piece.numbers.get(sliced.variable), limit)
+            for piece in sliced.slices
         ]
-        yield sliced.name, sorted(found, key=lambda each: _OUTCOMES.index(each.outcome))
+        yield sliced.name, sorted(judgements, key=lambda judgement: _OUTCOMES.index(judgement.outcome))
 
 
-def line_of(facts: Facts, limits: Limits) -> str:
+def line_of(model: ModelResult, limits: Limits) -> str:
     """The decisions on a model in a line.
 
     Examples
     --------
     >>> from calibdask.report import measure
-    >>> line_of(Facts("tiny", measure([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.7])), Limits(0.03))
+    >>> line_of(ModelResult("tiny", measure([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.7])), Limits(0.03))
     'tiny: limit 0.03 cannot be decided'
     """
-    whole = whole_judged(facts, limits)
-    parts = [] if whole is None else [f"limit {whole.limit:g} {whole.outcome}"]
-    for name, found in slices_judged(facts, limits):
-        own = "" if limits.of_slices == limits.rows else f" (limit {limits.of_slices:g})"
-        parts.append(f"by {name}{own}: {_counted(found)}")
-    return f"{facts.name}: {'; '.join(parts) or 'no slices to judge'}"
+    whole = whole_judged(model, limits)
+    parts = [] if whole is None else [f"limit {whole.limit} {whole.outcome}"]
+    for name, judgements in slices_judged(model, limits):
+        own = "" if limits.of_slices == limits.rows else f" (limit {limits.of_slices})"
+        parts.append(f"by {name}{own}: {_not_met(judgements)}")
+    return f"{model.name}: {'; '.join(parts) or 'no slices to judge'}"
 
 
-def _counted(found: Sequence[Judgement]) -> str:
-    """The slices that do not keep their limit by name."""
-    sides = [(outcome, [each.what for each in found if each.outcome == outcome]) for outcome in _OUTCOMES[:-1]]
-    told = [f"{named(some)} {outcome}" for outcome, some in sides if some]
-    return ", ".join(told) if told else f"all {len(found)} met"
+def _not_met(judgements: Sequence[Judgement]) -> str:
+    """The slices that do not keep their limit, by name."""
+    slices = {
+        outcome: [judgement.what for judgement in judgements if judgement.outcome == outcome]
+        for outcome in _OUTCOMES[:-1]
+    }
+    parts = [f"{named(names)} {outcome}" for outcome, names in slices.items() if names]
+    return ", ".join(parts) if parts else f"all {len(judgements)} met"

@@ -1,6 +1,6 @@
-"""Pictures as SVG inside the page: crisp at any size and on paper, and nothing to be run or fetched.
+"""Plots as SVG inside the page: sharp at any size and on paper, without scripts or files beside the page.
 
-The pictures of `calibdask.plot` need a script to show themselves, or Matplotlib to become files.
+Those of `calibdask.plot` need a script to be shown, or Matplotlib to be written to files.
 """
 
 from collections.abc import Sequence
@@ -8,65 +8,65 @@ from collections.abc import Sequence
 import numpy as np
 from markupsafe import Markup
 
-from calibdask.plot.curve import with_crossings
-from calibdask.report.reliability import Array, Bins, Curve
-from calibdask.report.words import counted, figure
+from calibdask.plot.style import DENSITY, FREQUENCY, ROWS, SCORE, TICKS
+from calibdask.results.format import counted, figure
+from calibdask.results.reliability import Array, Bins, Curve
 
 __all__ = ["curve_picture", "diagram_picture", "forest", "forest_axis", "forest_range"]
 
-# In units of the drawing; the page scales it.
+# In units of the drawing, which the page scales.
 _SIDE, _LEFT, _TOP, _RIGHT = 270.0, 46.0, 8.0, 10.0
 _STRIP, _BETWEEN, _BOTTOM = 56.0, 26.0, 36.0
 _WIDTH, _HEIGHT = _LEFT + _SIDE + _RIGHT, _TOP + _SIDE + _BETWEEN + _STRIP + _BOTTOM
-_TICKS, _FINE = (0.0, 0.25, 0.5, 0.75, 1.0), (0.25, 0.75)
+_FINE = (0.25, 0.75)
 _FOREST_WIDTH, _FOREST_HEIGHT, _MARGIN = 150.0, 16.0, 5.0
 
 
 def diagram_picture(bins: Bins, title: str) -> Markup:
-    """Frequency against mean score by bin with its interval, rows by bin beneath."""
-    parts = [_frame("frequency of the outcome", "score"), _diagonal()]
+    """Frequency against mean score by bin with its interval, rows by bin below."""
+    parts = [_frame(), _diagonal()]
     most = bins.count.max(initial=1.0)
     for i in range(bins.score.size):
         x, y, size = _x(bins.score[i]), _y(bins.outcome[i]), 2.2 + 4.8 * np.sqrt(bins.count[i] / most)
-        side = "over" if bins.outcome[i] < bins.score[i] else "under"
+        side = "over" if bins.gap[i] < 0 else "under"
         if np.isfinite(bins.low[i]):
             parts.append(_line(x, _y(bins.low[i]), x, _y(bins.high[i]), f"whisker {side}"))
         parts.append(f'<circle class="dot {side}" cx="{x:.1f}" cy="{y:.1f}" r="{size:.1f}"/>')
         parts.append(_bar(bins.lower[i], bins.upper[i], bins.count[i] / most))
-    parts.append(_strip_axis(f"{most:,.0f}", "rows"))
-    said = f"{title}: reliability diagram of {counted(bins.score.size, 'bin')}, calibration error {figure(bins.error)}"
-    return _svg(parts, said)
+    parts.append(_strip_axis(figure(int(most)), ROWS))
+    label = f"{title}: reliability diagram of {counted(bins.score.size, 'bin')}, calibration error {figure(bins.error)}"
+    return _svg(parts, label)
 
 
 def curve_picture(curve: Curve, title: str) -> Markup:
-    """The reliability curve on either side of the diagonal with its bands, the density of the scores beneath."""
-    parts = [_frame("frequency of the outcome", "score")]
+    """The reliability curve on either side of the diagonal with its bands, the density of the scores below."""
+    parts = [_frame()]
     for name, low, high in (("band", curve.band_low, curve.band_high), ("ends", curve.low, curve.high)):
         if np.isfinite(low).any():
             parts.append(f'<path class="{name}" d="{_between(curve.score, low, high)}"/>')
     parts.append(_diagonal())
-    for side, along, line in _sides(curve):
-        parts.append(f'<path class="curve {side}" d="{_path(along, line)}"/>')
+    for side, half in curve.split().items():
+        parts.append(f'<path class="curve {side}" d="{_path(half.score, half.reliability)}"/>')
     most = np.nanmax(curve.density, initial=0.0) or 1.0
     foot = _TOP + _SIDE + _BETWEEN + _STRIP
     heights = foot - _STRIP * np.nan_to_num(curve.density) / most
     area = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(_xs(curve.score), heights, strict=True))
     ends = f"{_x(curve.score[0]):.1f},{foot:.1f}", f"{_x(curve.score[-1]):.1f},{foot:.1f}"
     parts.append(f'<polygon class="density" points="{ends[0]} {area} {ends[1]}"/>')
-    parts.append(_strip_axis(f"{most:.1f}" if most < 10 else f"{most:.0f}", "density"))
+    parts.append(_strip_axis(f"{most:.1f}" if most < 10 else f"{most:.0f}", DENSITY))
     band = " with its band" if curve.has_band else ""
     return _svg(parts, f"{title}: reliability curve{band}, and the density of the scores")
 
 
 def forest_range(ends: Sequence[float]) -> tuple[float, float]:
-    """A range that holds all of these, and 0."""
-    known = [0.0, *(each for each in ends if np.isfinite(each))]
+    """The range of these values and 0."""
+    known = [0.0, *(end for end in ends if np.isfinite(end))]
     low, high = min(known), max(known)
     return (low, high) if high > low else (low, low + 1.0)
 
 
 def forest(value: float, low: float | None, high: float | None, reach: tuple[float, float]) -> Markup:
-    """An interval on a line; the numbers stand beside it, so that readers of the page aloud miss nothing."""
+    """A value and its interval on a line, hidden from screen readers: the numbers stand beside it."""
     middle = _FOREST_HEIGHT / 2
     parts = []
     if reach[0] <= 0 <= reach[1]:
@@ -80,7 +80,7 @@ def forest(value: float, low: float | None, high: float | None, reach: tuple[flo
 
 
 def forest_axis(reach: tuple[float, float]) -> Markup:
-    """The ends of the range that intervals are drawn on."""
+    """The ends of the range of a `forest`."""
     low, high = (figure(float(end)) if end else "0" for end in reach)
     y = _FOREST_HEIGHT - 4
     return _small([_text(_MARGIN, y, low, "start"), _text(_FOREST_WIDTH - _MARGIN, y, high, "end")])
@@ -96,10 +96,9 @@ def _small(parts: Sequence[str]) -> Markup:
     return Markup(f'<svg class="forest" {size} {box} aria-hidden="true">{"".join(parts)}</svg>')
 
 
-def _svg(parts: Sequence[str], said: str) -> Markup:
+def _svg(parts: Sequence[str], label: str) -> Markup:
     box = f'viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}"'
-    label = Markup.escape(said)
-    return Markup(f'<svg class="picture" {box} role="img" aria-label="{label}">{"".join(parts)}</svg>')
+    return Markup(f'<svg class="picture" {box} role="img" aria-label="{Markup.escape(label)}">{"".join(parts)}</svg>')
 
 
 def _x(score: float) -> float:
@@ -124,7 +123,7 @@ def _text(x: float, y: float, words: str, anchor: str, name: str = "") -> str:
 
 
 def _upward(middle: float, words: str) -> str:
-    """The name of an axis along it; small pictures are without."""
+    """The name of a vertical axis; the page hides it in small plots."""
     place = f'transform="translate(9,{middle:.0f}) rotate(-90)"'
     return f'<text class="fine" {place} text-anchor="middle">{Markup.escape(words)}</text>'
 
@@ -133,22 +132,22 @@ def _diagonal() -> str:
     return _line(_x(0), _y(0), _x(1), _y(1), "diagonal")
 
 
-def _frame(upward: str, across: str) -> str:
+def _frame() -> str:
     """Grid, ticks and names of the axes."""
     parts = []
-    for tick in _TICKS:
+    for tick in TICKS:
         parts.append(_line(_x(tick), _y(0), _x(tick), _y(1), "grid"))
         parts.append(_line(_x(0), _y(tick), _x(1), _y(tick), "grid"))
         name = "fine" if tick in _FINE else ""
         parts.append(_text(_LEFT - 6, _y(tick) + 4, f"{tick:g}", "end", name))
         parts.append(_text(_x(tick), _y(0) + 15, f"{tick:g}", "middle", name))
-    parts.append(_upward(_TOP + _SIDE / 2, upward))
-    parts.append(_text(_LEFT + _SIDE / 2, _HEIGHT - 4, across, "middle", "fine"))
+    parts.append(_upward(_TOP + _SIDE / 2, FREQUENCY))
+    parts.append(_text(_LEFT + _SIDE / 2, _HEIGHT - 4, SCORE, "middle", "fine"))
     return "".join(parts)
 
 
 def _strip_axis(most: str, words: str) -> str:
-    """The axis of the strip beneath."""
+    """The axes of the strip below."""
     top = _TOP + _SIDE + _BETWEEN
     foot = top + _STRIP
     ticks = "".join(_text(_x(tick), foot + 14, f"{tick:g}", "middle", "fine") for tick in (0.0, 0.5, 1.0))
@@ -181,7 +180,7 @@ def _path(x: Array, y: Array) -> str:
 
 
 def _between(x: Array, low: Array, high: Array) -> str:
-    """The area between two lines; the parts where both are defined."""
+    """The area between two lines, where both are defined."""
     there = np.isfinite(low) & np.isfinite(high)
     parts = []
     for run in np.split(np.arange(x.size), np.flatnonzero(np.diff(there)) + 1):
@@ -189,10 +188,3 @@ def _between(x: Array, low: Array, high: Array) -> str:
             around = [*zip(x[run], high[run], strict=True), *reversed(list(zip(x[run], low[run], strict=True)))]
             parts.append("M" + "L".join(f"{_x(a):.1f} {_y(b):.1f}" for a, b in around) + "Z")
     return "".join(parts)
-
-
-def _sides(curve: Curve) -> list[tuple[str, Array, Array]]:
-    """The curve above and beneath the diagonal, each with gaps where it is on the other side."""
-    x, y, off = with_crossings(np.stack([curve.score, curve.reliability, curve.reliability - curve.score]))
-    with np.errstate(invalid="ignore"):
-        return [(side, x, np.where(on, y, np.nan)) for side, on in (("over", off <= 0), ("under", off >= 0))]

@@ -1,36 +1,44 @@
-"""What a report is made of: everything about one model, in few passes over its rows or from its summary."""
+"""Measurements for a report: everything about one model, in few passes over its rows or from its summary."""
 
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.slices import named
-from calibdask.engine.stored import StoredSource
-from calibdask.engine.summaries import extra_dims, is_summary, read_summary
-from calibdask.estimators.curves import ReliabilityCurve
-from calibdask.estimators.density import DensityECE
-from calibdask.estimators.diagram import ReliabilityDiagram
-from calibdask.estimators.ece import ECE
-from calibdask.estimators.estimator import Estimation, Estimator, Meanings
-from calibdask.estimators.mean_gap import MeanGap
+from calibdask.engine.inputs.slices import named
+from calibdask.estimators.binned.diagram import ReliabilityDiagram
+from calibdask.estimators.binned.ece import ECE
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.interval import FromRows
 from calibdask.estimators.panel import default_metrics
-from calibdask.estimators.saturation import Saturation
+from calibdask.estimators.scores.mean_gap import MeanGap
+from calibdask.estimators.scores.saturation import Saturation
+from calibdask.estimators.smooth.curves import ReliabilityCurve
+from calibdask.estimators.smooth.density import DensityECE
+from calibdask.estimators.smooth.smooth_ece import SmoothECE
+from calibdask.estimators.without_interval import WithoutInterval, bare
 from calibdask.evaluation import evaluate, usual_metrics
+from calibdask.report.headline import headline_metric, measures_binned_gap
+from calibdask.report.shown import Shown, evaluate_both
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
+from calibdask.storage.summary import Summary, is_summary
 
-__all__ = ["CLASSES", "CURVE", "DIAGRAM", "GAP", "SPREAD", "Measured", "measure"]
+__all__ = ["CLASSES", "CURVE", "DIAGRAM", "GAP", "MOST_RESAMPLED", "SPREAD", "Measured", "measure"]
 
-# What is drawn and told beside the metrics, by the name of its variables.
+# What is drawn and described in addition to the metrics, by the names of its metrics.
 DIAGRAM, CURVE, GAP, SPREAD = "report_diagram", "report_curve", "report_gap", "report_scores"
 CLASSES = "report_classes"
 # Rows, times classes and replicates, up to which rows are resampled: some ten seconds for each metric.
-_MOST_RESAMPLED = 5e8
+MOST_RESAMPLED = 5e8
+
+_Metrics = Mapping[str, Estimator]
+_Evaluate = Callable[..., xr.Dataset]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +63,9 @@ class Measured:
         Metrics that are without an interval since rows would have to be resampled, and are too many.
     notes : tuple of str
         What the library warned of.
+    shown : xarray.Dataset or None
+        What `calibdask.evaluate` gives for the metrics that are shown besides, by all slices together, if there are
+        such.
     """
 
     result: xr.Dataset
@@ -65,6 +76,7 @@ class Measured:
     weights: str = ""
     bare: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    shown: xr.Dataset | None = None
 
 
 def measure(
@@ -81,6 +93,7 @@ def measure(
     seed: int = 0,
     ci_method: Any = None,
     source: str = "",
+    shown: Shown | None = None,
 ) -> Measured:
     """Measure what a report says about one model.
 
@@ -95,6 +108,8 @@ def measure(
         What the pictures show, as for `calibdask.ReliabilityDiagram`.
     source : str
         What was measured, in words.
+    shown : Shown, optional
+        Metrics that are evaluated besides, by all slices together, in the same passes where the report asks for them.
 
     Notes
     -----
@@ -112,14 +127,13 @@ def measure(
     (['half'], True)
     """
     options = {"ci": ci, "n_boot": n_boot, "seed": seed, "ci_method": ci_method}
-    request = _Request(metrics, setting, k, options)
-    with _noted() as notes:
-        if is_summary(y_true):
-            measured = request.of_summary(y_true, by)
-        else:
-            measured = request.of_rows(y_true, y_prob, named(by), sample_weight)
+    request = _Request(metrics, setting, k, options, shown)
+    if is_summary(y_true):
+        measured = request.of_summary(Summary.of(y_true), by)
+    else:
+        measured = request.of_rows(y_true, y_prob, named(by), sample_weight)
     weights = "given" if sample_weight is not None and not measured.weights else measured.weights
-    return replace(measured, source=source, weights=weights, notes=tuple(dict.fromkeys(notes)))
+    return replace(measured, source=source, weights=weights)
 
 
 @dataclass(frozen=True)
@@ -130,157 +144,157 @@ class _Request:
     setting: str | int | None
     k: int | None
     options: Mapping[str, Any]
+    shown: Shown | None
 
     def of_rows(self, labels: Any, scores: Any, by: Mapping[Any, Any], weights: Any) -> Measured:
         """One pass for all rows, up to three with bins of equal mass, and one for each name of slices."""
         if scores is None:
             raise ValueError("measure expects labels and scores, or a summary of calibdask.summarize, got no scores.")
-        labels, scores = (each if hasattr(each, "ndim") else np.asarray(each) for each in (labels, scores))
+        labels, scores = (array if hasattr(array, "ndim") else np.asarray(array) for array in (labels, scores))
         vector = scores.ndim == labels.ndim
         classes = 2 if vector else int(scores.shape[-1])
         layout = Layout(classes=classes, vector=vector)
         meant = layout.setting(self.setting, self.k)
         chosen = default_metrics(classes, vector) if self.metrics is None else self.metrics
-        bare = self._bare(chosen, layout, scores.shape[0] * classes)
-        told = {name: _Told(each) if name in bare else each for name, each in chosen.items()}
-        asked = {**told, **self._pictures(layout, meant)}
-        given = {"sample_weight": weights, **self.options}
-        result = evaluate(labels, scores, asked, **given)
-        if extra := [str(dim) for dim in result[GAP].dims if dim != "class"]:
-            raise ValueError(f"measure takes the scores of one model, got some along {', '.join(extra)}; select one.")
-        with _quiet():
-            slices = {
-                str(name): evaluate(labels, scores, self._of_slices(chosen), by={name: values}, **given)
-                for name, values in by.items()
-            }
-        return Measured(result, slices, classes, meant, bare=bare)
+        # Intervals that are shown are there for the report too.
+        is_shown = self.shown is not None and bool(self.shown.options) and not by
+        bare = () if is_shown else self._bare(chosen, layout, scores.shape[0] * classes)
+        plain = {name: WithoutInterval(metric) if name in bare else metric for name, metric in chosen.items()}
 
-    def of_summary(self, summary: xr.Dataset, by: Any) -> Measured:
+        def at(names: tuple[str, ...]) -> _Evaluate:
+            """Evaluation of the rows by these slices."""
+            sliced = {name: values for name, values in by.items() if str(name) in names}
+            return partial(evaluate, labels, scores, by=sliced or None, sample_weight=weights)
+
+        names = tuple(map(str, by))
+        asked = _by_slices({**plain, **self._pictures(layout, meant)}, self._of_slices(plain, layout), names)
+        measured = replace(self._measured(at, asked, names), classes=classes, setting=meant, bare=bare)
+        if extra := [str(dim) for dim in measured.result[GAP].dims if dim != "class"]:
+            raise ValueError(f"measure takes the scores of one model, got some along {', '.join(extra)}; select one.")
+        return measured
+
+    def of_summary(self, summary: Summary, by: Any) -> Measured:
         """From histograms, added up."""
-        data = read_summary(summary)
-        if extra := extra_dims(summary):
+        if summary.batch:
             raise ValueError(
-                f"A report of a summary with {', '.join(extra)} expects one place, such as isel({extra[0]}=0)."
+                f"A report of a summary with {', '.join(summary.batch)} expects one place, such as "
+                f"isel({summary.batch[0]}=0)."
             )
-        names = [str(axis.name) for axis in data.by]
-        wanted = names if by is None else list(dict.fromkeys([by] if isinstance(by, str) else map(str, by)))
-        if unknown := [name for name in wanted if name not in names]:
-            raise ValueError(
-                f"by expects slices of the summary, {', '.join(names) or 'none'}, got {', '.join(unknown)}."
-            )
-        layout = data.source.layout
+        given = () if by is None else tuple(dict.fromkeys([by] if isinstance(by, str) else map(str, by)))
+        layout = summary.source.layout
         meant = layout.setting(self.setting, self.k)
-        assert isinstance(data.source, StoredSource)
-        tells = data.source.tells
-        if self.setting is None and not tells(meant):
+        if self.setting is None and not summary.tells(meant):
             meant = layout.setting("classwise")
-        step = 1 / int(np.unique(summary["cells"])[0])
-        chosen = usual_metrics(data.source) if self.metrics is None else self.metrics
-        drawn = self._pictures(layout, meant, classwise=tells(Setting("classwise"))) if tells(meant) else {}
+        chosen = usual_metrics(summary.source) if self.metrics is None else self.metrics
+        is_told, classwise = summary.tells(meant), summary.tells(Setting("classwise"))
+        drawn = self._pictures(layout, meant, classwise=classwise) if is_told else {}
         own = self if meant == layout.setting(self.setting, self.k) else replace(self, setting="classwise")
-        result = evaluate(_kept(summary, []), metrics=_stepped({**chosen, **drawn}, step), **self.options)
-        with _quiet():
-            slices = {
-                name: evaluate(_kept(summary, [name]), metrics=_stepped(own._of_slices(chosen), step), **self.options)
-                for name in wanted
-                if tells(meant)
-            }
-        return Measured(result, slices, layout.classes, meant, weights="in the summary" if layout.weighted else "")
+        names = summary.slices if by is None else given
+        sliced = _stepped(own._of_slices(chosen, layout), summary.step)
+        asked = _by_slices(_stepped({**chosen, **drawn}, summary.step), sliced, names if is_told else ())
+        measured = self._measured(lambda kept: partial(evaluate, summary.pooled(kept)), asked, given)
+        weights = "in the summary" if layout.weighted else ""
+        return replace(measured, classes=layout.classes, setting=meant, weights=weights)
+
+    def _measured(
+        self,
+        at: Callable[[tuple[str, ...]], _Evaluate],
+        asked: Mapping[tuple[str, ...], _Metrics],
+        shown_by: tuple[str, ...],
+    ) -> Measured:
+        """The results of the metrics by their slices; what is shown comes with those by the same slices."""
+        results: dict[tuple[str, ...], xr.Dataset] = {}
+        shown = None
+        notes: list[str] = []
+        for names, metrics in asked.items():
+            if self.shown is not None and names == shown_by:
+                # Where slices are shown, their warnings are too, as by `calibdask.evaluate`.
+                with nullcontext() if names else _noted(notes):
+                    results[names], shown = evaluate_both(at(names), metrics, self.options, self.shown)
+            else:
+                with _quiet() if names else _noted(notes):
+                    results[names] = at(names)(metrics=metrics, **self.options)
+        if self.shown is not None and shown is None:
+            shown = at(shown_by)(metrics=self.shown.metrics, **self.shown.options)
+        slices = {name: result for names, result in results.items() for name in names}
+        return Measured(results[()], slices, notes=tuple(dict.fromkeys(notes)), shown=shown)
 
     def _pictures(self, layout: Layout, setting: Setting, *, classwise: bool = True) -> dict[str, Estimator]:
-        """What is drawn and told beside the metrics."""
+        """What is drawn and described in addition to the metrics."""
         given: Any = {"setting": setting}
-        found: dict[str, Estimator] = {
+        pictures: dict[str, Estimator] = {
             DIAGRAM: ReliabilityDiagram(**given),
             CURVE: ReliabilityCurve(**given),
             GAP: MeanGap(**given),
             SPREAD: Saturation(**given),
         }
         if not layout.vector and classwise:
-            found[CLASSES] = _Told(ReliabilityDiagram(setting="classwise"))
-        return found
+            pictures[CLASSES] = WithoutInterval(ReliabilityDiagram(setting="classwise"))
+        return pictures
 
-    def _of_slices(self, chosen: Mapping[str, Estimator]) -> dict[str, Estimator]:
-        """What is measured of each slice: cheap, since histograms tell it; with the bins and widths chosen for all."""
+    def _of_slices(self, chosen: Mapping[str, Estimator], layout: Layout) -> dict[str, Estimator]:
+        """What is measured of each slice, with the bins and widths chosen for all rows.
+
+        The error that the report is about is measured as for all rows, but for the smooth ECE, in whose place there is
+        one with bins; what is added to it needs histograms only, which makes it cheap.
+        """
         given: Any = {"setting": self.setting, "k": self.k if isinstance(self.setting, str) else None}
-        l1 = [each for each in chosen.values() if type(each) is ECE and each.norm == "l1"]
-        l1.sort(key=lambda each: each.binning != "uniform")
-        density = [each for each in chosen.values() if type(each) is DensityECE]
-        return {
-            "ece": replace(next(iter(l1), ECE()), **given),
-            "density_ece": replace(next(iter(density), DensityECE()), **given),
-            GAP: MeanGap(**given),
-            DIAGRAM: ReliabilityDiagram(**given),
-        }
+        own = headline_metric(chosen, layout)
+        # Each replicate of a smooth ECE searches for its bandwidth: seconds for each slice. Bins in its place are fast.
+        for smooth in [metric for metric in map(bare, own.values()) if isinstance(metric, SmoothECE)]:
+            own, given = {}, {"setting": smooth.setting, "k": smooth.k}
+        usual: dict[str, Estimator] = {GAP: MeanGap(**given), DIAGRAM: ReliabilityDiagram(**given)}
+        if not any(measures_binned_gap(metric, layout) for metric in own.values()):
+            usual["ece"] = ECE(**given)
+        density = next((name for name, metric in chosen.items() if type(metric) is DensityECE), None)
+        if density is None:
+            usual["density_ece"] = DensityECE(**given)
+        else:
+            own[density] = chosen[density]
+        return {**own, **{name: metric for name, metric in usual.items() if name not in own}}
 
     def _bare(self, chosen: Mapping[str, Estimator], layout: Layout, size: Any) -> tuple[str, ...]:
         """The metrics without intervals: rows would be resampled, and cannot be or are too many."""
 
-        def resampled(each: Estimator) -> bool:
-            if each.tests or each.knows_ends or each.histograms(layout):
+        def resampled(metric: Estimator) -> bool:
+            if not isinstance(metric.interval(layout), FromRows):
                 return True
             # Pairs of rows are many sooner. The size of data whose rows nobody has counted yet is NaN.
-            work = size**2 if hasattr(each, "max_pairs") else size
-            return bool(each.weighs and work * self.options["n_boot"] <= _MOST_RESAMPLED)
+            work = size**2 if hasattr(metric, "max_pairs") else size
+            return bool(metric.supports_weights and work * self.options["n_boot"] <= MOST_RESAMPLED)
 
-        return tuple(name for name, each in chosen.items() if not resampled(each))
-
-
-@dataclass(frozen=True, repr=False)
-class _Told(Estimator):
-    """An estimator whose numbers have no intervals."""
-
-    of: Estimator
-
-    def __repr__(self) -> str:
-        return repr(self.of)
-
-    def estimate(self) -> Estimation:
-        """Its own."""
-        return self.of.estimate()
-
-    def meanings(self, layout: Layout) -> Meanings:
-        """Its own."""
-        return self.of.meanings(layout)
-
-    @property
-    def tests(self) -> bool:
-        """Tests have no intervals either."""
-        return True
+        return tuple(name for name, metric in chosen.items() if not resampled(metric))
 
 
-def _kept(summary: xr.Dataset, names: list[str]) -> xr.Dataset:
-    """The summary with these slices alone, the others added up."""
-    gone = [dim for dim in summary["rows"].dims if dim not in names]
-    # Missing weights stay visible as such: nothing is skipped.
-    return summary.sum(gone, skipna=False) if gone else summary
+def _by_slices(whole: _Metrics, sliced: _Metrics, names: Sequence[str]) -> dict[tuple[str, ...], _Metrics]:
+    """The metrics of all rows, and those by each name of slices."""
+    return {(): whole, **{(name,): sliced for name in names}}
 
 
 def _stepped(chosen: Mapping[str, Estimator], step: float) -> dict[str, Estimator]:
     """The metrics on the grid that the summary has."""
-    found: dict[str, Estimator] = {}
-    for name, each in chosen.items():
-        has_step = any(each_field.name == "step" for each_field in fields(each))  # type: ignore[arg-type]
-        found[name] = replace(each, step=step) if has_step else each  # type: ignore[type-var]
-    return found
+    stepped: dict[str, Estimator] = {}
+    for name, metric in chosen.items():
+        has_step = any(parameter.name == "step" for parameter in fields(metric))  # type: ignore[arg-type]
+        stepped[name] = replace(metric, step=step) if has_step else metric  # type: ignore[type-var]
+    return stepped
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what is warned of single slices: the report says which of them are small."""
+    """Suppress warnings about single slices: the report says which of them are small."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         yield
 
 
 @contextmanager
-def _noted() -> Iterator[list[str]]:
-    """What is warned of, kept for the page and passed on."""
-    notes: list[str] = []
+def _noted(notes: list[str]) -> Iterator[None]:
+    """Keep warnings for the page, and pass them on."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield notes
-    for each in caught:
-        if each.category is UserWarning:
-            notes.append(" ".join(str(each.message).split()))
-        warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+        yield
+    for warning in caught:
+        if warning.category is UserWarning:
+            notes.append(" ".join(str(warning.message).split()))
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

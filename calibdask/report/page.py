@@ -1,4 +1,4 @@
-"""Pages as HTML: everything inside, nothing to run, nothing to fetch."""
+"""Pages as self-contained HTML: no scripts, and nothing to download."""
 
 from functools import cache
 from importlib.resources import files
@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from calibdask.plot.look import OVER, UNDER
+from calibdask.plot.style import BAND, BARS, OVER, UNDER
 from calibdask.report.blocks import Page
 
 __all__ = ["rendered"]
@@ -28,7 +28,7 @@ def _template() -> Any:
 
 @cache
 def _style() -> Markup:
-    return Markup(Template(_text("page.css")).substitute(over=OVER, under=UNDER))
+    return Markup(Template(_text("page.css")).substitute(over=OVER, under=UNDER, bar=BARS, band=BAND))
 
 
 def _text(name: str) -> str:

@@ -1,35 +1,47 @@
 """Slices of one model, the worst first."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from calibdask.ranking import worst_slices
-from calibdask.readout import Reading, numbers_of, places, plain, readings
-from calibdask.report.reliability import Bins, bins_of
+from calibdask.report.measuring import CLASSES
+from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
+from calibdask.results.format import plain
+from calibdask.results.ranking import worst_slices
+from calibdask.results.reliability import Bins, reliability_variables
+from calibdask.results.values import Results, Value
 
-__all__ = ["TOO_FEW", "Slice", "slices_of"]
-
-TOO_FEW = 10
+__all__ = ["Slice", "bins_of", "slices_of"]
 
 
 @dataclass(frozen=True, eq=False)
 class Slice:
     """One slice: its label, its rows (NaN where no diagram counts them), its numbers by name, and its bins.
 
-    Numbers of very few rows have no interval: the replicates of a row are that row, and look certain.
+    Numbers of very few rows have no interval.
     """
 
     label: str
     rows: float
-    numbers: dict[str, Reading]
+    numbers: Mapping[str, Value]
     bins: Sequence[tuple[str, Bins]]
 
+    @property
+    def is_tiny(self) -> bool:
+        """Whether it has too few rows for intervals."""
+        return self.rows < TOO_FEW_IN_A_SLICE
 
-def slices_of(result: xr.Dataset, metric: str = "ece") -> list[Slice]:
+
+def bins_of(result: xr.Dataset, at: Mapping[Any, int] | None = None) -> list[tuple[str, Bins]]:
+    """The bins of the first diagram in a result, by class where there is one for each."""
+    metric = next((name for name in reliability_variables(result, "diagram") if name != CLASSES), None)
+    return [] if metric is None else list(Bins.by_class(result, metric, at).items())
+
+
+def slices_of(result: xr.Dataset, variable: str = "ece") -> list[Slice]:
     """The slices in the order of `calibdask.worst_slices`, those of very few rows and without a value last.
 
     Examples
@@ -42,37 +54,30 @@ def slices_of(result: xr.Dataset, metric: str = "ece") -> list[Slice]:
     >>> slices_of(result)[0].label
     'tue'
     """
-    found = {_key(labels): _slice(result, at, labels) for at, labels in places(result[_along(result)])}
-    order = _order(result, metric)
-    ordered = [found[key] for key in (*order, *(key for key in found if key not in order))]
-    return sorted(ordered, key=lambda each: each.rows < TOO_FEW)
+    results = Results(result)
+    slices = {_key(labels.values()): _slice(results, at, _key(labels.values())) for at, labels in results.strata()}
+    worst = _worst(results, variable)
+    ordered = [slices[key] for key in (*worst, *(key for key in slices if key not in set(worst)))]
+    return sorted(ordered, key=lambda piece: piece.is_tiny)
 
 
-def _along(result: xr.Dataset) -> list[str]:
-    """The variables along the slices: all but those that only classes or bins have."""
-    dims = set(np.atleast_1d(result.attrs["slices"]).tolist())
-    return [str(name) for name, variable in result.data_vars.items() if dims <= set(variable.dims)]
+def _key(labels: Any) -> tuple[str, ...]:
+    return tuple(str(plain(label)) for label in labels)
 
 
-def _key(labels: dict[Any, Any]) -> tuple[str, ...]:
-    return tuple(str(plain(label)) for label in labels.values())
-
-
-def _order(result: xr.Dataset, metric: str) -> list[tuple[str, ...]]:
+def _worst(results: Results, variable: str) -> list[tuple[str, ...]]:
     """Labels of the slices that have a value, the worst first."""
-    dims = np.atleast_1d(result.attrs["slices"]).tolist()
-    if metric not in result:
+    if variable not in results.dataset:
         return []
-    worst = worst_slices(result, metric, max(1, int(np.prod([result.sizes[dim] for dim in dims]))))
-    labels = [worst[dim].values for dim in dims]
-    return [tuple(str(plain(each)) for each in some) for some in zip(*labels, strict=True)]
+    number = int(np.prod([results.dataset.sizes[dim] for dim in results.slices]))
+    worst = worst_slices(results.dataset, variable, max(1, number))
+    return [_key(labels) for labels in zip(*(worst[dim].values for dim in results.slices), strict=True)]
 
 
-def _slice(result: xr.Dataset, at: dict[Any, int], labels: dict[Any, Any]) -> Slice:
-    bins = bins_of(result, at)
+def _slice(results: Results, at: Mapping[str, int], key: Sequence[str]) -> Slice:
+    bins = bins_of(results.dataset, at)
     rows = bins[0][1].rows if bins else np.nan
-    one = result.isel(at)
-    numbers = {each.name: each for each in readings(numbers_of(one.drop_attrs(deep=False)))}
-    if rows < TOO_FEW:
-        numbers = {name: replace(each, low=None, high=None) for name, each in numbers.items()}
-    return Slice(" · ".join(_key(labels)), rows, numbers, bins)
+    piece = Slice(" · ".join(key), rows, {value.name: value for value in results.at(at).values()}, bins)
+    if not piece.is_tiny:
+        return piece
+    return replace(piece, numbers={name: replace(value, low=None, high=None) for name, value in piece.numbers.items()})

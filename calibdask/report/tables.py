@@ -1,20 +1,20 @@
 """Tables of a report: metrics, models side by side, slices, classes, tests."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from markupsafe import Markup
 
-from calibdask.readout import Reading
 from calibdask.report.blocks import Cell, Table, number, text
 from calibdask.report.decision import Judgement, Limits, slices_judged, whole_judged
-from calibdask.report.definitions import title_of
 from calibdask.report.drawing import forest, forest_axis, forest_range
-from calibdask.report.facts import Facts, Sliced, is_error
+from calibdask.report.headline import is_mean_gap
 from calibdask.report.measuring import GAP
-from calibdask.report.slices import TOO_FEW
-from calibdask.report.words import counted, figure, percent, pvalue
+from calibdask.report.model_result import CalibrationTest, ModelResult, SlicesBy
+from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
+from calibdask.results.format import PLAIN, counted, figure, percent, pvalue_text
+from calibdask.results.values import PartResult, Value
 
 __all__ = [
     "class_table",
@@ -28,72 +28,73 @@ __all__ = [
     "value_cell",
 ]
 
-_MOST_SLICES, _MOST_CLASSES, _MOST_COLUMNS = 40, 20, 6
-# Of several models these are compared first, where they were measured.
-_COMPARED = ("ece", "density_ece", "smooth_ece", "ece_classwise", "brier_score", "log_loss")
+_MOST_SLICES, _MOST_CLASSES, _MOST_COLUMNS, _MOST_SLICE_COLUMNS = 40, 20, 6, 3
 
 
-def value_cell(reading: Reading | None) -> Cell:
-    """A number with its interval beneath."""
-    if reading is None:
-        return text("–")
-    return number(reading.value, figure(reading.value), _ends(reading))
+def value_cell(value: Value | None) -> Cell:
+    """A number with its interval below."""
+    return text("–") if value is None else number(value.value, figure(value.value), _ends(value))
 
 
-def _ends(reading: Reading) -> str:
-    return f"{figure(reading.low)} to {figure(reading.high)}" if reading.has_interval else ""
+def _ends(value: Value) -> str:
+    return PLAIN.span(value.low, value.high) if value.has_interval else ""
 
 
-def _level(facts: Facts) -> str:
-    return "interval" if facts.level is None else f"{percent(facts.level)} interval"
+def _interval(model: ModelResult) -> str:
+    return "interval" if model.level is None else f"{percent(model.level)} interval"
 
 
-def drawn_cell(reading: Reading | None, reach: tuple[float, float], picture: Markup | None = None) -> Cell:
+def _rows_cell(rows: float) -> Cell:
+    return number(rows, "–" if np.isnan(rows) else figure(int(rows)))
+
+
+def drawn_cell(value: Value | None, reach: tuple[float, float], picture: Markup | None = None) -> Cell:
     """The interval as a picture, or that picture."""
     if picture is not None:
         return Cell(picture=picture)
-    if reading is None or not isinstance(reading.value, float):
+    if value is None or not isinstance(value.value, float):
         return Cell()
-    return Cell(picture=forest(reading.value, reading.low, reading.high, reach))
+    return Cell(picture=forest(value.value, value.low, value.high, reach))
 
 
-def _reach(found: Sequence[Reading | None]) -> tuple[float, float]:
-    return forest_range(
-        [float(end) for each in found if each for end in (each.value, each.low, each.high) if end is not None]
-    )
+def _reach(values: Iterable[Value | None]) -> tuple[float, float]:
+    ends = [end for value in values if value for end in (value.value, value.low, value.high)]
+    return forest_range([float(end) for end in ends if end is not None])
 
 
-def rows_table(models: Sequence[Facts]) -> Table:
+def rows_table(models: Sequence[ModelResult]) -> Table:
     """What was measured, by model."""
-    shown: dict[str, Callable[[Facts], Cell]] = {
-        "data": lambda facts: text(facts.measured.source or "–"),
-        "rows": lambda facts: number(facts.rows, f"{facts.rows:,}"),
-        "classes": lambda facts: text(facts.measured.classes or "–"),
-        "scores looked at": lambda facts: text(_setting(facts)),
-        "weights": lambda facts: text(facts.measured.weights or "none", _effective(facts)),
-        "mean score": lambda facts: number(facts.means[0], figure(facts.means[0])),
-        "frequency": lambda facts: number(facts.means[1], figure(facts.means[1])),
+    shown: dict[str, Callable[[ModelResult], Cell]] = {
+        "data": lambda model: text(model.measured.source or "–"),
+        "rows": lambda model: _rows_cell(model.rows),
+        "classes": lambda model: text(model.measured.classes or "–"),
+        "scores measured": lambda model: text(_setting(model)),
+        "weights": lambda model: text(model.measured.weights or "none", _effective(model)),
+        "mean score": lambda model: number(model.means[0], figure(model.means[0])),
+        "frequency": lambda model: number(model.means[1], figure(model.means[1])),
     }
     numeric = ("rows", "mean score", "frequency")
     return Table(
         "Data",
         [("model", False), *((name, name in numeric) for name in shown)],
-        [[text(facts.name), *(show(facts) for show in shown.values())] for facts in models],
-        "Frequency: how often the outcome came true; of confidences, how often the answer was right (the accuracy).",
+        [[text(model.name), *(show(model) for show in shown.values())] for model in models],
+        "Frequency: how often the outcome occurred; of confidences, how often the answer was right (the accuracy).",
     )
 
 
-def _effective(facts: Facts) -> str:
-    effective = facts.spread("effective_rows")
-    return f"worth {effective:,.0f} equal rows" if facts.measured.weights and np.isfinite(effective) else ""
+def _effective(model: ModelResult) -> str:
+    effective = model.spread("effective_rows")
+    if not model.measured.weights or not np.isfinite(effective):
+        return ""
+    return f"worth {counted(round(effective), 'equal row')}"
 
 
-def _setting(facts: Facts) -> str:
-    setting = facts.measured.setting
+def _setting(model: ModelResult) -> str:
+    setting = model.measured.setting
     if setting is None:
         return "–"
     if setting.kind == "class":
-        return "P(y = 1)" if facts.measured.classes == 2 and setting.index == 1 else f"P(class {setting.index})"
+        return "P(y = 1)" if model.measured.classes == 2 and setting.index == 1 else f"P(class {setting.index})"
     words = {
         "confidence": "confidence: the largest score",
         "classwise": "the score of each class",
@@ -102,171 +103,189 @@ def _setting(facts: Facts) -> str:
     return words.get(setting.kind, str(setting))
 
 
-def metric_table(facts: Facts) -> Table:
-    """The metrics of a model with intervals and what they say."""
-    rows = []
-    # Calibration errors come first.
-    for each in sorted(facts.readings, key=lambda each: not is_error(facts.estimator(each.name))):
-        ends = _ends(each) or "–"
-        shown = number(each.value, figure(each.value)) if isinstance(each.value, int | float) else text(each.value)
-        rows.append(
-            [text(each.name, title_of(facts.estimator(each.name))), shown, Cell(ends, numeric=True), text(each.meaning)]
-        )
-    columns = [("metric", False), ("value", True), (_level(facts), True), ("what it says", False)]
-    return Table(f"Metrics of {facts.name}", columns, rows, _without(facts))
+def metric_table(model: ModelResult) -> Table:
+    """The metrics of a model with intervals and what they say, calibration errors first."""
+    errors = {part.metric: is_mean_gap(part) for part in model.errors if not part.part}
+    parts = sorted(model.metrics, key=lambda part: (part.metric not in errors, not errors.get(part.metric)))
+    rows = [_metric_row(part, model.numbers[part.variable]) for part in parts]
+    columns = [("metric", False), ("value", True), (_interval(model), True), ("what it says", False)]
+    return Table(f"Metrics of {model.name}", columns, rows, _without_intervals(model))
 
 
-def _without(facts: Facts) -> str:
+def _metric_row(part: PartResult, value: Value) -> list[Cell]:
+    shown = number(value.value, figure(value.value)) if isinstance(value.value, int | float) else text(value.value)
+    title = part.title if part.title != part.metric else ""
+    return [text(part.variable, title), shown, Cell(_ends(value) or "–", numeric=True), text(part.meaning)]
+
+
+def _without_intervals(model: ModelResult) -> str:
     """Why some metrics have no interval."""
-    if not facts.measured.bare:
+    if not model.measured.bare:
         return ""
     return (
-        f"No intervals of {', '.join(facts.measured.bare)}: these need replicates of the rows, left out where these "
-        "would take long."
+        f"No intervals of {', '.join(model.measured.bare)}: they need replicates of the rows, which would take too "
+        "long here."
     )
 
 
-def model_table(models: Sequence[Facts]) -> Table:
-    """Models side by side."""
-    numbers = [{each.name: each for each in facts.readings} for facts in models]
-    shared = [name for name in numbers[0] if all(name in some for some in numbers)]
-    first = [name for name in _COMPARED if name in shared]
-    names = (first or shared)[:_MOST_COLUMNS]
+def model_table(models: Sequence[ModelResult]) -> Table:
+    """Models side by side, by the metrics that all of them have."""
+    names = _compared(models)
     main = names[0] if names else ""
-    found = [some.get(main) for some in numbers]
-    reach = _reach(found)
+    values = [model.numbers.get(main) for model in models]
+    reach = _reach(values)
     rows = [
-        [text(facts.name), number(facts.rows, f"{facts.rows:,}"), drawn_cell(one, reach)]
-        + [value_cell(some.get(name)) for name in names]
-        for facts, some, one in zip(models, numbers, found, strict=True)
+        [text(model.name), _rows_cell(model.rows), drawn_cell(value, reach)]
+        + [value_cell(model.numbers.get(name)) for name in names]
+        for model, value in zip(models, values, strict=True)
     ]
     rows.append([Cell(), Cell(), Cell(picture=forest_axis(reach)), *(Cell() for _ in names)])
     columns = [("model", False), ("rows", True), (main, False), *((name, True) for name in names)]
-    return Table("Models side by side", columns, rows, _best(models, main, found) if main else "")
+    return Table("Models side by side", columns, rows, _best(models, main, values) if main else "")
 
 
-def _best(models: Sequence[Facts], main: str, found: Sequence[Reading | None]) -> str:
+def _compared(models: Sequence[ModelResult]) -> list[str]:
+    """The headline, other errors like it, and scores, each kind once; whatever there is if there are none."""
+    first, *others = models
+    shared = [part for part in first.metrics if all(part.variable in model.numbers for model in others)]
+    errors = [part for part in shared if part.kind == "error" and not part.part]
+    errors = [part for part in errors if is_mean_gap(part)] or errors
+    errors.sort(key=lambda part: not first.is_headline(part))
+    scores = [part for part in shared if part.kind == "score" and not part.part]
+    kinds = {(part.title, part.setting): part.variable for part in reversed(errors + scores)}
+    return (list(reversed(kinds.values())) or [part.variable for part in shared])[:_MOST_COLUMNS]
+
+
+def _best(models: Sequence[ModelResult], main: str, values: Sequence[Value | None]) -> str:
     """Which model has the lowest error, and from which others its interval does not tell it."""
-    known = [(one, facts.name) for one, facts in zip(found, models, strict=True) if one and np.isfinite(one.value)]
+    known = [(value, model.name) for value, model in zip(values, models, strict=True) if value]
+    known = [(value, name) for value, name in known if np.isfinite(value.value)]
     if not known:
         return ""
-    best, name = min(known, key=lambda pair: pair[0].value)
-    said = f"Lowest {main}: {name}, {figure(best.value)}."
-    if len({facts.rows for facts in models}) > 1:
-        said = f"These models were measured on different numbers of rows. {said}"
+    best, lowest = min(known, key=lambda pair: pair[0].value)
+    sentence = f"Lowest {main}: {lowest}, {figure(best.value)}."
+    if len({model.rows for model in models}) > 1:
+        sentence = f"These models were measured on different numbers of rows. {sentence}"
     if not best.has_interval:
-        return f"{said} Without intervals that may be chance."
-    alike = [other for one, other in known if other != name and one.low <= best.high]
+        return f"{sentence} Without intervals that may be chance."
+    alike = [name for value, name in known if name != lowest and value.low <= best.high]
     if not alike:
-        return f"{said} Its interval lies below those of all others."
+        return f"{sentence} Its interval lies below those of all others."
     return (
-        f"{said} Its interval overlaps {'that' if len(alike) == 1 else 'those'} of {', '.join(alike)}: these intervals "
-        "do not tell them apart. Models of the same rows are compared more sharply by calibdask.compare, which "
-        "resamples the rows of both together."
+        f"{sentence} Its interval overlaps {'that' if len(alike) == 1 else 'those'} of {', '.join(alike)}: these "
+        "intervals do not tell them apart. Models of the same rows are compared more sharply by calibdask.compare, "
+        "which resamples the rows of both together."
     )
 
 
-def slice_table(facts: Facts, sliced: Sliced) -> Table:
+def slice_table(model: ModelResult, sliced: SlicesBy) -> Table:
     """The slices of one column, the worst first by an error, which stands first."""
-    name, error, slices = sliced.name, sliced.metric, sliced.slices
-    shown = slices[:_MOST_SLICES]
-    known = [metric for metric in slices[0].numbers if not metric.startswith("report_")] if slices else []
-    metrics = sorted(known, key=lambda metric: metric != error)[:3]
-    main = metrics[0] if metrics else ""
-    reach = _reach([each.numbers.get(main) for each in shown])
-    gaps = any(GAP in each.numbers for each in shown)
+    shown = sliced.slices[:_MOST_SLICES]
+    columns = {part.variable: part.variable for part in sliced.errors[:_MOST_SLICE_COLUMNS]}
+    if any(GAP in piece.numbers for piece in shown):
+        columns[GAP] = "frequency less score"
+    reach = _reach(piece.numbers.get(sliced.variable) for piece in shown)
     rows = [
         [
-            text(each.label),
-            number(each.rows, "–" if np.isnan(each.rows) else f"{each.rows:,.0f}"),
-            drawn_cell(each.numbers.get(main), reach),
+            text(piece.label),
+            _rows_cell(piece.rows),
+            drawn_cell(piece.numbers.get(sliced.variable), reach),
+            *(value_cell(piece.numbers.get(name)) for name in columns),
         ]
-        + [value_cell(each.numbers.get(metric)) for metric in metrics]
-        + ([value_cell(each.numbers.get(GAP))] if gaps else [])
-        for each in shown
+        for piece in shown
     ]
-    rows.append(
-        [Cell(), Cell(), Cell(picture=forest_axis(reach)), *(Cell() for _ in metrics), *([Cell()] if gaps else [])]
-    )
-    columns = [(name, False), ("rows", True), (main, False), *((metric, True) for metric in metrics)]
-    hidden = len(slices) - len(shown)
-    notes = ["In the order of the lower ends of the intervals: how bad they are for certain."] if facts.level else []
-    if any(each.rows < TOO_FEW for each in slices):
-        notes.append(f"Slices of fewer than {TOO_FEW} rows come last, without intervals: they tell next to nothing.")
-    if hidden:
+    rows.append([Cell(), Cell(), Cell(picture=forest_axis(reach)), *(Cell() for _ in columns)])
+    numeric = ((title, True) for title in columns.values())
+    headings = [(sliced.name, False), ("rows", True), (sliced.variable, False), *numeric]
+    return Table(f"{model.name} by {sliced.name}, the worst first", headings, rows, _slice_notes(model, sliced))
+
+
+def _slice_notes(model: ModelResult, sliced: SlicesBy) -> str:
+    notes = []
+    if sliced.error is not None and model.headline is not None and not model.is_headline(sliced.error):
+        notes.append(f"Slices are measured by {_which(sliced.error)}, all rows by {_which(model.headline)}.")
+    if model.level is not None:
+        notes.append("Ordered by the lower ends of the intervals: by how bad they are for certain.")
+    if any(piece.is_tiny for piece in sliced.slices):
+        notes.append(
+            f"Slices of fewer than {TOO_FEW_IN_A_SLICE} rows come last, without intervals: they say almost nothing."
+        )
+    hidden = len(sliced.slices) - _MOST_SLICES
+    if hidden > 0:
         notes.append(f"{counted(hidden, 'slice')} with smaller errors not shown.")
-    return Table(
-        f"{facts.name} by {name}, the worst first",
-        [*columns, *([("frequency less score", True)] if gaps else [])],
-        rows,
-        " ".join(notes),
-    )
+    return " ".join(notes)
 
 
-def decision_table(facts: Facts, limits: Limits) -> Table:
+def _which(error: PartResult) -> str:
+    """The name of an error with its setting."""
+    return f"{error.label} ({error.setting})" if error.setting else error.label
+
+
+def decision_table(model: ModelResult, limits: Limits) -> Table:
     """What is judged of a model by limits, and how."""
-    whole = whole_judged(facts, limits)
+    whole = whole_judged(model, limits)
     rows = [] if whole is None else [_judged(whole, whole.what)]
     notes = []
-    for name, found in slices_judged(facts, limits):
-        rows += [_judged(each, f"{name}: {each.what}") for each in found[:_MOST_SLICES]]
-        for outcome, hidden in Counter(each.outcome for each in found[_MOST_SLICES:]).items():
+    for name, judgements in slices_judged(model, limits):
+        rows += [_judged(judgement, f"{name}: {judgement.what}") for judgement in judgements[:_MOST_SLICES]]
+        for outcome, hidden in Counter(judgement.outcome for judgement in judgements[_MOST_SLICES:]).items():
             notes.append(f"{counted(hidden, 'further slice')} by {name} not shown: {outcome}.")
-    columns = [("what", False), ("rows", True), ("metric", False), ("value", True), (_level(facts), True)]
-    return Table(f"Decision on {facts.name}", [*columns, ("limit", True), ("decision", False)], rows, " ".join(notes))
+    columns = [("what", False), ("rows", True), ("metric", False), ("value", True), (_interval(model), True)]
+    return Table(f"Decision on {model.name}", [*columns, ("limit", True), ("decision", False)], rows, " ".join(notes))
 
 
-def _judged(each: Judgement, what: str) -> list[Cell]:
-    error = each.error
+def _judged(judgement: Judgement, what: str) -> list[Cell]:
+    error = judgement.error
     return [
         text(what),
-        number(each.rows, "–" if np.isnan(each.rows) else f"{each.rows:,.0f}"),
-        text(each.metric),
+        _rows_cell(judgement.rows),
+        text(judgement.label),
         text("–") if error is None else number(error.value, figure(error.value)),
         Cell((_ends(error) if error else "") or "–", numeric=True),
-        number(each.limit, f"{each.limit:g}"),
-        text(each.outcome),
+        number(judgement.limit, str(judgement.limit)),
+        text(judgement.outcome),
     ]
 
 
-def class_table(facts: Facts) -> Table | None:
+def class_table(model: ModelResult) -> Table | None:
     """The classes of a model, those with the largest errors first; None where they are not known."""
-    classes = sorted(facts.classes, key=lambda each: -np.nan_to_num(each[1].error, nan=-1.0))
+    classes = sorted(model.classes, key=lambda pair: -np.nan_to_num(pair[1].error, nan=-1.0))
     if not classes:
         return None
     rows = []
     for label, bins in classes[:_MOST_CLASSES]:
-        score, outcome = bins.means
-        values = (outcome, score, outcome - score, bins.error)
+        values = (bins.frequency, bins.mean_score, bins.frequency - bins.mean_score, bins.error)
         rows.append([text(label), *(number(value, figure(value)) for value in values)])
     hidden = len(classes) - len(rows)
     return Table(
-        f"Classes of {facts.name}, the largest errors first",
+        f"Classes of {model.name}, the largest errors first",
         [("class", False), ("frequency", True), ("mean score", True), ("frequency less score", True), ("ECE", True)],
         rows,
         f"{counted(hidden, 'class', 'classes')} with smaller errors not shown." if hidden else "",
     )
 
 
-def test_table(facts: Facts) -> Table:
+def test_table(model: ModelResult) -> Table:
     """Tests of a model with what they assume."""
     rows = [
         [
-            text(each.name, title_of(facts.estimator(f"{each.name}_pvalue"))),
-            number(each.statistic, figure(each.statistic), each.meaning),
-            number(each.pvalue, pvalue(each.pvalue)),
-            text(_said(each.pvalue)),
-            text(each.assumes),
+            text(test.metric, test.title),
+            number(test.statistic, figure(test.statistic), test.meaning),
+            number(test.pvalue, pvalue_text(test.pvalue)),
+            text(_says(test)),
+            text(test.assumes),
         ]
-        for each in facts.tests
+        for test in model.tests
     ]
     columns = [("test", False), ("statistic", True), ("p-value", True), ("what it says", False), ("assumes", False)]
-    return Table(f"Tests of {facts.name}", columns, rows)
+    return Table(f"Tests of {model.name}", columns, rows)
 
 
-def _said(pvalue: float) -> str:
-    if np.isnan(pvalue):
-        return "nothing: the rows do not tell it"
-    if pvalue < 0.01:
+def _says(test: CalibrationTest) -> str:
+    if np.isnan(test.pvalue):
+        return "nothing: it cannot be computed from these rows"
+    if not test.rejects_calibration:
+        return "speaks for a small error" if test.pvalue < 0.05 else "does not show that the error is small"
+    if test.pvalue < 0.01:
         return "speaks strongly against calibration"
-    return "speaks against calibration" if pvalue < 0.05 else "does not speak against calibration, nor for it"
+    return "speaks against calibration" if test.pvalue < 0.05 else "does not speak against calibration, nor for it"

@@ -8,15 +8,17 @@ from typing import Any
 import xarray as xr
 
 from calibdask.cluster.versions import installed
-from calibdask.engine.writers import Output, checked_output, replacing, slice_dims
-from calibdask.readout import parts
 from calibdask.report.blocks import Page
 from calibdask.report.contents import Origin, page_of
 from calibdask.report.cubes import cube_page
 from calibdask.report.decision import Limits, line_of
-from calibdask.report.facts import Facts
 from calibdask.report.measuring import Measured
+from calibdask.report.model_result import ModelResult
 from calibdask.report.page import rendered
+from calibdask.results.values import Results, is_result, named_strata
+from calibdask.storage.open_store import StoredCube
+from calibdask.storage.writers import Output, checked_output, replacing
+from calibdask.study.cube import open_stored_cube
 
 __all__ = ["FORMATS", "decision_lines", "write_cube_report", "write_report"]
 
@@ -46,7 +48,7 @@ def write_report(
     title : str, optional
         Heading of the page.
     command : str
-        How the results were made, for whoever wants to make them again.
+        How the results were made, so that they can be reproduced.
     limit : float, optional
         The largest calibration error that is accepted, as a fraction such as 0.03. Then the page begins with a
         decision: met if the upper end of the interval is at most the limit, broken if the lower end is above it,
@@ -80,27 +82,27 @@ def write_report(
     models = list(_models(results))
     if not models:
         raise ValueError("A report expects at least one result, got none.")
-    if slice_limit is not None and not any(facts.measured.slices for facts in models):
+    if slice_limit is not None and not any(model.measured.slices for model in models):
         raise ValueError("slice_limit expects results with slices, got none; calibdask.report.measure takes by.")
     _write(target, page_of(models, _origin("Calibration report" if title is None else title, command), limits))
 
 
 def decision_lines(results: Mapping[str, Measured], limits: Limits) -> list[str]:
     """What limits say of each model, in a line."""
-    return [line_of(facts, limits) for facts in _models(results)] if limits else []
+    return [line_of(model, limits) for model in _models(results)] if limits else []
 
 
 def write_cube_report(
-    path: str | Path, store: str, *, title: str | None = None, command: str = "", overwrite: bool = False
+    path: str | Path, store: str | StoredCube, *, title: str | None = None, command: str = "", overwrite: bool = False
 ) -> None:
-    """Write a report on the cube of a study: what it was, how far it is, its results in tables.
+    """Write a report on the cube of a study: the study, its progress, its results in tables.
 
     Parameters
     ----------
     path, command, overwrite
         As for `write_report`.
-    store : str
-        The cube: a path, or a URL that fsspec knows.
+    store : str or StoredCube
+        The cube: a path, or a URL that fsspec knows; or one that `calibdask.storage.open_store.open_store` has opened.
     title : str, optional
         Heading of the page.
 
@@ -122,7 +124,8 @@ def write_cube_report(
     True
     """
     target = checked_output(str(path), FORMATS, overwrite=overwrite)
-    _write(target, cube_page(store, _origin("Report on a study" if title is None else title, command)))
+    cube = store if isinstance(store, StoredCube) else open_stored_cube(store)
+    _write(target, cube_page(cube, _origin("Report on a study" if title is None else title, command)))
 
 
 def _write(target: Output, page: Page) -> None:
@@ -138,22 +141,23 @@ def _origin(title: str, command: str) -> Origin:
     return Origin(title, command, now, installed())
 
 
-def _models(results: Any) -> Iterator[Facts]:
-    """Facts of each model."""
+def _models(results: Any) -> Iterator[ModelResult]:
+    """The result of each model."""
     given = results if isinstance(results, Mapping) and not isinstance(results, xr.Dataset) else {"": results}
     for name, result in given.items():
         if isinstance(result, Measured):
-            yield Facts(str(name) or "model", result)
-        elif isinstance(result, xr.Dataset) and "rows" in result.attrs:
+            yield ModelResult(str(name) or "model", result)
+        elif isinstance(result, xr.Dataset) and is_result(result):
+            dims = Results(result).shared_dims
             if "slices" in result.attrs:
                 raise ValueError(
                     "A report of cd.evaluate expects a result without by; calibdask.report.measure measures slices for "
                     "it."
                 )
-            for words, one in parts(result, slice_dims(result)):
-                yield Facts(" ".join(filter(None, (str(name), words))) or "model", Measured(one))
+            for words, one in named_strata(result, dims):
+                yield ModelResult(" ".join(filter(None, (str(name), words))) or "model", Measured(one))
         else:
             raise TypeError(
-                "A report expects what calibdask.report.measure or calibdask.evaluate gave, got "
-                f"{type(result).__name__}{' without the attribute rows' if isinstance(result, xr.Dataset) else ''}."
+                "A report expects the output of calibdask.report.measure or calibdask.evaluate, got "
+                f"{type(result).__name__}{', which is no result' if isinstance(result, xr.Dataset) else ''}."
             )

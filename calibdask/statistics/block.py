@@ -32,7 +32,7 @@ class Columns:
     def column(
         self, b: int, c: int, index: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-        """Scores in [0, 1], unchecked ones clipped, and outcomes of some rows in column c of batch element b."""
+        """Scores, clipped to [0, 1], and outcomes of some rows in column c of batch element b."""
         scores, labels = self.of(b)
         clipped = np.nan_to_num(scores[index, c].astype(np.float64)).clip(0.0, 1.0)
         return clipped, labels[index] == self.first_class + c
@@ -40,7 +40,7 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Consecutive rows, normalised: the only form of data below the front door.
+    """Consecutive rows, normalised: the only form of data that statistics see.
 
     Attributes
     ----------
@@ -49,18 +49,18 @@ class Block:
     scores : ndarray of float32 or float64, shape (1 or batch, n, K)
         C-contiguous; (1 or batch, n, 1) for a vector of P(y = 1).
     labels : ndarray, shape (1 or batch, n)
-        As given: integers, booleans, or floats that ought to be whole.
+        As given: integers, booleans, or floats that should be whole numbers.
     weights : ndarray of float64, shape (1 or batch, n), or None
-        Sample weights; a row of weight 0 is as good as absent.
+        Sample weights; a row of weight 0 does not count.
     group : ndarray of int32, shape (n,)
         Slice of each row, or an empty array where there is one slice.
     start : int
-        Global number of the first row; where a source does not know it, a position that it can turn into one. For a
-        statistic that is ``ordered`` sources know it.
+        Global number of the first row; where the source does not know it yet, a position that it can turn into one.
+        For ``ordered`` statistics sources know it.
     before : ndarray of int64, shape (groups,), or None
-        For a statistic that is ``ordered``: rows of each slice in earlier blocks.
+        For ``ordered`` statistics: rows of each slice in earlier blocks.
     numbers : ndarray of int64, shape (n,), or None
-        What random numbers of each row are keyed by, where that is not its global number.
+        Key of the random numbers of each row, where it is not its global number.
     """
 
     layout: Layout
@@ -92,14 +92,14 @@ class Block:
 
     @cached_property
     def row_numbers(self) -> npt.NDArray[np.int64]:
-        """What random numbers of each row are keyed by."""
+        """Key of the random numbers of each row."""
         return self.start + np.arange(self.rows) if self.numbers is None else self.numbers
 
     @cached_property
     def ranks(self) -> npt.NDArray[np.int64]:
         """Number of each row among those of its slice, counted from the first block on; for ordered statistics."""
         if self.before is None:
-            raise ValueError("Ranks of rows are known to statistics that say that they are ordered.")
+            raise ValueError("Ranks of rows are available only to statistics whose property `ordered` is True.")
         if not self.group.size:
             return np.arange(self.rows) + int(self.before[0])
         ranks = np.empty(self.rows, np.int64)
@@ -121,7 +121,7 @@ class Block:
         if self.labels.dtype == np.bool_:
             return np.ascontiguousarray(self.labels).view(np.uint8)
         if self.labels.dtype.kind == "f":
-            # No class is beyond 2**31, and a cast of what is not in range is undefined.
+            # No class is beyond 2**31, and casting a float out of range is undefined.
             return np.clip(np.nan_to_num(self.labels, nan=-1.0), -1.0, 2.0**31).astype(np.int64)
         if self.labels.dtype == np.uint64:
             return np.minimum(self.labels, 2**62).astype(np.int64)
@@ -137,9 +137,12 @@ class Block:
         return np.concatenate([1.0 - positive, positive], axis=-1)
 
     @cached_property
-    def places(self) -> list[tuple[int, int, npt.NDArray[np.int64]]]:
-        """Batch element, slice and numbers of the rows of positive weight, for every place that has any."""
-        found = []
+    def strata(self) -> list[tuple[int, int, npt.NDArray[np.int64]]]:
+        """Batch element, slice and numbers of the rows of positive weight, of every stratum that has any.
+
+        A stratum is a slice of one batch element.
+        """
+        strata = []
         order = np.argsort(self.group, kind="stable") if self.group.size else np.arange(self.rows)
         group = self.group[order] if self.group.size else np.zeros(self.rows, np.int32)
         for b in range(self.layout.batch):
@@ -147,33 +150,35 @@ class Block:
             rows, groups = order[counts], group[counts]
             ends = np.flatnonzero(np.diff(groups)) + 1
             parts = zip(np.split(rows, ends), groups[np.r_[0, ends]], strict=True) if rows.size else ()
-            found += [(b, int(g), part) for part, g in parts]
-        return found
+            strata += [(b, int(g), part) for part, g in parts]
+        return strata
 
     @cached_property
-    def _places_of(self) -> dict[int, list[tuple[int, npt.NDArray[np.int64]]]]:
-        found: dict[int, list[tuple[int, npt.NDArray[np.int64]]]] = {}
-        for b, g, index in self.places:
-            found.setdefault(b, []).append((g, index))
-        return found
+    def _strata_of(self) -> dict[int, list[tuple[int, npt.NDArray[np.int64]]]]:
+        strata: dict[int, list[tuple[int, npt.NDArray[np.int64]]]] = {}
+        for b, g, index in self.strata:
+            strata.setdefault(b, []).append((g, index))
+        return strata
 
-    def places_of(self, b: int) -> list[tuple[int, npt.NDArray[np.int64]]]:
-        """Slice and numbers of the rows of positive weight, for every place that batch element b has."""
-        return self._places_of.get(b, [])
+    def strata_of(self, b: int) -> list[tuple[int, npt.NDArray[np.int64]]]:
+        """Slice and numbers of the rows of positive weight, of every stratum of batch element b."""
+        return self._strata_of.get(b, [])
 
-    def places_with(self, other: "Block") -> Iterator[tuple[int, int, npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-        """Batch element, slice and numbers of the rows here and there, for every place that both blocks have."""
-        there = {(b, g): index for b, g, index in other.places}
-        return ((b, g, index, there[b, g]) for b, g, index in self.places if (b, g) in there)
+    def strata_shared_with(
+        self, other: "Block"
+    ) -> Iterator[tuple[int, int, npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+        """Batch element, slice and numbers of the rows in either block, of every stratum that both have."""
+        there = {(b, g): index for b, g, index in other.strata}
+        return ((b, g, index, there[b, g]) for b, g, index in self.strata if (b, g) in there)
 
     @cached_property
     def prepared(self) -> dict[Any, Any]:
-        """What statistics have made of the rows for more than one of their calls."""
+        """Results that statistics keep for their further calls on this block."""
         return {}
 
     @cached_property
-    def seen(self) -> "dict[Any, Block]":
-        """What lenses have made of the block."""
+    def viewed(self) -> "dict[Any, Block]":
+        """The block as seen through lenses."""
         return {}
 
     @cached_property
@@ -199,25 +204,25 @@ class Block:
         raise ValueError(f"The setting {setting} has no columns of scores; this estimator expects one that has.")
 
     def _largest(self, setting: Setting) -> Columns:
-        given, n, _ = self.matrix.shape
-        largest = np.empty((given, n, 1), self.matrix.dtype if setting.kind == "confidence" else np.float64)
-        hits = np.empty((max(given, len(self.codes)), n), np.uint8)
+        batch, n, _ = self.matrix.shape
+        largest = np.empty((batch, n, 1), self.matrix.dtype if setting.kind == "confidence" else np.float64)
+        hits = np.empty((max(batch, len(self.codes)), n), np.uint8)
         for b in range(len(hits)):
-            scores, labels, into = self.matrix_of(b), self.labels_of(b), largest[b % given, :, 0]
+            scores, labels, into = self.matrix_of(b), self.labels_of(b), largest[b % batch, :, 0]
             if setting.kind == "confidence":
-                self._met.append(top.top_class(scores, labels, into, hits[b]))
+                self._extremes.append(top.top_class(scores, labels, into, hits[b]))
             else:
                 top.top_k(scores, labels, setting.index, into, hits[b])
         return Columns(largest, hits, 1)
 
     @cached_property
-    def _met(self) -> list[top.Extremes]:
+    def _extremes(self) -> list[top.Extremes]:
         return []
 
     @property
     def extremes(self) -> top.Extremes | None:
-        """Of all scores and label codes, if they were met while the largest scores were looked for."""
-        return reduce(top.Extremes.joined, self._met) if self._met else None
+        """Of all scores and label codes, if they were collected while the largest scores were found."""
+        return reduce(top.Extremes.joined, self._extremes) if self._extremes else None
 
     def scores_of(self, b: int) -> npt.NDArray[np.floating]:
         """Scores of batch element b as given, (n, K) or (n, 1)."""

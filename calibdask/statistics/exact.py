@@ -52,7 +52,7 @@ def value(sums: Sums) -> Array:
 
 
 def in_order(values: Array) -> Array:
-    """Sums along the last axis term by term: zeros that fill up shorter rows change no bit."""
+    """Sums along the last axis term by term, so that zeros that pad shorter rows change no bit."""
     return np.asarray(np.cumsum(values, axis=-1)[..., -1])
 
 

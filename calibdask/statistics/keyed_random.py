@@ -1,4 +1,4 @@
-"""Random draws that depend on a seed and on where the rows are, and on nothing else."""
+"""Random draws that depend on a seed and the numbers of the rows, and on nothing else."""
 
 from functools import lru_cache
 
@@ -9,13 +9,13 @@ from calibdask.statistics.exact import Counts
 
 __all__ = ["multinomial", "philox_key"]
 
-# Multinomial counts are drawn for so many rows of a slice at a time.
+# Multinomial counts are drawn for this many rows of a slice at a time.
 _LEAF = 1024
 _LEAVES_KEPT = 32
 
 
 def philox_key(seed: int, purpose: int) -> npt.NDArray[np.uint64]:
-    """Key of the random numbers of rows, another one for each purpose."""
+    """Key of the random numbers of rows, different for each purpose."""
     return np.random.SeedSequence(seed, spawn_key=(purpose,)).generate_state(2, np.uint32).astype(np.uint64)
 
 
@@ -23,7 +23,7 @@ def multinomial(seed: int, draws: int, rows: int, start: int, stop: int) -> Coun
     """How often each of the rows ``start`` to before ``stop``, of ``rows``, is drawn; ``rows`` times with replacement.
 
     Returns (draws, stop - start), the same for any cut of the rows: first the number of draws of every leaf of 1024
-    rows, then which rows of the leaf they are.
+    rows, then the rows within the leaf.
     """
     first, last = start // _LEAF, -(-stop // _LEAF)
     leaves = [_leaf(seed, draws, rows, leaf) for leaf in range(first, last)]
@@ -47,5 +47,5 @@ def _leaf(seed: int, draws: int, rows: int, leaf: int) -> npt.NDArray[np.uint16]
     size = min(_LEAF, rows - leaf * _LEAF)
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(rows, leaf + 1)))
     chosen = generator.integers(0, size, int(totals.sum()))
-    place = np.repeat(np.arange(draws), totals) * size + chosen
-    return np.bincount(place, minlength=draws * size).astype(np.uint16).reshape(draws, size)
+    drawn = np.repeat(np.arange(draws), totals) * size + chosen
+    return np.bincount(drawn, minlength=draws * size).astype(np.uint16).reshape(draws, size)

@@ -1,16 +1,21 @@
 """What a source knows about its data without reading it."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from calibdask.statistics.request import Plan, Request, Requests
 from calibdask.statistics.settings import Setting, resolve
+
+if TYPE_CHECKING:
+    from calibdask.statistics.views.view import View
 
 __all__ = ["Layout"]
 
 
 @dataclass(frozen=True)
-class Layout:
+class Layout(Request["Layout"]):
     """Shape of the data: a request that costs no pass; the source fills it in.
 
     Attributes
@@ -24,7 +29,7 @@ class Layout:
     vector : bool
         Whether the scores are a vector of P(y = 1).
     rows : int or None
-        Number of rows, where it is known before the first pass and all count (no weights, no slices).
+        Number of rows, where it is known before the first pass and every row counts (no weights, no slices).
     dtype : str
         Type of the scores in the kernels, ``float32`` or ``float64``.
     weighted : bool
@@ -44,10 +49,18 @@ class Layout:
             raise ValueError(f"y_prob expects a column for each of at least 2 classes, got {self.classes} columns.")
 
     def setting(self, setting: Setting | str | int | None, k: int | None = None) -> Setting:
-        """The setting meant by ``setting`` for data of this shape; see `calibdask.statistics.settings.resolve`."""
+        """The setting that ``setting`` names for data of this shape; see `calibdask.statistics.settings.resolve`."""
         return resolve(setting, self.classes, self.vector, k)
 
     @property
     def smallest(self) -> float:
         """Smallest positive score of the data type, at which the logarithmic score clips."""
         return float(np.finfo(self.dtype).smallest_subnormal)
+
+    def put_to(self, plan: Plan) -> None:
+        """Ask for the layout of the source."""
+        plan.look_up(self)
+
+    def through(self, view: "View") -> Requests["Layout"]:
+        """The layout of the data seen."""
+        return view.layout((yield from self))

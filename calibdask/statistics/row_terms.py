@@ -1,7 +1,7 @@
 """Sums over rows of functions of the score and the outcome, for every column of a setting."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,11 @@ from calibdask.statistics.exact import Sums
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["LogTerms", "RowTerms", "RowTermsState", "SpiegelhalterTerms"]
+__all__ = ["RowTerms", "RowTermsState", "Term"]
+
+Term = Literal["spiegelhalter", "logarithm"]
+
+_KINDS = {"spiegelhalter": row_terms.SPIEGELHALTER, "logarithm": row_terms.LOGARITHM}
 
 
 class RowTermsState(NamedTuple):
@@ -22,20 +26,37 @@ class RowTermsState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RowTerms(Statistic):
-    """Sums over rows of two terms; without weights each is rounded to 2**-44, and sums are exact then."""
+class RowTerms(Statistic[RowTermsState]):
+    """Sums over rows of two terms, for every column of a setting.
+
+    ==================  ============================================================================================
+    ``spiegelhalter``   w (o - s)(1 - 2 s), the excess of the Brier score over its expectation, and its variance
+                        (w (1 - 2 s))**2 s (1 - s)
+    ``logarithm``       -w log(s or 1 - s) / 16, by the outcome, and w
+    ==================  ============================================================================================
+
+    Parameters
+    ----------
+    setting : Setting
+        Which columns of (score, outcome).
+    term : {"spiegelhalter", "logarithm"}
+        The terms.
+    smallest : float, default 0
+        For the logarithm: scores of 0 are clipped at this one; -log of the smallest positive double is 745.
+
+    Notes
+    -----
+    Without weights each term is rounded to 2**-44; sums of the rounded terms are exact.
+    """
 
     setting: Setting
-
-    @property
-    def _kind(self) -> tuple[int, float]:
-        """Which terms, and the score at which logarithms are clipped."""
-        raise NotImplementedError
+    term: Term
+    smallest: float = 0.0
 
     def from_block(self, block: Block) -> RowTermsState:
         """Sums of one block."""
         layout, columns = block.layout, block.columns(self.setting)
-        kind, smallest = self._kind
+        kind, smallest = _KINDS[self.term], self.smallest
         shape = (2, layout.batch, layout.groups, self.setting.columns(layout.classes))
         weighted = block.weights is not None
         sums = np.zeros(shape) if weighted else np.zeros((*shape, 2), np.int64)
@@ -51,29 +72,3 @@ class RowTerms(Statistic):
     def merge(self, a: RowTermsState, b: RowTermsState) -> RowTermsState:
         """Sums of both."""
         return RowTermsState(exact.add(a.sums, b.sums))
-
-
-@dataclass(frozen=True)
-class SpiegelhalterTerms(RowTerms):
-    """Sums of w (o - s)(1 - 2 s), what the Brier score exceeds its expectation by, and (w (1 - 2 s))**2 s (1 - s)."""
-
-    @property
-    def _kind(self) -> tuple[int, float]:
-        return row_terms.SPIEGELHALTER, 0.0
-
-
-@dataclass(frozen=True)
-class LogTerms(RowTerms):
-    """Sums of -w log(s or 1 - s) / 16, by the outcome, and of w.
-
-    Parameters
-    ----------
-    smallest : float
-        Scores of 0 are clipped at this one; -log of the smallest positive double is 745.
-    """
-
-    smallest: float
-
-    @property
-    def _kind(self) -> tuple[int, float]:
-        return row_terms.LOGARITHM, self.smallest

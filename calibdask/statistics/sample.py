@@ -1,4 +1,4 @@
-"""A random sample of rows that depends on a seed and on the numbers of the rows only."""
+"""A random sample of rows that depends only on a seed and the numbers of the rows."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -19,22 +19,22 @@ _PURPOSE = 1
 
 
 class RowSampleState(NamedTuple):
-    """Sampled rows in order of place (batch * groups + group) and priority.
+    """Sampled rows in order of stratum (batch * groups + group) and priority.
 
-    ``rows`` (batch, groups) of positive weight, sampled or not; ``place``, ``priority`` and ``number`` (sampled,);
+    ``rows`` (batch, groups) of positive weight, sampled or not; ``stratum``, ``priority`` and ``number`` (sampled,);
     ``scores`` (sampled, K); ``labels`` (sampled,).
     """
 
     rows: Counts
-    place: Counts
+    stratum: Counts
     priority: Counts
     number: Counts
     scores: npt.NDArray[np.floating]
     labels: Counts
 
     def of(self, b: int, g: int, size: int | None = None) -> "RowSampleState":
-        """The rows of one place, in the order of their numbers; those that a sample of ``size`` would have."""
-        first, last = np.searchsorted(self.place, b * self.rows.shape[1] + g + np.arange(2))
+        """The rows of one stratum in the order of their numbers, as a sample of ``size`` would have them."""
+        first, last = np.searchsorted(self.stratum, b * self.rows.shape[1] + g + np.arange(2))
         last = last if size is None else min(last, first + size)
         at = first + np.argsort(self.number[first:last], kind="stable")
         fields: Any = (field[at] for field in self[1:])
@@ -42,12 +42,12 @@ class RowSampleState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RowSample(Statistic):
-    """The rows of positive weight with the smallest random priorities, ``size`` in each place.
+class RowSample(Statistic[RowSampleState]):
+    """The rows of positive weight with the smallest random priorities, ``size`` in each stratum.
 
     Notes
     -----
-    A slice of no more rows is kept whole. Memory: size * K numbers for each place.
+    A slice of no more rows is kept whole. Memory: size * K numbers for each stratum.
     """
 
     size: int
@@ -68,18 +68,18 @@ class RowSample(Statistic):
         rows = np.zeros((layout.batch, layout.groups), np.int64)
         priority = np.empty(block.rows, np.int64)
         keyed_random.priorities(block.row_numbers, philox_key(self.seed, _PURPOSE), priority)
-        place, index, scores, labels = [], [], [block.matrix_of(0)[:0]], []
-        for b, g, here in block.places:
+        stratum, index, scores, labels = [], [], [block.matrix_of(0)[:0]], []
+        for b, g, here in block.strata:
             rows[b, g] = here.size
             kept = here[_smallest(priority[here], block.row_numbers[here], self.size)]
-            place.append(np.full(kept.size, b * layout.groups + g))
+            stratum.append(np.full(kept.size, b * layout.groups + g))
             index.append(kept)
             scores.append(block.matrix_of(b)[kept])
             labels.append(block.labels_of(b)[kept].astype(np.int64))
         chosen = np.concatenate([np.zeros(0, np.int64), *index])
         return RowSampleState(
             rows,
-            np.concatenate([np.zeros(0, np.int64), *place]),
+            np.concatenate([np.zeros(0, np.int64), *stratum]),
             priority[chosen],
             block.row_numbers[chosen],
             np.concatenate(scores),
@@ -90,15 +90,15 @@ class RowSample(Statistic):
         """Sample of both."""
         rows = a.rows + b.rows
         fields = [np.concatenate(pair) for pair in zip(a[1:], b[1:], strict=True)]
-        place, priority, number = fields[:3]
-        order = np.lexsort((number, priority, place))
-        first = np.searchsorted(place[order], place[order])
+        stratum, priority, number = fields[:3]
+        order = np.lexsort((number, priority, stratum))
+        first = np.searchsorted(stratum[order], stratum[order])
         kept = order[np.arange(order.size) - first < self.size]
         return RowSampleState(rows, *(field[kept] for field in fields))
 
 
 def _smallest(priority: Counts, number: Counts, size: int) -> Counts:
-    """Where the smallest priorities are, in increasing order."""
+    """Indices of the smallest priorities, in increasing order."""
     if priority.size > size:
         near = np.flatnonzero(priority <= np.partition(priority, size - 1)[size - 1])
         return near[np.lexsort((number[near], priority[near]))][:size]

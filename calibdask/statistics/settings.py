@@ -1,7 +1,7 @@
 """Settings: which (score, outcome) pairs of a prediction are measured."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -28,6 +28,18 @@ class Setting:
     kind: Kind
     index: int = 0
 
+    @classmethod
+    def parse(cls, text: str) -> "Setting | None":
+        """The setting that `str` gave as this text; None if it is the text of none.
+
+        Examples
+        --------
+        >>> Setting.parse("top-k 3"), Setting.parse("confidence"), Setting.parse("")
+        (Setting(kind='top-k', index=3), Setting(kind='confidence', index=0), None)
+        """
+        kind, _, index = text.partition(" ")
+        return cls(kind, int(index or 0)) if kind in get_args(Kind) else None  # type: ignore[arg-type]
+
     @property
     def per_class(self) -> bool:
         """Whether there is a column for each class."""
@@ -44,7 +56,7 @@ class Setting:
 
 
 def resolve(setting: "Setting | str | int | None", classes: int, vector: bool, k: int | None = None) -> Setting:
-    """The setting that a user's word means for data of ``classes`` classes.
+    """The setting with a name, for data of ``classes`` classes.
 
     Parameters
     ----------
@@ -61,7 +73,7 @@ def resolve(setting: "Setting | str | int | None", classes: int, vector: bool, k
     Raises
     ------
     ValueError
-        If the word is unknown, the class does not exist or k does not fit.
+        If the name is unknown, the class does not exist or k is out of range.
 
     Examples
     --------
@@ -77,6 +89,8 @@ def resolve(setting: "Setting | str | int | None", classes: int, vector: bool, k
     if isinstance(setting, str):
         if setting == "top-k":
             if not isinstance(k, int | np.integer) or not 1 <= k <= classes:
+                if k is None:
+                    raise ValueError("setting='top-k' requires k, such as k=2.")
                 raise ValueError(f"setting 'top-k' expects k from 1 to the number of classes ({classes}), got k={k}.")
             return Setting("top-k", int(k))
         if setting in ("confidence", "classwise", "multiclass"):

@@ -1,22 +1,28 @@
-"""The law that everything rests on: summaries of blocks merge into the summary of all rows."""
+"""The law that everything rests on: the states of blocks merge into the state of all rows."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Generator
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from calibdask.statistics.block import Block
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Plan, Request, Requests
+from calibdask.statistics.views.view import View
 
-__all__ = ["Asking", "Derived", "State", "Statistic"]
+if TYPE_CHECKING:
+    from calibdask.statistics.bins.histograms import Histograms
+    from calibdask.statistics.schedule import Schedule
+
+__all__ = ["Statistic", "ViewedStatistic"]
 
 # A NamedTuple of float64 and int64 arrays whose size does not depend on the number of rows.
-State = Any
-# Yields requests - a Statistic, a Derived, a Layout - and is sent the answers.
-Asking = Generator[Any, Any, Any]
+StateT = TypeVar("StateT")
 
 
-class Statistic(ABC):
-    """A frozen, hashable, picklable description of a mergeable summary.
+class Statistic(Request[StateT]):
+    """A frozen, hashable, picklable description of a mergeable state.
 
     The law: ``from_block(A ++ B) == merge(from_block(A), from_block(B))``; an empty block gives the identity; merging
     commutes. Without weights it holds to the last bit. Equal descriptions are computed once.
@@ -24,49 +30,89 @@ class Statistic(ABC):
 
     @property
     def ordered(self) -> bool:
-        """Whether it needs to know where rows are: their global number and, in each slice, their rank."""
+        """Whether it needs the position of rows: their global number and, in each slice, their rank."""
         return False
 
     @abstractmethod
-    def from_block(self, block: Block) -> State:
-        """Summary of the rows of one block."""
+    def from_block(self, block: Block) -> StateT:
+        """State of the rows of one block."""
 
     @abstractmethod
-    def merge(self, a: State, b: State) -> State:
-        """Summary of the rows of both."""
+    def merge(self, a: StateT, b: StateT) -> StateT:
+        """State of the rows of both."""
 
-    def follows_from(self, other: "Statistic") -> bool:
-        """Whether the state of another statistic of the same rows tells the state of this one, to the last bit."""
+    def follows_from(self, other: "Statistic[Any]") -> bool:
+        """Whether the state of another statistic of the same rows contains the state of this one, to the last bit."""
         return False
 
-    def taken_from(self, state: State) -> State:
-        """The state, out of that of a statistic that it follows from."""
+    def taken_from(self, state: StateT) -> StateT:
+        """The state, extracted from that of a statistic that it follows from."""
         raise NotImplementedError
+
+    def from_histograms(self, histograms: "Histograms") -> StateT:
+        """The state, computed from histograms on a grid that stand for the rows.
+
+        Raises
+        ------
+        ValueError
+            If histograms do not determine it.
+        """
+        raise ValueError(
+            f"A metric needs {self._name}, which cannot be computed from a summary; "
+            "evaluate the data themselves for this metric."
+        )
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
 
     def bytes(self, layout: Layout) -> int:
         """Memory of a state, where that is large enough to matter."""
         return 0
 
+    def add_to(self, schedule: "Schedule") -> None:
+        """Schedule the blocks of the data, each by itself."""
+        schedule.blocks.append(self)
 
-class Derived(ABC):
-    """A frozen, hashable description of what follows from statistics, such as edges of bins.
+    def put_to(self, plan: Plan) -> None:
+        """Ask for a pass over the data."""
+        plan.compute(self)
 
-    Asked for like a statistic. Equal descriptions are derived once; a source that knows the answer otherwise, such as a
-    stored summary, may give it.
-    """
+    def through(self, view: View) -> Requests[StateT]:
+        """The statistic of the rows seen through the view."""
+        return (yield from ViewedStatistic(view, self))
 
-    @abstractmethod
-    def derive(self) -> Asking:
-        """Ask for statistics by ``yield`` and return the answer."""
 
-    def repeated(self, answer: Any, times: int) -> Any:
-        """The answer for so many replicates with the same choice, one after the other along the batch axis.
+@dataclass(frozen=True)
+class ViewedStatistic(Statistic[StateT]):
+    """A statistic of the rows as seen through a view."""
 
-        For those that are ``kept``: choices made from the scores, such as bandwidths, that replicates do not make anew.
-        """
-        raise NotImplementedError
+    view: View
+    statistic: Statistic[StateT]
 
     @property
-    def kept(self) -> bool:
-        """Whether replicates keep the answer for the data."""
-        return False
+    def ordered(self) -> bool:
+        """Whether the view or the statistic is."""
+        return self.view.ordered or self.statistic.ordered
+
+    def from_block(self, block: Block) -> StateT:
+        """State of one block, viewed a few rows at a time so that memory stays bounded."""
+        return reduce(self.merge, (self.statistic.from_block(self.view.block(part)) for part in self._parts(block)))
+
+    def _parts(self, block: Block) -> Iterator[Block]:
+        step = self.view.step(block)
+        if block.rows <= step:
+            return iter((block,))
+        return (block.part(start, start + step) for start in range(0, block.rows, step))
+
+    def merge(self, a: StateT, b: StateT) -> StateT:
+        """State of the rows of both."""
+        return self.statistic.merge(a, b)
+
+    def bytes(self, layout: Layout) -> int:
+        """Memory of a state."""
+        return self.statistic.bytes(self.view.layout(layout))
+
+    @property
+    def _name(self) -> str:
+        return self.statistic._name

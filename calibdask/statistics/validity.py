@@ -1,4 +1,4 @@
-"""What is wrong with the data: counted in the same pass as everything else."""
+"""Invalid rows, counted in the same pass as everything else."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,25 +21,25 @@ _NEVER = np.iinfo(np.int64).max
 
 
 class ValidityState(NamedTuple):
-    """Rows seen; rows with a positive weight; and for each of `KINDS` the offending rows, the first one, its value."""
+    """Number of rows; rows of positive weight; for each of `KINDS` the invalid rows, the first one and its value."""
 
     rows: Counts
     positive: Counts
-    offending: Counts
+    invalid: Counts
     first: Counts
     value: Array
 
 
 @dataclass(frozen=True)
-class Validity(Statistic):
-    """Counts rows whose scores, labels or weights cannot be what they claim.
+class Validity(Statistic[ValidityState]):
+    """Counts of rows whose scores, labels or weights are invalid.
 
     Parameters
     ----------
     tolerance : float
         How far outside [0, 1] a score may lie by rounding.
     sum_tolerance : float
-        How far the sum of a row of scores may be off 1.
+        How far the sum of a row of scores may differ from 1.
     """
 
     tolerance: float = 1e-6
@@ -52,10 +52,10 @@ class Validity(Statistic):
                 raise ValueError(f"{field} expects a number of at least 0, got {value!r}.")
 
     def from_block(self, block: Block) -> ValidityState:
-        """Check one block; what its largest scores have told already is not looked at again."""
+        """Check one block; rows are skipped where the extremes that the block has collected prove all of them valid."""
         layout = block.layout
         count = np.zeros(len(KINDS), np.int64)
-        # Marks keep a row that offends in several batch elements from counting more than once.
+        # Marks keep a row that is invalid in several batch elements from counting more than once.
         marks = np.zeros((len(KINDS), block.rows), np.bool_)
         first = np.full(len(KINDS), _NEVER)
         value = np.zeros(len(KINDS))
@@ -63,7 +63,7 @@ class Validity(Statistic):
         whole = labels.dtype.kind in "biu"
         labels = block.codes if whole else np.ascontiguousarray(labels, np.float64)
         certain = self._certain(block.scores.dtype, layout.classes)
-        for b in () if whole and self._told(block) else range(layout.batch):
+        for b in () if whole and self._proven(block) else range(layout.batch):
             checks.check_rows(
                 block.scores_of(b),
                 labels[b % labels.shape[0]],
@@ -91,27 +91,27 @@ class Validity(Statistic):
         first = np.where(count > 0, first + block.start, _NEVER)
         return ValidityState(np.array(block.rows), np.array(positive), count, first, value)
 
-    def _told(self, block: Block) -> bool:
-        """Whether all is certainly well by the extremes that the block has met."""
-        met = block.extremes
-        if met is None or block.layout.vector or not met.regular:
+    def _proven(self, block: Block) -> bool:
+        """Whether the extremes that the block has collected prove all rows valid."""
+        extremes = block.extremes
+        if extremes is None or block.layout.vector or not extremes.regular:
             return False
         slack = self._slack(block.scores.dtype, block.layout.classes)
-        fits = -self.tolerance <= float(met.lowest) and float(met.highest) <= 1 + self.tolerance
-        return fits and float(met.furthest) <= self.sum_tolerance - slack
+        fits = -self.tolerance <= float(extremes.lowest) and float(extremes.highest) <= 1 + self.tolerance
+        return fits and float(extremes.furthest) <= self.sum_tolerance - slack
 
     @staticmethod
     def _slack(dtype: np.dtype[np.floating], classes: int) -> float:
-        """The most that rounding changes the sum of a row: it does each partial sum, which are about 1 at most."""
+        """Largest rounding error of the sum of a row, whose partial sums are at most about 1."""
         return 2 * (classes + 2) * float(np.finfo(dtype).eps)
 
     def _certain(self, dtype: np.dtype[np.floating], classes: int) -> tuple[np.floating, ...]:
-        """Limits within which a quick look, in the type of the scores, may say that all is well; and a zero."""
+        """Limits within which a quick check, in the type of the scores, proves rows valid; and a zero."""
         low, high = dtype.type(-self.tolerance), dtype.type(1 + self.tolerance)
-        # As Python's floats: a comparison with float32 would round the other side too.
+        # Compared as Python floats: a comparison with float32 would round the other side too.
         low = low if float(low) >= -self.tolerance else np.nextafter(low, dtype.type(0))
         high = high if float(high) <= 1 + self.tolerance else np.nextafter(high, dtype.type(0))
-        # float32 is too rough for very many classes.
+        # float32 is too coarse for very many classes.
         rough = self._slack(dtype, classes) < self.sum_tolerance / 4
         total = np.dtype(dtype if rough else np.float64)
         return low, high, total.type(self.sum_tolerance - self._slack(total, classes)), total.type(0)
@@ -122,7 +122,7 @@ class Validity(Statistic):
         return ValidityState(
             a.rows + b.rows,
             a.positive + b.positive,
-            a.offending + b.offending,
+            a.invalid + b.invalid,
             np.where(earlier, a.first, b.first),
             np.where(earlier, a.value, b.value),
         )

@@ -1,1 +1,1 @@
-"""Studies: a grid of cells, computed anywhere, resumed at will, in one cube of results."""
+"""Studies: grids of cells, computed on any cluster, resumed after interruptions, stored in one cube of results."""

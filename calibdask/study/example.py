@@ -1,4 +1,4 @@
-"""A study in one short file: means of uniform numbers, whose error shrinks with their number."""
+"""An example of a study: means of uniform numbers, whose error shrinks with the number of rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ class Means(Study):
     presets: ClassVar = {"quick": {"replicates": 3}}
 
     def cells(self) -> dict[str, Any]:
-        """A cell for each number of rows."""
+        """One cell per number of rows."""
         return {"rows": self.rows}
 
     def inside(self) -> dict[str, Any]:
-        """All replicates of one number at once."""
+        """All replicates of one number of rows at once."""
         return {"replicate": range(self.replicates)}
 
     def cell(self, at: Mapping[str, Any], seeds: Seeds) -> dict[str, Any]:
-        """Means of each replicate."""
+        """The mean of each replicate."""
         draws = seeds.generator().random((self.replicates, at["rows"]))
         return {"average": draws.mean(axis=1)}

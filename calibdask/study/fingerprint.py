@@ -1,4 +1,4 @@
-"""What makes two cubes the same study, as plain data; and how two differ, in words."""
+"""Fingerprints of studies as plain data, and the differences between two of them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,18 +10,18 @@ from calibdask.study.study import Study
 
 __all__ = ["FORMAT", "differences", "fingerprint", "versions"]
 
-# Raised when the layout of cubes changes.
+# Increased when the layout of cubes changes.
 FORMAT = 2
 _PACKAGES = ("calibdask", "numpy", "scipy", "scikit-learn", "zarr")
 
 
 def fingerprint(study: Study) -> dict[str, Any]:
-    """The study as data that JSON holds: equal fingerprints fill the same cube.
+    """The study as JSON data; cells of studies with equal fingerprints may share a cube.
 
     Raises
     ------
     TypeError
-        If a parameter or a coordinate is neither number nor text, nor a sequence or a mapping of these.
+        If a parameter or a coordinate is neither a number nor a text, nor a sequence or mapping of these.
     """
     return {
         "format": FORMAT,
@@ -37,12 +37,12 @@ def fingerprint(study: Study) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what computes; told, not compared: another release of a package is not another study."""
+    """Versions recorded in cubes; other versions give a warning, because they do not make another study."""
     return installed(_PACKAGES)
 
 
 def differences(there: Any, here: Any, path: str = "") -> Iterator[str]:
-    """One line for everything in which two fingerprints differ."""
+    """One line for every difference between two fingerprints."""
     if isinstance(there, Mapping) and isinstance(here, Mapping):
         for name in dict.fromkeys((*there, *here)):
             yield from differences(there.get(name), here.get(name), f"{path}.{name}" if path else str(name))
@@ -51,24 +51,25 @@ def differences(there: Any, here: Any, path: str = "") -> Iterator[str]:
 
 
 def _compared(there: Any, here: Any) -> str:
-    """Both values; of sequences what only one of them has, since their beginnings may be alike."""
+    """Both values; of sequences the elements that only one of them has."""
     if isinstance(there, list) and isinstance(here, list):
-        only = [[each for each in one if each not in other] for one, other in ((there, here), (here, there))]
+        pairs = ((there, here), (here, there))
+        only = [[value for value in values if value not in others] for values, others in pairs]
         if any(only):
-            pairs = zip(only, ("there", "here"), strict=True)
-            return ", ".join(f"{_short(part)} {where} only" for part, where in pairs if part)
+            sides = zip(only, ("there", "here"), strict=True)
+            return ", ".join(f"{_short(values)} {side} only" for values, side in sides if values)
     return f"{_short(there)} there, {_short(here)} here"
 
 
 def _data(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(name): _data(each) for name, each in value.items()}
+        return {str(name): _data(item) for name, item in value.items()}
     if isinstance(value, np.generic):
         return value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, tuple | list | range | np.ndarray):
-        return [_data(each) for each in value]
+        return [_data(item) for item in value]
     raise TypeError(f"A study expects parameters and coordinates of numbers and texts, got {value!r}.")
 
 

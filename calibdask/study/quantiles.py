@@ -1,4 +1,4 @@
-"""Quantiles of many numbers at once, some of which are missing."""
+"""Quantiles along an axis with missing values."""
 
 from collections.abc import Sequence
 
@@ -13,8 +13,8 @@ Array = npt.NDArray[np.float64]
 def quantiles(values: Array, levels: Sequence[float]) -> Array:
     """Quantiles along the last axis, linear between order statistics, levels first.
 
-    What is missing (NaN) is left out; where nothing is there the quantiles are NaN. As `numpy.nanquantile`, which
-    takes one row after the other, warns of empty ones, and has NaN between infinite ones.
+    Missing values (NaN) are ignored; quantiles of no values are NaN. Unlike `numpy.nanquantile` this handles all rows
+    at once, does not warn of empty ones, and interpolates between equal infinities.
 
     Raises
     ------
@@ -31,7 +31,7 @@ def quantiles(values: Array, levels: Sequence[float]) -> Array:
             raise ValueError(f"A quantile expects a number from 0 to 1, got {level:g}.")
     if not values.shape[-1]:
         return np.full((len(levels), *values.shape[:-1]), np.nan)
-    # NaN are last.
+    # NaN are sorted last.
     ordered = np.sort(values, axis=-1)
     last = np.maximum((~np.isnan(values)).sum(-1, keepdims=True) - 1, 0)
     return np.stack([_between(ordered, level * last, last)[..., 0] for level in levels])
@@ -39,8 +39,8 @@ def quantiles(values: Array, levels: Sequence[float]) -> Array:
 
 def _between(ordered: Array, at: Array, last: npt.NDArray[np.int64]) -> Array:
     low = np.floor(at).astype(np.int64)
-    below, above = (np.take_along_axis(ordered, place, -1) for place in (low, np.minimum(low + 1, last)))
+    below, above = (np.take_along_axis(ordered, index, -1) for index in (low, np.minimum(low + 1, last)))
     with np.errstate(invalid="ignore"):
         between = below + (at - low) * (above - below)
-    # Infinite ones have nothing between them.
+    # Infinite values are not interpolated.
     return np.where(at > low, between, below)

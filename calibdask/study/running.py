@@ -1,4 +1,4 @@
-"""Run a study: all cells that are not done, wherever there are workers, whatever happens to them."""
+"""Running a study: compute all cells that are not done, on any cluster, despite interruptions."""
 
 import time
 import warnings
@@ -7,26 +7,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from calibdask.cluster import ClusterLost, Place, place
-from calibdask.halted import Halted
-from calibdask.study.announced import check_study
-from calibdask.study.crew import crew_at
+from calibdask.cluster import ClusterLost, ClusterSpec, cluster_spec
+from calibdask.errors import Unavailable
+from calibdask.study.cell_executor import cell_executor
 from calibdask.study.cube import DONE, FAILED, TODO, Cube
 from calibdask.study.study import Study
+from calibdask.study.validate import validate_study
 from calibdask.study.work import Work
 
 __all__ = ["CellCounts", "count_cells", "lay_out", "run"]
 
-# A cluster that is lost is opened again, unless it has been lost so often without a single cell done in between.
+# A lost cluster is reopened, unless it is lost this often in a row without a single cell done in between.
 _MOST_LOSSES = 3
-# While a scheduler starts again somewhere.
-_SECONDS_TO_RETURN = 60.0
+# Time for a scheduler to restart.
+_RETURN_TIMEOUT = 60.0
 _PAUSE_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class CellCounts:
-    """How many cells are ``done``, ``failed`` or yet ``todo``; ``computed``, those done in this run."""
+    """Numbers of cells that are ``done``, ``failed`` and ``todo``; ``computed`` counts those done in this run."""
 
     done: int
     failed: int
@@ -49,57 +49,56 @@ def run(
     shard: tuple[int, int] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> CellCounts:
-    """Compute all cells of a study that its cube does not hold yet.
+    """Compute all cells of a study that are missing in its cube.
 
     Parameters
     ----------
     study : Study
-        What is computed.
+        The study to compute.
     store : str or path
-        Where the cube is, or will be: a path, or a URL that fsspec knows.
-    cluster : str, Place or distributed.Client, optional
-        None or ``"threads"``: threads of this process, one for each core that it may use; ``"threads:4"``; otherwise a
-        client, or where to work as `calibdask.cluster.place` has it: ``"local:4"``, ``"tls://..."``, ``"slurm"``.
+        Location of the cube: a path, or a URL that fsspec supports.
+    cluster : str, ClusterSpec or distributed.Client, optional
+        None or ``"threads"``: threads of this process, one per core that it may use; ``"threads:4"``; otherwise a
+        client, or a cluster as `calibdask.cluster.cluster_spec` takes it: ``"local:4"``, ``"tls://..."``, ``"slurm"``.
     resume : bool, default True
-        Go on with a cube that is there; False: refuse one.
+        Continue an existing cube; False: refuse one.
     overwrite : bool, default False
-        Replace what is there, whatever it is the cube of.
+        Replace an existing cube, of whatever study.
     shard : (int, int), optional
-        Of so many shards (the second number) only this one, counted from 0, of a cube that `lay_out` has laid out:
-        processes that know nothing of each other compute all of them.
+        Compute only this shard, counted from 0, of this number of shards, in a cube written by `lay_out`: independent
+        processes together compute all of them.
     stop : callable, optional
-        Asked now and then whether to stop: what has begun on threads is finished, and no more is begun.
+        Called repeatedly; once it returns True no further tasks are started, and those running on threads finish.
 
     Returns
     -------
     CellCounts
-        ``done``, ``failed``, ``todo`` and, of this run, ``computed``: of all cells, or of those of the shard.
+        ``done``, ``failed``, ``todo`` and ``computed`` (in this run), of all cells or of those of the shard.
 
     Raises
     ------
     ValueError
-        If the cube there is that of another study, of other parameters or of another format: all differences are named.
-        If something else is there, which is never replaced; if the study cannot be laid out as it is; if workers have
-        other versions than this process.
-    Halted
-        If the store cannot be written, or the cluster has gone and does not come back. What is done is kept.
+        If the cube there belongs to another study, other parameters or another format: all differences are named. If
+        something other than a cube is there, which is never replaced; if the study is inconsistent; if the versions of
+        workers differ from those of this process.
+    Unavailable
+        If the store cannot be written, or the cluster is lost and does not come back. Cells that are done are kept.
 
     Warns
     -----
     UserWarning
-        If other versions of Python or packages have computed the cells that are there; if a scheduler that has gone is
-        connected to again.
+        If other versions of Python or of packages computed the existing cells; if a lost scheduler is reconnected.
 
     Notes
     -----
-    Every cell writes its values and then its status, so that it is done or not, never half, and a run may be killed at
-    any time; the next one computes what is left. A cell that raises keeps its traceback in the cube (``error``), and
-    the others go on; it is computed anew by the next run. So does a cell that kills its workers: whatever shared them
-    with it is tried again, one cell at a time, and one that kills them alone has failed. A cluster that is lost is
-    opened again. Results do not depend on the order of cells, on the cluster or on interruptions, since random numbers
-    are keyed by coordinates (`Seeds`).
+    Every cell writes its values and then its status, so it is either done or not, and a run may be killed at any time;
+    the next one computes the remaining cells. The traceback of a cell that raises is stored in the cube (``error``)
+    while the others continue; the next run computes it again. If workers die, the cells that they were computing are
+    tried again one at a time, and a cell that kills its workers alone has failed. A lost cluster is reopened. Results
+    do not depend on the order of cells, on the cluster or on interruptions, because random numbers are keyed by
+    coordinates (`Seeds`).
 
-    Tasks return numbers of cells, never arrays. With processes the class of the study must be importable there: define
+    Tasks return numbers of cells, never arrays. Worker processes must be able to import the class of the study: define
     it in a module.
 
     Examples
@@ -112,19 +111,21 @@ def run(
     (2, 0)
     """
     cube = Cube(str(store))
-    check_study(study)
+    validate_study(study)
     if shard is not None:
         _check_shard(cube, shard, overwrite=overwrite)
     _check(cube, study, resume=resume, overwrite=overwrite)
     try:
         work = _worked(cube, study, cluster, overwrite, shard or (0, 1), stop or (lambda: False))
-    except Halted as error:
-        raise Halted(f"{error} What is done is kept; call run again with the same arguments to continue.") from error
+    except Unavailable as error:
+        raise Unavailable(
+            f"{error} Finished cells are kept; call run again with the same arguments to continue."
+        ) from error
     return _counts(work)
 
 
 def lay_out(study: Study, store: Any, *, overwrite: bool = False) -> CellCounts:
-    """Write the empty cube of a study, for shards to fill; one that is there already stays as it is.
+    """Write the empty cube of a study, to be filled by shards; an existing one is left unchanged.
 
     Parameters
     ----------
@@ -137,30 +138,33 @@ def lay_out(study: Study, store: Any, *, overwrite: bool = False) -> CellCounts:
         As `run` does.
     """
     cube = Cube(str(store))
-    check_study(study)
+    validate_study(study)
     _check(cube, study, resume=True, overwrite=overwrite)
     _prepare(cube, study, overwrite=overwrite)
     return count_cells(cube)
 
 
 def count_cells(cube: Cube) -> CellCounts:
-    """How far a cube is."""
+    """Numbers of cells of a cube by status."""
     status = cube.status()
-    return CellCounts(*(int((status == each).sum()) for each in (DONE, FAILED, TODO)))
+    return CellCounts(*(int((status == state).sum()) for state in (DONE, FAILED, TODO)))
 
 
 def _counts(work: Work) -> CellCounts:
-    """How far the cells are that were to be computed."""
+    """Numbers of cells of this run by status."""
     done, failed = work.counted()
     return CellCounts(done, failed, work.total - done - failed, done - work.before)
 
 
 def _check(cube: Cube, study: Study, *, resume: bool, overwrite: bool) -> None:
-    """See that there is nothing yet, or the cube of the study, or one that may be replaced."""
+    """Raise ValueError unless the location is free, or holds the cube of the study or one that may be replaced."""
     if overwrite or not cube.is_laid_out:
         cube.check_replaceable()
     elif not resume:
-        raise ValueError(f"{cube.url} is there already; resume it, choose another name, or give overwrite=True.")
+        raise ValueError(
+            f"{cube.url} already exists; resume it, choose another name or give overwrite=True (--overwrite at the "
+            "shell)."
+        )
     else:
         cube.check(study)
 
@@ -168,11 +172,11 @@ def _check(cube: Cube, study: Study, *, resume: bool, overwrite: bool) -> None:
 def _check_shard(cube: Cube, shard: tuple[int, int], *, overwrite: bool) -> None:
     index, count = shard
     if not 0 <= index < count:
-        raise ValueError(f"shard expects a number from 0 to below the count of shards, got {index} of {count}.")
+        raise ValueError(f"shard expects an index from 0 to below the number of shards, got {index} of {count}.")
     if overwrite:
-        raise ValueError("A shard never overwrites: lay the cube out anew first, by lay_out(..., overwrite=True).")
+        raise ValueError("A shard never overwrites: lay the cube out again first, with lay_out(..., overwrite=True).")
     if not cube.is_laid_out:
-        raise ValueError(f"{cube.url} is not there; lay it out before its shards run: lay_out, or --lay-out.")
+        raise ValueError(f"{cube.url} does not exist; lay it out before running shards (lay_out, or --lay-out).")
 
 
 def _prepare(cube: Cube, study: Study, *, overwrite: bool) -> None:
@@ -185,47 +189,47 @@ def _prepare(cube: Cube, study: Study, *, overwrite: bool) -> None:
 def _worked(
     cube: Cube, study: Study, cluster: Any, overwrite: bool, shard: tuple[int, int], stop: Callable[[], bool]
 ) -> Work:
-    """All work, done as far as it could be; a cluster that is lost is opened again."""
+    """The work after computing all cells that could be; a lost cluster is reopened."""
     work, known, losses = None, 0, 0
     while True:
         try:
-            with crew_at(cluster) as crew, _store_in_words(cube):
-                # Nothing is written before there is someone to work.
+            with cell_executor(cluster) as executor, _store_errors(cube):
+                # Nothing is written before there are workers.
                 if work is None:
                     _prepare(cube, study, overwrite=overwrite)
                     work = Work(study, cube, shard, stop)
-                work.done_by(crew)
+                work.compute(executor)
             return work
         except ClusterLost as lost:
             done = 0 if work is None else work.counted()[0]
             known, losses = done, 1 if done > known else losses + 1
-            if losses > _MOST_LOSSES or not isinstance(cluster, str | Place):
+            if losses > _MOST_LOSSES or not isinstance(cluster, str | ClusterSpec):
                 raise
-            warnings.warn(f"{lost} It is opened again.", UserWarning, stacklevel=3)
-            _await(place(cluster))
+            warnings.warn(f"{lost} Reconnecting.", UserWarning, stacklevel=3)
+            _await(cluster_spec(cluster))
 
 
 @contextmanager
-def _store_in_words(cube: Cube) -> Iterator[None]:
+def _store_errors(cube: Cube) -> Iterator[None]:
     try:
         yield
-    except Halted:
+    except Unavailable:
         raise
     except OSError as error:
-        raise Halted(f"{cube.url} cannot be written: {error}.") from error
+        raise Unavailable(f"{cube.url} cannot be written: {error}.") from error
 
 
-def _await(where: Place) -> None:
-    """Wait until somebody answers there again.
+def _await(spec: ClusterSpec) -> None:
+    """Wait until the scheduler answers again.
 
     Raises
     ------
     ClusterLost
-        If nobody does for a minute.
+        If it does not within a minute.
     """
-    until = time.monotonic() + _SECONDS_TO_RETURN
+    until = time.monotonic() + _RETURN_TIMEOUT
     time.sleep(_PAUSE_SECONDS)
-    while not where.answers():
+    while not spec.answers():
         if time.monotonic() > until:
-            raise ClusterLost("The scheduler has gone, and does not come back.")
+            raise ClusterLost("The scheduler was lost and does not come back.")
         time.sleep(_PAUSE_SECONDS)

@@ -1,4 +1,4 @@
-"""Random numbers that depend on a root and on coordinates, and on nothing else."""
+"""Random numbers that depend only on a root seed and on coordinates."""
 
 import hashlib
 import json
@@ -15,9 +15,9 @@ __all__ = ["Seeds"]
 class Seeds:
     """Random numbers of one cell.
 
-    The same for any order of cells, any number of workers, after any interruption: a generator is keyed by the root and
-    by the values of coordinates. Cells that name fewer coordinates share their numbers with those that differ in
-    others: models that are to see the same draws leave the model out.
+    They do not depend on the order of cells, the number of workers or interruptions: a generator is keyed by the root
+    and by the values of coordinates. Generators keyed by a subset of coordinates are shared by cells that differ only
+    in the others: leave the model out for all models to see the same draws.
 
     Parameters
     ----------
@@ -28,10 +28,10 @@ class Seeds:
 
     Examples
     --------
-    >>> one, other = (Seeds(0, (("rows", 10), ("model", model))) for model in ("a", "b"))
-    >>> one.generator("rows").random() == other.generator("rows").random()
+    >>> first, second = (Seeds(0, (("rows", 10), ("model", model))) for model in ("a", "b"))
+    >>> first.generator("rows").random() == second.generator("rows").random()
     True
-    >>> one.generator().random() == other.generator().random()
+    >>> first.generator().random() == second.generator().random()
     False
     """
 
@@ -39,37 +39,36 @@ class Seeds:
     at: tuple[tuple[str, Hashable], ...]
 
     def generator(self, *names: str, **more: Hashable) -> np.random.Generator:
-        """A generator for the named coordinates (without names: for all) and any further key.
+        """A generator for the named coordinates (all, if none are named) and any further keys.
 
         Raises
         ------
         ValueError
-            If the cell has no such coordinate, or a further key has the name of one.
+            If the cell has no such coordinate, or a further key has the name of a coordinate.
         """
         return np.random.Generator(np.random.Philox(self.sequence(*names, **more)))
 
     def sequence(self, *names: str, **more: Hashable) -> np.random.SeedSequence:
-        """What `generator` is made from, for those who need another kind of generator."""
-        there = dict(self.at)
+        """The seed sequence of `generator`, for other kinds of generators."""
+        coordinates = dict(self.at)
         for name in names:
-            if name not in there:
-                raise ValueError(f"The cell has the coordinates {', '.join(there)}, got {name!r}.")
-        both = sorted(there.keys() & more.keys())
-        if both:
-            raise ValueError(f"{', '.join(both)} is a coordinate of the cell; give further keys another name.")
-        chosen = {name: there[name] for name in names} if names else there
+            if name not in coordinates:
+                raise ValueError(f"The cell has the coordinates {', '.join(coordinates)}, got {name!r}.")
+        if shared := sorted(coordinates.keys() & more.keys()):
+            raise ValueError(f"{', '.join(shared)} is a coordinate of the cell; give further keys another name.")
+        chosen = {name: coordinates[name] for name in names} if names else coordinates
         return np.random.SeedSequence(self.root, spawn_key=_words({**chosen, **more}))
 
 
 def _words(key: dict[str, Any]) -> tuple[int, ...]:
-    """Four words of 32 bits for named values, whatever their order."""
+    """Four 32-bit words for named values, independent of their order."""
     text = json.dumps(key, sort_keys=True, default=_plain)
     digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
     return tuple(int(word) for word in np.frombuffer(digest, "<u4"))
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers as those of Python, so that they are the same keys."""
+    """NumPy's numbers as Python's, so that they give the same keys."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"Coordinates are numbers or texts, got {value!r}.")

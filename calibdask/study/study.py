@@ -1,4 +1,4 @@
-"""What a study is: named axes, typed parameters, and one function of a cell."""
+"""Definition of studies: named axes, typed parameters, and one function that computes a cell."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibdask.described import Described, table_of
+from calibdask.html_repr import HtmlRepr, table_of
 from calibdask.study.seeds import Seeds
 
 __all__ = ["Study", "coordinates_of"]
@@ -18,11 +18,11 @@ Axes = Mapping[str, Sequence[Hashable]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study(Described, ABC):
-    """A grid of cells and what is computed in each.
+class Study(HtmlRepr, ABC):
+    """A grid of cells and the function that computes each of them.
 
-    Write a frozen dataclass: its fields are the typed parameters of the study, which ``--set name=value`` overrides and
-    which belong to its fingerprint. Then say which axes make cells, which axes the results of a cell have, and compute
+    Define a frozen dataclass: its fields are the typed parameters of the study, which ``--set name=value`` overrides
+    and which are part of its fingerprint. Its methods name the axes of cells and the axes inside a cell, and compute
     one cell.
 
     Parameters
@@ -33,15 +33,15 @@ class Study(Described, ABC):
     Attributes
     ----------
     outputs : mapping from str to tuple of str
-        Each variable of the cube and the axes that it has within a cell.
+        The variables of the cube with their axes inside a cell.
     types : mapping from str to str
-        Types of variables that are not kept as ``"float64"``, of floats, whole numbers or booleans.
+        Types of variables other than ``"float64"``: floats, integers or booleans.
     presets : mapping from str to mapping
-        Values of parameters by the name of a preset; ``--set preset=quick`` takes those of ``"quick"``.
+        Values of parameters by name of a preset; ``--set preset=quick`` selects those of ``"quick"``.
     batch : int
-        Cells of a task: so many that a task takes seconds.
+        Cells per task: enough for a task to take seconds.
     version : int
-        Raise it when cells are computed otherwise: cubes of another version are not mixed with new cells.
+        Increase it when the computation of cells changes, so that old and new cells are not mixed in one cube.
 
     Examples
     --------
@@ -76,10 +76,10 @@ class Study(Described, ABC):
 
     @abstractmethod
     def cells(self) -> Axes:
-        """The axes whose combinations are cells: each is a task, and whole chunks of the cube."""
+        """The axes whose combinations are cells."""
 
     def inside(self) -> Axes:
-        """The axes within a cell."""
+        """The axes inside a cell."""
         return {}
 
     @abstractmethod
@@ -89,51 +89,51 @@ class Study(Described, ABC):
         Parameters
         ----------
         at : mapping
-            The coordinates of the cell, a value for each axis of `cells`.
+            The coordinates of the cell: one value for each axis of `cells`.
         seeds : Seeds
-            Random numbers that depend on coordinates alone.
+            Random numbers that depend only on coordinates.
 
         Returns
         -------
         mapping from str to array
-            For every one of the ``outputs`` an array with its axes, or a number if it has none.
+            For each of the ``outputs`` an array with its axes, or a number if it has none.
         """
 
     def problems(self) -> Iterable[str]:
-        """What is wrong with the parameters, in sentences; a cube is laid out where there is nothing."""
+        """Problems of the parameters, as sentences; a study with problems is refused."""
         return ()
 
     def inputs(self) -> Mapping[str, Any]:
-        """What cells read besides, such as sizes and dates of files, as numbers and texts.
+        """Inputs of cells besides parameters, such as sizes and dates of files, as numbers and texts.
 
-        Part of the fingerprint: a cube of other inputs is another one.
+        They are part of the fingerprint: a cube is not continued with other inputs.
         """
         return {}
 
     def type_of(self, variable: str) -> np.dtype[Any]:
-        """The type that values of a variable are kept in."""
+        """Type in which values of a variable are stored."""
         return np.dtype(self.types.get(variable, "float64"))
 
     @property
     def name(self) -> str:
-        """Name of the study: that of its class."""
+        """Name of the study, which is that of its class."""
         return type(self).__name__
 
     def coordinates(self) -> Iterator[dict[str, Any]]:
-        """Coordinates of all cells, the last axis fastest."""
+        """Coordinates of all cells; the last axis varies fastest."""
         axes = self.cells()
         return (dict(zip(axes, values, strict=True)) for values in product(*axes.values()))
 
     def _more_html(self) -> Iterable[str]:
-        """For notebooks: the axes of the cube, or why there is none."""
+        """HTML for notebooks: the axes of the cube, or the problems of the study."""
         problems = tuple(self.problems())
         if problems:
-            return (table_of(("what is wrong",), (((problem,), False) for problem in problems)),)
+            return (table_of(("problem",), (((problem,), False) for problem in problems)),)
         axes = {"cells": self.cells(), "inside a cell": self.inside()}
         rows = [
             ((name, where, f"{len(values):,}", _spanned(values)), False)
-            for where, some in axes.items()
-            for name, values in some.items()
+            for where, group in axes.items()
+            for name, values in group.items()
         ]
         total = f"{prod(len(values) for values in axes['cells'].values()):,} cells"
         return f"<div>{total}</div>", table_of(("axis", "of", "size", "values"), rows, right=(2,))
@@ -143,22 +143,22 @@ class Study(Described, ABC):
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def computed(self, number: int) -> dict[str, np.ndarray]:
-        """The results of one cell, checked.
+        """Compute one cell and check its results.
 
         Raises
         ------
         ValueError
-            If the cell function returns other variables or other shapes than the study has announced.
+            If the cell function returns other variables or other shapes than the study declares.
         """
         at = coordinates_of(self.cells(), number)
-        found = self.cell(at, Seeds(self.seed, tuple(at.items())))
-        if set(found) != set(self.outputs):
-            raise ValueError(f"The cell expects the variables {sorted(self.outputs)}, got {sorted(found)}.")
+        results = self.cell(at, Seeds(self.seed, tuple(at.items())))
+        if set(results) != set(self.outputs):
+            raise ValueError(f"The cell expects the variables {sorted(self.outputs)}, got {sorted(results)}.")
         inside = self.inside()
         arrays = {}
         for variable, dims in self.outputs.items():
             shape = tuple(len(inside[dim]) for dim in dims)
-            arrays[variable] = np.asarray(found[variable], self.type_of(variable))
+            arrays[variable] = np.asarray(results[variable], self.type_of(variable))
             if arrays[variable].shape != shape:
                 raise ValueError(
                     f"{variable} expects the shape {shape} of {', '.join(dims) or 'a single number'}, got "
@@ -167,12 +167,12 @@ class Study(Described, ABC):
         return arrays
 
     def with_settings(self, settings: Mapping[str, Any]) -> "Study":
-        """The study with other parameters; texts are read as the type that the parameter has.
+        """The study with other parameters; texts are converted to the types of the parameters.
 
         Raises
         ------
         ValueError
-            If there is no such parameter or preset, or a text is not of its type.
+            If there is no such parameter or preset, or a text cannot be converted.
         """
         known = self.parameters()
         chosen: dict[str, Any] = {}
@@ -188,25 +188,25 @@ class Study(Described, ABC):
 
     def _preset(self, name: Any) -> Mapping[str, Any]:
         if name not in self.presets:
-            there = ", ".join(self.presets) or "none"
-            raise ValueError(f"{self.name} has the presets {there}; got {name!r}.")
+            names = ", ".join(self.presets) or "none"
+            raise ValueError(f"{self.name} has the presets {names}; got {name!r}.")
         return self.presets[name]
 
 
 def coordinates_of(axes: Axes, number: int) -> dict[str, Any]:
-    """Coordinates of a cell by its number, the last axis fastest."""
-    places = np.unravel_index(number, [len(values) for values in axes.values()])
-    return {name: values[int(place)] for (name, values), place in zip(axes.items(), places, strict=True)}
+    """Coordinates of a cell by its number; the last axis varies fastest."""
+    positions = np.unravel_index(number, [len(values) for values in axes.values()])
+    return {name: values[int(position)] for (name, values), position in zip(axes.items(), positions, strict=True)}
 
 
 def _spanned(values: Sequence[Hashable]) -> str:
-    """The values of an axis, or of a long one the first and the last."""
+    """The values of an axis, abbreviated if there are many."""
     shown = [str(value) for value in values] if len(values) <= 6 else [str(values[0]), "...", str(values[-1])]
     return ", ".join(shown)
 
 
 def _read(name: str, value: Any, like: Any) -> Any:
-    """A text as the type of the value that is there."""
+    """A text converted to the type of the current value."""
     if not isinstance(value, str) or isinstance(like, str):
         return value
     try:
@@ -216,7 +216,7 @@ def _read(name: str, value: Any, like: Any) -> Any:
             kind = type(like[0]) if like else str
             return tuple(kind(word) for word in value.split(",") if word)
         if isinstance(like, int) and float(value).is_integer():
-            # 2e6 is a whole number too.
+            # 2e6 is an integer too.
             return int(value) if value.lstrip("+-").isdigit() else int(float(value))
         return type(like)(value)
     except (ValueError, KeyError, TypeError, OverflowError) as error:

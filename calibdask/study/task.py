@@ -1,10 +1,10 @@
-"""What one task does: compute some cells, and write them chunk by chunk."""
+"""A task: compute some cells, and write them chunk by chunk."""
 
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from calibdask.cluster.versions import installed, unlike
+from calibdask.cluster.versions import installed, version_mismatch
 from calibdask.study.cube import Cube
 from calibdask.study.study import Study
 
@@ -13,14 +13,14 @@ __all__ = ["Task"]
 
 @dataclass(frozen=True)
 class Task:
-    """Cells of a study, into its cube.
+    """Computes cells of a study and writes them to its cube.
 
     Parameters
     ----------
     study : Study
     cube : Cube
     versions : mapping from str to str, optional
-        Of the process that hands it out, if it may be another one than computes: they have to be the same.
+        Versions in the process of the driver, if workers must have the same.
     """
 
     study: Study
@@ -28,16 +28,16 @@ class Task:
     versions: Mapping[str, str] | None = None
 
     def __call__(self, numbers: list[int]) -> list[int]:
-        """Compute and write the cells; the numbers of those that failed.
+        """Compute and write cells, and return the numbers of those that failed.
 
         Raises
         ------
         ValueError
-            If other versions compute.
+            If the versions of this process differ.
         OSError
-            If the store cannot be written: no cell could be, so it is no error of a cell.
+            If the store cannot be written, which concerns all cells and is not an error of one.
         """
-        if self.versions is not None and (problem := unlike(self.versions, installed(), "that was to compute cells")):
+        if self.versions is not None and (problem := version_mismatch(self.versions, installed(), "of a task")):
             raise ValueError(problem)
         return [number for chunk in self.cube.chunks(numbers) for number in self._written(chunk)]
 

@@ -1,4 +1,4 @@
-"""What is left to do of a study, and doing it."""
+"""The cells of a study that remain to be computed, and their computation."""
 
 import traceback
 from collections.abc import Callable, Iterator
@@ -7,11 +7,11 @@ from functools import cached_property
 import numpy as np
 
 from calibdask.cluster.versions import installed
-from calibdask.engine.watching import tell
-from calibdask.halted import Halted
-from calibdask.study.crew import Crew, Ended, Numbers
+from calibdask.engine.progress_events import advance
+from calibdask.errors import Unavailable
+from calibdask.study.cell_executor import CellExecutor, Numbers, TaskResult
 from calibdask.study.cube import DONE, FAILED, Cube
-from calibdask.study.parcel import packed
+from calibdask.study.shipped_study import ship
 from calibdask.study.study import Study
 from calibdask.study.task import Task
 
@@ -25,11 +25,11 @@ class Work:
     ----------
     study : Study
     cube : Cube
-        Laid out.
+        The cube of the study, already laid out.
     shard : (int, int)
-        Which one, counted from 0, of how many.
+        Index of the shard, counted from 0, and number of shards.
     stop : callable
-        Whether to begin no more.
+        Whether to start no further tasks.
     """
 
     def __init__(self, study: Study, cube: Cube, shard: tuple[int, int], stop: Callable[[], bool]) -> None:
@@ -38,55 +38,55 @@ class Work:
 
     @property
     def total(self) -> int:
-        """How many cells there are."""
+        """Number of cells."""
         return int(self._own.sum())
 
     def counted(self) -> tuple[int, int]:
-        """How many cells are done, and how many have failed, by the cube."""
+        """Numbers of cells that the cube marks as done and as failed."""
         status = self._cube.status()[self._own]
         return int((status == DONE).sum()), int((status == FAILED).sum())
 
-    def done_by(self, crew: Crew) -> None:
-        """Let a crew compute all that is left.
+    def compute(self, executor: CellExecutor) -> None:
+        """Compute all remaining cells on an executor.
 
         Raises
         ------
         ValueError
-            If workers have other versions than this process, or cannot import the study.
-        ClusterLost, Halted
-            If the scheduler, or all workers, have gone.
+            If the versions of workers differ from those of this process, or they cannot import the study.
+        ClusterLost, Unavailable
+            If the scheduler, or all workers, are lost.
         OSError
             If the cube cannot be written.
         """
         own = np.flatnonzero(self._own)
-        wanted = own[self._cube.status()[own] != DONE].tolist()
-        progress = _Progress(len(own) - len(wanted), len(own))
-        # Workers of other versions may join later than any check of those that were there.
-        own_task = Task(self._study, self._cube, None if crew.client is None else installed())
-        task = own_task if crew.client is None else packed(own_task, type(self._study))
+        remaining = own[self._cube.status()[own] != DONE].tolist()
+        progress = _Progress(len(own) - len(remaining), len(own))
+        # Checked by every task, because workers with other versions may join at any time.
+        local_task = Task(self._study, self._cube, None if executor.client is None else installed())
+        task = local_task if executor.client is None else ship(local_task, type(self._study))
         suspects: Numbers = []
-        for ended in crew.ended(task, self._tasks(wanted), self._stop):
-            if ended.killed:
-                suspects += ended.numbers
+        for result in executor.results(task, self._tasks(remaining), self._stop):
+            if result.killed:
+                suspects += result.numbers
             else:
-                progress.add(self._settled(ended))
-        # One at a time, so that a cell that kills its workers takes no other one with it.
+                progress.add(self._settled(result))
+        # One at a time, so that a cell that kills its workers affects no other one.
         status = self._cube.status() if suspects else ()
         for number in (number for number in suspects if status[number] != DONE):
-            for ended in crew.ended(task, iter([[number]]), self._stop):
-                progress.add(self._settled(ended))
+            for result in executor.results(task, iter([[number]]), self._stop):
+                progress.add(self._settled(result))
 
     @cached_property
     def _own(self) -> np.ndarray:
-        """Which cells are of this shard: shards share no chunk, since they know nothing of each other."""
+        """Mask of the cells of this shard; shards are independent processes and never share a chunk."""
         index, count = self._shard
         chunks = self._cube.chunk_of(np.arange(self._cube.size))
         return np.asarray(chunks % count == index)
 
-    def _tasks(self, wanted: Numbers) -> Iterator[Numbers]:
-        """Whole chunks, so many together that a task has the cells that the study asks for."""
+    def _tasks(self, remaining: Numbers) -> Iterator[Numbers]:
+        """Whole chunks, combined until a task has at least the batch of the study."""
         task: Numbers = []
-        for chunk in self._cube.chunks(wanted):
+        for chunk in self._cube.chunks(remaining):
             task += chunk
             if len(task) >= self._study.batch:
                 yield task
@@ -94,38 +94,38 @@ class Work:
         if task:
             yield task
 
-    def _settled(self, ended: Ended) -> Ended:
-        """A task whose cells are all done or failed: cells keep their own errors, so that any other is of all of them.
+    def _settled(self, result: TaskResult) -> TaskResult:
+        """Record a result whose cells are all done or failed; raise an error that concerns the whole run.
 
-        But for that of a cell that kills its workers, who can no longer write it.
+        Cells store their own errors. Only that of a cell that kills its workers has to be stored here.
         """
-        if ended.error is None:
-            return ended
-        if ended.killed:
-            text = "".join(traceback.format_exception(ended.error))
-            for number in ended.numbers:
+        if result.error is None:
+            return result
+        if result.killed:
+            text = "".join(traceback.format_exception(result.error))
+            for number in result.numbers:
                 self._cube.fail(number, text)
-            return Ended(ended.numbers, ended.numbers)
-        if isinstance(ended.error, OSError | ValueError):
-            # The store cannot be written, or other code or other versions compute.
-            raise ended.error
-        told = f"{type(ended.error).__name__}: {' '.join(str(ended.error).split())}"
-        if isinstance(ended.error, ImportError):
+            return TaskResult(result.numbers, result.numbers)
+        if isinstance(result.error, OSError | ValueError):
+            # The store cannot be written, or workers have other code or other versions.
+            raise result.error
+        reason = f"{type(result.error).__name__}: {' '.join(str(result.error).split())}"
+        if isinstance(result.error, ImportError):
             raise ValueError(
-                f"Workers cannot import what they need ({told}). They expect the same packages as this process, and "
-                "the module of the study where they find it, such as a folder of their PYTHONPATH."
-            ) from ended.error
-        raise Halted(f"Workers cannot compute ({told}).") from ended.error
+                f"Workers cannot import what they need ({reason}). They need the same packages as this process, "
+                "and the module of the study on their path, for example in a folder of PYTHONPATH."
+            ) from result.error
+        raise Unavailable(f"Workers cannot compute ({reason}).") from result.error
 
 
 class _Progress:
-    """Tells whoever watches how far it is."""
+    """Emits progress events."""
 
     def __init__(self, ready: int, total: int) -> None:
         self._ready, self._total, self._failed = ready, total, 0
-        tell(ready, total)
+        advance(ready, total)
 
-    def add(self, ended: Ended) -> None:
-        self._ready += len(ended.numbers) - len(ended.failed)
-        self._failed += len(ended.failed)
-        tell(self._ready, self._total, failed=self._failed)
+    def add(self, result: TaskResult) -> None:
+        self._ready += len(result.numbers) - len(result.failed)
+        self._failed += len(result.failed)
+        advance(self._ready, self._total, failed=self._failed)

@@ -1,6 +1,6 @@
-"""The documentation site: pages of the repository where they are, and the interface out of the docstrings.
+"""The documentation site: pages at their places in the repository, and the API reference from docstrings.
 
-The source folder is the root of the repository, so that README files are pages and the links between them hold.
+The source folder is the root of the repository, so that README files are pages and links between them work.
 """
 
 import re
@@ -27,13 +27,13 @@ include_patterns = [
 ]
 exclude_patterns = [".*", "build", "dist", "calibdask", "tests", "deploy/docs/build", "deploy/docs/templates"]
 
-# A name in single backticks is a link. What other packages have stays text: nothing is fetched.
+# A name in single backticks is a link. Names of other packages stay text: the build needs no network.
 default_role = "py:obj"
 nitpick_ignore_regex = [("py:.*", r"(dask|distributed|numpy|pandas|sklearn|xarray|zarr|holoviews|panel|click)\..*")]
-# Tables that programs write begin with smaller headings.
+# Generated tables start with headings of a lower level.
 suppress_warnings = ["myst.header"]
 
-# Examples are to be copied as they are, and formulas are no Python.
+# Examples must stay copyable, and formulas are not Python.
 smartquotes = False
 highlight_language = "none"
 autodoc_typehints = "none"
@@ -44,7 +44,7 @@ myst_heading_anchors = 3
 templates_path = ["templates"]
 html_theme = "furo"
 html_title = "calibdask"
-# A table of the terminal, 100 columns wide, fits, with what the style sheet says.
+# With the style sheet, terminal tables of 100 columns fit.
 html_theme_options = {"light_css_variables": {"code-font-size": "0.8rem"}}
 html_additional_pages = {"index": "start.html"}
 html_static_path = ["static"]
@@ -53,7 +53,7 @@ html_copy_source = False
 html_show_sphinx = False
 
 
-# Modules whose docstrings are pages: where files are read as they are, links lead to the module.
+# Modules whose docstrings are pages. Links in the sources lead to the modules, for readers of the files.
 _MODULES = {
     "calibdask/estimators/__init__.py": "/deploy/docs/which.rst",
     "calibdask/estimators/compat.py": "/deploy/docs/tools.rst",
@@ -63,7 +63,7 @@ _MODULES = {
 
 
 def _completed(app, name, source):
-    """Pages with what they lack: the README the table of contents of the site, kept tables of experiments a title."""
+    """Add the table of contents to the README, titles to generated tables, and links to pages made from docstrings."""
     for module, page in _MODULES.items():
         source[0] = re.sub(rf"\]\((\.\./)*{re.escape(module)}\)", f"]({page})", source[0])
     if name == root_doc:
@@ -73,16 +73,16 @@ def _completed(app, name, source):
         source[0] = f"# {title}\n\n{source[0]}"
 
 
-def _from_elsewhere(app, env, node, content):
-    """Docstrings name what is public as it is called in `calibdask`, whatever module they are in."""
+def _public_reference(app, env, node, content):
+    """Resolve public names of `calibdask` in the docstrings of any module."""
     if node.get("refdomain") != "py" or node["reftarget"].startswith("_"):
         return None
     node["py:module"], node["refspecific"] = "calibdask", True
-    place = node.get("refdoc", root_doc)
-    return env.domains["py"].resolve_xref(env, place, app.builder, node["reftype"], node["reftarget"], node, content)
+    page = node.get("refdoc", root_doc)
+    return env.domains["py"].resolve_xref(env, page, app.builder, node["reftype"], node["reftarget"], node, content)
 
 
 def setup(app):
-    """What Sphinx is asked to do besides."""
+    """Register the hooks above."""
     app.connect("source-read", _completed)
-    app.connect("missing-reference", _from_elsewhere)
+    app.connect("missing-reference", _public_reference)

@@ -1,4 +1,4 @@
-"""Calibrators compared on held-out rows: LCECalibrator, isotonic regression, Platt's sigmoid, and none."""
+"""Comparison of calibrators on held-out rows: LCECalibrator, isotonic regression, Platt's sigmoid, and none."""
 
 import argparse
 import warnings
@@ -60,8 +60,8 @@ def measured(data: str, model: str, splits: int) -> dict[str, np.ndarray]:
         middle, test, middle_labels, test_labels = train_test_split(rest, rest_labels, test_size=1 / 2, **options)
         fitted = clone(MODELS[model]).fit(train, train_labels)
         for way, scores in calibrated(fitted, middle, middle_labels, test):
-            found = cd.evaluate(test_labels, scores, METRICS)
-            values.setdefault(way, []).append([float(found[name]) for name in METRICS])
+            result = cd.evaluate(test_labels, scores, METRICS)
+            values.setdefault(way, []).append([float(result[name]) for name in METRICS])
     return {way: np.array(rows) for way, rows in values.items()}
 
 

@@ -1,4 +1,4 @@
-"""How often intervals and bands hold what they are for, on data with a known calibration function."""
+"""Coverage of intervals and bands, for data with a known calibration function."""
 
 import argparse
 import warnings
@@ -88,13 +88,13 @@ def bands(chosen: argparse.Namespace) -> Iterator[str]:
     for curve, true in CURVES.items():
         for density in DENSITIES:
             labels, scores = drawn(chosen, curve, density)
-            found = cd.reliability_curve(labels, scores, ci=0.95, n_boot=chosen.n_boot, points=101, band=chosen.band)
-            truth = true(found.score.values)
-            low, high = found.reliability_low.values - 1e-12, found.reliability_high.values + 1e-12
+            result = cd.reliability_curve(labels, scores, ci=0.95, n_boot=chosen.n_boot, points=101, band=chosen.band)
+            truth = true(result.score.values)
+            low, high = result.reliability_low.values - 1e-12, result.reliability_high.values + 1e-12
             within = (low <= truth) & (truth <= high)
-            low, high = found.reliability_band_low.values - 1e-12, found.reliability_band_high.values + 1e-12
+            low, high = result.reliability_band_low.values - 1e-12, result.reliability_band_high.values + 1e-12
             whole = ((low <= truth) & (truth <= high)).all(-1).mean()
-            shares = [f"{name} {within[:, zone].mean():.3f}" for name, zone in zones(found.score.values).items()]
+            shares = [f"{name} {within[:, zone].mean():.3f}" for name, zone in zones(result.score.values).items()]
             yield f"{curve}, {density}: {', '.join(shares)}, whole curve in the band {whole:.3f}"
 
 
@@ -104,9 +104,9 @@ def errors(chosen: argparse.Namespace) -> Iterator[str]:
     for curve, true in CURVES.items():
         truth = np.abs(true(uniform) - uniform).mean()
         labels, scores = drawn(chosen, curve, "uniform")
-        found = cd.evaluate(labels, scores, ERRORS, ci=0.9, n_boot=chosen.n_boot)
+        result = cd.evaluate(labels, scores, ERRORS, ci=0.9, n_boot=chosen.n_boot)
         shares = {
-            name: ((found[f"{name}_low"] <= truth + 1e-9) & (truth <= found[f"{name}_high"])).mean().item()
+            name: ((result[f"{name}_low"] <= truth + 1e-9) & (truth <= result[f"{name}_high"])).mean().item()
             for name in ERRORS
         }
         yield f"{curve}: " + ", ".join(f"{name} {share:.3f}" for name, share in shares.items())
@@ -114,7 +114,7 @@ def errors(chosen: argparse.Namespace) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Number:
-    """A number of a metric: its variable in a result is ``<metric><part>``; what it is an estimate of."""
+    """A number of a metric: its variable in a result, ``<metric><part>``, and the quantity that it estimates."""
 
     label: str
     metric: str
@@ -160,8 +160,8 @@ def log_loss(s: Any, c: Any) -> float:
 
 def binned_error(s: Any, c: Any, mass: bool = False, square: bool = False) -> float:
     """The error of 15 bins, of equal width or mass: sum_j |E (c - s) 1_j|, or sqrt sum_j (E (c - s) 1_j)**2 / P_j."""
-    place = np.arange(s.size) * 15 // s.size if mass else np.minimum((s * 15).astype(int), 14)
-    gaps, shares = np.bincount(place, c - s, 15) / s.size, np.bincount(place, minlength=15) / s.size
+    index = np.arange(s.size) * 15 // s.size if mass else np.minimum((s * 15).astype(int), 14)
+    gaps, shares = np.bincount(index, c - s, 15) / s.size, np.bincount(index, minlength=15) / s.size
     return float(np.sqrt((gaps**2 / shares).sum())) if square else float(np.abs(gaps).sum())
 
 
@@ -189,8 +189,8 @@ def excess(s: Any, c: Any) -> float:
 
 def binned_excess(s: Any, c: Any) -> float:
     """Less that of the best action in each of ten bins, of which the threshold of 0.8 is an edge."""
-    place = np.minimum((s * 10).astype(int), 9)
-    both = [np.bincount(place, cost(action, c)) / s.size for action in (0, 1)]
+    index = np.minimum((s * 10).astype(int), 9)
+    both = [np.bincount(index, cost(action, c)) / s.size for action in (0, 1)]
     return realised(s, c) - float(np.minimum(*both).sum())
 
 
@@ -244,7 +244,7 @@ NUMBERS = [
 
 def ends(labels: Any, scores: Any, asked: Mapping[str, Any], chosen: argparse.Namespace) -> dict[str, Any]:
     """Ends of 90 % intervals by variable, (sets,); other replicates for every ``AT_ONCE`` sets."""
-    found: dict[str, list[Any]] = {}
+    by_variable: dict[str, list[Any]] = {}
     for start in range(0, len(labels), AT_ONCE):
         here = slice(start, start + AT_ONCE)
         result = cd.evaluate(
@@ -252,24 +252,24 @@ def ends(labels: Any, scores: Any, asked: Mapping[str, Any], chosen: argparse.Na
         )
         for name in result:
             if str(name).endswith(("_low", "_high")):
-                found.setdefault(str(name), []).append(result[name].values)
-    return {name: np.concatenate(values) for name, values in found.items()}
+                by_variable.setdefault(str(name), []).append(result[name].values)
+    return {name: np.concatenate(values) for name, values in by_variable.items()}
 
 
 def metrics(chosen: argparse.Namespace) -> Iterator[str]:
     """90 % intervals of numbers: how many cover the truth, and how many lie above it."""
     asked = {name: METRICS[name] for name in chosen.only or METRICS}
-    numbers = [each for each in NUMBERS if each.metric in asked]
-    covering: dict[str, list[float]] = {each.label: [] for each in numbers}
-    above: dict[str, list[float]] = {each.label: [] for each in numbers}
+    numbers = [number for number in NUMBERS if number.metric in asked]
+    covering: dict[str, list[float]] = {number.label: [] for number in numbers}
+    above: dict[str, list[float]] = {number.label: [] for number in numbers}
     for curve in CURVES:
-        found = ends(*drawn(chosen, curve, chosen.density), asked, chosen)
+        interval_ends = ends(*drawn(chosen, curve, chosen.density), asked, chosen)
         scores, probabilities = population(curve, chosen.density)
-        for each in numbers:
-            truth = each.truth(scores, probabilities)
-            low, high = (found[f"{each.metric}{each.part}_{end}"] for end in ("low", "high"))
-            covering[each.label].append(float(((low <= truth + 1e-9) & (truth - 1e-9 <= high)).mean()))
-            above[each.label].append(float((low > truth + 1e-9).mean()))
+        for number in numbers:
+            truth = number.truth(scores, probabilities)
+            low, high = (interval_ends[f"{number.metric}{number.part}_{end}"] for end in ("low", "high"))
+            covering[number.label].append(float(((low <= truth + 1e-9) & (truth - 1e-9 <= high)).mean()))
+            above[number.label].append(float((low > truth + 1e-9).mean()))
     yield from table("Intervals that cover", list(CURVES), covering)
     yield from table("Intervals above the truth", list(CURVES), above)
     yield f"Method: {chosen.method or 'the default of each number'}. Scores: {chosen.density}. {sized(chosen)}"
@@ -324,16 +324,16 @@ def comparisons(chosen: argparse.Namespace) -> Iterator[str]:
     small: dict[str, list[float]] = {name: [] for name in asked}
     for case, models in CASES.items():
         labels, first, second = pairs(case, chosen.sets, chosen.rows)
-        found = []
+        results = []
         for start in range(0, chosen.sets, AT_ONCE):
             here = slice(start, start + AT_ONCE)
             options: dict[str, Any] = {"ci": 0.9, "ci_method": chosen.method, "n_boot": chosen.n_boot, "seed": start}
-            found.append(cd.compare(labels[here], first[here], second[here], asked, **options))
+            results.append(cd.compare(labels[here], first[here], second[here], asked, **options))
         for name in asked:
             errors_of_models = [COMPARED_TRUTHS[name](model(cause), (cause + 0.5) / 2) for model in models]
             truth = errors_of_models[1] - errors_of_models[0]
             low, high, pvalue = (
-                np.concatenate([each[f"{name}_difference_{end}"].values for each in found])
+                np.concatenate([result[f"{name}_difference_{end}"].values for result in results])
                 for end in ("low", "high", "pvalue")
             )
             covering[name].append(float(((low <= truth + 1e-9) & (truth - 1e-9 <= high)).mean()))

@@ -117,19 +117,19 @@ def _equal_mass_edges(scores, bins, spread, low, edges):
 
     ``spread``: ranks floor(i n / bins), and no edge twice; otherwise i floor(n / bins), duplicates stay.
     """
-    n, found = scores.size, 0
+    n, last = scores.size, 0
     edges[0] = low
     for i in range(1, bins):
         rank = i * n // bins if spread else i * (n // bins)
         if rank == 0:
             continue
         edge = (scores[rank - 1] + scores[rank]) / 2
-        if spread and not (edge > edges[found] and edge < 1.0):
+        if spread and not (edge > edges[last] and edge < 1.0):
             continue
-        found += 1
-        edges[found] = edge
-    edges[found + 1] = 1.0
-    return found + 1
+        last += 1
+        edges[last] = edge
+    edges[last + 1] = 1.0
+    return last + 1
 
 
 @_compiled

@@ -1,4 +1,4 @@
-"""What the paper says of its estimators, held against a summary of our run by rules that are fixed in advance."""
+"""The claims of the paper about its estimators, evaluated on a summary of our run by rules fixed in advance."""
 
 from dataclasses import dataclass
 
@@ -63,7 +63,7 @@ _ROOT = (
 
 
 def _mappings(convex: str, hard: str, ours: str) -> tuple[Further, ...]:
-    """The same for pairs that differ in nothing but the mapping, and class-wise."""
+    """The same for pairs that only differ in the mapping, and class-wise."""
     proper, inverted = ((f"{ours}-{mapping}", f"{ours}-hard") for mapping in ("convex", "inverted"))
     return (
         Further("confidence, our convex mapping", pairs("confidence", *proper)),
@@ -159,11 +159,11 @@ CLAIMS = (
 
 
 def statements() -> dict[str, Rule]:
-    """All that is judged, by its name: the number of the claim, for further ones with their words."""
-    found: dict[str, Rule] = {}
+    """All claims by name: the number of the claim, followed by a description for additional ones."""
+    rules: dict[str, Rule] = {}
     for i, claim in enumerate(CLAIMS, 1):
-        found |= {str(i): claim.judge} | {f"{i}, {other.words}": other.judge for other in claim.further}
-    return found
+        rules |= {str(i): claim.judge} | {f"{i}, {other.words}": other.judge for other in claim.further}
+    return rules
 
 
 def with_stability(summary: xr.Dataset) -> xr.Dataset:
@@ -195,18 +195,21 @@ def _stability(summary: xr.Dataset, statement: str, measure: str) -> str:
 
 def markdown(summary: xr.Dataset) -> str:
     """All claims: a table of verdicts, then each claim with its words, its rule and the numbers."""
-    each = {means: summary.sel(means=means) for means in summary.means.values.tolist()}
-    places = [(means, measure) for means in each for measure in MEASURES]
-    found = {
-        (statement, *place): judged(rule, each[place[0]], place[1])
+    by_means = {means: summary.sel(means=means) for means in summary.means.values.tolist()}
+    columns = [(means, measure) for means in by_means for measure in MEASURES]
+    judgements = {
+        (statement, *column): judged(rule, by_means[column[0]], column[1])
         for statement, rule in statements().items()
-        for place in places
+        for column in columns
     }
-    stable = {key: _stability(each[key[1]], key[0], key[2]) for key in found}
+    stable = {key: _stability(by_means[key[1]], key[0], key[2]) for key in judgements}
     verdicts = [
         [
             f"{i}. {claim.sentence}",
-            *(f"{found[key].verdict} {stable[key] and f'({stable[key]})'}".strip() for key in _keys(str(i), places)),
+            *(
+                f"{judgements[key].verdict} {stable[key] and f'({stable[key]})'}".strip()
+                for key in _keys(str(i), columns)
+            ),
         ]
         for i, claim in enumerate(CLAIMS, 1)
     ]
@@ -221,37 +224,38 @@ def markdown(summary: xr.Dataset) -> str:
         f"distributions. The share beside a verdict is that of the {KEPT} resamples of whole data distributions in "
         "which the verdict is the same.",
         "",
-        *table(["claim", *(", ".join(place) for place in places)], verdicts),
-        _against_paper_truth(each, found),
+        *table(["claim", *(", ".join(column) for column in columns)], verdicts),
+        _against_paper_truth(by_means, judgements),
         "",
     ]
     for i, claim in enumerate(CLAIMS, 1):
         lines += [f"## {i}. {claim.sentence}", "", f'> "{claim.quote}"', "", claim.rule, ""]
-        rows = [[*key[1:], found[key].verdict, stable[key], found[key].numbers] for key in _keys(str(i), places)]
+        keys = _keys(str(i), columns)
+        rows = [[*key[1:], judgements[key].verdict, stable[key], judgements[key].numbers] for key in keys]
         lines += table(["means", "error", "verdict", "in resamples", "numbers"], rows)
         if claim.further:
             rows = [
-                [other.words, *key[1:], found[key].verdict, stable[key], found[key].numbers]
+                [other.words, *key[1:], judgements[key].verdict, stable[key], judgements[key].numbers]
                 for other in claim.further
-                for key in _keys(f"{i}, {other.words}", places)
+                for key in _keys(f"{i}, {other.words}", columns)
             ]
             lines += ["By the same rule:", ""]
             lines += table(["pairs", "means", "error", "verdict", "in resamples", "numbers"], rows)
     return "\n".join(lines)
 
 
-def _keys(statement: str, places: list[tuple[str, str]]) -> list[tuple[str, str, str]]:
-    return [(statement, *place) for place in places]
+def _keys(statement: str, columns: list[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    return [(statement, *column) for column in columns]
 
 
-def _against_paper_truth(each: dict[str, xr.Dataset], found: dict[tuple[str, str, str], Judgement]) -> str:
-    """Which verdicts on claims are others if errors are taken against the paper's own truth."""
+def _against_paper_truth(by_means: dict[str, xr.Dataset], judgements: dict[tuple[str, str, str], Judgement]) -> str:
+    """Verdicts on claims that change if errors are relative to the paper's own true error."""
     changed, total = [], 0
     for i, claim in enumerate(CLAIMS, 1):
-        for _, means, measure in (key for key in found if key[0] == str(i)):
+        for _, means, measure in (key for key in judgements if key[0] == str(i)):
             total += 1
-            other = judged(claim.judge, each[means], measure + PAPER_TRUTH)
-            if other.verdict != found[str(i), means, measure].verdict:
+            other = judged(claim.judge, by_means[means], measure + PAPER_TRUTH)
+            if other.verdict != judgements[str(i), means, measure].verdict:
                 changed.append(f"- claim {i}, {means}, {measure}: {other.verdict} ({other.numbers})")
     verb = "is another." if len(changed) == 1 else "are others."
     return (

@@ -20,7 +20,7 @@ def column_keys(scores: npt.NDArray[np.float32], labels: npt.NDArray[Any], setti
     if setting == "confidence":
         top, value = confidences(scores)
         return _keys(value, top == labels)[None]
-    return np.stack([_keys(scores[..., each], labels == each) for each in range(scores.shape[-1])])
+    return np.stack([_keys(scores[..., column], labels == column) for column in range(scores.shape[-1])])
 
 
 def confidences(scores: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]:

@@ -48,7 +48,7 @@ def _quantile(keys, share):
 def silverman(keys, low):
     """Silverman's bandwidth of each sample, never below a cell of the finest grid; (samples,)."""
     samples, n = keys.shape
-    found = np.empty(samples)
+    widths = np.empty(samples)
     for sample in range(samples):
         one = keys[sample]
         mean = 0.0
@@ -61,8 +61,8 @@ def silverman(keys, low):
         spread = min(np.sqrt(square / max(n - 1, 1)), (_quantile(one, 0.75) - _quantile(one, 0.25)) / 1.34898)
         if spread <= 0:
             spread = (_quantile(one, 0.99) - _quantile(one, 0.01)) / 4.65265
-        found[sample] = max(spread * (0.75 * n) ** -0.2, (1.0 - low) / MOST_CELLS)
-    return found
+        widths[sample] = max(spread * (0.75 * n) ** -0.2, (1.0 - low) / MOST_CELLS)
+    return widths
 
 
 @_compiled
@@ -73,9 +73,9 @@ def _gridded(keys, low, cells, weights):
     for key in keys:
         score = _score(key)
         outcome = key & 1
-        place = min(max((score - low) * scale, 0.0), float(cells))
-        node = min(int(place), cells - 1)
-        above = (place - node) * share
+        position = min(max((score - low) * scale, 0.0), float(cells))
+        node = min(int(position), cells - 1)
+        above = (position - node) * share
         below = share - above
         weights[node, 0] += below
         weights[node + 1, 0] += above
@@ -87,7 +87,7 @@ def _gridded(keys, low, cells, weights):
 
 @_compiled
 def _folded(wide, reach, cells, values):
-    """What is beyond the ends of the support is folded back as often as it takes."""
+    """Mass beyond the ends of the support is reflected until it lies inside."""
     for node in range(cells + 1):
         values[node] = wide[node + reach]
     for beyond in range(1, reach + 1):
@@ -191,7 +191,7 @@ def _residuals(keys, cells):
 
 
 def _coefficients(weights: Floats) -> Floats:
-    """Cosine coefficients; single precision halves the time, and is finer than the grid and far finer than chance."""
+    """Cosine coefficients; single precision halves the time, and is more accurate than the grid and the sample."""
     halved = (weights * 0.5).astype(np.float32)
     halved[:, [0, -1]] = weights[:, [0, -1]]
     return np.asarray(dct(halved, 1))
@@ -214,7 +214,7 @@ def smooth_estimates(keys: npt.NDArray[np.int32]) -> Floats:
 
 
 def _falling_root(function: Any, low: Floats, high: Floats) -> Floats:
-    """Where a falling function is 0, for all samples at once: false position with the Illinois rule."""
+    """The root of a decreasing function, for all samples at once: false position with the Illinois rule."""
     at_low, at_high = function(low), function(high)
     # Samples that are done stay as they are: none depends on which others there are.
     best, done = low, at_low <= 0
@@ -306,10 +306,10 @@ def _cubic(keys, low, cells):
     for sample in range(keys.shape[0]):
         count[:], offset[:] = 0.0, 0.0
         for key in keys[sample]:
-            place = min(max((_score(key) - low) * scale, 0.0), float(cells))
-            cell = max(int(np.ceil(place)) - 1, 0)
+            position = min(max((_score(key) - low) * scale, 0.0), float(cells))
+            cell = max(int(np.ceil(position)) - 1, 0)
             count[cell, key & 1] += 1.0
-            offset[cell, key & 1] += place - cell
+            offset[cell, key & 1] += position - cell
         nodes = out[sample]
         for cell in range(cells):
             for outcome in range(2):
@@ -333,6 +333,7 @@ def sheather_jones(keys: npt.NDArray[np.int32], low: float) -> Floats:
     order = np.arange(1, ISJ_CELLS + 1.0)
     powers = order ** (2 * np.arange(_STAGES + 1)[:, None])
     times = np.geomspace(ISJ_CELLS**-2.0, 0.04, 24)
-    found = _diffusion_times(squares, powers, float(keys.shape[1]), times)
+    widths = _diffusion_times(squares, powers, float(keys.shape[1]), times)
     least = (1.0 - low) / ISJ_CELLS
-    return np.where(np.isnan(found), silverman(keys, low), np.maximum(np.sqrt(np.nan_to_num(found)) * (1 - low), least))
+    bounded = np.maximum(np.sqrt(np.nan_to_num(widths)) * (1 - low), least)
+    return np.where(np.isnan(widths), silverman(keys, low), bounded)

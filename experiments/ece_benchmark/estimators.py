@@ -1,4 +1,4 @@
-"""The estimators that are compared: each as calibdask has it, and all of them for many samples at once."""
+"""The estimators that are compared, as estimators of calibdask and vectorized over many samples."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -95,8 +95,8 @@ def _of_column(keys: Keys, low: float, first: npt.NDArray[np.floating[Any]]) -> 
     ]
     smoothed = np.stack(
         [
-            density_estimates(keys, low, each, ISJ_CELLS if name == "isj" else MOST_CELLS)
-            for name, each in zip(_BANDWIDTHS, bandwidths, strict=True)
+            density_estimates(keys, low, bandwidth, ISJ_CELLS if name == "isj" else MOST_CELLS)
+            for name, bandwidth in zip(_BANDWIDTHS, bandwidths, strict=True)
         ],
         axis=1,
     )

@@ -1,4 +1,4 @@
-"""Figure 2 of the paper anew, and the same of our estimators: curves over the size of the evaluation set."""
+"""Figure 2 of the paper, reproduced and extended to our estimators: errors over the size of the evaluation set."""
 
 import importlib
 import re
@@ -275,19 +275,19 @@ class Picture:
 
 def pictures(summary: xr.Dataset) -> dict[str, Picture]:
     """All pictures by the name of their file."""
-    found: dict[str, Picture] = {}
+    drawn: dict[str, Picture] = {}
     for means in summary.means.values.tolist():
         every = summary.sel(means=means)
         published = every.isel(size=np.flatnonzero(every["size"] <= PUBLISHED))
         paper, where = paper_entries(every), MEANS.get(means, means)
         ours, errors, level = best_of_families(every), (ABSOLUTE, RELATIVE), 100 * float(every["level"])
-        found |= {
+        drawn |= {
             f"figure2-{means}": Picture(f"Figure 2 at the published sizes, {where}", published, paper, errors),
             f"figure2-{means}-all": Picture(f"Figure 2 at all sizes, {where}", every, paper, errors),
             f"ours-{means}": Picture(f"Our estimators, the best of each family, {where}", every, ours, errors),
         }
         for kind, entries, whose in (("paper", paper, "the paper's estimators"), ("ours", ours, "our estimators")):
-            found |= {
+            drawn |= {
                 f"bias-{kind}-{means}": Picture(
                     f"Bias and spread of {whose}, {where}", published, entries, (BIAS, SPREAD)
                 ),
@@ -296,7 +296,7 @@ def pictures(summary: xr.Dataset) -> dict[str, Picture]:
                 ),
             }
     # A curve of a single point cannot be seen.
-    return {name: each for name, each in found.items() if each.summary.sizes[each.quantities[0].along] > 1}
+    return {name: picture for name, picture in drawn.items() if picture.summary.sizes[picture.quantities[0].along] > 1}
 
 
 def save_all(made: Mapping[str, Picture], folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Votes of a random forest for many rows at once: scikit-learn's own, several times faster.
+"""Votes of a random forest on many rows at once: identical to those of scikit-learn, several times faster.
 
 A leaf is a box: in each feature it takes the rows whose rank among the thresholds lies in an interval. So each feature
 has a table that gives, for every rank, the set of leaves that are still possible, as bits; the row's leaf is the one
@@ -44,7 +44,7 @@ class ForestScorer:
     classes, trees : int
     thresholds : tuple of float32 arrays
         Those of all trees, increasing, by feature.
-    places : uint16 array (sets, ranks)
+    positions : uint16 array (sets, ranks)
         The line of a set's table, for each rank in each feature, the ranks of features one after another.
     table : uint64 array (lines, 2)
         The leaves that are possible; the tables of all sets one after another.
@@ -57,7 +57,7 @@ class ForestScorer:
     classes: int
     trees: int
     thresholds: tuple[Floats, ...]
-    places: npt.NDArray[np.uint16]
+    positions: npt.NDArray[np.uint16]
     table: npt.NDArray[np.uint64]
     starts: Integers
     votes: Integers
@@ -65,36 +65,36 @@ class ForestScorer:
     @classmethod
     def of(cls, model: Any) -> "ForestScorer | None":
         """Tables of a fitted RandomForestClassifier; None for mixed leaves, or too many trees or classes."""
-        trees = [each.tree_ for each in model.estimators_]
+        trees = [estimator.tree_ for estimator in model.estimators_]
         lines = max(tree.node_count for tree in trees) + model.n_features_in_
         fits = len(trees) <= _MOST_TREES and model.n_classes_ <= _MOST_CLASSES and lines <= _MOST_LINES
         if not fits or not all(_is_pure(tree) for tree in trees):
             return None
         features = range(model.n_features_in_)
         own = [_thresholds(tree, features) for tree in trees]
-        together = tuple(np.unique(np.concatenate([each[feature] for each in own])) for feature in features)
+        together = tuple(np.unique(np.concatenate([thresholds[feature] for thresholds in own])) for feature in features)
         # What lies below each rank: nothing, or the threshold before.
-        below = [np.concatenate([np.full(1, -np.inf, np.float32), each]) for each in together]
+        below = [np.concatenate([np.full(1, -np.inf, np.float32), thresholds]) for thresholds in together]
         sets = [part for tree, mine in zip(trees, own, strict=True) for part in _leaf_sets(tree, mine, below)]
-        places, tables, votes = zip(*sets, strict=True)
+        positions, tables, votes = zip(*sets, strict=True)
         starts = np.cumsum([0, *(len(table) for table in tables[:-1])])
-        arrays = np.stack(places), np.concatenate(tables), starts, np.stack(votes)
+        arrays = np.stack(positions), np.concatenate(tables), starts, np.stack(votes)
         return cls(model.n_classes_, len(trees), together, *arrays)
 
     def __call__(self, features: Floats) -> Floats:
         """Scores (rows, classes) of features (rows, d)."""
         counts = np.zeros(len(features), np.int64)
-        first = np.cumsum([0, *(each.size + 1 for each in self.thresholds)])
+        first = np.cumsum([0, *(thresholds.size + 1 for thresholds in self.thresholds)])
         for start in range(0, len(features), _ROWS):
             here = slice(start, start + _ROWS)
             ranks = np.empty(features[here].shape, np.uint32)
             for feature, thresholds in enumerate(self.thresholds):
                 values = np.ascontiguousarray(features[here, feature], np.float32)
                 _rank(values, thresholds, first[feature], ranks[:, feature])
-            _count(ranks, self.places, self.table, self.starts, self.votes, counts[here])
+            _count(ranks, self.positions, self.table, self.starts, self.votes, counts[here])
         scores = np.empty((len(features), self.classes), np.float32)
-        for each in range(self.classes):
-            scores[:, each] = (counts >> (_BITS_OF_A_CLASS * each) & 255) / self.trees
+        for column in range(self.classes):
+            scores[:, column] = (counts >> (_BITS_OF_A_CLASS * column) & 255) / self.trees
         return scores
 
 
@@ -103,7 +103,7 @@ def _is_pure(tree: Any) -> bool:
 
 
 def _rounded_down(numbers: npt.NDArray[np.float64]) -> Floats:
-    """The largest float32 that is no larger: a float32 is at most the one just when it is at most the other."""
+    """The largest float32 at most this value: a float32 does not exceed one iff it does not exceed the other."""
     near = numbers.astype(np.float32)
     return np.where(near > numbers, np.nextafter(near, np.float32(-np.inf)), near)
 
@@ -119,7 +119,7 @@ def _boxes(tree: Any, thresholds: list[Floats]) -> tuple[Integers, Integers, Int
     The rank is the number of thresholds below the row's value, so x <= t[j] where it is at most j.
     """
     low = np.zeros((tree.node_count, len(thresholds)), np.int64)
-    high = np.tile([each.size for each in thresholds], (tree.node_count, 1))
+    high = np.tile([values.size for values in thresholds], (tree.node_count, 1))
     cuts, rounded = np.zeros(tree.node_count, np.int64), _rounded_down(tree.threshold)
     for feature, own in enumerate(thresholds):
         here = tree.feature == feature
@@ -130,13 +130,13 @@ def _boxes(tree: Any, thresholds: list[Floats]) -> tuple[Integers, Integers, Int
 
 
 def _leaf_sets(tree: Any, own: list[Floats], below: list[Floats]) -> list[tuple[Any, Any, Any]]:
-    """Places, table and votes for each 126 leaves of a tree."""
+    """Positions, table and votes for each 126 leaves of a tree."""
     leaves, low, high = _boxes(tree, own)
-    first = np.cumsum([0, *(each.size + 1 for each in own)])
+    first = np.cumsum([0, *(thresholds.size + 1 for thresholds in own)])
     # The rank among the tree's own thresholds, for each rank among all.
-    each = zip(first[:-1], own, below, strict=True)
-    places = np.concatenate([start + np.searchsorted(mine, every, "right") for start, mine, every in each])
-    found = []
+    features = zip(first[:-1], own, below, strict=True)
+    positions = np.concatenate([start + np.searchsorted(mine, every, "right") for start, mine, every in features])
+    sets = []
     for begin in range(0, leaves.size, _LEAVES_OF_A_SET):
         part = slice(begin, begin + _LEAVES_OF_A_SET)
         word, position = np.divmod(np.arange(leaves[part].size), _LEAVES_OF_A_WORD)
@@ -146,8 +146,8 @@ def _leaf_sets(tree: Any, own: list[Floats], below: list[Floats]) -> list[tuple[
         votes = np.zeros((2, 64), np.int64)
         classes = tree.value[leaves[part], 0].argmax(1)
         votes[word, (bits * _DE_BRUIJN) >> _UPPER_SIX] = np.int64(1) << _BITS_OF_A_CLASS * classes
-        found.append((places.astype(np.uint16), table, votes))
-    return found
+        sets.append((positions.astype(np.uint16), table, votes))
+    return sets
 
 
 @_compiled
@@ -176,7 +176,7 @@ def _rank(values: Any, thresholds: Any, first: Any, ranks: Any) -> None:
 
     Searching for one value after another, the compiler makes branches of the comparisons, nine times as slow.
     """
-    found = np.zeros(values.size, np.uint32)
+    counts = np.zeros(values.size, np.uint32)
     size = thresholds.size
     step = 1
     while 2 * step <= size:
@@ -186,27 +186,27 @@ def _rank(values: Any, thresholds: Any, first: Any, ranks: Any) -> None:
     while step > 0 and size > 0:
         wide, skip = np.uint32(step), np.uint32(jump)
         for i in range(values.size):
-            at = np.uint32(found[i] + wide)
+            at = np.uint32(counts[i] + wide)
             below = thresholds[np.uint32(at - np.uint32(1))] < values[i]
-            found[i] = np.uint32(found[i] + skip) if below else found[i]
+            counts[i] = np.uint32(counts[i] + skip) if below else counts[i]
         step //= 2
         jump = step
     for i in range(values.size):
-        ranks[i] = found[i] + first
+        ranks[i] = counts[i] + first
 
 
 @_compiled
-def _count(ranks: Any, places: Any, table: Any, starts: Any, votes: Any, counts: Any) -> None:
+def _count(ranks: Any, positions: Any, table: Any, starts: Any, votes: Any, counts: Any) -> None:
     """Add the votes of all sets of leaves to the counts."""
     rows, features = ranks.shape
-    for each in range(starts.size):
-        place, lines = places[each], table[starts[each] :]
-        first, second = votes[each, 0], votes[each, 1]
+    for part in range(starts.size):
+        position, lines = positions[part], table[starts[part] :]
+        first, second = votes[part, 0], votes[part, 1]
         for i in range(rows):
             row = ranks[i]
             a, b = _ALL, _ALL
             for feature in range(features):
-                line = place[row[feature]]
+                line = position[row[feature]]
                 a &= lines[line, 0]
                 b &= lines[line, 1]
             counts[i] += first[(a * _DE_BRUIJN) >> _UPPER_SIX] + second[(b * _DE_BRUIJN) >> _UPPER_SIX]

@@ -79,11 +79,11 @@ class Mixture:
 
     def posterior(self, features: Floats) -> Floats:
         """P(label | features), (rows, K) float32."""
-        found = np.empty((len(features), self.classes), np.float32)
+        probabilities = np.empty((len(features), self.classes), np.float32)
         for start in range(0, len(features), _ROWS):
             rows = slice(start, start + _ROWS)
-            found[rows] = self._posterior(features[rows].astype(np.float64))
-        return found
+            probabilities[rows] = self._posterior(features[rows].astype(np.float64))
+        return probabilities
 
     def _posterior(self, x: Floats) -> Floats:
         """A product of matrices gives the log densities of all modes: they are quadratic in the features."""

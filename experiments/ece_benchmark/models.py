@@ -63,11 +63,11 @@ def fitted(name: str, features: npt.NDArray[Any], labels: npt.NDArray[Any], clas
 def scores(model: Any, features: Floats) -> Floats:
     """Scores (rows, classes) of a fitted model: its ``predict_proba``, to the precision of float32."""
     score = _scorer(model)
-    found = np.empty((len(features), len(model.classes_)), np.float32)
+    probabilities = np.empty((len(features), len(model.classes_)), np.float32)
     for start in range(0, len(features), _ROWS):
         here = slice(start, start + _ROWS)
-        found[here] = score(features[here])
-    return found
+        probabilities[here] = score(features[here])
+    return probabilities
 
 
 def _scorer(model: Any) -> Callable[[Floats], npt.NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""The outcome of the benchmark: a small summary of its cubes, tables, the paper's claims, a page and pictures."""
+"""The outcome of the benchmark: a summary of its cubes, tables, the claims of the paper, a page and figures."""
 
 import argparse
 import sys
@@ -50,10 +50,10 @@ def summary_of(paths: Sequence[str]) -> xr.Dataset:
 
 def _parameters(path: str) -> dict[str, Any]:
     """The parameters of a cube of the benchmark."""
-    told = Cube(path).fingerprint
-    if told.get("study") != _STUDY or _MEANS not in told.get("parameters", {}):
-        raise ValueError(f"{path} is a cube of the study {told.get('study')}, expected one of {_STUDY}.")
-    return dict(told["parameters"])
+    fingerprint = Cube(path).fingerprint
+    if fingerprint.get("study") != _STUDY or _MEANS not in fingerprint.get("parameters", {}):
+        raise ValueError(f"{path} is a cube of the study {fingerprint.get('study')}, expected one of {_STUDY}.")
+    return dict(fingerprint["parameters"])
 
 
 def _written(path: str) -> xr.Dataset:

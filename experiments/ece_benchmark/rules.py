@@ -1,4 +1,4 @@
-"""Rules by which a claim about estimators is judged on a summary: each gives a verdict and the numbers behind it."""
+"""Rules that evaluate a claim about estimators on a summary: each returns a verdict and the numbers behind it."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ _EQUAL = 1 + 1e-6
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict and the numbers that it rests on."""
+    """A verdict and the numbers behind it."""
 
     verdict: str
     numbers: str
@@ -55,7 +55,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class View:
-    """The summary of one choice of means, and the variable of it that counts as the error."""
+    """The summary of one choice of means, and its variable that serves as the error."""
 
     summary: xr.Dataset
     measure: str
@@ -128,9 +128,9 @@ def pairs(setting: str, better: str, worse: str) -> Rule:
     def judge(view: View) -> Judgement:
         ratio = _over(view, setting, [f"{better}-{bins}" for bins in BINS], [f"{worse}-{bins}" for bins in BINS])
         wins = ratio < 1
-        each = ", ".join(f"{bins} {int(won.sum())}" for bins, won in zip(BINS, wins, strict=True))
+        by_bins = ", ".join(f"{bins} {int(won.sum())}" for bins, won in zip(BINS, wins, strict=True))
         numbers = (
-            f"smaller in {int(wins.sum())} of {wins.size} pairs ({each} of {wins.shape[1]}); error of {better} over "
+            f"smaller in {int(wins.sum())} of {wins.size} pairs ({by_bins} of {wins.shape[1]}); error of {better} over "
             f"that of {worse} {np.median(ratio):.2f} in the median, {_span(ratio)}"
         )
         return Judgement(by_share(float(wins.mean())), numbers)
@@ -215,7 +215,7 @@ def a_tenth(below: float) -> Rule:
             other = View(view.summary, measure)
             every = [other.errors(setting, below=below).values.ravel() for setting in ("confidence", "classwise")]
             median[kind] = np.median(np.concatenate(every))
-            texts = [f"{np.median(each):.3g} (from {each.min():.2g} to {each.max():.2g})" for each in every]
+            texts = [f"{np.median(errors):.3g} (from {errors.min():.2g} to {errors.max():.2g})" for errors in every]
             words.append(f"{kind} error {texts[0]} confidence, {texts[1]} class-wise")
         about = {kind: 0.05 <= value <= 0.2 for kind, value in median.items()}
         verdict = HOLDS if about["relative"] else IN_PART if about["absolute"] else FAILS
@@ -227,7 +227,7 @@ def a_tenth(below: float) -> Rule:
 def _over(
     view: View, setting: str, upper: Sequence[str], lower: Sequence[str], above: float = 0
 ) -> NDArray[np.float64]:
-    """Errors of some estimators over those of others, each (pair, size)."""
+    """Ratios of the errors of estimators to those of others, (pair, size)."""
     errors = view.errors(setting, [*upper, *lower], above=above).values
     ratio: NDArray[np.float64] = errors[: len(upper)] / errors[len(upper) :]
     return ratio
@@ -261,7 +261,7 @@ def _leaders(errors: xr.DataArray) -> str:
 
 
 def _wins(view: View, setting: str, name: str, errors: xr.DataArray) -> str:
-    """In what share of the score distributions an estimator is the best, and which one most often is."""
+    """Share of the score distributions in which an estimator is best, and the estimator that is best most often."""
     best = view.summary["best"].sel(setting=setting, estimator=errors.estimator, size=errors["size"]).mean("size")
     first = str(best.estimator.values[best.values.argmax()])
     other = "" if first == name else f", {first} in {float(best.max()):.0%}"

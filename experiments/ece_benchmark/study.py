@@ -85,7 +85,7 @@ class EceBenchmark(cd.Study):
     }
 
     def problems(self) -> Iterator[str]:
-        """What cells could not compute."""
+        """Values that cells could not compute."""
         if self.means not in MEANS:
             yield f"means expects one of {', '.join(MEANS)}, got {self.means!r}."
         if self.holdout <= 0 or self.holdout % _DRAWS:
@@ -109,7 +109,7 @@ class EceBenchmark(cd.Study):
         }
 
     def inside(self) -> dict[str, Any]:
-        """Everything that is computed from one holdout."""
+        """All results computed from one holdout set."""
         return {
             "model": MODELS,
             "setting": SETTINGS,
@@ -123,33 +123,33 @@ class EceBenchmark(cd.Study):
             "interval_size": self.interval_sizes,
             "end": ("estimate", "low", "high"),
             # Columns of scores with a curve: the largest score, and that of each class.
-            "column": ("confidence", *(f"class {each}" for each in range(max(self.classes)))),
+            "column": ("confidence", *(f"class {number}" for number in range(max(self.classes)))),
             "score": ((np.arange(truth.CURVE) + 0.5) / truth.CURVE).tolist(),
         }
 
     def cell(self, at: Mapping[str, Any], seeds: Any) -> dict[str, Any]:
-        """Fit and score the models one after the other; what is kept of each are numbers."""
+        """Fit and score the models one after the other; only numbers are kept."""
         mixture = Mixture(at["classes"], at["features"], at["draw"], self.means)
         train = mixture.shuffled(seeds.generator(part="train"), self.train)
         holdout = self._holdout(mixture, seeds)
         posterior = mixture.posterior(holdout.features)
-        found: dict[str, list[Any]] = {name: [] for name in self.outputs}
+        results: dict[str, list[Any]] = {name: [] for name in self.outputs}
         for name in MODELS:
             model = fitted(name, train.features, train.labels, mixture.classes)
             predicted = scores(model, holdout.features)
             sums = truth.histograms(predicted, holdout.labels, posterior)
-            found["truth"].append(truth.brackets(sums))
+            results["truth"].append(truth.brackets(sums))
             for kind, curve in zip(("reliability", "density"), truth.curves(sums), strict=True):
-                found[kind].append(self._of_all_columns(curve))
-            found["accuracy"].append((predicted.argmax(1) == holdout.labels).mean())
+                results[kind].append(self._of_all_columns(curve))
+            results["accuracy"].append((predicted.argmax(1) == holdout.labels).mean())
             for setting in SETTINGS:
                 keys = column_keys(predicted, holdout.labels, setting)
                 estimate, interval = self._of_setting(keys, lowest_score(setting, mixture.classes), seeds)
-                found["estimate"].append(estimate)
-                found["interval"].append(interval)
+                results["estimate"].append(estimate)
+                results["interval"].append(interval)
         axes = self.inside()
-        shapes = {name: [len(axes[axis]) for axis in self.outputs[name]] for name in found}
-        return {name: np.array(values).reshape(shapes[name]) for name, values in found.items()}
+        shapes = {name: [len(axes[axis]) for axis in self.outputs[name]] for name in results}
+        return {name: np.array(values).reshape(shapes[name]) for name, values in results.items()}
 
     def _of_all_columns(self, curve: Any) -> Any:
         """NaN for classes that only other mixtures have."""

@@ -7,6 +7,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from calibdask.study.cube import DONE
+from calibdask.study.quantiles import quantiles
 from experiments.ece_benchmark.estimators import PAPER
 
 __all__ = [
@@ -50,26 +51,26 @@ def norm_of(estimator: str) -> str:
 
 
 def done_cells(cube: xr.Dataset) -> list[dict[str, int]]:
-    """Places of the cells that are done."""
+    """Indices of the cells that are done."""
     status = cube["status"]
     names = [str(name) for name in status.dims]
-    return [dict(zip(names, map(int, place), strict=True)) for place in np.argwhere(status.values == DONE)]
+    return [dict(zip(names, map(int, index), strict=True)) for index in np.argwhere(status.values == DONE)]
 
 
 def truths(cube: xr.Dataset) -> xr.Dataset:
-    """The truth of each estimator: the best one, whether it is flagged, and the paper's own."""
+    """The true error for each estimator: the best estimate, whether it is flagged, and that of the paper."""
     names = cube["estimator"].values
     norms = xr.DataArray([norm_of(name) for name in names], dims="estimator", coords={"estimator": names})
     truth = cube["truth"]
     bracket = truth.sel(outcome="posterior", bins=BINS, drop=True)
     high, low = (bracket.sel(kind=kind, drop=True) for kind in ("plug-in", "cross-fit"))
     paper = truth.sel(outcome="label", bins=PAPER_BINS, kind="plug-in", drop=True)
-    found = xr.Dataset({"best": (high + low) / 2, "flagged": wide(high, low), "paper": paper})
-    return found.sel(norm=norms).drop_vars("norm")
+    chosen = xr.Dataset({"best": (high + low) / 2, "flagged": wide(high, low), "paper": paper})
+    return chosen.sel(norm=norms).drop_vars("norm")
 
 
 def wide(high: xr.DataArray, low: xr.DataArray) -> xr.DataArray:
-    """Whether half of a bracket exceeds 5 % of its middle, or there is no such part: then the truth is not known."""
+    """Whether the half-width of a bracket exceeds 5 % of its midpoint or is missing: the true error is then unknown."""
     known: xr.DataArray = (abs(high - low) <= TOLERANCE * (high + low)) & (high + low > 0)
     return ~known
 
@@ -77,7 +78,7 @@ def wide(high: xr.DataArray, low: xr.DataArray) -> xr.DataArray:
 def cell_statistics(
     estimate: NDArray[np.float64], truth: NDArray[np.float64], paper: NDArray[np.float64]
 ) -> dict[str, NDArray[np.float64]]:
-    """Errors over the replicates, the last axis of the estimates; NaN estimates are left out and their share told."""
+    """Errors over the replicates, the last axis of the estimates; NaN estimates are excluded and counted."""
     missing = np.isnan(estimate)
     with np.errstate(invalid="ignore", divide="ignore"):
         count = (~missing).sum(-1).astype(float)
@@ -85,12 +86,12 @@ def cell_statistics(
         squares = np.where(missing, 0, (estimate - mean[..., None]) ** 2).sum(-1)
         spread, bias = np.sqrt(squares / np.where(count > 1, count - 1, np.nan)), mean - truth
         rmse = np.sqrt(squares / count + bias**2)
-    ordered = np.sort(np.abs(estimate - truth[..., None]), -1)
-    paper_error = np.sort(np.abs(estimate - paper[..., None]), -1)
+    tail, median = quantiles(np.abs(estimate - truth[..., None]), (TAIL, 0.5))
+    (paper_tail,) = quantiles(np.abs(estimate - paper[..., None]), (TAIL,))
     return {
-        "tail": _quantile(ordered, TAIL),
-        "median": _quantile(ordered, 0.5),
-        "paper_tail": _quantile(paper_error, TAIL),
+        "tail": tail,
+        "median": median,
+        "paper_tail": paper_tail,
         "bias": bias,
         "spread": spread,
         "rmse": rmse,
@@ -98,32 +99,22 @@ def cell_statistics(
     }
 
 
-def _quantile(ordered: NDArray[np.float64], share: float) -> NDArray[np.float64]:
-    """Quantile, linear between order statistics, of the last axis, which is sorted, NaN at the end."""
-    last = np.maximum((~np.isnan(ordered)).sum(-1, keepdims=True) - 1, 0)
-    at = share * last
-    low = np.floor(at).astype(int)
-    below, above = (np.take_along_axis(ordered, place, -1) for place in (low, np.minimum(low + 1, last)))
-    found: NDArray[np.float64] = (below + (at - low) * (above - below))[..., 0]
-    return found
-
-
 def distributions(cube: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     """Statistics of all score distributions (cell, model, setting, estimator, size); one cell in memory at a time."""
     cells = done_cells(cube)
     if not cells:
         raise ValueError("The cube has no cell that is done.")
-    found: dict[str, list[NDArray[np.float64]]] = {}
+    statistics: dict[str, list[NDArray[np.float64]]] = {}
     for at in cells:
         estimate = cube["estimate"].isel(at).transpose(*_WITHIN, "replicate").values.astype(np.float64, copy=False)
         here = truth.isel(at).transpose(*_WITHIN[:-1])
         best, paper = (here[name].values[..., None] for name in ("best", "paper"))
         for name, values in cell_statistics(estimate, best, paper).items():
-            found.setdefault(name, []).append(values)
+            statistics.setdefault(name, []).append(values)
     coords = {name: cube[name].values for name in _WITHIN} | {
         name: ("cell", cube[name].values[[at[name] for at in cells]]) for name in cells[0]
     }
-    return xr.Dataset({name: (("cell", *_WITHIN), np.stack(values)) for name, values in found.items()}, coords)
+    return xr.Dataset({name: (("cell", *_WITHIN), np.stack(values)) for name, values in statistics.items()}, coords)
 
 
 def clusters(per: xr.Dataset) -> NDArray[np.int64]:
@@ -136,7 +127,7 @@ def clusters(per: xr.Dataset) -> NDArray[np.int64]:
 def resampled_medians(
     values: NDArray[np.float64], cluster: NDArray[np.int64], draws: int = DRAWS, seed: int = SEED
 ) -> NDArray[np.float64]:
-    """Medians of values (member, series), NaN left out, when whole clusters are resampled.
+    """Medians of values (member, series), excluding NaN, with whole clusters resampled.
 
     Parameters
     ----------
@@ -169,7 +160,7 @@ def interval(medians: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _weighted_medians(ordered: NDArray[np.float64], counts: NDArray[np.int32]) -> NDArray[np.float64]:
-    """The median of sorted values, each of them so many times, by draw; NaN where there is none."""
+    """The weighted median of sorted values in each draw; NaN if there are none."""
     reached = np.cumsum(counts, axis=1)
     half = reached[:, -1:] / 2
     lower, upper = (reached >= half).argmax(1), (reached > half).argmax(1)
@@ -196,7 +187,7 @@ def summarised(cube: xr.Dataset, *, draws: int = DRAWS, kept: int = 0, level: fl
     truth = truth.isel(at)
     relative = (per["tail"] / truth["best"]).where(~truth["flagged"]).transpose("cell", *_WITHIN)
     names = [*(name for name in PAPER if name in per.estimator), *(n for n in per.estimator.values if n not in PAPER)]
-    found = {
+    variables = {
         **_with_interval("absolute", per["tail"], clusters(per), draws, kept),
         **_with_interval("relative", relative, clusters(per), draws, kept),
         **{new: _median(per[old]) for old, new in MEDIANS.items()},
@@ -214,7 +205,7 @@ def summarised(cube: xr.Dataset, *, draws: int = DRAWS, kept: int = 0, level: fl
         "cells": xr.DataArray(cube["status"].size),
         "level": xr.DataArray(level),
     }
-    return xr.Dataset({name: values.astype(np.float32) for name, values in found.items()})
+    return xr.Dataset({name: values.astype(np.float32) for name, values in variables.items()})
 
 
 def _median(values: xr.DataArray) -> xr.DataArray:
@@ -229,24 +220,24 @@ def _with_interval(
     members = values.transpose("cell", "model", ...).values
     flat = members.reshape(members.shape[0] * members.shape[1], -1)
     medians = resampled_medians(flat, np.repeat(cluster, members.shape[1]), draws)
-    found = {name: middle}
+    variables = {name: middle}
     for end, series in zip(("low", "high"), interval(medians), strict=True):
-        found[f"{name}_{end}"] = middle.copy(data=series.reshape(middle.shape))
+        variables[f"{name}_{end}"] = middle.copy(data=series.reshape(middle.shape))
     if kept:
         shown = medians[:kept].reshape(-1, *middle.shape)
-        found[f"{name}_draws"] = xr.DataArray(shown, middle.coords, ("resample", *middle.dims))
-    return found
+        variables[f"{name}_draws"] = xr.DataArray(shown, middle.coords, ("resample", *middle.dims))
+    return variables
 
 
 def best_shares(tail: xr.DataArray, names: Sequence[str]) -> xr.DataArray:
-    """In what share of the distributions each of some estimators has the smallest error; equals share alike."""
+    """Share of the distributions in which each estimator has the smallest error; ties are divided equally."""
     chosen = tail.sel(estimator=list(names))
     ties = chosen <= chosen.min("estimator") * _EQUAL
     return (ties / ties.sum("estimator")).mean(("cell", "model")).reindex(estimator=tail.estimator)
 
 
 def _best_of_all(tail: xr.DataArray, names: Sequence[str]) -> xr.DataArray:
-    """The same of all estimators; in each setting the double of another one is left out and NaN."""
+    """The same for all estimators; duplicates of another estimator in a setting are NaN."""
     parts = []
     for setting in tail.setting.values.tolist():
         here = tail.sel(setting=[setting])
@@ -256,7 +247,7 @@ def _best_of_all(tail: xr.DataArray, names: Sequence[str]) -> xr.DataArray:
 
 
 def doubles(tail: xr.DataArray, names: Sequence[str]) -> set[str]:
-    """Estimators whose errors equal those of one named before in all distributions and at all sizes."""
+    """Estimators whose errors equal those of an earlier one for all distributions and sizes."""
     errors = [tail.sel(estimator=name).values for name in names]
     return {
         name
@@ -270,21 +261,21 @@ def _by(relative: xr.DataArray, group: str) -> xr.DataArray:
     if group in relative.dims:
         return relative.median("cell")
     values = np.unique(relative[group].values)
-    each = [_median(relative.isel(cell=np.flatnonzero(relative[group] == value))) for value in values]
-    return xr.concat(each, dim=xr.DataArray(values, dims=group, name=group))
+    medians = [_median(relative.isel(cell=np.flatnonzero(relative[group] == value))) for value in values]
+    return xr.concat(medians, dim=xr.DataArray(values, dims=group, name=group))
 
 
 def coverage(interval: xr.DataArray, truth: xr.DataArray) -> dict[str, xr.DataArray]:
-    """How often intervals of single evaluation sets hold the best truth."""
+    """Coverage of the best true error by the intervals of single evaluation sets."""
     estimate, low, high = (interval.sel(end=end, drop=True) for end in ("estimate", "low", "high"))
     reach = np.maximum(high - estimate, estimate - low)
     ends = {"percentile": (low, high), "corrected": (estimate - reach, estimate + reach)}
     there = np.isfinite(estimate + low + high + truth)
-    found = {}
+    shares = {}
     for kind, (lower, upper) in ends.items():
         held = ((lower <= truth) & (truth <= upper)).where(there)
-        found[f"coverage_{kind}"] = held.mean(("cell", "model")).transpose("setting", "estimator", "interval_size")
-    return found
+        shares[f"coverage_{kind}"] = held.mean(("cell", "model")).transpose("setting", "estimator", "interval_size")
+    return shares
 
 
 def brackets(truth: xr.DataArray) -> dict[str, xr.DataArray]:
@@ -308,5 +299,5 @@ def combined(parts: dict[str, xr.Dataset]) -> xr.Dataset:
     """Summaries by the name of their means as one, with all estimators that any of them has, the paper's first."""
     known = dict.fromkeys(name for part in parts.values() for name in part.estimator.values.tolist())
     names = [*(name for name in PAPER if name in known), *(name for name in known if name not in PAPER)]
-    each = [part.reindex(estimator=names).expand_dims(means=[means]) for means, part in parts.items()]
-    return xr.concat(each, dim="means", data_vars="all", coords="minimal", compat="override", join="outer")
+    aligned = [part.reindex(estimator=names).expand_dims(means=[means]) for means, part in parts.items()]
+    return xr.concat(aligned, dim="means", data_vars="all", coords="minimal", compat="override", join="outer")

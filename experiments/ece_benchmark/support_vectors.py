@@ -1,4 +1,4 @@
-"""Probabilities of a support vector machine for many rows at once: libsvm's own, several times faster.
+"""Probabilities of a support vector machine on many rows at once: those of libsvm, several times faster.
 
 libsvm couples the probabilities of pairs of classes by an iteration that it stops early, so its result depends on the
 start, the order of the updates and the rule for stopping; all three are kept.
@@ -57,7 +57,7 @@ class SupportVectorScorer:
         vectors, gamma = model.support_vectors_, model._gamma
         exponents = np.column_stack([2 * gamma * vectors, -gamma * (vectors**2).sum(1), np.full(len(vectors), -gamma)])
         by_class = np.split(model._dual_coef_, np.cumsum(model._n_support)[:-1], axis=1)
-        coefficients = tuple(np.ascontiguousarray(each) for each in by_class)
+        coefficients = tuple(np.ascontiguousarray(block) for block in by_class)
         slopes = model._probA[:, None]
         offsets = model._intercept_[:, None] * slopes + model._probB[:, None]
         return cls(len(by_class), exponents, coefficients, slopes, offsets)
@@ -82,8 +82,8 @@ class SupportVectorScorer:
         x = features.T.astype(np.float64)
         kernel = self.exponents @ np.vstack([x, np.ones((1, x.shape[1])), (x**2).sum(0)])
         _exponentiate(kernel)
-        by_class = np.split(kernel, np.cumsum([each.shape[1] for each in self.coefficients])[:-1])
-        parts = [each @ values for each, values in zip(self.coefficients, by_class, strict=True)]
+        by_class = np.split(kernel, np.cumsum([block.shape[1] for block in self.coefficients])[:-1])
+        parts = [block @ values for block, values in zip(self.coefficients, by_class, strict=True)]
         pairs = [(i, j) for i in range(self.classes) for j in range(i + 1, self.classes)]
         # Among the others of class i, a later class j comes at j - 1.
         return np.stack([parts[i][j - 1] + parts[j][i] for i, j in pairs])

@@ -63,23 +63,23 @@ def told_cells(summary: xr.Dataset) -> list[str]:
 
 
 def _truths(summary: xr.Dataset) -> list[str]:
-    """Medians of brackets of the truth, and how far the paper's truth is from the best one."""
-    first, rows, told = ["means", "setting", "norm"], [], []
-    for place in product(*(summary[dim].values.tolist() for dim in first)):
-        one = summary.sel(dict(zip(first, place, strict=True)))
-        told.append([*place, f"{float(one.paper_truth_excess):+.2%}", f"{float(one.paper_truth_off):.1%}"])
+    """Medians of the brackets of the true error, and the deviation of the paper's true error from the best one."""
+    first, rows, excesses = ["means", "setting", "norm"], [], []
+    for labels in product(*(summary[dim].values.tolist() for dim in first)):
+        one = summary.sel(dict(zip(first, labels, strict=True)))
+        excesses.append([*labels, f"{float(one.paper_truth_excess):+.2%}", f"{float(one.paper_truth_off):.1%}"])
         for outcome, bins in product(one.outcome.values.tolist(), one.bins.values.tolist()):
             here = one.sel(outcome=outcome, bins=bins)
             ends = [f"{float(here.truth.sel(kind=kind)):.5f}" for kind in ("cross-fit", "plug-in")]
             widths = [f"{float(here.half_width):.2%}", f"{float(here.wide):.1%}"]
-            rows.append([*place, outcome, str(bins), *ends, *widths])
+            rows.append([*labels, outcome, str(bins), *ends, *widths])
     return [
         "## The truth",
         "",
         *table([*first, "outcome", "bins", "cross-fit", "plug-in", "half-width / middle", "above 5 %"], rows),
         f"The paper's truth (labels, {PAPER_BINS} bins, plug-in) over the best one, less 1:",
         "",
-        *table([*first, "median", "off by more than 5 %"], told),
+        *table([*first, "median", "off by more than 5 %"], excesses),
     ]
 
 
@@ -149,11 +149,11 @@ def _coverages(one: xr.Dataset) -> list[str]:
     both = [one[f"coverage_{kind}"].transpose("estimator", "interval_size") for kind in ("percentile", "corrected")]
     rows = [
         [name, *(f"{first:.2f} / {second:.2f}" for first, second in zip(*shares, strict=True))]
-        for name, *shares in zip(one.estimator.values.tolist(), *(each.values for each in both), strict=True)
+        for name, *shares in zip(one.estimator.values.tolist(), *(shares.values for shares in both), strict=True)
     ]
     header = ["estimator", *map(str, one["interval_size"].values)]
     level, cells = float(one["level"]), int(one["cells_done"])
-    told = (
+    note = (
         "Corrected: as far on both sides as the percentile interval reaches on the farther one. The default interval "
         "of calibdask besides is clipped at 0, and has 0 as its lower end where calibrated models have errors as large "
         "by chance; that is not computed here, and the coverage of that interval is at least this. A share rests on "
@@ -161,4 +161,4 @@ def _coverages(one: xr.Dataset) -> list[str]:
         f"independent sets is {np.sqrt(level * (1 - level) / cells):.3f}."
     )
     heading = f"### Coverage of {100 * level:.3g} % intervals, percentile / corrected"
-    return [heading, "", told, "", *table(header, rows)]
+    return [heading, "", note, "", *table(header, rows)]

@@ -32,11 +32,11 @@ def _add(scores, labels, wanted, posterior, sums):
     """Add rows to sums (bins, 4): their number, scores, outcomes and posteriors. ``wanted`` is each row's class."""
     bins = sums.shape[0]
     for i in range(scores.size):
-        place = min(int(scores[i] * bins), bins - 1)
-        sums[place, 0] += 1.0
-        sums[place, 1] += scores[i]
-        sums[place, 2] += labels[i] == wanted[i]
-        sums[place, 3] += posterior[i]
+        index = min(int(scores[i] * bins), bins - 1)
+        sums[index, 0] += 1.0
+        sums[index, 1] += scores[i]
+        sums[index, 2] += labels[i] == wanted[i]
+        sums[index, 3] += posterior[i]
 
 
 def histograms(scores: Floats, labels: npt.NDArray[np.uint8], posterior: Floats) -> Floats:
@@ -47,26 +47,26 @@ def histograms(scores: Floats, labels: npt.NDArray[np.uint8], posterior: Floats)
         top, value = confidences(scores[cut])
         believed = np.take_along_axis(posterior[cut], top[:, None], 1)[:, 0]
         _add(value, labels[cut], top.astype(np.uint8), believed, sums[half, 0])
-        for each in range(classes):
-            wanted = np.full(len(top), each, np.uint8)
-            columns = (np.ascontiguousarray(array[cut, each]) for array in (scores, posterior))
+        for number in range(classes):
+            wanted = np.full(len(top), number, np.uint8)
+            columns = (np.ascontiguousarray(array[cut, number]) for array in (scores, posterior))
             column, belief = columns
-            _add(column, labels[cut], wanted, belief, sums[half, 1 + each])
+            _add(column, labels[cut], wanted, belief, sums[half, 1 + number])
     return sums
 
 
 def brackets(sums: Floats) -> Floats:
     """True errors by setting (confidence, class-wise), norm, outcome, number of bins and kind, from `histograms`."""
-    found = np.empty((2, len(NORMS), len(OUTCOMES), len(BINS), len(KINDS)))
+    values = np.empty((2, len(NORMS), len(OUTCOMES), len(BINS), len(KINDS)))
     for at, bins in enumerate(BINS):
         joined = sums.reshape(*sums.shape[:2], bins, -1, 4).sum(3)
         for outcome in range(len(OUTCOMES)):
             gaps = joined[..., 2 + outcome] - joined[..., 1]
             absolute, square = _absolute(gaps, joined[..., 0]), _root_mean_square(gaps, joined[..., 0])
             for norm, errors in enumerate((absolute, square)):
-                found[0, norm, outcome, at] = errors[:, 0]
-                found[1, norm, outcome, at] = errors[:, 1:].mean(1)
-    return found
+                values[0, norm, outcome, at] = errors[:, 0]
+                values[1, norm, outcome, at] = errors[:, 1:].mean(1)
+    return values
 
 
 def curves(sums: Floats) -> Floats:

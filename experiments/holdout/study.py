@@ -66,7 +66,7 @@ class Holdout(cd.Study):
     presets: ClassVar = {"quick": {"n_boot": 20, "metrics": ("brier", "ece")}}
 
     def problems(self) -> Iterator[str]:
-        """What cells could not compute."""
+        """Values that cells could not compute."""
         names = [model.partition("=")[0] for model in self.models]
         if len({*names}) < len(names) or len({*self.metrics}) < len(self.metrics):
             yield "models and metrics expect each name once."
@@ -98,12 +98,12 @@ class Holdout(cd.Study):
         asked = {**chosen, "diagram": cd.ReliabilityDiagram(bins=_BINS)}
         result = cd.evaluate(rows.labels, rows.scores, asked, by=by, sample_weight=rows.weights, **options)
         result = self._in_order(result)
-        found = {
+        values = {
             kind: np.stack([result[f"{name}{end}"].values for name in chosen])
             for kind, end in (("value", ""), ("low", "_low"), ("high", "_high"), ("replicates", "_replicates"))
         }
-        found |= {name: result[name].values for name in _DIAGRAM}
-        return {**found, "rows": self._counted(rows), "paired": self._is_paired(rows)}
+        values |= {name: result[name].values for name in _DIAGRAM}
+        return {**values, "rows": self._counted(rows), "paired": self._is_paired(rows)}
 
     def _is_paired(self, rows: Any) -> bool:
         """Whether the labels are those of the first model, row by row."""
@@ -152,8 +152,8 @@ class Holdout(cd.Study):
 
 
 def _dated(url: str) -> list[Any]:
-    """How many files there are behind a URL, their bytes together, and the latest date that the place knows."""
+    """Number of files at a URL, their total size in bytes, and their latest date as the store reports it."""
     files, path = fsspec.core.url_to_fs(url)
-    found = files.find(path, detail=True).values() if files.isdir(path) else [files.info(path)]
-    dates = [str(each.get("mtime", each.get("LastModified", each.get("ETag", "")))) for each in found]
-    return [len(dates), sum(int(each.get("size") or 0) for each in found), max(dates, default="")]
+    listed = files.find(path, detail=True).values() if files.isdir(path) else [files.info(path)]
+    dates = [str(file.get("mtime", file.get("LastModified", file.get("ETag", "")))) for file in listed]
+    return [len(dates), sum(int(file.get("size") or 0) for file in listed), max(dates, default="")]

@@ -1,4 +1,4 @@
-"""Run races on one core and write their tables."""
+"""Run the benchmarks on one core and write their tables."""
 
 import argparse
 import os
@@ -6,8 +6,10 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from experiments.scaling.race import CLOCKS, combined, raced
-from experiments.scaling.report import markdown, surroundings, write
+from experiments.scaling.machine import surroundings
+from experiments.scaling.peers import LEFT_OUT, missing
+from experiments.scaling.race import CLOCKS
+from experiments.scaling.tables import markdown, write
 from experiments.scaling.workloads import WORKLOADS
 
 
@@ -16,21 +18,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.scaling", description=__doc__)
     parser.add_argument("workloads", nargs="*", choices=[*WORKLOADS, []], help="all, where none is named")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--clock", choices=list(CLOCKS), default="cores")
+    parser.add_argument("--clock", choices=CLOCKS, default="cores")
     parser.add_argument("--shrink", type=int, default=1, metavar="FACTOR", help="fewer rows, to try it out")
     parser.add_argument("--out", type=Path, metavar="FOLDER")
     chosen = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    results = {}
+    tables = {}
     with threadpool_limits(1):
         for name in chosen.workloads or WORKLOADS:
             for race in WORKLOADS[name](chosen.shrink):
-                results[race.name] = raced(race, chosen.rounds, chosen.clock)
-    result = combined(results).assign_attrs(surroundings(chosen.clock, chosen.rounds))
-    print(markdown(result))
+                tables[race.name] = race.table(chosen.rounds, chosen.clock)
+    attributes = surroundings(chosen.clock, chosen.rounds)
+    attributes |= {"missing": ", ".join(missing()) or "none", "left out": f"{', '.join(LEFT_OUT)} (minutes a call)"}
+    print(markdown(tables, attributes))
     if chosen.out:
-        write(result, chosen.out)
+        write(tables, attributes, chosen.out, "results")
 
 
 if __name__ == "__main__":

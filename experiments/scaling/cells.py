@@ -1,4 +1,4 @@
-"""Many cheap cells: what a cell costs beyond its own work, and what the process of the scheduler holds."""
+"""Many small cells: overhead of a cell, and memory of the scheduler process."""
 
 import argparse
 import contextlib
@@ -15,14 +15,14 @@ from typing import Any, ClassVar
 
 import calibdask as cd
 from calibdask.cli import main as calibdask
+from experiments.scaling.backends import opened
+from experiments.scaling.machine import surroundings
 from experiments.scaling.memory import peak_bytes
-from experiments.scaling.places import opened
-from experiments.scaling.report import surroundings
 from experiments.scaling.tables import Table, markdown
 
 __all__ = ["STUDIES", "Hundreds", "Singles", "Thousands", "by_cells", "fresh", "main", "measured"]
 
-_PLACES = ("threads:2", "local:2")
+_BACKENDS = ("threads:2", "local:2")
 _SIZES = (1000, 10_000, 100_000)
 # Beyond it tasks of a single cell only take longer: their cost does not depend on their number any more.
 _MOST_SINGLES = 10_000
@@ -62,50 +62,50 @@ class Thousands(Singles):
 STUDIES: Mapping[int, type[Singles]] = {study.batch: study for study in (Singles, Hundreds, Thousands)}
 
 
-def by_cells(most: int, batch: int, places: Sequence[str] = _PLACES) -> Iterator[tuple[str, Table]]:
+def by_cells(most: int, batch: int, backends: Sequence[str] = _BACKENDS) -> Iterator[tuple[str, Table]]:
     """Tables of growing studies in batches, and of such as have a task for each cell."""
-    for each in dict.fromkeys((batch, 1)):
-        largest = most if each > 1 else min(most, _MOST_SINGLES)
+    for cells_per_task in dict.fromkeys((batch, 1)):
+        largest = most if cells_per_task > 1 else min(most, _MOST_SINGLES)
         sizes = [*(size for size in _SIZES if size < largest), largest]
         rows = []
-        for place in places:
-            found = [fresh(place, size, each) for size in sizes]
-            rows += [row | {"to_smallest": row["peak_mb"] / found[0]["peak_mb"]} for row in found]
+        for backend in backends:
+            runs = [fresh(backend, size, cells_per_task) for size in sizes]
+            rows += [row | {"to_smallest": row["peak_mb"] / runs[0]["peak_mb"]} for row in runs]
         about = (
-            f"Studies in tasks of {each} cells: microseconds of a cell, wall and CPU of the process with driver and "
-            "scheduler (with threads: and workers); its memory before, its peak, and that in ratio to the peak of the "
-            "smallest study; seconds of `calibdask status` and of opening and loading the cube; its files."
+            f"Studies in tasks of {cells_per_task} cells: microseconds of a cell, wall and CPU of the process with "
+            "driver and scheduler (with threads: and workers); its memory before, its peak, and that in ratio to the "
+            "peak of the smallest study; seconds of `calibdask status` and of opening and loading the cube; its files."
         )
-        yield f"cells_{each}", Table(about, rows, {"to_smallest": 1.15})
+        yield f"cells_{cells_per_task}", Table(about, rows, {"to_smallest": 1.15})
 
 
-def fresh(place: str, cells: int, batch: int) -> dict[str, Any]:
-    """What `measured` finds in a process started for it."""
+def fresh(backend: str, cells: int, batch: int) -> dict[str, Any]:
+    """The results of `measured` in a new process."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(measured, place, cells, batch).result()
+        return pool.submit(measured, backend, cells, batch).result()
 
 
-def measured(place: str, cells: int, batch: int) -> dict[str, Any]:
+def measured(backend: str, cells: int, batch: int) -> dict[str, Any]:
     """Run a study of cheap cells, and look at its cube.
 
     Parameters
     ----------
-    place : str
+    backend : str
         ``threads:N`` or ``local:N``.
     cells : int
     batch : int
         Cells of a task, one of those of `STUDIES`.
     """
     study = STUDIES[batch]
-    with tempfile.TemporaryDirectory() as folder, opened([place]) as (here,):
+    with tempfile.TemporaryDirectory() as folder, opened([backend]) as (here,):
         store = Path(folder) / "cells.zarr"
         # Imports, and what the first cells of a process cost, are no matter of their number.
-        here.each(_warmed)
-        cd.run(study(number=10), Path(folder) / "first.zarr", here.client or place)
+        here.on_workers(_warmed)
+        cd.run(study(number=10), Path(folder) / "first.zarr", here.client or backend)
         before, cpu = peak_bytes(), time.process_time()
-        wall = _seconds(lambda: cd.run(study(number=cells), store, here.client or place))
+        wall = _seconds(lambda: cd.run(study(number=cells), store, here.client or backend))
         cpu, peak = time.process_time() - cpu, peak_bytes()
-        row = {"place": place, "cells": cells, "tasks": -(-cells // batch)}
+        row = {"backend": backend, "cells": cells, "tasks": -(-cells // batch)}
         row |= {"wall_us": wall / cells * 1e6, "cpu_us": cpu / cells * 1e6}
         row |= {"before_mb": before / 1e6, "peak_mb": peak / 1e6}
         return row | _looked_at(store, cells)
@@ -117,11 +117,11 @@ def _warmed() -> None:
 
 
 def _looked_at(store: Path, cells: int) -> dict[str, Any]:
-    """Seconds until a cube tells how far it is, and until it is open and loaded; and its files."""
-    with contextlib.redirect_stdout(io.StringIO()) as told:
+    """Seconds to read the progress of a cube, and to open and load it; and its number of files."""
+    with contextlib.redirect_stdout(io.StringIO()) as output:
         status = _seconds(lambda: calibdask(["status", str(store)]))
-    if f" {cells} of {cells} cells done" not in told.getvalue():
-        raise RuntimeError(f"Expected {cells} cells that are done, got: {told.getvalue()}")
+    if f" {cells} of {cells} cells done" not in output.getvalue():
+        raise RuntimeError(f"Expected {cells} cells that are done, got: {output.getvalue()}")
     return {
         "status_s": status,
         "open_s": _seconds(lambda: cd.open_cube(str(store))),
@@ -141,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments.scaling.cells", description=__doc__)
     parser.add_argument("--cells", type=int, default=_SIZES[-1], help="of the largest study")
     parser.add_argument("--batch", type=int, choices=list(STUDIES), default=1000, help="cells of a task")
-    parser.add_argument("--on", nargs="+", default=_PLACES, metavar="PLACE", help="threads:N or local:N")
+    parser.add_argument("--on", nargs="+", default=_BACKENDS, metavar="BACKEND", help="threads:N or local:N")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="write cells.md there")
     chosen = parser.parse_args(arguments)
     tables = {}

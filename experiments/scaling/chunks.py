@@ -1,4 +1,4 @@
-"""What a chunk costs, however few rows it has."""
+"""The fixed cost of a chunk."""
 
 import statistics
 import time
@@ -13,8 +13,8 @@ import numpy as np
 from dask.threaded import get as get_threaded
 
 import calibdask as cd
+from experiments.scaling.backends import Backend
 from experiments.scaling.panel import PANEL, evaluated
-from experiments.scaling.places import Place
 from experiments.scaling.store import drawn
 from experiments.scaling.tables import Table
 
@@ -34,7 +34,7 @@ class _Watching:
     begun: float = 0.0
 
     def __call__(self, graph: Any, keys: Any, **options: Any) -> Any:
-        """Run the graph; what was done until now, building and optimising, is over."""
+        """Run the graph, after it was built and optimized."""
         known = graph.__dask_graph__() if hasattr(graph, "__dask_graph__") else graph
         self.tasks = len(known)
         self.begun = time.process_time()
@@ -96,41 +96,41 @@ def overhead(chunks: int, rows: int, metrics: Any) -> Overhead:
     start = time.process_time()
     with dask.config.set(scheduler=watching):
         evaluated(labels, scores, metrics)
-    each = 1e6 / chunks
+    scale = 1e6 / chunks
     return Overhead(
-        watching.tasks / chunks, (watching.begun - start) * each, (time.process_time() - watching.begun) * each
+        watching.tasks / chunks, (watching.begun - start) * scale, (time.process_time() - watching.begun) * scale
     )
 
 
-def by_number(numbers: Sequence[int], places: Sequence[Place], rounds: int, rows: int = 100_000) -> Table:
+def by_number(numbers: Sequence[int], backends: Sequence[Backend], rounds: int, rows: int = 100_000) -> Table:
     """Equal rows in ever more chunks: on one thread, and in processes."""
-    found = []
+    lines = []
     for name, metrics in METRICS.items():
         overhead(10, 1000, metrics)
-        for place in places:
-            place.run(partial(evaluated, *repeated(10, 1000), metrics))
+        for backend in backends:
+            backend.run(partial(evaluated, *repeated(10, 1000), metrics))
         for chunks in numbers:
-            each = [overhead(chunks, rows, metrics) for _ in range(max(1, min(rounds, _MOST_TASKS // chunks)))]
+            runs = [overhead(chunks, rows, metrics) for _ in range(max(1, min(rounds, _MOST_TASKS // chunks)))]
             row: dict[str, Any] = {"metrics": name, "chunks": chunks}
-            row |= {what: statistics.median(getattr(one, what) for one in each) for what in ("tasks", "graph", "run")}
-            for place in places:
-                row |= _in_processes(place, chunks, rows, metrics)
-            found.append(row)
+            row |= {what: statistics.median(getattr(run, what) for run in runs) for what in ("tasks", "graph", "run")}
+            for backend in backends:
+                row |= _in_processes(backend, chunks, rows, metrics)
+            lines.append(row)
     about = (
         f"Microseconds a chunk, about {rows} rows in all. On one thread, processor time: build and optimise the graph "
         "(graph), run it (run). In processes: what goes by, and the processor time of client and scheduler in that."
     )
-    return Table(about, found, {"graph": 100.0})
+    return Table(about, lines, {"graph": 100.0})
 
 
-def _in_processes(place: Place, chunks: int, rows: int, metrics: Any) -> dict[str, float]:
+def _in_processes(backend: Backend, chunks: int, rows: int, metrics: Any) -> dict[str, float]:
     """Microseconds a chunk that go by, and of client and scheduler: they live in this process, workers elsewhere."""
     if chunks > _MOST_TASKS:
-        return {place.name: float("nan"), f"{place.name} client": float("nan")}
+        return {backend.name: float("nan"), f"{backend.name} client": float("nan")}
     wall, cpu = time.perf_counter(), time.process_time()
-    place.run(partial(evaluated, *repeated(chunks, rows), metrics))
-    each = 1e6 / chunks
+    backend.run(partial(evaluated, *repeated(chunks, rows), metrics))
+    scale = 1e6 / chunks
     return {
-        place.name: (time.perf_counter() - wall) * each,
-        f"{place.name} client": (time.process_time() - cpu) * each,
+        backend.name: (time.perf_counter() - wall) * scale,
+        f"{backend.name} client": (time.process_time() - cpu) * scale,
     }

@@ -1,4 +1,4 @@
-"""Costs that the model of `projection` takes, measured on processes of this machine."""
+"""Parameters of the cost model of `projection`, measured on processes of this machine."""
 
 import pickle
 import time
@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.engine.rows import Rows, make_block
-from calibdask.engine.source import merged, states_of
+from calibdask.engine.inputs.rows import Rows, make_block
+from calibdask.engine.sources.source import merged, states_of
+from experiments.scaling.backends import Backend
 from experiments.scaling.chunks import CLASSES, repeated
 from experiments.scaling.kernels import requested
 from experiments.scaling.panel import evaluated
-from experiments.scaling.places import Place
 from experiments.scaling.projection import Costs
 from experiments.scaling.store import drawn
 from experiments.scaling.tables import Table
@@ -22,14 +22,14 @@ __all__ = ["listed", "measured_costs"]
 _TINY_ROWS = 10
 
 
-def measured_costs(labels: Any, scores: Any, one: Place, two: Place, chunks: int = 2000) -> Costs:
+def measured_costs(labels: Any, scores: Any, one: Backend, two: Backend, chunks: int = 2000) -> Costs:
     """Costs of the panel on these Dask arrays.
 
     Parameters
     ----------
     labels, scores : dask array
         In large chunks.
-    one, two : Place
+    one, two : Backend
         One process, and two.
     chunks : int
         Number of tiny chunks from which costs of tasks follow.
@@ -57,20 +57,20 @@ def measured_costs(labels: Any, scores: Any, one: Place, two: Place, chunks: int
     )
 
 
-def _worker_seconds(place: Place, call: Any) -> float:
+def _worker_seconds(backend: Backend, call: Any) -> float:
     """Processor time of workers in a call."""
-    start = sum(place.each(time.process_time))
-    place.run(call)
-    return sum(place.each(time.process_time)) - start
+    start = sum(backend.on_workers(time.process_time))
+    backend.run(call)
+    return sum(backend.on_workers(time.process_time)) - start
 
 
-def _begun(place: Place, call: Any) -> float:
+def _begun(backend: Backend, call: Any) -> float:
     """Seconds from the call to the begin of its first task."""
     from distributed import get_task_stream
 
     start = time.time()
-    with get_task_stream(place.client) as stream:
-        place.run(call)
+    with get_task_stream(backend.client) as stream:
+        backend.run(call)
     return min(span["start"] for task in stream.data for span in task["startstops"]) - start
 
 
@@ -105,7 +105,7 @@ def _same(payload: bytes, hop: int) -> bytes:
 
 
 def listed(costs: Costs) -> Table:
-    """One line with all costs, in units that can be read."""
+    """One line with all costs, in readable units."""
     row = {
         "row_ns": costs.row_seconds * 1e9,
         "task_us": costs.task_seconds * 1e6,

@@ -1,4 +1,4 @@
-"""Predictions to race on, and a plain read of them."""
+"""Predictions for the benchmarks, and reading them as a reference."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How fast the explorer answers: from a click on a slice of a summary to its numbers, in a real browser.
+"""Response time of the explorer: from a click on a slice of a summary to its numbers, in a real browser.
 
     python -m experiments.scaling.explorer                       # a summary of 10 classes, 300 slices
     python -m experiments.scaling.explorer --classes 2 --days 200
@@ -39,7 +39,7 @@ _CLICKED = """
 
 
 def summarized(path: Path, rows: int, classes: int, days: int) -> None:
-    """Store a summary of somewhat too sure scores by country and day."""
+    """Store a summary of slightly overconfident scores by country and day."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, classes, rows)
     logits = rng.normal(size=(rows, classes))
@@ -57,11 +57,11 @@ def _explored(path: Path) -> Iterator[str]:
     command = [sys.executable, "-c", code, "explore", str(path), "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        found = re.search(r"http://\S+", process.stdout.readline())
+        match = re.search(r"http://\S+", process.stdout.readline())
         try:
-            if found is None:
+            if match is None:
                 raise RuntimeError("The explorer has not started.")
-            yield found.group()
+            yield match.group()
         finally:
             process.terminate()
 
@@ -77,9 +77,9 @@ def answers(url: str, clicks: int) -> list[float]:
         lines = page.locator(".tabulator-row")
         lines.nth(_COUNTRIES - 1).wait_for(timeout=120_000)
         numbers = page.get_by_text(re.compile(r"[\d,]+ rows")).first
-        found = [_answer(page, lines.nth(click % _COUNTRIES), numbers) for click in range(clicks)]
+        times = [_answer(page, lines.nth(click % _COUNTRIES), numbers) for click in range(clicks)]
         browser.close()
-    return found
+    return times
 
 
 def _answer(page: Any, line: Any, numbers: Any) -> float:

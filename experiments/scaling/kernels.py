@@ -1,4 +1,4 @@
-"""What Dask adds to the kernels, and what a second thread gains, in chunks of several sizes."""
+"""Overhead of Dask over the kernels, and speedup by a second thread, for several chunk sizes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -6,15 +6,15 @@ from typing import Any
 
 import dask.array as da
 
-from calibdask.engine.inputs import read_given
+from calibdask.engine.inputs.input import read_data
+from calibdask.engine.inputs.rows import Rows, make_block
 from calibdask.engine.plan import run
-from calibdask.engine.rows import Rows, make_block
-from calibdask.engine.source import apart, merged, states_of
+from calibdask.engine.sources.source import apart, merged, states_of
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.statistic import Statistic
 from calibdask.statistics.validity import Validity
+from experiments.scaling.backends import Backend
 from experiments.scaling.panel import PANEL, evaluated
-from experiments.scaling.places import Place
 from experiments.scaling.store import drawn
 from experiments.scaling.tables import Table
 from experiments.scaling.timing import ratio, timed
@@ -25,21 +25,23 @@ __all__ = ["against_kernels", "requested"]
 _LARGE_MB = 12
 
 
-def requested(labels: Any, scores: Any, metrics: Mapping[str, Any] = PANEL) -> tuple[tuple[Statistic, ...], Layout]:
+def requested(
+    labels: Any, scores: Any, metrics: Mapping[str, Any] = PANEL
+) -> tuple[tuple[Statistic[Any], ...], Layout]:
     """What metrics ask for in their pass, the check of the data included, and the layout of the data."""
-    source = read_given(labels, scores, None, None, "sample", "class", 1e-3).source
-    needed, _ = apart(tuple(run(tuple(metrics.values()), source).states))
+    source = read_data(labels, scores, None, None, "sample", "class", 1e-3).source
+    needed, _ = apart(tuple(run(metrics, source).states))
     return (*needed, Validity()), source.layout
 
 
 def against_kernels(rows: int, megabytes: Sequence[float], rounds: int, classes: int = 10) -> Table:
     """In-memory rows in chunks of several sizes: kernels in a loop, NumPy at once, Dask on one thread and on two."""
     labels, scores = drawn(0, rows, classes)
-    found = []
+    lines = []
     for size in megabytes:
         chunk = min(rows, max(1, int(size * 1e6 / (4 * classes))))
         lazy = da.from_array(labels, chunks=chunk), da.from_array(scores, chunks=(chunk, classes))
-        one, two = Place("threads:1", 1), Place("threads:2", 2)
+        one, two = Backend("threads:1", 1), Backend("threads:2", 2)
         times = timed(
             {
                 "kernels": _kernels(labels, scores, chunk),
@@ -51,13 +53,13 @@ def against_kernels(rows: int, megabytes: Sequence[float], rounds: int, classes:
         )
         above = ratio(times["one"].cpu, times["kernels"].cpu)
         shared = ratio(times["two"].wall, times["one"].wall)
-        found.append(
+        lines.append(
             {
                 "chunk_mb": float(size),
                 "chunks": -(-rows // chunk),
-                "kernels_ns": times["kernels"].cores / scores.size * 1e9,
-                "numpy_ns": times["numpy"].cores / scores.size * 1e9,
-                "dask_ns": times["one"].cores / scores.size * 1e9,
+                "kernels_ns": times["kernels"].median("cores") / scores.size * 1e9,
+                "numpy_ns": times["numpy"].median("cores") / scores.size * 1e9,
+                "dask_ns": times["one"].median("cores") / scores.size * 1e9,
                 "dask_to_kernels": above.median,
                 "low": above.low,
                 "high": above.high,
@@ -68,9 +70,9 @@ def against_kernels(rows: int, megabytes: Sequence[float], rounds: int, classes:
         f"The panel on {rows} x {classes} scores in memory: nanoseconds of processor time a score of the kernels alone "
         "in a loop over the same chunks, of NumPy arrays, of Dask on one thread; time on two threads to that on one."
     )
-    large = [str(row["chunk_mb"]) for row in found if row["chunk_mb"] >= _LARGE_MB]
+    large = [str(row["chunk_mb"]) for row in lines if row["chunk_mb"] >= _LARGE_MB]
     return Table(
-        about, found, {"dask_to_kernels": dict.fromkeys(large, 1.15), "two_to_one": dict.fromkeys(large, 1 / 1.7)}
+        about, lines, {"dask_to_kernels": dict.fromkeys(large, 1.15), "two_to_one": dict.fromkeys(large, 1 / 1.7)}
     )
 
 

@@ -1,4 +1,4 @@
-"""Measure start-up and the panel out of core: against merely reading, memory, chunks, scaling, and a projection."""
+"""Measure startup and the out-of-core panel: relative to reading, memory, chunks, scaling, and a projection."""
 
 import argparse
 import tempfile
@@ -10,19 +10,19 @@ from typing import Any
 
 import calibdask as cd
 from experiments.scaling import chunks, kernels, memory, startup
+from experiments.scaling.backends import opened
 from experiments.scaling.costs import listed, measured_costs
+from experiments.scaling.machine import surroundings
 from experiments.scaling.panel import evaluated, read_only
-from experiments.scaling.places import opened
 from experiments.scaling.profile import by_statistic
 from experiments.scaling.projection import checked, projected
-from experiments.scaling.report import surroundings
 from experiments.scaling.store import cores, make_store
 from experiments.scaling.tables import Table, markdown, write
 from experiments.scaling.timing import ratio, timed
 
 __all__ = ["PARTS", "Job"]
 
-PLACES = ("threads:1", "threads:2", "local:1", "local:2")
+BACKENDS = ("threads:1", "threads:2", "local:1", "local:2")
 # Rows of the projection, its workers, and the rows of its chunks.
 FAR_ROWS, FAR_WORKERS = 1e10, 100
 FAR_CHUNKS = (25_000, 250_000, 1_000_000, 2_500_000, 10_000_000, 25_000_000)
@@ -30,7 +30,7 @@ FAR_CHUNKS = (25_000, 250_000, 1_000_000, 2_500_000, 10_000_000, 25_000_000)
 
 @dataclass(frozen=True)
 class Job:
-    """What is measured, and how thoroughly.
+    """The measurements to take, and their effort.
 
     Parameters
     ----------
@@ -60,27 +60,27 @@ class Job:
 def panel(job: Job) -> Iterator[tuple[str, Table]]:
     """The panel against merely reading and decompressing."""
     labels, scores = job.rows(job.most)
-    with opened(PLACES) as places:
-        calls = {(place.name, what): partial(place.run, partial(call, labels, scores))
-                 for place in places for what, call in (("read", read_only), ("panel", evaluated))}  # fmt: skip
+    with opened(BACKENDS) as backends:
+        calls = {(backend.name, what): partial(backend.run, partial(call, labels, scores))
+                 for backend in backends for what, call in (("read", read_only), ("panel", evaluated))}  # fmt: skip
         times = timed(calls, job.rounds)
-    found = []
-    for name in PLACES:
+    lines = []
+    for name in BACKENDS:
         read, ours = times[name, "read"], times[name, "panel"]
         against = ratio(ours.wall, read.wall)
-        row = {"place": name, "read_s": read.seconds, "panel_s": ours.seconds, "ratio": against.median}
+        row = {"backend": name, "read_s": read.median("wall"), "panel_s": ours.median("wall"), "ratio": against.median}
         row |= {"low": against.low, "high": against.high}
         row |= {
-            "rows_a_second": labels.size / ours.seconds,
-            "gb_a_second": (labels.nbytes + scores.nbytes) / ours.seconds / 1e9,
+            "rows_a_second": labels.size / ours.median("wall"),
+            "gb_a_second": (labels.nbytes + scores.nbytes) / ours.median("wall") / 1e9,
         }
-        found.append(row)
+        lines.append(row)
     yield (
         "panel",
         Table(
             f"{labels.size} rows x {scores.shape[1]} classes in {scores.numblocks[0]} chunks of "
             f"{scores.chunksize[0]} rows: seconds to read and decompress them, and to compute the panel in one pass.",
-            found,
+            lines,
             {"ratio": 1.5},
         ),
     )
@@ -96,8 +96,8 @@ def memories(job: Job) -> Iterator[tuple[str, Table]]:
 def chunk_costs(job: Job) -> Iterator[tuple[str, Table]]:
     """Cost of a chunk, and what Dask adds to kernels."""
     numbers = sorted({max(10, number // job.shrink) for number in (100, 1000, 10_000, 100_000)})
-    with opened(["local:1", "local:2"]) as places:
-        yield "chunks", chunks.by_number(numbers, places, job.rounds)
+    with opened(["local:1", "local:2"]) as backends:
+        yield "chunks", chunks.by_number(numbers, backends, job.rounds)
     yield "kernels", kernels.against_kernels(job.few(10_000_000), (1, 4, 12, 40), job.rounds)
 
 
@@ -110,25 +110,25 @@ def scaling(job: Job) -> Iterator[tuple[str, Table]]:
     """Two workers against one, at equal rows in all and at equal rows for each."""
     rows = min(job.rows()[0].size, job.few(20_000_000))
     whole, half = job.rows(rows), job.rows(rows // 2)
-    with opened(PLACES) as places:
-        calls = {place.name: partial(place.run, partial(evaluated, *whole)) for place in places}
-        halves = {f"{place.name} half": partial(place.run, partial(evaluated, *half)) for place in places}
+    with opened(BACKENDS) as backends:
+        calls = {backend.name: partial(backend.run, partial(evaluated, *whole)) for backend in backends}
+        halves = {f"{backend.name} half": partial(backend.run, partial(evaluated, *half)) for backend in backends}
         times = timed(calls | {name: call for name, call in halves.items() if ":1 " in name}, job.rounds)
-    found = []
+    lines = []
     for kind in ("threads", "local"):
         one, two, part = times[f"{kind}:1"].wall, times[f"{kind}:2"].wall, times[f"{kind}:1 half"].wall
         for name, a, b, ideal in (("strong", one, two, 2), ("weak", part, two, 1)):
             gained = ratio(a, b)
             row = {"workers": kind, "scaling": name, "one_s": sorted(a)[len(a) // 2], "two_s": sorted(b)[len(b) // 2]}
-            found.append(row | {"ratio": gained.median, "ideal": ideal, "efficiency": gained.median / ideal})
+            lines.append(row | {"ratio": gained.median, "ideal": ideal, "efficiency": gained.median / ideal})
     yield (
         "scaling",
-        Table(f"Seconds on one worker and on two; strong: {rows} rows on both, weak: {rows // 2} rows on one.", found),
+        Table(f"Seconds on one worker and on two; strong: {rows} rows on both, weak: {rows // 2} rows on one.", lines),
     )
 
 
 def projection(job: Job) -> Iterator[tuple[str, Table]]:
-    """Costs, the model held against measurements, and its forecast."""
+    """Costs, validation of the model, and its prediction."""
     labels, scores = job.rows(job.few(10_000_000))
     row_bytes = 4 + scores.shape[1] * scores.dtype.itemsize
     measured = []
@@ -138,10 +138,10 @@ def projection(job: Job) -> Iterator[tuple[str, Table]]:
             path = Path(folder) / f"{chunk_rows}.zarr"
             make_store(path, rows, scores.shape[1], chunk_rows=chunk_rows, dtype=str(scores.dtype))
             table = cd.read_rows(str(path), chunk_rows=chunk_rows)
-            calls = {place.workers: partial(place.run, partial(evaluated, table.labels, table.scores))
-                     for place in (one, two)}  # fmt: skip
+            calls = {backend.workers: partial(backend.run, partial(evaluated, table.labels, table.scores))
+                     for backend in (one, two)}  # fmt: skip
             times = timed(calls, job.rounds)
-            measured += [(rows, chunk_rows, workers, times[workers].seconds) for workers in times]
+            measured += [(rows, chunk_rows, workers, times[workers].median("wall")) for workers in times]
     yield "costs", listed(costs)
     yield "model", checked(costs, measured, cores())
     yield "projection", projected(costs, FAR_ROWS, FAR_WORKERS, FAR_CHUNKS, row_bytes)
@@ -180,11 +180,8 @@ def main() -> None:
             tables[name] = table
             # A part takes minutes: what is there is shown.
             print(markdown({name: table}, {}), flush=True)
-    about_peers = {"missing", "left out"}
-    known = {name: value for name, value in surroundings("wall", chosen.rounds).items() if name not in about_peers}
-    attributes = known | {"store": chosen.store.name}
     if chosen.out:
-        write(tables, attributes, chosen.out)
+        write(tables, surroundings("wall", chosen.rounds) | {"store": chosen.store.name}, chosen.out, "out_of_core")
 
 
 if __name__ == "__main__":

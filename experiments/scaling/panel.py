@@ -1,4 +1,4 @@
-"""What is computed out of core: a panel of metrics in one pass; and what that is held against, merely reading."""
+"""The out-of-core workload, a panel of metrics in one pass, and its reference, reading the data."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -41,7 +41,7 @@ def missing() -> tuple[str, ...]:
 
 
 def _present(calls: dict[str, Callable[[], Callable[[], Any]]]) -> Calls:
-    """Calls of the packages that are there; importing and preparing are not timed."""
+    """Calls of the installed packages; imports and preparation are not timed."""
     return {PACKAGES[module]: make() for module, make in calls.items() if find_spec(module) is not None}
 
 

@@ -1,4 +1,4 @@
-"""Where the time of the panel goes: statistic by statistic, against merely reading the same rows."""
+"""Time of the panel by statistic, relative to reading the same rows."""
 
 import time
 from collections import defaultdict
@@ -6,7 +6,7 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from calibdask.engine.rows import Rows, make_block
+from calibdask.engine.inputs.rows import Rows, make_block
 from calibdask.statistics.settings import Setting
 from experiments.scaling.data import read
 from experiments.scaling.kernels import requested
@@ -25,19 +25,19 @@ def by_statistic(rows: int, rounds: int, classes: int = 10) -> Table:
     labels, scores = drawn(0, rows, classes)
     whole = timed({"read": partial(read, labels, scores), "panel": partial(evaluated, labels, scores)}, rounds)
     parts = [_parts(labels, scores) for _ in range(rounds + 1)][1:]
-    seconds = {"merely reading": whole["read"].cores}
-    seconds |= {name: median(each[name] for each in parts) for name in parts[0]}
-    seconds["all else"] = whole["panel"].cores - sum(seconds.values()) + seconds["merely reading"]
-    seconds["the panel"] = whole["panel"].cores
-    ordered = sorted(seconds.items(), key=lambda each: each[1])
-    found = [
+    seconds = {"merely reading": whole["read"].median("cores")}
+    seconds |= {name: median(item[name] for item in parts) for name in parts[0]}
+    seconds["all else"] = whole["panel"].median("cores") - sum(seconds.values()) + seconds["merely reading"]
+    seconds["the panel"] = whole["panel"].median("cores")
+    ordered = sorted(seconds.items(), key=lambda item: item[1])
+    lines = [
         {"part": name, "ns_a_score": value / scores.size * 1e9, "share": value / seconds["the panel"]}
         for name, value in ordered
     ]
     about = (
         f"{rows} x {classes} float32 scores in memory: nanoseconds of processor time a score, and shares of the panel."
     )
-    return Table(about, found)
+    return Table(about, lines)
 
 
 def _parts(labels: Any, scores: Any) -> dict[str, float]:
@@ -50,10 +50,10 @@ def _parts(labels: Any, scores: Any) -> dict[str, float]:
         begin = time.process_time()
         block.columns(Setting("confidence"))
         seconds["largest scores"] += time.process_time() - begin
-        for each in asked:
+        for statistic in asked:
             begin = time.process_time()
-            each.from_block(block)
-            seconds[_name(each)] += time.process_time() - begin
+            statistic.from_block(block)
+            seconds[_name(statistic)] += time.process_time() - begin
     return seconds
 
 

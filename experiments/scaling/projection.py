@@ -1,4 +1,4 @@
-"""How long a panel takes on more workers than there are here: a model of few costs that can be measured."""
+"""Projected time of a panel on more workers than available: a cost model with few measurable parameters."""
 
 import math
 from collections.abc import Sequence
@@ -103,10 +103,10 @@ def _tree(chunks: int) -> tuple[int, int]:
 
 def projected(costs: Costs, rows: float, workers: int, chunk_rows: Sequence[int], row_bytes: int) -> Table:
     """A line for each chunk size."""
-    found = []
+    lines = []
     for size in chunk_rows:
         expected = forecast(costs, rows, size, workers)
-        found.append(
+        lines.append(
             {
                 "chunk_mb": size * row_bytes / 1e6,
                 "chunks": math.ceil(rows / size),
@@ -123,15 +123,15 @@ def projected(costs: Costs, rows: float, workers: int, chunk_rows: Sequence[int]
         f"Forecast for {rows:.0e} rows on {workers} workers of one thread: seconds in all and by term, the term that "
         "binds, and what the store has to deliver, decompressed."
     )
-    return Table(about, found)
+    return Table(about, lines)
 
 
 def checked(costs: Costs, measured: Sequence[tuple[int, int, int, float]], cores: int) -> Table:
-    """Forecasts of what was measured: rows, rows of a chunk, workers and seconds of each run."""
-    found = []
+    """Predictions for the measured runs: rows, rows in each chunk, workers and seconds of each run."""
+    lines = []
     for rows, chunk_rows, workers, seconds in measured:
         expected = forecast(costs, rows, chunk_rows, workers, cores)
-        found.append(
+        lines.append(
             {
                 "rows": rows,
                 "chunk_rows": chunk_rows,
@@ -142,4 +142,4 @@ def checked(costs: Costs, measured: Sequence[tuple[int, int, int, float]], cores
                 "binds": expected.binds,
             }
         )
-    return Table(f"Seconds as the model has them and as measured, on {cores} cores that all processes share.", found)
+    return Table(f"Seconds as the model has them and as measured, on {cores} cores that all processes share.", lines)

@@ -21,10 +21,8 @@ class Table:
 
     def goal(self, row: Mapping[str, Any], name: str) -> float | None:
         """The most that this column of the row should be: for all rows, or for those of a name in the first column."""
-        found = self.goals.get(name)
-        if isinstance(found, Mapping):
-            found = found.get(str(next(iter(row.values()))))
-        return found
+        goal = self.goals.get(name)
+        return goal.get(str(next(iter(row.values())))) if isinstance(goal, Mapping) else goal
 
 
 def dataset(tables: Mapping[str, Table], attributes: Mapping[str, Any]) -> xr.Dataset:
@@ -56,15 +54,15 @@ def _cell(table: Table, row: Mapping[str, Any], name: str) -> str:
     return text if goal is None else f"{text} (goal {goal:g}: {'met' if value <= goal else 'missed'})"
 
 
-def write(tables: Mapping[str, Table], attributes: Mapping[str, Any], folder: Path) -> None:
-    """``out_of_core.nc``, ``out_of_core.md`` and ``out_of_core.html``."""
+def write(tables: Mapping[str, Table], attributes: Mapping[str, Any], folder: Path, name: str) -> None:
+    """``NAME.nc``, ``NAME.md`` and ``NAME.html``."""
     folder.mkdir(parents=True, exist_ok=True)
-    dataset(tables, attributes).to_netcdf(folder / "out_of_core.nc", engine="scipy")
-    (folder / "out_of_core.md").write_text(markdown(tables, attributes), encoding="utf-8")
-    about = "".join(f"<li>{name}: {value}</li>" for name, value in attributes.items())
+    dataset(tables, attributes).to_netcdf(folder / f"{name}.nc", engine="scipy")
+    (folder / f"{name}.md").write_text(markdown(tables, attributes), encoding="utf-8")
+    about = "".join(f"<li>{attribute}: {value}</li>" for attribute, value in attributes.items())
     body = "".join(f"<h2>{part}</h2><p>{table.about}</p>{_html(table)}" for part, table in tables.items())
-    page = f"<!doctype html><meta charset='utf-8'><title>Out of core</title><ul>{about}</ul>{body}"
-    (folder / "out_of_core.html").write_text(page, encoding="utf-8")
+    page = f"<!doctype html><meta charset='utf-8'><title>Speed and scale</title><ul>{about}</ul>{body}"
+    (folder / f"{name}.html").write_text(page, encoding="utf-8")
 
 
 def _html(table: Table) -> str:

@@ -11,28 +11,29 @@ __all__ = ["Ratio", "Times", "ratio", "timed"]
 
 Name = TypeVar("Name", bound=Hashable)
 
+# A call is repeated within a round until this many seconds have passed, because clocks are coarse.
+_SHORTEST = 0.02
+
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of each round: that went by, and of all cores that this process used."""
+    """Seconds of one call in each round: elapsed, and CPU time of all threads of this process."""
 
     wall: tuple[float, ...]
     cpu: tuple[float, ...]
 
-    @property
-    def seconds(self) -> float:
-        """Median over rounds of what went by."""
-        return statistics.median(self.wall)
+    def on(self, clock: str) -> tuple[float, ...]:
+        """Seconds of each round by the clock ``"wall"`` or ``"cores"``."""
+        return self.wall if clock == "wall" else self.cpu
 
-    @property
-    def cores(self) -> float:
-        """Median over rounds of what all cores were used."""
-        return statistics.median(self.cpu)
+    def median(self, clock: str) -> float:
+        """Median over rounds by the clock ``"wall"`` or ``"cores"``."""
+        return statistics.median(self.on(clock))
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """Of times within a round: the median, the smallest, the largest."""
+    """Ratio of times within a round: the median, the smallest, the largest."""
 
     median: float
     low: float
@@ -40,20 +41,31 @@ class Ratio:
 
 
 def timed(calls: Mapping[Name, Callable[[], Any]], rounds: int) -> dict[Name, Times]:
-    """Time every call once a round, after one that does not count: it compiles and fills caches."""
+    """Time every call once per round, after an untimed call that compiles and fills caches."""
     for call in calls.values():
         call()
-    found: dict[Name, list[tuple[float, float]]] = {name: [] for name in calls}
+    seconds: dict[Name, list[tuple[float, float]]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
-            gc.collect()
-            wall, cpu = time.perf_counter(), time.process_time()
-            call()
-            found[name].append((time.perf_counter() - wall, time.process_time() - cpu))
-    return {name: Times(tuple(wall for wall, _ in each), tuple(cpu for _, cpu in each)) for name, each in found.items()}
+            seconds[name].append(_round(call))
+    return {
+        name: Times(tuple(wall for wall, _ in pairs), tuple(cpu for _, cpu in pairs)) for name, pairs in seconds.items()
+    }
+
+
+def _round(call: Callable[[], Any]) -> tuple[float, float]:
+    """Seconds of one call by both clocks, averaged over repetitions of a short one."""
+    gc.collect()
+    start, cpu, repeats = time.perf_counter(), time.process_time(), 0
+    while True:
+        call()
+        repeats += 1
+        wall = time.perf_counter() - start
+        if wall >= _SHORTEST:
+            return wall / repeats, (time.process_time() - cpu) / repeats
 
 
 def ratio(of: Sequence[float], to: Sequence[float]) -> Ratio:
     """Ratios of the times of two calls within each round."""
-    each = [a / b for a, b in zip(of, to, strict=True)]
-    return Ratio(statistics.median(each), min(each), max(each))
+    ratios = [a / b for a, b in zip(of, to, strict=True)]
+    return Ratio(statistics.median(ratios), min(ratios), max(ratios))

@@ -1,4 +1,4 @@
-"""What is raced: the work of the package, a plain read of the same arrays, and other packages at the same work."""
+"""The benchmarks: calibdask, reading the same arrays, and other packages at the same work."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 import calibdask as cd
+from calibdask.statistics.bins.grid import Grid, GridHistogram
 from calibdask.statistics.block import Block
-from calibdask.statistics.grid import Grid, GridHistogram
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 from experiments.ece_benchmark.binned import binned_estimates
@@ -149,9 +149,9 @@ def gridding(shrink: int) -> Iterator[Race]:
 
 def _gridded(labels: Any, scores: Any, cells: int = 3600) -> Any:
     """Scores shared between the two nodes next to them, for all rows and for those with label 1."""
-    place = scores.astype(float) * cells
-    left = np.minimum(place.astype(np.int64), cells - 1)
-    share = place - left
+    backend = scores.astype(float) * cells
+    left = np.minimum(backend.astype(np.int64), cells - 1)
+    share = backend - left
     return [
         np.bincount(left + side, weight * outcome, cells + 1)
         for side, weight in ((0, 1 - share), (1, share))
@@ -181,8 +181,8 @@ def _cdist(labels: Any, scores: Any, distance: str) -> float:
     from scipy.spatial.distance import cdist
 
     residuals = np.eye(scores.shape[1], dtype=scores.dtype)[labels] - scores
-    found = cdist(scores, scores, "cityblock" if distance == "tv" else "euclidean")
-    kernel = np.exp(found * (-0.5 if distance == "tv" else -1.0) / 0.5)
+    distances = cdist(scores, scores, "cityblock" if distance == "tv" else "euclidean")
+    kernel = np.exp(distances * (-0.5 if distance == "tv" else -1.0) / 0.5)
     products = kernel * (residuals @ residuals.T)
     rows = len(labels)
     return float((products.sum() - np.trace(products)) / (rows * (rows - 1)))
@@ -212,8 +212,8 @@ def study(shrink: int) -> Iterator[Race]:
     rng = np.random.default_rng(0)
     rows = [rng.integers(0, len(labels), (samples, size)) for size in np.geomspace(30, 5000, 20).astype(int)]
     entrants: Calls = {
-        "all 50": lambda: [estimates(scores[each], labels[each], "classwise") for each in rows],
-        "15 of the paper": lambda: [_fifteen(scores[each], labels[each]) for each in rows],
+        "all 50": lambda: [estimates(scores[chosen], labels[chosen], "classwise") for chosen in rows],
+        "15 of the paper": lambda: [_fifteen(scores[chosen], labels[chosen]) for chosen in rows],
     }
     goal = {"15 of the paper": 7.0}
     yield Race("a distribution of the study", entrants, "all 50", 20 * samples * 10, goal, "seconds")
@@ -221,13 +221,13 @@ def study(shrink: int) -> Iterator[Race]:
 
 def _fifteen(scores: Any, labels: Any) -> list[Any]:
     """Estimates of each class: those with bins, and densities with three bandwidths."""
-    found = []
+    values = []
     for keys in np.sort(column_keys(scores, labels, "classwise"), axis=-1):
         widths = silverman(keys, 0.0), np.full(len(keys), 0.033), np.full(len(keys), 0.1)
-        found.append(
-            [binned_estimates(keys, 0.0), *(density_estimates(keys, 0.0, each, MOST_CELLS) for each in widths)]
+        values.append(
+            [binned_estimates(keys, 0.0), *(density_estimates(keys, 0.0, width, MOST_CELLS) for width in widths)]
         )
-    return found
+    return values
 
 
 WORKLOADS: Mapping[str, Callable[[int], Iterator[Race]]] = {

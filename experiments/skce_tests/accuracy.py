@@ -1,4 +1,4 @@
-"""How far random features are from the estimate that they approximate, in units of the error that they state."""
+"""Deviation of random features from the estimate that they approximate, in units of their estimated error."""
 
 import argparse
 from typing import Any
@@ -46,11 +46,13 @@ def main() -> None:
             "both": "features-biased",
         }
         metrics = {name: cd.SKCE(estimator=estimator, **options) for name, estimator in names.items()}
-        found = cd.evaluate(labels, scores, metrics)
+        result = cd.evaluate(labels, scores, metrics)
         pairs = (("unbiased", "features"), ("biased", "both"))
-        ratios = [float(found[near] - found[exact]) / found[near].attrs["approximation_error"] for exact, near in pairs]
+        ratios = [
+            float(result[near] - result[exact]) / result[near].attrs["approximation_error"] for exact, near in pairs
+        ]
         largest = max(largest, *map(abs, ratios))
-        numbers = (found.biased, found.unbiased, found.features, found.features.attrs["approximation_error"])
+        numbers = (result.biased, result.unbiased, result.features, result.features.attrs["approximation_error"])
         words = [model, str(rows), str(classes), " ".join(kernel.values())]
         table.add_row(*words, *(f"{float(x):.6f}" for x in numbers), f"{ratios[0]:+.2f}")
     console = Console(width=130)

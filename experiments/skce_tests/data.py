@@ -1,4 +1,4 @@
-"""Models with a known calibration: predictions from a Dirichlet distribution, labels drawn from a part of them."""
+"""Models with known calibration: predictions from a Dirichlet distribution, with labels drawn partly from them."""
 
 from typing import Any
 

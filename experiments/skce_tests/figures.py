@@ -1,4 +1,4 @@
-"""Figures 1 and 2 anew: histograms of estimates, and test errors over the significance level."""
+"""Figures 1 and 2, reproduced: histograms of estimates, and test errors over the significance level."""
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ _RESAMPLED = ("A_uq", "C", "C_product")
 
 @dataclass(frozen=True)
 class _Look:
-    """What the options of a backend of HoloViews are called, and those of all panels."""
+    """Names of the options of a HoloViews backend, and the options of all panels."""
 
     width: str
     dash: str
@@ -98,7 +98,7 @@ _LOOKS = {
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Position:
     """Where a panel stands, and so which words it needs."""
 
     title: str
@@ -134,11 +134,11 @@ def save_all(summary: xr.Dataset, folder: Path) -> None:
 
 
 def _lead(summary: xr.Dataset) -> str:
-    """What is shown, and which tests have fewer data sets: C and, by the same rule, A_uq where classes are many."""
+    """The contents, and the tests with fewer data sets: C and, by the same rule, A_uq with many classes."""
     few = summary["pvalues"].sel(test=[name for name in _RESAMPLED if name in summary["test"]]).max(("model", "test"))
     parts = [_LEAD]
     for classes, sets, count in zip(
-        *(each.values.tolist() for each in (few["classes"], summary["sets"], few)), strict=True
+        *(array.values.tolist() for array in (few["classes"], summary["sets"], few)), strict=True
     ):
         if count < sets:
             parts.append(f"With {classes} classes A_uq and C rest on {count:,} of the {sets:,} data sets.")
@@ -164,12 +164,12 @@ def _figure(summary: xr.Dataset, lines: str, panel: Callable[..., Any], backend:
         for model in models:
             title = _MODELS.get(model, model) if name == names[0] else ""
             left, bottom = model == models[0], name == names[-1]
-            place = _Place(title, left, bottom, corner=bottom and model == models[-1])
-            panels.append(panel(summary.sel({lines: name, "model": model}), place, backend))
+            position = _Position(title, left, bottom, corner=bottom and model == models[-1])
+            panels.append(panel(summary.sel({lines: name, "model": model}), position, backend))
     return hv.Layout(panels).cols(len(models)).opts(**_LOOKS[backend].layout, backend=backend)
 
 
-def _histogram(one: xr.Dataset, place: _Place, backend: str) -> Any:
+def _histogram(one: xr.Dataset, position: _Position, backend: str) -> Any:
     """Estimates, their mean and the true value."""
     import holoviews as hv
 
@@ -177,7 +177,7 @@ def _histogram(one: xr.Dataset, place: _Place, backend: str) -> Any:
     name, model = one["estimator"].item(), one["model"].item()
     edges, mean, truth = one["edge"].values, float(one["mean"]), float(one["truth"])
     x = hv.Dimension(f"{name} {model}", label="estimate")
-    y = hv.Dimension("runs", label=place.words(_LABELS.get(name, name)))
+    y = hv.Dimension("runs", label=position.words(_LABELS.get(name, name)))
     bars = hv.Histogram((edges, one["count"].values), kdims=[x], vdims=[y])
     parts = [
         bars.opts(**{look.face: _BARS, look.edge: _BARS}, backend=backend),
@@ -187,17 +187,17 @@ def _histogram(one: xr.Dataset, place: _Place, backend: str) -> Any:
     low, high = min(edges[0], truth), max(edges[-1], truth)
     room = 0.04 * (high - low)
     limits = {"xlim": (low - room, high + room), "ylim": (0, 1.05 * max(1.0, float(one["count"].max())))}
-    return _framed(parts, {**limits, "xticks": 4, "yticks": 3, "xlabel": "", "title": place.title}, look, backend)
+    return _framed(parts, {**limits, "xticks": 4, "yticks": 3, "xlabel": "", "title": position.title}, look, backend)
 
 
-def _curves(one: xr.Dataset, place: _Place, backend: str) -> Any:
+def _curves(one: xr.Dataset, position: _Position, backend: str) -> Any:
     """Error of one test in one model."""
     import holoviews as hv
 
     look = _LOOKS[backend]
     name = one["test"].item()
     x = hv.Dimension("level", label="significance level")
-    y = hv.Dimension("error", label=place.words(f"error of {_LABELS.get(name, name)}"))
+    y = hv.Dimension("error", label=position.words(f"error of {_LABELS.get(name, name)}"))
     parts: list[Any] = []
     for (color, width), classes in zip(_CURVES, one["classes"].values.tolist(), strict=False):
         line = one["error"].sel(classes=classes)
@@ -212,10 +212,10 @@ def _curves(one: xr.Dataset, place: _Place, backend: str) -> Any:
         "ylim": (-0.06, 1.06),
         "xticks": [0, 0.25, 0.5, 0.75, 1],
         "yticks": [0, 0.5, 1],
-        "xlabel": "significance level" if place.bottom else "",
-        "title": place.title,
-        "show_legend": place.corner,
-        **(look.legend if place.corner else {}),
+        "xlabel": "significance level" if position.bottom else "",
+        "title": position.title,
+        "show_legend": position.corner,
+        **(look.legend if position.corner else {}),
     }
     return _framed(parts, frame, look, backend)
 

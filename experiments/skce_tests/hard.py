@@ -1,4 +1,4 @@
-"""How often tests reject calibrated binary models that are hard on them: few rows, rare outcomes, near locations."""
+"""Size of the tests for difficult calibrated binary models: few rows, rare outcomes, close locations."""
 
 import argparse
 

@@ -39,14 +39,14 @@ multiply_adds: Any = numba.njit(nogil=True)(_multiply_adds)
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
-    """The result, seconds passed, and seconds of all cores together."""
+    """The result, elapsed seconds, and CPU seconds of all cores."""
     begun, busy = time.perf_counter(), time.process_time()
     result = call()
     return result, time.perf_counter() - begun, time.process_time() - busy
 
 
 def peak(dtype: str, rounds: int = 200_000) -> float:
-    """Multiplications and additions in a second of one core while all are at work, the most of five times."""
+    """Multiplications and additions per second and core while all cores are busy, the maximum of five runs."""
     cores, kind = len(os.sched_getaffinity(0)), np.dtype(dtype).type
     arrays = [np.ones(512, dtype) for _ in range(cores)]
     multiply_adds(arrays[0], kind(0.5), kind(1), 1)
@@ -64,7 +64,7 @@ def exact(rows: int, classes: int) -> None:
     for dtype, beyond in BEYOND.items():
         operations = 5 * classes + beyond
         given = da.from_array(labels, chunks=FEWER), da.from_array(scores.astype(dtype), chunks=(FEWER, -1))
-        _ = cd.skce(*(each[:100] for each in given))  # compiles
+        _ = cd.skce(*(array[:100] for array in given))  # compiles
         value, seconds, busy = timed(partial(cd.skce, *given, max_pairs=np.inf))
         pairs, most = rows * (rows - 1) / 2, peak(dtype)
         print(
@@ -76,7 +76,7 @@ def exact(rows: int, classes: int) -> None:
 
 
 def generated(rows: int, classes: int) -> tuple[Any, Any]:
-    """Dask arrays whose chunks are made when they are asked for."""
+    """Dask arrays whose chunks are generated on demand."""
 
     def block(block_info: Any = None) -> Any:
         made = block_info[None]
@@ -89,7 +89,7 @@ def generated(rows: int, classes: int) -> tuple[Any, Any]:
 
 
 def features(rows: int, classes: int) -> None:
-    """The estimate from random features, and its test; how much of the time makes the data."""
+    """The estimate from random features, and its test; the share of the time that generates the data."""
     given = generated(rows, classes)
     metrics = {"skce": cd.SKCE(estimator="features"), "test": cd.SKCETest(estimator="features")}
     result, seconds, busy = timed(lambda: cd.evaluate(*given, metrics))

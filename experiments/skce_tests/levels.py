@@ -1,4 +1,4 @@
-"""Estimates of the kernel calibration error, and how often tests reject, over many data sets of known calibration."""
+"""Estimates of the kernel calibration error, and rejection rates of tests, on many data sets of known calibration."""
 
 import argparse
 import json
@@ -61,42 +61,43 @@ def resampling_tests(seed: int) -> dict[str, Any]:
 
 def values(model: str, chosen: argparse.Namespace, sets: int, batch: int, which: Any) -> dict[str, Any]:
     """Estimates and p-values by name, each of as many data sets."""
-    found: dict[str, list[Any]] = {}
+    by_name: dict[str, list[Any]] = {}
     for start in range(0, sets, batch):
-        each = [
+        data_sets = [
             drawn(model, chosen.rows, chosen.classes, chosen.seed, k) for k in range(start, min(start + batch, sets))
         ]
-        labels, scores = (np.stack(parts) for parts in zip(*each, strict=True))
+        labels, scores = (np.stack(parts) for parts in zip(*data_sets, strict=True))
         metrics = which(chosen.seed + start)
         result = cd.evaluate(labels, scores, metrics)
         for name in metrics:
             variable = name if name in result else f"{name}_pvalue"
-            found.setdefault(name, []).append(result[variable].values)
-    return {name: np.concatenate(parts) for name, parts in found.items()}
+            by_name.setdefault(name, []).append(result[variable].values)
+    return {name: np.concatenate(parts) for name, parts in by_name.items()}
 
 
-def estimate_table(model: str, found: dict[str, Any]) -> tuple[Table, dict[str, Any]]:
+def estimate_table(model: str, estimates: dict[str, Any]) -> tuple[Table, dict[str, Any]]:
     """Mean, its standard error, standard deviation and, for a calibrated model, mean / standard error."""
     headers = ("estimate", "mean", "standard error", "sd", "5 %", "95 %", "z of the mean")
     table = Table(*headers, title=f"{model} estimates")
     facts: dict[str, Any] = {}
     for name in (*ESTIMATES, *PARTITIONS):
-        each = found[name]
-        error = each.std(ddof=1) / np.sqrt(each.size)
-        low, high = np.quantile(each, [0.05, 0.95])
-        z = each.mean() / error
-        facts[name] = {"mean": each.mean(), "error": error, "sd": each.std(ddof=1), "low": low, "high": high, "z": z}
-        told = f"{z:.2f}" if model == "M1" and name in UNBIASED else ""
-        table.add_row(name, *(f"{x:.5f}" for x in (each.mean(), error, each.std(ddof=1), low, high)), told)
+        sample = estimates[name]
+        mean, sd = sample.mean(), sample.std(ddof=1)
+        error = sd / np.sqrt(sample.size)
+        low, high = np.quantile(sample, [0.05, 0.95])
+        z = mean / error
+        facts[name] = {"mean": mean, "error": error, "sd": sd, "low": low, "high": high, "z": z}
+        shown = f"{z:.2f}" if model == "M1" and name in UNBIASED else ""
+        table.add_row(name, *(f"{x:.5f}" for x in (mean, error, sd, low, high)), shown)
     return table, facts
 
 
-def test_table(model: str, found: dict[str, Any]) -> tuple[Table, dict[str, Any]]:
+def test_table(model: str, tests: dict[str, Any]) -> tuple[Table, dict[str, Any]]:
     """Share of data sets that each test rejects at some levels."""
     columns = (f"at {level:g}" for level in LEVELS)
     table = Table("test", "sets", *columns, "standard error at 0.05", title=f"{model} rejected: {MODELS[model]}")
     facts: dict[str, Any] = {}
-    for name, pvalues in found.items():
+    for name, pvalues in tests.items():
         shares = {level: float((pvalues <= level).mean()) for level in LEVELS}
         error = np.sqrt(shares[0.05] * (1 - shares[0.05]) / pvalues.size)
         facts[name] = {"sets": pvalues.size, "rejected": shares, "error": error, "undefined": np.isnan(pvalues).sum()}
@@ -117,10 +118,10 @@ def main() -> None:
     console, everything = Console(width=110), {}
     for model in MODELS:
         begun = time.perf_counter()
-        found = values(model, chosen, chosen.sets, BATCH, estimators)
-        tests = {name: each for name, each in found.items() if name not in (*ESTIMATES, *PARTITIONS)}
+        results = values(model, chosen, chosen.sets, BATCH, estimators)
+        tests = {name: pvalues for name, pvalues in results.items() if name not in (*ESTIMATES, *PARTITIONS)}
         tests |= values(model, chosen, chosen.resampling_sets, RESAMPLING_BATCH, resampling_tests)
-        tables, facts = zip(estimate_table(model, found), test_table(model, tests), strict=True)
+        tables, facts = zip(estimate_table(model, results), test_table(model, tests), strict=True)
         everything[model] = dict(zip(("estimates", "tests"), facts, strict=True))
         console.print(*tables, f"{time.perf_counter() - begun:.0f} s", sep="\n")
     if chosen.out:

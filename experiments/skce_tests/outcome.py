@@ -79,10 +79,10 @@ def _histograms(estimates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Borders and counts of bins of equal width, of each distribution along the last axis."""
     shape = estimates.shape[:-1]
     edges, counts = np.full((*shape, _BINS + 1), np.nan), np.zeros((*shape, _BINS), np.int32)
-    for place in np.ndindex(shape):
-        values = estimates[place][np.isfinite(estimates[place])]
+    for index in np.ndindex(shape):
+        values = estimates[index][np.isfinite(estimates[index])]
         if values.size:
-            counts[place], edges[place] = np.histogram(values, _BINS)
+            counts[index], edges[index] = np.histogram(values, _BINS)
     return edges, counts
 
 
@@ -133,7 +133,7 @@ def _estimates(one: xr.Dataset) -> Iterator[list[str]]:
         line = [name]
         for model in models:
             at = one.sel(model=model, estimator=name)
-            mean, sd, truth = (float(at[each]) for each in ("mean", "sd", "truth"))
+            mean, sd, truth = (float(at[column]) for column in ("mean", "sd", "truth"))
             line.append(f"{mean:.4g} ± {sd / np.sqrt(int(one['sets'])):.2g} ({sd:.3g}), {truth:.4g}")
         yield line
 
@@ -154,8 +154,8 @@ def _published(summary: xr.Dataset) -> Iterator[list[str]]:
     for (classes, name, model), value in MEANS.items():
         if classes in numbers:
             at = summary.sel(classes=classes, estimator=name, model=model)
-            found = float(at["mean"]), float(at["sd"]), int(at["sets"])
-            yield [f"mean of {name}", f"{classes}", model, *_compared(value, *found)]
+            numbers_here = float(at["mean"]), float(at["sd"]), int(at["sets"])
+            yield [f"mean of {name}", f"{classes}", model, *_compared(value, *numbers_here)]
     for what, published in (
         (f"error of {{}} at {LEVEL:g}", ERRORS),
         ("share of {} that no replicate reaches", UNREACHED),
@@ -166,8 +166,8 @@ def _published(summary: xr.Dataset) -> Iterator[list[str]]:
                 shares = at["unreached"] if published is UNREACHED else at["error"].sel(level=LEVEL, method="nearest")
                 here = float(shares)
                 share = (here + value) / 2
-                found = here, np.sqrt(share * (1 - share)), int(at["pvalues"])
-                yield [what.format(name), f"{classes}", model, *_compared(value, *found)]
+                numbers_here = here, np.sqrt(share * (1 - share)), int(at["pvalues"])
+                yield [what.format(name), f"{classes}", model, *_compared(value, *numbers_here)]
 
 
 def _compared(value: float, here: float, sd: float, count: int) -> list[str]:

@@ -72,21 +72,21 @@ def _bins(scores: Any, edges: Any) -> Any:
 @_compiled
 def _numbered(keys: Any) -> Any:
     """Number the rows (rows, parts) such that equal rows have equal numbers, in the order of their first appearance."""
-    numbers, first, found = np.empty(keys.shape[0], np.int32), np.empty(keys.shape[0], np.int32), 0
+    numbers, first, distinct = np.empty(keys.shape[0], np.int32), np.empty(keys.shape[0], np.int32), 0
     for i in range(keys.shape[0]):
         number = 0
-        while number < found and not np.array_equal(keys[first[number]], keys[i]):
+        while number < distinct and not np.array_equal(keys[first[number]], keys[i]):
             number += 1
-        if number == found:
-            first[found] = i
-            found += 1
+        if number == distinct:
+            first[distinct] = i
+            distinct += 1
         numbers[i] = number
     return numbers
 
 
 @_compiled
 def draw(reached: Any, uniforms: Any) -> Any:
-    """Rows and labels (replicates, rows) by inversion; one uniform tells the row, and what is left of it the label.
+    """Rows and labels (replicates, rows) by inversion; one uniform number determines the row, its remainder the label.
 
     ``reached`` (rows, classes) holds cumulated predictions. A label is the first class whose cumulated prediction is
     above the threshold; ``starts`` holds where to begin to look (Chen & Asau 1974), so that two steps or so will do.
@@ -132,23 +132,23 @@ def cell_errors(scores: Any, cells: Any, chosen: Any, labels: Any) -> Any:
     rows, classes = scores.shape
     order = np.argsort(cells, kind="mergesort")
     ordered, columns = cells[order], np.ascontiguousarray(scores[order].T)
-    place, starts = np.empty(rows, np.int64), np.searchsorted(ordered, np.arange(ordered[-1] + 2))
-    place[order] = np.arange(rows)
+    position, starts = np.empty(rows, np.int64), np.searchsorted(ordered, np.arange(ordered[-1] + 2))
+    position[order] = np.arange(rows)
     counts = np.zeros((starts.size - 1) * classes)
     times, keys = np.empty(rows), np.empty(rows, np.int64)
     errors = np.zeros(chosen.shape[0])
     for r in range(chosen.shape[0]):
         times[:] = 0.0
-        found = 0
+        distinct = 0
         for i in range(rows):
-            at = place[chosen[r, i]]
+            at = position[chosen[r, i]]
             times[at] += 1.0
             key = ordered[at] * classes + labels[r, i]
             if counts[key] == 0.0:
-                keys[found] = key
-                found += 1
+                keys[distinct] = key
+                distinct += 1
             counts[key] += 1.0
-        for key in keys[:found]:
+        for key in keys[:distinct]:
             cell = key // classes
             here = slice(starts[cell], starts[cell + 1])
             predicted = _dot(times[here], columns[key - cell * classes, here])

@@ -78,7 +78,7 @@ class CalibrationTests(cd.Study):
         return {"classes": self.classes, "batch": range(self.sets // self.sets_per_cell)}
 
     def inside(self) -> dict[str, Any]:
-        """Models, data sets, and what is computed of each."""
+        """Models, data sets, and the results computed for each."""
         return {
             "model": tuple(MODELS),
             "set": range(self.sets_per_cell),
@@ -96,13 +96,13 @@ class CalibrationTests(cd.Study):
     def _together(self, numbers: range, seeds: Any) -> dict[str, Any]:
         """Arrays (model, set, ...) of some data sets."""
         labels, scores = zip(*(self._drawn(number, seeds) for number in numbers), strict=True)
-        found = self._by_library(np.stack(labels, axis=1), np.stack(scores), numbers, seeds)
-        by_cells = [self._by_cells(*each, seeds) for each in zip(labels, scores, numbers, strict=True)]
-        found |= {name: np.stack([each[name] for each in by_cells], axis=1) for name in by_cells[0]}
+        by_name = self._by_library(np.stack(labels, axis=1), np.stack(scores), numbers, seeds)
+        by_cells = [self._by_cells(*data_set, seeds) for data_set in zip(labels, scores, numbers, strict=True)]
+        by_name |= {name: np.stack([values[name] for values in by_cells], axis=1) for name in by_cells[0]}
         inside = self.inside()
         return {
-            "estimate": np.stack([found[name] for name in inside["estimator"]], axis=-1),
-            "pvalue": np.stack([found[name] for name in inside["test"]], axis=-1),
+            "estimate": np.stack([by_name[name] for name in inside["estimator"]], axis=-1),
+            "pvalue": np.stack([by_name[name] for name in inside["test"]], axis=-1),
         }
 
     def _resampled(self, number: int, classes: int) -> bool:
@@ -120,7 +120,7 @@ class CalibrationTests(cd.Study):
         return np.stack(labels), scores.astype(np.float32 if classes >= _MANY else np.float64)
 
     def _by_library(self, labels: Any, scores: Any, numbers: range, seeds: Any) -> dict[str, Any]:
-        """What calibdask computes, each (model, set)."""
+        """Results of calibdask, each (model, set)."""
         resampled = np.array([self._resampled(number, scores.shape[-1]) for number in numbers])
         kernel: dict[str, Any] = {"bandwidth": self.bandwidth}
         metrics: dict[str, Any] = {"ece": cd.MulticlassECE(bins=resampling.BINS)}
@@ -131,9 +131,9 @@ class CalibrationTests(cd.Study):
                 options: dict[str, Any] = {"draws": self.resamples, "seed": seed, **kernel}
                 metrics[name] = cd.SKCETest(method=method, estimator=estimator, **options)
         result = cd.evaluate(labels, np.broadcast_to(scores, (len(labels), *scores.shape)), metrics)
-        found = {name: result[f"{name}_pvalue" if name in TESTS else name].values for name in metrics}
-        bootstrapped = found.get(_BOOTSTRAPPED, np.full(labels.shape[:2], np.nan))
-        return {**found, _BOOTSTRAPPED: np.where(resampled, bootstrapped, np.nan)}
+        by_name = {name: result[f"{name}_pvalue" if name in TESTS else name].values for name in metrics}
+        bootstrapped = by_name.get(_BOOTSTRAPPED, np.full(labels.shape[:2], np.nan))
+        return {**by_name, _BOOTSTRAPPED: np.where(resampled, bootstrapped, np.nan)}
 
     def _by_cells(self, labels: Any, scores: Any, number: int, seeds: Any) -> dict[str, Any]:
         """Errors by cells and their tests, each (model,); but for the error that the library has."""
@@ -141,14 +141,14 @@ class CalibrationTests(cd.Study):
         if self._resampled(number, scores.shape[-1]):
             rng = seeds.generator("classes", set=number, draws="replicates")
             replicates = resampling.replicates(scores, self.resamples, rng)
-        found: dict[str, Any] = {}
+        by_name: dict[str, Any] = {}
         for name, partition in PARTITIONS.items():
             cells = partition(scores)
-            errors = np.array([resampling.cell_error(scores, each, cells) for each in labels])
+            errors = np.array([resampling.cell_error(scores, drawn_labels, cells) for drawn_labels in labels])
             if name:
-                found[f"ece{name}"] = errors
-            found[f"C{name}"] = np.full(len(labels), np.nan)
+                by_name[f"ece{name}"] = errors
+            by_name[f"C{name}"] = np.full(len(labels), np.nan)
             if replicates is not None:
                 drawn = resampling.cell_errors(scores, cells, *replicates)
-                found[f"C{name}"] = np.array([resampling.pvalue(each, drawn) for each in errors])
-        return found
+                by_name[f"C{name}"] = np.array([resampling.pvalue(error, drawn) for error in errors])
+        return by_name

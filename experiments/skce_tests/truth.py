@@ -1,4 +1,4 @@
-"""The expected calibration error that the models of `experiments.skce_tests.data` have by construction."""
+"""The true expected calibration error of the models of `experiments.skce_tests.data`."""
 
 import numpy as np
 from scipy import special

@@ -1,4 +1,4 @@
-"""Run the walk through cell by cell, and write its page: prose, code, what it printed, and pictures."""
+"""Run the walkthrough cell by cell, and write its page: text, code, output and figures."""
 
 import argparse
 import contextlib

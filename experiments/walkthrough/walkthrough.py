@@ -1,9 +1,9 @@
 # %% [markdown]
-# # A walk through on real data
+# # Walkthrough on real data
 #
-# 1797 handwritten digits that come with scikit-learn, two models, and the question of every section: how far can the
-# probabilities be believed? Each section is a cell; open the file as a notebook in an editor that knows `# %%`, or run
-# it whole with `python -m experiments.walkthrough`.
+# This walkthrough examines two models on the 1797 handwritten digits of scikit-learn, and asks in each section how well
+# calibrated their probabilities are. Each section is a cell: open the file as a notebook in an editor that knows
+# `# %%`, or run all of it with `python -m experiments.walkthrough`.
 
 # %%
 import tempfile
@@ -30,7 +30,7 @@ folder = Path(kept.name)
 # %% [markdown]
 # ## Predict
 #
-# A third of the digits to fit the models, a third to calibrate them later, a third to measure on.
+# One third of the digits is used to fit the models, one third to calibrate them later, and one third to evaluate them.
 
 # %%
 images, digits = load_digits(return_X_y=True)
@@ -48,8 +48,8 @@ for name, model in {"random forest": forest, "naive Bayes": bayes}.items():
 # %% [markdown]
 # ## Store
 #
-# Scored rows are a table: the label, a score for each class, and whatever one may want to slice by; here how much ink
-# there is. What is stored once can be measured from Python and from the shell, however large it is.
+# Scored rows form a table: the label, a score for each class, and columns that define slices, here the amount of ink.
+# Stored rows can be evaluated from Python and from the shell, whatever their size.
 
 # %%
 scores = forest.predict_proba(measuring)
@@ -61,7 +61,7 @@ rows = cd.read_rows(str(folder / "forest.parquet"), by=["ink"])
 # %% [markdown]
 # ## Evaluate, with intervals
 #
-# The shell says the same: `calibdask evaluate forest.parquet --ci 0.95`.
+# The corresponding command is `calibdask evaluate forest.parquet --ci 0.95`.
 
 # %%
 metrics = [cd.BrierScore(), cd.LogLoss(), cd.ECE(), cd.SmoothECE()]
@@ -69,13 +69,13 @@ before = cd.evaluate(rows.labels, rows.scores, metrics, ci=0.95)
 print(before.calib.table())
 
 # %% [markdown]
-# Nearly every digit is recognized, and yet the forest's confidence is off by a quarter. In which direction no number
-# says.
+# Nearly every digit is recognized, and yet the confidence of the random forest is off by a quarter. The numbers do not
+# show in which direction.
 #
-# ## Look
+# ## Plot
 #
-# Naive Bayes beside it, as a second entry of the dimension `model`: whatever dimensions scores have besides rows and
-# classes stay in the results, and get a panel each in pictures.
+# Naive Bayes is added as a second entry of the dimension `model`. Dimensions of the scores other than rows and classes
+# are kept in the results, and each of their entries gets its own panel in plots.
 
 # %%
 both = xr.DataArray(
@@ -89,37 +89,38 @@ save(reliability_diagram(cd.reliability_diagram(labels, both, bins=10)), "models
 # ![Reliability diagrams of two models: the points of the random forest lie far above the diagonal, those of naive Bayes
 # below it](models.png)
 #
-# The forest says 60 % where it is right nearly always: averages of trees shy away from 0 and 1. Naive Bayes is nearly
-# always certain, and too often wrong.
+# The random forest states 60 % where it is nearly always right, because averages over trees avoid 0 and 1. Naive Bayes
+# is nearly always certain, and too often wrong.
 #
-# Bins are a choice, and points say nothing of chance. A curve does without the one and tells the other: at a single
-# score the truth is in the dark band, and all along the curve in the light one, with 95 %.
+# The choice of bins is arbitrary, and points do not show sampling noise. A reliability curve needs no bins and shows
+# the noise: with 95 % confidence, the true value at a single score lies in the dark band, and the whole true curve in
+# the light band.
 
 # %%
 curve = cd.reliability_curve(labels, scores, bandwidth=0.05, ci=0.95)
 save(reliability_curve(curve, title="random forest"), "curve.png")
 
 # %% [markdown]
-# ![Reliability curve of the random forest with its bands, which leave the diagonal far below from a score of 0.3
+# ![Reliability curve of the random forest with its bands, which are far above the diagonal from a score of 0.3
 # on](curve.png)
 #
 # ## Which number to trust
 #
-# The calibration error alone would choose the wrong model: it says nothing of how well the digits are told apart. A
-# proper score says both at once, and `CORP` takes it apart: score = miscalibration - discrimination + uncertainty.
+# The calibration error alone would select the wrong model, because it does not measure discrimination. A proper score
+# measures both, and `CORP` separates them: score = miscalibration - discrimination + uncertainty.
 
 # %%
 parts = cd.evaluate(labels, both, [cd.SmoothECE(), cd.BrierScore(), cd.CORP()]).to_dataframe()
 print(parts[["smooth_ece", "brier_score", "corp_miscalibration", "corp_discrimination"]].round(3).T.to_string())
 
 # %% [markdown]
-# Naive Bayes has the smaller calibration error and the far worse Brier score. Miscalibration can be mended, as below;
-# discrimination that is not there cannot.
+# Naive Bayes has the smaller calibration error and by far the worse Brier score. Miscalibration can be corrected, as
+# shown below; missing discrimination cannot.
 #
 # ## Slices
 #
-# Is it the same for digits of thin and of thick lines? Give `by`, and every number is there for every slice;
-# `worst_slices` puts them in the order of how bad they are for certain.
+# Is calibration the same for thin and thick digits? With `by`, every number is computed for every slice; `worst_slices`
+# ranks the slices by the lower ends of their intervals.
 
 # %%
 by_ink = cd.evaluate(rows.labels, rows.scores, cd.SmoothECE(), by=rows.by, ci=0.95)
@@ -127,11 +128,12 @@ worst = cd.worst_slices(by_ink, "smooth_ece").to_dataframe()
 print(worst.round(3).to_string())
 
 # %% [markdown]
-# The intervals overlap by far: what differs between these slices may well be chance.
+# The intervals overlap widely: the differences between these slices may be due to chance.
 #
 # ## Compare two models
 #
-# On the same rows, resampled together, so that what is hard for both counts for neither.
+# The models are compared on the same resampled rows, so that rows that are difficult for both do not affect the
+# difference.
 
 # %%
 models = {name: both.sel(model=name).values for name in both.model.values}
@@ -143,7 +145,8 @@ for name in ("brier_score", "smooth_ece"):
 # %% [markdown]
 # ## Calibrate
 #
-# On the rows that neither fitting nor measuring has seen. With few rows a map that cannot decrease is the safer one.
+# The calibration map is fitted to rows that were used neither for fitting nor for evaluation. With few rows, a monotone
+# map is the safer choice.
 
 # %%
 calibrator = cd.LCECalibrator(monotone=True).fit(calibrating_labels, forest.predict_proba(calibrating))
@@ -158,28 +161,29 @@ save(reliability_diagram(cd.reliability_diagram(labels, three, bins=10)), "calib
 # ![Reliability diagrams: the random forest above the diagonal, naive Bayes below it, and the calibrated forest, nearly
 # all of whose rows are on it](calibrated.png)
 #
-# The calibration error is a tenth of what it was, and its interval begins at 0: calibrated models have as large an
-# error by chance. The Brier score has fallen by half. The log-loss has not: a map learnt from 599 rows gives some
-# digits a probability of 0 that occur after all, which this score punishes without bounds. One number is not enough.
+# The calibration error has decreased to a tenth, and its interval starts at 0: calibrated models have errors as large
+# by chance. The Brier score has decreased by half. The log-loss has not decreased: a map fitted to 599 rows assigns a
+# probability of 0 to some digits that do occur, for which this score has no upper bound. One number is not enough.
 #
 # ## How certain is a single prediction?
 #
-# The calibrator knows how many rows it has learnt from at each score, and gives every probability an interval.
+# From the number of rows that it was fitted to at each score, the calibrator computes an interval for each probability.
 
 # %%
 doubtful = int(np.argmin(np.abs(calibrated.max(axis=1) - 0.75)))
 low, high = calibrator.predict_interval(scores[[doubtful]])
 for digit in np.argsort(-calibrated[doubtful])[:2]:
-    told = f"forest {scores[doubtful, digit]:.2f}, calibrated {calibrated[doubtful, digit]:.2f}"
-    print(f"a {digit}? {told}, interval [{low[0, digit]:.2f}, {high[0, digit]:.2f}]")
+    pair = f"forest {scores[doubtful, digit]:.2f}, calibrated {calibrated[doubtful, digit]:.2f}"
+    print(f"a {digit}? {pair}, interval [{low[0, digit]:.2f}, {high[0, digit]:.2f}]")
 print(f"it is a {labels[doubtful]}")
 
 # %% [markdown]
-# A wide one: few of the digits that it has learnt from had such a score.
+# This interval is wide, because few of the digits used for calibration had such a score.
 #
 # ## Test
 #
-# Could a calibrated model look like this by chance? `SKCETest` looks at whole vectors of scores, in all pairs of rows.
+# Could the deviation of a calibrated model be this large by chance? `SKCETest` tests whole score vectors, using all
+# pairs of rows.
 
 # %%
 tested = cd.evaluate(labels, three, cd.SKCETest())
@@ -187,13 +191,13 @@ for name, chance in zip(tested.model.values, tested.skce_test_pvalue.values, str
     print(f"{name}: p = {chance:.3f}")
 
 # %% [markdown]
-# A small p-value is evidence against calibration; a large one is no proof of it. With millions of rows every model
-# fails: then ask by `delta` whether the error is small enough.
+# A small p-value is evidence against calibration; a large one does not prove it. With millions of rows every model is
+# rejected; in that case, use `delta` to test whether the error is small enough.
 #
-# ## Summaries that add up
+# ## Merging summaries
 #
-# A summary stands for the rows, in a few hundred kilobytes however many there are. Those of parts add up to that of
-# the whole, so that a month needs no second look at its days.
+# A summary stands in for the rows, in a few hundred kilobytes for any number of rows. The sum of the summaries of parts
+# is the summary of the whole, so that the days of a month need not be read again.
 
 # %%
 summary = cd.summarize(labels, scores, by={"ink": ink})
@@ -203,9 +207,9 @@ print(f"ECE from the summaries of slices {float(whole.ece):.6f}, from the rows {
 # %% [markdown]
 # ## A small study
 #
-# How much does the number of rows matter? A study is a grid of cells and one function that computes a cell: here errors
-# of the calibrated forest on a few rows drawn from those there are. `cd.run` fills a cube with it, on threads or on a
-# cluster, and goes on where it was stopped.
+# How does the number of rows affect these numbers? A study is a grid of cells together with a function that computes
+# one cell; here, the errors of the calibrated forest on small random samples of the rows. `cd.run` stores the results
+# in a cube, using threads or a cluster, and resumes after interruptions.
 
 
 # %%
@@ -238,5 +242,5 @@ print(f"all {len(labels)} rows: {float(after.ece):.3f} and {float(after.smooth_e
 kept.cleanup()
 
 # %% [markdown]
-# With 50 rows the ECE of 15 bins is more than twice what it is with all of them, and that is nothing but chance;
-# `SmoothECE` suffers a little less. Whatever you report: say how many rows, and give the interval.
+# With 50 rows, the ECE with 15 bins is more than twice as large as with all rows, which is due to chance alone;
+# `SmoothECE` is affected slightly less. Whichever number you report, state the number of rows and the interval.

@@ -36,9 +36,14 @@ class Visit:
         self.context.set_offline(offline)
         self.page = self.context.new_page()
         self.errors: list[str] = []
-        self.page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", lambda message: self._noted(message.text) if message.type == "error" else None)
+        self.page.on("pageerror", lambda error: self._noted(str(error)))
         self.page.on("request", self._asked)
+
+    def _noted(self, text: str) -> None:
+        # Bokeh says so where a message meets a figure that a newer choice has replaced in the meantime.
+        if not re.fullmatch(r".*reference p\d+ isn't known", text.splitlines()[0]):
+            self.errors.append(text)
 
     def _asked(self, request: Any) -> None:
         if not re.match(r"(https?|wss?)://(127\.0\.0\.1|localhost)[:/]|file:|data:|blob:", request.url):
@@ -49,7 +54,7 @@ class Visit:
         for _ in range(60):
             drawn = line.element_handle()
             self.page.wait_for_timeout(1000)
-            if drawn.evaluate("(each) => each.isConnected"):
+            if drawn.evaluate("(element) => element.isConnected"):
                 line.click()
                 return
         raise AssertionError("The table does not come to rest.")
@@ -71,9 +76,9 @@ def visit(browser: Any) -> Iterator[Callable[..., Visit]]:
         return visits[-1]
 
     yield make
-    errors = [error for each in visits for error in each.errors]
-    for each in visits:
-        each.context.close()
+    errors = [error for page_visit in visits for error in page_visit.errors]
+    for page_visit in visits:
+        page_visit.context.close()
     assert errors == []
 
 
@@ -95,9 +100,9 @@ def explored() -> Iterator[Callable[[Path], str]]:
         started.append(process)
         assert process.stdout is not None
         line = process.stdout.readline()
-        found = re.search(r"http://[\d.]+:\d+/", line)
-        assert found, line + process.stdout.read()
-        return found.group()
+        match = re.search(r"http://[\d.]+:\d+/", line)
+        assert match, line + process.stdout.read()
+        return match.group()
 
     yield start
     for process in started:

@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
-from tests.explored_study import ESTIMATORS, Estimates
+from tests.explore.explored_study import ESTIMATORS, Estimates
 
 pytestmark = pytest.mark.browser
 
@@ -59,13 +59,13 @@ def drawn(page: Any, expected: xr.DataArray, line: str, x: str) -> None:
     }
     for _ in range(100):
         points = page.evaluate(_DRAWN)
-        found = {(name, along): value for name, along, value in points}
-        if set(found) == set(wanted) and all(
-            value == pytest.approx(wanted[each], rel=1e-9) for each, value in found.items()
+        actual = {(name, along): value for name, along, value in points}
+        if set(actual) == set(wanted) and all(
+            value == pytest.approx(wanted[point], rel=1e-9) for point, value in actual.items()
         ):
             return
         page.wait_for_timeout(100)
-    assert found == pytest.approx(wanted, rel=1e-9)
+    assert actual == pytest.approx(wanted, rel=1e-9)
 
 
 def test_choices_change_what_is_drawn(
@@ -87,7 +87,7 @@ def test_choices_change_what_is_drawn(
     choose(page, "model (3)", "lines")
     page.get_by_text("mean over estimator, replicate, then median over draw").wait_for()
     drawn(page, errors.mean(("estimator", "replicate")).median("draw"), "model", "size")
-    choose(page, "compared with", "nothing: as they are")
+    choose(page, "compared with", "nothing")
     cube = cd.open_cube(str(store)).load()
     plain = cube.estimate.astype(float).where(cube.status == 1).mean(("estimator", "replicate")).median("draw")
     drawn(page, plain, "model", "size")
@@ -148,8 +148,8 @@ def test_downloads(
     drawn(page, expected, "estimator", "size")
     table = pd.read_csv(StringIO(one.download(page.get_by_text("CSV: figure"))))
     assert list(table.columns) == ["estimator", "size", "value"]
-    found = table.set_index(["estimator", "size"]).value.to_xarray().sel(estimator=list(ESTIMATORS))
-    np.testing.assert_allclose(found, expected.transpose("estimator", "size"), rtol=1e-9)
+    actual = table.set_index(["estimator", "size"]).value.to_xarray().sel(estimator=list(ESTIMATORS))
+    np.testing.assert_allclose(actual, expected.transpose("estimator", "size"), rtol=1e-9)
     picture = one.download(page.get_by_text("SVG", exact=True))
     assert picture.startswith("<svg")
     assert all(f">{name}<" in picture for name in (*ESTIMATORS, "absolute error", "size"))
@@ -163,7 +163,7 @@ def test_cells_that_have_failed_tell_why(
 ) -> None:
     page = visit().page
     page.goto(explored(store))
-    choose(page, "Cells that have failed", "linear · draw 1")
+    choose(page, "Failed cells", "linear · draw 1")
     page.get_by_text("linear · draw 1 (failed)").wait_for()
     page.get_by_text("RuntimeError: this cell is broken").wait_for()
 
@@ -199,8 +199,10 @@ def _tap(page: Any, x: float, y: float) -> None:
 def _quantile(values: xr.DataArray, share: float, dim: str) -> xr.DataArray:
     """The quantile of values that there are, without what NumPy says where there are none."""
     ordered = values.transpose(..., dim)
-    found = [np.quantile(row[~np.isnan(row)], share) if not np.isnan(row).all() else np.nan for row in _rows(ordered)]
-    return ordered.isel({dim: 0}, drop=True).copy(data=np.reshape(found, ordered.shape[:-1]))
+    quantiles = [
+        np.quantile(row[~np.isnan(row)], share) if not np.isnan(row).all() else np.nan for row in _rows(ordered)
+    ]
+    return ordered.isel({dim: 0}, drop=True).copy(data=np.reshape(quantiles, ordered.shape[:-1]))
 
 
 def _rows(values: xr.DataArray) -> np.ndarray:

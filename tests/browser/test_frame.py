@@ -61,5 +61,5 @@ def test_a_port_that_is_taken(results: Path) -> None:
         command = [*COMMAND, "explore", str(results), "--no-browser", "--port", str(port)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert f"port {port}" in done.stderr
+    assert f"Port {port}" in done.stderr
     assert len(done.stderr.splitlines()) == 1

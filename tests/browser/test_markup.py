@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
-from calibdask.engine.writers import write_dataset
+from calibdask.storage.writers import write_dataset
 
 pytestmark = pytest.mark.browser
 

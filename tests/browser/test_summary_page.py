@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
-from calibdask.engine.writers import write_dataset
+from calibdask.storage.writers import write_dataset
 
 pytestmark = pytest.mark.browser
 
@@ -82,13 +82,13 @@ def test_two_selections_are_compared(visit: Callable[..., Any], address: str, su
     page.locator("input[type=checkbox]").check()
     page.get_by_role("button", name="chosen", exact=True).click()
     choose(page, 2, "BE")
-    pooled = [each.sum(["country", "day"]) for each in (summary, summary.sel(country=["BE"]))]
-    values = [float(cd.evaluate(each, metrics=cd.ECE()).ece) for each in pooled]
+    pooled = [part.sum(["country", "day"]) for part in (summary, summary.sel(country=["BE"]))]
+    values = [float(cd.evaluate(part, metrics=cd.ECE()).ece) for part in pooled]
     for words in (f"{values[1]:.4f}", f"{values[1] - values[0]:+.4f}"):
         page.locator(f'tr[data-metric="ece"] td:text-is("{words}")').wait_for()
     # A browser keeps the models of panels that have gone.
     drawn = page.evaluate(DRAWN)[-2:]
-    assert drawn == [numbers(each)[2] for each in (summary, summary.sel(country=["BE"]))]
+    assert drawn == [numbers(part)[2] for part in (summary, summary.sel(country=["BE"]))]
 
 
 def test_a_part_is_compared_with_all_others(visit: Callable[..., Any], address: str, summary: xr.Dataset) -> None:
@@ -99,7 +99,7 @@ def test_a_part_is_compared_with_all_others(visit: Callable[..., Any], address: 
     page.locator("input[type=checkbox]").check()
     page.locator("text=all rows but country BE").wait_for()
     page.locator(f'tr[data-metric="ece"] td:text-is("{numbers(rest)[0]}")').wait_for()
-    assert page.evaluate(DRAWN)[-2:] == [numbers(each)[2] for each in (part, rest)]
+    assert page.evaluate(DRAWN)[-2:] == [numbers(part)[2] for part in (part, rest)]
 
 
 def test_boxes_have_names(visit: Callable[..., Any], address: str, summary: xr.Dataset) -> None:
@@ -128,7 +128,7 @@ def test_the_worst_slice_is_first_and_a_click_selects_it(
     # A selection that leaves the order as it is leaves the lines as they are: the next press is not lost.
     line = lines.nth(1).element_handle()
     page.locator("text=computing").wait_for(state="detached", timeout=60_000)
-    assert line.evaluate("(each) => each.isConnected")
+    assert line.evaluate("(line) => line.isConnected")
 
 
 def test_downloads(visit: Callable[..., Any], address: str, summary: xr.Dataset) -> None:
@@ -144,7 +144,7 @@ def test_downloads(visit: Callable[..., Any], address: str, summary: xr.Dataset)
     metrics = seen.download(seen.page.get_by_text("CSV: metrics")).splitlines()
     ece = next(line.split(",") for line in metrics if ",ece," in line)
     assert ece[0] == "country CH"
-    assert [float(each) for each in ece[2:5]] == [float(plain[f"ece{end}"]) for end in ("", "_low", "_high")]
+    assert [float(cell) for cell in ece[2:5]] == [float(plain[f"ece{end}"]) for end in ("", "_low", "_high")]
     head, *lines = (line.split(",") for line in seen.download(seen.page.get_by_text("CSV: curve")).splitlines())
     values = [float(line[head.index("reliability")]) for line in lines]
     np.testing.assert_allclose(values, plain["curve_reliability"], rtol=1e-12)
@@ -162,5 +162,7 @@ def test_narrow_windows_show_all_of_it(visit: Callable[..., Any], address: str, 
     wait_for_numbers(page, summary)
     page.locator(".tabulator-row").first.wait_for(timeout=60_000)
     assert page.evaluate("document.querySelector('#main').scrollWidth") <= 400
-    wide = page.locator("canvas").evaluate_all("(all) => all.map((each) => each.getBoundingClientRect().right)")
+    wide = page.locator("canvas").evaluate_all(
+        "(canvases) => canvases.map((canvas) => canvas.getBoundingClientRect().right)"
+    )
     assert max(wide) <= 400

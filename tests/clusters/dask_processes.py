@@ -18,9 +18,9 @@ _MARK = "CALIBDASK_TEST_FOLDER"
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def eventually(what: Callable[[], bool], seconds: float = PATIENCE) -> None:
@@ -112,18 +112,18 @@ def _listens(port: int) -> bool:
 def processes(folder: Path, tls: Path | None = None) -> Iterator[Processes]:
     """Processes that end with the block; none of them, nor of their children, is left."""
     folder.mkdir(parents=True, exist_ok=True)
-    found = Processes(folder, tls=tls)
+    running = Processes(folder, tls=tls)
     try:
-        yield found
+        yield running
     finally:
-        found.end()
+        running.end()
         eventually(lambda: not leftovers(folder), 15)
 
 
 def leftovers(folder: Path) -> list[int]:
     """Processes that were started for this folder, by them or by their children: all inherit a mark."""
     mark = f"{_MARK}={folder}".encode()
-    found = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:
             words = path.read_bytes().split(b"\0")
@@ -131,18 +131,18 @@ def leftovers(folder: Path) -> list[int]:
             continue
         pid = int(path.parent.name)
         if mark in words and pid != os.getpid() and alive(pid):
-            found.append(pid)
-    return found
+            pids.append(pid)
+    return pids
 
 
 def descendants(process: subprocess.Popen[bytes]) -> list[int]:
     """Processes of the session that was begun with this one."""
-    found = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             session = int(path.read_text().rpartition(")")[2].split()[3])
         except OSError:
             continue
         if session == process.pid and alive(int(path.parent.name)):
-            found.append(int(path.parent.name))
-    return found
+            pids.append(int(path.parent.name))
+    return pids

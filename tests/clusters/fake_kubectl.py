@@ -7,7 +7,6 @@ word is ``FAKE_FAILS`` fail, and pods are killed that have not ended ``FAKE_GRAC
 """
 
 import asyncio
-import copy
 import json
 import os
 import shutil
@@ -59,26 +58,26 @@ def translated(words: list[str], pod: dict[str, Any], variables: dict[str, str])
     """What Kubernetes and its network would make of a command, on this machine."""
     swaps = {f"$({name})": value for name, value in variables.items()}
     swaps |= pod["mounts"]
-    swaps |= {f"{each['service']}:": f"{each['address']}:" for each in pods() if each["service"]}
+    swaps |= {f"{service['service']}:": f"{service['address']}:" for service in pods() if service["service"]}
     swaps["127.0.0.1:8787"] = f"127.0.0.1:{pod['http']}"
-    found = []
+    translation = []
     for word in words:
         for old, new in swaps.items():
             word = word.replace(old, new)
-        found.append(str(pod["http"]) if word == "8787" else word)
-    if "--host" in found:
+        translation.append(str(pod["http"]) if word == "8787" else word)
+    if "--host" in translation:
         # All addresses of a pod are all addresses of this machine; it makes do with one.
-        found[found.index("--host") + 1] += pod["address"]
-    elif found[:2] == ["dask", "worker"]:
-        found += ["--host", pod["address"]]
-    return found
+        translation[translation.index("--host") + 1] += pod["address"]
+    elif translation[:2] == ["dask", "worker"]:
+        translation += ["--host", pod["address"]]
+    return translation
 
 
 def environment(container: dict[str, Any], pod: dict[str, Any]) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("DASK_", "CALIBDASK_"))}
-    for each in container["env"]:
-        value = each.get("value")
-        kept[each["name"]] = pod["name"] if value is None else translated([value], pod, {})[0]
+    for variable in container["env"]:
+        value = variable.get("value")
+        kept[variable["name"]] = pod["name"] if value is None else translated([value], pod, {})[0]
     return kept
 
 
@@ -93,7 +92,7 @@ def started(manifest: dict[str, Any], number: int) -> None:
     pod = {"name": name, "address": f"127.0.7.{len(known) + 1}", "http": free_port(), "mounts": mounts}
     pod |= {
         "service": service,
-        "of": [manifest["kind"], manifest.get("owner", manifest["metadata"]["name"])],
+        "of": [manifest["kind"], manifest["metadata"]["name"]],
         "spec": spec,
         "pid": 0,
     }
@@ -104,28 +103,13 @@ def started(manifest: dict[str, Any], number: int) -> None:
     keep([*known, {**pod, "pid": child.pid}])
 
 
-def operated(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    """What Dask's operator makes of a DaskCluster: a Deployment of the scheduler, and one of each worker."""
-    cluster, worker = manifest["metadata"]["name"], manifest["spec"]["worker"]
-    specs = {f"{cluster}-scheduler": manifest["spec"]["scheduler"]["spec"]}
-    for number in range(worker["replicas"]):
-        name = f"{cluster}-default-worker-{number:010x}"
-        spec = copy.deepcopy(worker["spec"])
-        spec["containers"][0]["env"].append({"name": "DASK_WORKER_NAME", "value": name})
-        specs[name] = spec
-    return [
-        {"kind": "DaskCluster", "metadata": {"name": name}, "owner": cluster, "spec": {"template": {"spec": spec}}}
-        for name, spec in specs.items()
-    ]
-
-
 def run_pod(name: str) -> int:
     """Do as the kubelet does: first what initialises, then the container, whose exit status is kept."""
-    pod = next(each for each in pods() if each["name"] == name)
+    pod = next(candidate for candidate in pods() if candidate["name"] == name)
     *before, container = [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
-    for each in before:
-        variables = environment(each, pod)
-        subprocess.run(translated(each["command"], pod, variables), env=variables, check=True)
+    for init_container in before:
+        variables = environment(init_container, pod)
+        subprocess.run(translated(init_container["command"], pod, variables), env=variables, check=True)
     variables = environment(container, pod)
     words = translated(container["command"], pod, variables)
     (STATE / f"{name}.command").write_text(json.dumps(words))
@@ -152,16 +136,13 @@ def apply(text: str) -> None:
     for manifest in yaml.safe_load_all(text):
         kind, name = manifest["kind"], manifest["metadata"]["name"]
         (STATE / f"{kind}-{name}.yaml").write_text(yaml.safe_dump(manifest))
-        if kind == "DaskCluster":
-            for each in operated(manifest):
-                started(each, 0)
         if kind in ("Deployment", "Job"):
             for number in range(manifest["spec"].get("replicas", 1)):
                 started(manifest, number)
 
 
 def delete(text: str) -> None:
-    gone = [[each["kind"], each["metadata"]["name"]] for each in yaml.safe_load_all(text)]
+    gone = [[manifest["kind"], manifest["metadata"]["name"]] for manifest in yaml.safe_load_all(text)]
     ending = [pod["pid"] for pod in pods() if pod["of"] in gone and alive(pod["pid"])]
     for pid in ending:
         os.kill(pid, signal.SIGTERM)

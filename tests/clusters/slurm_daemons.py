@@ -44,19 +44,19 @@ class Daemons:
 @contextmanager
 def daemons(folder: Path) -> Iterator[Daemons]:
     """Munge, controller and node in a folder with a short name, on free ports of the loopback, all ended afterwards."""
-    found = Daemons(_configured(folder))
+    running = Daemons(_configured(folder))
     with ExitStack() as stack:
         _started(stack, folder, *_munge(folder))
         waited(lambda: (folder / "munge.socket").exists(), 20, "munged to listen")
         for name in ("slurmctld", "slurmd"):
-            _started(stack, folder, name, "-D", "-f", str(found.configuration))
-        waited(lambda: "idle" in _states(found), 60, "the node to be idle")
+            _started(stack, folder, name, "-D", "-f", str(running.configuration))
+        waited(lambda: "idle" in _states(running), 60, "the node to be idle")
         try:
-            yield found
+            yield running
         finally:
-            found.said("scancel", f"--user={getpass.getuser()}")
-            waited(found.idle, 60, "all jobs to end")
-    left = _processes(found.configuration)
+            running.said("scancel", f"--user={getpass.getuser()}")
+            waited(running.idle, 60, "all jobs to end")
+    left = _processes(running.configuration)
     assert not left, f"left behind: {left}"
 
 
@@ -122,9 +122,9 @@ def _configured(folder: Path) -> Path:
 def _free_ports(number: int) -> list[int]:
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+        for bound in sockets:
+            bound.bind(("127.0.0.1", 0))
+        return [bound.getsockname()[1] for bound in sockets]
 
 
 def _munge(folder: Path) -> list[str]:
@@ -153,9 +153,9 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _states(found: Daemons) -> str:
+def _states(running: Daemons) -> str:
     try:
-        return found.said("sinfo", "--noheader", "--format=%T")
+        return running.said("sinfo", "--noheader", "--format=%T")
     except subprocess.CalledProcessError:
         return ""
 

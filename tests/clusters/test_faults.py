@@ -50,16 +50,16 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> xr.Dataset:
 
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[Processes]:
-    with processes(tmp_path / "processes") as found:
-        yield found
+    with processes(tmp_path / "processes") as running:
+        yield running
 
 
 def equal(path: Path, expected: xr.Dataset, leaving: tuple[int, ...] = ()) -> None:
     """Bit for bit, but for the cells of some samples."""
-    found = cd.open_cube(str(path)).load().drop_attrs()
+    actual = cd.open_cube(str(path)).load().drop_attrs()
     kept = [number for number in expected.samples.values.tolist() if number not in leaving]
     for name in ("moment", "largest", "status"):
-        one, other = (each[name].sel(samples=kept).values for each in (found, expected))
+        one, other = (cube[name].sel(samples=kept).values for cube in (actual, expected))
         assert one.tobytes() == other.tobytes(), name
 
 
@@ -126,7 +126,7 @@ def test_a_scheduler_that_is_killed_for_good(
     port, store = free_port(), tmp_path / "cube.zarr"
     scheduler = started.scheduler(port)
     started.worker(port)
-    monkeypatch.setattr("calibdask.study.running._SECONDS_TO_RETURN", 1.0)
+    monkeypatch.setattr("calibdask.study.running._RETURN_TIMEOUT", 1.0)
     monkeypatch.setattr("calibdask.cluster.scheduler.SECONDS_TO_ANSWER", 1)
 
     def kill() -> None:
@@ -140,9 +140,9 @@ def test_a_scheduler_that_is_killed_for_good(
         warnings.simplefilter("default")
         assert main([*command, "--cluster", f"tcp://127.0.0.1:{port}"]) == 1
     killer.join()
-    told = capsys.readouterr().err
-    assert "calibdask: The scheduler has gone. It is opened again.\n" in told
-    assert "What is done is kept; call run again" in told
+    message = capsys.readouterr().err
+    assert "calibdask: The scheduler was lost. Reconnecting.\n" in message
+    assert "Finished cells are kept; call run again" in message
     kept = done(store)
     assert 6 <= kept < 60
     assert main(command) == 0
@@ -175,7 +175,7 @@ def test_a_driver_that_is_asked_to_stop(started: Processes, undisturbed: xr.Data
     eventually(lambda: done(store) >= 6)
     run.terminate()
     assert ended(run, 10) == 143
-    assert "stopped by TERM; the same command goes on" in started.said("run")
+    assert "stopped by TERM; the same command resumes the run" in started.said("run")
     kept = done(store)
     # Chunks in hand were finished: none is half done.
     assert 6 <= kept < 60
@@ -209,9 +209,9 @@ def test_a_worker_of_other_versions_is_refused(started: Processes, tmp_path: Pat
     started.worker(port, "--no-nanny", **paths)
     run = started.run(NAME, "--store", str(store), "--cluster", f"tcp://127.0.0.1:{port}")
     assert ended(run) == 2
-    told = started.said("run")
-    assert f"scipy 0.0.1 there and {__import__('scipy').__version__} here" in told
-    assert len(told.splitlines()) == 1
+    message = started.said("run")
+    assert f"scipy 0.0.1 there and {__import__('scipy').__version__} here" in message
+    assert len(message.splitlines()) == 1
     assert not store.exists()
 
 
@@ -236,7 +236,7 @@ def test_a_cluster_without_workers(
 ) -> None:
     port = free_port()
     started.scheduler(port)
-    monkeypatch.setattr("calibdask.cluster.places.Place.patience", 2.0)
+    monkeypatch.setattr("calibdask.cluster.spec.ClusterSpec.patience", 2.0)
     command = ["run", NAME, "--store", str(tmp_path / "cube.zarr"), "--cluster", f"tcp://127.0.0.1:{port}"]
     assert main(command) == 1
     assert "has had no worker for 2 seconds" in capsys.readouterr().err
@@ -254,9 +254,9 @@ def test_a_disk_that_is_full(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         begun = time.monotonic()
         assert main(command) == 1
         assert time.monotonic() - begun < 30
-        told = capsys.readouterr().err
-        assert "No space left" in told
-        assert f"to continue: calibdask {' '.join(command)}" in told
+        message = capsys.readouterr().err
+        assert "No space left" in message
+        assert f"to continue: calibdask {' '.join(command)}" in message
         kept = done(store)
         assert 0 < kept < 40
         subprocess.run(["mount", "-o", "remount,size=40m", str(disk)], check=True)
@@ -289,7 +289,7 @@ def _die(block: np.ndarray) -> np.ndarray:
 def test_rows_that_kill_their_workers_are_said_so() -> None:
     labels, scores = da.zeros(107, chunks=(100, 7), dtype=int), da.full(107, 0.5, chunks=(100, 7)).map_blocks(_die)
     allowed = {"distributed.scheduler.allowed-failures": 0}
-    with pytest.raises(ClusterLost, match="memory is short"), dask.config.set(allowed), connected("local:1"):
+    with pytest.raises(ClusterLost, match="because memory ran out"), dask.config.set(allowed), connected("local:1"):
         cd.evaluate(labels, scores, cd.BrierScore())
 
 
@@ -300,7 +300,7 @@ def test_an_evaluation_whose_scheduler_is_killed(started: Processes, tmp_path: P
     scores = da.full(40, 0.5, chunks=1).map_blocks(_wait)
     killer = threading.Timer(3.0, scheduler.kill)
     killer.start()
-    with pytest.raises(ClusterLost, match="has gone"), connected(f"tcp://127.0.0.1:{port}"):
+    with pytest.raises(ClusterLost, match="was lost"), connected(f"tcp://127.0.0.1:{port}"):
         cd.evaluate(da.zeros(40, chunks=1, dtype=int), scores, cd.BrierScore())
 
 

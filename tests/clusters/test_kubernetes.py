@@ -12,12 +12,12 @@ import pytest
 import yaml
 
 import calibdask as cd
-from calibdask.cluster import place
+from calibdask.cluster import cluster_spec
 from calibdask.cluster.certificates import make_certificates
 from calibdask.cluster.kubectl import Kubectl
 from calibdask.cluster.kubernetes_settings import KubernetesSettings
 from calibdask.cluster.manifests import as_yaml, cluster, study_run
-from calibdask.halted import Halted
+from calibdask.errors import Unavailable
 from tests.clusters import fake_kubectl
 from tests.clusters.dask_processes import Processes, alive, eventually, leftovers, processes
 from tests.clusters.fault_study import Moments
@@ -65,21 +65,19 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
 
 @pytest.fixture
 def driver(tmp_path: Path, fake: Fake) -> Iterator[Processes]:
-    with processes(tmp_path / "driver") as found:
-        found.environment = fake.variables
-        yield found
+    with processes(tmp_path / "driver") as running:
+        running.environment = fake.variables
+        yield running
 
 
 def same(store: Path, other: Path, study: cd.Study) -> None:
     assert cd.run(study, other).done == 60
-    left, right = (cd.open_cube(each).load() for each in (store, other))
+    left, right = (cd.open_cube(path).load() for path in (store, other))
     for name in ("moment", "largest"):
         assert left[name].values.tobytes() == right[name].values.tobytes()
 
 
-@pytest.mark.parametrize("operator", [False, True], ids=["plain", "operator"])
-def test_run_starts_uses_and_deletes_a_cluster(tmp_path: Path, fake: Fake, driver: Processes, operator: bool) -> None:
-    driver.environment |= {"DASK_CALIBDASK__KUBERNETES__OPERATOR": str(operator)}
+def test_run_starts_uses_and_deletes_a_cluster(tmp_path: Path, fake: Fake, driver: Processes) -> None:
     store, log = tmp_path / "cube.zarr", tmp_path / "cells"
     arguments = [STUDY, "--store", str(store), "--set", "seconds=0.1", "--set", f"log={log}"]
     run = driver.run(*arguments, "--cluster", "kubernetes", "--tls", str(fake.tls))
@@ -92,7 +90,7 @@ def test_run_starts_uses_and_deletes_a_cluster(tmp_path: Path, fake: Fake, drive
     words = fake.words
     assert {*words} == {"apply", "get", "port-forward", "delete"}
     assert (words[0], words[-1]) == ("apply", "delete")
-    # Ended as asked to, but for the one that was killed, and none is left.
+    # TaskResult as asked to, but for the one that was killed, and none is left.
     assert len([*fake.folder.glob("*.command")]) == 3
     assert len([*fake.folder.glob("*.status")]) == 2
     assert fake_kubectl.pods(fake.folder) == []
@@ -164,7 +162,7 @@ def test_failures_delete_what_was_applied(
             {"calibdask.kubernetes": {"image": "calibdask:0.1.0", "tls-secret": "trial-tls", "workers": 1}}
         ),
         pytest.raises(ValueError, match=rf"kubectl {failing}.* the server does not want to {failing}"),
-        place("kubernetes", tls=str(fake.tls)).opened(),
+        cluster_spec("kubernetes", tls=str(fake.tls)).opened(),
     ):
         pass
     assert fake.words[-1] == "delete"
@@ -180,8 +178,8 @@ def test_inside_kubernetes_the_service_is_asked(fake: Fake, monkeypatch: pytest.
     configured = {"image": "calibdask:0.1.0", "tls-secret": "trial-tls", "workers": 1, "namespace": "calibration"}
     with (
         dask.config.set({"calibdask.kubernetes": configured}),
-        pytest.raises(Halted, match=r"answers at tls://calibdask-\w{6}-scheduler\.calibration\.svc:8786"),
-        place("kubernetes", tls=str(fake.tls)).opened(),
+        pytest.raises(Unavailable, match=r"answers at tls://calibdask-\w{6}-scheduler\.calibration\.svc:8786"),
+        cluster_spec("kubernetes", tls=str(fake.tls)).opened(),
     ):
         pass
     assert {*fake.words} == {"apply", "get", "delete"}
@@ -189,9 +187,9 @@ def test_inside_kubernetes_the_service_is_asked(fake: Fake, monkeypatch: pytest.
 
 def test_a_failing_delete_hides_nothing(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_FAILS", "delete")
-    text = as_yaml([each for each in cluster(_settings()) if each["kind"] == "NetworkPolicy"])
+    text = as_yaml([manifest for manifest in cluster(_settings()) if manifest["kind"] == "NetworkPolicy"])
     with (
-        pytest.warns(UserWarning, match="does not want to delete What was started in default may still be there"),
+        pytest.warns(UserWarning, match="does not want to delete Objects that were created in default may still exist"),
         pytest.raises(KeyError, match="inside"),
         Kubectl("default").applied(text),
     ):
@@ -211,7 +209,7 @@ def test_certificates_are_needed_here_too(fake: Fake, monkeypatch: pytest.Monkey
     with (
         dask.config.set({"calibdask.kubernetes": {"image": "calibdask:0.1.0", "tls-secret": "trial-tls"}}),
         pytest.raises(ValueError, match=r"tls://calibdask-[0-9a-f]{6}-scheduler:8786 expects certificates"),
-        place("kubernetes").opened(),
+        cluster_spec("kubernetes").opened(),
     ):
         pass
     assert not (fake.folder / "calls.jsonl").exists()

@@ -60,7 +60,7 @@ class Live:
         )
 
     def settings(self, **changes: Any) -> KubernetesSettings:
-        sizes = {each: Resources(**self.configured[each]) for each in ("scheduler", "worker", "client")}
+        sizes = {role: Resources(**self.configured[role]) for role in ("scheduler", "worker", "client")}
         return KubernetesSettings(**self.configured | sizes | changes)
 
 
@@ -90,7 +90,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.mark.parametrize("changes", [{}, {"autoscaling": Autoscaling(maximum=3)}], ids=["plain", "scaled"])
 def test_the_server_takes_manifests(live: Live, changes: dict[str, Any]) -> None:
     manifests = study_run(live.settings(**changes), STUDY, "s3://calibration/cube.zarr")
-    live.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", given=as_yaml(manifests))
+    live.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=as_yaml(manifests))
 
 
 @needs_image

@@ -21,7 +21,7 @@ import zarr
 import calibdask as cd
 from calibdask.cli import main
 from tests.clusters.object_stores import SERVERS, ObjectStore, missing, proxied
-from tests.sample_study import Walks
+from tests.study.sample_study import Walks
 
 ROOT = Path(__file__).parent.parent.parent
 COMMAND = [sys.executable, "-c", "import sys; from calibdask.cli import main; sys.exit(main())"]
@@ -44,8 +44,8 @@ for url in sys.argv[1:]:
 def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
     if reason := missing(request.param):
         pytest.skip(reason)
-    with SERVERS[request.param](tmp_path_factory.mktemp(request.param)) as found:
-        yield found
+    with SERVERS[request.param](tmp_path_factory.mktemp(request.param)) as served:
+        yield served
 
 
 @pytest.fixture(scope="module")
@@ -76,24 +76,24 @@ def ran(
 
 def done(command: Sequence[str], environment: Mapping[str, str], *, prefix: Sequence[str] = COMMAND) -> str:
     """What a command says that must succeed."""
-    found = ran(command, environment, prefix=prefix)
-    assert found.returncode == 0, found.stderr
-    return found.stdout
+    completed = ran(command, environment, prefix=prefix)
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout
 
 
 def refused(command: Sequence[str], environment: Mapping[str, str]) -> str:
     """The one line of a command that must refuse."""
-    found = ran(command, environment)
-    assert found.returncode == 2, found.stderr
-    assert found.stderr.startswith("calibdask: "), found.stderr
-    assert found.stderr.count("\n") == 1, found.stderr
-    return found.stderr
+    completed = ran(command, environment)
+    assert completed.returncode == 2, completed.stderr
+    assert completed.stderr.startswith("calibdask: "), completed.stderr
+    assert completed.stderr.count("\n") == 1, completed.stderr
+    return completed.stderr
 
 
 def running(store: str, log: Path, *more: str) -> list[str]:
     settings = {"lengths": ",".join(map(str, LENGTHS)), "seconds": "0.2", "log": str(log)}
     words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-    return ["run", "tests.sample_study:Walks", "--store", store, *words, *more]
+    return ["run", "tests.study.sample_study:Walks", "--store", store, *words, *more]
 
 
 def begun(log: Path) -> int:
@@ -127,11 +127,11 @@ def started(
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def same(found: xr.Dataset, expected: xr.Dataset) -> None:
+def same(actual: xr.Dataset, expected: xr.Dataset) -> None:
     """Bit for bit, NaN and all."""
-    xr.testing.assert_identical(found.drop_attrs(), expected.drop_attrs())
+    xr.testing.assert_identical(actual.drop_attrs(), expected.drop_attrs())
     for name in ("end", "path", "longest", "status"):
-        assert found[name].values.tobytes() == expected[name].values.tobytes()
+        assert actual[name].values.tobytes() == expected[name].values.tobytes()
 
 
 @pytest.mark.s3
@@ -144,11 +144,11 @@ def test_killed_and_resumed(store: ObjectStore, share: float, tmp_path: Path) ->
         environment = (store if proxy is None else proxy.store).environment()
         with started(command, environment, log, 8) as process:
             process.kill()
-        told = done(command, environment)
+        output = done(command, environment)
         assert proxy is None or proxy.failures > 5
-    found = re.search(r"(\d+) of (\d+) cells done, (\d+) computed now", told)
-    assert found is not None
-    ready, total, computed = map(int, found.groups())
+    match = re.search(r"(\d+) of (\d+) cells done, (\d+) computed now", output)
+    assert match is not None
+    ready, total, computed = map(int, match.groups())
     assert (ready, total) == (CELLS, CELLS)
     assert 0 < computed < CELLS
     cd.run(Walks(lengths=LENGTHS), tmp_path / "here.zarr", "threads:2")
@@ -167,11 +167,11 @@ def test_a_store_that_goes_away_halts_the_run(store: ObjectStore, tmp_path: Path
         environment = proxy.store.environment(AWS_MAX_ATTEMPTS="1")
         with started(command, environment, log, 6) as process:
             proxy.share = 1.0
-            told = process.communicate(timeout=PATIENCE)[1]
-        assert process.returncode == 1, told
+            message = process.communicate(timeout=PATIENCE)[1]
+        assert process.returncode == 1, message
         # Before it there may be lines on how far it was.
-        assert "calibdask: The store does not answer" in told
-        last = told.splitlines()[-1]
+        assert "calibdask: The store does not answer" in message
+        last = message.splitlines()[-1]
         assert last.startswith("calibdask: to continue: calibdask run ")
         proxy.share = 0.0
         assert f"{CELLS} of {CELLS} cells done" in done(command, environment)
@@ -252,10 +252,10 @@ def test_missing_buckets_are_told(command: str, store: ObjectStore, data: Path, 
         "summarize": ["summarize", str(data / "rows.zarr"), "--out", "s3://nothing/summary.zarr"],
     }
     with proxied(store, share=0.0) as proxy:
-        told = refused(commands[command], proxy.store.environment())
+        message = refused(commands[command], proxy.store.environment())
         # Nothing is tried again and again.
         assert proxy.requests < 40
-    assert "s3://nothing" in told
+    assert "s3://nothing" in message
     assert begun(tmp_path / "log") == 0
 
 
@@ -296,23 +296,23 @@ def test_a_study_in_memory_is_stopped_and_goes_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["summary.zarr", "summary.nc"])
 def test_summaries_in_memory(name: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows, url = str(data / "rows.zarr"), f"memory://object-stores/{name}"
-    told = []
+    reports = []
     for out in (url, str(tmp_path / name)):
         assert main(["summarize", rows, "--out", out]) == 0
         assert main(["summarize", rows, "--out", out]) == 2
         assert main(["summarize", rows, "--out", out, "--overwrite"]) == 0
         capsys.readouterr()
         assert main(["evaluate", out, "--json"]) == 0
-        told.append(json.loads(capsys.readouterr().out))
-    assert told[0] == told[1]
+        reports.append(json.loads(capsys.readouterr().out))
+    assert reports[0] == reports[1]
 
 
 def test_results_in_memory(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     url = "memory://object-stores/result.json"
     assert main(["evaluate", str(data / "rows.zarr"), "--json", "--out", url]) == 0
-    told = json.loads(capsys.readouterr().out)
+    report = json.loads(capsys.readouterr().out)
     import fsspec
 
     with fsspec.open(url, "rt") as file:
         written: Any = json.load(file)
-    assert written == told
+    assert written == report

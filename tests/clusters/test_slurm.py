@@ -16,15 +16,15 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
-from calibdask.cluster import place
+from calibdask.cluster import cluster_spec
 from calibdask.study.cube import Cube
 from calibdask.study.running import lay_out
 from tests.clusters.slurm_daemons import Daemons, daemons, missing_daemons, waited
-from tests.sample_study import Walks
+from tests.study.sample_study import Walks
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy" / "slurm"
-NAME = "tests.sample_study:Walks"
+NAME = "tests.study.sample_study:Walks"
 LENGTHS = tuple(range(2, 42))
 
 real = pytest.mark.skipif(bool(missing_daemons()), reason=missing_daemons() or "never")
@@ -33,8 +33,8 @@ real = pytest.mark.skipif(bool(missing_daemons()), reason=missing_daemons() or "
 @pytest.fixture(scope="module")
 def slurm() -> Iterator[Daemons]:
     # Not pytest's own folders: the name of a socket has to be short.
-    with tempfile.TemporaryDirectory(prefix="slurm-") as folder, daemons(Path(folder)) as found:
-        yield found
+    with tempfile.TemporaryDirectory(prefix="slurm-") as folder, daemons(Path(folder)) as running:
+        yield running
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_the_script_of_jobs(here: Path) -> None:
 
     make_certificates(here / "tls")
     transport = Transport(str(here / "tls"))
-    with configured(interface="lo"), Slurm(transport).cluster(transport.found()) as cluster:
+    with configured(interface="lo"), Slurm(transport).cluster(transport.certificates()) as cluster:
         script = cluster.job_script()
     script = script.replace(sys.executable, "python").replace(str(here), "HERE")
     *head, worker = re.sub(r"tls://[\d.]+:\d+", "tls://ADDRESS", script).splitlines()
@@ -137,13 +137,13 @@ def test_paths_with_blanks_are_refused(here: Path) -> None:
     make_certificates(here / "my tls")
     transport = Transport(str(here / "my tls"))
     with configured(interface="lo"), pytest.raises(ValueError, match=r"a path without blanks, got '.*my tls/ca\.pem'"):
-        Slurm(transport).cluster(transport.found())
+        Slurm(transport).cluster(transport.certificates())
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"jobqueue.slurm.processes": 2}, r"processes expects 1, a worker process for each job, got 2"),
+        ({"jobqueue.slurm.processes": 2}, r"processes expects 1, one worker process per job, got 2"),
         ({"calibdask.slurm.jobs": None}, r"calibdask\.slurm\.jobs expects the number of jobs, got None"),
         ({"jobqueue.slurm.shared-temp-directory": "nowhere"}, r"expects a directory, got 'nowhere'"),
     ],
@@ -161,7 +161,7 @@ def test_configurations_that_cannot_work(
         configured(interface="lo"),
         dask.config.set(values),
         pytest.raises(ValueError, match=message),
-        place("slurm").opened(),
+        cluster_spec("slurm").opened(),
     ):
         pass
     assert not list(here.glob(".calibdask-tls-*"))
@@ -169,15 +169,15 @@ def test_configurations_that_cannot_work(
 
 def test_what_is_missing_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
-    with pytest.raises(ValueError, match=r"pip install dask-jobqueue"), place("slurm").opened():
+    with pytest.raises(ValueError, match=r"pip install dask-jobqueue"), cluster_spec("slurm").opened():
         pass
     monkeypatch.undo()
     pytest.importorskip("dask_jobqueue")
     monkeypatch.setenv("PATH", str(here))
     with (
         configured(),
-        pytest.raises(ValueError, match="expects the command sbatch here"),
-        place("slurm").opened(),
+        pytest.raises(ValueError, match="expects the command sbatch, which is missing"),
+        cluster_spec("slurm").opened(),
     ):
         pass
 
@@ -200,10 +200,10 @@ def disturbed(there: Daemons, store: Path, folder: Path) -> Seen:
     waited(lambda: done(store) >= 4, 120, "cells")
     first = set(there.queue("%A", "--states=running"))
     script = there.said("scontrol", "write", "batch_script", min(first), "-")
-    found = re.search(r"\w+://[\d.]+:\d+", script)
-    assert found
+    match = re.search(r"\w+://[\d.]+:\d+", script)
+    assert match
     try:
-        Client(found[0].replace("tls://", "tcp://"), timeout=3).close()
+        Client(match[0].replace("tls://", "tcp://"), timeout=3).close()
     except OSError:
         refused = True
     else:
@@ -217,7 +217,7 @@ def disturbed(there: Daemons, store: Path, folder: Path) -> Seen:
         return bool(later)
 
     waited(replaced, 60, "another job")
-    return Seen(found[0], refused, certificates, first, later)
+    return Seen(match[0], refused, certificates, first, later)
 
 
 SMALL = {"cores": 1, "memory": "1GB", "walltime": "00:10:00", "interface": "lo"}
@@ -234,15 +234,15 @@ def test_dask_workers_in_jobs_one_of_them_cancelled(there: Daemons, here: Path) 
     quick = {"distributed.deploy.lost-worker-timeout": "1s", "calibdask.slurm.jobs": 2}
     with configured(**SMALL, worker_extra_args=[]), dask.config.set(quick), ThreadPoolExecutor(1) as beside:
         seen = beside.submit(disturbed, there, store, here)
-        counts = cd.run(Walks(lengths=LENGTHS, seconds=0.3), store, place("slurm"))
+        counts = cd.run(Walks(lengths=LENGTHS, seconds=0.3), store, cluster_spec("slurm"))
     assert (counts.done, counts.failed, counts.total) == (80, 0, 80)
-    found = seen.result()
-    assert found.address.startswith("tls://127.0.0.1:")
-    assert found.plain_client_refused
-    assert len(found.certificates) == 1
+    outcome = seen.result()
+    assert outcome.address.startswith("tls://127.0.0.1:")
+    assert outcome.plain_client_refused
+    assert len(outcome.certificates) == 1
     assert not list(here.glob(".calibdask-tls-*"))
-    assert len(found.first) == 2
-    assert found.later
+    assert len(outcome.first) == 2
+    assert outcome.later
     waited(there.idle, 30, "jobs to end with the driver")
     same(store, here)
 
@@ -253,18 +253,18 @@ def test_jobs_that_are_refused_or_end_at_once(there: Daemons, here: Path, monkey
     pytest.importorskip("dask_jobqueue")
     from calibdask.cluster import slurm
 
-    monkeypatch.setattr(slurm, "_LOOK_SECONDS", 1.0)
-    monkeypatch.setattr(slurm, "_PAUSES", (0.1,))
+    monkeypatch.setattr(slurm, "_POLL_SECONDS", 1.0)
+    monkeypatch.setattr(slurm, "_RETRY_PAUSES", (0.1,))
     with (
         configured(**SMALL, queue="nowhere"),
         pytest.raises(ValueError, match=r"(?s)Slurm refuses the jobs.*invalid partition"),
-        place("slurm", insecure=True).opened(),
+        cluster_spec("slurm", insecure=True).opened(),
     ):
         pass
     with (
         configured(**SMALL, job_script_prologue=["exit 1"]),
         pytest.raises(ValueError, match=r"ended before a worker has joined; see their logs \(slurm-logs\)"),
-        place("slurm", insecure=True).opened(),
+        cluster_spec("slurm", insecure=True).opened(),
     ):
         pass
     assert there.idle()
@@ -276,12 +276,12 @@ def submitted(tasks: str, store: Path, seconds: float, **variables: str) -> str:
     options = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     command = [str(DEPLOY / "submit.sh"), tasks, NAME, str(store), *options]
     environment = {**os.environ, **variables}
-    told = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert told.returncode == 0, told.stderr
-    found = re.search(r"submitted job (\d+)", told.stdout)
-    assert found
-    assert f"calibdask status {store}" in told.stdout
-    return found[1]
+    completed = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr
+    match = re.search(r"submitted job (\d+)", completed.stdout)
+    assert match
+    assert f"calibdask status {store}" in completed.stdout
+    return match[1]
 
 
 def computed(folder: Path) -> list[str]:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from calibdask.cli import main
-from calibdask.cluster import place
+from calibdask.cluster import cluster_spec
 from calibdask.cluster.certificates import make_certificates
 from calibdask.cluster.security import Transport
 from tests.clusters.dask_processes import PATIENCE, Processes, eventually, free_port, processes
 
-NAME = "tests.sample_study:Walks"
+NAME = "tests.study.sample_study:Walks"
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_certificates(certificates: Path, capsys: pytest.CaptureFixture[str]) ->
     node.verify_directly_issued_by(authority)
     names = node.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == ["localhost", "node.example"]
-    assert [str(each) for each in names.get_values_for_type(x509.IPAddress)] == ["10.0.0.7"]
+    assert [str(address) for address in names.get_values_for_type(x509.IPAddress)] == ["10.0.0.7"]
     before = (certificates / "node-key.pem").read_bytes()
     assert main(["certs", str(certificates)]) == 2
     assert "already" in capsys.readouterr().err
@@ -52,7 +52,7 @@ def test_certificates(certificates: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize(
-    ("where", "tls", "insecure", "told"),
+    ("where", "tls", "insecure", "message"),
     [
         ("tcp://10.1.2.3:8786", None, False, "beyond this machine and without TLS"),
         ("tcp://scheduler:8786", None, False, "--insecure"),
@@ -61,10 +61,10 @@ def test_certificates(certificates: Path, capsys: pytest.CaptureFixture[str]) ->
     ],
 )
 def test_what_is_refused(
-    where: str, tls: str | None, insecure: bool, told: str, monkeypatch: pytest.MonkeyPatch
+    where: str, tls: str | None, insecure: bool, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CALIBDASK_TLS", raising=False)
-    with pytest.raises(ValueError, match=told), place(where, tls=tls, insecure=insecure).opened():
+    with pytest.raises(ValueError, match=message), cluster_spec(where, tls=tls, insecure=insecure).opened():
         pass
 
 
@@ -76,9 +76,9 @@ def test_the_loopback_needs_no_certificates(address: str) -> None:
 
 def test_a_variable_names_the_folder(certificates: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALIBDASK_TLS", str(certificates))
-    found = Transport().security("tls://10.1.2.3:1")
-    assert found.require_encryption
-    assert found.tls_client_key == str(certificates.resolve() / "node-key.pem")
+    security = Transport().security("tls://10.1.2.3:1")
+    assert security.require_encryption
+    assert security.tls_client_key == str(certificates.resolve() / "node-key.pem")
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_other_workers_are_refused(
     who: str, cluster: tuple[Processes, int], certificates: Path, strangers: Path, tmp_path: Path
 ) -> None:
     _, port = cluster
-    with place(f"tls://127.0.0.1:{port}", tls=str(certificates)).opened() as client:
+    with cluster_spec(f"tls://127.0.0.1:{port}", tls=str(certificates)).opened() as client:
         before = set(client.scheduler_info(n_workers=-1)["workers"])
         assert len(before) == 1
         with processes(tmp_path / "others", tls=strangers if who.endswith("authority") else None) as others:
@@ -138,5 +138,5 @@ def test_other_workers_are_refused(
 
 def test_help_names_the_options() -> None:
     command = [sys.executable, "-c", "import sys; from calibdask.cli import main; sys.exit(main())", "run", "--help"]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert all(word in told for word in ("--tls FOLDER", "--insecure", "slurm, kubernetes", "--shard INDEX/COUNT"))
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert all(word in output for word in ("--tls FOLDER", "--insecure", "slurm, kubernetes", "--shard INDEX/COUNT"))

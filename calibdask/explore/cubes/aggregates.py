@@ -1,4 +1,4 @@
-"""One number out of many: the ways in which dimensions are aggregated."""
+"""The ways in which dimensions are aggregated: one number out of many."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import xarray as xr
 
 from calibdask.study.quantiles import quantiles
 
-__all__ = ["HOWS", "NUMBERED", "Step", "aggregated", "described", "percentile_words", "spread"]
+__all__ = ["HOWS", "NUMBERED", "Step", "aggregated", "described", "percentile_text", "spread"]
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -30,9 +30,9 @@ class Step:
 
     Examples
     --------
-    >>> Step("quantile", ("replicate",), 0.95).words()
+    >>> Step("quantile", ("replicate",), 0.95).text()
     '95th percentile over replicate'
-    >>> Step("share at most", ("set", "batch"), 0.05).words()
+    >>> Step("share at most", ("set", "batch"), 0.05).text()
     'share at most 0.05 over set, batch'
     """
 
@@ -40,24 +40,24 @@ class Step:
     dims: tuple[str, ...]
     number: float = 0.5
 
-    def words(self) -> str:
-        """What is done, in words."""
+    def text(self) -> str:
+        """What is done, over which dimensions."""
         return f"{self.name} over {', '.join(self.dims)}"
 
     @property
     def name(self) -> str:
         """What is done, without the dimensions."""
         if self.how == "quantile":
-            return percentile_words(self.number)
+            return percentile_text(self.number)
         return f"{self.how} {self.number:g}" if self.how in NUMBERED else self.how
 
 
-def percentile_words(share: float) -> str:
-    """A quantile in words.
+def percentile_text(share: float) -> str:
+    """The name of a quantile.
 
     Examples
     --------
-    >>> percentile_words(0.95), percentile_words(0.025), percentile_words(0.11), percentile_words(0.01)
+    >>> percentile_text(0.95), percentile_text(0.025), percentile_text(0.11), percentile_text(0.01)
     ('95th percentile', '2.5th percentile', '11th percentile', '1st percentile')
     """
     number = f"{100 * share:g}"
@@ -70,7 +70,7 @@ def percentile_words(share: float) -> str:
 
 
 def aggregated(values: xr.DataArray, step: Step) -> xr.DataArray:
-    """Values with the dimensions of a step aggregated; NaN are left out, and where there is nothing else it is NaN.
+    """Values with the dimensions of a step aggregated; NaN are ignored, where there are others.
 
     Examples
     --------
@@ -78,24 +78,26 @@ def aggregated(values: xr.DataArray, step: Step) -> xr.DataArray:
     >>> aggregated(values, Step("largest", ("replicate",))).values
     array([2., 4.])
     """
-    numbers, coords, kept = _behind(values, step.dims)
+    numbers, coords, kept = _flattened(values, step.dims)
     return xr.DataArray(HOWS[step.how](numbers, step.number), coords, kept)
 
 
 def spread(values: xr.DataArray, dims: Sequence[str], shares: Sequence[float]) -> list[xr.DataArray]:
-    """Some quantiles over dimensions at once, as `aggregated` gives each of them.
+    """Several quantiles over dimensions at once, each as `aggregated` gives it.
 
     Examples
     --------
     >>> values = xr.DataArray([[1.0, 2.0], [4.0, np.nan]], dims=("model", "replicate"))
-    >>> [each.values.tolist() for each in spread(values, ("replicate",), (0.0, 1.0))]
+    >>> [quantile.values.tolist() for quantile in spread(values, ("replicate",), (0.0, 1.0))]
     [[1.0, 4.0], [2.0, 4.0]]
     """
-    numbers, coords, kept = _behind(values, dims)
-    return [xr.DataArray(each, coords, kept) for each in quantiles(numbers, shares)]
+    numbers, coords, kept = _flattened(values, dims)
+    return [xr.DataArray(values_of_share, coords, kept) for values_of_share in quantiles(numbers, shares)]
 
 
-def _behind(values: xr.DataArray, dims: Sequence[str]) -> tuple[Values, dict[Hashable, xr.DataArray], list[Hashable]]:
+def _flattened(
+    values: xr.DataArray, dims: Sequence[str]
+) -> tuple[Values, dict[Hashable, xr.DataArray], list[Hashable]]:
     """All numbers over some dimensions along the last axis; coordinates and names of the others."""
     kept = [dim for dim in values.dims if dim not in dims]
     ordered = values.transpose(*kept, *dims)
@@ -126,7 +128,7 @@ def _share(values: Values, limit: float) -> Values:
     return _mean(np.where(np.isnan(values), np.nan, values <= limit))
 
 
-# Every one takes values along the last axis, and a number that only some need.
+# Each takes values along the last axis, and the number of the step.
 HOWS: dict[str, Callable[[Values, float], Values]] = {
     "median": lambda values, _: _quantile(values, 0.5),
     "mean": lambda values, _: _mean(values),
@@ -140,11 +142,11 @@ HOWS: dict[str, Callable[[Values, float], Values]] = {
 
 
 def described(steps: Sequence[Step]) -> str:
-    """All steps in their order, in words.
+    """All steps in their order, as text.
 
     Examples
     --------
     >>> described([Step("quantile", ("replicate",), 0.95), Step("median", ("draw", "model"))])
     '95th percentile over replicate, then median over draw, model'
     """
-    return ", then ".join(step.words() for step in steps)
+    return ", then ".join(step.text() for step in steps)

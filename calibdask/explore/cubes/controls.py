@@ -8,8 +8,9 @@ from typing import Any
 import xarray as xr
 
 from calibdask.explore.cubes.aggregates import HOWS, NUMBERED, Step
-from calibdask.explore.cubes.suggestions import ends_of, references_of, suggested
-from calibdask.explore.cubes.views import ERRORS, Reference, View, labels_of, variables_of
+from calibdask.explore.cubes.suggested_view import suggested
+from calibdask.explore.cubes.variables import interval_ends, references_of, titles_of, variables_of
+from calibdask.explore.cubes.views import ERRORS, Reference, View, labels_of
 from calibdask.study.reading import cell_dims
 
 __all__ = ["Controls"]
@@ -17,7 +18,7 @@ __all__ = ["Controls"]
 _X, _LINES, _PANELS, _FIXED = "x axis", "lines", "panels", "fixed"
 _STEPS = ("step 1", "step 2", "step 3")
 _ROLES = [_X, _LINES, _PANELS, _FIXED, *_STEPS]
-_PLAIN = "nothing: as they are"
+_PLAIN = "nothing"
 _BANDS = {"none": None, "middle half": (0.25, 0.75), "middle 90 %": (0.05, 0.95)}
 _STORED = "stored interval"
 _SCALES = ["auto", "log", "linear"]
@@ -41,8 +42,9 @@ class Controls:
         self._dataset, self._changed, self._quiet = dataset, changed, False
         names = variables_of(dataset)
         dims = dict.fromkeys(str(dim) for name in names for dim in dataset[name].dims)
-        self.variable = pn.widgets.Select(label="Values of", options=names, **_WIDE)
-        self.against = pn.widgets.Select(label="compared with", options=[_PLAIN, *names], **_WIDE)
+        self._titles = titles_of(dataset)
+        self.variable = pn.widgets.Select(label="Values of", options=self._options(names), **_WIDE)
+        self.against = pn.widgets.Select(label="compared with", options=self._options(names, _PLAIN), **_WIDE)
         self.error = pn.widgets.Select(label="as", options=[*ERRORS], **_WIDE)
         self.choices = {dim: self._choice(dim) for dim in dims}
         self.roles = {dim: self._role_of(dim) for dim in dims}
@@ -57,15 +59,19 @@ class Controls:
         }
         self.same = pn.widgets.Checkbox(label="same y axis in all panels", value=True)
         cells = cell_dims(dataset)
-        # Cells come last: what is within them is looked at more often.
+        # Cells come last: dimensions within them are used more often.
         order = sorted(dims, key=lambda dim: dim in cells)
         self._cards = {dim: pn.Row(self.roles[dim], self.at[dim], self.only[dim], **_WIDE) for dim in order}
         self._suggest()
         self._settle()
         self._watch()
 
+    def _options(self, names: list[str], *first: str) -> dict[str, str]:
+        """Names of variables by what they are called."""
+        return {**dict(zip(first, first, strict=True)), **{self._titles.get(name, name): name for name in names}}
+
     def _role_of(self, dim: str) -> Any:
-        """What becomes of a dimension."""
+        """What a dimension is used for."""
         import panel as pn
 
         size = f"{dim} ({self._dataset.sizes[dim]:,})"
@@ -80,21 +86,21 @@ class Controls:
         return kind(label="at", options=labels, styles={"flex": "1 1 110px", "min-width": "0"}, **_WIDE)
 
     def _filter(self, dim: str) -> Any:
-        """Some labels of a dimension."""
+        """The labels of a dimension that are shown."""
         import panel as pn
 
         labels = labels_of(self._dataset, dim)
         if len(labels) <= _MOST_BOXES:
-            # Boxes of this kind take labels for markup.
+            # The labels of these boxes are markup.
             options = {escape(str(label)): label for label in labels}
             look = {"stylesheets": [_CHIPS], "styles": {"flex": "1.6 1 0", "min-width": "0"}, **_WIDE}
             return pn.widgets.MultiChoice(label="only", options=options, placeholder=f"all {len(labels)}", **look)
         last = len(labels) - 1
-        return pn.widgets.IntRangeSlider(label=f"of {dim}, places", start=0, end=last, value=(0, last), **_WIDE)
+        return pn.widgets.IntRangeSlider(label=f"{dim}, positions", start=0, end=last, value=(0, last), **_WIDE)
 
     @property
     def widgets(self) -> dict[str, Any]:
-        """All of them by the name that they have in the address, the ones that others depend on first."""
+        """All of them by their names in the URL, the ones that others depend on first."""
         return {
             "values": self.variable,
             "against": self.against,
@@ -120,7 +126,7 @@ class Controls:
         steps = [pn.Row(how, number, **_WIDE) for how, number in zip(self.hows, self.numbers, strict=True)]
         axes = [_heading("Axes"), self.band, *self._scale_rows(), self.same]
         dims = [_heading("Dimensions"), *self._cards.values()]
-        # One root instead of thirty: a document is gone through for each of them.
+        # One root instead of thirty: a document is traversed for each root.
         return [pn.Column(compared, *dims, _heading("Aggregation, step by step"), *steps, *axes, **_WIDE)]
 
     def _scale_rows(self) -> list[Any]:
@@ -150,10 +156,11 @@ class Controls:
             only=tuple(self._chosen(dim) for dim in dims if dim not in by_role[_FIXED] and self._chosen(dim)[1]),
             reference=self._reference(),
             band=self._band(),
+            title=self._titles.get(self.variable.value, ""),
         )
 
     def _chosen(self, dim: str) -> tuple[str, tuple[Any, ...]]:
-        """The labels of a dimension that are looked at; none for all."""
+        """The labels of a dimension that are shown; none for all."""
         value = self.only[dim].value
         if isinstance(value, list):
             return dim, tuple(value)
@@ -165,12 +172,12 @@ class Controls:
         if self.against.value == _PLAIN:
             return None
         at = tuple((dim, self.choices[dim].value) for dim in self._extra())
-        return Reference(self.against.value, at, self.error.value)
+        return Reference(self.against.value, at, self.error.value, self._titles.get(self.against.value, ""))
 
     def _band(self) -> Any:
         if self.band.value != _STORED:
             return _BANDS[self.band.value]
-        return None if self._reference() else ends_of(self._dataset, self.variable.value)
+        return None if self._reference() else interval_ends(self._dataset, self.variable.value)
 
     @property
     def _dims(self) -> list[str]:
@@ -185,7 +192,7 @@ class Controls:
     def _suggest(self) -> None:
         """Take the first view of the variable."""
         view = suggested(self._dataset, self.variable.value)
-        self.against.options = [_PLAIN, *references_of(self._dataset, self.variable.value)]
+        self.against.options = self._options(references_of(self._dataset, self.variable.value), _PLAIN)
         self.against.value = view.reference.variable if view.reference else _PLAIN
         only, at = dict(view.only), dict(view.at)
         for number, step in enumerate(view.steps):
@@ -196,7 +203,7 @@ class Controls:
                 self.only[dim].value = list(only.get(dim, ()))
             if dim in at:
                 self.at[dim].value = at[dim]
-        ends = ends_of(self._dataset, self.variable.value)
+        ends = interval_ends(self._dataset, self.variable.value)
         self.band.options = [*_BANDS, *([_STORED] if ends else [])]
         self.band.value = _STORED if view.band else next(iter(_BANDS))
 
@@ -212,14 +219,14 @@ class Controls:
             role.param.watch(lambda event, dim=dim: self._moved(dim, event), "value")
         for name, widget in self.widgets.items():
             if name != "values":
-                widget.param.watch(self._tell, "value")
+                widget.param.watch(self._notify, "value")
 
     def _renewed(self, _: Any) -> None:
         with self._at_once():
             self._suggest()
 
     def _moved(self, dim: str, event: Any) -> None:
-        """One dimension is along the x axis: the one that was there takes the place of the new one."""
+        """One dimension is along the x axis: the one that was there takes the role of the new one."""
         if self._quiet or event.new != _X:
             return
         with self._at_once():
@@ -229,33 +236,34 @@ class Controls:
 
     @contextmanager
     def _at_once(self) -> Iterator[None]:
-        """Several changes are told as one."""
+        """Several changes are reported as one."""
         before, self._quiet = self._quiet, True
         try:
             yield
         finally:
             self._quiet = before
-        self._tell()
+        self._notify()
 
-    def _tell(self, *_: Any) -> None:
+    def _notify(self, *_: Any) -> None:
         if not self._quiet:
             self._settle()
             self._changed()
 
     def _settle(self) -> None:
-        """Show the widgets that mean something now."""
+        """Show the widgets that have an effect now."""
         dims, extra = self._dims, self._extra()
         self.error.visible = self.against.value != _PLAIN
+        against = self._titles.get(self.against.value, self.against.value)
         for dim, choice in self.choices.items():
-            choice.visible, choice.label = dim in extra, f"{self.against.value}: {dim}"
+            choice.visible, choice.label = dim in extra, f"{against}: {dim}"
         for dim, widget in self.roles.items():
-            fixed = widget.value == _FIXED
-            self.at[dim].visible, self.only[dim].visible = fixed, not fixed and self._dataset.sizes[dim] > 1
+            is_fixed = widget.value == _FIXED
+            self.at[dim].visible, self.only[dim].visible = is_fixed, not is_fixed and self._dataset.sizes[dim] > 1
             self._cards[dim].visible = dim in dims
         for role, how, number in zip(_STEPS, self.hows, self.numbers, strict=True):
-            those = [dim for dim in dims if self.roles[dim].value == role]
-            how.visible, number.visible = bool(those), bool(those) and how.value in NUMBERED
-            how.label = f"{role}, over {', '.join(those)}"
+            aggregated = [dim for dim in dims if self.roles[dim].value == role]
+            how.visible, number.visible = bool(aggregated), bool(aggregated) and how.value in NUMBERED
+            how.label = f"{role}, over {', '.join(aggregated)}"
             number.label = NUMBERED.get(how.value, "")
 
 
@@ -272,7 +280,7 @@ _CHIPS = """
 _WIDE: Mapping[str, Any] = {"sizing_mode": "stretch_width"}
 
 
-def _heading(words: str) -> Any:
+def _heading(text: str) -> Any:
     import panel as pn
 
-    return pn.pane.HTML(f"<b>{words}</b>", margin=(12, 10, 0, 10))
+    return pn.pane.HTML(f"<b>{text}</b>", margin=(12, 10, 0, 10))

@@ -5,18 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.explore.cubes.drawing import Line, Panel, Picture, marks, ticks, worded
+from calibdask.explore.cubes.picture import Line, Panel, Picture, label_text, marks, ticks
+from calibdask.plot.style import PALETTE
 
 __all__ = ["drawn", "histogram"]
 
-# Okabe and Ito's colours without the yellow one, which is pale on white; then the same again, dashed.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# Lines beyond the colours have the same again, dashed.
 _DASHES = ("solid", "dashed", "dotted", "dotdash")
 _MARKERS = ("circle", "square", "triangle", "diamond")
 _TOOLS = ["pan", "box_zoom", "wheel_zoom", "reset"]
 _SIZES = {"title": "10pt", "labels": "9.5pt", "ticks": "9pt", "legend": "9pt"}
 _HEIGHT, _LEGEND_LINE = 360, 19
-# Names along the x axis are turned if they have more letters than this.
+# Names along the x axis are rotated if they have more letters than this.
 _LETTERS = 40
 _MARK = "#B00020"
 
@@ -59,18 +59,19 @@ def _joined(figure: Any) -> None:
     """Join the points of each line: as elements of HoloViews, strokes would take as long again as all the rest."""
     from bokeh.models import Scatter
 
-    points = [each for each in figure.renderers if isinstance(each.glyph, Scatter) and "line" in each.data_source.data]
+    renderers = figure.renderers
+    points = [points for points in renderers if isinstance(points.glyph, Scatter) and "line" in points.data_source.data]
     items = [item for legend in figure.legend for item in legend.items]
     strokes = []
-    for number, each in enumerate(points):
-        dash = _DASHES[number // len(COLORS) % len(_DASHES)]
-        look = {"line_color": each.glyph.fill_color, "line_dash": dash, "line_width": 2, "muted_alpha": 0.08}
-        strokes.append(figure.line(each.glyph.x, each.glyph.y, source=each.data_source, **look))
+    for number, scatter in enumerate(points):
+        dash = _DASHES[number // len(PALETTE) % len(_DASHES)]
+        look = {"line_color": scatter.glyph.fill_color, "line_dash": dash, "line_width": 2, "muted_alpha": 0.08}
+        strokes.append(figure.line(scatter.glyph.x, scatter.glyph.y, source=scatter.data_source, **look))
         for item in items:
-            if each in item.renderers:
+            if scatter in item.renderers:
                 item.renderers = [strokes[-1], *item.renderers]
     # Beneath the points.
-    figure.renderers = [*strokes, *(each for each in figure.renderers if each not in strokes)]
+    figure.renderers = [*strokes, *(renderer for renderer in figure.renderers if renderer not in strokes)]
 
 
 def _marked(figure: Any, ring: Any) -> None:
@@ -83,7 +84,7 @@ def _line_parts(picture: Picture, line: Line, number: int, at: list[Any], dims: 
 
     x, y = dims
     value = np.where(line.value > 0, line.value, np.nan) if picture.logy else line.value
-    color, name = COLORS[number % len(COLORS)], line.label
+    color, name = PALETTE[number % len(PALETTE)], line.label
     parts: list[Any] = []
     if line.low is not None and line.high is not None:
         low = np.where(line.low > 0, line.low, np.nan) if picture.logy else line.low
@@ -91,11 +92,11 @@ def _line_parts(picture: Picture, line: Line, number: int, at: list[Any], dims: 
             band = hv.Area((at, low, line.high), x, [y, "above"], label=name)
             parts.append(band.opts(color=color, fill_alpha=0.13, line_width=0, muted_fill_alpha=0.02))
         else:
-            ends = hv.Segments((at, low, at, line.high), [x, y, "x1", "y1"], label=name)
-            parts.append(ends.opts(color=color, line_width=1.5, alpha=0.5, muted_alpha=0.05))
-    numbers = [part for part in (line.low, line.high) if part is not None]
-    names = ["low", "high"] if len(numbers) == 2 else []
-    data = (at, value, [name] * len(at), [worded(label) for label in picture.x], *numbers)
+            segments = hv.Segments((at, low, at, line.high), [x, y, "x1", "y1"], label=name)
+            parts.append(segments.opts(color=color, line_width=1.5, alpha=0.5, muted_alpha=0.05))
+    ends = [end for end in (line.low, line.high) if end is not None]
+    names = ["low", "high"] if len(ends) == 2 else []
+    data = (at, value, [name] * len(at), [label_text(label) for label in picture.x], *ends)
     points = hv.Scatter(data, x, [y, "line", "along", *names], label=name)
     tooltips = [("", "@line"), (picture.x_name, "@along"), (picture.y_name, "@value{0.00000}")]
     tooltips += [("from", "@low{0.00000}"), ("to", "@high{0.00000}")] if names else []
@@ -110,7 +111,7 @@ def _frame(picture: Picture, panel: Panel, limits: tuple[float, float]) -> dict[
     # So that it fits a narrow window: a letter takes about 7 pixels.
     columns = max(1, min(4, 250 // (35 + 7 * longest)))
     rows = -(-len(panel.lines) // columns) if len(panel.lines) > 1 else 0
-    words: dict[str, Any] = {
+    options: dict[str, Any] = {
         "title": panel.title,
         "logx": picture.logx,
         "logy": picture.logy,
@@ -149,22 +150,22 @@ def _frame(picture: Picture, panel: Panel, limits: tuple[float, float]) -> dict[
         "ylabel": picture.y_name,
     }
     if picture.logy:
-        words["yticks"] = [(tick, f"{tick:g}") for tick in ticks(*limits)]
+        options["yticks"] = [(tick, f"{tick:g}") for tick in ticks(*limits)]
     if not picture.is_numeric:
-        names = [worded(label) for label in picture.x]
-        turned = 35 if sum(map(len, names)) > _LETTERS else 0
-        return {**words, "xticks": [*enumerate(names)], "xlim": (-0.5, len(names) - 0.5), "xrotation": turned}
+        names = [label_text(label) for label in picture.x]
+        rotation = 35 if sum(map(len, names)) > _LETTERS else 0
+        return {**options, "xticks": [*enumerate(names)], "xlim": (-0.5, len(names) - 0.5), "xrotation": rotation}
     at = marks(picture.x, log=picture.logx)
     ends = np.asarray(picture.x)
     if ends.dtype.kind != "M":
         low, high = float(ends.min()), float(ends.max())
         room = 0.03 * (high - low) or 1.0
-        words["xlim"] = (low / 1.07, high * 1.07) if picture.logx else (low - room, high + room)
-    return {**words, "xticks": at} if at else words
+        options["xlim"] = (low / 1.07, high * 1.07) if picture.logx else (low - room, high + room)
+    return {**options, "xticks": at} if at else options
 
 
 def histogram(values: np.ndarray, name: str, lines: Sequence[tuple[str, float]] = ()) -> Any:
-    """How values are distributed, with marks.
+    """A histogram of values, with marks.
 
     Parameters
     ----------
@@ -172,7 +173,7 @@ def histogram(values: np.ndarray, name: str, lines: Sequence[tuple[str, float]] 
         Without NaN.
     name : str
         What they are.
-    lines : sequence of (words, value)
+    lines : sequence of (name, value)
         Marks.
 
     Returns
@@ -192,10 +193,10 @@ def histogram(values: np.ndarray, name: str, lines: Sequence[tuple[str, float]] 
     )
     top = float(counts.max()) * 1.08 or 1.0
     strokes = [
-        hv.Curve([(at, 0.0), (at, top)], x, y, label=f"{words} {at:.4g}").opts(
+        hv.Curve([(at, 0.0), (at, top)], x, y, label=f"{mark} {at:.4g}").opts(
             color=_MARK, line_dash=dash, line_width=1.6
         )
-        for (words, at), dash in zip(lines, ("solid", "dashed", "dotted", "dotdash"), strict=False)
+        for (mark, at), dash in zip(lines, ("solid", "dashed", "dotted", "dotdash"), strict=False)
     ]
     return hv.Overlay([bars, *strokes]).opts(
         responsive=True,

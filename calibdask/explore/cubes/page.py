@@ -6,20 +6,20 @@ from typing import Any
 
 import xarray as xr
 
-from calibdask.explore.cubes.cells import failures
+from calibdask.explore.cancellation import LatestOnly, error_text, on_next_tick
+from calibdask.explore.cubes.cell_contents import failures
 from calibdask.explore.cubes.controls import Controls
-from calibdask.explore.cubes.drawing import Panel, Picture, Scales, picture_of, worded
-from calibdask.explore.cubes.drill import Drill
+from calibdask.explore.cubes.drill_down import DrillDown
 from calibdask.explore.cubes.figure import drawn
+from calibdask.explore.cubes.picture import Panel, Picture, Scales, label_text, picture_of
 from calibdask.explore.cubes.reductions import FEW_CELLS, Reductions
-from calibdask.explore.cubes.views import View, cells_told
-from calibdask.explore.exports import downloads
-from calibdask.explore.latest import Latest, error_words, soon
-from calibdask.explore.link import remember
-from calibdask.explore.serving import Page
+from calibdask.explore.cubes.views import View, is_complete, progress_text
+from calibdask.explore.downloads import downloads
+from calibdask.explore.server import Page
+from calibdask.explore.url_state import bind_to_url
 from calibdask.study.reading import cell_dims
 
-__all__ = ["cube_page"]
+__all__ = ["CubePage", "cube_page"]
 
 
 def cube_page(cube: xr.Dataset, name: str, store: str | None) -> Page:
@@ -31,9 +31,9 @@ def cube_page(cube: xr.Dataset, name: str, store: str | None) -> Page:
     name : str
         Heading.
     store : str or None
-        Where the cube is; None for what is no cube of a study.
+        URL of the cube; None for what is not the cube of a study.
     """
-    return _CubePage(cube, name, store).page()
+    return CubePage(cube, name, store).page()
 
 
 _CHOOSE = "choose one"
@@ -41,88 +41,90 @@ _CHOOSE = "choose one"
 _GRID = {"display": "grid", "grid-template-columns": "repeat(auto-fit, minmax(min(100%, 340px), 1fr))"}
 
 
-class _CubePage:
-    """The state of one session."""
+class CubePage:
+    """The state of one session; its widgets and panes are attributes."""
 
     def __init__(self, cube: xr.Dataset, name: str, store: str | None) -> None:
         import panel as pn
 
         self._cube, self._name, self._store = cube, name, store
         self._document = pn.state.curdoc
-        self._reductions = Reductions(cube)
-        self._work, self._states = Latest(self._document), Latest(self._document)
-        self._drill = Drill(cube, self._reductions, self._document)
-        self._controls = Controls(cube, self._changed)
+        self.reductions = Reductions(cube)
+        self.work, self._states = LatestOnly(self._document), LatestOnly(self._document)
+        self._drill = DrillDown(cube, self.reductions, self._document)
+        self.controls = Controls(cube, self._changed)
         self._is_waiting = False
-        # Panels that are drawn, and the data of their marks.
+        # The panels, and the data of the ring that marks a point in each.
         self._rings: list[tuple[Picture, Panel, Any]] = []
-        self._view: View | None = None
+        self.view: View | None = None
         self._shown: xr.Dataset | None = None
         self._cells = pn.Column(sizing_mode="stretch_width")
-        self._words = pn.pane.HTML("", sizing_mode="stretch_width", css_classes=["what"])
+        self.heading = pn.pane.HTML("", sizing_mode="stretch_width", css_classes=["what"])
         self._notes = pn.pane.HTML("", sizing_mode="stretch_width", css_classes=["notes"])
         self._progress = pn.indicators.Progress(value=0, max=100, sizing_mode="stretch_width", height=6, visible=False)
-        self._figure = pn.Column(sizing_mode="stretch_width")
+        self.figure = pn.Column(sizing_mode="stretch_width")
 
     def page(self) -> Page:
         """The page, with its first view on the way."""
         import panel as pn
 
-        side = self._controls.side
-        remember({**self._controls.widgets, "point": self._drill.point, "cell": self._drill.cell})
+        side = self.controls.side
+        bind_to_url({**self.controls.widgets, "point": self._drill.point, "cell": self._drill.cell})
         if self._document is None:
             self._begin()
         else:
             # What is put on a page before it has loaded may be lost.
             pn.state.onload(self._begin)
             pn.state.on_session_destroyed(lambda _: self._close())
-        files = downloads(self._name.partition(".")[0], {"figure": self._table}, self._figure)
-        hint = "A click on a name in the legend mutes its line; one on a point shows what is behind it."
+        buttons = downloads(self._name.partition(".")[0], {"figure": self._table}, self.figure)
+        hint = "Click a name in the legend to mute its line, a point to see what is behind it."
         main = [
             self._cells,
-            self._words,
+            self.heading,
             self._progress,
-            self._figure,
+            self.figure,
             self._notes,
             pn.pane.HTML(f"<span style='color:#555'>{hint}</span>", sizing_mode="stretch_width"),
-            files,
+            buttons,
             self._drill.layout,
         ]
         return Page(self._name, side, main)
 
     def _begin(self) -> None:
         if cell_dims(self._cube):
-            self._tell_cells()
+            self._report_cells()
         self._refresh()
 
-    def _tell_cells(self) -> None:
-        """Say how far the cube is, and what has failed in it."""
+    def _report_cells(self) -> None:
+        """Show how many cells of the cube are done, and which have failed."""
         cube, store = self._cube, self._store
         self._states.start(
-            lambda _: (cells_told(cube), failures(cube, store)),
-            show=lambda found: self._show_cells(*found),
-            fail=lambda error: self._show_cells(str(error), []),
-            # A chunk for each task: states of a large cube take a while to read.
+            lambda _: (progress_text(cube), is_complete(cube), failures(cube, store)),
+            show=lambda state: self._show_cells(*state),
+            fail=lambda error: self._show_cells(str(error), False, []),
+            # A chunk for each task: the states of a large cube take a while to read.
             is_quick=cube["status"].size <= FEW_CELLS,
         )
 
-    def _show_cells(self, told: str, broken: list[tuple[dict[str, Any], str]]) -> None:
+    def _show_cells(self, progress: str, complete: bool, failed: list[tuple[dict[str, Any], str]]) -> None:
         import panel as pn
 
         study = str(self._cube.attrs.get("study", ""))
-        words: list[Any] = [pn.pane.HTML(f"<span class='cells'>{escape(study)}: {escape(told)}</span>", margin=(4, 10))]
-        if not told.startswith("all "):
-            again = pn.widgets.Button(label="read again", variant="outline", height=28, margin=(0, 5))
+        row: list[Any] = [
+            pn.pane.HTML(f"<span class='cells'>{escape(study)}: {escape(progress)}</span>", margin=(4, 10))
+        ]
+        if not complete:
+            again = pn.widgets.Button(label="reload", variant="outline", height=28, margin=(0, 5))
             again.js_on_click(code="window.location.reload()")
-            words.append(again)
-        self._cells[:] = [pn.Row(*words), *([self._broken(broken)] if broken else [])]
+            row.append(again)
+        self._cells[:] = [pn.Row(*row), *([self._failed_choice(failed)] if failed else [])]
 
-    def _broken(self, broken: list[tuple[dict[str, Any], str]]) -> Any:
+    def _failed_choice(self, failed: list[tuple[dict[str, Any], str]]) -> Any:
         """Cells that have failed, to choose from."""
         import panel as pn
 
-        cells = {" · ".join(worded(label, dim) for dim, label in at.items()): (at, text) for at, text in broken}
-        choice = pn.widgets.Select(label="Cells that have failed", options=[_CHOOSE, *cells], width=300)
+        cells = {" · ".join(label_text(label, dim) for dim, label in at.items()): (at, text) for at, text in failed}
+        choice = pn.widgets.Select(label="Failed cells", options=[_CHOOSE, *cells], width=300)
 
         def chosen(event: Any) -> None:
             if event.new in cells:
@@ -132,67 +134,67 @@ class _CubePage:
         return choice
 
     def _changed(self) -> None:
-        """Something has been chosen: several changes at once make one new view."""
+        """A choice has changed: several changes at once make one new view."""
         if not self._is_waiting:
             self._is_waiting = True
-            soon(self._document, self._refresh)
+            on_next_tick(self._document, self._refresh)
 
     def _refresh(self) -> None:
         self._is_waiting = False
-        view = self._controls.view()
-        # Whatever is on its way is of another choice.
-        self._work.stop()
-        self._words.object = f"<span style='font-size:1.05em'>{escape(view.words())}</span>"
-        if view == self._view:
+        view = self.controls.view()
+        # What is being computed belongs to another choice.
+        self.work.cancel()
+        self.heading.object = f"<span style='font-size:1.05em'>{escape(view.text())}</span>"
+        if view == self.view:
             self._draw()
             return
         try:
-            is_quick = self._reductions.is_at_hand(view)
+            is_quick = self.reductions.is_at_hand(view)
         except ValueError as error:
             self._fail(error)
             return
-        self._figure.loading, self._progress.value, self._progress.visible = not is_quick, 0, not is_quick
-        self._work.start(
-            lambda watch: self._reductions.shown(view, watch),
+        self.figure.loading, self._progress.value, self._progress.visible = not is_quick, 0, not is_quick
+        self.work.start(
+            lambda token: self.reductions.shown(view, token),
             show=lambda shown: self._show(view, shown),
             fail=self._fail,
-            tell=lambda share: self._progress.param.update(value=round(100 * share)),
+            report=lambda share: self._progress.param.update(value=round(100 * share)),
             is_quick=is_quick,
         )
 
     def _show(self, view: View, shown: xr.Dataset) -> None:
-        self._view, self._shown = view, shown
+        self.view, self._shown = view, shown
         self._drill.settle(view, shown)
         self._draw()
 
     def _fail(self, error: Exception) -> None:
-        self._view = self._shown = None
-        self._figure.loading, self._progress.visible = False, False
-        self._figure[:] = []
-        self._notes.object = f"<b>{escape(error_words(error))}</b>"
+        self.view = self._shown = None
+        self.figure.loading, self._progress.visible = False, False
+        self.figure[:] = []
+        self._notes.object = f"<b>{escape(error_text(error))}</b>"
 
     def _draw(self) -> None:
-        if self._view is None or self._shown is None:
+        if self.view is None or self._shown is None:
             return
-        self._figure.loading, self._progress.visible = False, False
-        scales = self._controls.scales
-        chosen = Scales(scales["x"].value, scales["y"].value, self._controls.same.value)
-        picture = picture_of(self._view, self._shown, chosen)
+        self.figure.loading, self._progress.visible = False, False
+        scales = self.controls.scales
+        chosen = Scales(scales["x"].value, scales["y"].value, self.controls.same.value)
+        picture = picture_of(self.view, self._shown, chosen)
         self._notes.object = "<br>".join(map(escape, picture.notes))
         self._rings = []
-        self._figure[:] = [self._panels(picture, same=chosen.same)]
+        self.figure[:] = [self._panels(picture, same=chosen.same)]
         self._mark()
 
     def _mark(self) -> None:
-        """A ring around the point that is looked at."""
+        """Mark the point that is open by a ring."""
         at = self._drill.at
         for picture, panel, ring in self._rings:
-            place = None if at is None or set(at) != set(self._kept) else picture.place(panel, at)
-            ring.data = {"x": [], "y": []} if place is None else {"x": [place[0]], "y": [place[1]]}
+            point = None if at is None or set(at) != set(self._kept) else picture.position(panel, at)
+            ring.data = {"x": [], "y": []} if point is None else {"x": [point[0]], "y": [point[1]]}
 
     @property
     def _kept(self) -> tuple[str, ...]:
-        return self._view.kept if self._view else ()
+        return self.view.kept if self.view else ()
 
     def _panels(self, picture: Picture, *, same: bool) -> Any:
         """All panels, side by side as far as there is room."""
@@ -220,12 +222,12 @@ class _CubePage:
         plot = drawn(picture, panel, same=same, ring=ring)
 
         def tapped(x: Any, y: Any) -> None:
-            if x is None or y is None or self._view is None or self._shown is None:
+            if x is None or y is None or self.view is None or self._shown is None:
                 return
             at = picture.nearest(panel, x, y)
             if at is not None:
-                # Streams are told without the lock of the document.
-                soon(self._document, partial(self._go, self._view, self._shown, at))
+                # Streams are called without the lock of the document.
+                on_next_tick(self._document, partial(self._go, self.view, self._shown, at))
 
         tap = Tap(source=plot)
         tap.add_subscriber(tapped)
@@ -234,8 +236,8 @@ class _CubePage:
     def _go(self, view: View, shown: xr.Dataset, at: dict[str, Any]) -> None:
         self._drill.point_at(at)
         self._mark()
-        # The address is on its way before values are read.
-        soon(self._document, partial(self._open, view, shown))
+        # The URL is updated before values are read.
+        on_next_tick(self._document, partial(self._open, view, shown))
 
     def _open(self, view: View, shown: xr.Dataset) -> None:
         if self._shown is shown:
@@ -249,6 +251,6 @@ class _CubePage:
         return (shown if shown.sizes else shown.expand_dims("all")).to_dataframe().reset_index()
 
     def _close(self) -> None:
-        self._work.close()
+        self.work.close()
         self._states.close()
         self._drill.close()

@@ -1,4 +1,4 @@
-"""What a view shows, and what stands behind one of its points; what has been read for it is kept for the next."""
+"""The numbers of a view, and those behind one of its points; what has been read is kept for the next view."""
 
 import math
 from collections import OrderedDict
@@ -12,112 +12,112 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.explore.cancellation import CancelToken
 from calibdask.explore.cubes.aggregates import Step, aggregated, spread
-from calibdask.explore.cubes.gathering import Gathering, gathered
-from calibdask.explore.cubes.views import View, places_of
-from calibdask.explore.latest import Watch
-from calibdask.study.reading import Places, block_dims
+from calibdask.explore.cubes.block_reduction import BlockReduction, reduced_blocks
+from calibdask.explore.cubes.views import View, positions_of
+from calibdask.study.reading import Indexers, block_dims
 
 __all__ = ["FEW_CELLS", "Reductions", "worst_first"]
 
-# Numbers that are held at once, and those that a figure or a distribution may have.
-_HELD, _SHOWN, _DRAWN = 1 << 24, 1 << 20, 1 << 22
-# Up to here cells are read that a filter leaves out, so that the next filter needs no reading.
+# Numbers that are in memory at once, and those that a figure or a histogram may have.
+HELD, SHOWN, _DRAWN = 1 << 24, 1 << 20, 1 << 22
+# Up to so many bytes cells that a filter leaves out are read too, so that the next filter needs no reading.
 _READ_WHOLE = 1 << 32
-_KEPT_BYTES = 1 << 28
-# Numbers, bytes and cells up to which nobody notices that they are aggregated, or read.
+KEPT_BYTES = 1 << 28
+# Numbers, bytes and cells up to which aggregating and reading take no noticeable time.
 _QUICK, _QUICK_BYTES, FEW_CELLS = 1 << 20, 1 << 22, 1_000
 
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """How a view is read: what is gathered, where, and what is left to be done."""
+    """How a view is computed: what blocks are reduced to, where, and the steps that remain."""
 
     dataset: xr.Dataset
     view: View
 
     @cached_property
     def leading(self) -> tuple[Step, ...]:
-        """Steps that each block does by itself; the last step is never among them."""
+        """Steps that are done within each block; the last step is never among them."""
         split = set(block_dims(self.dataset, self.view.variable))
         steps = self.view.steps[:-1]
-        number = next((at for at, step in enumerate(steps) if split & set(step.dims)), len(steps))
+        number = next((index for index, step in enumerate(steps) if split & set(step.dims)), len(steps))
         return steps[:number]
 
     @property
     def rest(self) -> tuple[Step, ...]:
-        """Steps over what has been gathered."""
+        """Steps over the reduced blocks."""
         return self.view.steps[len(self.leading) :]
 
     @property
-    def gathering(self) -> Gathering:
-        return Gathering(self.view.variable, self.view.reference, self.leading)
+    def reduction(self) -> BlockReduction:
+        return BlockReduction(self.view.variable, self.view.reference, self.leading)
 
     @cached_property
-    def wanted(self) -> Places:
-        """Places of the labels that are looked at."""
+    def selected(self) -> Indexers:
+        """Positions of the labels that are shown."""
         dims = self.dataset[self.view.variable].dims
-        return places_of(self.dataset, {dim: at for dim, at in self.view.filters().items() if dim in dims})
+        return positions_of(self.dataset, {dim: labels for dim, labels in self.view.filters().items() if dim in dims})
 
     @cached_property
-    def only(self) -> Places:
-        """Places that are read: what is aggregated within blocks has to be chosen there; the rest if there is much."""
-        there = self.dataset[self.view.variable]
-        whole = self.held({}) <= _HELD and there.size * there.dtype.itemsize <= _READ_WHOLE
-        return {dim: places for dim, places in self.wanted.items() if dim not in self.left or not whole}
+    def only(self) -> Indexers:
+        """Positions to read: those aggregated within blocks are chosen there, the rest if there is much."""
+        variable = self.dataset[self.view.variable]
+        whole = self.held({}) <= HELD and variable.size * variable.dtype.itemsize <= _READ_WHOLE
+        return {dim: positions for dim, positions in self.selected.items() if dim not in self.left or not whole}
 
     @property
     def left(self) -> list[str]:
-        """Dimensions of what is gathered."""
+        """Dimensions of the reduced blocks."""
         gone = {dim for step in self.leading for dim in step.dims}
         return [dim for dim in map(str, self.dataset[self.view.variable].dims) if dim not in gone]
 
-    def held(self, only: Places) -> int:
-        """Numbers that are gathered."""
+    def held(self, only: Indexers) -> int:
+        """Number of values in the reduced blocks."""
         return math.prod(len(only[dim]) if dim in only else self.dataset.sizes[dim] for dim in self.left)
 
-    def slabs(self) -> Iterator[Places]:
-        """Places of parts, of which each can be held; of one part if all can.
+    def slabs(self) -> Iterator[Indexers]:
+        """Indexers of parts that fit in memory one by one; of one part if all fits.
 
         Raises
         ------
         ValueError
             If there are none.
         """
-        parts, needed = {}, math.ceil(self.held(self.only) / _HELD)
+        parts, needed = {}, math.ceil(self.held(self.only) / HELD)
         # Parts along blocks are read once, others several times.
         split = block_dims(self.dataset, self.view.variable)
         for dim in sorted(self.view.kept, key=lambda dim: (dim not in split, -self.dataset.sizes[dim])):
-            places = self.only.get(dim, np.arange(self.dataset.sizes[dim]))
-            number = min(len(places), needed)
-            parts[dim] = np.array_split(places, number)
+            positions = self.only.get(dim, np.arange(self.dataset.sizes[dim]))
+            number = min(len(positions), needed)
+            parts[dim] = np.array_split(positions, number)
             needed = math.ceil(needed / number)
         if needed > 1:
             dims = ", ".join(self.rest[0].dims)
             raise ValueError(
-                f"All values over {dims} at once are more than can be held ({self.held(self.only):,}); aggregate one "
-                "of these dimensions in a step before, or choose fewer labels."
+                f"All values over {dims} at once do not fit in memory ({self.held(self.only):,} numbers); aggregate "
+                "one of these dimensions in an earlier step, or choose fewer labels."
             )
-        return ({**self.only, **dict(zip(parts, each, strict=True))} for each in product(*parts.values()))
+        return ({**self.only, **dict(zip(parts, part, strict=True))} for part in product(*parts.values()))
 
-    def finished(self, held: xr.DataArray, only: Places, wanted: Places) -> xr.Dataset:
-        """The rest of the steps, at the places that are wanted of those that were read."""
-        values = _chosen(held, only, wanted)
+    def finished(self, held: xr.DataArray, only: Indexers, selected: Indexers) -> xr.Dataset:
+        """The remaining steps, at the selected positions of those that were read."""
+        values = _chosen(held, only, selected)
         values = values.isel({dim: 0 for dim, _ in self.view.at if dim in values.dims}, drop=True)
         for step in self.rest[:-1]:
             values = aggregated(values, step)
         if not self.rest:
             return xr.Dataset({"value": values})
         last = self.rest[-1]
-        found = {"value": aggregated(values, last)}
+        result = {"value": aggregated(values, last)}
         if self.view.band is not None:
             ends = spread(values, last.dims, [float(share) for share in self.view.band])
-            found |= zip(("low", "high"), ends, strict=True)
-        return xr.Dataset(found)
+            result |= zip(("low", "high"), ends, strict=True)
+        return xr.Dataset(result)
 
 
 class Reductions:
-    """What views of one cube show.
+    """The numbers of views of one dataset.
 
     Parameters
     ----------
@@ -140,51 +140,57 @@ class Reductions:
         self._kept: OrderedDict[Any, xr.DataArray] = OrderedDict()
         self._lock = Lock()
 
-    def shown(self, view: View, watch: Watch | None = None) -> xr.Dataset:
+    @property
+    def nbytes(self) -> int:
+        """Memory of what is kept for the next views."""
+        return sum(held.nbytes for held in self._kept.values())
+
+    def shown(self, view: View, token: CancelToken | None = None) -> xr.Dataset:
         """``value`` along the dimensions of the figure, and ``low`` and ``high`` if the view has a band.
 
         Raises
         ------
-        Stopped
-            If the watch says so.
+        Cancelled
+            If the token says so.
         ValueError
             If there are more numbers than can be shown, or held.
         """
-        watch, each = watch or Watch(), _apart(view)
-        if len(each) > 1:
-            numbered = enumerate(each.items())
-            return xr.Dataset({end: self.shown(one, watch.part(i, 3))["value"] for i, (end, one) in numbered})
+        token, views = token or CancelToken(), _by_variable(view)
+        if len(views) > 1:
+            return xr.Dataset(
+                {name: self.shown(own, token.part(i, 3))["value"] for i, (name, own) in enumerate(views.items())}
+            )
         plan = _Plan(self.dataset, view)
-        sizes = {dim: len(plan.wanted.get(dim, np.arange(self.dataset.sizes[dim]))) for dim in view.kept}
-        if math.prod(sizes.values()) > _SHOWN:
-            told = ", ".join(f"{dim}: {size:,}" for dim, size in sizes.items())
-            raise ValueError(f"A figure expects at most {_SHOWN:,} points, got {told}; aggregate or fix one of these.")
+        sizes = {dim: len(plan.selected.get(dim, np.arange(self.dataset.sizes[dim]))) for dim in view.kept}
+        if math.prod(sizes.values()) > SHOWN:
+            counts = ", ".join(f"{dim}: {size:,}" for dim, size in sizes.items())
+            raise ValueError(f"A figure expects at most {SHOWN:,} points, got {counts}; aggregate or fix one of these.")
         parts = list(plan.slabs())
         if len(parts) == 1:
-            return plan.finished(self._gathered(plan, watch), plan.only, plan.wanted)
-        found = []
-        # Of the dimensions of the figure parts hold what is looked at alone.
-        within = {dim: places for dim, places in plan.wanted.items() if dim not in view.kept}
+            return plan.finished(self._reduced(plan, token), plan.only, plan.selected)
+        results = []
+        # Along the dimensions of the figure parts hold the selected positions only.
+        within = {dim: positions for dim, positions in plan.selected.items() if dim not in view.kept}
         for number, only in enumerate(parts):
-            part = watch.part(number, len(parts))
-            held = gathered(self.dataset, plan.gathering, only, part)
-            found.append((only, plan.finished(held, only, within)))
-        return _joined(plan, found)
+            part = token.part(number, len(parts))
+            held = reduced_blocks(self.dataset, plan.reduction, only, part)
+            results.append((only, plan.finished(held, only, within)))
+        return _joined(plan, results)
 
     def is_at_hand(self, view: View) -> bool:
-        """Whether a view takes no time that anybody would notice."""
-        return all(self._is_quick(_Plan(self.dataset, one)) for one in _apart(view).values())
+        """Whether a view takes no noticeable time."""
+        return all(self._is_quick(_Plan(self.dataset, own)) for own in _by_variable(view).values())
 
     def _is_quick(self, plan: _Plan) -> bool:
         if plan.held(plan.only) > _QUICK:
             return False
         sizes = self._sizes(plan)
-        # Each of many small blocks costs more than its bytes.
+        # Many small blocks cost more than their bytes.
         blocks = math.prod(sizes[dim] for dim in block_dims(self.dataset, plan.view.variable))
         small = math.prod(sizes.values()) * self.dataset[plan.view.variable].dtype.itemsize <= _QUICK_BYTES
         return self._key(plan) in self._kept or (small and blocks <= FEW_CELLS)
 
-    def rows(self, view: View, point: Mapping[str, Any], watch: Watch | None = None) -> xr.DataArray:
+    def rows(self, view: View, point: Mapping[str, Any], token: CancelToken | None = None) -> xr.DataArray:
         """What the last steps aggregate at a point of the figure: values by cell, if it is a cube.
 
         Parameters
@@ -192,97 +198,97 @@ class Reductions:
         view : View
         point : mapping from str to label
             A label for each dimension of the figure.
-        watch : Watch, optional
+        token : CancelToken, optional
         """
         plan = _Plan(self.dataset, view)
-        at = places_of(self.dataset, {dim: (label,) for dim, label in point.items()})
-        wanted = {**plan.wanted, **at}
+        at = positions_of(self.dataset, {dim: (label,) for dim, label in point.items()})
+        selected = {**plan.selected, **at}
         if self._key(plan) in self._kept:
-            values = _chosen(self._gathered(plan, watch), plan.only, wanted)
+            values = _chosen(self._reduced(plan, token), plan.only, selected)
         else:
-            self._check(plan, wanted)
-            values = gathered(self.dataset, plan.gathering, wanted, watch)
+            self._check(plan, selected)
+            values = reduced_blocks(self.dataset, plan.reduction, selected, token)
         fixed = {*point, *(dim for dim, _ in view.at)}
         return values.isel({dim: 0 for dim in map(str, values.dims) if dim in fixed}, drop=True)
 
-    def raw(self, view: View, point: Mapping[str, Any], watch: Watch | None = None) -> np.ndarray:
-        """All values of `each` without what is NaN."""
-        values = self.each(view, point, watch).values.ravel()
+    def finite(self, view: View, point: Mapping[str, Any], token: CancelToken | None = None) -> np.ndarray:
+        """The values of `unaggregated` that are not NaN."""
+        values = self.unaggregated(view, point, token).values.ravel()
         return values[~np.isnan(values)]
 
-    def each(self, view: View, point: Mapping[str, Any], watch: Watch | None = None) -> xr.DataArray:
+    def unaggregated(self, view: View, point: Mapping[str, Any], token: CancelToken | None = None) -> xr.DataArray:
         """All values at a point of the figure, or at a row of `rows`, without any aggregation.
 
         Raises
         ------
-        Stopped
-            If the watch says so.
+        Cancelled
+            If the token says so.
         ValueError
             If there are more than can be drawn.
         """
         plan = _Plan(self.dataset, view)
-        wanted = {**plan.wanted, **places_of(self.dataset, {dim: (label,) for dim, label in point.items()})}
-        plain = _Plan(self.dataset, View(view.variable, reference=view.reference))
-        self._check(plain, wanted)
-        values = gathered(self.dataset, plain.gathering, wanted, watch)
+        selected = {**plan.selected, **positions_of(self.dataset, {dim: (label,) for dim, label in point.items()})}
+        unaggregated = _Plan(self.dataset, View(view.variable, reference=view.reference))
+        self._check(unaggregated, selected)
+        values = reduced_blocks(self.dataset, unaggregated.reduction, selected, token)
         fixed = {*point, *(dim for dim, _ in view.at)}
         return values.isel({dim: 0 for dim in map(str, values.dims) if dim in fixed}, drop=True)
 
-    def _check(self, plan: _Plan, wanted: Places) -> None:
-        number = plan.held(wanted)
+    def _check(self, plan: _Plan, selected: Indexers) -> None:
+        number = plan.held(selected)
         if number > _DRAWN:
             raise ValueError(f"{number:,} values are more than can be drawn here ({_DRAWN:,}); choose fewer labels.")
 
-    def _gathered(self, plan: _Plan, watch: Watch | None) -> xr.DataArray:
+    def _reduced(self, plan: _Plan, token: CancelToken | None) -> xr.DataArray:
         key = self._key(plan)
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-        held = gathered(self.dataset, plan.gathering, plan.only, watch)
+        held = reduced_blocks(self.dataset, plan.reduction, plan.only, token)
         with self._lock:
             self._kept[key] = held
-            while len(self._kept) > 1 and sum(each.nbytes for each in self._kept.values()) > _KEPT_BYTES:
+            while len(self._kept) > 1 and self.nbytes > KEPT_BYTES:
                 self._kept.popitem(last=False)
         return held
 
     def _key(self, plan: _Plan) -> Any:
-        return plan.gathering, tuple((dim, places.tobytes()) for dim, places in sorted(plan.only.items()))
+        return plan.reduction, tuple((dim, positions.tobytes()) for dim, positions in sorted(plan.only.items()))
 
     def _sizes(self, plan: _Plan) -> dict[str, int]:
-        """What is read for a view, by dimension."""
-        there = self.dataset[plan.view.variable]
+        """Number of positions that are read for a view, by dimension."""
+        variable = self.dataset[plan.view.variable]
         split = block_dims(self.dataset, plan.view.variable)
-        chosen = {dim: len(places) for dim, places in plan.only.items() if dim in split}
-        return {str(dim): chosen.get(str(dim), size) for dim, size in there.sizes.items()}
+        chosen = {dim: len(positions) for dim, positions in plan.only.items() if dim in split}
+        return {str(dim): chosen.get(str(dim), size) for dim, size in variable.sizes.items()}
 
 
-def _apart(view: View) -> dict[str, View]:
-    """The views that make up one: three where two variables hold the ends of intervals."""
+def _by_variable(view: View) -> dict[str, View]:
+    """The views of single variables that make up one: three where two variables hold the ends of intervals."""
     if view.band is None or not isinstance(view.band[0], str):
         return {"value": view}
     names = {"value": view.variable, "low": view.band[0], "high": str(view.band[1])}
     return {end: replace(view, variable=name, band=None) for end, name in names.items()}
 
 
-def _chosen(held: xr.DataArray, only: Places, wanted: Places) -> xr.DataArray:
-    """What is wanted of what has been read."""
-    places = {dim: at for dim, at in wanted.items() if dim in held.dims}
-    return held.isel({dim: np.searchsorted(only[dim], at) if dim in only else at for dim, at in places.items()})
+def _chosen(held: xr.DataArray, only: Indexers, selected: Indexers) -> xr.DataArray:
+    """The selected positions of what has been read."""
+    positions = {dim: own for dim, own in selected.items() if dim in held.dims}
+    return held.isel({dim: np.searchsorted(only[dim], own) if dim in only else own for dim, own in positions.items()})
 
 
-def _joined(plan: _Plan, parts: list[tuple[Places, xr.Dataset]]) -> xr.Dataset:
-    """One dataset of parts, each at its places."""
+def _joined(plan: _Plan, parts: list[tuple[Indexers, xr.Dataset]]) -> xr.Dataset:
+    """One dataset of parts, each at its positions."""
     kept = [dim for dim in plan.left if dim in plan.view.kept]
-    where = {dim: plan.only.get(dim, np.arange(plan.dataset.sizes[dim])) for dim in kept}
-    coords = {dim: plan.dataset[dim].isel({dim: where[dim]}) for dim in kept if dim in plan.dataset.coords}
-    shape = [len(where[dim]) for dim in kept]
-    found = xr.Dataset({name: (kept, np.full(shape, np.nan)) for name in parts[0][1].data_vars}, coords)
+    positions = {dim: plan.only.get(dim, np.arange(plan.dataset.sizes[dim])) for dim in kept}
+    coords = {dim: plan.dataset[dim].isel({dim: positions[dim]}) for dim in kept if dim in plan.dataset.coords}
+    shape = [len(positions[dim]) for dim in kept]
+    joined = xr.Dataset({name: (kept, np.full(shape, np.nan)) for name in parts[0][1].data_vars}, coords)
     for only, part in parts:
-        place = np.ix_(*(np.searchsorted(where[dim], only[dim]) for dim in kept))
-        for name in found.data_vars:
-            found[name].values[place] = part[name].transpose(*kept).values
-    return found
+        target = np.ix_(*(np.searchsorted(positions[dim], only[dim]) for dim in kept))
+        for name in joined.data_vars:
+            joined[name].values[target] = part[name].transpose(*kept).values
+    return joined
 
 
 def worst_first(rows: xr.DataArray, *, signed: bool = False) -> Any:

@@ -1,4 +1,4 @@
-"""A view of a cube: what is looked at, described without any widget."""
+"""A view of a cube: what is shown, described without any widget."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,16 +8,14 @@ import numpy as np
 import xarray as xr
 
 from calibdask.explore.cubes.aggregates import Step, described
-from calibdask.study.reading import cell_dims, counts
+from calibdask.study.reading import counts
 
-__all__ = ["ERRORS", "Reference", "View", "cells_told", "labels_of", "places_of", "variables_of"]
+__all__ = ["ERRORS", "Reference", "View", "is_complete", "labels_of", "positions_of", "progress_text"]
 
 Labels = tuple[Any, ...]
 
-# What a cube is about.
-_FIRST = ("estimate", "value")
-# Labels in a message.
-_TOLD = 20
+# Labels that an error message lists.
+_MOST_LISTED = 20
 # How values are compared with a reference.
 ERRORS = ("absolute error", "signed error", "absolute error / reference", "signed error / reference")
 
@@ -34,31 +32,35 @@ class Reference:
         Where it is read along the dimensions that the values do not have.
     error : str
         One of `ERRORS`.
+    title : str
+        What the variable is called, where that is not its name.
     """
 
     variable: str
     at: tuple[tuple[str, Any], ...] = ()
     error: str = "absolute error"
+    title: str = ""
 
-    def words(self, variable: str) -> str:
+    def text(self, variable: str) -> str:
         """What is shown of a variable."""
+        name = self.title or self.variable
         at = f" ({', '.join(f'{dim} {label}' for dim, label in self.at)})" if self.at else ""
-        gap = f"{variable} − {self.variable}{at}"
+        gap = f"{variable} − {name}{at}"
         gap = gap if self.is_signed else f"|{gap}|"
-        return f"{gap} / {self.variable}" if self.is_relative else gap
+        return f"{gap} / {name}" if self.is_relative else gap
 
     @property
     def is_signed(self) -> bool:
-        """Whether errors on both sides are told apart."""
+        """Whether errors have a sign."""
         return self.error.startswith("signed")
 
     @property
     def is_relative(self) -> bool:
-        """Whether the error is a part of the reference."""
+        """Whether the error is a share of the reference."""
         return self.error.endswith("reference")
 
     def compared(self, values: np.ndarray, reference: np.ndarray) -> np.ndarray:
-        """The errors; none where the reference is 0 and they are a part of it."""
+        """The errors; NaN where they are relative to a reference of 0."""
         gap = values - reference
         if not self.is_signed:
             gap = np.abs(gap)
@@ -69,12 +71,12 @@ class Reference:
 
 @dataclass(frozen=True)
 class View:
-    """What is looked at of a cube.
+    """What is shown of a cube.
 
     Parameters
     ----------
     variable : str
-        Whose values.
+        Name of the variable.
     x : str
         Dimension along the x axis; "" for none.
     lines, panels : tuple of str
@@ -84,17 +86,19 @@ class View:
     at : tuple of (dimension, label)
         Dimensions at one of their labels.
     only : tuple of (dimension, labels)
-        Labels that are looked at; of other dimensions all.
+        Labels that are shown; of other dimensions all.
     reference : Reference or None
         What values are compared with.
     band : (float, float), (str, str) or None
         Beside the values: quantiles of what the last step aggregates, or two variables that hold ends of intervals.
+    title : str
+        What the variable is called, where that is not its name.
 
     Examples
     --------
     >>> steps = (Step("quantile", ("replicate",), 0.95), Step("median", ("draw", "model")))
     >>> view = View("estimate", "size", ("estimator",), ("setting",), steps, reference=Reference("truth"))
-    >>> view.words()
+    >>> view.text()
     '|estimate − truth|: 95th percentile over replicate, then median over draw, model'
     """
 
@@ -107,48 +111,37 @@ class View:
     only: tuple[tuple[str, Labels], ...] = ()
     reference: Reference | None = None
     band: tuple[float, float] | tuple[str, str] | None = None
+    title: str = ""
+
+    @property
+    def label(self) -> str:
+        """What the variable is called."""
+        return self.title or self.variable
 
     @property
     def name(self) -> str:
-        """What is shown, in a word."""
-        return self.reference.error if self.reference else self.variable
+        """What is shown, in few words."""
+        return self.reference.error if self.reference else self.label
 
     @property
     def quantity(self) -> str:
         """What is shown, before it is aggregated."""
-        return self.reference.words(self.variable) if self.reference else self.variable
+        return self.reference.text(self.label) if self.reference else self.label
 
     @property
     def kept(self) -> tuple[str, ...]:
         """Dimensions that the figure has."""
         return (*((self.x,) if self.x else ()), *self.lines, *self.panels)
 
-    def words(self) -> str:
-        """What is shown, in words."""
-        found = ": ".join(filter(None, (self.quantity, described(self.steps))))
+    def text(self) -> str:
+        """What is shown."""
+        values = ": ".join(filter(None, (self.quantity, described(self.steps))))
         fixed = ", ".join(f"{dim} {label}" for dim, label in self.at)
-        return f"{found}; at {fixed}" if fixed else found
+        return f"{values}; at {fixed}" if fixed else values
 
     def filters(self) -> dict[str, Labels]:
-        """The labels that are looked at, of all dimensions that do not have all of them."""
+        """The labels that are shown, of all dimensions that are not shown whole."""
         return {**{dim: (label,) for dim, label in self.at}, **dict(self.only)}
-
-
-def variables_of(dataset: xr.Dataset) -> list[str]:
-    """Variables with numbers to look at: estimates and values first, then the ones with most numbers.
-
-    Examples
-    --------
-    >>> variables_of(xr.Dataset({"status": ("model", [1, 1]), "value": ("model", [0.1, 0.2]), "level": 0.9}))
-    ['value']
-    """
-    hidden = {"status"} if cell_dims(dataset) else set()
-    names = [
-        str(name)
-        for name, variable in dataset.data_vars.items()
-        if variable.ndim and variable.size and variable.dtype.kind in "fiub" and name not in hidden
-    ]
-    return sorted(names, key=lambda name: (name not in _FIRST, -dataset[name].size, name))
 
 
 def labels_of(dataset: xr.Dataset, dim: str) -> list[Any]:
@@ -160,29 +153,35 @@ def labels_of(dataset: xr.Dataset, dim: str) -> list[Any]:
     return list(values) if values.dtype.kind in "mM" else values.tolist()
 
 
-def places_of(dataset: xr.Dataset, labels: Mapping[str, Sequence[Any]]) -> dict[str, np.ndarray]:
-    """Where labels stand along their axes, in the order of the axes.
+def positions_of(dataset: xr.Dataset, labels: Mapping[str, Sequence[Any]]) -> dict[str, np.ndarray]:
+    """Positions of labels along their axes, in the order of the axes.
 
     Raises
     ------
     ValueError
         If an axis has no such label.
     """
-    found = {}
-    for dim, wanted in labels.items():
-        known = {label: place for place, label in enumerate(labels_of(dataset, dim))}
-        unknown = [label for label in wanted if label not in known]
+    positions = {}
+    for dim, chosen in labels.items():
+        known = {label: index for index, label in enumerate(labels_of(dataset, dim))}
+        unknown = [label for label in chosen if label not in known]
         if unknown:
-            some = ", ".join(map(str, [*known][:_TOLD])) + (", ..." if len(known) > _TOLD else "")
-            raise ValueError(f"{dim} expects some of {some}, got {unknown[0]!r}.")
-        found[dim] = np.array(sorted(known[label] for label in wanted), int)
-    return found
+            listed = ", ".join(map(str, [*known][:_MOST_LISTED])) + (", ..." if len(known) > _MOST_LISTED else "")
+            raise ValueError(f"{dim} expects some of {listed}, got {unknown[0]!r}.")
+        positions[dim] = np.array(sorted(known[label] for label in chosen), int)
+    return positions
 
 
-def cells_told(dataset: xr.Dataset) -> str:
-    """How far a cube is, in words; "" for what has no cells."""
+def is_complete(dataset: xr.Dataset) -> bool:
+    """Whether all cells of a cube are done."""
+    cells, done, _ = counts(dataset)
+    return done == cells
+
+
+def progress_text(dataset: xr.Dataset) -> str:
+    """How many cells of a cube are done; "" for datasets without cells."""
     cells, done, failed = counts(dataset)
     if not cells:
         return ""
-    words = f"{done:,} of {cells:,} cells done" if done < cells else f"all {cells:,} cells done"
-    return f"{words}, {failed:,} failed" if failed else words
+    text = f"{done:,} of {cells:,} cells done" if done < cells else f"all {cells:,} cells done"
+    return f"{text}, {failed:,} failed" if failed else text

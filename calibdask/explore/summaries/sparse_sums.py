@@ -13,13 +13,13 @@ __all__ = ["SparseSums"]
 
 _MOST_BYTES = 1 << 31
 
-Places = npt.NDArray[np.int64]
+SliceNumbers = npt.NDArray[np.int64]
 
 
 class SparseSums:
     """Sums over slices of the variables of a summary, each of which is read once, when it is first asked for.
 
-    What would not fit into memory is read anew for every sum, piece by piece.
+    What would not fit into memory is read anew for every sum, chunk by chunk.
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ class SparseSums:
         self._too_large: set[str] = set()
         self._reading = Lock()
 
-    def of(self, name: str, groups: Sequence[Places]) -> npt.NDArray[Any]:
-        """The sums over each group of slices, which numbers tell in the order of the axes: (groups, ...)."""
+    def of(self, name: str, groups: Sequence[SliceNumbers]) -> npt.NDArray[Any]:
+        """The sums over each group of slices, numbered in the order of the axes: (groups, ...)."""
         with self._reading:
             whole = self._whole(name)
         shape = (len(groups), *self._cells(name))
@@ -45,9 +45,9 @@ class SparseSums:
             return _summed(whole, groups).reshape(shape)
         total: Any = 0
         for rows, piece in self._pieces(name, np.unique(np.concatenate([*groups, np.empty(0, np.int64)]))):
-            at = np.full(int(rows.max()) + 1, -1)
-            at[rows] = np.arange(rows.size)
-            inside = [at[group[group < at.size]] for group in groups]
+            row_of = np.full(int(rows.max()) + 1, -1)
+            row_of[rows] = np.arange(rows.size)
+            inside = [row_of[group[group < row_of.size]] for group in groups]
             total = total + _summed(piece, [group[group >= 0] for group in inside])
         if isinstance(total, int):
             return np.zeros(shape, self._summary[name].dtype)
@@ -60,7 +60,7 @@ class SparseSums:
     @property
     def nbytes(self) -> int:
         """Memory of all that is kept."""
-        return sum(_nbytes(each) for each in self._kept.values())
+        return sum(_nbytes(matrix) for matrix in self._kept.values())
 
     def _whole(self, name: str) -> Any:
         """All slices of a variable, a row each; None if they are too large to be kept."""
@@ -68,24 +68,24 @@ class SparseSums:
 
         if name in self._kept or name in self._too_large:
             return self._kept.get(name)
-        found, size, left = [], 0, self._most_bytes - self.nbytes
+        pieces, size, left = [], 0, self._most_bytes - self.nbytes
         total = int(np.prod([self._summary.sizes[axis] for axis in self._axes], dtype=np.int64))
         for rows, piece in self._pieces(name, np.arange(total)):
-            found.append((rows, piece))
+            pieces.append((rows, piece))
             size += _nbytes(piece)
             # Stacking them takes the same again.
             if 2 * size > left:
                 self._too_large.add(name)
                 return None
-        order = np.argsort(np.concatenate([rows for rows, _ in found]))
-        self._kept[name] = vstack([piece for _, piece in found], format="csr")[order]
+        order = np.argsort(np.concatenate([rows for rows, _ in pieces]))
+        self._kept[name] = vstack([piece for _, piece in pieces], format="csr")[order]
         return self._kept[name]
 
     def _cells(self, name: str) -> tuple[int, ...]:
         return tuple(size for dim, size in self._summary[name].sizes.items() if dim not in self._axes)
 
-    def _pieces(self, name: str, wanted: Places) -> Iterator[tuple[Places, Any]]:
-        """Numbers and sums of some slices after the other, as they are stored; without pieces that nobody wants."""
+    def _pieces(self, name: str, needed: SliceNumbers) -> Iterator[tuple[SliceNumbers, Any]]:
+        """Numbers and sums of slices, chunk by chunk as stored; without chunks that hold none of those needed."""
         from scipy.sparse import csr_array
 
         variable = self._summary[name].transpose(*self._axes, ...)
@@ -93,7 +93,7 @@ class SparseSums:
         numbers = numbers.reshape(variable.shape[: len(self._axes)])
         for ranges in product(*(_ranges(variable, axis) for axis in self._axes)):
             inside = numbers[ranges].ravel()
-            if np.isin(inside, wanted).any():
+            if np.isin(inside, needed).any():
                 values = variable[ranges].values
                 yield inside, csr_array(values.reshape(inside.size, -1))
 
@@ -105,7 +105,7 @@ def _ranges(variable: xr.DataArray, axis: str) -> list[slice]:
     return [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
 
 
-def _summed(matrix: Any, groups: Sequence[Places]) -> npt.NDArray[Any]:
+def _summed(matrix: Any, groups: Sequence[SliceNumbers]) -> npt.NDArray[Any]:
     """Sums over groups of rows."""
     return np.stack([np.ones(group.size, matrix.dtype) @ matrix[group] for group in groups])
 

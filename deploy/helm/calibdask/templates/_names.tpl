@@ -24,46 +24,28 @@ name: {{ .name }}
 namespace: {{ $.Release.Namespace }}
 labels:
   {{- include "calibdask.instance" $ | nindent 2 }}
-  {{- if and .component (not $.Values.operator.enabled) }}
+  {{- if .component }}
   app.kubernetes.io/component: {{ .component }}
   {{- end }}
   app.kubernetes.io/managed-by: {{ $.Release.Service }}
   helm.sh/chart: {{ $.Chart.Name }}-{{ $.Chart.Version }}
 {{- end }}
 
-{{/* By which pods are found; the operator gives them labels of its own. */}}
+{{/* Labels that select pods. */}}
 {{- define "calibdask.selector" -}}
-{{- $ := .root -}}
-{{- if $.Values.operator.enabled -}}
-dask.org/cluster-name: {{ $.Release.Name }}
-{{- if .component }}
-dask.org/component: {{ .component }}
-{{- end }}
-{{- else -}}
-{{ include "calibdask.instance" $ }}
+{{ include "calibdask.instance" .root }}
 {{- if .component }}
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 {{- end }}
-{{- end }}
 
-{{/* Of a pod; one on which all else depends is not moved to save nodes. */}}
+{{/* Metadata of a pod; the autoscaler of nodes may evict workers, but neither the scheduler nor the client. */}}
 {{- define "calibdask.podMetadata" -}}
-{{- $kept := ne .component "worker" -}}
-{{- if or $kept (not .root.Values.operator.enabled) -}}
 metadata:
-  {{- if not .root.Values.operator.enabled }}
   labels:
     {{- include "calibdask.selector" . | nindent 4 }}
-  {{- end }}
-  {{- if $kept }}
+  {{- if ne .component "worker" }}
   annotations:
     cluster-autoscaler.kubernetes.io/safe-to-evict: "false"
   {{- end }}
-{{- end }}
-{{- end }}
-
-{{/* Whether the operator asks the scheduler how many workers there should be. */}}
-{{- define "calibdask.askedByOperator" -}}
-{{- if and .Values.operator.enabled .Values.autoscaling.enabled }}yes{{ end }}
 {{- end }}

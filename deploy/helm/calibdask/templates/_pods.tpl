@@ -120,24 +120,15 @@ containers:
       # Its server for HTTP is there without the dashboard too, and answers the probes.
       - --no-dashboard
       - --dashboard-address
-      - {{ if include "calibdask.askedByOperator" . }}":8787"{{ else }}127.0.0.1:8787{{ end }}
+      - 127.0.0.1:8787
     env:
       {{- include "calibdask.environment" . | nindent 6 }}
-      {{- if include "calibdask.askedByOperator" . }}
-      - name: DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES
-        value: "['distributed.http.scheduler.api', 'distributed.http.health']"
-      {{- end }}
       {{- include "calibdask.furtherEnvironment" . | indent 6 }}
     {{- include "calibdask.container" (dict "root" . "resources" .Values.scheduler.resources) | nindent 4 }}
     ports:
       - name: tcp-comm
         containerPort: 8786
         protocol: TCP
-      {{- if include "calibdask.askedByOperator" . }}
-      - name: http-dashboard
-        containerPort: 8787
-        protocol: TCP
-      {{- end }}
     startupProbe:
       {{- include "calibdask.probe" .Values.probes.startup | nindent 6 }}
     livenessProbe:
@@ -176,12 +167,10 @@ containers:
       - /scratch
     {{- include "calibdask.store" . | indent 4 }}
     env:
-      {{- if not .Values.operator.enabled }}
       - name: DASK_WORKER_NAME
         valueFrom:
           fieldRef:
             fieldPath: metadata.name
-      {{- end }}
       {{- include "calibdask.environment" . | nindent 6 }}
       {{- include "calibdask.furtherEnvironment" . | indent 6 }}
     {{- include "calibdask.container" (dict "root" . "resources" .Values.worker.resources) | nindent 4 }}
@@ -230,35 +219,4 @@ containers:
       {{- include "calibdask.environment" . | nindent 6 }}
       {{- include "calibdask.furtherEnvironment" . | indent 6 }}
     {{- include "calibdask.container" (dict "root" . "resources" .Values.job.resources) | nindent 4 }}
-{{- end }}
-
-{{- define "calibdask.service" -}}
-type: ClusterIP
-selector:
-  {{- include "calibdask.selector" (dict "root" . "component" "scheduler") | nindent 2 }}
-ports:
-  - name: tcp-comm
-    port: 8786
-    targetPort: tcp-comm
-    protocol: TCP
-  {{- if include "calibdask.askedByOperator" . }}
-  - name: http-dashboard
-    port: 8787
-    targetPort: http-dashboard
-    protocol: TCP
-  {{- end }}
-{{- end }}
-
-{{- define "calibdask.daskCluster" -}}
-worker:
-  replicas: {{ .Values.worker.replicas }}
-  {{- include "calibdask.podMetadata" (dict "root" . "component" "worker") | nindent 2 }}
-  spec:
-    {{- include "calibdask.workerPod" . | nindent 4 }}
-scheduler:
-  {{- include "calibdask.podMetadata" (dict "root" . "component" "scheduler") | nindent 2 }}
-  spec:
-    {{- include "calibdask.schedulerPod" . | nindent 4 }}
-  service:
-    {{- include "calibdask.service" . | nindent 4 }}
 {{- end }}

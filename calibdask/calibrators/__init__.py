@@ -1,0 +1,1 @@
+"""Calibrators: maps fitted to scores that improve their calibration."""

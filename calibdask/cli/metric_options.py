@@ -1,0 +1,83 @@
+"""Options for the choices of metrics: one for each name of a choice that any metric has."""
+
+import re
+from functools import cache
+
+import click
+
+from calibdask.cli.param_types import ChoiceType
+from calibdask.cli.reporting import Remembering
+from calibdask.estimators.choice import Choice
+from calibdask.estimators.signatures import signatures
+
+__all__ = ["MetricCommand", "choice_options"]
+
+# A choice that so few metrics have says which they are.
+_FEW = 3
+# Ends the first clause of a description; marks of references and of code are dropped.
+_CLAUSE = re.compile(r"[.;:](?=\s|$)")
+_MARKS = re.compile(r"\s*\[\d+\]_|``|`")
+
+
+@cache
+def choice_options() -> tuple[click.Option, ...]:
+    """An option for each choice, which applies to all metrics that have it.
+
+    Examples
+    --------
+    >>> next(option.help for option in choice_options() if option.name == "rule")
+    'Score of a prediction s and an outcome o (corp).  [default: brier]'
+    """
+    merged: dict[str, Choice] = {}
+    metrics: dict[str, list[str]] = {}
+    for signature in signatures().values():
+        for name, choice in signature.choices.items():
+            merged[name] = merged[name] | choice if name in merged else choice
+            metrics.setdefault(name, []).append(signature.word)
+    return tuple(_option(choice, metrics[name]) for name, choice in merged.items())
+
+
+def _option(choice: Choice, metrics: list[str]) -> click.Option:
+    said = _MARKS.sub("", _CLAUSE.split(choice.description, maxsplit=1)[0])
+    of = f" ({', '.join(metrics)})" if len(metrics) <= _FEW else ""
+    default = "" if choice.default in (None, False) else f"  [default: {choice.default}]"
+    names = [f"--{choice.name.replace('_', '-')}", choice.name]
+    text = f"{said}{of}.{default}"
+    if choice.is_flag:
+        return click.Option(names, is_flag=True, default=None, help=text)
+    return click.Option(names, type=ChoiceType(choice), metavar=_metavar(choice), help=text)
+
+
+def _metavar(choice: Choice) -> str:
+    """Words between brackets, as click has them; a placeholder alone without."""
+    name = ChoiceType(choice).name
+    return f"[{name}]" if choice.words else name
+
+
+class MetricCommand(Remembering):
+    """A command with the options for choices of metrics, which are read when they are needed: most commands have none.
+
+    Its own options come first where both have the same name.
+    """
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Its own parameters, and those of metrics."""
+        return [*super().get_params(ctx), *self._choices(ctx)]
+
+    def _choices(self, ctx: click.Context) -> list[click.Option]:
+        own = {parameter.name for parameter in super().get_params(ctx)}
+        return [option for option in choice_options() if option.name not in own]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Both, under headings of their own."""
+        own = [parameter for parameter in super().get_params(ctx) if isinstance(parameter, click.Option)]
+        for heading, options in (("Options", own), ("Choices of metrics", self._choices(ctx))):
+            records = [record for option in options if (record := option.get_help_record(ctx)) is not None]
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The metrics before all else."""
+        with formatter.section("Metrics"):
+            formatter.write_dl([(word, _MARKS.sub("", signature.summary)) for word, signature in signatures().items()])
+        super().format_epilog(ctx, formatter)

@@ -1,0 +1,44 @@
+"""Stored summaries as the DATA of ``calibdask evaluate`` and ``calibdask report``."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from calibdask.cli.row_options import RowsRequest
+
+if TYPE_CHECKING:
+    from calibdask.storage.summary import Summary
+
+__all__ = ["panel", "pooled", "refuse_row_options"]
+
+
+def refuse_row_options(request: RowsRequest) -> None:
+    """Raise UsageError for options that only rows have a use for."""
+    for option, value in {"--label": request.label, "--score": request.score, "--weight": request.weight}.items():
+        if value is not None:
+            raise click.UsageError(
+                f"{option} has no effect on {request.data}: it is a stored summary, which holds no rows."
+            )
+
+
+def pooled(summary: "Summary", by: Sequence[str]) -> "Summary":
+    """The summary with these slices, in this order; all others are added up.
+
+    Raises
+    ------
+    click.UsageError
+        If it has no such slices.
+    """
+    for name in by:
+        if name not in summary.slices:
+            there = ", ".join(summary.slices) or "none"
+            raise click.UsageError(f"--by {name} expects a slice of the summary {summary.url}; it has {there}.")
+    return summary.pooled(by)
+
+
+def panel(summary: "Summary", setting: str | int | None) -> dict[str, Any]:
+    """The metrics to compute when none are named, for those that name no setting with this one."""
+    from calibdask.evaluation import usual_metrics
+
+    return {**usual_metrics(summary.source, setting)}

@@ -1,0 +1,51 @@
+"""Descriptions of clusters."""
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from calibdask.errors import Unavailable
+
+__all__ = ["ClusterLost", "ClusterSpec"]
+
+
+class ClusterLost(Unavailable):
+    """The scheduler, or all of its workers, were lost during a computation."""
+
+
+@dataclass(frozen=True)
+class ClusterSpec(ABC):
+    """Description of a cluster, which starts nothing until it is opened.
+
+    Attributes
+    ----------
+    patience : float
+        Seconds to wait for workers when there are none.
+
+    Examples
+    --------
+    >>> from calibdask.cluster import cluster_spec
+    >>> cluster_spec("threads:2").patience
+    300.0
+    """
+
+    patience: ClassVar[float] = 300.0
+
+    @abstractmethod
+    def opened(self) -> AbstractContextManager[Any]:
+        """Use the cluster inside the block: yields a client, or None for threads of this process.
+
+        Whatever was started is stopped at the end.
+
+        Raises
+        ------
+        ValueError
+            If connections would be insecure, or a requirement is missing.
+        Unavailable
+            If the scheduler does not answer.
+        """
+
+    def answers(self) -> bool:
+        """Whether the scheduler answers; always true of clusters that start their own."""
+        return True

@@ -1,0 +1,1 @@
+"""Inputs: arrays, data frames and blocks of users, converted to sources."""

@@ -1,0 +1,71 @@
+"""Rows of a source before they become a block: arrays whose last axis is the samples, except for scores."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.statistics.block import NO_GROUPS, Block
+from calibdask.statistics.layout import Layout
+
+__all__ = ["Rows", "make_block"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Scores (batch, n, K), for a vector of P(y = 1) (batch, n, 1); labels, weights (1 or batch, n); groups (n,)."""
+
+    scores: npt.NDArray[Any]
+    labels: npt.NDArray[Any]
+    weights: npt.NDArray[Any] | None = None
+    group: npt.NDArray[Any] | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return self.scores.shape[1]
+
+    @property
+    def width(self) -> int:
+        """Number of scores in a row."""
+        return self.scores.shape[2]
+
+    def part(self, start: int, stop: int) -> "Rows":
+        """Rows from start to before stop."""
+        return Rows(
+            self.scores[:, start:stop],
+            self.labels[:, start:stop],
+            None if self.weights is None else self.weights[:, start:stop],
+            None if self.group is None else self.group[start:stop],
+        )
+
+
+def make_block(rows: Rows, layout: Layout, start: int, before: npt.NDArray[np.int64] | None = None) -> Block:
+    """Rows in the types and the memory order that kernels expect; copied only where these differ.
+
+    ``start`` and ``before`` are those of the block.
+
+    Raises
+    ------
+    ValueError
+        If the arrays have different numbers of rows.
+    """
+    n = rows.count
+    lengths = {"y_true": rows.labels.shape[-1]}
+    if rows.weights is not None:
+        lengths["sample_weight"] = rows.weights.shape[-1]
+    if rows.group is not None:
+        lengths["by"] = rows.group.shape[-1]
+    for name, length in lengths.items():
+        if length != n:
+            raise ValueError(
+                f"y_prob and {name} expect equally many rows; in one block "
+                f"y_prob has {n} and {name} {length}. Give them the same chunks along the sample axis."
+            )
+    scores = np.ascontiguousarray(rows.scores, layout.dtype)
+    weights = None if rows.weights is None else np.ascontiguousarray(rows.weights, np.float64)
+    group = NO_GROUPS if rows.group is None else np.ascontiguousarray(rows.group, np.int32)
+    if group.size and (group.min() < 0 or group.max() >= layout.groups):
+        raise ValueError("by expects the same values in every pass over the data; they changed between two passes.")
+    return Block(layout, scores, rows.labels, weights, group, start, before)

@@ -1,0 +1,1 @@
+"""Sources answer requests for statistics; estimators cannot distinguish them."""

@@ -1,0 +1,128 @@
+"""Sources answer requests for statistics; estimators cannot distinguish them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any, TypeVar
+
+from threadpoolctl import threadpool_limits
+
+from calibdask.engine.sources.input_errors import raise_if_invalid
+from calibdask.statistics.block import Block
+from calibdask.statistics.derived import Derived
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.pairs.pair_statistic import PairStatistic
+from calibdask.statistics.pairs.target_reduction import TargetReduction
+from calibdask.statistics.request import Requests
+from calibdask.statistics.schedule import Schedule
+from calibdask.statistics.statistic import Statistic
+from calibdask.statistics.validity import Validity
+
+__all__ = ["RowSource", "Source", "States", "apart", "merged", "states_of"]
+
+Answer = TypeVar("Answer")
+StateT = TypeVar("StateT")
+
+# Of several statistics, in their order.
+States = tuple[Any, ...]
+
+
+class Source(ABC):
+    """Answers requests for statistics, each call with one pass over the data; those of pairs of rows take more.
+
+    Attributes
+    ----------
+    layout : Layout
+        Shape of the data, known without a pass.
+    rows : int or None
+        Number of rows, once a pass has counted them.
+    passes : int
+        How often the data have been read so far.
+    """
+
+    layout: Layout
+    rows: int | None
+    passes: int = 0
+
+    @abstractmethod
+    def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
+        """The states of all statistics. The first pass also checks the data and raises ValueError."""
+
+    def derivation(self, request: Derived[Answer]) -> Requests[Answer]:
+        """How this source derives what follows from statistics."""
+        return request.derive()
+
+
+class RowSource(Source):
+    """A source that has the rows: it checks them in the first pass, and it can visit pairs of their blocks."""
+
+    def __init__(self, layout: Layout, validity: Validity) -> None:
+        self.layout = layout
+        self.rows: int | None = None
+        self._validity = validity
+
+    def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
+        """One pass that shows each block by itself, then visits to pairs of blocks."""
+        schedule = Schedule.of(statistics)
+        pairs = tuple(schedule.pairs)
+        known: dict[Statistic[Any], Any] = {}
+        if schedule.blocks or self.rows is None:
+            known.update(self._states(schedule.blocks))
+        # Blocks are visited in parallel; products of matrices must not start threads of their own.
+        with threadpool_limits(1) if pairs else nullcontext():
+            if pairs:
+                known.update(zip(pairs, self._pairs(pairs), strict=True))
+            for reduction in schedule.targets:
+                known[reduction] = self._targets(reduction)
+        return tuple(known[statistic] for statistic in statistics)
+
+    def _states(self, statistics: Sequence[Statistic[Any]]) -> dict[Statistic[Any], Any]:
+        """States from one pass, in which what follows from others is not computed again."""
+        needed, following = apart(statistics)
+        known = dict(zip(needed, self._checked(needed), strict=True))
+        return known | {statistic: statistic.taken_from(known[other]) for statistic, other in following.items()}
+
+    def _checked(self, statistics: tuple[Statistic[Any], ...]) -> States:
+        """One pass; the first one checks the data too."""
+        self.passes += 1
+        if self.rows is not None:
+            return self._pass(statistics)
+        *states, checked = self._pass((*statistics, self._validity))
+        raise_if_invalid(checked, self._validity, self.layout, self._row_of)
+        self.rows = int(checked.rows)
+        return tuple(states)
+
+    @abstractmethod
+    def _pass(self, statistics: tuple[Statistic[Any], ...]) -> States:
+        """States of all rows, merged from those of blocks."""
+
+    @abstractmethod
+    def _pairs(self, statistics: tuple[PairStatistic[Any], ...]) -> States:
+        """States of all pairs of rows."""
+
+    @abstractmethod
+    def _targets(self, reduction: TargetReduction[Any, StateT]) -> StateT:
+        """State of all rows, each of which has been shown all others."""
+
+    def _row_of(self, position: int) -> int:
+        """Global row number of a position that a block had for its start."""
+        return position
+
+
+def apart(
+    statistics: Sequence[Statistic[Any]],
+) -> tuple[tuple[Statistic[Any], ...], dict[Statistic[Any], Statistic[Any]]]:
+    """Statistics that have to be computed, and for each of the others one of these that it follows from."""
+    origins = {statistic: next(filter(statistic.follows_from, statistics), None) for statistic in statistics}
+    following = {statistic: origin for statistic, origin in origins.items() if origin is not None}
+    return tuple(statistic for statistic in statistics if statistic not in following), following
+
+
+def states_of(block: Block, statistics: tuple[Statistic[Any], ...]) -> States:
+    """States of one block."""
+    return tuple(statistic.from_block(block) for statistic in statistics)
+
+
+def merged(statistics: tuple[Statistic[Any], ...], a: States, b: States) -> States:
+    """States of the rows of both."""
+    return tuple(s.merge(x, y) for s, x, y in zip(statistics, a, b, strict=True))

@@ -1,0 +1,208 @@
+"""The source for stored states: histograms on a grid answer without the data, and so do replicates of them."""
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+from calibdask.engine.sources.source import Source, States
+from calibdask.statistics.bins import grid_bins
+from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
+from calibdask.statistics.bins.binnings import BinEdges, EqualMass
+from calibdask.statistics.bins.edges import Edges
+from calibdask.statistics.bins.grid import GridHistogram, GridState, coarsened
+from calibdask.statistics.bins.grid_bins import CellSums
+from calibdask.statistics.counts import RowCountState
+from calibdask.statistics.derived import Derived
+from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.replicates.bins import resampled_bins
+from calibdask.statistics.replicates.histograms import left_out, resampled
+from calibdask.statistics.request import Requests
+from calibdask.statistics.settings import Setting
+from calibdask.statistics.statistic import Statistic
+
+__all__ = ["SummarySource"]
+
+Answer = TypeVar("Answer")
+
+
+class SummarySource(Source):
+    """Answers from histograms on the grid: those themselves, coarser ones, and what statistics compute from them.
+
+    ``stored`` has for each histogram a function that reads its state, called when the state is needed. Statistics know
+    this source as `calibdask.statistics.bins.histograms.Histograms`.
+    """
+
+    def __init__(
+        self,
+        stored: Mapping[GridHistogram, Callable[[], GridState]],
+        layout: Layout,
+        rows: int | None = None,
+    ) -> None:
+        self.layout = layout
+        self.rows = rows
+        self._stored = stored
+        self._read: dict[GridHistogram, GridState] = {}
+        self._summed: dict[GridHistogram, CellSums] = {}
+
+    def resampled(
+        self, seed: int, replicates: range, *, calibrated: bool = False, by_cells: bool = False
+    ) -> "SummarySource":
+        """A source of replicates along the batch axis; see `calibdask.statistics.replicates.histograms`.
+
+        Sums over bins are drawn by themselves (`calibdask.statistics.replicates.bins`), unless ``by_cells``.
+        """
+
+        def histogram(stored: GridHistogram) -> GridState:
+            return resampled(self._state(stored), stored.grid, seed, replicates, calibrated=calibrated)
+
+        def bins(request: BinSums) -> BinSumsState:
+            finest = self.finest(request.setting)
+            once = replace(request, edges=_of_the_data(request.edges, self.layout))
+            return resampled_bins(once, self._cells(finest), finest.grid, seed, replicates, calibrated=calibrated)
+
+        # Outcomes of rows with different weights are not binomial.
+        whole = by_cells or (calibrated and self.layout.weighted)
+        return _Replicates(self, histogram, None if whole else bins, len(replicates), 1 if calibrated else 2)
+
+    def left_out(self, seed: int, groups: range) -> "SummarySource":
+        """A source of the rows without one group of them each; see `calibdask.statistics.replicates.histograms`."""
+
+        def histogram(stored: GridHistogram) -> GridState:
+            return left_out(self._state(stored), seed, groups)
+
+        return _Replicates(self, histogram, None, len(groups))
+
+    @property
+    def histograms(self) -> tuple[GridHistogram, ...]:
+        """All that are stored."""
+        return tuple(self._stored)
+
+    def bytes_of_a_replicate(self, known: Mapping[Statistic[Any], Any], *, by_cells: bool = False) -> int:
+        """Memory of a replicate of these states: of histograms, that of all that are stored."""
+        sums = sum(
+            part.nbytes for statistic, state in known.items() if isinstance(statistic, BinSums) for part in state
+        )
+        cells = by_cells or self.layout.weighted or any(isinstance(statistic, GridHistogram) for statistic in known)
+        return sums + (sum(stored.bytes(self.layout) for stored in self._stored) if cells else 0)
+
+    def tells(self, setting: Setting) -> bool:
+        """Whether a histogram of this setting is stored."""
+        return any(_column(stored.setting, setting) is not None for stored in self._stored)
+
+    def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
+        """The states of all statistics; raises ValueError for those that need the data."""
+        return tuple(statistic.from_histograms(self) for statistic in statistics)
+
+    def derivation(self, request: Derived[Answer]) -> Requests[Answer]:
+        """How requests are derived from histograms."""
+        return request.from_histograms(self)
+
+    def equal_mass_edges(self, binning: EqualMass, setting: Setting) -> Edges:
+        """Edges on borders of cells."""
+        finest = self.finest(setting)
+        return grid_bins.equal_mass_edges(binning, self.state(finest), finest.grid)
+
+    def bin_sums(self, request: BinSums) -> BinSumsState:
+        """Sums over bins of whole cells."""
+        finest = self.finest(request.setting)
+        return grid_bins.bin_sums(request, self._cells(finest), finest.grid)
+
+    def row_count(self) -> RowCountState:
+        """Rows of the first histogram; all have the same."""
+        state = self._state(next(iter(self._stored)))
+        rows = state.rows if state.weighted else state.mass
+        return RowCountState(rows[:, :, 0].sum((-1, -2)))
+
+    def state(self, histogram: GridHistogram) -> GridState:
+        """The stored histogram, the sum of its parts, or one of its columns."""
+        # The very one first: which others are stored must not matter to replicates.
+        for stored in sorted(self._stored, key=lambda candidate: candidate != histogram):
+            same_grid = stored.grid == histogram.grid
+            if not same_grid and replace(stored.grid, refined=False) != histogram.grid:
+                continue
+            column = _column(stored.setting, histogram.setting)
+            if column is not None:
+                whole = self._state(stored)
+                state = GridState.of(operator.itemgetter((slice(None), slice(None), column)), whole)
+                return state if same_grid else coarsened(state, stored.grid)
+        raise ValueError(
+            f"The histogram of the setting {histogram.setting} on [{histogram.grid.low:.4g}, 1] in "
+            f"{histogram.grid.cells} cells is not among those stored: {', '.join(map(_described, self._stored))}."
+        )
+
+    def finest(self, setting: Setting) -> GridHistogram:
+        """The histogram of this setting on the unit interval with the most cells."""
+        grids = [
+            stored.grid
+            for stored in self._stored
+            if stored.grid.low == 0 and _column(stored.setting, setting) is not None
+        ]
+        if not grids:
+            raise ValueError(
+                f"No histogram of the setting {setting} is stored, only {', '.join(map(_described, self._stored))}."
+            )
+        return GridHistogram(setting, max(grids, key=lambda grid: grid.size))
+
+    def _cells(self, histogram: GridHistogram) -> CellSums:
+        """Sums by cell of a histogram, kept as long as this source."""
+        if histogram not in self._summed:
+            self._summed[histogram] = grid_bins.cell_sums(self.state(histogram), histogram.grid)
+        return self._summed[histogram]
+
+    def _state(self, stored: GridHistogram) -> GridState:
+        if stored not in self._read:
+            self._read[stored] = self._stored[stored]()
+        return self._read[stored]
+
+
+class _Replicates(SummarySource):
+    """Replicates of all that another source has stored, made when they are needed; edges of bins are its own.
+
+    ``bins`` draws sums over bins by themselves; without, they come from the replicates of its histograms. ``sampled``
+    is how many times rows have been drawn at random: replicates of data contain the noise of sampling twice.
+    """
+
+    def __init__(
+        self,
+        of: SummarySource,
+        histogram: Callable[[GridHistogram], GridState],
+        bins: Callable[[BinSums], BinSumsState] | None,
+        count: int,
+        sampled: int = 1,
+    ) -> None:
+        layout = replace(of.layout, batch=of.layout.batch * count, rows=None)
+        super().__init__({stored: partial(histogram, stored) for stored in of.histograms}, layout, of.rows)
+        self._of, self._bins, self._count, self._sampled = of, bins, count, sampled
+
+    def equal_mass_edges(self, binning: EqualMass, setting: Setting) -> Edges:
+        """Those of the data, as for replicates of rows: bins are chosen once."""
+        return BinEdges(binning, setting).tiled(self._of.equal_mass_edges(binning, setting), self._count)
+
+    def bin_sums(self, request: BinSums) -> BinSumsState:
+        """Sums over bins, drawn by themselves or from the replicates of the histograms."""
+        sums = super().bin_sums(request) if self._bins is None else self._bins(request)
+        # Rows drawn twice carry the information of half as many, like rows that are resampled by weights.
+        return sums._replace(weight_square=self._sampled * sums.weight_square)
+
+
+def _of_the_data(edges: Edges, layout: Layout) -> Edges:
+    """Edges of the first replicate, those of the data."""
+    if len(edges.values) <= layout.batch:
+        return edges
+    return replace(edges, array=FrozenArray(edges.values[: layout.batch]))
+
+
+def _column(stored: Setting, setting: Setting) -> slice | None:
+    """The columns of a stored setting that make this one; None if there are none."""
+    if stored == setting:
+        return slice(None)
+    if stored.per_class and setting.kind == "class":
+        return slice(setting.index, setting.index + 1)
+    return None
+
+
+def _described(stored: GridHistogram) -> str:
+    return f"{stored.setting} on [{stored.grid.low:.4g}, 1] in {stored.grid.cells} cells"

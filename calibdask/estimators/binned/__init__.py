@@ -1,0 +1,1 @@
+"""Estimators computed from sums over bins."""

@@ -1,0 +1,1 @@
+"""Costs of decisions based on scores."""

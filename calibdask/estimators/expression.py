@@ -1,0 +1,265 @@
+"""Metrics as text, such as ``ece(bins=10, setting=classwise)``: parsed, checked and made.
+
+::
+
+    metrics  = metric {"," metric}
+    metric   = name ["(" [choice {"," choice}] ")"]
+    choice   = name "=" value
+    value    = number | word | "true" | "false" | "none" | "[" [value {"," value}] "]" | metric
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from calibdask.estimators.choice import Choice
+from calibdask.estimators.signatures import Signature, signatures
+
+__all__ = ["Expression", "parse_metrics", "parse_value"]
+
+_TOKEN = re.compile(r"""\s*([()\[\],=]|"[^"]*"|'[^']*'|[^()\[\],=\s"']+)\s*""")
+_CONSTANTS = {"true": True, "false": False, "none": None}
+_SHAPE = "a metric is written as ece or ece(bins=10, setting=classwise)"
+# Shorter names of metrics.
+_ALIASES = {"brier": "brier-score"}
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A metric by name, with its own choices.
+
+    Parameters
+    ----------
+    word : str
+        The name, one of those of `calibdask.estimators.signatures.signatures`.
+    choices : mapping of str to value
+        Numbers, words, tuples of values, expressions, True, False and None.
+
+    Examples
+    --------
+    >>> (expression,) = parse_metrics("consistency_test(statistic=ece(bins=[0, 0.5, 1]))")
+    >>> str(expression)
+    'consistency-test(statistic=ece(bins=[0, 0.5, 1]))'
+    >>> expression.make().statistic.bins
+    (0.0, 0.5, 1.0)
+    """
+
+    word: str
+    choices: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def signature(self) -> Signature:
+        """What the metric is and takes."""
+        return signatures()[self.word]
+
+    @property
+    def inner(self) -> dict[str, "Expression"]:
+        """The metrics that are choices of this one, by the name of the choice; those of its defaults too."""
+        defaults = {name: choice.default for name, choice in self.signature.choices.items() if "metric" in choice.kinds}
+        return {name: self.choices.get(name, Expression(_word(metric))) for name, metric in defaults.items()}
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """Names of the choices of this metric, and of those inside it."""
+        return frozenset(self.signature.choices).union(*(metric.takes for metric in self.inner.values()))
+
+    def __str__(self) -> str:
+        choices = ", ".join(f"{name}={_text(value)}" for name, value in self.choices.items())
+        return f"{self.word}({choices})" if choices else self.word
+
+    def make(self, given: Mapping[str, Any] | None = None) -> Any:
+        """The estimator; ``given`` are choices of all metrics, for those that take them and do not choose themselves.
+
+        Raises
+        ------
+        ValueError
+            If the estimator refuses a choice.
+        """
+        known = self.signature.choices
+        # What is chosen for all metrics reaches the one inside another, too.
+        inner = self.inner if given else {}
+        shared = {name: value for name, value in (given or {}).items() if name in known}
+        chosen = {**inner, **shared, **self.choices}
+        made = {
+            name: value.make(given) if isinstance(value, Expression) else known[name].made(value)
+            for name, value in chosen.items()
+        }
+        return self.signature.constructor(**made)
+
+
+def parse_metrics(text: str) -> list[Expression]:
+    """Metrics between commas.
+
+    Raises
+    ------
+    ValueError
+        If there is no such metric or choice, a value is not among those allowed, or the text is no metric.
+
+    Examples
+    --------
+    >>> [str(metric) for metric in parse_metrics("brier,ece(bins=10,norm=l2)")]
+    ['brier-score', 'ece(bins=10, norm=l2)']
+    """
+    parser = _Parser(text)
+    metrics = [parser.metric()]
+    while parser.take(","):
+        metrics.append(parser.metric())
+    parser.end()
+    return metrics
+
+
+def parse_value(text: str) -> Any:
+    """One value.
+
+    Raises
+    ------
+    ValueError
+        If the text is none.
+
+    Examples
+    --------
+    >>> parse_value("[0, 0.5, 1]"), parse_value("equal-mass"), parse_value("1e6"), parse_value("none")
+    ((0, 0.5, 1), 'equal-mass', 1000000.0, None)
+    """
+    parser = _Parser(text)
+    value = parser.value()
+    parser.end()
+    return value
+
+
+class _Parser:
+    """Reads a text from the left; every error names the text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = _TOKEN.findall(text)
+        if text.count('"') % 2 or text.count("'") % 2:
+            raise self._error("a quotation mark is not closed")
+        self._at = 0
+
+    def _error(self, reason: str) -> ValueError:
+        return ValueError(f"{self._text!r} cannot be read: {reason}; {_SHAPE}.")
+
+    @property
+    def _next(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def take(self, token: str) -> bool:
+        """Whether this comes next; if so it is read."""
+        taken = self._next == token
+        self._at += taken
+        return taken
+
+    def _word(self, what: str) -> str:
+        token = self._next
+        if not token or token in "()[],=":
+            raise self._error(f"{what} is missing {f'before {token!r}' if token else 'at the end'}")
+        self._at += 1
+        return token
+
+    def end(self) -> None:
+        """Refuse what is left."""
+        if self._next:
+            reason = "a parenthesis or bracket is closed that was not opened" if self._next in ")]" else None
+            raise self._error(reason or f"{self._next!r} does not belong there")
+
+    def metric(self) -> Expression:
+        """A name with choices."""
+        return self._choices(self._word("the name of a metric"))
+
+    def _choices(self, name: str) -> Expression:
+        word = _known_word(name)
+        known = signatures()[word].choices
+        choices: dict[str, Any] = {}
+        if self.take("("):
+            while not self.take(")"):
+                choice = _known_choice(word, known, self._name())
+                if choice.name in choices:
+                    raise self._error(f"{choice.name} is chosen twice")
+                choices[choice.name] = _checked(word, choice, self.value())
+                self._separate(")", "parenthesis")
+        return Expression(word, choices)
+
+    def _name(self) -> str:
+        name = self._word("the name of a choice")
+        if not self.take("="):
+            raise self._error(f"{name!r} is not a name=value pair")
+        return name
+
+    def _separate(self, closing: str, what: str) -> None:
+        """Read a comma between two values, unless the list ends here."""
+        if self._next != closing and not self.take(","):
+            raise self._error(f"a closing {what} is missing" if not self._next else f"{self._next!r} is not expected")
+
+    def value(self) -> Any:
+        """A number, a word, a list or a metric."""
+        if self.take("["):
+            values = []
+            while not self.take("]"):
+                values.append(self.value())
+                self._separate("]", "bracket")
+            return tuple(values)
+        token = self._word("a value")
+        if self._next == "(":
+            return self._choices(token)
+        return _constant(token)
+
+
+def _constant(token: str) -> Any:
+    if token[0] in "\"'":
+        return token[1:-1]
+    if token.lower() in _CONSTANTS:
+        return _CONSTANTS[token.lower()]
+    for number in (int, float):
+        try:
+            return number(token)
+        except ValueError:
+            continue
+    return token
+
+
+def _text(value: Any) -> str:
+    """A value as it is written."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_text, value))}]"
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    return str(value)
+
+
+def _word(name: str) -> str:
+    """The name at the shell of what is called by another spelling."""
+    word = name.lower().replace("_", "-")
+    return _ALIASES.get(word, word)
+
+
+def _known_word(name: str) -> str:
+    word = _word(name)
+    if word not in signatures():
+        known = ", ".join(signatures())
+        raise ValueError(f"There is no metric {name!r}; there are {known}.{_meant(word, signatures())}")
+    return word
+
+
+def _known_choice(word: str, known: Mapping[str, Choice], name: str) -> Choice:
+    choice = name.lower().replace("-", "_")
+    if choice not in known:
+        options = f"its options are {', '.join(known)}" if known else "it has none"
+        raise ValueError(f"{word} has no option {name!r}; {options}.{_meant(choice, known)}")
+    return known[choice]
+
+
+def _meant(name: str, known: Mapping[str, Any]) -> str:
+    close = get_close_matches(name, known, n=1)
+    return f" Did you mean {close[0]}?" if close else ""
+
+
+def _checked(word: str, choice: Choice, value: Any) -> Any:
+    """The value; the name of a metric where one is expected is that metric."""
+    if isinstance(value, str) and "metric" in choice.kinds:
+        value = Expression(_known_word(value))
+    if not choice.accepts(value):
+        raise ValueError(f"{choice.name} of {word} expects {choice.expected}, got {_text(value)!r}.")
+    return value

@@ -1,0 +1,1 @@
+"""Estimators from pairs of predictions, with kernels on the simplex."""

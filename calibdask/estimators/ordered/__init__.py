@@ -1,0 +1,1 @@
+"""Estimators from ordered scores: isotonic regression and cumulative differences."""

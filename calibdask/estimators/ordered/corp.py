@@ -1,0 +1,156 @@
+"""The CORP decomposition of proper scores by isotonic regression."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from scipy import special
+from sklearn.isotonic import isotonic_regression
+from typing_extensions import override
+
+from calibdask.estimators.about import About, Description, PartInfo
+from calibdask.estimators.checks import check_choice
+from calibdask.estimators.columns import ColumnEstimator
+from calibdask.estimators.interval import FromHistograms
+from calibdask.estimators.ordered.score_points import Points, ScorePoints, histogram_of
+from calibdask.estimators.parts import Estimate, Number, calibration_error
+from calibdask.statistics.exact import Array
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
+from calibdask.statistics.settings import Setting
+
+__all__ = ["CORP"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CORP(ColumnEstimator):
+    """Score = miscalibration - discrimination + uncertainty, by isotonic regression.
+
+    With S the mean score of the predictions s, of their isotonic recalibration c (the best fit that is
+    non-decreasing in s), and of the overall frequency r of the outcome as a constant prediction::
+
+        miscalibration  S(s) - S(c)
+        discrimination  S(r) - S(c)
+        uncertainty     S(r)
+
+    Parameters
+    ----------
+    rule : {"brier", "log"}, default "brier"
+        Score of a prediction s and an outcome o: (s - o)**2, or -o log s - (1 - o) log(1 - s).
+    setting : str, int or None
+        ``"confidence"``, ``"binary"``, a class, ``"top-k"``, ``"classwise"``; None: binary for a vector of scores and
+        class-wise for a matrix. Class-wise terms are summed over classes, so that with the Brier score ``score`` is
+        that of whole vectors.
+    k : int, optional
+        Number of classes of the setting ``"top-k"``.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is invalid.
+
+    Notes
+    -----
+    Parts ``score``, ``miscalibration``, ``discrimination`` and ``uncertainty``; the first three terms are never
+    negative. Neither bins nor bandwidths are chosen. Rows of equal score form one point of the regression.
+
+    Exact up to about four million distinct scores in total; beyond that, points are the cells of a fine grid, at their
+    mean score. The attribute ``points`` says which. O(n log n) time, one pass (two for the grid). The
+    logarithm of 0 is that of the smallest positive number of the scores' type, as in `calibdask.LogLoss`.
+
+    References
+    ----------
+    .. [1] Dimitriadis, Gneiting & Jordan, Stable reliability diagrams for probabilistic classifiers, 2021.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> parts = cd.evaluate([0, 0, 0, 1, 1, 1], [0.4, 0.3, 0.2, 0.1, 0.5, 0.9], cd.CORP())
+    >>> [round(float(parts[f"corp_{name}"]), 7) for name in ("miscalibration", "discrimination", "uncertainty")]
+    [0.1016667, 0.125, 0.25]
+    """
+
+    about = About(
+        "CORP decomposition",
+        "A proper score = miscalibration - discrimination + uncertainty: the loss removed by isotonic regression of "
+        "the outcomes on the scores, the gain of the recalibrated scores over always predicting the overall "
+        "frequency, and the score of the latter.",
+        "Dimitriadis, Gneiting & Jordan, Stable reliability diagrams for probabilistic classifiers, 2021",
+        "CORP",
+    )
+
+    rule: Literal["brier", "log"] = "brier"
+
+    def __post_init__(self) -> None:
+        check_choice("rule", self.rule, ("brier", "log"))
+        super().__post_init__()
+
+    @property
+    @override
+    def name(self) -> str:
+        return "corp" if self.rule == "brier" else "corp_log"
+
+    @override
+    def describe(self, layout: Layout) -> Description:
+        score = "Brier score" if self.rule == "brier" else "logarithmic score"
+        return {
+            "score": PartInfo(f"{score}, the total of the terms", "score"),
+            "miscalibration": PartInfo("loss removed by isotonic recalibration", "error"),
+            "discrimination": PartInfo("gain of recalibrated scores over the overall frequency", "term", "higher"),
+            "uncertainty": PartInfo("score of always predicting the overall frequency", "term"),
+        }
+
+    def interval(self, layout: Layout) -> FromHistograms:
+        """From replicates of a fine histogram in place of distinct scores."""
+        return FromHistograms((histogram_of(self.measured(layout)),), self, by_chance=True)
+
+    @override
+    def measured_setting(self, layout: Layout) -> str:
+        return str(self.measured(layout))
+
+    def measured(self, layout: Layout) -> Setting:
+        """The setting: by default all classes of a matrix."""
+        return layout.setting("classwise" if self.setting is None and not layout.vector else self.setting, self.k)
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        layout = yield from Layout()
+        setting = self.measured(layout)
+        points = yield from ScorePoints(setting)
+        original, fitted, constant = np.full((3, *points.shape), np.nan)
+        for index, at in points.strata():
+            original[index], fitted[index], constant[index] = self._scores(points, at, layout.smallest)
+        terms = {
+            "score": original,
+            "miscalibration": original - fitted,
+            "discrimination": constant - fitted,
+            "uncertainty": constant,
+        }
+        parts: dict[str, Number] = {
+            name: Number(values.sum(axis=-1), notes=points.notes, limits=(0.0, np.inf))
+            for name, values in terms.items()
+        }
+        # The uncertainty is largest at a frequency of 1/2; near it sampling lowers it, and resampling once more.
+        most = (0.25 if self.rule == "brier" else np.log(2.0)) * constant.shape[-1]
+        return parts | {
+            "miscalibration": calibration_error(terms["miscalibration"], np.sum, np.inf, **points.notes),
+            "discrimination": replace(parts["discrimination"], is_biased=True),
+            "uncertainty": replace(parts["uncertainty"], is_biased=True, limits=(0.0, most)),
+        }
+
+    def _scores(self, points: Points, at: slice, smallest: float) -> tuple[float, float, float]:
+        """Mean scores of the predictions, of their isotonic recalibration, and of the overall frequency."""
+        weight, outcome, score = points.weight[at], points.outcome[at], points.score[at]
+        total = weight.sum()
+        calibrated = isotonic_regression(outcome / weight, sample_weight=weight, y_min=0.0, y_max=1.0)
+        frequency = np.full_like(score, outcome.sum() / total)
+        predictions = score, calibrated, frequency
+        original, fitted, constant = (self._sum(p, weight, outcome, smallest) for p in predictions)
+        return original / total, fitted / total, constant / total
+
+    def _sum(self, prediction: Array, weight: Array, outcome: Array, smallest: float) -> float:
+        if self.rule == "brier":
+            return float((prediction**2 * (weight - outcome) + (1 - prediction) ** 2 * outcome).sum())
+        hit = special.xlogy(outcome, np.maximum(prediction, smallest))
+        miss = special.xlogy(weight - outcome, np.maximum(1 - prediction, smallest))
+        return float(-(hit + miss).sum())

@@ -1,0 +1,93 @@
+"""Ordered scores with the rows and outcomes at each: distinct scores, or cells of a fine grid."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState, scores_of_cells
+from calibdask.statistics.bins.histograms import Histograms
+from calibdask.statistics.derived import Derived
+from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.order.distinct import DistinctScores, DistinctState
+from calibdask.statistics.request import Requests
+from calibdask.statistics.settings import Setting
+
+__all__ = ["Points", "ScorePoints", "histogram_of", "points_of_grid"]
+
+
+@dataclass(frozen=True)
+class Points:
+    """Scores of every stratum (batch, groups, columns) in increasing order, with sums over the rows at each.
+
+    ``stratum``, ``score``, ``weight`` (sum of w), ``outcome`` (sum of w * o) and ``square`` (sum of w**2), each
+    (points,); ``exact`` says whether points are distinct scores, or cells of a grid at their mean score.
+    """
+
+    shape: tuple[int, int, int]
+    stratum: Counts
+    score: Array
+    weight: Array
+    outcome: Array
+    square: Array
+    exact: bool
+
+    def strata(self) -> Iterator[tuple[tuple[int, ...], slice]]:
+        """The index of every stratum with rows, and the slice of its points."""
+        ends = np.searchsorted(self.stratum, np.arange(int(np.prod(self.shape)) + 1))
+        for stratum in np.flatnonzero(np.diff(ends)).tolist():
+            yield tuple(map(int, np.unravel_index(stratum, self.shape))), slice(ends[stratum], ends[stratum + 1])
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """Note on what the points are."""
+        return {"points": "distinct scores" if self.exact else "cells of a fine grid of scores"}
+
+
+@dataclass(frozen=True)
+class ScorePoints(Derived[Points]):
+    """The points of a setting: distinct scores if there are not too many, cells of a grid otherwise."""
+
+    setting: Setting
+
+    def derive(self) -> Requests[Points]:
+        """Request distinct scores, and a histogram where there are too many."""
+        layout = yield from Layout()
+        state = yield from DistinctScores(self.setting)
+        if not state.many.any():
+            return _points_of_scores(state, layout, self.setting)
+        histogram = histogram_of(self.setting)
+        grid_state = yield from histogram
+        return points_of_grid(grid_state, histogram.grid)
+
+    def from_histograms(self, histograms: Histograms) -> Requests[Points]:
+        """The cells of the finest histogram."""
+        finest = histograms.finest(self.setting)
+        return points_of_grid((yield from finest), finest.grid)
+
+
+def histogram_of(setting: Setting) -> GridHistogram:
+    """The histogram whose cells replace distinct scores."""
+    return GridHistogram(setting, Grid(refined=True))
+
+
+def _points_of_scores(state: DistinctState, layout: Layout, setting: Setting) -> Points:
+    shape = (layout.batch, layout.groups, setting.columns(layout.classes))
+    weight, outcome = state.weight.astype(np.float64), state.outcome.astype(np.float64)
+    square = state.square if state.square.size else weight
+    return Points(shape, state.stratum, state.score, weight, outcome, square, exact=True)
+
+
+def points_of_grid(state: GridState, grid: Grid) -> Points:
+    """The cells that hold rows, at the mean of their scores."""
+    mass = state.mass.astype(np.float64)
+    weight = mass.sum(axis=-1)
+    position = np.divide(state.distance.sum(axis=-1), weight, out=np.zeros_like(weight), where=weight > 0)
+    score = scores_of_cells(grid, position).clip(0.0, 1.0)
+    filled = np.nonzero(weight)
+    shape = weight.shape[:3]
+    stratum = np.ravel_multi_index(filled[:3], shape)
+    square = state.square.sum(axis=-1) if state.weighted else weight
+    return Points(shape, stratum, score[filled], weight[filled], mass[..., 1][filled], square[filled], exact=False)

@@ -1,0 +1,137 @@
+"""Parts of an estimate: numbers, calibration errors, curves, values that are not estimated, coordinates."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.estimators.about import Kind
+from calibdask.statistics.exact import Array
+
+__all__ = [
+    "CalibrationError",
+    "Coordinate",
+    "Curve",
+    "Estimate",
+    "Given",
+    "Number",
+    "Part",
+    "calibration_error",
+    "number",
+]
+
+# Ends of intervals at a level, each of the shape of the values.
+Ends = Callable[[float], tuple[Array, Array]]
+Limits = tuple[Any, Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Values of shape ``(batch, groups, *dims)``; the sizes of ``dims`` follow from them.
+
+    ``notes`` become attributes of the variable.
+    """
+
+    values: npt.NDArray[Any]
+    dims: tuple[str, ...] = ()
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    # The kind where the estimator declares none.
+    kind: ClassVar[Kind] = "number"
+    # Whether the values differ between replicates of the data.
+    is_estimated: ClassVar[bool] = True
+
+    @property
+    def resampled(self) -> Array:
+        """The values that are kept of each replicate."""
+        return self.values
+
+    def pooled(self, replicates: Array) -> Array:
+        """Values of all replicates, (replicates, *shape of the values), from those kept."""
+        return replicates
+
+
+@dataclass(frozen=True)
+class Number(Part):
+    """Numbers within ``limits``, each with its own interval.
+
+    ``known_ends`` returns the ends at a level where a formula gives them. ``is_biased``: resampling shifts the number
+    as sampling did.
+    """
+
+    limits: Limits = (-np.inf, np.inf)
+    is_biased: bool = False
+    known_ends: Ends | None = None
+
+
+@dataclass(frozen=True)
+class CalibrationError(Number):
+    """The ``pool`` of ``columns`` (batch, groups, columns): 0 for a calibrated model, positive by chance."""
+
+    columns: npt.NDArray[Any] = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    pool: Callable[..., Any] = np.mean
+
+    kind: ClassVar[Kind] = "error"
+
+    @property
+    def resampled(self) -> Array:
+        """The values of the columns, before pooling."""
+        return self.columns
+
+    def pooled(self, replicates: Array) -> Array:
+        """Replicates of the columns pooled as if all columns were large or small together.
+
+        Columns are resampled independently, while the dependence between the columns of a row cannot be computed from
+        histograms; no dependence gives a mean a larger variance.
+        """
+        return np.asarray(self.pool(np.sort(replicates, axis=0), axis=-1))
+
+
+@dataclass(frozen=True)
+class Curve(Part):
+    """A curve along the last dimension within ``limits``, with pointwise intervals and a simultaneous band.
+
+    ``known_ends`` returns the pointwise ends at a level where percentiles of replicates are not appropriate.
+    """
+
+    limits: Limits = (-np.inf, np.inf)
+    known_ends: Ends | None = None
+
+    kind: ClassVar[Kind] = "curve"
+
+
+@dataclass(frozen=True)
+class Given(Part):
+    """Values that are counted or chosen rather than estimated, without intervals."""
+
+    kind: ClassVar[Kind] = "choice"
+    is_estimated: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class Coordinate(Part):
+    """Positions along the dimension of the same name; the values are one-dimensional."""
+
+    is_estimated: ClassVar[bool] = False
+
+
+# Part name -> values; the only part of a plain number has the empty name.
+Estimate = Mapping[str, Part]
+
+
+def number(values: npt.NDArray[np.float64], least: float = -np.inf, **notes: Any) -> Estimate:
+    """The estimate of a single number, at least ``least``, for each (batch, group)."""
+    return {"": Number(values, notes=notes, limits=(least, np.inf))}
+
+
+def calibration_error(
+    columns: npt.NDArray[np.float64],
+    pool: Callable[..., Any] = np.mean,
+    most: float = 1.0,
+    dims: tuple[str, ...] = (),
+    **notes: Any,
+) -> CalibrationError:
+    """A calibration error from 0 to ``most``, pooled over the columns of each (batch, group)."""
+    return CalibrationError(pool(columns, axis=-1), dims, notes, limits=(0.0, most), columns=columns, pool=pool)

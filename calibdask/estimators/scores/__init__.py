@@ -1,0 +1,1 @@
+"""Proper scores, their decompositions, and the mean and spread of scores."""

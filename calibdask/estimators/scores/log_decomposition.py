@@ -1,0 +1,121 @@
+"""The decomposition of the logarithmic score by bins."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import special
+from typing_extensions import override
+
+from calibdask.estimators.about import About, Description, PartInfo
+from calibdask.estimators.binned.base import BinnedDecomposition
+from calibdask.estimators.interval import FromRows
+from calibdask.estimators.parts import Estimate, Number, calibration_error
+from calibdask.statistics import exact
+from calibdask.statistics.bins.binnings import BinEdges, binned_sums
+from calibdask.statistics.exact import Array
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
+from calibdask.statistics.row_terms import RowTerms
+
+__all__ = ["LogLossDecomposition"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogLossDecomposition(BinnedDecomposition):
+    """Log-loss = reliability - resolution + uncertainty + within, exactly.
+
+    With A, B, C the sums of w, w o and w s in a bin, N the sum of A, obar the frequency of the outcome, KL(p | q) =
+    p log(p / q) + (1 - p) log((1 - p) / (1 - q)) and H(p) = -p log p - (1 - p) log(1 - p)::
+
+        reliability  (1/N) sum A KL(B/A | C/A)
+        resolution   (1/N) sum A KL(B/A | obar)
+        uncertainty  H(obar)
+        within       remainder from scores that differ within bins, score - reliability + resolution - uncertainty
+
+    Parameters
+    ----------
+    bins, binning, setting, k, closed, range, compat
+        As for `ECE`. The setting None means binary for a vector of scores and class-wise for a matrix; class-wise terms
+        are summed over classes, each against the rest.
+
+    Notes
+    -----
+    ``score`` is the log-loss of (s, 1 - s); for a vector of scores that of `LogLoss`, with scores of 0 clipped
+    likewise. ``within`` may be negative, and infinite reliability is clipped like the scores. One pass; with equal-mass
+    bins one to three.
+
+    References
+    ----------
+    .. [1] Kull & Flach, Novel decompositions of proper scoring rules for classification, 2015.
+    .. [2] Weijs, van Nooijen & van de Giesen, Kullback-Leibler divergence as a forecast skill score with classic
+       reliability-resolution-uncertainty decomposition, 2010.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> parts = cd.evaluate([0, 1, 0, 1], [0.5, 0.5, 0.5, 0.5], cd.LogLossDecomposition(bins=2))
+    >>> round(float(parts.log_loss_decomposition_uncertainty), 6)
+    0.693147
+    """
+
+    about = About(
+        "Decomposition of the logarithmic score",
+        "Reliability (loss from miscalibration) minus resolution (gain from separating cases) plus uncertainty (the "
+        "score of always predicting the overall frequency), plus terms for the variation within bins, by "
+        "Kullback-Leibler divergences of bins.",
+        "Kull & Flach, Novel decompositions of proper scoring rules for classification, 2015; Weijs et al., 2010",
+        "log-loss decomposition",
+    )
+
+    def interval(self, layout: Layout) -> FromRows:
+        """From replicates of the rows, since the score is a sum of logarithms over rows."""
+        return FromRows(by_chance=True)
+
+    @override
+    def describe(self, layout: Layout) -> Description:
+        return {
+            "score": PartInfo("mean of -log(score of the label), the total of the terms", "score"),
+            "reliability": PartInfo("loss from miscalibration", "error"),
+            "resolution": PartInfo("gain from resolution", "term", "higher"),
+            "uncertainty": PartInfo("score of always predicting the overall frequency", "term"),
+            "within": PartInfo("remainder from scores that differ within bins", "term"),
+        }
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        layout = yield from Layout()
+        setting = layout.setting(self.measured(layout), self.k)
+        edges = yield from BinEdges(self.rule(layout, setting, "hard"), setting)
+        sums = yield from binned_sums(setting, edges)
+        logs = yield from RowTerms(setting, "logarithm", layout.smallest)
+        loss, total = exact.value(logs.sums)
+        weight, outcome, score = (exact.value(s) for s in (sums.weight, sums.outcome, sums.score))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            overall = exact.in_order(outcome) / total
+            filled = weight > 0
+            # Bins without rows contribute nothing.
+            frequency = np.where(filled, outcome / weight, overall[..., None])
+            mean = np.where(filled, score / weight, frequency)
+            terms = {
+                "score": 16 * loss / total,
+                "reliability": exact.in_order(weight * _divergence(frequency, mean, layout.smallest)) / total,
+                "resolution": exact.in_order(weight * _divergence(frequency, overall[..., None], 0.0)) / total,
+                "uncertainty": special.entr(overall) + special.entr(1 - overall),
+            }
+        terms["within"] = terms["score"] - terms["reliability"] + terms["resolution"] - terms["uncertainty"]
+        limits = {"within": (-np.inf, np.inf)}
+        parts: dict[str, Number] = {
+            name: Number(exact.in_order(values), limits=limits.get(name, (0.0, np.inf)))
+            for name, values in terms.items()
+        }
+        most = np.log(2.0) * terms["uncertainty"].shape[-1]
+        parts["resolution"] = replace(parts["resolution"], is_biased=True)
+        parts["uncertainty"] = replace(parts["uncertainty"], is_biased=True, limits=(0.0, most))
+        return parts | {"reliability": calibration_error(terms["reliability"], np.sum, np.inf)}
+
+
+def _divergence(p: Array, q: Array, smallest: float) -> Array:
+    """KL(p | q) of two outcomes, with probabilities q of at least ``smallest``."""
+    return np.asarray(
+        special.rel_entr(p, np.maximum(q, smallest)) + special.rel_entr(1 - p, np.maximum(1 - q, smallest))
+    )

@@ -1,0 +1,112 @@
+"""Proper scores: the Brier score and the logarithmic score."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from typing_extensions import override
+
+from calibdask.estimators.about import About, Description, PartInfo
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.parts import Estimate, number
+from calibdask.statistics import exact
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
+from calibdask.statistics.score_sums import ScoreSums
+
+__all__ = ["BrierScore", "LogLoss"]
+
+
+@dataclass(frozen=True)
+class BrierScore(Estimator):
+    """Brier score: mean over rows of sum_c (p_c - 1[y = c])**2.
+
+    For a vector of P(y = 1) the mean of (p - y)**2, as in scikit-learn.
+
+    Parameters
+    ----------
+    reduction : {"sum", "mean"}, default "sum"
+        Sum over classes, or mean over classes.
+
+    Notes
+    -----
+    One pass, 64 bytes for each slice. Between 0 and 2 (``"sum"``); smaller is better.
+
+    References
+    ----------
+    .. [1] Brier, Verification of forecasts expressed in terms of probability, 1950.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> round(cd.brier_score([0, 0, 0, 1, 1, 1], [0.4, 0.3, 0.2, 0.1, 0.5, 0.9]), 7)
+    0.2266667
+    """
+
+    about = About(
+        "Brier score",
+        "The mean over rows of sum_c (p_c - 1[y = c])**2, for a vector of scores of (p - y)**2. It measures "
+        "calibration and discrimination together; 0 is perfect. It is not a calibration error.",
+        "Brier, Verification of forecasts expressed in terms of probability, 1950",
+        "Brier score",
+    )
+
+    reduction: Literal["sum", "mean"] = "sum"
+
+    def __post_init__(self) -> None:
+        if self.reduction not in ("sum", "mean"):
+            raise ValueError(f"reduction expects 'sum' or 'mean' over classes, got {self.reduction!r}.")
+
+    @override
+    def describe(self, layout: Layout) -> Description:
+        return {"": PartInfo("mean squared error of the scores", "score")}
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        layout = yield from Layout()
+        sums = yield from ScoreSums()
+        classes = layout.classes if self.reduction == "mean" and not layout.vector else 1
+        with np.errstate(invalid="ignore"):
+            return number(exact.value(sums.brier) / exact.value(sums.weight) / classes, least=0.0)
+
+
+@dataclass(frozen=True)
+class LogLoss(Estimator):
+    """Logarithmic score: mean over rows of -log p_y, the natural logarithm.
+
+    Scores of 0 are clipped at the smallest positive number of their type; the attribute ``clipped_rows`` is the number
+    of rows concerned.
+
+    Notes
+    -----
+    One pass, 64 bytes for each slice. Never negative; smaller is better.
+
+    References
+    ----------
+    .. [1] Good, Rational decisions, 1952.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> round(cd.log_loss([0, 1], [0.5, 0.5]), 6)
+    0.693147
+    """
+
+    about = About(
+        "Log loss",
+        "The mean of -log(score of the label). Confident mistakes are penalised most.",
+        "Good, Rational decisions, 1952",
+        "log loss",
+    )
+
+    @override
+    def describe(self, layout: Layout) -> Description:
+        return {"": PartInfo("mean of -log(score of the label)", "score")}
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        sums = yield from ScoreSums()
+        with np.errstate(invalid="ignore"):
+            return number(
+                exact.value(sums.log) / exact.value(sums.weight), least=0.0, clipped_rows=int(sums.clipped.sum())
+            )

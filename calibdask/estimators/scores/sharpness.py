@@ -1,0 +1,77 @@
+"""Sharpness: how far the scores spread, whatever the outcomes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from typing_extensions import override
+
+from calibdask.estimators.about import About, Description, PartInfo
+from calibdask.estimators.columns import ColumnEstimator
+from calibdask.estimators.parts import Estimate, Number
+from calibdask.statistics import exact
+from calibdask.statistics.bins.bin_sums import BinSums
+from calibdask.statistics.bins.binnings import BinEdges, Uniform
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
+
+__all__ = ["Sharpness"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sharpness(ColumnEstimator):
+    """Variance of the scores.
+
+    ::
+
+        sharpness = sum w s**2 / sum w - (sum w s / sum w)**2
+
+    Of two calibrated models the sharper one is better: it tells cases further apart. Without calibration sharpness says
+    nothing, since scores may be arbitrarily extreme.
+
+    Parameters
+    ----------
+    setting : str, int or None
+        The setting: ``"confidence"``, ``"classwise"``, ``"binary"``, a class, ``"top-k"``; None: binary for a vector of
+        scores, confidence for a matrix.
+    k : int, optional
+        Number of classes of the setting ``"top-k"``.
+
+    Notes
+    -----
+    Between 0 and 1/4. Class-wise for each class. One pass; with ``ci`` from replicates of the rows. From a summary the
+    scores of a cell count as equal to their mean, which changes the variance by less than 2e-8.
+    Memory: 104 bytes for each class and slice.
+
+    References
+    ----------
+    .. [1] Gneiting, Balabdaoui & Raftery, Probabilistic forecasts, calibration and sharpness, 2007.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> round(float(cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], cd.Sharpness()).sharpness), 6)
+    0.05
+    """
+
+    about = About(
+        "Sharpness",
+        "The variance of the scores, sum w s**2 / sum w - (sum w s / sum w)**2. Of two calibrated models the "
+        "sharper one discriminates better; without calibration it says nothing.",
+        "Gneiting, Balabdaoui & Raftery, Probabilistic forecasts, calibration and sharpness, 2007",
+        "sharpness",
+    )
+
+    @override
+    def describe(self, layout: Layout) -> Description:
+        return {"": PartInfo("variance of the scores", "statistic", "higher")}
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        setting = (yield from Layout()).setting(self.setting, self.k)
+        sums = yield from BinSums(setting, (yield from BinEdges(Uniform(1), setting)), "squares")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            weight = exact.value(sums.weight)
+            mean, square = exact.value(sums.score) / weight, exact.value(sums.second[0]) / weight
+        variance = np.maximum(square - mean**2, 0.0)[..., 0]
+        dims = ("class",) if setting.per_class else ()
+        return {"": Number(variance if setting.per_class else variance[..., 0], dims, limits=(0.0, 0.25))}

@@ -1,0 +1,1 @@
+"""Estimators that smooth over the score: kernel densities, curves, SmoothECE."""

@@ -1,0 +1,175 @@
+"""The kernel density estimator of the calibration error, and its residual form."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from typing_extensions import override
+
+from calibdask.estimators.about import About, Description, PartInfo
+from calibdask.estimators.checks import check_choice
+from calibdask.estimators.columns import gap
+from calibdask.estimators.compat import Compat
+from calibdask.estimators.parts import Estimate, calibration_error
+from calibdask.estimators.smooth.gridded import SmoothedEstimator
+from calibdask.estimators.smooth.smoothing import integral
+from calibdask.statistics.bins.grid import Grid
+from calibdask.statistics.exact import Array
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
+
+__all__ = ["DensityECE", "ResidualECE", "ece_d"]
+
+
+_RESIDUAL = About(
+    "Residual ECE",
+    "The mean gap without bins: the integral over the score of the absolute value of the smoothed residuals, "
+    "|(1/N) sum_i (o_i - s_i) K_h(t - s_i)|.",
+    "Posocco & Bonnefoy, Estimating expected calibration errors, 2021",
+    "residual ECE",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DensityECE(SmoothedEstimator):
+    """Expected calibration error by kernel density estimates, ECE_d.
+
+    With f the density of the scores, f1 that of the scores of rows with outcome 1, both estimated with one bandwidth on
+    the support of the scores ([0, 1]; for confidences [1/K, 1])::
+
+        ratio     ∫ f(s) | P(o = 1) f1(s) / f(s) - s | ds
+        residual  ∫ | (1/N) sum_i (o_i - s_i) K_h(s - s_i) | ds
+
+    In the class-wise setting the mean over classes.
+
+    Parameters
+    ----------
+    kernel : {"triweight", "gaussian", "epanechnikov", "cosine", "beta"}, default "triweight"
+        The kernel: mirrored at both ends of the support; or the second beta kernel of Chen [2]_, which needs no
+        mirroring.
+    bandwidth : float or {"silverman", "isj"}, default "silverman"
+        Bandwidth of the kernel: its standard deviation (of the beta kernel: in the middle of the support), in units of
+        the score. Silverman's rule or the improved Sheather-Jones method [3]_, for each column of scores. The latter
+        resolves several modes, which Silverman's rule smooths over; where the density grows without bound towards an
+        end, or scores are rounded, it finds a bandwidth so small that the estimate is mostly noise: then give a number.
+    form : {"ratio", "residual"}, default "ratio"
+        Ratio of densities, or smoothed residuals: the residual form [4]_ takes each residual at the score of its row;
+        it is another number.
+    setting : str, int or None
+        As for `ECE`.
+    k : int, optional
+        Number of classes of the setting ``"top-k"``.
+    step : float, default 0.0003
+        Largest width of a cell of the grid.
+    compat : {"euranova"}, optional
+        Use the bandwidth of the first class for all classes, as the authors' code does.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is invalid or out of range.
+
+    Warns
+    -----
+    UserWarning
+        Where the bandwidth would be below one step of the grid; where all outcomes or all scores are equal; where a
+        beta kernel ignores rows at the ends of the support.
+
+    Notes
+    -----
+    Within 1e-6 of direct kernel sums for bandwidths from 0.033 on, 5e-6 from 0.01 on. The beta kernel gives no weight
+    to scores of exactly 0 or 1, little to those next to them, and its densities need not integrate to 1. One pass
+    over the data; then 0.3 ms for each column and bandwidth (beta kernel: 0.2 s), independent of the number of rows.
+    Memory: 115 kB for each class and slice.
+
+    References
+    ----------
+    .. [1] Posocco & Bonnefoy, Estimating Expected Calibration Errors, 2021, section 4.5.
+    .. [2] Chen, Beta kernel estimators for density functions, 1999.
+    .. [3] Botev, Grotowski & Kroese, Kernel density estimation via diffusion, 2010.
+    .. [4] Posocco & Bonnefoy, Towards a continuous evaluation of calibration, 2021.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> round(cd.density_ece([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bandwidth=0.1), 4)
+    0.2741
+    """
+
+    about = About(
+        "Density ECE",
+        "The mean gap without bins: the distance of the reliability curve from the diagonal, weighted by the "
+        "density of the scores, both smoothed by a kernel: integral of |P(o = 1) f1(s) - s f(s)| ds.",
+        "Posocco & Bonnefoy, Estimating expected calibration errors, 2021",
+        "density ECE",
+    )
+
+    form: Literal["ratio", "residual"] = "ratio"
+    compat: Compat | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("form", self.form, ("ratio", "residual"))
+        if self.compat not in (None, "euranova"):
+            raise ValueError(f"compat expects 'euranova' or None for a density estimate, got {self.compat!r}.")
+
+    @property
+    @override
+    def name(self) -> str:
+        return "residual_ece" if self.form == "residual" else "density_ece"
+
+    @override
+    def describe(self, layout: Layout) -> Description:
+        quantity = gap(layout, self.setting, self.k)
+        method = "smoothed residuals" if self.form == "residual" else "kernel densities"
+        return {"": PartInfo(f"mean {quantity}, by {method}", "error", quantity="mean-gap")}
+
+    @property
+    @override
+    def declared(self) -> About:
+        return _RESIDUAL if self.form == "residual" else self.about
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        gridded = yield from self.gridded()
+        bandwidth = self.chosen_bandwidths(gridded)
+        if self.compat is not None:
+            bandwidth = np.broadcast_to(bandwidth[..., :1], bandwidth.shape)
+        errors = self.by_columns(self._errors, gridded, bandwidth)
+        return {"": calibration_error(errors)}
+
+    def _errors(self, grid: Grid, weights: Array, bandwidth: Array) -> Array:
+        if self.form == "residual":
+            residual = weights[:, 1] - weights[:, 2]
+            difference = self.smoothed(residual[:, None], bandwidth, grid)[:, 0]
+        else:
+            f, g = self.densities(weights, bandwidth, grid)
+            difference = g - grid.nodes * f
+        if self.kernel == "beta":
+            # Scores of exactly 0 or 1 contribute a density at that single point, which has no share in the integral.
+            difference[:, [0, -1]] = difference[:, [1, -2]]
+        return integral(np.abs(difference), grid)
+
+
+def ResidualECE(**choices: Any) -> DensityECE:
+    """The residual measure of the poster: `DensityECE` with ``form="residual"``, with the same arguments.
+
+    ∫ | (1/N) sum_i (o_i - s_i) K_h(s - s_i) | ds, without a division by the density.
+
+    Examples
+    --------
+    >>> ResidualECE(bandwidth=0.1) == DensityECE(form="residual", bandwidth=0.1)
+    True
+    """
+    return DensityECE(form="residual", **choices)
+
+
+def ece_d(**choices: Any) -> DensityECE:
+    """ECE_d, the density estimator of Posocco & Bonnefoy: `DensityECE` with the same arguments.
+
+    Examples
+    --------
+    >>> ece_d(bandwidth=0.1) == DensityECE(bandwidth=0.1)
+    True
+    """
+    return DensityECE(**choices)

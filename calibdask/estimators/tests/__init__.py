@@ -1,0 +1,1 @@
+"""Statistical tests of calibration, as estimators with a p-value."""

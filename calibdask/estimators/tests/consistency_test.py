@@ -1,0 +1,148 @@
+"""The consistency resampling test of calibration, with any estimator as its statistic."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from typing_extensions import override
+
+from calibdask.estimators.about import PVALUE, About, Description, PartInfo
+from calibdask.estimators.binned.ece import ECE
+from calibdask.estimators.checks import check_choice, check_whole
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.interval import NoInterval
+from calibdask.estimators.kernel.base import row_counts
+from calibdask.estimators.parts import Estimate, Number, Part
+from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
+from calibdask.statistics.views.drawn_labels import DrawnLabels
+from calibdask.statistics.views.view import seen_through
+
+__all__ = ["ConsistencyTest"]
+
+# Values within this relative difference count as equal, since those of resampled rows are rounded sums.
+_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsistencyTest(Estimator):
+    """Test of calibration by consistency resampling: how often a calibrated model has as large an error.
+
+    Labels are drawn from the predictions R times, and the statistic T is computed from each of these replicates::
+
+        p = (1 + number of replicates with T* >= T) / (1 + R)
+
+    Parameters
+    ----------
+    statistic : Estimator, default ``ECE()``
+        Any estimator of one number that is large for miscalibrated models.
+    resamples : int, default 1000
+        Number R of replicates.
+    predictions : {"fixed", "resampled"}, default "fixed"
+        Predictions of the replicates: as they are; or for each replicate as many drawn from them with replacement [1]_,
+        which rejects calibrated models: resampled predictions repeat, and fewer distinct ones show a smaller error.
+    seed : int, default 0
+        Labels are drawn from random numbers keyed by the seed and the row number.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is invalid, or ``predictions="resampled"`` is combined with weights or a statistic without
+        weights.
+    TypeError
+        If ``statistic`` is not an estimator of one number.
+
+    Notes
+    -----
+    Parts ``statistic`` and ``pvalue``, which is never 0. Rows are assumed to be independent. Valid for any number of
+    rows: given the predictions, the labels of a calibrated model have the distribution that is drawn from.
+
+    Replicates are a batch axis of the statistic: the passes over the data are twice those of the statistic (three times
+    for resampled predictions), the cost R times, memory R times its state. The same for any chunks.
+
+    References
+    ----------
+    .. [1] Brocker & Smith, Increasing the reliability of reliability diagrams, 2007.
+    .. [2] Vaicenavicius et al., Evaluating model calibration in classification, 2019.
+    .. [3] Widmann, Lindsten & Zachariah, Calibration tests in multi-class classification, 2019, section 7.2.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> result = cd.evaluate([0, 0, 0, 0, 0, 0], [0.9, 0.8, 0.9, 0.7, 0.9, 0.8], cd.ConsistencyTest())
+    >>> float(result.consistency_test_pvalue) < 0.01
+    True
+    """
+
+    about = About(
+        "Consistency resampling test",
+        "Tests whether a statistic of the data is larger than with outcomes drawn from the scores: "
+        "p = (1 + number of resamples with at least its value) / (1 + number of resamples).",
+        "Brocker & Smith, Increasing the reliability of reliability diagrams, 2007; Vaicenavicius et al., 2019",
+        "consistency test",
+    )
+
+    statistic: Estimator = field(default_factory=ECE)
+    resamples: int = 1000
+    predictions: Literal["fixed", "resampled"] = "fixed"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.statistic, Estimator):
+            raise TypeError(f"statistic expects an estimator such as cd.ECE(), got {self.statistic!r}.")
+        check_whole("resamples", self.resamples, 1)
+        check_whole("seed", self.seed, 0)
+        check_choice("predictions", self.predictions, ("fixed", "resampled"))
+        if self.predictions == "resampled" and not self.statistic.supports_weights:
+            raise ValueError(
+                "predictions='resampled' weights rows by how often they are drawn, and the statistic does not support "
+                f"weights: {self.statistic!r}. Use predictions='fixed'."
+            )
+
+    @override
+    def describe(self, layout: Layout) -> Description:
+        return {
+            "statistic": PartInfo(f"{self.statistic.name} of the data", "statistic"),
+            "pvalue": PartInfo(PVALUE, "pvalue"),
+        }
+
+    def interval(self, layout: Layout) -> NoInterval:
+        """None: a test has a p-value instead."""
+        return NoInterval()
+
+    @override
+    def measured_setting(self, layout: Layout) -> str:
+        return self.statistic.measured_setting(layout)
+
+    @property
+    def supports_weights(self) -> bool:
+        """If the statistic supports weights, and the predictions are fixed."""
+        return self.predictions == "fixed" and self.statistic.supports_weights
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        layout = yield from Layout()
+        rows = None
+        if self.predictions == "resampled":
+            if layout.weighted:
+                raise ValueError("predictions='resampled' does not support sample_weight; use predictions='fixed'.")
+            rows = FrozenArray((yield from row_counts(layout))[0])
+        observed = self._single((yield from self.statistic.estimate()))
+        view = DrawnLabels(self.resamples, self.seed, rows)
+        replicates = self._single((yield from seen_through(view, self.statistic.estimate())))
+        drawn = replicates.values.reshape(self.resamples, *observed.values.shape)
+        near = observed.values - _TOLERANCE * np.abs(observed.values)
+        with np.errstate(invalid="ignore"):
+            pvalue = (1 + (drawn >= near).sum(axis=0)) / (1 + self.resamples)
+        pvalue = np.where(np.isnan(observed.values), np.nan, pvalue)
+        notes = {"assumes": "rows are independent", "null_hypothesis": "the model is calibrated"}
+        return {"statistic": Number(observed.values, notes=notes), "pvalue": Number(pvalue, notes=notes)}
+
+    def _single(self, estimate: Estimate) -> Part:
+        if "" not in estimate or estimate[""].dims:
+            raise TypeError(
+                f"statistic expects an estimator of one number, such as cd.ECE(); {self.statistic!r} has "
+                f"{', '.join(name or 'several' for name in estimate)}."
+            )
+        return estimate[""]

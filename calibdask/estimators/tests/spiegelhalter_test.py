@@ -1,0 +1,96 @@
+"""Spiegelhalter's test of calibration."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+from typing_extensions import override
+
+from calibdask.estimators.about import PVALUE, About, Description, PartInfo
+from calibdask.estimators.columns import ColumnEstimator
+from calibdask.estimators.interval import NoInterval
+from calibdask.estimators.parts import Estimate, Number
+from calibdask.statistics import exact
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
+from calibdask.statistics.row_terms import RowTerms
+
+__all__ = ["SpiegelhalterTest"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpiegelhalterTest(ColumnEstimator):
+    """Spiegelhalter's z-test of whether the Brier score has its expected value under calibration.
+
+    ::
+
+        z = sum w (o - s)(1 - 2 s) / sqrt( sum w**2 (1 - 2 s)**2 s (1 - s) ),   two-sided p-value
+
+    Parameters
+    ----------
+    setting : str, int or None
+        ``"confidence"``, ``"binary"``, a class, ``"top-k"``, ``"classwise"`` (a test for each class); None: binary for
+        a vector of scores, confidence for a matrix.
+    k : int, optional
+        Number of classes of the setting ``"top-k"``.
+
+    Raises
+    ------
+    ValueError
+        If the setting is unknown.
+
+    Notes
+    -----
+    Parts ``statistic`` (z) and ``pvalue``; NaN where all scores are 0, 1/2 or 1. Rows are assumed to be independent and
+    many. Weights are importance weights, not numbers of repeated rows. One pass, O(n) time for each column.
+
+    The test detects errors that change the Brier score: overconfident or underconfident scores. It misses others.
+
+    References
+    ----------
+    .. [1] Spiegelhalter, Probabilistic prediction in patient management and clinical trials, 1986.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> result = cd.evaluate([0, 1, 0, 1, 0, 0], [0.1, 0.9, 0.2, 0.8, 0.1, 0.2], cd.SpiegelhalterTest())
+    >>> round(float(result.spiegelhalter_test_statistic), 4), round(float(result.spiegelhalter_test_pvalue), 4)
+    (-1.0206, 0.3074)
+    """
+
+    about = About(
+        "Spiegelhalter's test",
+        "Tests whether the Brier score has its expected value under calibration: z = sum (o - s)(1 - 2 s) / sqrt(sum "
+        "(1 - 2 s)**2 s (1 - s)). It detects overconfident and underconfident scores, and may miss other errors.",
+        "Spiegelhalter, Probabilistic prediction in patient management and clinical trials, 1986",
+        "Spiegelhalter's test",
+    )
+
+    @override
+    def describe(self, layout: Layout) -> Description:
+        return {
+            "statistic": PartInfo("z statistic of the Brier score, approximately normal if calibrated", "statistic"),
+            "pvalue": PartInfo(PVALUE, "pvalue"),
+        }
+
+    def interval(self, layout: Layout) -> NoInterval:
+        """None: a test has a p-value instead."""
+        return NoInterval()
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        layout = yield from Layout()
+        setting = layout.setting(self.setting, self.k)
+        state = yield from RowTerms(setting, "spiegelhalter")
+        excess, variance = exact.value(state.sums)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = excess / np.sqrt(variance)
+        z = np.where(np.isfinite(z), z, np.nan)
+        notes = {
+            "assumes": "rows are independent and many: the statistic is approximately normal",
+            "null_hypothesis": "the model is calibrated",
+        }
+        values = {"statistic": z, "pvalue": 2 * special.ndtr(-np.abs(z))}
+        if setting.per_class:
+            return {name: Number(column, ("class",), notes) for name, column in values.items()}
+        return {name: Number(column[..., 0], notes=notes) for name, column in values.items()}

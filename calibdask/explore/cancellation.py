@@ -1,0 +1,148 @@
+"""Background jobs of a page, off its event loop: a newer job cancels the older."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from threading import Event
+from time import monotonic
+from typing import Any
+
+__all__ = ["CancelToken", "Cancelled", "LatestOnly", "error_text", "on_next_tick"]
+
+_Callback = Callable[[Any], object]
+
+# Seconds between two progress reports to a page.
+_REPORT_INTERVAL = 0.15
+
+
+class Cancelled(Exception):
+    """A newer choice has made the job obsolete."""
+
+
+@dataclass(frozen=True)
+class CancelToken:
+    """Tells a job whether it has been cancelled, and takes its progress as the share of blocks that are read."""
+
+    is_cancelled: Callable[[], bool] = lambda: False
+    report: Callable[[float], object] = lambda _: None
+
+    def part(self, number: int, parts: int) -> "CancelToken":
+        """The token of one of several passes."""
+        return CancelToken(self.is_cancelled, lambda share: self.report((number + share) / parts))
+
+
+class LatestOnly:
+    """Runs jobs one at a time; starting one cancels the one before.
+
+    Parameters
+    ----------
+    document : bokeh document or None
+        Where results are shown, on its event loop; None: jobs run synchronously.
+
+    Examples
+    --------
+    >>> LatestOnly(None).start(lambda token: 6 * 7, show=lambda answer: answer, fail=lambda error: error)
+    """
+
+    def __init__(self, document: Any) -> None:
+        self._document = document
+        self._executor = ThreadPoolExecutor(1)
+        self._cancelled = Event()
+
+    def start(
+        self,
+        job: Callable[[CancelToken], Any],
+        *,
+        show: Callable[[Any], object],
+        fail: Callable[[Exception], object],
+        report: Callable[[float], object] = lambda _: None,
+        is_quick: bool = False,
+    ) -> None:
+        """Start a job.
+
+        Parameters
+        ----------
+        job : function
+            Takes a `CancelToken`.
+        show, fail : function
+            Called on the page's event loop with the result, or with the exception.
+        report : function
+            Called on the page's event loop with the share that is done, at intervals.
+        is_quick : bool
+            Run synchronously.
+        """
+        self.cancel()
+        show = partial(_show_or_fail, show, fail)
+        if self._document is None or is_quick:
+            self._finish(lambda: job(CancelToken()), show, fail)
+            return
+        cancelled = self._cancelled
+        token = CancelToken(cancelled.is_set, self._throttled(cancelled, report))
+        self._executor.submit(self._run, cancelled, lambda: job(token), show, fail)
+
+    def cancel(self) -> None:
+        """Cancel the running job."""
+        self._cancelled.set()
+        self._cancelled = Event()
+
+    def close(self) -> None:
+        """Cancel the running job and take no more."""
+        self.cancel()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def _run(self, cancelled: Event, job: Callable[[], Any], show: _Callback, fail: _Callback) -> None:
+        if not cancelled.is_set():
+            schedule = partial(self._schedule, cancelled)
+            self._finish(job, partial(schedule, show), partial(schedule, fail))
+
+    def _finish(self, job: Callable[[], Any], show: _Callback, fail: _Callback) -> None:
+        try:
+            result = job()
+        except Cancelled:
+            return
+        except Exception as error:
+            fail(error)
+        else:
+            show(result)
+
+    def _schedule(self, cancelled: Event, callback: _Callback, argument: Any) -> None:
+        """Call back on the event loop of the page, unless a newer job has started by then."""
+
+        def call() -> None:
+            if not cancelled.is_set():
+                callback(argument)
+
+        self._document.add_next_tick_callback(call)
+
+    def _throttled(self, cancelled: Event, report: Callable[[float], object]) -> Callable[[float], None]:
+        last = monotonic()
+
+        def report_at_intervals(share: float) -> None:
+            nonlocal last
+            if monotonic() - last > _REPORT_INTERVAL:
+                last = monotonic()
+                self._schedule(cancelled, report, share)
+
+        return report_at_intervals
+
+
+def _show_or_fail(show: _Callback, fail: _Callback, result: Any) -> None:
+    """Show a result; what goes wrong in showing it fails like the job itself."""
+    try:
+        show(result)
+    except Exception as error:
+        fail(error)
+
+
+def on_next_tick(document: Any, action: Callable[[], object]) -> None:
+    """Run an action on the event loop of a page, after what is under way; at once where there is no document."""
+    if document is None:
+        action()
+    else:
+        document.add_next_tick_callback(action)
+
+
+def error_text(error: Exception) -> str:
+    """The message of an exception, as a page shows it."""
+    return str(error) or type(error).__name__

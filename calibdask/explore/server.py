@@ -1,0 +1,118 @@
+"""The server, and the frame around every page."""
+
+import logging
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+__all__ = ["Page", "filter_messages", "is_relevant", "serve"]
+
+# The header, in the colour of the links of reports.
+_HEADER = "#24425c"
+_CSS = """
+:root { --panel-primary-color: #0072B2; }
+body { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; color: #222; }
+#header { padding: 0 10px; min-height: 44px; box-shadow: none !important; }
+#header .title { font-size: 1.05rem; font-weight: 600; }
+#sidebar { border-right: 1px solid #e2e6ea; background: #fafbfc; }
+@media (max-width: 700px) { #content { flex-direction: column; overflow-y: auto; }
+  #sidebar { flex: none; width: 100% !important; height: auto; max-height: 45vh; border: 0; }
+  #sidebar:not(.hidden) { border-bottom: 1px solid #e2e6ea; }
+  #main { overflow: visible; width: 100%; } }
+"""
+
+
+@dataclass(frozen=True)
+class Page:
+    """The content of a page: the widgets of the sidebar, and the main column, from the top."""
+
+    title: str
+    side: Sequence[Any]
+    main: Sequence[Any]
+
+
+def serve(
+    make_page: Callable[[], Page],
+    *,
+    address: str,
+    port: int,
+    origins: Sequence[str],
+    show: bool,
+    tell: Callable[[str], object],
+) -> None:
+    """Serve pages, one made for each session, until interrupted.
+
+    Raises
+    ------
+    OSError
+        If the port is taken.
+    """
+    import panel as pn
+
+    pn.extension("tabulator", notifications=True)
+    filter_messages()
+    try:
+        server = pn.serve(
+            lambda: _framed(make_page()),
+            port=port,
+            address=address,
+            # Without any, the address itself and localhost: other sites cannot read pages through a browser here.
+            websocket_origin=[*origins, f"{address}:{port}", f"localhost:{port}"] if origins else None,
+            show=False,
+            start=False,
+            title="calibdask",
+            verbose=False,
+        )
+    except OSError as error:
+        raise OSError(
+            f"Port {port} of {address} is not available ({error.strerror}); choose another --port."
+        ) from error
+    url = f"http://{f'[{address}]' if ':' in address else address}:{server.port}/"
+    tell(url)
+    if show:
+        import webbrowser
+
+        server.io_loop.add_callback(webbrowser.open, url)
+    try:
+        server.io_loop.start()
+    finally:
+        server.stop()
+
+
+def filter_messages() -> None:
+    """Suppress messages that users can do nothing about."""
+    from bokeh.util.warnings import BokehUserWarning
+
+    # Bokeh sends tables that are already on the page again, to no effect.
+    warnings.filterwarnings("ignore", "reference already known", BokehUserWarning)
+    logging.getLogger("asyncio").addFilter(is_relevant)
+
+
+def is_relevant(record: logging.LogRecord) -> bool:
+    """Whether a record says more than that a browser was closed while data was sent to it."""
+    from tornado.websocket import WebSocketClosedError
+
+    return not (record.exc_info and isinstance(record.exc_info[1], WebSocketClosedError))
+
+
+def _framed(page: Page) -> Any:
+    """The page in its frame."""
+    import panel as pn
+    from panel.template import VanillaTemplate
+
+    class Frame(VanillaTemplate):
+        """Without the fonts of a network: pages open offline."""
+
+        _resources = {"css": {}}  # noqa: RUF012
+
+    frame: Any = Frame
+    return frame(
+        title=f"calibdask · {escape(page.title)}",
+        header_background=_HEADER,
+        sidebar=[*page.side],
+        main=[pn.Column(*page.main, sizing_mode="stretch_width")],
+        sidebar_width=345,
+        raw_css=[_CSS],
+    )

@@ -1,0 +1,137 @@
+"""The numbers of a page: as a table to read, and as data frames to save."""
+
+from collections.abc import Collection, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask.explore.summaries.page_metrics import CURVE, DIAGRAM, SATURATION
+from calibdask.results.format import shown_number
+from calibdask.results.values import PartResult, Results, Value
+
+__all__ = ["curve_frame", "diagram_frame", "metrics_frame", "metrics_table"]
+
+_STYLE = """<style>
+table.numbers { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100%; }
+.numbers th { text-align: right; font-weight: 600; border-bottom: 1px solid #b8c0c8; padding: 3px 10px 3px 0; }
+.numbers td { text-align: right; padding: 3px 10px 3px 0; border-bottom: 1px solid #eceff2; white-space: nowrap; }
+.numbers th:first-child, .numbers td:first-child { text-align: left; white-space: normal; min-width: 8.5rem; }
+.numbers small { color: #5f6b76; display: block; line-height: 1.25; }
+.numbers .ends { color: #4a5661; }
+</style>"""
+# What is drawn, or told in words.
+_ELSEWHERE = (SATURATION, DIAGRAM, CURVE)
+
+
+def metrics_table(results: Sequence[xr.Dataset], pending: Collection[str] = ()) -> str:
+    """The metrics of one result, or of two with their difference, as HTML; intervals of ``pending`` metrics follow.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> result = cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], {"ece": cd.ECE(bins=2)})
+    >>> "0.2500" in metrics_table([result])
+    True
+    """
+    numbers = [_numbers(result) for result in results]
+    two = len(results) == 2
+    heads = ["A", "95 % interval", "B", "95 % interval", "B − A"] if two else ["value", "95 % interval"]
+    lines = []
+    for name, first in numbers[0].items():
+        values = [parts[name].value() if name in parts else None for parts in numbers]
+        cells = [cell for value in values for cell in _cells(value, first.metric in pending)]
+        if two:
+            a, b = values
+            cells.append("–" if a is None or b is None else _signed(b.value - a.value))
+        lines.append((f"{escape(_heading(first))}<small>{escape(first.meaning)}</small>", cells))
+    head = "".join(f"<th>{text}</th>" for text in ("metric", *heads))
+    body = "".join(
+        f'<tr data-metric="{escape(name)}"><td>{heading}</td>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+        for name, (heading, cells) in zip(numbers[0], lines, strict=True)
+    )
+    table = f'<table class="numbers"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return f'{_STYLE}<div style="overflow-x: auto">{table}</div>'
+
+
+def metrics_frame(results: Sequence[xr.Dataset], selections: Sequence[str]) -> Any:
+    """A line for each selection and metric."""
+    lines = [
+        (selection, part.value())
+        for selection, result in zip(selections, results, strict=True)
+        for part in _numbers(result).values()
+    ]
+    columns = {
+        "selection": [selection for selection, _ in lines],
+        "metric": [value.name for _, value in lines],
+        "value": [value.value for _, value in lines],
+        "low": [np.nan if value.low is None else value.low for _, value in lines],
+        "high": [np.nan if value.high is None else value.high for _, value in lines],
+        "meaning": [value.meaning for _, value in lines],
+    }
+    table = xr.Dataset({name: ("row", column) for name, column in columns.items()})
+    return table.to_dataframe().reset_index(drop=True)
+
+
+def diagram_frame(results: Sequence[xr.Dataset], selections: Sequence[str]) -> Any:
+    """A line for each selection and bin (and class)."""
+    return _long(results, selections, DIAGRAM)
+
+
+def curve_frame(results: Sequence[xr.Dataset], selections: Sequence[str]) -> Any:
+    """A line for each selection and score (and class)."""
+    return _long(results, selections, CURVE)
+
+
+def _long(results: Sequence[xr.Dataset], selections: Sequence[str], metric: str) -> Any:
+    """The variables of one metric with a line for each position along their dimensions."""
+    flat = []
+    for selection, result in zip(selections, results, strict=True):
+        variables = {name: v for name, v in result.data_vars.items() if v.attrs.get("metric") == metric and v.dims}
+        most = max((variable.ndim for variable in variables.values()), default=0)
+        part = result[[name for name, variable in variables.items() if variable.ndim == most]]
+        lines = part.stack(row=[*part.dims], create_index=False)
+        flat.append(lines.assign(selection=("row", [selection] * lines.sizes["row"])))
+    joined = xr.concat(flat, "row", data_vars="all", coords="all", compat="override", join="outer").reset_coords()
+    names = {name: _column(variable) for name, variable in joined.data_vars.items()}
+    renamed = joined.rename({name: column for name, column in names.items() if column != name})
+    order = ["selection", *(name for name in renamed.data_vars if name != "selection")]
+    return renamed[order].to_dataframe().reset_index(drop=True)
+
+
+def _column(variable: xr.DataArray) -> str:
+    """The name of a column: the part and the bound of a metric; others keep their own."""
+    words = (variable.attrs.get("part", ""), variable.attrs.get("bound", "")) if "metric" in variable.attrs else ()
+    return "_".join(filter(None, words)) or str(variable.name)
+
+
+def _numbers(result: xr.Dataset) -> dict[str, PartResult]:
+    """The numbers that are shown, by the name of their variable."""
+    parts = [part for part in Results(result).numbers if part.metric not in _ELSEWHERE and not part.values.ndim]
+    return {part.variable: part for part in parts}
+
+
+def _heading(part: PartResult) -> str:
+    """The name of a number in few words."""
+    return ": ".join(filter(None, (part.label, part.part.replace("_", " "))))
+
+
+def _cells(value: Value | None, pending: bool) -> tuple[str, str]:
+    """A value, and its interval as far as it is known."""
+    if value is None:
+        return "–", ""
+    if value.has_interval:
+        return _short(value.value), f'<span class="ends">{_short(value.low)} to {_short(value.high)}</span>'
+    return _short(value.value), "…" if pending else ""
+
+
+def _short(value: Any) -> str:
+    """A number in four digits after the point."""
+    if isinstance(value, float) and (value == 0 or 1e-4 <= abs(value) < 1e4):
+        return f"{value:.4f}"
+    return shown_number(value)
+
+
+def _signed(value: Any) -> str:
+    return f"{value:+.4f}" if isinstance(value, float) and np.isfinite(value) else "–"

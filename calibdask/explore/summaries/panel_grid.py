@@ -1,0 +1,51 @@
+"""Panels of reliability diagrams and curves, drawn once and then updated, of one selection or two."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import xarray as xr
+
+from calibdask.explore.summaries.page_metrics import CURVE, CURVE_CLASS, DIAGRAM
+from calibdask.explore.summaries.reliability_panel import Panel
+from calibdask.results.reliability import Bins, Curve
+from calibdask.results.values import Results
+
+__all__ = ["PanelGrid"]
+
+
+class PanelGrid:
+    """All panels: for one setting two, bins and curve; for several classes one each, with both.
+
+    Parameters
+    ----------
+    box : panel.Row
+        Where they are shown. It is filled anew only if the number of panels, or of selections, changes: updating
+        panels takes milliseconds.
+    """
+
+    def __init__(self, box: Any) -> None:
+        self._box = box
+        self.panels: list[Panel] = []
+        self._shape = (0, 0)
+
+    def show(self, results: Sequence[xr.Dataset]) -> None:
+        """Draw a result of `page_metrics.quick`, or two that have curves of the same classes."""
+        selections = [_by_class(result) for result in results]
+        classes = len(selections[0])
+        if (classes, len(results)) != self._shape:
+            kinds = [(True, False), (False, True)] if classes == 1 else [(True, True)] * classes
+            self.panels = [Panel(len(results), bins=bins, curve=curve) for bins, curve in kinds]
+            self._box.objects = [panel.pane for panel in self.panels]
+            self._shape = (classes, len(results))
+        for number, panel in enumerate(self.panels):
+            shown = [by_class[number if len(by_class) > 1 else 0] for by_class in selections]
+            panel.show(shown[0][0], [(bins, curve) for _, bins, curve in shown])
+
+
+def _by_class(result: xr.Dataset) -> list[tuple[str, Bins, Curve]]:
+    """Heading, bins and curve of each class that has a curve; once, without a heading, where there are no classes."""
+    if CURVE_CLASS in result.dims:
+        result = result.sel({Results(result).class_dim: result[CURVE_CLASS].values})
+    curves, bins = Curve.by_class(result, CURVE), Bins.by_class(result, DIAGRAM)
+    pairs = zip(curves.items(), bins.values(), strict=True)
+    return [(f"class {label}" if label else "", of_class, curve) for (label, curve), of_class in pairs]

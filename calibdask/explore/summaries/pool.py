@@ -1,0 +1,208 @@
+"""Slices of a summary, chosen and pooled on demand: selections, their numbers of rows, and groups of slices."""
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from calibdask.engine.sources.summary import SummarySource
+from calibdask.explore.summaries.sparse_sums import SparseSums
+from calibdask.storage.summary import Summary
+
+__all__ = ["Group", "Pool", "Selection", "pool_of"]
+
+Labels = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Slices of a summary, by positions along its dimensions; all positions where a dimension is not named.
+
+    Parameters
+    ----------
+    slices : tuple of (str, tuple of int)
+        Positions along dimensions of slices.
+    models : tuple of (str, int)
+        One position along each dimension of models or replicates, the first where it is not named.
+    is_others : bool
+        All slices but these, of the same models.
+    """
+
+    slices: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    models: tuple[tuple[str, int], ...] = ()
+    is_others: bool = False
+
+    def without(self, dims: Sequence[str]) -> "Selection":
+        """The selection with all positions along these dimensions."""
+        return Selection(tuple((dim, at) for dim, at in self.slices if dim not in dims), self.models)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Slices that are pooled into one: its position along the dimensions of groups, and the numbers of its slices."""
+
+    position: tuple[int, ...]
+    numbers: npt.NDArray[np.int64]
+
+
+class Pool:
+    """A summary whose slices are added up as they are chosen.
+
+    Parameters
+    ----------
+    summary : Summary or xarray.Dataset
+        What `calibdask.summarize` made, or `calibdask.storage.open_store` opened. Only its coordinates and numbers of
+        rows are read at first.
+
+    Raises
+    ------
+    ValueError
+        If this version cannot read it.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> y_true, y_prob, day = [0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], ["mon", "mon", "tue", "tue"]
+    >>> pool = Pool(cd.summarize(y_true, y_prob, by={"day": day}, settings=["binary"]))
+    >>> pool.rows(Selection((("day", (1,)),)))
+    2
+    >>> float(cd.evaluate(pool.pooled(Selection(), None), metrics=cd.ECE(bins=2)).ece)
+    0.25
+    """
+
+    def __init__(self, summary: Summary | xr.Dataset) -> None:
+        self._opened = Summary.of(summary)
+        self.summary = self._opened.dataset
+        # Small, and asked for at every sum.
+        self._counted = self.summary.assign(rows=self.summary["rows"].load()).assign_coords(
+            {name: coordinate.load() for name, coordinate in self.summary.coords.items()}
+        )
+        self.labels: dict[str, Labels] = self._opened.labels
+        self.axes = tuple(self.labels)
+        self.models, self.slices = self._opened.batch, self._opened.slices
+        self.sums = SparseSums(self.summary, self.axes)
+        self.pooled = lru_cache(maxsize=4)(self._pooled)
+        self._variables = lru_cache(self._variables_of)
+
+    @property
+    def source(self) -> SummarySource:
+        """The source of the summary: which settings it has histograms of, without reading them."""
+        return self._opened.source
+
+    @property
+    def classes(self) -> Labels:
+        """Names of the classes."""
+        return self._opened.classes
+
+    @property
+    def slice_count(self) -> int:
+        """Number of slices of one model."""
+        return math.prod(len(self.labels[dim]) for dim in self.slices)
+
+    def settings(self) -> dict[str, str | int | None]:
+        """Settings that the summary has histograms of, by their labels; None is the only one of binary scores."""
+        layout = self.source.layout
+        if layout.vector:
+            return {"binary": None}
+        pooled: dict[str, str | int | None] = {
+            label: setting
+            for label, setting in (
+                ("confidence (largest score)", "confidence"),
+                ("class-wise (all classes)", "classwise"),
+            )
+            if self.source.tells(layout.setting(setting))
+        }
+        single = (k for k in range(layout.classes) if self.source.tells(layout.setting(k)))
+        return pooled | {f"class {self.classes[k]}": k for k in single}
+
+    def is_read(self, setting: str | int | None) -> bool:
+        """Whether the histograms of a setting are in memory."""
+        return all(self.sums.has(name) for name in self._variables(setting))
+
+    def numbers(self, selection: Selection) -> npt.NDArray[np.int64]:
+        """Numbers of the slices of a selection."""
+        if selection.is_others:
+            inside = self.numbers(Selection(selection.slices, selection.models))
+            return np.setdiff1d(self.numbers(Selection(models=selection.models)), inside)
+        positions = self._positions(selection)
+        everything = np.arange(math.prod(len(labels) for labels in self.labels.values()))
+        shaped = everything.reshape([len(self.labels[axis]) for axis in self.axes])
+        return shaped[np.ix_(*positions)].ravel() if positions else everything
+
+    def rows(self, selection: Selection) -> int:
+        """Number of rows of a selection."""
+        return int(self._rows(self.numbers(selection)))
+
+    def groups(self, dims: Sequence[str], selection: Selection) -> list[Group]:
+        """The slices along some dimensions, all others pooled over the selection, which is not of others."""
+        numbers = self.numbers(selection.without(dims))
+        positions = self._positions(selection.without(dims))
+        shaped = numbers.reshape([len(along_axis) for along_axis in positions])
+        along = [self.axes.index(dim) for dim in dims]
+        rows = np.moveaxis(shaped, along, range(len(along)))
+        grid = product(*(range(len(self.labels[dim])) for dim in dims))
+        return [Group(position, rows[position].ravel()) for position in grid]
+
+    def group_rows(self, groups: Sequence[Group]) -> npt.NDArray[np.int64]:
+        """Number of rows of each group."""
+        return np.array([self._rows(group.numbers) for group in groups], np.int64)
+
+    def grouped(self, groups: Sequence[Group], setting: str | int | None, *, complete: bool = False) -> xr.Dataset:
+        """A summary with these groups along the dimension ``slice``, of one setting or ``complete``."""
+        numbers = [group.numbers for group in groups]
+        summary = self._summary(numbers, self._names(setting, complete=complete), ("slice",))
+        return summary.assign_coords(slice=np.arange(len(groups)))
+
+    def _pooled(self, selection: Selection, setting: str | int | None, *, complete: bool = False) -> xr.Dataset:
+        """The summary of all rows of a selection, without slices; of the histograms of one setting, or ``complete``."""
+        return self._summary([self.numbers(selection)], self._names(setting, complete=complete), ())
+
+    def _names(self, setting: str | int | None, *, complete: bool) -> list[str]:
+        settings = self.settings().values() if complete else (setting,)
+        return list(dict.fromkeys(name for chosen in settings for name in self._variables(chosen)))
+
+    def _summary(self, groups: Sequence[Any], names: list[str], dims: tuple[str, ...]) -> xr.Dataset:
+        template = self._counted[names].isel(dict.fromkeys(self.axes, 0), drop=True)
+        sums: dict[str, Any] = {"rows": (dims, self._shaped([self._rows(numbers) for numbers in groups], dims))}
+        for name in names:
+            cells = tuple(dim for dim in self.summary[name].dims if dim not in self.axes)
+            sums[name] = ((*dims, *cells), self._shaped(self.sums.of(name, groups), dims))
+        return xr.Dataset(sums, template.coords)
+
+    def _shaped(self, values: Any, dims: tuple[str, ...]) -> Any:
+        return np.asarray(values) if dims else values[0]
+
+    def _rows(self, numbers: npt.NDArray[np.int64]) -> Any:
+        return self._counted["rows"].values.ravel()[numbers].sum()
+
+    def _positions(self, selection: Selection) -> list[tuple[int, ...]]:
+        """Positions along all axes."""
+        slices, models = dict(selection.slices), dict(selection.models)
+        return [
+            (models.get(axis, 0),) if axis in self.models else slices.get(axis, tuple(range(len(self.labels[axis]))))
+            for axis in self.axes
+        ]
+
+    def _variables_of(self, setting: str | int | None) -> list[str]:
+        """The variables of the histograms of a setting."""
+        return self._opened.variables(self.source.layout.setting(setting))
+
+
+_POOLS: deque[Pool] = deque(maxlen=4)
+
+
+def pool_of(summary: Summary | xr.Dataset) -> Pool:
+    """The pool of a summary; sessions of one server share what has been read."""
+    dataset = summary.dataset if isinstance(summary, Summary) else summary
+    for pool in _POOLS:
+        if pool.summary is dataset:
+            return pool
+    _POOLS.append(Pool(summary))
+    return _POOLS[-1]

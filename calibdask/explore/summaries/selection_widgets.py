@@ -1,0 +1,170 @@
+"""Widgets that choose slices of a summary, and the selection as text."""
+
+import re
+from collections import Counter
+from html import escape
+from typing import Any
+
+from calibdask.explore.summaries.pool import Labels, Pool, Selection
+
+__all__ = ["SelectionWidgets", "label_text", "selection_text"]
+
+_DATE = re.compile(r"\d{4}-\d{2}(-\d{2})?([ T].*)?")
+_MIDNIGHT = re.compile(r"(?<=^\d{4}-\d{2}-\d{2})[T ]00:00(:00(\.0+)?)?$")
+# A list of more labels than these is searched rather than read.
+_MOST_OPTIONS = 50
+_MOST_LABELS = 4
+
+
+class SelectionWidgets:
+    """The widgets of one selection: models, labels of slices, and periods of those that are ordered.
+
+    Parameters
+    ----------
+    pool : Pool
+    mark : str
+        Prefix of their names in the URL.
+    model : int
+        Index of the model that is chosen by default, if there are so many.
+    """
+
+    def __init__(self, pool: Pool, mark: str, model: int = 0) -> None:
+        self._pool, self._mark = pool, mark
+        self.models = {dim: _model_widget(dim, pool.labels[dim], model) for dim in pool.models}
+        self.ranges = {dim: _range_widget(dim, pool.labels[dim]) for dim in pool.slices if _ordered(pool.labels[dim])}
+        self.labels = {dim: _label_widget(dim, pool.labels[dim]) for dim in pool.slices}
+
+    @property
+    def widgets(self) -> dict[str, Any]:
+        """All of them, by their names in the URL."""
+        kinds = (("", self.models), ("-range", self.ranges), ("", self.labels))
+        return {f"{self._mark}-{dim}{kind}": widget for kind, by_dim in kinds for dim, widget in by_dim.items()}
+
+    @property
+    def of_models(self) -> list[Any]:
+        """Those that choose models, from the top."""
+        return [*self.models.values()]
+
+    @property
+    def of_slices(self) -> list[Any]:
+        """Those that choose slices, from the top, those of a dimension together."""
+        return [by_dim[dim] for dim in self.labels for by_dim in (self.ranges, self.labels) if dim in by_dim]
+
+    @property
+    def listed(self) -> list[Any]:
+        """All of them from the top."""
+        return [*self.of_models, *self.of_slices]
+
+    def selection(self) -> Selection:
+        """What is chosen; where no label is, all of the period."""
+        slices = []
+        for dim in self._pool.slices:
+            count = len(self._pool.labels[dim])
+            first, last = self.ranges[dim].value if dim in self.ranges else (0, count - 1)
+            chosen = [index for index in sorted(self.labels[dim].value or range(count)) if first <= index <= last]
+            if len(chosen) < count:
+                slices.append((dim, tuple(chosen)))
+        return Selection(tuple(slices), tuple((dim, widget.value) for dim, widget in self.models.items()))
+
+    def choose(self, indexers: dict[str, int]) -> None:
+        """Choose one label along some dimensions."""
+        for dim, index in indexers.items():
+            if dim in self.ranges:
+                self.ranges[dim].value = (0, len(self._pool.labels[dim]) - 1)
+            self.labels[dim].value = [index]
+
+
+def selection_text(pool: Pool, selection: Selection) -> str:
+    """A selection as text.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> pool = Pool(cd.summarize([0, 1, 1], [0.2, 0.4, 0.6], by={"day": [1, 2, 3]}, settings=["binary"]))
+    >>> selection_text(pool, Selection()), selection_text(pool, Selection((("day", (0, 1)),)))
+    ('all rows', 'day 1, 2')
+    >>> selection_text(pool, Selection((("day", (0, 1)),), is_others=True))
+    'all rows but day 1, 2'
+    """
+    models = [f"{dim} {label_text(pool.labels[dim][index])}" for dim, index in selection.models]
+    slices = " · ".join(_slice_texts(pool, selection))
+    if selection.is_others:
+        slices = f"all rows but {slices}"
+    return " · ".join(filter(None, [*models, slices])) or "all rows"
+
+
+def _slice_texts(pool: Pool, selection: Selection) -> list[str]:
+    """The labels of each dimension of which not all are selected."""
+    texts = []
+    for dim, indices in selection.slices:
+        labels = [label_text(pool.labels[dim][index]) for index in indices]
+        is_run = len(indices) > 2 and indices[-1] - indices[0] == len(indices) - 1
+        if is_run and _ordered(pool.labels[dim]):
+            texts.append(f"{dim} {labels[0]} to {labels[-1]}")
+        elif len(labels) > _MOST_LABELS:
+            texts.append(f"{dim} {', '.join(labels[:_MOST_LABELS])} and {len(labels) - _MOST_LABELS} more")
+        else:
+            texts.append(f"{dim} {', '.join(labels) or 'none'}")
+    return texts
+
+
+def label_text(label: Any) -> str:
+    """A label as text: dates without a time of 0:00.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> label_text(np.datetime64("2026-01-01T00:00:00")), label_text(3)
+    ('2026-01-01', '3')
+    """
+    # Labels may be dates, or texts of dates.
+    return _MIDNIGHT.sub("", str(label))
+
+
+def _ordered(labels: Labels) -> bool:
+    """Whether labels are dates or numbers in their order, so that a range of them is a period."""
+    if len(labels) < 3:
+        return False
+    if labels.dtype.kind in "MmiufUOT":
+        is_date = labels.dtype.kind in "Mmiuf" or all(_DATE.fullmatch(str(label)) for label in labels)
+        return is_date and bool((labels[:-1] < labels[1:]).all())
+    return False
+
+
+def _options(labels: Labels) -> dict[str, int]:
+    """Positions by label; labels with the same text are numbered."""
+    texts = [label_text(label) for label in labels]
+    count = Counter(texts)
+    return {text if count[text] == 1 else f"{text} ({index})": index for index, text in enumerate(texts)}
+
+
+def _model_widget(dim: str, labels: Labels, model: int) -> Any:
+    import panel as pn
+
+    return pn.widgets.Select(label=dim, options=_options(labels), value=min(model, len(labels) - 1), width=305)
+
+
+def _label_widget(dim: str, labels: Labels) -> Any:
+    import panel as pn
+
+    return pn.widgets.MultiChoice(
+        label=dim,
+        # The labels of these boxes are markup.
+        options={escape(text): index for text, index in _options(labels).items()},
+        placeholder=f"all {len(labels):,}",
+        option_limit=_MOST_OPTIONS,
+        search_option_limit=_MOST_OPTIONS,
+        width=305,
+    )
+
+
+def _range_widget(dim: str, labels: Labels) -> Any:
+    import panel as pn
+    from bokeh.models import CustomJSTickFormatter
+
+    texts = [label_text(label) for label in labels]
+    formatter = CustomJSTickFormatter(args={"texts": texts}, code="return texts[Math.round(tick)]")
+    last = len(labels) - 1
+    return pn.widgets.IntRangeSlider(
+        label=f"{dim}, range", start=0, end=last, value=(0, last), format=formatter, width=295, bar_color="#0072B2"
+    )

@@ -1,0 +1,109 @@
+"""The state of a page's widgets, kept in its URL."""
+
+import json
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+__all__ = ["bind_to_url"]
+
+
+def bind_to_url(widgets: Mapping[str, Any]) -> list[str]:
+    """Restore the values of widgets from the query of the page's URL, and keep them there from then on.
+
+    Values that a widget does not accept are ignored, so that links to another store, or to an older one, still open;
+    the page says so. Only values that differ from those the widgets have now are kept: set the defaults before.
+
+    Parameters
+    ----------
+    widgets : mapping from str to panel.widgets.Widget
+        By the name in the query, the ones that others depend on first.
+
+    Returns
+    -------
+    list of str
+        Messages about values of the query that do not exist here.
+    """
+    import panel as pn
+
+    location = pn.state.location
+    if location is None:
+        return []
+    defaults = {name: _text(widget, widget.value) for name, widget in widgets.items()}
+    # Read before the first widget changes: what depends on it may change others, and the URL with them.
+    # Parsed here: Panel would read texts such as 007 as numbers.
+    query = dict(parse_qsl(location.search.removeprefix("?")))
+    ignored = [
+        f"This link asks for {name} {query[name]}, which does not exist here; showing the default."
+        for name, widget in widgets.items()
+        if name in query and not _restore(widget, query[name])
+    ]
+
+    def update(*_: Any) -> None:
+        texts = {name: _text(widget, widget.value) for name, widget in widgets.items()}
+        changed = {name: text for name, text in texts.items() if text != defaults[name]}
+        location.search = f"?{urlencode(changed)}" if changed else ""
+
+    for widget in widgets.values():
+        widget.param.watch(update, "value")
+    if ignored:
+        update()
+        pn.state.onload(lambda: _notify(ignored))
+    return ignored
+
+
+def _notify(messages: list[str]) -> None:
+    """Show messages until they are clicked away."""
+    import panel as pn
+
+    notifications = pn.state.notifications
+    if notifications is not None:
+        for message in messages:
+            # Notifications are markup, and a URL may come from anybody.
+            notifications.warning(escape(message), duration=0)
+
+
+def _text(widget: Any, value: Any) -> str:
+    """A value as it stands in the URL: the label of an option, or JSON."""
+    labels = _labels(widget)
+    if labels is not None:
+        if isinstance(value, list):
+            return json.dumps([label for part in value for label, option in labels.items() if _same(option, part)])
+        return next((label for label, option in labels.items() if _same(option, value)), "")
+    return json.dumps(value, default=str)
+
+
+def _restore(widget: Any, text: str) -> bool:
+    """Set a widget to what stands in the URL; whether it fits."""
+    try:
+        widget.value = _value(widget, text)
+    except (ValueError, TypeError, KeyError):
+        return False
+    return True
+
+
+def _value(widget: Any, text: str) -> Any:
+    """A value out of the URL; raises KeyError for options that the widget does not have."""
+    labels = _labels(widget)
+    if labels is None:
+        if isinstance(widget.value, str):
+            return str(json.loads(text))
+        # Dates are texts in the URL, pairs are lists.
+        return widget.param["value"].deserialize(json.loads(text))
+    if isinstance(widget.value, list):
+        return [labels[str(label)] for label in json.loads(text)]
+    return labels[text]
+
+
+def _labels(widget: Any) -> dict[str, Any] | None:
+    """The options of a widget by their label; None if it has no options."""
+    options = getattr(widget, "options", None)
+    if options is None:
+        return None
+    pairs = options.items() if isinstance(options, dict) else ((option, option) for option in options)
+    return {str(label): value for label, value in pairs}
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(type(one) is type(other) and one == other)

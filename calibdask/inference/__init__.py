@@ -1,0 +1,1 @@
+"""Inference: intervals, bands and adjusted p-values."""

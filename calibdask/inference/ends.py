@@ -1,0 +1,76 @@
+"""Ends of intervals, and bands, for each kind of part."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from calibdask.estimators.parts import Curve, Estimate, Given, Number, Part
+from calibdask.inference.methods import Method, NumberReplicates, method_of, number_ends, percentiles
+from calibdask.statistics.exact import Array
+
+__all__ = ["Bounds", "bounds_of_curve", "bounds_of_number", "known_bounds"]
+
+# Name of the bound (low, high, median, band_low, band_high, replicates) -> its values.
+Bounds = Mapping[str, Part]
+
+
+def bounds_of_number(
+    number: Number, replicates: NumberReplicates, level: float, method: Method | None, *, keep: bool = False
+) -> dict[str, Part]:
+    """``low`` and ``high`` at a level, and ``replicates`` if ``keep``."""
+    chosen = method_of(method, number)
+    notes = {"interval": chosen, "resampled": replicates.resampled}
+    low, high = number_ends(replicates, number, level, chosen)
+    bounds: dict[str, Part] = {"low": Number(low, number.dims, notes), "high": Number(high, number.dims, notes)}
+    if keep:
+        values = np.moveaxis(replicates.values + (number.values - replicates.centre), 0, -1)
+        bounds["replicates"] = Given(values, (*number.dims, "replicate"), {"resampled": replicates.resampled})
+    return bounds
+
+
+def bounds_of_curve(curve: Curve, values: Array, level: float) -> dict[str, Part]:
+    """Pointwise ends, the median, and a band that contains whole curves, from replicates (replicates, *shape).
+
+    The pointwise ends are percentiles around the median, or the known ends of the curve.
+    """
+    low, median, high = percentiles(values, level)
+    centre = median
+    if curve.known_ends is not None:
+        low, high = curve.known_ends(level)
+        # Without rows within reach there is no fit, but still an interval.
+        centre = np.where(np.isfinite(curve.values), curve.values, (low + high) / 2)
+    factor = _widening(values, centre, low, high, level)
+    least, most = curve.limits
+    bounds = {
+        "low": low,
+        "high": high,
+        "median": median,
+        "band_low": np.maximum(np.where(factor > 1, centre - factor * (centre - low), low), least),
+        "band_high": np.minimum(np.where(factor > 1, centre + factor * (high - centre), high), most),
+    }
+    return {name: Number(limit, curve.dims) for name, limit in bounds.items()}
+
+
+def known_bounds(estimate: Estimate, level: float) -> dict[str, Bounds]:
+    """The ends of numbers whose ends are given by a formula, by the name of the part."""
+    notes: dict[str, Any] = {"interval": "normal", "resampled": "nothing"}
+    bounds: dict[str, Bounds] = {}
+    for name, part in estimate.items():
+        if isinstance(part, Number) and part.known_ends is not None:
+            low, high = part.known_ends(level)
+            bounds[name] = {"low": Number(low, part.dims, notes), "high": Number(high, part.dims, notes)}
+    return bounds
+
+
+def _widening(values: Array, centre: Array, low: Array, high: Array, level: float) -> Array:
+    """The factor, 1 or more, by which pointwise intervals must be widened to contain whole replicates, (..., 1).
+
+    Positions where some replicates have no curve are ignored.
+    """
+    steady = np.isfinite(values).all(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        above = np.where(steady & (high > centre), (values - centre) / (high - centre), 0.0)
+        below = np.where(steady & (low < centre), (centre - values) / (centre - low), 0.0)
+    farthest = np.maximum(above, below).max(-1)
+    return np.maximum(np.quantile(farthest, level, axis=0, method="higher"), 1.0)[..., None]

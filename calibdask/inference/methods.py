@@ -1,0 +1,166 @@
+"""Methods that compute intervals of a number from its values in replicates of the data."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from scipy import special
+
+from calibdask.estimators.parts import CalibrationError, Number
+from calibdask.statistics.exact import Array
+
+__all__ = [
+    "Method",
+    "NumberReplicates",
+    "check_method",
+    "method_of",
+    "number_ends",
+    "percentiles",
+    "sign_pvalue",
+]
+
+Method = Literal["corrected", "percentile", "bca"]
+
+
+@dataclass(frozen=True)
+class NumberReplicates:
+    """Values of one number in replicates of the data, each (replicates, *shape of the number).
+
+    ``values`` of resampled rows; ``by_chance`` of a calibrated model with the same scores; ``left_out`` without one
+    group of rows at a time. ``centre`` is the value for the data that were resampled; ``resampled`` says whether these
+    were rows or a histogram.
+    """
+
+    values: Array
+    centre: Array
+    resampled: str
+    by_chance: Array | None = None
+    left_out: Array | None = None
+
+
+def check_method(method: object) -> None:
+    """Raise ValueError unless this is a method or None."""
+    if method is not None and method not in get_args(Method):
+        raise ValueError(f"ci_method expects one of {', '.join(map(repr, get_args(Method)))} or None, got {method!r}.")
+
+
+def method_of(method: Method | None, number: Number) -> Method:
+    """The given method, or the default for the number."""
+    return method or ("corrected" if number.is_biased or isinstance(number, CalibrationError) else "percentile")
+
+
+def number_ends(replicates: NumberReplicates, number: Number, level: float, method: Method) -> tuple[Array, Array]:
+    """The lower and the upper end at a level, within the limits of the number."""
+    low, high = _METHODS[method](replicates, level)
+    # The value from a histogram may differ from that of the rows by rounding or by the position of edges.
+    low, high = (end + (number.values - replicates.centre) for end in (low, high))
+    least, most = number.limits
+    if method == "corrected" and replicates.by_chance is not None:
+        chance = percentiles(replicates.by_chance, level)[2]
+        low = np.where(number.values <= chance, np.minimum(least, low), low)
+    return np.maximum(low, least), np.minimum(high, most)
+
+
+def _percentile(replicates: NumberReplicates, level: float) -> tuple[Array, Array]:
+    low, _, high = percentiles(replicates.values, level)
+    return low, high
+
+
+def _corrected(replicates: NumberReplicates, level: float) -> tuple[Array, Array]:
+    """The value plus and minus the larger of its distances to the two percentiles.
+
+    A calibration error of resampled data exceeds that of the data as the latter exceeds the true error, because noise
+    increases absolute values. The upper percentile is therefore farther away, and the true error may lie as far below
+    the estimate.
+    """
+    low, _, high = percentiles(replicates.values, level)
+    reach = np.maximum(np.maximum(high - replicates.centre, replicates.centre - low), 0.0)
+    return replicates.centre - reach, replicates.centre + reach
+
+
+def _bca(replicates: NumberReplicates, level: float) -> tuple[Array, Array]:
+    """Percentiles at levels that are corrected for median bias and for skewness (Efron 1987)."""
+    values, left_out = replicates.values, replicates.left_out
+    if left_out is None:
+        raise ValueError("The method 'bca' requires jackknife replicates.")
+    bias, skewness = _quantile_below(values, replicates.centre), _acceleration(left_out)
+    ends = []
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for z in special.ndtri([(1 - level) / 2, (1 + level) / 2]):
+            shifted = bias + z
+            # Beyond its pole the correction reverses: from there on the outermost replicate is the end.
+            scale = 1 - skewness * shifted
+            ends.append(_quantile(values, special.ndtr(np.where(scale > 0, bias + shifted / scale, np.inf * shifted))))
+    return ends[0], ends[1]
+
+
+_METHODS = {"corrected": _corrected, "percentile": _percentile, "bca": _bca}
+
+
+def _quantile_below(values: Array, point: Any) -> Array:
+    """The normal quantile of the share of replicates below a point, ties counted half; finite."""
+    count = np.maximum(np.isfinite(values).sum(0), 1)
+    below = (values < point).sum(0) + (values == point).sum(0) / 2
+    return np.asarray(special.ndtri((below / count).clip(0.5 / count, 1 - 0.5 / count)), np.float64)
+
+
+def _acceleration(left_out: Array) -> Array:
+    """The acceleration: a sixth of the skewness of the jackknife values."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # Not nanmean: its warnings about all-NaN slices cannot be silenced per thread.
+        distance = np.nansum(left_out, axis=0) / (~np.isnan(left_out)).sum(0) - left_out
+        square = np.nansum(distance**2, axis=0)
+        return np.where(square > 0, np.nansum(distance**3, axis=0) / (6 * square**1.5), 0.0)
+
+
+def sign_pvalue(replicates: NumberReplicates, method: Method) -> Array:
+    """Two-sided p-value of the number being 0, from replicates: 1 minus the level whose interval ends there.
+
+    For percentiles min(1, 2 (1 + min(#{d* <= 0}, #{d* >= 0})) / (R + 1)); for BCa at the corrected levels, also at
+    least 2 / (R + 1). Replicates without a value, from few rows, count for both sides. NaN where the number is
+    undefined.
+    """
+    values, left_out = replicates.values, replicates.left_out
+    absent = (~np.isfinite(values)).sum(0)
+    least = 2 / (len(values) + 1) * (1 + absent)
+    if method == "bca" and left_out is not None:
+        bias, skewness = _quantile_below(values, replicates.centre), _acceleration(left_out)
+        shifted = _quantile_below(values, 0.0) - bias
+        # The level at which an end of `_bca` lies at 0.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = np.where(1 + skewness * shifted > 0, shifted / (1 + skewness * shifted), np.inf * shifted) - bias
+        pvalue = 2 * special.ndtr(-np.abs(z))
+        pvalue = np.where((values == 0).all(0), 1.0, pvalue)
+    else:
+        pvalue = least + 2 / (len(values) + 1) * np.minimum((values <= 0).sum(0), (values >= 0).sum(0))
+    return np.where(np.isfinite(replicates.centre), np.maximum(pvalue, least).clip(max=1.0), np.nan)
+
+
+def _quantile(values: Array, share: Any) -> Array:
+    """The quantile of each number at its own share, by linear interpolation, ignoring replicates without a value."""
+    ordered = np.sort(values, axis=0)
+    last = np.isfinite(values).sum(0) - 1
+    position = np.nan_to_num(share) * np.maximum(last, 0)
+    lower = np.floor(position).astype(np.int64)
+    upper = np.minimum(lower + 1, np.maximum(last, 0))
+    below, above = (np.take_along_axis(ordered, at[None], 0)[0] for at in (lower, upper))
+    with np.errstate(invalid="ignore"):
+        quantile = below + (above - below) * (position - lower)
+    return np.where((last < 0) | np.isnan(share), np.nan, quantile)
+
+
+def percentiles(values: Array, level: float) -> tuple[Array, Array, Array]:
+    """The lower end, the median and the upper end over replicates, ignoring those without a value."""
+    shares = [(1 - level) / 2, 0.5, (1 + level) / 2]
+    if not np.isnan(values).any():
+        # A faster equivalent of the case below.
+        low, median, high = np.quantile(values, shares, axis=0)
+        return low, median, high
+    # All-NaN slices are left out, since the warnings of nanquantile cannot be silenced per thread.
+    known = ~np.isnan(values).all(0)
+    ends = np.full((3, *known.shape), np.nan)
+    if known.any():
+        with np.errstate(invalid="ignore"):
+            ends[:, known] = np.nanquantile(values[:, known], shares, axis=0)
+    low, median, high = ends
+    return low, median, high

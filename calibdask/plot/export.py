@@ -1,0 +1,134 @@
+"""Files of plots: an HTML page that needs no network, or an image."""
+
+from collections.abc import Iterable, Mapping
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from calibdask.plot.options import styled
+from calibdask.plot.style import OVER, UNDER
+
+__all__ = ["FORMATS", "check_format", "save"]
+
+# Suffixes that `save` writes.
+FORMATS = (".html", ".png", ".svg")
+
+
+def save(plot: Any, path: str | Path, *, title: str = "calibdask", lead: str = "") -> None:
+    """Write plots to a file: ``.html`` is a page that needs no network, ``.png`` and ``.svg`` need Matplotlib.
+
+    Parameters
+    ----------
+    plot : holoviews object, or mapping from heading to holoviews object
+        Several plots make one page, ``.html`` only.
+    path : str or Path
+    title, lead : str
+        Title and first paragraph of the page.
+
+    Raises
+    ------
+    ValueError
+        If the suffix is none of these, several plots are to be written to an image, or Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import calibdask as cd
+    >>> from calibdask.plot import reliability_diagram, save
+    >>> diagram = reliability_diagram(cd.reliability_diagram([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=2))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(diagram, os.path.join(folder, "page.html"))
+    ...     os.listdir(folder)
+    ['page.html']
+    """
+    check_format(path)
+    import holoviews as hv
+
+    suffix = Path(path).suffix.lower()
+    if suffix == ".html":
+        Path(path).write_text(_page(plot if isinstance(plot, Mapping) else {"": plot}, title, lead), encoding="utf-8")
+        return
+    if isinstance(plot, Mapping):
+        raise ValueError(f"Several plots expect an .html file, got {str(path)!r}.")
+    hv.save(styled(plot, "matplotlib", plot._max_cols), path, fmt=suffix[1:], backend="matplotlib", dpi=120)
+
+
+def check_format(path: str | Path) -> None:
+    """Raise ValueError if `save` cannot write a file of this name in this environment."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in FORMATS:
+        raise ValueError(f"A plot expects a file name that ends in one of {', '.join(FORMATS)}, got {str(path)!r}.")
+    if suffix != ".html" and find_spec("matplotlib") is None:
+        raise ValueError(f"{suffix} files need matplotlib; install it, or write an .html file.")
+
+
+_SIDES = """On the dashed line both agree; <span class="over">below it</span> scores are too high,
+<span class="under">above it</span> too low."""
+# How to read a plot, by an element or a group of elements that only plots of this kind have.
+_LEGENDS = {
+    "Points": f"""
+Each point is a bin: the frequency of the outcome against the mean score. {_SIDES} Larger points hold more rows, which
+the bars beneath count. Hover over a point or a bar for its numbers.""",
+    "Reliability": f"""
+Each curve is the probability of the outcome given the score. {_SIDES} The area beneath is the density of the scores:
+where it is low, the curve rests on few rows. Hover over the curve for its numbers.""",
+    "Pointwise": """
+The dark band is pointwise, the light one simultaneous for the whole curve; the dotted line is the median of the
+bootstrap. Where these are corrected for the bias of smoothing, the curve may leave them near its ends.""",
+}
+
+_PAGE = Template("""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>$title</title>
+<style>
+  body { margin: 2rem auto; max-width: 1450px; padding: 0 1.5rem; color: #222;
+         font: 15px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
+  h1 { font-size: 1.5rem; margin: 0 0 .3rem; } h2 { font-size: 1.15rem; margin: 1.8rem 0 .4rem; }
+  p { max-width: 60rem; margin: .3rem 0 1rem; } figure { margin: 0; overflow-x: auto; }
+  .over { color: $over; font-weight: 600; } .under { color: $under; font-weight: 600; }
+</style>
+$scripts
+</head>
+<body>
+<h1>$title</h1>
+$lead
+$legends
+$figures
+</body>
+</html>
+""")
+
+
+def _page(plots: Mapping[str, Any], title: str, lead: str) -> str:
+    """A page that includes its scripts."""
+    import holoviews as hv
+    from bokeh.embed import components
+    from bokeh.resources import Resources
+
+    script, elements = components([hv.render(plot, backend="bokeh") for plot in plots.values()])
+    figures = [
+        (f"<h2>{escape(heading)}</h2>\n" if heading else "") + f"<figure>{element}</figure>"
+        for heading, element in zip(plots, elements, strict=True)
+    ]
+    return _PAGE.substitute(
+        title=escape(title),
+        lead=f"<p>{escape(lead)}</p>" if lead else "",
+        legends="\n".join(f"<p>{text.strip()}</p>" for text in _legends(plots.values())),
+        # Bokeh's own scripts only: by default it also links to files of all packages that extend it.
+        scripts="\n".join(f"<script>{code}</script>" for code in Resources("inline", components=["bokeh"]).js_raw),
+        figures="\n".join([*figures, script]),
+        over=OVER,
+        under=UNDER,
+    )
+
+
+def _legends(plots: Iterable[Any]) -> list[str]:
+    """How to read these plots."""
+    parts = [part for plot in plots for part in plot.traverse()]
+    kinds = {type(part).__name__ for part in parts} | {part.group for part in parts}
+    return [text for kind, text in _LEGENDS.items() if kind in kinds]

@@ -1,0 +1,136 @@
+"""Several reliability curves or diagrams over each other."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask.plot.panels import Panel, arrange, panels
+from calibdask.plot.style import DENSITY, PROBABILITY, SCORE, SERIES, SHARE
+from calibdask.results.reliability import Bins, Curve, Kind, reliability_variables
+
+__all__ = ["overlaid"]
+
+Points = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class _Series:
+    """What is drawn of one result in a panel: a line with its band or its points, if any, and an area beneath."""
+
+    panel: Panel[Any]
+    line: Points
+    band: Points | None
+    beneath: Points
+    has_points: bool = False
+
+
+def overlaid(results: Mapping[str, xr.Dataset], *, title: str = "") -> Any:
+    """Reliability curves, or diagrams, of several results over each other, with the densities of the scores beneath.
+
+    Each result has one colour, with ``ci`` also its pointwise band. Beneath diagrams is the share of the rows by bin.
+
+    Parameters
+    ----------
+    results : mapping from str to xarray.Dataset
+        Two to five results, by the names in the legend: of `calibdask.reliability_curve`, or of `calibdask.evaluate`
+        with one `calibdask.ReliabilityCurve`; or all of them diagrams. Classes, slices and other dimensions, which must
+        be the same, get a panel each.
+    title : str, optional
+        First words of the heading of each panel.
+
+    Returns
+    -------
+    holoviews.Layout
+        For `save`, a notebook or further composition.
+
+    Raises
+    ------
+    ValueError
+        If there is one result only, or more than five; if they hold neither one curve each nor one diagram each; or if
+        their panels are not the same.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> from calibdask.plot import overlaid
+    >>> labels, scores = [0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8]
+    >>> curves = {h: cd.reliability_curve(labels, scores, bandwidth=h) for h in (0.1, 0.3)}
+    >>> len(overlaid({f"bandwidth {h}": curve for h, curve in curves.items()}))
+    2
+    """
+    if not 2 <= len(results) <= len(SERIES):
+        raise ValueError(f"overlaid expects two to {len(SERIES)} results, got {len(results)}.")
+    kinds: tuple[Kind, ...] = ("curve", "diagram")
+    for kind in kinds:
+        metrics = [list(reliability_variables(result, kind)) for result in results.values()]
+        if all(len(names) == 1 for names in metrics):
+            pairs = zip(results.values(), metrics, strict=True)
+            series = [_series(result, kind, metric) for result, (metric,) in pairs]
+            return _arranged(list(results), series, title, DENSITY if kind == "curve" else SHARE)
+    raise ValueError(
+        "overlaid expects results with one cd.ReliabilityCurve each, or with one cd.ReliabilityDiagram each, got "
+        + "; ".join(f"{name}: {', '.join(map(str, result.data_vars))}" for name, result in results.items())
+    )
+
+
+def _series(result: xr.Dataset, kind: Kind, metric: str) -> list[_Series]:
+    """The curve, or the bins, of each panel."""
+    if kind == "curve":
+        return [_of_curve(panel) for panel in panels(result, Curve, metric)]
+    return [_of_bins(panel) for panel in panels(result, Bins, metric)]
+
+
+def _of_curve(panel: Panel[Curve]) -> _Series:
+    curve = panel.shown
+    band = (curve.low, curve.high) if curve.has_interval else None
+    return _Series(panel, (curve.score, curve.reliability), band, (curve.score, curve.density))
+
+
+def _of_bins(panel: Panel[Bins]) -> _Series:
+    bins = panel.shown
+    # Both ends of a bin at its height, and on the ground: bars with one outline.
+    edges = np.stack([bins.lower, bins.lower, bins.upper, bins.upper], -1).ravel()
+    heights = np.stack([0 * bins.share, bins.share, bins.share, 0 * bins.share], -1).ravel()
+    return _Series(panel, (bins.score, bins.outcome), None, (edges, heights), has_points=True)
+
+
+def _arranged(names: list[str], series: Sequence[list[_Series]], title: str, beneath: str) -> Any:
+    headings = [[one.panel.heading for one in result] for result in series]
+    if any(others != headings[0] for others in headings):
+        words = "; ".join(f"{name}: {', '.join(own) or 'none'}" for name, own in zip(names, headings, strict=True))
+        raise ValueError(f"overlaid expects results with the same panels, got {words}.")
+    shown = list(zip(*series, strict=True))
+    return arrange([(_above(names, panel, title), _beneath(panel, beneath)) for panel in shown])
+
+
+def _above(names: list[str], series: Sequence[_Series], title: str) -> Any:
+    """The diagonal, bands, and over them the lines."""
+    import holoviews as hv
+
+    panel = series[0].panel
+    x, y = hv.Dimension("score", label=SCORE), panel.upward("reliability", PROBABILITY)
+    bands, lines = [], []
+    for number, (name, one) in enumerate(zip(names, series, strict=True)):
+        group = f"Series {number}"
+        if one.band is not None:
+            low, high = one.band
+            bands.append(hv.Area((one.line[0], high, low), x, [y, "low"], group=group))
+        lines.append(hv.Curve(one.line, x, y, group=group, label=name if panel.number == 0 else ""))
+        if one.has_points:
+            lines.append(hv.Scatter(one.line, x, y, group=group))
+    return hv.Overlay([hv.Slope(1, 0, kdims=[x, y]), *bands, *lines], group="Reliability").relabel(panel.title(title))
+
+
+def _beneath(series: Sequence[_Series], words: str) -> Any:
+    import holoviews as hv
+
+    panel = series[0].panel
+    x, y = panel.across("score", SCORE), panel.upward("density", words)
+    parts: list[Any] = []
+    for number, one in enumerate(series):
+        parts.append(hv.Area(one.beneath, x, y, group=f"Series {number}"))
+        parts.append(hv.Curve(one.beneath, x, y, group=f"Outline {number}"))
+    return hv.Overlay(parts, group="Density")

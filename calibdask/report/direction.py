@@ -1,0 +1,162 @@
+"""Which way scores are off, by the band of the reliability curve."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibdask.report.model_result import ModelResult
+from calibdask.results.cautions import FEWEST_SCORES
+from calibdask.results.format import POINTS, SCORES, cases, counted, joined, points
+from calibdask.results.reliability import Curve
+
+__all__ = ["Stretch", "bearing", "direction_sentences", "stretches"]
+
+# Stretches that hold less than this share of the rows are not mentioned.
+_LEAST_SHARE = 0.01
+_MOST_STRETCHES = 3
+# Cases next to certainty are no example for others.
+_NEAREST = 0.001
+# A wider band says nothing about cases of a score.
+_WIDEST = 0.3
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Scores along which the band for the whole curve leaves the diagonal on one side."""
+
+    start: float
+    end: float
+    over: bool
+    share: float
+
+    @property
+    def ends(self) -> str:
+        """Both ends in words."""
+        return SCORES.span(self.start, self.end)
+
+
+@dataclass(frozen=True)
+class _Nouns:
+    """What scores, cases and outcomes are called in a setting."""
+
+    scores: str
+    case: str
+    happened: str
+
+
+_NOUNS = {
+    "confidence": _Nouns("confidences", "answers given with confidence", "were right"),
+    "top-k": _Nouns("scores", "cases whose largest scores sum to", "had their label among these"),
+}
+_USUAL_NOUNS = _Nouns("scores", "cases scored", "had the outcome")
+
+
+def bearing(model: ModelResult) -> str:
+    """Which way the scores are off, in a few words."""
+    departures = [stretch for curve in _readable(model) for stretch in stretches(curve)]
+    over, under = (any(stretch.over == side for stretch in departures) for side in (True, False))
+    if over != under:
+        if model.kind == "confidence":
+            return "Overconfident" if over else "Underconfident"
+        return "Scores too high" if over else "Scores too low"
+    if not departures:
+        return "Miscalibrated"
+    sides = [stretch.over for stretch in sorted(departures, key=lambda stretch: stretch.start)]
+    if sides == sorted(sides):
+        return "Scores too extreme"
+    return "Scores too timid" if sides == sorted(sides, reverse=True) else "Scores too high here and too low there"
+
+
+def direction_sentences(model: ModelResult) -> Iterator[str]:
+    """On average, along the scores, and for cases of one score."""
+    nouns = _NOUNS.get(model.kind, _USUAL_NOUNS)
+    yield from _on_average(model, nouns)
+    for curve in _readable(model):
+        yield _along(curve, nouns)
+    for curve in _readable(model):
+        yield from _example(curve, nouns)
+
+
+def _on_average(model: ModelResult, nouns: _Nouns) -> Iterator[str]:
+    gap = model.gap
+    if gap is None or not gap.has_interval:
+        return
+    if gap.low <= 0 <= gap.high:
+        yield (
+            f"Averaged over all rows, there is no evidence that the {nouns.scores} are too high or too low: "
+            f"frequency less score is {points(gap.value)} points ({POINTS.interval(gap.low, gap.high, model.level)})."
+        )
+    else:
+        least, most = sorted((abs(gap.low), abs(gap.high)))
+        side = "too high" if gap.value < 0 else "too low"
+        ends = POINTS.interval(least, most, model.level)
+        yield f"On average the {nouns.scores} are {points(abs(gap.value))} points {side} ({ends})."
+
+
+def _along(curve: Curve, nouns: _Nouns) -> str:
+    """Where along the scores the band leaves the diagonal."""
+    departures = list(stretches(curve))
+    if not departures:
+        return "At no score does the band for the whole curve exclude the diagonal."
+    shown = sorted(departures, key=lambda stretch: -stretch.share)[:_MOST_STRETCHES]
+    shown.sort(key=lambda stretch: stretch.start)
+    sides = {
+        "too high": [stretch.ends for stretch in shown if stretch.over],
+        "too low": [stretch.ends for stretch in shown if not stretch.over],
+    }
+    parts = joined([f"{side} from {joined(ends)}" for side, ends in sides.items() if ends])
+    left = len(departures) - len(shown)
+    more = f" (and along {counted(left, 'shorter stretch', 'shorter stretches')})" if left else ""
+    return f"By the band for the whole curve the {nouns.scores} are {parts}{more}."
+
+
+def _readable(model: ModelResult) -> list[Curve]:
+    """The one curve whose band may be read; where scores take few values, a smooth curve between them means nothing."""
+    curves = list(model.curves.values())
+    few = model.spread("distinct_scores") <= FEWEST_SCORES
+    return curves if len(curves) == 1 and curves[0].has_band and not few else []
+
+
+def stretches(curve: Curve) -> Iterator[Stretch]:
+    """Stretches of scores at which the band for the whole curve excludes the diagonal."""
+    there = np.isfinite(curve.reliability) & (curve.density > 0)
+    width = np.gradient(curve.score)
+    with np.errstate(invalid="ignore"):
+        sides = np.select([there & (curve.band_high < curve.score), there & (curve.band_low > curve.score)], [1, -1], 0)
+    changes = np.flatnonzero(np.diff(sides)) + 1
+    for part in np.split(np.arange(sides.size), changes):
+        share = float((curve.density * width)[part].sum())
+        if sides[part[0]] and share >= _LEAST_SHARE:
+            yield Stretch(float(curve.score[part[0]]), float(curve.score[part[-1]]), bool(sides[part[0]] == 1), share)
+
+
+def _example(curve: Curve, nouns: _Nouns) -> Iterator[str]:
+    """What the error means for cases of one score: where it weighs most, or where most scores are."""
+    weight = np.nan_to_num(np.abs(curve.gap)) * curve.density
+    certain = (curve.band_high < curve.score) | (curve.band_low > curve.score)
+    if not certain.any():
+        weight, certain = curve.density, curve.band_high - curve.band_low <= _WIDEST
+    # Near the ends smoothing may take the curve out of its band: then it is no estimate to speak of.
+    certain &= (curve.band_low <= curve.reliability) & (curve.reliability <= curve.band_high)
+    certain &= np.minimum(curve.score, 1 - curve.score) >= _NEAREST
+    if not certain.any():
+        return
+    score = _round_score(curve, int(np.argmax(np.where(certain, weight, -1.0))))
+    lines = (curve.reliability, curve.band_low, curve.band_high)
+    number, written, (about, low, high) = cases(score, *(float(np.interp(score, curve.score, line)) for line in lines))
+    yield (
+        f"Of {number} {nouns.case} {written}, about {round(about)} {nouns.happened} "
+        f"(the band goes from {math.floor(low)} to {math.ceil(high)})."
+    )
+
+
+def _round_score(curve: Curve, at: int) -> float:
+    """A score in few digits next to this point, if it is on the same side of the diagonal there."""
+    score = float(curve.score[at])
+    rare = min(score, 1 - score)
+    rounded = round(score, 2 if rare >= 0.05 else 3 if rare >= 0.005 else 4)
+    low, high = (float(np.interp(rounded, curve.score, band)) for band in (curve.band_low, curve.band_high))
+    before = (curve.band_high[at] < score, curve.band_low[at] > score)
+    return rounded if (high < rounded, low > rounded) == before else score

@@ -1,0 +1,203 @@
+"""The result of one model as the report reads it: errors, tests, bins, curves, slices, spread of the scores."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from calibdask.report.headline import headline_of
+from calibdask.report.measuring import CLASSES, CURVE, DIAGRAM, GAP, SPREAD, Measured
+from calibdask.report.slices import Slice, bins_of, slices_of
+from calibdask.results.reliability import Bins, Curve, reliability_variables
+from calibdask.results.values import PartResult, Results, Value
+from calibdask.statistics.settings import Setting
+
+__all__ = ["CalibrationTest", "ModelResult", "SlicesBy"]
+
+_OWN = {DIAGRAM, CURVE, GAP, SPREAD, CLASSES}
+
+
+@dataclass(frozen=True, eq=False)
+class SlicesBy:
+    """The slices by one column, the worst first by the first of these calibration errors."""
+
+    name: str
+    errors: list[PartResult]
+    slices: list[Slice]
+
+    @property
+    def error(self) -> PartResult | None:
+        """The error that the slices are ordered by."""
+        return self.errors[0] if self.errors else None
+
+    @property
+    def variable(self) -> str:
+        """The name of the error."""
+        return "" if self.error is None else self.error.variable
+
+    @property
+    def label(self) -> str:
+        """The error in few words."""
+        return "–" if self.error is None else self.error.label
+
+    @property
+    def values(self) -> dict[str, Value]:
+        """That error of each slice that has one, by label."""
+        values = {piece.label: piece.numbers.get(self.variable) for piece in self.slices}
+        return {label: value for label, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class CalibrationTest:
+    """A test: its statistic, its p-value, and what that assumes.
+
+    ``rejects_calibration`` says whether a small p-value speaks against the model; of a test that an error is small it
+    speaks for it.
+    """
+
+    metric: str
+    label: str
+    title: str
+    statistic: float
+    meaning: str
+    pvalue: float
+    assumes: str
+    rejects_calibration: bool
+
+
+@dataclass(frozen=True, eq=False)
+class ModelResult:
+    """One model by its name."""
+
+    name: str
+    measured: Measured
+
+    @cached_property
+    def results(self) -> Results:
+        """All rows."""
+        return Results(self.measured.result)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.results.rows
+
+    @property
+    def level(self) -> float | None:
+        """Level of intervals, if there are any."""
+        return self.results.level
+
+    @cached_property
+    def metrics(self) -> list[PartResult]:
+        """The numbers of the metrics, without tests and without what only pictures and sentences are made of."""
+        parts = self.results.parts
+        curves = {part.metric for part in parts if part.kind == "curve"}
+        tests = {part.metric for part in parts if part.kind == "pvalue"}
+        return [
+            part
+            for part in self.results.numbers
+            if part.metric not in _OWN | curves and (part.metric not in tests or part.kind == "error")
+        ]
+
+    @cached_property
+    def numbers(self) -> dict[str, Value]:
+        """The values of the metrics by name."""
+        return {part.variable: part.value() for part in self.metrics}
+
+    @cached_property
+    def errors(self) -> list[PartResult]:
+        """The calibration errors."""
+        return [part for part in self.metrics if part.kind == "error"]
+
+    @cached_property
+    def headline(self) -> PartResult | None:
+        """The calibration error that the verdict is about."""
+        return headline_of(self.errors)
+
+    @property
+    def error(self) -> Value | None:
+        """The value of the headline."""
+        return None if self.headline is None else self.numbers[self.headline.variable]
+
+    @cached_property
+    def tests(self) -> list[CalibrationTest]:
+        """All tests of single numbers."""
+        return [self._test(part) for part in self.results.numbers if part.kind == "pvalue"]
+
+    def _test(self, pvalue: PartResult) -> CalibrationTest:
+        # Of an error with a p-value the error itself is the statistic.
+        statistic = next(
+            iter((*self.results.of(pvalue.metric, "statistic"), *self.results.of(pvalue.metric, ""))), None
+        )
+        return CalibrationTest(
+            pvalue.metric,
+            pvalue.label,
+            pvalue.title if pvalue.title != pvalue.metric else "",
+            np.nan if statistic is None else float(statistic.value().value),
+            "" if statistic is None else statistic.meaning,
+            float(pvalue.value().value),
+            str(pvalue.values.attrs.get("assumes", "")),
+            pvalue.direction != "lower",
+        )
+
+    @cached_property
+    def bins(self) -> list[tuple[str, Bins]]:
+        """The diagrams, by class where there is one for each."""
+        return bins_of(self.measured.result)
+
+    @cached_property
+    def curves(self) -> dict[str, Curve]:
+        """The curves, by class where there is one for each."""
+        metric = next(iter(reliability_variables(self.measured.result, "curve")), None)
+        return {} if metric is None else Curve.by_class(self.measured.result, metric)
+
+    @cached_property
+    def classes(self) -> list[tuple[str, Bins]]:
+        """Diagrams of all classes by themselves, where these were measured beside the confidence."""
+        if CLASSES in reliability_variables(self.measured.result, "diagram"):
+            return list(Bins.by_class(self.measured.result, CLASSES).items())
+        return self.bins if len(self.bins) > 1 else []
+
+    @cached_property
+    def sliced(self) -> list[SlicesBy]:
+        """The slices by each column, by the error that is computed as the headline is, or another one."""
+        return [self._slices_by(name, Results(result)) for name, result in self.measured.slices.items()]
+
+    def _slices_by(self, name: str, results: Results) -> SlicesBy:
+        errors = sorted(results.errors, key=lambda part: not self.is_headline(part))
+        return SlicesBy(name, errors, slices_of(results.dataset, errors[0].variable if errors else ""))
+
+    def is_headline(self, part: PartResult) -> bool:
+        """Whether a part of another result is computed as the headline is."""
+        headline = self.headline
+        return headline is not None and (part.estimator, part.part) == (headline.estimator, headline.part)
+
+    @property
+    def kind(self) -> str:
+        """The kind of the setting that is drawn: confidence, top-k, class or classwise."""
+        setting = self.measured.setting or (Setting.parse(self.headline.setting) if self.headline is not None else None)
+        return "class" if setting is None else setting.kind
+
+    @cached_property
+    def gap(self) -> Value | None:
+        """The frequency of the outcome less the mean score, of all rows."""
+        for part in self.results.of(GAP, ""):
+            if part.is_number:
+                return part.value()
+        score, outcome = self.means
+        return None if np.isnan(score) else Value(GAP, outcome - score)
+
+    @cached_property
+    def means(self) -> tuple[float, float]:
+        """Mean score and frequency of the outcome; NaN where they are not known or there is one for each class."""
+        if len(self.bins) != 1:
+            return np.nan, np.nan
+        bins = self.bins[0][1]
+        return bins.mean_score, bins.frequency
+
+    def spread(self, part: str) -> float:
+        """A part of `calibdask.Saturation`: of several classes the largest share, the smallest number."""
+        for saturation in self.results.of(SPREAD, part):
+            values = saturation.values.values
+            return float(np.min(values) if saturation.kind == "count" else np.max(values))
+        return np.nan

@@ -1,0 +1,1 @@
+"""What a result is: built, read back, formatted, tabled and ranked."""

@@ -1,0 +1,186 @@
+"""Estimates as results: datasets whose variables say what they are. The one place that writes these attributes."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask import __version__
+from calibdask.engine.inputs.input import Input
+from calibdask.engine.inputs.slices import Axis
+from calibdask.estimators.about import Description, PartInfo
+from calibdask.estimators.as_json import as_json
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.parts import Coordinate, Estimate, Part
+from calibdask.estimators.without_interval import bare
+from calibdask.inference.ends import Bounds
+
+# What p-values beside a number say; ends of intervals need no words.
+_PVALUES = {
+    "pvalue": "chance of a difference as large if there is none",
+    "pvalue_holm": "the same, adjusted so that any false finding is as unlikely",
+    "pvalue_bh": "the same, adjusted so that the share of false findings is as small",
+}
+
+__all__ = ["DESCRIBING", "FORMAT", "DatasetBuilder", "check_names", "variable_attributes", "variable_name"]
+
+# What datasets of results have as their attribute ``format``.
+FORMAT = "calibdask result 1"
+# The attributes of variables that say what they are; all others are notes on how they came about.
+DESCRIBING = frozenset(
+    {"metric", "part", "bound", "kind", "direction", "title", "label", "meaning", "definition", "source", "setting"}
+    | {"estimator", "estimator_json", "quantity", "own_dims"}
+)
+
+
+def variable_name(metric: str, *parts: str) -> str:
+    """The name of the variable of a part, or of a bound of it.
+
+    Examples
+    --------
+    >>> variable_name("ece", ""), variable_name("corp", "score", "low")
+    ('ece', 'corp_score_low')
+    """
+    return "_".join((metric, *filter(None, parts)))
+
+
+def variable_attributes(
+    metric: str, part: str, info: PartInfo, estimator: Estimator | None = None, *, setting: str = "", bound: str = ""
+) -> dict[str, Any]:
+    """The attributes by which a variable says what it is.
+
+    Examples
+    --------
+    >>> variable_attributes("mmce", "", PartInfo("a kernel error", "error", "zero"))
+    {'part': '', 'metric': 'mmce', 'title': 'mmce', 'kind': 'error', 'direction': 'zero', 'meaning': 'a kernel error'}
+    """
+    attributes = {"metric": metric, "title": metric}
+    if estimator is not None:
+        about = estimator.declared
+        attributes = {
+            "metric": metric,
+            "title": about.title or metric,
+            "label": estimator.label,
+            "definition": about.definition,
+            "source": about.source,
+            "setting": setting,
+            "estimator": repr(estimator),
+            "estimator_json": as_json(bare(estimator)),
+        }
+    attributes |= {"bound": bound, "kind": info.kind or "", "direction": info.direction or ""}
+    attributes |= {"meaning": info.meaning, "quantity": info.quantity}
+    return {"part": part, **{name: text for name, text in attributes.items() if text}}
+
+
+def check_names(chosen: Mapping[str, Estimator], axes: tuple[Axis, ...], class_dim: str) -> None:
+    """Refuse names that the result could not hold apart.
+
+    Raises
+    ------
+    ValueError
+        If there are such.
+    """
+    names = [axis.name for axis in axes]
+    for name in names:
+        if names.count(name) > 1 or name in chosen or name == class_dim:
+            raise ValueError(
+                f"The name {name!r} is used twice: dimensions of the input, names in by, metrics and the "
+                "dimension of the classes must differ; rename one."
+            )
+
+
+@dataclass(frozen=True)
+class DatasetBuilder:
+    """A dataset in the making."""
+
+    data: Input
+    class_dim: str
+    variables: dict[str, xr.Variable] = field(default_factory=dict)
+    coordinates: dict[Hashable, Any] = field(default_factory=dict)
+
+    def add(
+        self,
+        metric: str,
+        estimator: Estimator,
+        estimate: Estimate,
+        bounds: Mapping[str, Bounds],
+        axes: tuple[Axis, ...],
+        description: Description | None = None,
+    ) -> None:
+        """Add an estimate and what bounds its parts.
+
+        Values have the (flattened) axes in front of their own dimensions. ``description`` of the parts, where that of
+        the estimator would not do.
+
+        Raises
+        ------
+        ValueError
+            If two variables would have the same name, or one that of a dimension.
+        """
+        self._add_labels(axes)
+        layout = self.data.source.layout
+        infos = estimator.describe(layout) if description is None else description
+        setting = estimator.measured_setting(layout)
+        for name, part in estimate.items():
+            info = infos.get(name, PartInfo()).settled(part.kind)
+            self._add(metric, part, variable_attributes(metric, name, info, estimator, setting=setting), axes)
+        for name, of_part in bounds.items():
+            info = infos.get(name, PartInfo()).settled(estimate[name].kind)
+            for bound, part in of_part.items():
+                words = {"setting": setting, "bound": bound}
+                attributes = variable_attributes(metric, name, _of_bound(bound, info), estimator, **words)
+                self._add(metric, part, attributes, axes)
+
+    def _add(self, metric: str, part: Part, attributes: Mapping[str, Any], axes: tuple[Axis, ...]) -> None:
+        name = attributes["part"]
+        variable = variable_name(metric, name, attributes.get("bound", ""))
+        if variable in {axis.name for axis in axes}:
+            raise ValueError(
+                f"The name {variable!r} is used twice: for a part of a metric, and for a dimension of the input or a "
+                "name in by; rename one."
+            )
+        if variable in self.variables or variable in self.coordinates:
+            raise ValueError(
+                f"Two variables would be called {variable!r} (one of the metric {metric!r}); rename one of the metrics "
+                "in the mapping."
+            )
+        if isinstance(part, Coordinate):
+            self.coordinates[variable] = (variable, part.values, {"metric": metric, "part": name})
+            return
+        own_dims = {"class": self.class_dim, "replicate": "replicate"}
+        dims = [own_dims.get(dim, f"{metric}_{dim}") for dim in part.dims]
+        # Those of classes, bins or scores; all other dimensions are shared by the variables of the result.
+        written = {**attributes, **part.notes, **({"own_dims": dims} if dims else {})}
+        shape = (*(axis.size for axis in axes), *part.values.shape[2:])
+        names = (*(axis.name for axis in axes), *dims)
+        self.variables[variable] = xr.Variable(names, np.reshape(part.values, shape), written)
+
+    def _add_labels(self, axes: tuple[Axis, ...]) -> None:
+        for axis in axes:
+            if axis.labels is not None and axis.name not in self.coordinates:
+                self.coordinates[axis.name] = (axis.name, axis.labels)
+
+    def dataset(self, passes: int, batch: tuple[Axis, ...] | None = None, **attributes: Any) -> xr.Dataset:
+        """The result; ``batch`` axes where they are not those of the input."""
+        coordinates = dict(self.coordinates)
+        if any(self.class_dim in variable.dims for variable in self.variables.values()):
+            classes, labels = self.data.source.layout.classes, self.data.classes
+            coordinates[self.class_dim] = (self.class_dim, np.arange(classes) if labels is None else labels)
+        axes = self.data.batch if batch is None else batch
+        dims = {
+            "slices": self.data.slice_names,
+            "batch": [*(str(axis.name) for axis in axes), *self.data.batch_names],
+        }
+        names = {word: of_word for word, of_word in dims.items() if of_word}
+        counted = {"rows": self.data.source.rows, "passes": passes, "calibdask_version": __version__}
+        written = {**counted, **attributes, **names, "class_dim": self.class_dim, "format": FORMAT}
+        return xr.Dataset(self.variables, coordinates, written)
+
+
+def _of_bound(bound: str, info: PartInfo) -> PartInfo:
+    """What a bound is: of the kind of its part, but for p-values."""
+    if bound in _PVALUES:
+        return PartInfo(_PVALUES[bound], "pvalue", "none")
+    return replace(info, meaning="")

@@ -1,0 +1,181 @@
+"""What makes numbers less than they seem: one set of thresholds and sentences for reports, pages and terminals."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from calibdask.results.format import POINTS, counted, figure, joined, named, percent, points
+from calibdask.results.reliability import Array
+from calibdask.results.values import Value
+
+__all__ = [
+    "FEWEST_ROWS",
+    "FEWEST_SCORES",
+    "FEW_IN_A_SLICE",
+    "MANY_ROWS",
+    "TOO_FEW_IN_A_SLICE",
+    "binned_above_smooth",
+    "clipped_rows",
+    "few_in_bins",
+    "few_in_slices",
+    "few_rows",
+    "few_scores",
+    "interval_from_zero",
+    "many_slices",
+    "one_sided",
+    "saturated",
+    "unequal_weights",
+    "unseen_classes",
+    "wide_slices",
+]
+
+# Below the second number nothing is said of a model at all.
+_FEW_ROWS, FEWEST_ROWS = 300, 30
+# Of so many rows every model fails a test of calibration: none is calibrated to the last digit.
+MANY_ROWS = 100_000
+# Slices below the second number have no intervals: the replicates of one row are that row, and look certain.
+FEW_IN_A_SLICE, TOO_FEW_IN_A_SLICE = 100, 10
+_FEW_IN_A_BIN = 10
+# Up to the second number of different scores, no curve between them is put into words.
+_FEW_SCORES, FEWEST_SCORES = 50, 20
+_SATURATED = 0.001
+# Kish's effective number over the rows below which weights cost much.
+_UNEQUAL = 0.5
+# By how much, and by what factor, a binned error exceeds the smooth ones where that deserves a sentence.
+_BIAS, _BIAS_FACTOR = 0.005, 1.3
+# The width of an interval of a slice beyond which little is known of its error, and how many such slices are named.
+_WIDE, _MOST_NAMED = 0.05, 5
+
+
+def few_rows(rows: int) -> Iterator[str]:
+    """Few rows in all.
+
+    Examples
+    --------
+    >>> next(few_rows(100)).partition(".")[0]
+    'There are only 100 rows'
+    >>> list(few_rows(1000))
+    []
+    """
+    if rows < _FEW_ROWS:
+        yield (
+            f"There are only {counted(rows, 'row')}. Below about {_FEW_ROWS}, most of a binned calibration error can "
+            "be due to chance, and intervals are rough."
+        )
+
+
+def unequal_weights(rows: int, effective: float) -> Iterator[str]:
+    """Weights that leave little of many rows; ``effective`` is Kish's number of rows."""
+    if effective < _UNEQUAL * rows:
+        yield f"The weights are so unequal that the rows carry no more information than {effective:,.0f} equal ones."
+
+
+def few_in_bins(count: Array) -> Iterator[str]:
+    """Bins of few rows; ``count`` holds the rows of those that have any."""
+    few = int((count < _FEW_IN_A_BIN).sum())
+    if few:
+        yield (
+            f"{few} of {counted(count.size, 'nonempty bin')} {'holds' if few == 1 else 'hold'} fewer than "
+            f"{_FEW_IN_A_BIN} rows: their points in the diagram are mostly noise, and so is the largest gap."
+        )
+
+
+def few_scores(distinct: float, rows: int) -> Iterator[str]:
+    """Scores of few different values."""
+    if distinct <= _FEW_SCORES and distinct < rows:
+        yield (
+            f"The scores take only {distinct:.0f} different values. Between these the curve and the density are "
+            "interpolated, not measured; trust the diagram."
+        )
+
+
+def saturated(at_zero: float, at_one: float) -> Iterator[str]:
+    """Scores next to 0 and 1, as shares."""
+    ends = [
+        f"{percent(share)} of the scores are {end}"
+        for end, share in enumerate((at_zero, at_one))
+        if share >= _SATURATED
+    ]
+    if ends:
+        yield (
+            f"{joined(ends)} or next to it. Such scores claim certainty: a single wrong one makes the log loss very "
+            "large, and no recalibration that keeps their order can tell them apart."
+        )
+
+
+def clipped_rows(metric: str, rows: int) -> Iterator[str]:
+    """Rows whose label had the score 0, which a metric has clipped."""
+    if rows:
+        yield (
+            f"In {counted(rows, 'row')} the observed label had the score 0. The log loss of such a row is infinite; "
+            f"{metric} replaces the score by the smallest positive number."
+        )
+
+
+def unseen_classes(labels: Sequence[str]) -> Iterator[str]:
+    """Classes that no row has as its label."""
+    if labels:
+        occur, their = ("occurs", "its") if len(labels) == 1 else ("occur", "their")
+        yield (
+            f"{counted(len(labels), 'class', 'classes')} never {occur} as a label ({named(labels)}): nothing is known "
+            f"about the calibration of {their} scores except that they should be 0 here."
+        )
+
+
+def one_sided(frequency: float) -> Iterator[str]:
+    """Outcomes that are all alike."""
+    if frequency in (0.0, 1.0):
+        yield f"The outcome {'always' if frequency else 'never'} occurred: these rows say little about calibration."
+
+
+def interval_from_zero(label: str, error: Value) -> Iterator[str]:
+    """A calibration error that may be due to chance."""
+    if error.has_interval and error.low == 0:
+        yield f"The interval of the {label} begins at 0: a calibrated model may show such an error by chance."
+
+
+def binned_above_smooth(binned: Value, smooth: Sequence[Value]) -> Iterator[str]:
+    """An error that bins see and smooth estimates do not."""
+    smooth = [error for error in smooth if np.isfinite(error.value)]
+    largest = max((error.value for error in smooth), default=np.nan)
+    if binned.value > _BIAS_FACTOR * largest and binned.value - largest > _BIAS:
+        others = joined([f"{error.name} {figure(error.value)}" for error in smooth])
+        yield (
+            f"The binned error ({binned.name} {figure(binned.value)}) is well above the smooth ones ({others}). The "
+            "mean of absolute gaps is inflated by noise in bins with few rows; smooth estimates are less prone to that."
+        )
+
+
+def few_in_slices(name: str, labels: Sequence[str]) -> Iterator[str]:
+    """Slices, by their labels, of fewer rows than `FEW_IN_A_SLICE`."""
+    if labels:
+        yield (
+            f"{counted(len(labels), 'slice')} of {name} {'has' if len(labels) == 1 else 'have'} fewer than "
+            f"{FEW_IN_A_SLICE} rows ({named(labels)}): their intervals are wide and rough."
+        )
+
+
+def wide_slices(name: str, rows: Mapping[str, float], errors: Mapping[str, Value]) -> Iterator[str]:
+    """Slices whose error, in percentage points, is hardly known, the widest intervals first; both by their labels."""
+    widths = {label: error.high - error.low for label, error in errors.items() if error.has_interval}
+    wide = sorted((label for label, width in widths.items() if width > _WIDE), key=lambda label: -widths[label])
+    for label in wide[:_MOST_NAMED]:
+        number = "an unknown number of rows" if np.isnan(rows[label]) else counted(int(rows[label]), "row")
+        yield (
+            f"{name} {label} has {number}: its calibration error may be anything from "
+            f"{POINTS.span(errors[label].low, errors[label].high)} percentage points."
+        )
+    if len(wide) > _MOST_NAMED:
+        yield (
+            f"The intervals of {counted(len(wide) - _MOST_NAMED, 'further slice')} of {name} are wider than "
+            f"{points(_WIDE)} percentage points too."
+        )
+
+
+def many_slices(name: str, number: int, level: float | None) -> Iterator[str]:
+    """So many slices that some intervals miss by chance."""
+    if level is not None and number * (1 - level) >= 1:
+        yield (
+            f"There are {number} slices of {name}: of so many {percent(level)} intervals, some miss the true error by "
+            "chance, and the worst slice looks worse than it is."
+        )

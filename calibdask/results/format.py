@@ -1,0 +1,220 @@
+"""Numbers, labels and intervals as text: the one place that formats them."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "PLAIN",
+    "POINTS",
+    "SCORES",
+    "Scale",
+    "cases",
+    "counted",
+    "figure",
+    "joined",
+    "named",
+    "percent",
+    "plain",
+    "points",
+    "pvalue_text",
+    "rests_on",
+    "shown_number",
+]
+
+# Units of dates that name no day.
+_COARSE = ("Y", "M")
+_LEAST_PVALUE = 0.001
+_MOST_NAMES = 5
+
+
+def rests_on(attributes: Mapping[str, Any]) -> list[str]:
+    """What the numbers of a result rest on, in words: rows, passes, replicates."""
+    rows, passes = attributes["rows"], attributes["passes"]
+    words = [counted(rows, "row")]
+    words.append(f"{counted(passes, 'pass', 'passes')} over the data" if passes else "from their summary")
+    if "ci" in attributes:
+        words.append(f"{100 * attributes['ci']:g} % intervals of {attributes['n_boot']} replicates")
+    return words
+
+
+def shown_number(value: Any) -> str:
+    """A number in few digits; a dash for what does not exist.
+
+    Examples
+    --------
+    >>> shown_number(0.25), shown_number(1e-9), shown_number(float("nan")), shown_number(12000)
+    ('0.250000', '1.00e-09', '-', '12,000')
+    """
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "-"
+        return f"{value:.6f}" if value == 0 or abs(value) >= 1e-4 else f"{value:.2e}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def plain(value: Any) -> Any:
+    """What JSON can hold: a number that is none is null, dates are texts, without a time where it is midnight.
+
+    Examples
+    --------
+    >>> plain(np.datetime64("2026-01-06T00:00:00.000000000")), plain(np.datetime64("2026-01")), plain(float("nan"))
+    ('2026-01-06', '2026-01', None)
+    """
+    if isinstance(value, np.ndarray):
+        # Of dates in nanoseconds numpy would make integers.
+        value = value[()] if not value.ndim else list(value) if value.dtype.kind in "mM" else value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.datetime64) and np.datetime_data(value)[0] not in _COARSE:
+        return str(np.datetime_as_string(value, unit="auto"))
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return str(value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def figure(value: Any) -> str:
+    """A number of a table on a page, in four decimals or two.
+
+    Examples
+    --------
+    >>> figure(0.0699523), figure(0.0000123), figure(12345), figure(float("nan")), figure(36.88)
+    ('0.0700', '1.23e-05', '12,345', '–', '36.88')
+    """
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "–"
+        if math.isinf(value):
+            return "∞" if value > 0 else "−∞"
+        if abs(value) >= 10:
+            return f"{value:,.2f}"
+        text = f"{value:.4f}" if value == 0 or abs(value) >= 1e-4 else f"{value:.2e}"
+        return f"−{text[1:]}" if text.startswith("-") else text
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def points(value: float) -> str:
+    """A share in percentage points, with the digits that `figure` gives it.
+
+    Examples
+    --------
+    >>> points(0.0699), points(0.00699), points(0.0000123)
+    ('6.99', '0.70', '0.00123')
+    """
+    if not math.isfinite(value):
+        return figure(value)
+    return format(Decimal(figure(float(value)).replace("−", "-").replace(",", "")).scaleb(2), "f").replace("-", "−")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How a sentence writes the values of a metric: its numbers, and their unit in full and in short.
+
+    Examples
+    --------
+    >>> POINTS.span(0.06343, 0.0765), PLAIN.span(0.06343, 0.0765)
+    ('6.34 to 7.65', '0.0634 to 0.0765')
+    >>> POINTS.interval(0.0634, 0.0765, 0.95)
+    '95 % interval 6.34 to 7.65'
+    """
+
+    number: Callable[[float], str]
+    unit: str = ""
+    short_unit: str = ""
+
+    def span(self, low: float, high: float) -> str:
+        """Both ends of an interval."""
+        return f"{self.number(low)} to {self.number(high)}"
+
+    def interval(self, low: float, high: float, level: float | None) -> str:
+        """An interval and its level."""
+        return f"{percent(level or 0.0)} interval {self.span(low, high)}"
+
+
+# Errors that are shares are written in percentage points, others as they are; scores in two digits.
+POINTS = Scale(points, " percentage points", " points")
+PLAIN = Scale(figure)
+SCORES = Scale(lambda score: f"{score:.2f}")
+
+
+def percent(share: float) -> str:
+    """A share in per cent, with three digits at most.
+
+    Examples
+    --------
+    >>> percent(0.95), percent(0.12345)
+    ('95 %', '12.3 %')
+    """
+    return f"{100 * share:.3g} %"
+
+
+def pvalue_text(pvalue: float) -> str:
+    """A p-value, in as many digits as matter.
+
+    Examples
+    --------
+    >>> pvalue_text(8e-298), pvalue_text(0.0449), pvalue_text(float("nan"))
+    ('p < 0.001', 'p = 0.045', 'no p-value')
+    """
+    if math.isnan(pvalue):
+        return "no p-value"
+    return f"p < {_LEAST_PVALUE}" if pvalue < _LEAST_PVALUE else f"p = {pvalue:.3f}"
+
+
+def cases(score: float, *frequencies: float) -> tuple[str, str, list[float]]:
+    """A round number of cases to speak of, the score as text, and the frequencies as numbers of these cases.
+
+    Examples
+    --------
+    >>> cases(0.9, 0.84, 0.8, 0.88)
+    ('100', '0.90', [84.0, 80.0, 88.0])
+    >>> cases(0.004, 0.011)[:2]
+    ('10,000', '0.0040')
+    """
+    rarest = min(score, 1 - score)
+    number = 100 if rarest >= 0.05 else 1000 if rarest >= 0.005 else 10_000
+    digits = len(str(number)) - 1
+    return f"{number:,}", f"{score:.{digits}f}", [number * frequency for frequency in frequencies]
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2000, "row"), counted(2, "class", "classes")
+    ('1 row', '2,000 rows', '2 classes')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def joined(words: Sequence[str], last: str = "and") -> str:
+    """An enumeration.
+
+    Examples
+    --------
+    >>> joined(["a", "b", "c"])
+    'a, b and c'
+    """
+    *first, end = words
+    return f"{', '.join(first)} {last} {end}" if first else end
+
+
+def named(names: Sequence[str]) -> str:
+    """An enumeration of names that stops after a few.
+
+    Examples
+    --------
+    >>> named(["a", "b"]), named(list("abcdefgh"))
+    ('a and b', 'a, b, c, d, e and 3 more')
+    """
+    left = len(names) - _MOST_NAMES
+    return joined([*names[:_MOST_NAMES], f"{left:,} more"] if left > 0 else names)

@@ -1,0 +1,365 @@
+"""Results read back: metrics, parts and values with their intervals, slices and classes. The one place that does."""
+
+import json
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask.results.build import DESCRIBING, FORMAT
+from calibdask.results.format import plain
+
+__all__ = ["PartResult", "Results", "Value", "is_result", "named_strata"]
+
+_WHOLE = {"low", "high"}
+
+
+def is_result(dataset: xr.Dataset) -> bool:
+    """Whether this is a result of `calibdask.evaluate` or `calibdask.compare`, of this version or an earlier one."""
+    return "format" in dataset.attrs or {"rows", "passes", "calibdask_version"} <= dataset.attrs.keys()
+
+
+@dataclass(frozen=True)
+class Value:
+    """One number: its name, what it is, its value, and the ends of its interval, None where it has none.
+
+    ``pvalue`` is that of a comparison.
+    """
+
+    name: str
+    value: Any
+    low: Any = None
+    high: Any = None
+    meaning: str = ""
+    pvalue: Any = None
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the number has an interval."""
+        return self.low is not None
+
+
+@dataclass(frozen=True, eq=False)
+class PartResult:
+    """One part of a metric: its values, and what bounds them, by the name of the bound.
+
+    Bounds are ``low``, ``high``, ``band_low``, ``band_high``, ``median``, ``replicates`` and of comparisons ``pvalue``,
+    ``pvalue_holm``, ``pvalue_bh``.
+    """
+
+    values: xr.DataArray
+    bounds: Mapping[str, xr.DataArray]
+    shared_dims: tuple[str, ...]
+
+    def _said(self, attribute: str) -> str:
+        return str(self.values.attrs.get(attribute, ""))
+
+    @property
+    def variable(self) -> str:
+        """The name of the variable."""
+        return str(self.values.name)
+
+    @property
+    def metric(self) -> str:
+        """The name that the user gave to the metric."""
+        return self._said("metric")
+
+    @property
+    def part(self) -> str:
+        """The part of the metric; empty for a plain number."""
+        return self._said("part")
+
+    @property
+    def kind(self) -> str:
+        """What it is, see ``calibdask.estimators.about.Kind``."""
+        return self._said("kind")
+
+    @property
+    def direction(self) -> str:
+        """Which value is best: zero, lower, higher or none."""
+        return self._said("direction")
+
+    @property
+    def quantity(self) -> str:
+        """What the number is, see ``calibdask.estimators.about.Quantity``; empty where nothing is declared."""
+        return self._said("quantity")
+
+    @property
+    def title(self) -> str:
+        """The name of the metric in the literature."""
+        return self._said("title")
+
+    @property
+    def label(self) -> str:
+        """The name of the metric in few words, with its main choice."""
+        return self._said("label")
+
+    @property
+    def meaning(self) -> str:
+        """A few words on the number."""
+        return self._said("meaning")
+
+    @property
+    def definition(self) -> str:
+        """Sentences with the formula."""
+        return self._said("definition")
+
+    @property
+    def source(self) -> str:
+        """The reference."""
+        return self._said("source")
+
+    @property
+    def setting(self) -> str:
+        """What of the predictions is measured."""
+        return self._said("setting")
+
+    @property
+    def estimator(self) -> str:
+        """The description of the estimator."""
+        return self._said("estimator")
+
+    @property
+    def notes(self) -> Mapping[str, Any]:
+        """What else the reader should know, such as what a p-value assumes."""
+        return {name: value for name, value in self.values.attrs.items() if name not in DESCRIBING}
+
+    @property
+    def estimator_class(self) -> str:
+        """The name of the class of the estimator."""
+        return str(self._described.get("name", ""))
+
+    @property
+    def choices(self) -> Mapping[str, Any]:
+        """The parameters of the estimator."""
+        return dict(self._described.get("parameters", {}))
+
+    @property
+    def _described(self) -> Any:
+        return json.loads(self._said("estimator_json") or "{}")
+
+    @property
+    def own_dims(self) -> tuple[str, ...]:
+        """Dimensions beside those of slices and of the input: classes, bins, scores."""
+        return tuple(str(dim) for dim in self.values.dims if dim not in self.shared_dims)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether there is one number in each slice."""
+        return not self.own_dims
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether it has intervals."""
+        return self.bounds.keys() >= _WHOLE
+
+    @property
+    def interval_method(self) -> str:
+        """How the ends of the interval came about: corrected, percentile, bca or normal; empty without one."""
+        return str(self.bounds["low"].attrs.get("interval", "")) if "low" in self.bounds else ""
+
+    def at(self, indexers: Mapping[Any, Any]) -> "PartResult":
+        """The same at some positions of its dimensions."""
+        own = {dim: index for dim, index in indexers.items() if dim in self.values.dims}
+        bounds = {
+            name: bound.isel({dim: i for dim, i in own.items() if dim in bound.dims})
+            for name, bound in self.bounds.items()
+        }
+        return PartResult(self.values.isel(own), bounds, self.shared_dims)
+
+    def value(self) -> Value:
+        """The one number that is left when slices and classes are chosen.
+
+        Raises
+        ------
+        ValueError
+            If there are several.
+        """
+        if self.values.ndim:
+            raise ValueError(f"{self.variable} has the dimensions {', '.join(map(str, self.values.dims))} left.")
+        low, high, pvalue = (
+            self.bounds[name].item() if name in self.bounds else None for name in ("low", "high", "pvalue")
+        )
+        if not self.has_interval:
+            low = high = None
+        return Value(self.variable, self.values.item(), low, high, self.meaning, pvalue)
+
+
+class Results:
+    """A result of `calibdask.evaluate` or `calibdask.compare`, read by what its variables say of themselves.
+
+    Parameters
+    ----------
+    dataset : xarray.Dataset
+        The result, of all slices or some.
+
+    Raises
+    ------
+    ValueError
+        If it is no such result, or one of a version whose results do not describe themselves.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> result = cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], {"mine": cd.ECE(bins=2), "brier": cd.BrierScore()})
+    >>> [(part.metric, part.kind, part.label) for part in Results(result)]
+    [('mine', 'error', 'ECE, 2 bins'), ('brier', 'score', 'Brier score')]
+    >>> Results(result).errors[0].value().value
+    0.25
+    """
+
+    def __init__(self, dataset: xr.Dataset) -> None:
+        given = dataset.attrs.get("format")
+        if given != FORMAT:
+            version = dataset.attrs.get("calibdask_version")
+            what = f"a result of calibdask {version}" if version else "no result of calibdask"
+            written = f", written as {given!r}" if given else ""
+            raise ValueError(
+                f"A result in the form {FORMAT!r} is expected, got {what}{written}. Evaluate the data again with this "
+                "version of calibdask."
+            )
+        self.dataset = dataset
+
+    def __iter__(self) -> Iterator[PartResult]:
+        return iter(self.parts)
+
+    @cached_property
+    def parts(self) -> tuple[PartResult, ...]:
+        """All parts of all metrics, in the order of the result; p-values of comparisons are parts of their own too."""
+        bounds: dict[tuple[str, str], dict[str, xr.DataArray]] = {}
+        for variable in self.dataset.data_vars.values():
+            bound = variable.attrs.get("bound")
+            if bound:
+                bounds.setdefault(_key(variable), {})[str(bound)] = variable
+        return tuple(
+            PartResult(variable, {} if "bound" in variable.attrs else bounds.get(_key(variable), {}), self.shared_dims)
+            for variable in self.dataset.data_vars.values()
+            if "metric" in variable.attrs and _stands_alone(variable)
+        )
+
+    @property
+    def slices(self) -> tuple[str, ...]:
+        """The dimensions of slices that are left."""
+        return self._dims("slices")
+
+    @property
+    def batch(self) -> tuple[str, ...]:
+        """The dimensions of the input that are left, such as models, and those along which results were joined."""
+        variables = [variable for variable in self.dataset.data_vars.values() if "metric" in variable.attrs]
+        own = {dim for variable in variables for dim in _names(variable.attrs.get("own_dims", []))}
+        common = [
+            str(dim)
+            for dim in self.dataset.dims
+            if dim not in own and variables and all(dim in variable.dims for variable in variables)
+        ]
+        return tuple(dict.fromkeys((*self._dims("batch"), *(dim for dim in common if dim not in self.slices))))
+
+    @property
+    def shared_dims(self) -> tuple[str, ...]:
+        """Those of the input and of slices."""
+        return (*self.batch, *self.slices)
+
+    @property
+    def class_dim(self) -> str:
+        """The dimension of classes."""
+        return str(self.dataset.attrs.get("class_dim", "class"))
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self.dataset.attrs["rows"])
+
+    @property
+    def level(self) -> float | None:
+        """Level of the intervals, if there are any."""
+        level = self.dataset.attrs.get("ci")
+        return None if level is None else float(level)
+
+    @property
+    def numbers(self) -> tuple[PartResult, ...]:
+        """The parts with one number in each slice."""
+        return tuple(part for part in self.parts if part.is_number)
+
+    @property
+    def errors(self) -> tuple[PartResult, ...]:
+        """The calibration errors among the numbers."""
+        return tuple(part for part in self.numbers if part.kind == "error")
+
+    def of(self, metric: str, part: str | None = None) -> tuple[PartResult, ...]:
+        """The parts of a metric, or that one part."""
+        return tuple(one for one in self.parts if one.metric == metric and part in (None, one.part))
+
+    def variable(self, name: str) -> PartResult:
+        """The part of this name of a variable.
+
+        Raises
+        ------
+        KeyError
+            If there is none, or it is a bound of another one.
+        """
+        for part in self.parts:
+            if part.variable == name:
+                return part
+        raise KeyError(name)
+
+    def only(self, metrics: Container[str]) -> xr.Dataset:
+        """The result of these metrics alone."""
+        variables = self.dataset.data_vars.items()
+        return self.dataset[[name for name, variable in variables if variable.attrs.get("metric") in metrics]]
+
+    def at(self, indexers: Mapping[Any, Any]) -> "Results":
+        """The same at some positions of its dimensions."""
+        return Results(self.dataset.isel(indexers, missing_dims="ignore"))
+
+    def values(self) -> list[Value]:
+        """The numbers, where slices and the dimensions of the input are chosen."""
+        return [part.value() for part in self.numbers if not part.values.ndim]
+
+    def strata(self, dims: Sequence[str] | None = None) -> Iterator[tuple[dict[str, int], dict[str, Any]]]:
+        """Every combination of slices (or of positions along ``dims``): the positions and the labels."""
+        dims = self.shared_dims if dims is None else dims
+        labels = {
+            dim: self.dataset[dim].values if dim in self.dataset.coords else np.arange(self.dataset.sizes[dim])
+            for dim in dims
+        }
+        for position in product(*(range(self.dataset.sizes[dim]) for dim in dims)):
+            at = dict(zip(dims, position, strict=True))
+            yield at, {dim: labels[dim][i] for dim, i in at.items()}
+
+    def _dims(self, attribute: str) -> tuple[str, ...]:
+        return tuple(name for name in _names(self.dataset.attrs.get(attribute, [])) if name in self.dataset.dims)
+
+
+def _names(attribute: Any) -> list[str]:
+    """A list of names; stores keep a list of one as that name."""
+    return [str(name) for name in np.atleast_1d(attribute).tolist()]
+
+
+def named_strata(dataset: xr.Dataset, dims: Sequence[Any]) -> Iterator[tuple[str, xr.Dataset]]:
+    """The dataset at each position along some dimensions, after the labels there in words.
+
+    Examples
+    --------
+    >>> dataset = xr.Dataset({"ece": (("model", "fold"), [[0.1, 0.2]])}, {"model": ["forest"]})
+    >>> [(words, float(stratum.ece)) for words, stratum in named_strata(dataset, ["model", "fold"])]
+    [('forest fold 0', 0.1), ('forest fold 1', 0.2)]
+    """
+    for position in product(*(range(dataset.sizes[dim]) for dim in dims)):
+        at = dict(zip(dims, position, strict=True))
+        labels = [
+            str(plain(dataset[dim].values[i])) if dim in dataset.coords else f"{dim} {i}" for dim, i in at.items()
+        ]
+        yield " ".join(filter(None, labels)), dataset.isel(at)
+
+
+def _stands_alone(variable: xr.DataArray) -> bool:
+    """Whether it is no end of an interval, no band and no replicates of another variable."""
+    return variable.attrs.get("bound", "pvalue").startswith("pvalue")
+
+
+def _key(variable: xr.DataArray) -> tuple[str, str]:
+    return str(variable.attrs.get("metric", "")), str(variable.attrs.get("part", ""))

@@ -1,0 +1,1 @@
+"""Sums by bin of the score: edges, binnings, mappings, and the fine grid."""

@@ -1,0 +1,314 @@
+"""Histograms on a fine grid: the mergeable state of density estimates, curves, bands and summaries."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.kernels import gridding
+from calibdask.kernels.gridding import HALVINGS, PARTS
+from calibdask.statistics.bins.edges import uniform_edges
+from calibdask.statistics.block import Block
+from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.settings import Setting
+from calibdask.statistics.statistic import Statistic
+
+if TYPE_CHECKING:
+    from calibdask.statistics.bins.histograms import Histograms
+
+__all__ = [
+    "DIVISIBLE",
+    "UNIT",
+    "Grid",
+    "GridHistogram",
+    "GridState",
+    "cells_of",
+    "coarsened",
+    "merged_cells",
+    "node_weights",
+    "scores_of_cells",
+    "smooth_weights",
+    "support",
+]
+
+# Positions within cells are stored in this unit where they are whole numbers.
+UNIT = 2.0**-gridding.OFFSET_BITS
+# Numbers of cells are multiples of this: edges of 10, 12, 15, 20, 25, 30, 50, 60, 75, 100, 150 or 300 bins are edges
+# of cells, and the lengths of the transforms have small factors.
+DIVISIBLE = 300
+# Edges of bins may differ from a border by rounding, less than scores are rounded by.
+_ROUNDING = 1e-14
+
+
+def cells_of(step: float) -> int:
+    """Number of cells of the unit interval that are no wider than ``step``: a multiple of 300.
+
+    Examples
+    --------
+    >>> cells_of(0.0003)
+    3600
+    """
+    return DIVISIBLE * math.ceil(1 / (DIVISIBLE * step) - 1e-9)
+
+
+def support(setting: Setting, classes: int) -> float:
+    """The smallest score of a setting: the largest of K scores is at least 1/K, the sum of the k largest k/K."""
+    if setting.kind == "confidence":
+        return 1 / classes
+    return setting.index / classes if setting.kind == "top-k" and setting.index < classes else 0.0
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Equal right-closed cells of [low, 1]; scores outside by rounding are moved to the nearer end.
+
+    ``refined`` grids divide the 32 cells next to each end of the support, so that there are 32 parts (or more) to every
+    doubling of the distance to the end, down to 2**-16 of a cell. Sums over the parts are those of the cells, exactly.
+    """
+
+    cells: int = 3600
+    low: float = 0.0
+    refined: bool = False
+
+    @property
+    def width(self) -> float:
+        """Width of a cell."""
+        return (1.0 - self.low) / self.cells
+
+    @cached_property
+    def nodes(self) -> Array:
+        """Edges of the cells, shape (cells + 1,); on these nodes densities and curves are computed."""
+        return uniform_edges(self.cells, self.low)
+
+    @cached_property
+    def starts(self) -> Counts:
+        """Number of the first part of each cell, shape (cells + 1,)."""
+        parts = np.ones(self.cells, np.int64)
+        if self.refined:
+            parts[:PARTS] = _parts()
+            parts[-PARTS:] = _parts()[::-1]
+        return np.r_[0, np.cumsum(parts)]
+
+    @property
+    def size(self) -> int:
+        """Number of cells, or of their parts if refined."""
+        return int(self.starts[-1])
+
+    @cached_property
+    def edges(self) -> Array:
+        """Edges of the cells or their parts, shape (size + 1,)."""
+        if not self.refined:
+            return self.nodes
+        octaves = 2.0 ** np.arange(-HALVINGS, 0)
+        outermost = np.r_[0.0, (octaves[:, None] * (1 + np.arange(PARTS) / PARTS)).ravel()]
+        shares = [outermost, *(np.arange(number) / number for number in _parts()[1:].tolist())]
+        low = np.concatenate([self.nodes[k] + self.width * share for k, share in enumerate(shares)])
+        # Distances to the upper end are those to the lower one.
+        return np.r_[low, self.nodes[PARTS : self.cells + 1 - PARTS], (1.0 - (low - self.low))[::-1]]
+
+    def borders(self, values: Array) -> Counts:
+        """Numbers of the cells (or their parts) that begin at these values, up to rounding; -1 where none does."""
+        at = np.minimum(np.searchsorted(self.edges, values - _ROUNDING), self.size)
+        return np.where(np.abs(self.edges[at] - values) <= _ROUNDING, at, -1)
+
+    @cached_property
+    def nearer(self) -> tuple[Array, Array]:
+        """For each cell (or part of one): the edge of the whole cell that positions count from, and their unit."""
+        parts = np.diff(self.starts)
+        edge = np.where(self.mirrored, self.nodes[1:], self.nodes[:-1])
+        return np.repeat(edge, parts), np.repeat(np.where(self.mirrored, -self.width, self.width), parts)
+
+    @property
+    def mirrored(self) -> npt.NDArray[np.bool_]:
+        """Cells whose positions count from their upper edge: the upper half."""
+        return 2 * np.arange(self.cells) >= self.cells
+
+
+def _parts() -> Counts:
+    """Numbers of parts of the cells next to an end, from the end inwards."""
+    parts = PARTS >> np.log2(np.maximum(np.arange(PARTS), 1)).astype(np.int64)
+    parts[0] = PARTS * HALVINGS + 1
+    return np.asarray(parts, np.int64)
+
+
+class GridState(NamedTuple):
+    """Sums by (batch, group, column, cell, outcome); they may be added plainly.
+
+    ``mass``: number of rows, int64 (with weights: sum of w, float64). ``offset``: sum of positions within the cell,
+    from 0 to 1 and counted from its edge nearer to the end of the support, int64 in units of 2**-30 (with weights: of
+    w * position, float64). ``square`` and ``rows``: sum of w**2 and number of rows, without cells where there are no
+    weights.
+    """
+
+    mass: npt.NDArray[Any]
+    offset: npt.NDArray[Any]
+    square: Array
+    rows: Counts
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], *states: Iterable[Any]) -> "GridState":
+        """A function of the arrays of one state, or of the arrays of several with the same name."""
+        return cls(*map(function, *states))
+
+    @property
+    def weighted(self) -> bool:
+        """Whether there are weights."""
+        return self.mass.dtype != np.int64
+
+    @property
+    def distance(self) -> Array:
+        """The sum of positions as float64, in widths of a cell."""
+        return np.asarray(self.offset * (1.0 if self.offset.dtype == np.float64 else UNIT), np.float64)
+
+    @property
+    def effective_rows(self) -> Array:
+        """Number of rows of each (batch, group, column); with weights Kish's effective number."""
+        total = np.asarray(self.mass.sum((-1, -2)), np.float64)
+        if not self.weighted:
+            return total
+        square = self.square.sum((-1, -2))
+        return np.divide(total**2, square, out=np.zeros_like(total), where=square > 0)
+
+
+@dataclass(frozen=True)
+class GridHistogram(Statistic[GridState]):
+    """Counts and positions by fine cell and outcome, for every column of a setting.
+
+    Parameters
+    ----------
+    setting : Setting
+        Which columns of (score, outcome).
+    grid : Grid
+        The cells.
+
+    Notes
+    -----
+    The linearly binned weights of all rows and of positive rows on the edges of the cells follow exactly
+    (`node_weights`), and so do the sums of `BinSums` over bins whose edges are edges of cells.
+    One pass; memory batch * groups * columns * cells * 32 bytes (64 with weights): 115 kB for a class, 156 kB if
+    refined.
+
+    A score is rounded by at most 2**-31 of a cell, 1.3e-13.
+    """
+
+    setting: Setting
+    grid: Grid = Grid()
+
+    def from_block(self, block: Block) -> GridState:
+        """Sums of one block."""
+        layout, grid = block.layout, self.grid
+        columns = block.columns(self.setting)
+        shape = (layout.batch, layout.groups, columns.scores.shape[-1], grid.size, 2)
+        weighted = block.weights is not None
+        table = np.zeros(
+            (layout.batch, math.prod(shape[1:]), 4 if weighted else 2), np.float64 if weighted else np.int64
+        )
+        cells = (grid.cells, grid.low, 1 / grid.width, grid.size)
+        for b in range(layout.batch):
+            scores, labels = columns.of(b)
+            if weighted:
+                options = (block.weights_of(b), columns.first_class, block.group)
+                gridding.weighted_grid_sums(scores, labels, *options, *cells, table[b])
+            else:
+                gridding.grid_sums(scores, labels, columns.first_class, block.group, *cells, table[b])
+        sums = table.reshape(*shape, -1)
+        empty = np.zeros((*shape[:3], 0, 2))
+        square, rows = (sums[..., 2], sums[..., 3]) if weighted else (empty, empty)
+        return GridState.of(np.ascontiguousarray, (sums[..., 0], sums[..., 1], square, rows.astype(np.int64)))
+
+    def bytes(self, layout: Layout) -> int:
+        """Memory of a state."""
+        cells = layout.batch * layout.groups * self.setting.columns(layout.classes) * self.grid.size
+        return cells * (64 if layout.weighted else 32)
+
+    def merge(self, a: GridState, b: GridState) -> GridState:
+        """Sums of both."""
+        return GridState.of(np.add, a, b)
+
+    def from_histograms(self, histograms: "Histograms") -> GridState:
+        """One of the histograms, or derived from one."""
+        return histograms.state(self)
+
+
+def coarsened(state: GridState, grid: Grid) -> GridState:
+    """Sums over the parts of each cell of a refined grid: exactly those of the grid that is not refined."""
+    starts = grid.starts[:-1]
+    return GridState.of(lambda sums: np.add.reduceat(sums, starts, axis=3) if sums.shape[3] else sums, state)
+
+
+def merged_cells(state: GridState, grid: Grid, coarse: Grid) -> GridState:
+    """Sums over cells of a coarser grid made of whole cells, neither grid refined; positions as float64."""
+    ratio = grid.cells // coarse.cells
+    before = np.arange(grid.cells) % ratio
+    before = np.where(grid.mirrored, ratio - 1 - before, before)[:, None]
+    distance = (state.mass * before + state.distance) / ratio
+
+    def total(sums: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        if not sums.shape[3]:
+            return sums
+        return np.asarray(sums.reshape(*sums.shape[:3], coarse.cells, ratio, 2).sum(-2))
+
+    return GridState(total(state.mass), total(distance), total(state.square), total(state.rows))
+
+
+def scores_of_cells(grid: Grid, position: Array) -> Array:
+    """The scores at positions (..., cells or their parts) counted as in `GridState`."""
+    edge, step = grid.nearer
+    return edge + step * position
+
+
+def node_weights(state: GridState, grid: Grid) -> Array:
+    """Linearly binned weights on the nodes, shape (batch, groups, columns, 3, cells + 1).
+
+    Of rows with outcome 0, of rows with outcome 1, and of the scores of all rows. A row between two nodes is shared
+    between them so that its score stays the mean of theirs.
+    """
+    count, position = _positions(state, grid)
+    return _shared(count, position, grid, (1 - position, position), 0)
+
+
+def smooth_weights(state: GridState, grid: Grid) -> Array:
+    """Weights like those of `node_weights`, whose sums of smooth functions are accurate to two orders more.
+
+    The rows of each cell and outcome, taken to be at their mean, are shared between the four nearest nodes so that
+    polynomials up to the third degree keep their sums; nodes beyond an end are mirrored. Some weights are slightly
+    negative.
+    """
+    count, t = _positions(state, grid)
+    before, after, beyond = t + 1, t - 1, t - 2
+    inner, outer = t * after, before * beyond
+    shares = (inner * beyond * (-1 / 6), outer * after * 0.5, outer * t * -0.5, inner * before * (1 / 6))
+    weights = _shared(count, t, grid, shares, 1)
+    weights[..., 2] += weights[..., 0]
+    weights[..., -3] += weights[..., -1]
+    return weights[..., 1:-1]
+
+
+def _positions(state: GridState, grid: Grid) -> tuple[Array, Array]:
+    """Weight, and mean position from 0 to 1, of the rows of each outcome in each cell, (..., 2, cells)."""
+    count, offset = (
+        np.ascontiguousarray(np.moveaxis(sums, -1, -2), np.float64) for sums in (state.mass, state.distance)
+    )
+    # Where there are no rows the offset is 0.
+    position = offset / np.maximum(count, np.finfo(float).tiny)
+    # The lower half counts from below.
+    half = int((~grid.mirrored).sum())
+    np.subtract(1.0, position[..., half:], out=position[..., half:])
+    return count, position
+
+
+def _shared(count: Array, position: Array, grid: Grid, shares: tuple[Array, ...], margin: int) -> Array:
+    """Weights of both outcomes and of the scores, the first share going to the node ``margin`` before the cell."""
+    weights = np.zeros((*count.shape[:-2], 3, grid.cells + 1 + 2 * margin))
+    scores = count * (grid.nodes[:-1] + grid.width * position)
+    for node, share in enumerate(shares):
+        at = slice(node, node + grid.cells)
+        weights[..., :2, at] += count * share
+        moved = scores * share
+        weights[..., 2, at] += moved[..., 0, :] + moved[..., 1, :]
+    return weights

@@ -1,0 +1,141 @@
+"""Bins made of cells of a grid: their sums, and edges of equal mass on the borders of cells."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
+from calibdask.statistics.bins.binnings import EqualMass, number_of_bins, padded
+from calibdask.statistics.bins.edges import Edges
+from calibdask.statistics.bins.grid import Grid, GridState
+from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.frozen import FrozenArray
+
+__all__ = ["CellSums", "bin_sums", "borders", "cell_sums", "equal_mass_edges", "second_sums"]
+
+
+def equal_mass_edges(binning: EqualMass, state: GridState, grid: Grid) -> Edges:
+    """Edges after the cells that hold the scores of the ranks n i / bins; cells, and so ties, are never split.
+
+    Raises
+    ------
+    ValueError
+        If the binning is not the plain one.
+    """
+    if binning.rule != "spread" or binning.closed != "right" or binning.range != (0.0, 1.0):
+        raise ValueError(
+            "From a summary, bins of equal mass are closed on the right, span [0, 1] and follow no other tool's rule; "
+            "evaluate the data themselves for others."
+        )
+    shape = state.mass.shape[:3]
+    mass = np.cumsum(state.mass.sum(-1), -1).reshape(-1, grid.size)
+    rows = mass[:, -1] if not state.weighted else state.rows.sum((-1, -2)).ravel()
+    columns = []
+    for cumulative, bins in zip(mass, number_of_bins(binning.bins, rows).tolist(), strict=True):
+        i = np.arange(1, bins)
+        ranks = i * (cumulative[-1] / bins) if state.weighted else i * cumulative[-1] // bins
+        # The cell that holds the score of this rank ends the bin, as a run of equal scores does.
+        ends = np.minimum(np.searchsorted(cumulative, ranks), grid.size - 1)
+        _, first = np.unique(cumulative[ends], return_index=True)
+        inner = ends[first] + 1
+        inner = inner[(cumulative[inner - 1] > 0) & (cumulative[inner - 1] < cumulative[-1])]
+        columns.append(np.r_[0.0, grid.edges[inner], 1.0])
+    return Edges(FrozenArray(padded(columns).reshape(*shape, -1)))
+
+
+class CellSums(NamedTuple):
+    """Sums of a histogram by (batch, group, column, outcome, cell): of w, of w * score, of w**2 and of rows."""
+
+    mass: Array
+    score: Array
+    square: Array
+    rows: npt.NDArray[Any]
+    weighted: bool
+
+
+def cell_sums(state: GridState, grid: Grid) -> CellSums:
+    """Sums by cell of a state."""
+    count, distance = _by_outcome(state.mass, np.float64), _by_outcome(state.distance, np.float64)
+    edge, step = grid.nearer
+    score = count * edge + distance * step
+    if not state.weighted:
+        return CellSums(count, score, count, _by_outcome(state.mass, np.int64), weighted=False)
+    return CellSums(
+        count, score, _by_outcome(state.square, np.float64), _by_outcome(state.rows, np.int64), weighted=True
+    )
+
+
+def _by_outcome(sums: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    return np.ascontiguousarray(np.moveaxis(sums, -1, -2), dtype)
+
+
+def bin_sums(request: BinSums, cells: CellSums, grid: Grid) -> BinSumsState:
+    """Sums over bins whose edges are borders of cells.
+
+    Scores are rounded by 2**-31 of a cell; for sums of squared scores, all scores of a cell with one outcome count as
+    equal to their mean, which changes each by less than a quarter of the squared width of the cell, 2e-8.
+
+    Raises
+    ------
+    ValueError
+        If an edge is not the border of a cell, or bins are closed on the left.
+    """
+    at = borders(request, grid, cells.mass.shape[:3])
+    count, score = cells.mass, cells.score
+    mass = _total(count[..., 0, :] + count[..., 1, :], at)
+    plain = BinSumsState(
+        _total(cells.rows[..., 0, :] + cells.rows[..., 1, :], at),
+        mass,
+        _total(cells.square[..., 0, :] + cells.square[..., 1, :], at) if cells.weighted else mass,
+        _total(count[..., 1, :], at),
+        _total(score[..., 0, :] + score[..., 1, :], at),
+        np.zeros((0, *mass.shape)),
+    )
+    if request.second == "none":
+        return plain
+    square = np.divide(score**2, count, out=np.zeros_like(score), where=count > 0).sum(-2)
+    return plain._replace(second=second_sums(request, plain, _total(square, at), _total(score[..., 1, :], at)))
+
+
+def second_sums(request: BinSums, plain: BinSumsState, square: Array, product: Array) -> Array:
+    """The further sums of a request, from sums of w * score**2 and w * score * outcome."""
+    if request.second == "none":
+        return np.zeros((0, *square.shape))
+    if request.second == "squares":
+        return np.stack([square, product])
+    left, width = request.edges.values[..., :-1], np.diff(request.edges.values, axis=-1)
+    left, width = np.nan_to_num(left), np.where(width > 0, width, np.inf)
+    offset = (plain.score - left * plain.weight) / width
+    by_hit = (product - left * plain.outcome) / width
+    return np.stack([offset, by_hit, (square - left * plain.score) / width])
+
+
+def _total(cells: npt.NDArray[Any], at: Counts) -> npt.NDArray[Any]:
+    """Sums over bins, (batch, groups, columns, bins), from the cells numbered ``at`` to before the next."""
+    padded = np.concatenate([cells, np.zeros_like(cells[..., :1])], -1)
+    sums = np.empty((*cells.shape[:3], at.shape[-1] - 1), cells.dtype)
+    for stratum in np.ndindex(cells.shape[:3]):
+        sums[stratum] = np.add.reduceat(padded[stratum], at[stratum][:-1])
+    sums[np.diff(at) == 0] = 0
+    return sums
+
+
+def borders(request: BinSums, grid: Grid, shape: tuple[int, ...]) -> Counts:
+    """Number of the first cell of each bin; the outer bins extend to the ends of the grid."""
+    values = request.edges.values
+    inner = values[..., 1:-1]
+    if request.edges.closed != "right":
+        raise ValueError("From a summary, bins are closed on the right; evaluate the data themselves for others.")
+    last = np.arange(1, request.edges.bins) >= request.edges.effective[..., None]
+    at = grid.borders(inner)
+    missed = ~last & (at < 0)
+    if missed.any():
+        raise ValueError(
+            f"The bin edge {np.extract(missed, inner)[0]:.17g} does not coincide with a cell boundary of the summary; "
+            f"use a number of bins that divides {grid.cells}, such as 10, 15, 20 or 100, or evaluate the data."
+        )
+    whole = np.zeros(values.shape, np.int64)
+    whole[..., 1:-1] = np.where(last, grid.size, at)
+    whole[..., -1] = grid.size
+    return np.broadcast_to(whole, (*shape, request.edges.bins + 1))

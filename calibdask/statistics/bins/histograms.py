@@ -1,0 +1,36 @@
+"""Histograms on a grid that stand for the rows, from which some statistics can be computed."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.settings import Setting
+
+if TYPE_CHECKING:
+    from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
+    from calibdask.statistics.bins.binnings import EqualMass
+    from calibdask.statistics.bins.edges import Edges
+    from calibdask.statistics.bins.grid import GridHistogram, GridState
+    from calibdask.statistics.counts import RowCountState
+
+__all__ = ["Histograms"]
+
+
+class Histograms(Protocol):
+    """Stored histograms, or replicates of them; each method raises ValueError for what they do not determine."""
+
+    layout: Layout
+
+    def state(self, histogram: "GridHistogram") -> "GridState":
+        """A stored histogram, one of its columns, or the sum over the parts of its cells."""
+
+    def finest(self, setting: Setting) -> "GridHistogram":
+        """The histogram of a setting on the unit interval with the most cells."""
+
+    def bin_sums(self, request: "BinSums") -> "BinSumsState":
+        """Sums over bins whose edges are borders of cells."""
+
+    def equal_mass_edges(self, binning: "EqualMass", setting: Setting) -> "Edges":
+        """Edges of bins of equal mass, put on borders of cells."""
+
+    def row_count(self) -> "RowCountState":
+        """Rows of positive weight in each slice."""

@@ -1,0 +1,58 @@
+"""What follows from statistics, such as edges of bins: derived once for all estimators that ask for it."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from calibdask.statistics.request import Plan, Request, Requests
+from calibdask.statistics.views.view import View, seen_through
+
+if TYPE_CHECKING:
+    from calibdask.statistics.bins.histograms import Histograms
+
+__all__ = ["Derived"]
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Derived(Request[AnswerT]):
+    """A frozen, hashable description of what follows from statistics, such as edges of bins.
+
+    Asked for like a statistic. Equal descriptions are derived once.
+    """
+
+    @abstractmethod
+    def derive(self) -> Requests[AnswerT]:
+        """Ask for statistics and return the answer."""
+
+    def from_histograms(self, histograms: "Histograms") -> Requests[AnswerT]:
+        """The answer where histograms on a grid stand for the rows; by default it is derived as from the data."""
+        return self.derive()
+
+    @property
+    def fixed_in_replicates(self) -> bool:
+        """Whether replicates use the answer of the data: a choice made from the scores, such as a bandwidth."""
+        return False
+
+    def tiled(self, answer: AnswerT, times: int) -> AnswerT:
+        """The answer of the data, repeated along the batch axis for replicates; only if it is `fixed_in_replicates`."""
+        raise NotImplementedError
+
+    def put_to(self, plan: Plan) -> None:
+        """Ask for the derivation."""
+        plan.derive(self)
+
+    def through(self, view: View) -> Requests[AnswerT]:
+        """The same, derived from the rows seen through the view."""
+        return (yield from _ViewedDerived(view, self))
+
+
+@dataclass(frozen=True)
+class _ViewedDerived(Derived[AnswerT]):
+    view: View
+    derived: Derived[AnswerT]
+
+    def derive(self) -> Requests[AnswerT]:
+        if self.view.copies and self.derived.fixed_in_replicates:
+            return self.derived.tiled((yield from self.derived), self.view.copies)
+        return (yield from seen_through(self.view, self.derived.derive()))

@@ -1,0 +1,1 @@
+"""Order statistics: ranks, quantiles and medians, exact for data of any size."""

@@ -1,0 +1,1 @@
+"""Statistics of pairs of rows, and approximations of them."""

@@ -1,0 +1,93 @@
+"""Sums of the statistics of rows at test locations."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.kernels import locations, pairs
+from calibdask.statistics import exact
+from calibdask.statistics.block import Block
+from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.pairs.pair_kernel import PairKernel
+from calibdask.statistics.statistic import Statistic
+
+__all__ = ["LocationSums", "LocationSumsState"]
+
+_UNIT = 2.0**-44
+# Rows whose kernel values at all locations are held at a time.
+_ROWS = 1 << 14
+
+
+class LocationSumsState(NamedTuple):
+    """Exact sums by (batch, group): ``rows``; ``first`` (..., m) of z; ``second`` (..., m, m) of z z^T or its mean."""
+
+    rows: Counts
+    first: Counts
+    second: Counts
+
+
+@dataclass(frozen=True)
+class LocationSums(Statistic[LocationSumsState]):
+    """Sums of z_ij = (e_yi - p_i)^T k(p_i, q_j) e_lj over rows i, for test locations (q_j, l_j).
+
+    Parameters
+    ----------
+    kernel : PairKernel
+        The kernel k.
+    scores : FrozenArray, shape (batch, groups, m, K)
+        Predictions q of the locations in each stratum.
+    labels : FrozenArray of int64, shape (batch, groups, m)
+        Their labels l.
+    calibrated : bool
+        Whether z z^T is replaced by the covariance of z that a calibrated model has, given its predictions.
+
+    Notes
+    -----
+    One pass, O(n m (K + m K)) time. Values are divided by the bound of the kernel. Defined without weights.
+    """
+
+    kernel: PairKernel
+    scores: FrozenArray
+    labels: FrozenArray
+    calibrated: bool
+
+    def from_block(self, block: Block) -> LocationSumsState:
+        """Sums of one block."""
+        count = self.labels.values.shape[2]
+        shape = (block.layout.batch, block.layout.groups)
+        rows = np.zeros(shape, np.int64)
+        first, second = np.zeros((*shape, count, 2), np.int64), np.zeros((*shape, count * count, 2), np.int64)
+        for b, g, index in block.strata:
+            rows[b, g] = index.size
+            for start in range(0, index.size, _ROWS):
+                part = self.kernel.rows(block, b, index[start : start + _ROWS])
+                kernels = self._kernels(part.scores, b, g)
+                labels = self.labels.values[b, g]
+                options = (labels, self._matrices(block.layout.classes), self.calibrated)
+                locations.location_sums(part.scores, part.left, kernels, *options, first[b, g], second[b, g])
+        return LocationSumsState(rows, first, second.reshape(*shape, count, count, 2))
+
+    def merge(self, a: LocationSumsState, b: LocationSumsState) -> LocationSumsState:
+        """Sums of both."""
+        return LocationSumsState(a.rows + b.rows, exact.add(a.first, b.first), exact.add(a.second, b.second))
+
+    def _kernels(self, scores: npt.NDArray[np.floating], b: int, g: int) -> Array:
+        """The scalar kernel of each term between rows and locations, (terms, rows, m)."""
+        places = np.ascontiguousarray(self.scores.values[b, g], scores.dtype)
+        # Residuals whose products are 1 give the kernel itself.
+        left, right = np.zeros_like(scores), np.zeros((1, *places.shape), scores.dtype)
+        left[:, 0] = right[:, :, 0] = 1
+        kinds, scales = self.kernel.kinds, self.kernel.scales(b, g, scores.dtype)
+        values = np.empty((len(kinds), len(scores), len(places)))
+        for t in range(len(kinds)):
+            term = slice(t, t + 1)
+            pairs.pair_values(scores, left, places, right, kinds[term], scales[term], _UNIT, values[t])
+        return values
+
+    def _matrices(self, classes: int) -> Array:
+        """The matrix of each term over the bound, (terms, K, K)."""
+        matrices = [np.eye(classes) if term.matrix is None else term.matrix.values for term in self.kernel.terms]
+        return np.stack(matrices) / self.kernel.bound

@@ -1,0 +1,1 @@
+"""Replicates of merged states, drawn without the rows."""

@@ -1,0 +1,159 @@
+"""Replicates of sums over bins, at a cost in the number of bins: neither rows nor cells of histograms are resampled.
+
+The scores of each bin and outcome are represented by two nodes with the same sums of powers up to the third (by three,
+up to the fifth, where squares of scores are summed); see `calibdask.statistics.replicates.gauss_nodes`. Rows drawn
+with replacement are one multinomial draw over (bin, outcome, node): the sums over bins then have the means,
+the variances and covariances, and for rows, outcomes and scores the third cumulants too, that they have when all cells
+are resampled.
+
+Replicates that are ``calibrated`` have the rows of the data in each bin and outcomes drawn with their scores for
+probabilities: binomially for the nodes of all rows of a bin. Nodes need not stand for whole numbers of rows: what their
+fractions add up to, up to one row less than there are nodes, has the mean of its scores. The expected number of
+positive outcomes of a bin stays the same, and of its variance, sum s (1 - s), it is too large by half the squared width
+of the bin at most, that of a row or two. (All rows at the mean score of the bin would add a share of the variance up to
+the width of the bin: a fifteenth of it where scores crowd at 0.) Of rows with weights, cells are resampled for that.
+
+With weights the rows of a bin and outcome count as equally heavy: a Poisson number of rows at each node, of the one
+weight for which the mean and the variance of their total are those of a Poisson bootstrap.
+"""
+
+import numpy as np
+
+from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
+from calibdask.statistics.bins.grid import Grid
+from calibdask.statistics.bins.grid_bins import CellSums, borders, second_sums
+from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.replicates.gauss_nodes import gauss_nodes
+from calibdask.statistics.replicates.histograms import generator
+
+__all__ = ["resampled_bins"]
+
+# Replicates are drawn this many at a time, whichever of them are needed.
+_AT_ONCE = 100
+# A node that stands for less than this share of a row is dropped.
+_NO_ROW = 1e-9
+# Keys of other replicates are shorter.
+_PURPOSE = 3
+
+
+def resampled_bins(
+    request: BinSums, cells: CellSums, grid: Grid, seed: int, replicates: range, *, calibrated: bool = False
+) -> BinSumsState:
+    """Replicates of the sums over bins of whole cells, along the first axis as in `replicates.histograms`.
+
+    The edges are those of the data, the same for all replicates. Random numbers are keyed by the seed, the column and
+    the number of the replicate alone.
+    """
+    shape = cells.mass.shape[:3]
+    at = borders(request, grid, shape)
+    squares = request.second != "none"
+    first = replicates.start // _AT_ONCE
+    blocks = range(first, -(-replicates.stop // _AT_ONCE))
+    chosen = slice(replicates.start - first * _AT_ONCE, replicates.stop - first * _AT_ONCE)
+    table = np.empty((7 if squares else 5, len(replicates), *shape, at.shape[-1] - 1))
+    for stratum in np.ndindex(shape):
+        kind = _Labels if calibrated else _Rows
+        weights = cells.square[stratum] if cells.weighted else None
+        column = kind(_Cells(cells.mass[stratum], cells.score[stratum], weights, at[stratum]), 3 if squares else 2)
+        keys = ((_PURPOSE, int(calibrated), stratum[2], block) for block in blocks)
+        drawn = np.concatenate([column.draw(generator(seed, key), _AT_ONCE) for key in keys])
+        table[(slice(None), slice(None), *stratum)] = _sums(drawn[chosen], column.score, column.unit, squares=squares)
+        if squares and isinstance(column, _Labels):
+            table[(5, slice(None), *stratum)] = column.squares
+    sums = table.reshape(len(table), -1, *shape[1:], table.shape[-1])
+    rows, weight, weight_square, outcome, scores = sums[:5]
+    plain = BinSumsState(np.rint(rows).astype(np.int64), weight, weight_square, outcome, scores, sums[:0])
+    return plain._replace(second=second_sums(request, plain, sums[5], sums[6])) if squares else plain
+
+
+class _Cells:
+    """The cells of one column, (outcomes, cells), and the first cell of each bin."""
+
+    def __init__(self, mass: Array, score: Array, square: Array | None, at: Counts) -> None:
+        self.weighted = square is not None
+        self._mass, self._score, self._square, self._at = mass, score, square, at
+
+    def pooled(self) -> "_Cells":
+        """Rows of both outcomes taken together."""
+        square = None if self._square is None else self._square.sum(0, keepdims=True)
+        return _Cells(self._mass.sum(0, keepdims=True), self._score.sum(0, keepdims=True), square, self._at)
+
+    def nodes(self, number: int) -> tuple[Array, Array, Array, Array]:
+        """Weights and scores of the nodes, (outcomes, bins, nodes), and sums of w and w**2, (outcomes, bins, 1)."""
+        lengths = np.diff(self._at)
+        there, outcomes = np.flatnonzero(lengths), len(self._mass)
+        mean = np.divide(self._score, self._mass, out=np.zeros_like(self._mass), where=self._mass > 0)
+        nodes = gauss_nodes(self._mass.ravel(), mean.ravel(), np.tile(lengths[there], outcomes), number)
+        weight, score = np.zeros((2, outcomes, lengths.size, number))
+        weight[:, there], score[:, there] = (values.reshape(outcomes, -1, number) for values in nodes)
+        total, square = np.zeros((2, outcomes, lengths.size, 1))
+        for sums, cells in ((total, self._mass), (square, self._mass if self._square is None else self._square)):
+            sums[:, there, 0] = np.add.reduceat(cells, self._at[there], axis=1)
+        return weight, score, total, square
+
+
+class _Rows:
+    """Rows of one column drawn with replacement; see the module."""
+
+    def __init__(self, cells: _Cells, nodes: int) -> None:
+        weight, self.score, mass, square = cells.nodes(nodes)
+        self.unit = np.divide(square, mass, out=np.ones_like(mass), where=mass > 0)
+        self._poisson = cells.weighted
+        self._expected = np.where(weight > _NO_ROW * self.unit, weight / self.unit, 0.0)
+
+    def draw(self, random: np.random.Generator, replicates: int) -> Array:
+        """Number of rows at each node, (replicates, outcomes, bins, nodes)."""
+        drawn = np.zeros((replicates, *self._expected.shape))
+        there = self._expected > 0
+        expected = self._expected[there]
+        if self._poisson:
+            drawn[:, there] = random.poisson(expected, (replicates, expected.size))
+        elif expected.size:
+            rows = expected.sum()
+            drawn[:, there] = random.multinomial(int(np.rint(rows)), expected / rows, replicates)
+        return drawn
+
+
+class _Labels:
+    """Outcomes of one column drawn with the scores for probabilities; see the module."""
+
+    def __init__(self, cells: _Cells, nodes: int) -> None:
+        weight, score, rows, _ = cells.pooled().nodes(nodes)
+        whole = np.floor(weight + _NO_ROW)
+        rest = np.maximum(rows - whole.sum(-1, keepdims=True), 0.0)
+        self.squares = (weight * score**2).sum((0, -1))
+        of_rest = ((weight - whole) * score).sum(-1, keepdims=True) / np.maximum(rest, 1.0)
+        self.score = np.concatenate([score, of_rest], -1).clip(0.0, 1.0)
+        self.unit = np.ones_like(rows)
+        self._rows = np.concatenate([whole, rest], -1).astype(np.int64)
+
+    def draw(self, random: np.random.Generator, replicates: int) -> Array:
+        """Number of rows with each outcome at each node, (replicates, outcomes, bins, nodes)."""
+        drawn = np.zeros((replicates, 2, *self._rows.shape[1:]))
+        drawn[:, 1] = random.binomial(self._rows, self.score, (replicates, *self._rows.shape))[:, 0]
+        drawn[:, 0] = self._rows - drawn[:, 1]
+        return drawn
+
+
+def _sums(drawn: Array, score: Array, unit: Array, *, squares: bool) -> Array:
+    """Sums of rows, w, w**2, w * outcome, w * score, and of w * score**2 and w * score * outcome if ``squares``.
+
+    Shape (5 or 7, replicates, bins). Added up term by term: a replicate is the same to the last bit whichever others
+    are drawn with it.
+    """
+    rows = _over_nodes(drawn)
+    mass, scored = rows * unit[..., 0], _over_nodes(drawn * (score * unit))
+    by_outcome = [rows, mass, mass * unit[..., 0], scored]
+    if squares:
+        by_outcome.append(_over_nodes(drawn * (score**2 * unit)))
+    total = [sums[:, 0] + sums[:, 1] for sums in by_outcome]
+    plain = [*total[:3], mass[:, 1], total[3]]
+    return np.stack([*plain, total[4], scored[:, 1]] if squares else plain)
+
+
+def _over_nodes(values: Array) -> Array:
+    """Sums along the last axis."""
+    total = values[..., 0] + values[..., 1]
+    for node in range(2, values.shape[-1]):
+        total += values[..., node]
+    return total

@@ -1,0 +1,110 @@
+"""Replicates of a data set drawn from its histograms, without its rows."""
+
+from typing import Any
+
+import numpy as np
+
+from calibdask.statistics.bins.grid import Grid, GridState, scores_of_cells
+from calibdask.statistics.exact import Array, Counts
+
+__all__ = ["GROUPS", "generator", "left_out", "resampled"]
+
+# Groups of rows that a jackknife leaves out.
+GROUPS = 100
+
+
+def resampled(state: GridState, grid: Grid, seed: int, replicates: range, *, calibrated: bool = False) -> GridState:
+    """Replicates of a state along its first axis: number r * batch + b for batch element b.
+
+    Rows drawn with replacement are one multinomial draw over (cell, outcome); positions within become the mean of the
+    cell. With weights: a Poisson number of rows in each (cell, outcome), all of one weight, such that the mean and the
+    variance of their total are those of a Poisson bootstrap of the rows. Replicates that are ``calibrated`` have the
+    same rows in each cell as the state, and outcomes drawn with the mean score of the cell for their probability.
+
+    Random numbers are keyed by the seed, the replicate and the column alone: a model or a slice has the same interval
+    whatever it is computed with, for any chunking and any number of replicates at a time.
+    """
+    shape = (len(replicates), *state.mass.shape)
+    mass, rows = np.zeros(shape, state.mass.dtype), np.zeros((len(replicates), *state.rows.shape), np.int64)
+    offset, square = np.zeros(shape), np.zeros((len(replicates), *state.square.shape))
+    for stratum in np.ndindex(state.mass.shape[:3]):
+        column = _Column(GridState.of(lambda sums: sums[stratum], state), grid, calibrated)  # noqa: B023 - called at once
+        keys = ((replicate, stratum[2], int(calibrated)) for replicate in replicates)
+        drawn = np.stack([column.draw(generator(seed, key)) for key in keys])
+        at = (slice(None), *stratum)
+        if state.weighted:
+            rows[at] = drawn
+            np.multiply(drawn, column.unit, out=mass[at])
+            np.multiply(mass[at], column.unit, out=square[at])
+        else:
+            mass[at] = drawn
+        np.multiply(mass[at], column.position, out=offset[at])
+    return GridState.of(
+        lambda sums: sums.reshape(sums.shape[0] * sums.shape[1], *sums.shape[2:]), (mass, offset, square, rows)
+    )
+
+
+def left_out(state: GridState, seed: int, groups: range, of: int = GROUPS) -> GridState:
+    """The state without one of ``of`` random groups of rows each, along the first axis as in `resampled`.
+
+    The rows of a (cell, outcome) are distributed over the groups at random, and with them their share of the sums.
+    """
+    shape = (len(groups), *state.mass.shape)
+    shares = np.zeros(shape)
+    rows = np.asarray(state.rows if state.weighted else state.mass, np.int64)
+    for stratum in np.ndindex(rows.shape[:3]):
+        filled = np.nonzero(rows[stratum])
+        dealt = generator(seed, (stratum[2], 2)).multinomial(rows[stratum][filled], np.full(of, 1 / of))
+        for number, group in enumerate(groups):
+            shares[(number, *stratum)][filled] = dealt[:, group] / rows[stratum][filled]
+
+    def kept(sums: Any) -> Any:
+        left = sums - shares * sums if sums.shape[3] else np.zeros((len(groups), *sums.shape))
+        if sums.dtype == np.int64:
+            left = np.rint(left).astype(np.int64)
+        return left.reshape(left.shape[0] * left.shape[1], *left.shape[2:])
+
+    return GridState.of(kept, state)
+
+
+class _Column:
+    """The categories of one column that hold rows: cells by outcome, or cells whose outcome is drawn.
+
+    ``position`` and ``unit``, the weight of a row, are by (cell, outcome).
+    """
+
+    def __init__(self, state: GridState, grid: Grid, calibrated: bool) -> None:
+        mass, offset, square = state.mass, state.distance, state.square
+        self._weighted = state.weighted
+        self._chance: Array | None = None
+        self._shape = mass.shape
+        if calibrated:
+            mass, offset, square = (sums.sum(-1, keepdims=True) for sums in (mass, offset, square))
+        self._filled = np.flatnonzero(mass)
+        filled = mass > 0
+        # Where outcomes are drawn, both are at the mean of the cell.
+        self.position = np.divide(offset, mass, out=np.zeros(mass.shape), where=filled)
+        unit = np.divide(square, mass, out=np.ones(mass.shape), where=filled) if state.weighted else np.ones(mass.shape)
+        self.unit = unit
+        self._rows = mass.ravel()[self._filled] / unit.ravel()[self._filled]
+        if calibrated:
+            self._chance = scores_of_cells(grid, self.position[..., 0])[self._filled]
+
+    def draw(self, random: np.random.Generator) -> Counts:
+        """Number of rows by cell and outcome."""
+        drawn = np.zeros(self._shape, np.int64)
+        if self._chance is not None:
+            rows = np.maximum(np.rint(self._rows).astype(np.int64), 1)
+            positive = random.binomial(rows, self._chance)
+            drawn[self._filled, 0], drawn[self._filled, 1] = rows - positive, positive
+        elif self._weighted:
+            drawn.ravel()[self._filled] = random.poisson(self._rows)
+        elif self._filled.size:
+            rows = self._rows.sum()
+            drawn.ravel()[self._filled] = random.multinomial(int(rows), self._rows / rows)
+        return drawn
+
+
+def generator(seed: int, coordinates: tuple[int, ...]) -> np.random.Generator:
+    """The random numbers that belong to these coordinates."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=coordinates)))

@@ -1,0 +1,28 @@
+"""Which blocks of the data a statistic is shown: each by itself, all pairs, or all for each block of targets."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from calibdask.statistics.pairs.pair_statistic import PairStatistic
+from calibdask.statistics.pairs.target_reduction import TargetReduction
+from calibdask.statistics.statistic import Statistic
+
+__all__ = ["Schedule"]
+
+
+@dataclass
+class Schedule:
+    """Statistics by the blocks that they are shown; see `calibdask.statistics.statistic.Statistic.add_to`."""
+
+    blocks: list[Statistic[Any]] = field(default_factory=list)
+    pairs: list[PairStatistic[Any]] = field(default_factory=list)
+    targets: list[TargetReduction[Any, Any]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, statistics: Iterable[Statistic[Any]]) -> "Schedule":
+        """The schedule of these statistics."""
+        schedule = cls()
+        for statistic in statistics:
+            statistic.add_to(schedule)
+        return schedule

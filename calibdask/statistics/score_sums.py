@@ -1,0 +1,49 @@
+"""Sums of proper scores over rows."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from calibdask.kernels import scores
+from calibdask.statistics import exact
+from calibdask.statistics.block import Block
+from calibdask.statistics.exact import Counts, Sums
+from calibdask.statistics.statistic import Statistic
+
+__all__ = ["ScoreSums", "ScoreSumsState"]
+
+
+class ScoreSumsState(NamedTuple):
+    """Sums by (batch, group): rows, rows clipped in the logarithm, weight, w * Brier, w * logarithmic score."""
+
+    rows: Counts
+    clipped: Counts
+    weight: Sums
+    brier: Sums
+    log: Sums
+
+
+@dataclass(frozen=True)
+class ScoreSums(Statistic[ScoreSumsState]):
+    """Sums over rows of the Brier score (summed over classes) and the logarithmic score."""
+
+    def from_block(self, block: Block) -> ScoreSumsState:
+        """Sums of one block."""
+        layout = block.layout
+        counts = np.zeros((layout.batch, 2, layout.groups), np.int64)
+        options = (layout.vector, layout.smallest)
+        if block.weights is not None:
+            sums = np.zeros((layout.batch, 3, layout.groups))
+            scores.weighted_score_sums(block.scores, block.codes, block.weights, block.group, *options, counts, sums)
+            return ScoreSumsState(counts[:, 0], counts[:, 1], *np.moveaxis(sums, 1, 0))
+        words = np.zeros((layout.batch, 2, layout.groups, 2), np.int64)
+        for b in range(layout.batch):
+            scores.score_sums(block.scores_of(b), block.labels_of(b), block.group, *options, counts[b], words[b])
+        count, clipped = counts[:, 0], counts[:, 1]
+        return ScoreSumsState(count, clipped, exact.from_counts(count), words[:, 0], words[:, 1])
+
+    def merge(self, a: ScoreSumsState, b: ScoreSumsState) -> ScoreSumsState:
+        """Sums of both."""
+        sums = (exact.add(x, y) for x, y in zip(a[2:], b[2:], strict=True))
+        return ScoreSumsState(a.rows + b.rows, a.clipped + b.clipped, *sums)

@@ -1,0 +1,1 @@
+"""Sums of whole rows by cell of the simplex of score vectors."""

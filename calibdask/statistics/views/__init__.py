@@ -1,0 +1,1 @@
+"""Views: the same data with other weights, labels or classes."""

@@ -1,0 +1,49 @@
+"""Replicates of the data that differ in the weights of the rows."""
+
+from abc import abstractmethod
+from dataclasses import replace
+
+import numpy as np
+
+from calibdask.statistics.block import Block
+from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.views.view import View
+
+__all__ = ["Reweighted"]
+
+# Most weights, of replicates times rows, held at a time.
+_WEIGHTS_AT_ONCE = 1 << 21
+
+
+class Reweighted(View):
+    """Replicates along the batch axis, of which they become the slower part, by weights keyed by the row.
+
+    In each replicate all batch elements (models) have the same weights, times those that they have already.
+    """
+
+    ordered = True
+
+    @property
+    @abstractmethod
+    def copies(self) -> int:
+        """Number of replicates; they use the edges of bins and the bandwidths of the data."""
+
+    @abstractmethod
+    def weights(self, numbers: Counts) -> Array:
+        """Weights of the rows with these numbers, (copies, n)."""
+
+    def layout(self, layout: Layout) -> Layout:
+        """All replicates of all batch elements."""
+        return replace(layout, batch=layout.batch * self.copies, rows=None, weighted=True)
+
+    def step(self, block: Block) -> int:
+        """As many rows as their weights in all replicates fit."""
+        return max(1, _WEIGHTS_AT_ONCE // (block.layout.batch * self.copies))
+
+    def block(self, block: Block) -> Block:
+        """Rows with the weights of all replicates."""
+        weights = np.repeat(self.weights(block.row_numbers), block.layout.batch, axis=0)
+        if block.weights is not None:
+            weights *= np.resize(block.weights, weights.shape)
+        return replace(block, layout=self.layout(block.layout), weights=weights)

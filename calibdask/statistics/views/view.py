@@ -1,0 +1,48 @@
+"""Views: the data as an estimator that does not know it sees them, with other weights, labels or classes."""
+
+from abc import ABC, abstractmethod
+from typing import Any, TypeVar
+
+from calibdask.statistics.block import Block
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
+
+__all__ = ["View", "seen_through"]
+
+Answer = TypeVar("Answer")
+
+
+class View(ABC):
+    """A frozen description of how one block of rows becomes another one."""
+
+    # Whether it needs the position of rows.
+    ordered: bool = False
+
+    @abstractmethod
+    def layout(self, layout: Layout) -> Layout:
+        """Shape of the data seen."""
+
+    @abstractmethod
+    def block(self, block: Block) -> Block:
+        """The rows seen."""
+
+    @property
+    def copies(self) -> int:
+        """Number of replicates that use choices made from the scores of the data, such as bandwidths; 0 for none."""
+        return 0
+
+    def step(self, block: Block) -> int:
+        """How many rows to view at a time, so that memory stays bounded."""
+        return max(1, block.rows)
+
+
+def seen_through(view: View, requests: Requests[Answer]) -> Requests[Answer]:
+    """The same requests, about the data as seen through the view."""
+    answer: Any = None
+    while True:
+        try:
+            request = requests.send(answer)
+        except StopIteration as stop:
+            result: Answer = stop.value
+            return result
+        answer = yield from request.through(view)

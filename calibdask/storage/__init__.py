@@ -1,0 +1,1 @@
+"""Where data, summaries and results are stored, and in which formats."""

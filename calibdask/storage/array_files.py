@@ -1,0 +1,202 @@
+"""Readers for files that hold whole arrays: NumPy archives, Zarr groups, netCDF."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask.errors import Unavailable
+from calibdask.storage.location import ColumnChoice, Location, missing, read_error
+from calibdask.storage.retry import with_retries
+from calibdask.storage.writers import texts_settled
+
+__all__ = ["block_rows", "open_group", "open_netcdf", "read_netcdf", "read_npz", "read_zarr"]
+
+# Blocks smaller than this are read several at a time, as long as this many blocks are left to work on side by side.
+_TARGET_BYTES = 16 << 20
+_ENOUGH_BLOCKS = 64
+# How a NumPy archive begins, and a bare array.
+_ZIP, _NPY = b"PK", b"\x93NUMPY"
+
+
+def block_rows(rows: int, stored: int, row_bytes: int, chunk_rows: int | None) -> int:
+    """Rows to read at a time: a multiple of the stored chunk, so that no chunk is read twice.
+
+    Examples
+    --------
+    >>> block_rows(10_000_000, stored=1000, row_bytes=80, chunk_rows=None)
+    156000
+    """
+    stored = max(1, stored)
+    if chunk_rows is not None:
+        return stored * max(1, chunk_rows // stored)
+    together = min(_TARGET_BYTES // max(1, row_bytes * stored), rows // (stored * _ENOUGH_BLOCKS))
+    return stored * max(1, together)
+
+
+def read_npz(location: Location, choice: ColumnChoice) -> dict[str, Any]:
+    """Arrays of a NumPy archive, in memory; others in the archive are not read."""
+    with location.open() as file, location.reading("a NumPy archive"):
+        start = file.read(len(_NPY))
+        file.seek(0)
+        if not start.startswith((_ZIP, _NPY)):
+            raise ValueError("it is not a readable .npz archive.")
+        archive = np.load(file, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise ValueError("it holds one bare array; save labels and scores together by numpy.savez.")
+        with archive:
+            label, score = choice.label or "labels", choice.score or "scores"
+            arrays = {name: archive[name] for name in (label, score, *choice.further) if name in archive}
+            there = archive.files
+    for name in (label, score, *choice.further):
+        if name not in arrays:
+            raise missing(location, "array", name, there)
+        if arrays[name].ndim == 0:
+            raise ValueError(f"{location.url}: array {name!r} expects one entry for each row, got a single value.")
+    return choice.collect(arrays[label], arrays[score], arrays.__getitem__)
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """A stored array, sliced like the array itself; what cannot be read is a clear ValueError on any worker."""
+
+    array: Any
+    url: str
+    name: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.array.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.array.shape)
+
+    @property
+    def dtype(self) -> Any:
+        # Variable-width strings of NumPy are new; not all that slices by them takes them.
+        return np.dtype(object) if self.array.dtype.kind == "T" else np.dtype(self.array.dtype)
+
+    def __getitem__(self, key: tuple[slice, ...]) -> np.ndarray:
+        try:
+            return np.asarray(with_retries(lambda: self.array[key])).astype(self.dtype, copy=False)
+        except Unavailable:
+            raise
+        except Exception as error:
+            rows = f"rows {key[-1].start} to {key[-1].stop}" if len(key) == 1 else f"part {key}"
+            raise read_error(self.url, error, f"array {self.name!r}, {rows}") from error
+
+
+def _lazy(stored: _Stored, chunks: tuple[int, ...]) -> Any:
+    import dask.array as da
+
+    dtype = np.dtype(object) if stored.dtype.kind == "T" else stored.dtype
+    # A random name: the same URL may hold something else the next time.
+    return da.from_array(
+        stored, chunks, name=False, fancy=False, meta=np.empty((0,) * stored.ndim, dtype), inline_array=True
+    )
+
+
+def open_group(location: Location) -> Any:
+    """The Zarr group at a location.
+
+    Raises
+    ------
+    ValueError
+        If nothing is there, or no group of Zarr.
+    """
+    import zarr
+
+    # Where folders cannot be listed (http), the store's own file may be there though its folder is not.
+    if not (location.exists or location.is_zarr):
+        raise ValueError(f"{location.url} does not exist.")
+    with location.reading("a Zarr group"), texts_settled():
+        node = with_retries(lambda: zarr.open(location.path if location.local else location.url, mode="r"))
+    if not isinstance(node, zarr.Group):
+        raise ValueError(f"{location.url} is a Zarr array; give the group that holds the arrays of labels and scores.")
+    return node
+
+
+def open_netcdf(location: Location) -> xr.Dataset:
+    """The dataset in a netCDF file, its numbers read when they are needed.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read.
+    """
+    with location.reading("netCDF"):
+        return xr.open_dataset(location.path if location.local else location.open(), chunks=None, cache=False)
+
+
+def read_zarr(location: Location, node: Any, choice: ColumnChoice) -> dict[str, Any]:
+    """Arrays of a Zarr group, as Dask arrays with the chunks of the store."""
+    import zarr
+
+    def opened(name: str) -> Any:
+        with location.reading("a Zarr group"), texts_settled():
+            array = node.get(name)
+        if not isinstance(array, zarr.Array):
+            # Where folders cannot be listed (http), an array that is missing can still be named.
+            there = sorted(node.array_keys()) if node.store.supports_listing else ["what cannot be listed here"]
+            groups = sorted(node.group_keys()) if node.store.supports_listing else []
+            raise missing(location, "array", name, [*there, *(f"{group}/ (a group)" for group in groups)])
+        if array.ndim == 0:
+            raise ValueError(f"{location.url}: array {name!r} expects one entry for each row, got a single value.")
+        return array
+
+    labels, scores = opened(choice.label or "labels"), opened(choice.score or "scores")
+    axis = -1 if scores.ndim == labels.ndim else -2
+    row_bytes = scores.dtype.itemsize * (scores.size // max(1, scores.shape[axis]))
+    rows = block_rows(scores.shape[axis], _unit(scores)[axis], row_bytes, choice.chunk_rows)
+
+    def lazy(array: Any, axis: int = -1) -> Any:
+        chunks = list(_unit(array))
+        # Other chunks than those of the scores are left as they are, and put together by Dask.
+        chunks[axis] = rows if rows % max(1, chunks[axis]) == 0 else chunks[axis]
+        return _lazy(_Stored(array, location.url, array.basename), tuple(max(1, size) for size in chunks))
+
+    return choice.collect(lazy(labels), lazy(scores, axis), lambda name: lazy(opened(name)))
+
+
+def _unit(array: Any) -> tuple[int, ...]:
+    """What a Zarr array is best read in: its shards, or its chunks."""
+    return tuple(array.shards or array.chunks)
+
+
+def read_netcdf(location: Location, dataset: xr.Dataset, choice: ColumnChoice) -> dict[str, Any]:
+    """Variables of a netCDF file, as DataArrays of Dask arrays with dimensions ``sample`` and ``class``."""
+
+    def opened(name: str) -> Any:
+        if name not in dataset.variables:
+            raise missing(location, "variable", name, map(str, dataset.variables))
+        return dataset[name]
+
+    labels, scores = opened(choice.label or "labels"), opened(choice.score or "scores")
+    if labels.ndim != 1:
+        raise ValueError(
+            f"{location.url}: variable {labels.name!r} expects one dimension, of samples, got {labels.dims}."
+        )
+    sample = labels.dims[0]
+    if sample not in scores.dims:
+        raise ValueError(
+            f"{location.url}: variable {scores.name!r} expects the dimension {sample!r} of {labels.name!r}, "
+            f"got {scores.dims}."
+        )
+    others = [dim for dim in scores.dims if dim != sample]
+    names = {sample: "sample", **({others[-1]: "class"} if others else {})}
+    row_bytes = scores.dtype.itemsize * (scores.size // max(1, scores.sizes[sample]))
+    chunks = scores.encoding.get("chunksizes")
+    # Without chunks any part of the file can be read alone.
+    stored = chunks[scores.dims.index(sample)] if chunks else choice.chunk_rows or _TARGET_BYTES // max(1, row_bytes)
+    rows = block_rows(scores.sizes[sample], stored, row_bytes, choice.chunk_rows)
+
+    def lazy(variable: Any) -> Any:
+        if sample not in variable.dims:
+            raise ValueError(f"{location.url}: variable {variable.name!r} expects the dimension {sample!r} of labels.")
+        chunked = variable.chunk({dim: rows if dim == sample else -1 for dim in variable.dims})
+        return chunked.rename({dim: names[dim] for dim in variable.dims if names.get(dim, dim) != dim})
+
+    ordered = lazy(scores.transpose(*others[:-1], sample, *others[-1:]))
+    return choice.collect(lazy(labels), ordered, lambda name: lazy(opened(name)))

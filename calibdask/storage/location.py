@@ -1,0 +1,138 @@
+"""Where data lies: a local path or a URL, with the file system behind it; and errors that say what was wrong there."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Any
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+
+from calibdask.errors import Unavailable
+
+__all__ = ["ColumnChoice", "Location", "missing", "read_error"]
+
+# What to install where a package for a protocol is missing.
+_INSTALL = {
+    "s3": "pip install s3fs",
+    "s3a": "pip install s3fs",
+    "http": "pip install aiohttp",
+    "https": "pip install aiohttp",
+}
+# What labels and scores are called unless another name is given.
+_USUAL = {"label", "labels", "score", "scores"}
+# An error of a library is quoted up to this length.
+_LONGEST_QUOTE = 300
+
+
+@dataclass(frozen=True)
+class ColumnChoice:
+    """What to take from a file: names (None: the format's own), and about how many rows at a time."""
+
+    label: str | None
+    score: str | None
+    by: tuple[str, ...]
+    weight: str | None
+    chunk_rows: int | None
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """Names besides labels and scores, each once."""
+        return tuple(dict.fromkeys((*self.by, *(() if self.weight is None else (self.weight,)))))
+
+    def collect(self, labels: Any, scores: Any, array: Callable[[str], Any]) -> dict[str, Any]:
+        """All arrays by their role; ``array`` gives one by its name."""
+        arrays = {"labels": labels, "scores": scores, "by": {name: array(name) for name in self.by}}
+        return arrays if self.weight is None else {**arrays, "weights": array(self.weight)}
+
+
+@dataclass(frozen=True)
+class Location:
+    """A URL, its file system and the path there."""
+
+    url: str
+    fs: Any
+    path: str
+
+    def __str__(self) -> str:
+        return self.url
+
+    @property
+    def suffix(self) -> str:
+        """The last suffix of the name, such as ``.zarr``."""
+        return PurePosixPath(self.path).suffix
+
+    @property
+    def local(self) -> bool:
+        """Whether this is a path of this machine."""
+        return isinstance(self.fs, LocalFileSystem)
+
+    @cached_property
+    def exists(self) -> bool:
+        """Whether there is a file or a folder."""
+        with self.reading():
+            return bool(self.fs.exists(self.path))
+
+    @cached_property
+    def is_zarr(self) -> bool:
+        """Whether this is a folder of a Zarr store."""
+        with self.reading():
+            return any(self.fs.exists(f"{self.path}/{name}") for name in ("zarr.json", ".zgroup", ".zarray"))
+
+    def holds(self, suffix: str) -> bool:
+        """Whether this is a folder with files of this suffix in it."""
+        with self.reading():
+            return bool(self.fs.isdir(self.path)) and any(name.endswith(suffix) for name in self.fs.find(self.path))
+
+    def open(self) -> Any:
+        """The file, opened for reading bytes."""
+        return self.fs.open(self.path, "rb")
+
+    @contextmanager
+    def reading(self, what: str = "") -> Iterator[None]:
+        """Turn whatever a library raises into one clear ValueError: damaged files make them raise anything."""
+        try:
+            yield
+        except Unavailable:
+            raise
+        except Exception as error:
+            raise read_error(self.url, error, what) from error
+
+    @classmethod
+    def parse(cls, url: str) -> "Location":
+        """The location that a URL names, with its file system.
+
+        Raises
+        ------
+        ValueError
+            If no installed package speaks that protocol.
+        """
+        try:
+            fs, path = fsspec.core.url_to_fs(url)
+        except ImportError as error:
+            protocol = url.rpartition("::")[2].partition("://")[0]
+            if protocol not in _INSTALL:
+                raise read_error(url, error) from error
+            raise ValueError(f"{url} expects a package that is not here; install it: {_INSTALL[protocol]}") from error
+        except (ValueError, OSError) as error:
+            raise read_error(url, error) from error
+        return cls(url, fs, path)
+
+
+def read_error(url: str, error: BaseException, what: str = "") -> ValueError:
+    """One sentence from whatever a library had to say."""
+    quoted = " ".join(str(error).split()) or type(error).__name__
+    if len(quoted) > _LONGEST_QUOTE:
+        quoted = quoted[:_LONGEST_QUOTE].rstrip() + " ..."
+    return ValueError(f"{url} cannot be read{f' as {what}' if what else ''}: {quoted}")
+
+
+def missing(location: Location, kind: str, name: str, there: Iterable[str]) -> ValueError:
+    """What to say when an array, a variable or a column is not there."""
+    names = list(there)
+    shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+    option = name.rstrip("s")
+    mend = f" Say what it is called there: --{option} NAME, in Python {option}=." if name in _USUAL else ""
+    return ValueError(f"{location.url} has no {kind} {name!r}; it has {shown or 'none'}.{mend}")

@@ -1,0 +1,125 @@
+"""Stored rows, of whatever format: labels, scores, weights and slices as arrays, each by its name."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import xarray as xr
+
+from calibdask.storage.location import ColumnChoice, Location, read_error
+
+__all__ = ["StoredRows", "Table"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Arrays of scored rows, NumPy or Dask, as `calibdask.evaluate` takes them.
+
+    Parameters
+    ----------
+    labels : array of shape (n,)
+    scores : array of shape (n,) or (n, K)
+    weights : array of shape (n,), optional
+    by : mapping from name to array of shape (n,)
+    """
+
+    labels: Any
+    scores: Any
+    weights: Any
+    by: dict[str, Any]
+
+    @property
+    def vector(self) -> bool:
+        """Whether the scores are a vector of P(y = 1)."""
+        return bool(self.scores.ndim == self.labels.ndim)
+
+    @property
+    def classes(self) -> int:
+        """Number of classes: 2 for a vector."""
+        return 2 if self.vector else int(self.scores.shape[-1])
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """A file or store without a mark, which holds scored rows as far as its name and format say.
+
+    Attributes
+    ----------
+    location : Location
+    reader : function
+        Reads the arrays or columns that are chosen.
+    holds : {"array", "column"}
+        What the format calls them.
+    labelled : function or None
+        Opens the whole as a dataset, for a format that may have named axes.
+    """
+
+    kind: ClassVar[str] = "a file or store of plain arrays or columns"
+    mend: ClassVar[str] = "summarize them first: calibdask summarize DATA --out summary.zarr"
+
+    location: Location
+    reader: Callable[[ColumnChoice], dict[str, Any]]
+    holds: Literal["array", "column"] = "array"
+    labelled: Callable[[], xr.Dataset] | None = None
+
+    @property
+    def url(self) -> str:
+        """The URL of the file or store."""
+        return self.location.url
+
+    def read(
+        self,
+        *,
+        label: str | None = None,
+        score: str | None = None,
+        by: Sequence[str] = (),
+        weight: str | None = None,
+        chunk_rows: int | None = None,
+    ) -> Table:
+        """The rows, as `calibdask.read_rows` gives them.
+
+        Raises
+        ------
+        ValueError
+            As `calibdask.read_rows`.
+        """
+        if chunk_rows is not None and chunk_rows < 1:
+            raise ValueError(f"chunk_rows expects a positive number of rows, got {chunk_rows}.")
+        choice = ColumnChoice(label, score, tuple(dict.fromkeys(by)), weight, chunk_rows)
+        try:
+            arrays = self.reader(choice)
+        except (OSError, RuntimeError, ImportError) as error:
+            raise read_error(self.url, error) from error
+        if arrays["scores"].shape[0] == 0:
+            raise ValueError(f"{self.url} holds no rows.")
+        plural = "" if self.holds == "column" else "s"
+        roles = {"labels": label or f"label{plural}", "scores": score or f"score{plural}", "weights": weight}
+        for role, name in roles.items():
+            if role in arrays:
+                _check_numbers(self.url, f"{self.holds} {name!r}", arrays[role])
+        return Table(arrays["labels"], arrays["scores"], arrays.get("weights"), arrays["by"])
+
+
+def _check_numbers(url: str, what: str, array: Any) -> None:
+    """Refuse texts and dates; the row is named where the array is in memory."""
+    if array.dtype.kind not in "OUSTMm":
+        return
+    row = next((i for i, value in enumerate(array) if not _is_number(value)), 0) if _in_memory(array) else None
+    where = "" if row is None else f" in row {row}, {str(array[row])!r}"
+    raise ValueError(
+        f"{url}: {what} expects numbers, got {'dates' if array.dtype.kind in 'Mm' else 'text'}{where}; "
+        "class names are to be encoded as 0, 1, ..., in the order of the scores."
+    )
+
+
+def _in_memory(array: Any) -> bool:
+    return isinstance(array, np.ndarray) and array.ndim == 1
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True

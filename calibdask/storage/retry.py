@@ -1,0 +1,70 @@
+"""Stores that fail now and then: try again, a little later each time."""
+
+import errno
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from calibdask.errors import Unavailable
+
+__all__ = ["with_retries"]
+
+# What takes longer is more than a hiccup. Counted in time and not in calls, since packages try again on their own.
+_SECONDS, _FIRST_PAUSE, _FEWEST_TRIES = 30.0, 0.05, 3
+# No pause mends these.
+_FOR_GOOD = {
+    getattr(errno, name)
+    for name in ("ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM", "ENOENT", "ENOTDIR", "EISDIR", "ENAMETOOLONG")
+    if hasattr(errno, name)
+}
+_FOR_GOOD_TYPES = (PermissionError, FileNotFoundError, NotADirectoryError, IsADirectoryError)
+# Packages that speak to object stores raise errors of their own, which are no OSError; of these kinds, by name, are
+# such as may pass. Others say that credentials or arguments are missing.
+_SPEAKERS = {"aiobotocore", "aiohttp", "botocore", "urllib3"}
+_PASSING = {"ClientError", "ConnectionError", "HTTPClientError", "HTTPError", "IncompleteReadError"}
+
+Answer = TypeVar("Answer")
+
+
+def with_retries(call: Callable[[], Answer]) -> Answer:
+    """What a call returns, called again after errors of a store that may pass.
+
+    Raises
+    ------
+    Unavailable
+        Where trying again has not helped for half a minute.
+    Exception
+        Any other one, at once.
+
+    Examples
+    --------
+    >>> with_retries(lambda: 3)
+    3
+    """
+    pause, until = _FIRST_PAUSE, time.monotonic() + _SECONDS
+    tries = 0
+    while True:
+        tries += 1
+        try:
+            return call()
+        except Exception as error:
+            if not _passing(error):
+                raise
+            # Three times at least: a single call may hang for longer than all the others take.
+            if tries >= _FEWEST_TRIES and time.monotonic() + pause > until:
+                quoted = " ".join(str(error).split())
+                raise Unavailable(f"The store does not answer ({type(error).__name__}: {quoted}).") from error
+        time.sleep(pause)
+        pause *= 2
+
+
+def _passing(error: BaseException) -> bool:
+    """Whether the same may succeed a little later."""
+    if isinstance(error, TimeoutError | ConnectionError):
+        return True
+    if isinstance(error, OSError):
+        # Without a number it is a damaged file: Arrow tells of them so.
+        return error.errno is not None and error.errno not in _FOR_GOOD and not isinstance(error, _FOR_GOOD_TYPES)
+    return any(
+        kind.__module__.partition(".")[0] in _SPEAKERS and kind.__name__ in _PASSING for kind in type(error).__mro__
+    )

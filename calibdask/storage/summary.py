@@ -1,0 +1,155 @@
+"""Summaries as one object: the dataset, the source that answers from it, its slices and classes."""
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from calibdask.engine.inputs.input import Input
+from calibdask.engine.inputs.slices import Axis
+from calibdask.engine.sources.summary import SummarySource
+from calibdask.statistics.bins.grid import GridHistogram
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.settings import Setting
+from calibdask.storage.summary_format import MARK, class_labels, extra_dims, scalar, stored_states, variables_of
+
+__all__ = ["Summary", "is_summary"]
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """What `calibdask.summarize` made, in memory or in a file; numbers are read when they are needed.
+
+    Attributes
+    ----------
+    dataset : xarray.Dataset
+    source : SummarySource
+        Answers requests from the histograms.
+    axes : tuple of Axis
+        All dimensions of the numbers of rows: slices, and models or replicates.
+    batch : tuple of str
+        Those of them that are models or replicates: adding them up would count rows twice.
+    class_labels : array or None
+        Names of the classes, where a variable has them.
+    url : str
+        Where it is stored; empty for one in memory.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> y_true, y_prob, day = [0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], ["mon", "mon", "tue", "tue"]
+    >>> summary = Summary.of(cd.summarize(y_true, y_prob, by={"day": day}, settings=["binary"]))
+    >>> summary.slices, summary.rows, summary.pooled().axes
+    (('day',), 4, ())
+    """
+
+    kind: ClassVar[str] = "a stored summary"
+    mend: ClassVar[str] = "evaluate it by calibdask evaluate, or calibdask.evaluate, as it is"
+
+    dataset: xr.Dataset
+    source: SummarySource
+    axes: tuple[Axis, ...]
+    batch: tuple[str, ...]
+    class_labels: Any
+    url: str = ""
+
+    @classmethod
+    def of(cls, given: "Summary | xr.Dataset", url: str = "") -> "Summary":
+        """The summary in a dataset; one that is a `Summary` already is returned as it is.
+
+        Raises
+        ------
+        ValueError
+            If the dataset has another format, or lacks variables or coordinates. Sums are checked when they are read.
+        """
+        if isinstance(given, cls):
+            return given
+        assert isinstance(given, xr.Dataset)
+        states = stored_states(given)
+        axes = tuple(_axis(given, name) for name in given["rows"].dims)
+        batch = extra_dims(given)
+        layout = Layout(
+            groups=math.prod(axis.size for axis in axes),
+            classes=int(scalar(given, "classes")),
+            vector=bool(scalar(given, "vector")),
+            weighted=any(str(name).endswith("_square") for name in given.data_vars),
+        )
+        rows = int(given["rows"].isel(dict.fromkeys(batch, 0)).sum())
+        labels = class_labels(given) if any(histogram.setting.per_class for histogram in states) else None
+        return cls(given, SummarySource(states, layout, rows), axes, batch, labels, url)
+
+    @property
+    def input(self) -> Input:
+        """What `calibdask.evaluate` computes from."""
+        return Input(self.source, (), self.axes, self.class_labels, tuple(map(str, self.batch)))
+
+    @property
+    def slices(self) -> tuple[str, ...]:
+        """Names of the slices."""
+        return tuple(str(axis.name) for axis in self.axes if axis.name not in self.batch)
+
+    @property
+    def labels(self) -> dict[str, npt.NDArray[Any]]:
+        """Labels along all axes, by name; positions where an axis has none."""
+        return {str(axis.name): np.arange(axis.size) if axis.labels is None else axis.labels for axis in self.axes}
+
+    @property
+    def classes(self) -> npt.NDArray[Any]:
+        """Names of the classes; their numbers where they have none."""
+        return np.arange(self.source.layout.classes) if self.class_labels is None else np.asarray(self.class_labels)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of all slices."""
+        return self.source.rows or 0
+
+    @property
+    def step(self) -> float:
+        """Width of the cells of the grid."""
+        return 1 / int(scalar(self.dataset, "cells"))
+
+    def tells(self, setting: Setting) -> bool:
+        """Whether a histogram answers for a setting."""
+        return self.source.tells(setting)
+
+    def variables(self, setting: Setting) -> list[str]:
+        """The variables of all histograms that answer for a setting."""
+        return [name for histogram in self._telling(setting) for name in variables_of(self.dataset, histogram)]
+
+    def pooled(self, by: Sequence[str] = ()) -> "Summary":
+        """The summary with these slices alone, in this order; all others are added up.
+
+        Raises
+        ------
+        ValueError
+            If it has no such slices.
+        """
+        if unknown := [name for name in by if name not in self.slices]:
+            raise ValueError(
+                f"by expects slices of the summary, {', '.join(self.slices) or 'none'}, got {', '.join(unknown)}."
+            )
+        gone = [axis.name for axis in self.axes if axis.name not in self.batch and str(axis.name) not in by]
+        # Missing weights stay visible as such: nothing is skipped.
+        summed = self.dataset.sum(gone, skipna=False, keep_attrs=True) if gone else self.dataset
+        return Summary.of(summed.transpose(*self.batch, *dict.fromkeys(by), ...), self.url)
+
+    def _telling(self, setting: Setting) -> list[GridHistogram]:
+        layout, histograms = self.source.layout, self.source.histograms
+        return [kept for kept in histograms if SummarySource({kept: _unread}, layout).tells(setting)]
+
+
+def is_summary(given: Any) -> bool:
+    """Whether this is a summary, as a dataset or as an object."""
+    return isinstance(given, Summary) or (isinstance(given, xr.Dataset) and MARK in given.variables)
+
+
+def _axis(dataset: xr.Dataset, name: Hashable) -> Axis:
+    return Axis(name, dataset.sizes[name], dataset[name].values if name in dataset.coords else None)
+
+
+def _unread() -> Any:
+    raise AssertionError("A histogram was read where its setting was asked for only.")

@@ -1,0 +1,241 @@
+"""The format of summaries: states of histograms on the grid as labelled variables that add up, and back."""
+
+import json
+import re
+from collections.abc import Callable, Hashable, Iterable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask.engine.inputs.input import Input
+from calibdask.engine.inputs.slices import Axis
+from calibdask.statistics.bins.grid import UNIT, Grid, GridHistogram, GridState, cells_of, support
+from calibdask.statistics.settings import Setting
+
+__all__ = [
+    "FORMAT",
+    "MARK",
+    "check_names",
+    "class_labels",
+    "extra_dims",
+    "histograms",
+    "scalar",
+    "stored_states",
+    "to_dataset",
+    "variables_of",
+]
+
+FORMAT = 1
+# Scalar coordinates say what the numbers mean: they outlive sums, selections and files, as attributes need not.
+MARK = "calibdask_summary"
+_SCALARS = (MARK, "classes", "vector", "cells")
+_EXTRA = "extra_dims"
+_MOST_ROWS = 1 << 33
+_PARTS = ("count", "offset", "square", "rows")
+
+
+def histograms(settings: Iterable[Setting], classes: int, step: float) -> tuple[GridHistogram, ...]:
+    """What a summary holds: of each setting a refined histogram on [0, 1], and one on a smaller support if it has."""
+    cells = cells_of(step)
+    kept = []
+    for setting in settings:
+        kept.append(GridHistogram(setting, Grid(cells, refined=True)))
+        low = support(setting, classes)
+        if low > 0:
+            kept.append(GridHistogram(setting, Grid(cells, low)))
+    return tuple(kept)
+
+
+def to_dataset(
+    stored: Iterable[tuple[GridHistogram, GridState]], rows: Any, data: Input, class_dim: Hashable
+) -> xr.Dataset:
+    """States as variables ``<setting>_count`` and so on, on plain dimensions."""
+    layout = data.source.layout
+    axes = (*data.batch, *data.by)
+    variables: dict[str, xr.Variable] = {"rows": _variable(rows, axes, ())}
+    coordinates: dict[Hashable, Any] = {axis.name: axis.labels for axis in axes if axis.labels is not None}
+    for histogram, state in stored:
+        name, cell = _word(histogram), _cell(histogram.grid)
+        dims: tuple[Hashable, ...] = (cell, "outcome")
+        if histogram.setting.per_class:
+            dims = (class_dim, *dims)
+            coordinates[class_dim] = np.arange(layout.classes) if data.classes is None else data.classes
+        coordinates["outcome"] = np.arange(2)
+        if not histogram.grid.low:
+            coordinates["cell_lower"] = (cell, histogram.grid.edges[:-1])
+            coordinates["cell_upper"] = (cell, histogram.grid.edges[1:])
+        for part, values in zip(_PARTS, state, strict=True):
+            if values.shape[3]:
+                kept = values if histogram.setting.per_class else values[:, :, 0]
+                variables[f"{name}_{part}"] = _variable(kept, axes, dims)
+        cells = histogram.grid.cells
+    # Every model has histograms of all rows: such dimensions are no slices, and adding them up would count rows twice.
+    extra = {_EXTRA: json.dumps([str(axis.name) for axis in data.batch])} if data.batch else {}
+    scalars = (FORMAT, layout.classes, layout.vector, cells)
+    coordinates |= {name: ((), value) for name, value in zip(_SCALARS, scalars, strict=True)}
+    return xr.Dataset(variables, coordinates, extra)
+
+
+def check_names(data: Input, asked: Iterable[GridHistogram], class_dim: Hashable) -> None:
+    """Refuse dimensions that have names of the summary's own.
+
+    Raises
+    ------
+    ValueError
+        If there is such a dimension.
+    """
+    own = {*_SCALARS, "rows", "outcome", "cell", "support_cell", "cell_lower", "cell_upper", class_dim}
+    own |= {f"{_word(histogram)}_{part}" for histogram in asked for part in _PARTS}
+    names = [axis.name for axis in (*data.batch, *data.by)]
+    for name in names:
+        if name in own or names.count(name) > 1:
+            raise ValueError(f"A summary has something called {name!r} already; rename this slice or dimension.")
+
+
+def extra_dims(dataset: xr.Dataset) -> tuple[str, ...]:
+    """Dimensions of a summary that are models or replicates, not slices."""
+    noted = json.loads(dataset.attrs.get(_EXTRA, "[]"))
+    return tuple(name for name in noted if name in dataset["rows"].dims)
+
+
+def stored_states(dataset: xr.Dataset) -> dict[GridHistogram, Callable[[], GridState]]:
+    """The histograms of a summary, each with a function that reads and checks its state.
+
+    Raises
+    ------
+    ValueError
+        If the dataset has another format, or lacks variables or coordinates.
+    """
+    formats = [int(value) for value in np.unique(dataset[MARK])]
+    if formats != [FORMAT]:
+        raise ValueError(
+            f"This version of calibdask reads summaries of format {FORMAT}, this one has "
+            f"{', '.join(map(str, formats))}; use the version that wrote it, or summarize the data again."
+        )
+    missing = [name for name in (*_SCALARS, "rows") if name not in dataset.variables]
+    if missing:
+        raise ValueError(
+            f"This summary has lost {', '.join(missing)}; select from summaries without dropping variables."
+        )
+    classes, cells = int(scalar(dataset, "classes")), int(scalar(dataset, "cells"))
+    names = [str(name).removesuffix("_count") for name in dataset.data_vars if str(name).endswith("_count")]
+    histograms = [_histogram(name, classes, cells) for name in names]
+    return {histogram: partial(_state, dataset, histogram) for histogram in histograms}
+
+
+def variables_of(dataset: xr.Dataset, histogram: GridHistogram) -> list[str]:
+    """The variables that hold a histogram, in the order of the dataset."""
+    own = {f"{_word(histogram)}_{part}" for part in _PARTS}
+    return [str(name) for name in dataset.data_vars if name in own]
+
+
+def class_labels(dataset: xr.Dataset) -> Any:
+    """Labels of the classes along their dimension; None without such a dimension."""
+    dims = _class_dims(dataset)
+    return dataset[dims[0]].values if len(dims) == 1 and dims[0] in dataset.coords else None
+
+
+def scalar(dataset: xr.Dataset, name: str) -> Any:
+    """A scalar coordinate, equal in all summaries that were joined.
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+    """
+    values = np.unique(dataset[name])
+    if values.size != 1:
+        raise ValueError(f"These summaries do not fit each other: {name} is {', '.join(map(str, values))}.")
+    return values[0]
+
+
+def _variable(values: Any, axes: tuple[Axis, ...], dims: tuple[Hashable, ...]) -> xr.Variable:
+    """Values (batch, groups, ...) with these axes unfolded."""
+    shape = (*(axis.size for axis in axes), *values.shape[2:])
+    return xr.Variable((*(axis.name for axis in axes), *dims), np.reshape(values, shape))
+
+
+def _class_dims(summary: xr.Dataset) -> list[Hashable]:
+    """The dimension of classes, under whatever name."""
+    known = {"cell", "support_cell", "outcome", *summary["rows"].dims}
+    return [dim for dim in summary.dims if dim not in known]
+
+
+def _cell(grid: Grid) -> str:
+    return "support_cell" if grid.low else "cell"
+
+
+def _word(histogram: GridHistogram) -> str:
+    """Name of a histogram; a class is told by its number."""
+    setting = histogram.setting
+    word = f"{setting.kind}_{setting.index}" if setting.kind in ("class", "top-k") else setting.kind
+    return word.replace("-", "_") + ("_support" if histogram.grid.low else "")
+
+
+def _histogram(word: str, classes: int, cells: int) -> GridHistogram:
+    """The histogram of a name."""
+    match = re.fullmatch(r"(confidence|classwise|class|top_k)(?:_(\d+))?(_support)?", word)
+    if match is None:
+        raise ValueError(f"{word!r} is not a histogram setting of a summary; use one such as confidence.")
+    kind, index, on_support = match.groups()
+    setting = Setting(kind.replace("_", "-"), int(index or 0))  # type: ignore[arg-type]
+    low = support(setting, classes) if on_support else 0.0
+    return GridHistogram(setting, Grid(cells, low, refined=not on_support))
+
+
+def _state(summary: xr.Dataset, histogram: GridHistogram) -> GridState:
+    """The state of a histogram, checked."""
+    axes = summary["rows"].dims
+    sums = {part: _sums(summary, histogram, part, axes) for part in _PARTS}
+    mass, offset, square, rows = sums.values()
+    if mass is None or offset is None or (square is None) != (rows is None):
+        lost = ", ".join(f"{_word(histogram)}_{part}" for part, values in sums.items() if values is None)
+        raise ValueError(f"This summary has lost some of {lost}; select from summaries without dropping variables.")
+    if square is None:
+        none = np.zeros((*mass.shape[:3], 0, 2))
+        state = GridState(_whole(mass), _whole(offset), none, none.astype(np.int64))
+    else:
+        state = GridState(mass.astype(np.float64), offset.astype(np.float64), square, _whole(rows))
+    _check(_word(histogram), state)
+    return state
+
+
+def _sums(summary: xr.Dataset, histogram: GridHistogram, part: str, axes: tuple[Hashable, ...]) -> Any:
+    """One variable as (1, groups, columns, cells, outcomes); None if it is not there."""
+    name, cell = f"{_word(histogram)}_{part}", _cell(histogram.grid)
+    if name not in summary:
+        return None
+    classes = _class_dims(summary) if histogram.setting.per_class else []
+    columns = histogram.setting.columns(int(scalar(summary, "classes")))
+    sizes = (*(summary.sizes[dim] for dim in classes), summary.sizes.get(cell), summary.sizes.get("outcome"))
+    expected = (*([columns] if histogram.setting.per_class else []), histogram.grid.size, 2)
+    if sizes != expected or set(summary[name].dims) != {*axes, *classes, cell, "outcome"}:
+        raise ValueError(
+            f"{name} expects all classes, cells and outcomes, sizes {expected}, got {sizes}; select and add slices of "
+            "a summary, and choose a class by the setting of a metric."
+        )
+    values = summary[name].transpose(*axes, *classes, cell, "outcome").values
+    return values.reshape(1, -1, columns, histogram.grid.size, 2)
+
+
+def _whole(values: Any) -> Any:
+    """Whole numbers as int64: joins of summaries fill with what makes them floats."""
+    if values.dtype.kind in "iu":
+        return values.astype(np.int64)
+    if not (values == np.rint(values)).all():
+        raise ValueError("Sums of rows without weights expect whole numbers; fill what a join left missing with 0.")
+    return values.astype(np.int64)
+
+
+def _check(name: str, state: GridState) -> None:
+    """Refuse invalid sums, such as those that have overflowed their words."""
+    full = state.mass.astype(np.float64) * (1.0 if state.weighted else 1 / UNIT)
+    slack = 1e-9 * full if state.weighted else 0.0
+    possible = (state.mass >= 0).all() and (state.offset >= 0).all() and (state.offset <= full + slack).all()
+    if not possible or (not state.weighted and state.mass.max(initial=0) > _MOST_ROWS):
+        raise ValueError(
+            f"The sums of {name} are invalid: a cell holds up to 2**33 rows, and positions from 0 to 1; where there "
+            "are more rows in one cell, keep slices apart."
+        )

@@ -1,0 +1,427 @@
+"""The command line: what it prints and writes, and that it refuses in one line and writes nothing."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import calibdask as cd
+from calibdask.estimators.signatures import signatures
+from calibdask.results.format import shown_number
+from tests.cli.sample_rows import COUNTRY, DAY, LABELS, ROWS, SCORES, WEIGHTS, Run, open_result
+
+CURVES = {"local-calibration-error", "reliability-curve", "reliability-diagram"}
+
+
+def test_help_is_fast(run: Run) -> None:
+    heavy = {"numpy", "dask", "distributed", "xarray", "hvplot", "holoviews", "sklearn", "pandas", "rich", "numba"}
+    code = "import sys; from calibdask.cli import main"
+    code += "".join(f"; main(['{command}', '--help'])" for command in ("evaluate", "test", "summarize"))
+    code += f"; assert not {heavy} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+    status, out, _ = run()
+    assert status == 0
+    assert "evaluate" in out
+    assert "summarize" in out
+    assert "demo" in out
+    unknown = "import sys; from calibdask.cli import main; main(['evaluate', 'rows.csv', '--metric', 'acc'])"
+    subprocess.run([sys.executable, "-c", f"{unknown}; assert not {heavy} & set(sys.modules)"], check=True)
+    assert run("--version")[:2] == (0, f"calibdask, version {cd.__version__}\n")
+
+
+def test_help_describes_every_metric_and_the_json(run: Run) -> None:
+    _, out, _ = run("evaluate", "--help")
+    words = " ".join(out.split())
+    assert all(name in words for name in signatures())
+    assert '"slices"' in out
+
+
+def test_table(run: Run, data: Path) -> None:
+    status, out, err = run("evaluate", data / "rows.csv")
+    assert (status, err) == (0, "")
+    figures = cd.evaluate(LABELS, SCORES)
+    for name, value in figures.data_vars.items():
+        assert any(line.split()[:2] == [str(name), shown_number(float(value))] for line in out.splitlines()), name
+    assert figures.attrs["passes"] == 1
+    assert f"{ROWS} rows, 1 pass over the data" in out
+    assert "\x1b" not in out
+
+
+def test_table_of_slices_fits(run: Run, data: Path) -> None:
+    metrics = [word for name in signatures() if name not in CURVES for word in ("--metric", name)]
+    status, out, err = run("evaluate", data / "rows.csv", "--by", "country", "--by", "day", *metrics)
+    assert (status, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 100
+    lines = [line.split() for line in out.splitlines() if line.split()[:2] == ["fr", "2"]]
+    assert lines
+    # Saturation counts rows, and there are none.
+    assert {word for line in lines for word in line[2:]} == {"-", shown_number(0), shown_number(0.0)}
+    assert "..." not in out
+    assert "…" not in out
+
+
+def test_many_slices_are_cut(run: Run, tmp_path: Path) -> None:
+    np.savez(tmp_path / "rows.npz", labels=[0, 1] * 150, scores=[0.5] * 300, row=np.arange(300))
+    _, out, _ = run("evaluate", tmp_path / "rows.npz", "--by", "row", "--metric", "brier")
+    assert "and 100 more slices" in out
+
+
+def test_json(run: Run, data: Path) -> None:
+    status, out, _ = run("evaluate", data / "rows.csv", "--metric", "ece", "--metric", "brier-decomposition", "--json")
+    result = json.loads(out)
+    assert status == 0
+    assert list(result) == ["format", "rows", "passes", "calibdask_version", "metrics", "slices"]
+    assert result["format"] == 1
+    assert result["rows"] == ROWS
+    assert result["slices"] == []
+    assert result["metrics"]["ece"]["value"] == cd.ece(LABELS, SCORES)
+    assert result["metrics"]["ece"]["estimator"] == repr(cd.ECE())
+    parts = cd.evaluate(LABELS, SCORES, cd.BrierDecomposition())
+    for name, value in parts.data_vars.items():
+        actual = result["metrics"]["brier_decomposition"][str(name).removeprefix("brier_decomposition_")]
+        assert actual == float(value)
+
+
+def test_json_of_slices(run: Run, data: Path) -> None:
+    _, out, _ = run("evaluate", data / "rows.csv", "--by", "country", "--by", "day", "--metric", "ece", "--json")
+    result = json.loads(out)
+    values = {(part["by"]["country"], part["by"]["day"]): part["metrics"]["ece"]["value"] for part in result["slices"]}
+    assert set(values) == {("de", 1), ("de", 2), ("fr", 1), ("fr", 2)}
+    assert values["fr", 2] is None
+    chosen = COUNTRY == "fr"
+    assert values["fr", 1] == pytest.approx(cd.ece(LABELS[chosen], SCORES[chosen]), rel=1e-14)
+    assert "value" not in result["metrics"]["ece"]
+
+
+def test_options_reach_the_estimators(run: Run, data: Path) -> None:
+    cases: list[tuple[list[str], Any, dict[str, Any]]] = [
+        (["--bins", "5", "--norm", "l2", "--closed", "left"], cd.ECE(bins=5, norm="l2", closed="left"), {}),
+        (["--bins", "0,0.5,1", "--setting", "2"], cd.ECE(bins=(0.0, 0.5, 1.0), setting=2), {}),
+        (["--bins", "sqrt", "--setting", "classwise"], cd.ECE(bins="sqrt", setting="classwise"), {}),
+        (["--binning", "equal-mass", "--mapping", "convex"], cd.ECE(binning="equal-mass", mapping="convex"), {}),
+        (["--setting", "top-k", "--k", "2"], cd.ECE(setting="top-k", k=2), {}),
+        (["--compat", "netcal"], cd.ECE(compat="netcal"), {}),
+        (["--norm", "l2", "--debias"], cd.ECE(norm="l2", debias=True), {}),
+        (["--weight", "w"], cd.ECE(), {"sample_weight": WEIGHTS}),
+        (["--label", "day", "--score", "score"], cd.ECE(), {}),
+    ]
+    for options, estimator, extra in cases:
+        status, out, err = run("evaluate", data / "rows.csv", "--metric", "ece", "--json", *options)
+        assert (status, err) == (0, "")
+        actual = json.loads(out)["metrics"]["ece"]
+        assert actual["estimator"] == repr(estimator)
+        labels = DAY if "--label" in options else LABELS
+        expected = float(cd.evaluate(labels, SCORES, estimator, **extra)["ece"])
+        assert actual["value"] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", signatures())
+def test_every_metric(name: str, run: Run, data: Path) -> None:
+    status, out, _ = run("evaluate", data / "binary.npz", "--json", "--metric", name.replace("-", "_").upper())
+    assert status == 0
+    numbers = json.loads(out)["metrics"][signatures()[name].variable]
+    assert any(isinstance(value, float) for value in np.ravel(next(iter(numbers.values()))))
+
+
+def test_options_without_metrics(run: Run, data: Path) -> None:
+    _, out, _ = run("evaluate", data / "rows.csv", "--json", "--setting", "classwise")
+    assert list(json.loads(out)["metrics"]) == list(cd.default_metrics(3))
+    _, out, _ = run("evaluate", data / "rows.csv", "--json", "--norm", "l2", "--debias", "--compat", "scikit-learn")
+    result = {name: metric["estimator"] for name, metric in json.loads(out)["metrics"].items()}
+    assert list(result) == list(cd.default_metrics(3))
+    assert result["ece_equal_mass"] == repr(cd.ECE(binning="equal-mass", norm="l2", debias=True, compat="scikit-learn"))
+    assert result["mce"] == repr(cd.MCE(compat="scikit-learn"))
+    _, out, _ = run("evaluate", data / "rows.csv", "--json", "--setting", "top-k", "--k", "2")
+    result = {name: metric["estimator"] for name, metric in json.loads(out)["metrics"].items()}
+    assert result["ece_classwise"] == repr(cd.ECE(setting="classwise"))
+    _, out, _ = run("evaluate", data / "binary.npz", "--json", "--bins", "5")
+    assert list(json.loads(out)["metrics"]) == list(cd.default_metrics(2, vector=True))
+
+
+def test_metrics_have_choices_of_their_own(run: Run, data: Path) -> None:
+    metrics = ("--metric", "ece(bins=10), ece(setting=classwise)", "--metric", "skce(estimator=features)")
+    status, out, err = run("evaluate", data / "rows.csv", *metrics, "--closed", "left", "--features", "32", "--json")
+    assert (status, err) == (0, "")
+    result = json.loads(out)
+    assert result["passes"] == 2
+    assert {name: metric["estimator"] for name, metric in result["metrics"].items()} == {
+        "ece_bins_10": repr(cd.ECE(bins=10, closed="left")),
+        "ece_classwise": repr(cd.ECE(setting="classwise", closed="left")),
+        "skce": repr(cd.SKCE(estimator="features", features=32)),
+    }
+    assert result["metrics"]["ece_bins_10"]["label"] == "ECE, 10 bins"
+    assert result["metrics"]["ece_classwise"]["setting"] == "classwise"
+    assert result["metrics"]["skce"]["kind"] == "error"
+
+
+def test_pictures_besides_a_diagram_as_a_metric(run: Run, data: Path) -> None:
+    metrics = ("--metric", "reliability-diagram(bins=3),ece")
+    status, out, err = run("evaluate", data / "rows.csv", *metrics, "--plot", data / "page.html", "--json")
+    assert (status, err) == (0, "")
+    diagram, _ = json.loads(out)["metrics"].values()
+    assert len(diagram["score"]) == 3
+    assert "<html" in (data / "page.html").read_text()
+
+
+def test_names_are_those_of_the_panel(run: Run, data: Path) -> None:
+    words = [word for name in ("ece-a", "brier", "log-loss") for word in ("--metric", name)]
+    _, out, _ = run("evaluate", data / "rows.csv", "--json", *words)
+    assert list(json.loads(out)["metrics"]) == ["ece_equal_mass", "brier_score", "log_loss"]
+
+
+def test_one_row(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("label,score\n1,0.5\n")
+    assert "\n1 row, " in run("evaluate", tmp_path / "rows.csv", "--metric", "brier")[1]
+
+
+@pytest.mark.parametrize("name", ["result.nc", "result.zarr"])
+def test_out_datasets(name: str, run: Run, data: Path) -> None:
+    status, out, err = run("evaluate", data / "rows.csv", "--by", "country", "--out", data / name)
+    assert (status, err) == (0, "")
+    assert f"wrote {data / name}" in out.replace("\n", "")
+    result = open_result(data / name)
+    expected = cd.evaluate(LABELS, SCORES, by={"country": COUNTRY})
+    for metric in expected.data_vars:
+        np.testing.assert_array_equal(result[metric], expected[metric])
+    assert result["country"].values.tolist() == ["de", "fr"]
+    assert result.attrs["rows"] == ROWS
+
+
+def test_out_texts(run: Run, data: Path) -> None:
+    run("evaluate", data / "rows.csv", "--by", "country", "--out", data / "result.csv")
+    table = pd.read_csv(data / "result.csv")
+    assert list(table)[:2] == ["country", "brier_score"]
+    np.testing.assert_array_equal(table["ece"], cd.ece(LABELS, SCORES, by=COUNTRY))
+    run("evaluate", data / "rows.csv", "--out", data / "whole.csv")
+    assert pd.read_csv(data / "whole.csv")["ece"].item() == cd.ece(LABELS, SCORES)
+    _, out, _ = run("evaluate", data / "rows.csv", "--out", data / "result.json", "--json")
+    assert (data / "result.json").read_text() == out
+    assert sorted(path.name for path in data.iterdir() if path.name.startswith(".")) == []
+
+
+def test_bins_and_classes_have_no_place_in_csv(run: Run, data: Path) -> None:
+    for options in (("reliability-diagram",), ("saturation(setting=classwise)", "--by", "country")):
+        command = ("evaluate", data / "rows.csv", "--metric", *options)
+        status, out, err = run(*command, "--out", data / "bins.csv")
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert "A CSV file holds one number" in err
+        assert ".nc or .zarr" in err
+        assert not (data / "bins.csv").exists()
+        assert run(*command, "--out", data / "bins.nc", "--overwrite")[0] == 0
+    run("evaluate", data / "rows.csv", "--metric", "ece,reliability-diagram", "--out", data / "both.csv")
+    assert pd.read_csv(data / "both.csv")["ece"].tolist() == [cd.ece(LABELS, SCORES)]
+
+
+def test_plot(run: Run, data: Path) -> None:
+    status, out, err = run("evaluate", data / "rows.csv", "--plot", data / "page.html", "--json")
+    assert (status, err) == (0, "")
+    assert list(json.loads(out)["metrics"]) == list(cd.default_metrics(3))
+    assert "<html" in (data / "page.html").read_text()
+
+
+@pytest.mark.parametrize("name", ["result.json", "result.csv", "result.nc", "result.zarr"])
+def test_overwrite_only_on_purpose(name: str, run: Run, data: Path) -> None:
+    command = ("evaluate", data / "rows.csv", "--metric", "brier", "--out", data / name)
+    assert run(*command)[0] == 0
+    status, out, err = run(*command)
+    assert (status, out) == (2, "")
+    assert "already exists; choose another name or give overwrite=True (--overwrite at the shell)." in err
+    assert run(*command, "--overwrite")[0] == 0
+
+
+def test_failing_writes_leave_what_was_there(run: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (data / "result.json").write_text("before")
+    (data / "page.html").write_text("before")
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("calibdask.cli.evaluate.write_result", refuse)
+    before = sorted(data.iterdir())
+    status, out, err = run(
+        "evaluate", data / "rows.csv", "--out", data / "result.json", "--plot", data / "page.html", "--overwrite"
+    )
+    assert (status, out) == (2, "")
+    assert err == "calibdask: No space left on device\n"
+    assert sorted(data.iterdir()) == before
+    assert (data / "page.html").read_text() == "before"
+
+
+BAD: list[tuple[list[str], str]] = [
+    (["evaluate"], "Missing argument 'DATA...'"),
+    (["measure"], "No such command 'measure'"),
+    (["evaluate", "rows.csv", "--bin", "3"], "No such option"),
+    (["evaluate", "rows.csv", "--metric", "acc"], "no metric 'acc'; there are brier-decomposition, brier-score"),
+    (["evaluate", "rows.csv", "--metric", "smoothece"], "Did you mean smooth-ece?"),
+    (["evaluate", "rows.csv", "--metric", "ece(bin=3)"], "ece has no option 'bin'; its options are bins, binning"),
+    (["evaluate", "rows.csv", "--metric", "ece(norm=l7)"], "norm of ece expects l1, l2 or max, got 'l7'"),
+    (["evaluate", "rows.csv", "--metric", "ece(bins=3"], "a closing parenthesis is missing"),
+    (["evaluate", "rows.csv", "binary.npz"], "Several DATA expect --panel tests, or calibdask report"),
+    (["evaluate", "rows.csv", "--metric", "brier", "--bins", "5"], "--bins has no effect on brier-score"),
+    (["evaluate", "rows.csv", "--metric", "ece-a", "--binning", "uniform"], "--binning has no effect on ece-a"),
+    (
+        ["evaluate", "rows.csv", "--bins", "many"],
+        "expected sqrt, a whole number or a list such as [0, 0.5, 1]",
+    ),
+    (["evaluate", "rows.csv", "--bins", "0"], "positive whole number"),
+    (["evaluate", "rows.csv", "--bins", "0.5,0.2"], "increasing numbers"),
+    (["evaluate", "rows.csv", "--setting", "everything"], "confidence, classwise"),
+    (
+        ["evaluate", "rows.csv", "--setting", "multiclass"],
+        "--metric: cme-test, kernel-canonical-ece, multiclass-ece",
+    ),
+    (["evaluate", "rows.csv", "--setting", "7"], "class that does not exist"),
+    (["evaluate", "rows.csv", "--setting", "top-k"], "requires k, such as k=2"),
+    (["evaluate", "rows.csv", "--norm", "l7"], "expected l1, l2 or max, got 'l7'"),
+    (["evaluate", "rows.csv", "--distance", "tv"], "--distance has no effect on brier_score, brier_decomposition"),
+    (
+        ["evaluate", "rows.csv", "--metric", "smooth-ece", "--bandwidth", "0.1"],
+        "--bandwidth has no effect on smooth-ece",
+    ),
+    (["evaluate", "rows.csv", "--metric", "density-ece", "--bins", "5"], "--bins has no effect on density-ece"),
+    (
+        ["evaluate", "rows.csv", "--metric", "density-ece", "--bandwidth", "wide"],
+        "expected median, median-full, silverman, isj, likelihood or a number, got 'wide'",
+    ),
+    (["evaluate", "rows.csv", "--metric", "density-ece", "--bandwidth", "-1"], "bandwidth expects"),
+    (["evaluate", "rows.csv", "--metric", "density-ece", "--compat", "netcal"], "compat expects 'euranova'"),
+    (["evaluate", "rows.csv", "--metric", "density-ece", "--step", "2"], "step expects a number"),
+    (["evaluate", "rows.csv", "--metric", "density-ece", "--ci", "95"], "number between 0 and 1 such as 0.95, got 95"),
+    (["evaluate", "rows.csv", "--metric", "ece-d", "--ci", "0.9", "--n-boot", "1"], "n_boot expects"),
+    (["evaluate", "rows.csv", "--metric", "ece-d", "--ci", "0.9", "--seed", "-1"], "seed expects"),
+    (["evaluate", "rows.csv", "--n-boot", "100"], "--n-boot has no effect without --ci"),
+    (["evaluate", "rows.csv", "--seed", "1"], "--seed has no effect without --ci"),
+    (
+        ["evaluate", "rows.csv", "--metric", "skce", "--estimator", "block", "--ci", "0.95", "--out", "result.json"],
+        "expects the number of rows of a block",
+    ),
+    (["evaluate", "rows.csv", "--curve"], "--curve has no effect without --plot"),
+    (["evaluate", "nowhere.csv"], "nowhere.csv does not exist"),
+    (["evaluate", "."], ". is a folder of no known format; it expects a name that ends in one of .npz"),
+    (["evaluate", "rows.csv", "--out", "./rows.csv", "--overwrite"], "would replace the input"),
+    (["evaluate", "file://rows.csv", "--out", "rows.csv", "--overwrite"], "would replace the input"),
+    (["evaluate", "rows.csv", "--out", "link.csv", "--overwrite"], "would replace the input"),
+    (["evaluate", "folder.zarr", "--out", "folder.zarr/r.json"], "be inside it"),
+    (["evaluate", "folder.zarr/a", "--out", "folder.zarr", "--overwrite"], "would replace the input"),
+    (["evaluate", "folder.zarr", "--plot", "folder.zarr/p.html"], "be inside it"),
+    (["evaluate", "rows.csv", "--out", "r.json", "--plot", "p.html", "--overwrite"], "would replace each other"),
+    (["evaluate", "nosuch://rows.csv"], "Protocol not known"),
+    (["evaluate", "rows.csv", "--by", "nowhere"], "has no column 'nowhere'"),
+    (["evaluate", "rows.csv", "--weight", "country"], "column 'country' expects numbers, row 0"),
+    (["evaluate", "rows.csv", "--label", "w"], "whole numbers from 0 to 2"),
+    (["evaluate", "rows.csv", "--label", "country"], "column 'country' expects numbers, got text in row 0"),
+    (["evaluate", "rows.csv", "--cluster", "moon"], "Expected threads, threads:N, local"),
+    (["evaluate", "rows.csv", "--cluster", "local:0"], "at least one worker"),
+    (["evaluate", "rows.csv", "--out", "result.txt"], "ends in one of .json, .csv, .nc, .zarr"),
+    (["evaluate", "rows.csv", "--out", "nowhere/result.json"], "folder of the output"),
+    (["evaluate", "rows.csv", "--out", "folder.zarr", "--overwrite"], "already exists and is not of that kind"),
+    (["evaluate", "rows.csv", "--plot", "page.pdf"], "ends in one of .html, .png, .svg"),
+    (["evaluate", "unlike.csv", "--out", "result.json"], "first is row 1 with score 1.5"),
+    (["evaluate", "unlike.csv", "--out", "result.zarr", "--plot", "page.html"], "first is row 1 with score 1.5"),
+    (["demo", "--out", "rows.csv"], "is not a folder"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
+def test_bad_use_is_one_line_and_writes_nothing(
+    arguments: list[str], message: str, run: Run, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(data)
+    (data / "folder.zarr").mkdir()
+    (data / "folder.zarr" / "mine.txt").write_text("mine")
+    (data / "link.csv").symlink_to(data / "rows.csv")
+    (data / "r.json").symlink_to(data / "p.html")
+    (data / "unlike.csv").write_text("label,score\n1,0.5\n0,1.5\n")
+    before = sorted(data.rglob("*"))
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert err.startswith("calibdask: ")
+    assert err.count("\n") == 1
+    assert sorted(data.rglob("*")) == before
+
+
+def test_in_a_process_of_its_own(data: Path) -> None:
+    code = "import sys; from calibdask.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "evaluate"]
+    done = subprocess.run([*command, "nowhere.npz"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "calibdask: nowhere.npz does not exist.\n"
+    done = subprocess.run([*command, data / "binary.npz"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_pictures_without_matplotlib(run: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("calibdask.plot.export.find_spec", lambda _: None)
+    status, out, err = run("evaluate", data / "rows.csv", "--plot", data / "picture.png")
+    assert (status, out) == (2, "")
+    assert "matplotlib; install it" in err
+
+
+def test_interrupted(run: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cd, "evaluate", interrupt)
+    status, out, _ = run("evaluate", data / "rows.csv", "--out", data / "result.json")
+    assert (status, out) == (130, "")
+    assert not (data / "result.json").exists()
+
+
+def test_defects_keep_their_traceback(run: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(cd, "evaluate", broken)
+    with pytest.raises(KeyError):
+        run("evaluate", data / "rows.csv")
+
+
+def test_nobody_answers(run: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("calibdask.cluster.scheduler.SECONDS_TO_ANSWER", 0.3)
+    status, _, err = run("evaluate", data / "rows.csv", "--cluster", "tcp://127.0.0.1:9")
+    assert status == 1
+    assert err.startswith("calibdask: No scheduler answers at tcp://127.0.0.1:9")
+
+
+@pytest.mark.heavy
+def test_clusters(run: Run, data: Path, tmp_path: Path) -> None:
+    from distributed import Client, LocalCluster
+
+    expected = cd.ece(LABELS, SCORES)
+    pd.read_csv(data / "rows.csv").to_parquet(data / "rows.parquet", row_group_size=50)
+    command = ("evaluate", data / "rows.parquet", "--metric", "ece", "--json", "--cluster")
+    assert json.loads(run(*command, "local:2")[1])["metrics"]["ece"]["value"] == expected
+    with LocalCluster(n_workers=1, dashboard_address=None, host="127.0.0.1") as cluster:
+        with Client(cluster) as client:
+            client.write_scheduler_file(str(tmp_path / "scheduler.json"))
+        for where in (cluster.scheduler_address, tmp_path / "scheduler.json"):
+            assert json.loads(run(*command, where)[1])["metrics"]["ece"]["value"] == expected
+
+
+def test_progress_only_on_a_terminal() -> None:
+    from io import StringIO
+
+    import dask.array as da
+    from rich.console import Console
+
+    from calibdask import progress
+
+    for terminal in (True, False):
+        written = StringIO()
+        console = Console(file=written, force_terminal=terminal)
+        with progress.shown_progress("counting", console):
+            da.ones(1000, chunks=10).map_blocks(_slow).sum().compute(scheduler="threads")
+        assert ("tasks" in written.getvalue()) == terminal
+
+
+def _slow(block: np.ndarray) -> np.ndarray:
+    from time import sleep
+
+    sleep(0.03)
+    return block

@@ -1,0 +1,421 @@
+"""Kernel calibration errors and calibration tests on the command line, and the table of several files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import calibdask as cd
+from calibdask.results.values import Results
+from calibdask.storage.open_store import StoredResult, open_store, read_rows
+from tests.cli.sample_rows import LABELS, SCORES, Run, open_result
+
+ROWS = 150
+TESTS = ("evaluate", "--panel", "tests")
+QUICK = ("--resamples", "50", "--features", "64")
+
+
+def draw(seed: int, sharper: float) -> tuple[Any, Any]:
+    """Labels, and scores that are calibrated only if they are made no sharper."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, 2, (ROWS, 3))
+    calibrated, sharpened = (np.exp(logits * by) for by in (1.0, sharper))
+    calibrated, sharpened = (rows / rows.sum(axis=1, keepdims=True) for rows in (calibrated, sharpened))
+    labels = (rng.random(ROWS)[:, None] > np.cumsum(calibrated, axis=1)[:, :-1]).sum(axis=1)
+    return labels, sharpened
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.chdir(tmp_path)
+    labels, scores = draw(0, 1.0)
+    np.savez("calibrated.npz", labels=labels, scores=scores)
+    for seed, sharper, name in ((1, 3.0, "bold"), (2, 0.3, "timid")):
+        labels, scores = draw(seed, sharper)
+        frame = pd.DataFrame({"label": labels, **{f"score_{k}": scores[:, k] for k in range(3)}})
+        if name == "bold":
+            frame.to_csv("bold.csv", index=False)
+        else:
+            frame.to_parquet("timid.parquet", row_group_size=40)
+    return ["calibrated.npz", "bold.csv", "timid.parquet"]
+
+
+CASES: list[tuple[list[str], Any]] = [
+    (["skce"], cd.SKCE()),
+    (["skce", "--estimator", "biased", "--distance", "euclidean"], cd.SKCE(estimator="biased", distance="euclidean")),
+    (["skce", "--estimator", "block", "--block", "7"], cd.SKCE(estimator="block", block=7)),
+    (
+        ["skce", "--estimator", "features", "--features", "32", "--seed", "4"],
+        cd.SKCE(estimator="features", features=32, seed=4),
+    ),
+    (["skce", "--kernel", "gaussian", "--bandwidth", "0.5"], cd.SKCE(kernel="gaussian", bandwidth=0.5)),
+    (["skce", "--bandwidth", "median-full", "--max-pairs", "1e6"], cd.SKCE(bandwidth="median-full", max_pairs=1e6)),
+    (["skce", "--setting", "largest-2"], cd.SKCE(setting=cd.Lens.largest(2))),
+    (["skce", "--setting", "multiclass"], cd.SKCE()),
+    (["skce", "--setting", "1"], cd.SKCE(setting=1)),
+    (["mmce", "--bandwidth", "0.2", "--kernel", "exponential"], cd.MMCE(bandwidth=0.2)),
+    (
+        ["kernel-canonical-ece", "--bandwidth", "0.1", "--distance", "squared-euclidean"],
+        cd.KernelCanonicalECE(bandwidth=0.1, distance="squared-euclidean"),
+    ),
+    (["multiclass-ece", "--setting", "confidence"], cd.MulticlassECE(setting="confidence")),
+    (["skce-test", "--draws", "50", "--seed", "2"], cd.SKCETest(draws=50, seed=2)),
+    (
+        ["skce-test", "--method", "distribution-free", "--estimator", "linear", "--delta", "0.1"],
+        cd.SKCETest(method="distribution-free", estimator="linear", delta=0.1),
+    ),
+    (
+        ["consistency-test", "--bins", "5", "--norm", "l2", "--resamples", "20", "--seed", "7"],
+        cd.ConsistencyTest(statistic=cd.ECE(bins=5, norm="l2"), resamples=20, seed=7),
+    ),
+    (
+        ["consistency-test", "--predictions", "resampled", "--resamples", "20"],
+        cd.ConsistencyTest(predictions="resampled", resamples=20),
+    ),
+    (["cme-test", "--locations", "4", "--setting", "confidence"], cd.CMETest(locations=4, setting="confidence")),
+    (["spiegelhalter-test", "--setting", "2"], cd.SpiegelhalterTest(setting=2)),
+]
+
+
+@pytest.mark.parametrize(("words", "estimator"), CASES, ids=[" ".join(words) for words, _ in CASES])
+def test_evaluate_gives_the_numbers_of_the_library(words: list[str], estimator: Any, run: Run, data: Path) -> None:
+    status, out, err = run("evaluate", data / "rows.csv", "--json", "--metric", *words)
+    assert (status, err) == (0, "")
+    name = words[0].replace("-", "_")
+    result = json.loads(out)["metrics"][name]
+    # Numbers of rows of the command line are floats: 1e6.
+    assert result["estimator"].replace("1000000.0", "1000000") == repr(estimator).replace("1000000.0", "1000000")
+    for variable, value in cd.evaluate(LABELS, SCORES, {name: estimator}).data_vars.items():
+        assert result[str(variable).removeprefix(f"{name}_") if variable != name else "value"] == float(value)
+
+
+def test_evaluate_shows_the_parts_of_tests(run: Run, data: Path) -> None:
+    command = ("evaluate", data / "rows.csv", "--metric", "skce", "--metric", "skce-test", "--metric", "cme-test")
+    status, out, err = run(*command)
+    assert (status, err) == (0, "")
+    first = [line.split()[0] for line in out.splitlines() if line.split()]
+    parts = [f"skce_test_{part}" for part in ("estimate", "statistic", "pvalue")]
+    assert ["skce", *parts, "cme_test_statistic", "cme_test_pvalue"] == [
+        word for word in first if "_" in word or word == "skce"
+    ]
+    _, out, _ = run(*command, "--by", "country", "--json")
+    result = json.loads(out)
+    assert [set(entry["metrics"]["skce_test"]) for entry in result["slices"]] == [
+        {"estimate", "statistic", "pvalue"}
+    ] * 2
+    assert "rows are independent" in result["metrics"]["skce_test"]["assumes"]
+
+
+BAD: list[tuple[list[str], str]] = [
+    (["--metric", "skce", "--kernel", "triweight"], "kernel expects one of 'exponential', 'gaussian', got 'triweight'"),
+    (["--metric", "density-ece", "--kernel", "exponential"], "kernel expects one of 'triweight'"),
+    (["--metric", "skce", "--bandwidth", "silverman"], "bandwidth expects one of 'median', 'median-full'"),
+    (["--metric", "density-ece", "--bandwidth", "median"], "bandwidth expects"),
+    (["--metric", "skce", "--distance", "squared-euclidean"], "distance expects one of 'tv', 'euclidean'"),
+    (["--metric", "skce", "--estimator", "block"], "expects the number of rows of a block"),
+    (["--metric", "skce", "--block", "5"], "block belongs to estimator='block'"),
+    (["--metric", "skce", "--setting", "classwise"], "setting expects 'multiclass'"),
+    (["--metric", "skce", "--setting", "largest-9"], "expects at least 9 classes"),
+    (["--metric", "skce", "--max-pairs", "100"], "more than max_pairs=100"),
+    (["--metric", "ece", "--setting", "largest-2"], "measures whole score vectors, and ece single scores"),
+    (["--metric", "ece", "--max-pairs", "100"], "--max-pairs has no effect on ece"),
+    (["--metric", "mmce", "--distance", "tv"], "--distance has no effect on mmce"),
+    (["--metric", "skce-test", "--weight", "w"], "does not support sample_weight"),
+    (["--metric", "consistency-test", "--resamples", "0"], "resamples expects a whole number from 1 on"),
+    (["--metric", "ece", "--seed", "1"], "--seed has no effect without --ci, or a metric such as skce"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), BAD, ids=[" ".join(words) for words, _ in BAD])
+def test_evaluate_refuses_in_one_line(words: list[str], message: str, run: Run, data: Path) -> None:
+    status, out, err = run("evaluate", data / "rows.csv", *words, "--out", data / "result.json")
+    assert (status, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert not (data / "result.json").exists()
+
+
+def metrics_of(run: Run, *arguments: Any) -> list[dict[str, Any]]:
+    status, out, err = run(*TESTS, *arguments, "--json")
+    assert (status, err) == (0, "")
+    return [file["metrics"] for file in json.loads(out)["files"]]
+
+
+def evaluated(path: str, estimators: dict[str, Any]) -> Any:
+    table = read_rows(path)
+    return cd.evaluate(table.labels, table.scores, estimators)
+
+
+def expected_entries(**kernel: Any) -> dict[str, Any]:
+    features = {**kernel, "estimator": "features", "features": 64}
+    entries: dict[str, Any] = {
+        "ece": cd.ECE(),
+        "multiclass_ece_uniform": cd.MulticlassECE(),
+        "multiclass_ece_median_variance": cd.MulticlassECE(partition="median-variance"),
+        "skce_biased": cd.SKCE(estimator="biased", **kernel),
+        "skce_unbiased": cd.SKCE(estimator="unbiased", **kernel),
+        "skce_linear": cd.SKCE(estimator="linear", **kernel),
+        "skce_block": cd.SKCE(estimator="block", block=10, **kernel),
+        "skce_features": cd.SKCE(**features),
+        "mmce": cd.MMCE(),
+    }
+    for way in ("biased", "unbiased", "linear", "block"):
+        block = {"block": 10} if way == "block" else {}
+        bound: Any = {"method": "distribution-free", "estimator": way, **block, **kernel}
+        entries[f"distribution_free_{way}"] = cd.SKCETest(**bound)
+        if way != "biased":
+            entries[f"asymptotic_{way}"] = cd.SKCETest(**{**bound, "method": "asymptotic"})
+    return entries | {
+        "asymptotic_features": cd.SKCETest(**features),
+        "consistency_ece": cd.ConsistencyTest(resamples=50),
+        "cme": cd.CMETest(**kernel),
+        "spiegelhalter": cd.SpiegelhalterTest(),
+    }
+
+
+def test_numbers_are_those_of_the_library(run: Run, files: list[str]) -> None:
+    entries = expected_entries()
+    for path, metrics in zip(files, metrics_of(run, *files, "--block", "10", *QUICK), strict=True):
+        assert set(metrics) == set(entries)
+        expected = evaluated(path, entries)
+        for name, actual in metrics.items():
+            parts = [part for part in ("value", "estimate", "statistic", "pvalue") if part in actual]
+            for part in parts:
+                assert actual[part] == float(expected[name if part == "value" else f"{name}_{part}"]), (name, part)
+            assert parts == ["value"] or ("pvalue" in parts and "rows are independent" in actual["assumes"])
+
+
+def test_table(run: Run, files: list[str]) -> None:
+    status, out, err = run(*TESTS, *files, *QUICK)
+    assert (status, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 100
+    lines = [line.split() for line in out.splitlines()]
+    assert ["calibrated", "bold", "timid", "rests", "on"] in lines
+    assert ["rows", *["150"] * 3] in lines
+    metrics = metrics_of(run, *files, *QUICK)
+    for label, name, part in (("SKCE, linear", "skce_linear", "value"), ("Spiegelhalter", "spiegelhalter", "pvalue")):
+        (line,) = (line for line in out.splitlines() if line.strip().startswith(f"{label} "))
+        for shown, numbers in zip(line.replace(label, "").split()[:3], metrics, strict=True):
+            assert float(shown) == pytest.approx(numbers[name][part], rel=1e-2, abs=1e-6)
+    at = {word: out.index(word) for word in ("Estimates", "p-values", "MMCE", "CME", "a  rows are independent;")}
+    assert sorted(at, key=lambda word: at[word]) == ["Estimates", "MMCE", "p-values", "CME", "a  rows are independent;"]
+
+
+def test_many_files_in_several_tables(run: Run, files: list[str]) -> None:
+    Path("folder").mkdir()
+    same = Path("folder/calibrated.npz")
+    same.write_bytes(Path(files[0]).read_bytes())
+    _, out, _ = run(*TESTS, *files * 2, str(same), *QUICK)
+    assert max(map(len, out.splitlines())) <= 100
+    assert out.count("bandwidth of the kernel") > 1
+    assert "folder/calibrated.np" in out
+    assert "…" not in out
+
+
+def test_published_conventions(run: Run, files: list[str]) -> None:
+    (metrics,) = metrics_of(run, files[1], "--conventions", "published", "--block", "10", *QUICK)
+    full: Any = {"bandwidth": "median-full"}
+    published = expected_entries(**full) | {
+        "asymptotic_linear": cd.SKCETest(estimator="linear", ddof=0, **full),
+        "asymptotic_block": cd.SKCETest(estimator="block", block=10, ddof=0, **full),
+        "consistency_ece": cd.ConsistencyTest(resamples=50, predictions="resampled"),
+    }
+    expected = evaluated(files[1], published)
+    for name, actual in metrics.items():
+        part = "value" if "value" in actual else "pvalue"
+        assert actual[part] == float(expected[name if part == "value" else f"{name}_pvalue"]), name
+    (ours,) = metrics_of(run, files[1], *QUICK)
+    assert ours["asymptotic_linear"]["statistic"] != metrics["asymptotic_linear"]["statistic"]
+    (given,) = metrics_of(run, files[1], "--conventions", "published", "--bandwidth", "0.3", *QUICK)
+    assert given["skce_linear"]["bandwidth"] == 0.3
+
+
+def test_options_reach_the_estimators(run: Run, files: list[str]) -> None:
+    options = ("--setting", "largest-2", "--bandwidth", "0.4", "--distance", "euclidean", "--kernel", "gaussian")
+    (metrics,) = metrics_of(run, files[2], *options, "--seed", "6", "--consistency", "median-variance", *QUICK)
+    kernel: Any = {"bandwidth": 0.4, "distance": "euclidean", "kernel": "gaussian", "setting": cd.Lens.largest(2)}
+    split = cd.MulticlassECE(partition="median-variance", setting=cd.Lens.largest(2))
+    expected = {
+        "skce_unbiased": cd.SKCE(**kernel),
+        "skce_features": cd.SKCE(estimator="features", features=64, seed=6, **kernel),
+        "cme": cd.CMETest(seed=6, **kernel),
+        "multiclass_ece_median_variance": split,
+        "consistency_median_variance": cd.ConsistencyTest(statistic=split, resamples=50, seed=6),
+    }
+    result = evaluated(files[2], expected)
+    for name in expected:
+        part = "value" if "value" in metrics[name] else "pvalue"
+        assert metrics[name][part] == float(result[name if part == "value" else f"{name}_pvalue"]), name
+
+
+def test_too_many_pairs_are_said(run: Run, files: list[str]) -> None:
+    labels, scores = draw(3, 1.0)
+    np.savez("small.npz", labels=labels[:20], scores=scores[:20])
+    command = (files[0], "small.npz", "--max-pairs", "1000", *QUICK)
+    large, small = metrics_of(run, *command)
+    missing = {name for name, actual in large.items() if "note" in actual}
+    assert missing == {
+        *("skce_biased", "skce_unbiased", "mmce"),
+        *("distribution_free_biased", "distribution_free_unbiased", "asymptotic_unbiased"),
+    }
+    reason = "11,175 pairs of rows are more than --max-pairs 1,000"
+    assert large["skce_biased"] == {"value": None, "note": reason}
+    assert large["asymptotic_unbiased"] == {"estimate": None, "statistic": None, "pvalue": None, "note": reason}
+    assert not any("note" in actual for actual in small.values())
+    status, out, err = run(*TESTS, *command, "--out", "result.nc")
+    assert (status, err) == (0, "")
+    (line,) = (line for line in out.splitlines() if "SKCE, unbiased  " in line)
+    assert line.split()[2] == "-"
+    assert line.split()[3] != "-"
+    assert "calibrated is without SKCE, biased; SKCE, unbiased; MMCE;" in " ".join(out.split())
+    assert "small is without" not in out
+    assert reason in " ".join(out.split())
+    result = open_result(Path("result.nc"))
+    assert np.isnan(result["skce_biased"].values).tolist() == [True, False]
+    assert run(*TESTS, command[0], *command[2:], "--out", "none.nc")[0] == 0
+    for part in Results(open_result(Path("none.nc"))).of("skce_biased"):
+        assert (part.kind, part.title, part.estimator_class) == (
+            "error",
+            Results(result).of("skce_biased")[0].title,
+            "SKCE",
+        )
+    assert reason in result["left_out"].values[0]
+
+
+def test_few_rows(run: Run, files: list[str]) -> None:
+    Path("one.csv").write_text("label,score\n1,0.5\n")
+    status, out, err = run(*TESTS, "one.csv", *QUICK)
+    assert (status, err) == (0, "")
+    assert ["SKCE,", "unbiased", "-"] in [line.split() for line in out.splitlines()]
+    assert "a number that the rows do not have" in out
+    assert "a number that the rows do not have" not in run("test", files[0], *QUICK)[1]
+
+
+def test_what_cannot_be_is_said(run: Run, files: list[str]) -> None:
+    (metrics,) = metrics_of(run, files[0], "--kernel", "gaussian", "--setting", "1", *QUICK)
+    assert "--distance euclidean" in metrics["skce_features"]["note"]
+    assert "--distance euclidean" in metrics["asymptotic_features"]["note"]
+    assert "the confidence otherwise" in metrics["mmce"]["note"]
+    assert metrics["ece"]["value"] == float(evaluated(files[0], {"ece": cd.ECE(setting=1)})["ece"])
+
+
+def test_binary_scores(run: Run, data: Path) -> None:
+    for setting in ("multiclass", "binary"):
+        (metrics,) = metrics_of(run, data / "binary.npz", "--setting", setting, *QUICK)
+        estimators = {"ece": cd.ECE(), "mmce": cd.MMCE(), "skce_biased": cd.SKCE(estimator="biased")}
+        expected = evaluated(str(data / "binary.npz"), estimators)
+        for name in estimators:
+            assert metrics[name]["value"] == pytest.approx(float(expected[name]), rel=1e-9)
+        assert not any("note" in actual for actual in metrics.values())
+
+
+@pytest.mark.parametrize("name", ["result.json", "result.csv", "result.nc", "result.zarr"])
+def test_out(name: str, run: Run, files: list[str]) -> None:
+    status, text, err = run(*TESTS, *files, *QUICK, "--out", name, "--json")
+    assert (status, err) == (0, "")
+    unbiased = [file["metrics"]["skce_unbiased"]["value"] for file in json.loads(text)["files"]]
+    if name == "result.json":
+        assert Path(name).read_text() == text
+    elif name == "result.csv":
+        table = pd.read_csv(name)
+        assert table["file"].tolist() == ["calibrated", "bold", "timid"]
+        assert table["path"].tolist() == files
+        assert table["skce_unbiased"].tolist() == unbiased
+    else:
+        result = open_result(Path(name))
+        assert result["file"].values.tolist() == ["calibrated", "bold", "timid"]
+        assert result["skce_unbiased"].values.tolist() == unbiased
+        assert result["rows"].values.tolist() == [ROWS] * 3
+        assert result.attrs["conventions"] == "ours"
+        assert isinstance(open_store(name), StoredResult)
+        results = Results(result)
+        assert (results.batch, results.slices) == (("file",), ())
+        assert [float(each["metrics"]["cme"]["pvalue"]) for each in json.loads(text)["files"]] == [
+            part.value().value for part in (results.variable("cme_pvalue").at({"file": i}) for i in range(3))
+        ]
+        (unbiased_part,) = results.of("skce_unbiased")
+        assert (unbiased_part.kind, unbiased_part.label) == ("error", "SKCE, unbiased")
+        assert unbiased_part.estimator_class == "SKCE"
+        assert {part.kind for part in results if part.part == "pvalue"} == {"pvalue"}
+        assert "assumes" in results.variable("cme_pvalue").notes
+    assert run(*TESTS, *files, "--out", name)[0] == 2
+    assert run(*TESTS, *files, *QUICK, "--out", name, "--overwrite")[0] == 0
+
+
+def test_rows_of_unknown_number_are_counted(run: Run, files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    (known,) = metrics_of(run, "bold.csv", "--max-pairs", "1000", *QUICK)
+    monkeypatch.setattr("calibdask.storage.column_files._CSV_BLOCK_BYTES", 2000)
+    assert np.isnan(read_rows("bold.csv").labels.shape[0])
+    assert metrics_of(run, "bold.csv", "--max-pairs", "1000", *QUICK) == [known]
+    assert "note" in known["skce_biased"]
+    assert not any("note" in result for result in metrics_of(run, "bold.csv", *QUICK)[0].values())
+
+
+BROKEN: list[tuple[list[str], str]] = [
+    ([*TESTS], "Missing argument 'DATA...'"),
+    ([*TESTS, "FILES", "nowhere.npz"], "nowhere.npz does not exist"),
+    ([*TESTS, "FILES", "unlike.csv"], "unlike.csv: "),
+    ([*TESTS, "FILES", "two.npz", "--setting", "2"], "two.npz: "),
+    (
+        ["evaluate", "--panel", "tests", "FILES", "summary.zarr"],
+        "summary.zarr is a stored summary already; --panel tests expects scored rows.",
+    ),
+    ([*TESTS, "FILES", "--label", "y"], "'y'"),
+    ([*TESTS, "FILES", "--setting", "classwise"], "setting expects 'multiclass', 'confidence'"),
+    ([*TESTS, "FILES", "--setting", "largest-0"], "expects a number of classes from 1 on"),
+    (
+        ["evaluate", "--panel", "tests", "FILES", "--bandwidth", "silverman"],
+        "bandwidth expects one of 'median', 'median-full'",
+    ),
+    ([*TESTS, "FILES", "--bandwidth", "-1"], "bandwidth expects a positive number"),
+    (
+        ["evaluate", "--panel", "tests", "FILES", "--distance", "squared-euclidean"],
+        "distance expects one of 'tv', 'euclidean'",
+    ),
+    ([*TESTS, "FILES", "--block", "1"], "block expects a whole number from 2 on"),
+    ([*TESTS, "FILES", "--resamples", "0"], "resamples expects a whole number from 1 on"),
+    ([*TESTS, "FILES", "--seed", "-1"], "seed expects a whole number from 0 on"),
+    ([*TESTS, "FILES", "--conventions", "mine"], "'mine' is not one of"),
+    ([*TESTS, "FILES", "--weight", "w"], "--weight has no effect with --panel tests"),
+    ([*TESTS, "FILES", "--bins", "5"], "--bins has no effect with --panel tests"),
+    (["evaluate", "FILES"], "Several DATA expect --panel tests"),
+    (["evaluate", "bold.csv", "--conventions", "published"], "--conventions has no effect without --panel tests"),
+    ([*TESTS, "FILES", "--out", "bold.csv", "--overwrite"], "would replace the input"),
+    ([*TESTS, "FILES", "--out", "result.txt"], "ends in one of .json, .csv, .nc"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), BROKEN, ids=[" ".join(words) for words, _ in BROKEN])
+def test_bad_use_is_one_line_and_writes_nothing(words: list[str], message: str, run: Run, files: list[str]) -> None:
+    Path("unlike.csv").write_text("label,score\n1,0.5\n0,1.5\n")
+    np.savez("two.npz", labels=[0, 1, 1], scores=[[0.5, 0.5], [0.1, 0.9], [0.3, 0.7]])
+    if "summary.zarr" in words:
+        assert run("summarize", files[0], "--out", "summary.zarr")[0] == 0
+    before = sorted(Path().rglob("*"))
+    arguments = [argument for word in words for argument in (files if word == "FILES" else [word])]
+    if "--out" not in words:
+        arguments += ["--out", "result.json"]
+    status, out, err = run(*arguments, *QUICK if "--resamples" not in words else ())
+    assert (status, out) == (2, "")
+    assert message in err
+    assert err.startswith("calibdask: ")
+    assert err.count("\n") == 1
+    assert sorted(Path().rglob("*")) == before
+
+
+def test_help_says_what_is_promised(run: Run) -> None:
+    for command in ("evaluate", "test"):
+        _, out, _ = run(command, "--help")
+        words = " ".join(out.split())
+        assert '"files"' in words
+        assert "Widmann et al. 2019" in words
+    assert "test " in run()[1]
+
+
+def test_the_old_name_is_deprecated(run: Run, files: list[str]) -> None:
+    status, out, err = run("test", *files[:2], *QUICK, "--json")
+    assert (status, err) == (0, "calibdask: test is deprecated; use calibdask evaluate --panel tests\n")
+    assert run(*TESTS, *files[:2], *QUICK, "--json") == (0, out, "")

@@ -1,0 +1,177 @@
+"""The Helm chart: rendered, it is what the manifests are."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import calibdask as cd
+from calibdask.cluster.kubernetes_settings import Autoscaling, KubernetesSettings, Resources
+from calibdask.cluster.manifests import cluster, study_run
+from tests.clusters.kubernetes_schemas import newest_versions, validate
+
+helm = pytest.importorskip("helm_python", reason="helm-python-sdk is not installed")
+
+pytestmark = pytest.mark.deploy
+CHART = Path(__file__).parents[2] / "deploy" / "helm" / "calibdask"
+STUDY, STORE = "experiments/ece_benchmark", "s3://calibration/ece_benchmark.zarr"
+
+SAFE: dict[str, Any] = {"tls": {"secret": "calibdask-tls"}}
+JOB: dict[str, Any] = {"job": {"enabled": True, "study": STUDY, "store": STORE, "arguments": ["--set", "preset=quick"]}}
+SCALED: dict[str, Any] = {"autoscaling": {"enabled": True, "minimum": 2, "maximum": 20}}
+FULL: dict[str, Any] = {
+    "store": {"secret": "calibdask-store"},
+    "image": {
+        "repository": "registry.example/calibdask",
+        "tag": "1.0",
+        "pullPolicy": "Always",
+        "pullSecret": "registry",
+    },
+    "worker": {
+        "replicas": 5,
+        "threads": 3,
+        "resources": {"requests": {"cpu": "3", "memory": "6Gi"}, "limits": {"cpu": "4", "memory": "8Gi"}},
+    },
+    "networkPolicy": {"clients": {"app": "jupyter"}},
+    "environment": {"AWS_DEFAULT_REGION": "eu-central-1"},
+    "scratch": "20Gi",
+}
+FULL_SETTINGS: dict[str, Any] = {
+    "store_secret": "calibdask-store",
+    "image": "registry.example/calibdask:1.0",
+    "pull_policy": "Always",
+    "pull_secret": "registry",
+    "workers": 5,
+    "threads": 3,
+    "worker": Resources(cpu="3", memory="6Gi", cpu_limit="4", memory_limit="8Gi"),
+    "clients": {"app": "jupyter"},
+    "environment": {"AWS_DEFAULT_REGION": "eu-central-1"},
+    "scratch": "20Gi",
+}
+SCALED_SETTINGS: dict[str, Any] = {"autoscaling": Autoscaling(minimum=2, maximum=20)}
+INSECURE: dict[str, Any] = {"tls": {"insecure": True}}
+
+CASES = {
+    "cluster": (SAFE, {}),
+    "job": (SAFE | JOB, {}),
+    "scaled": (SAFE | SCALED | JOB, SCALED_SETTINGS),
+    "full": (SAFE | FULL | JOB, FULL_SETTINGS),
+    "insecure": (INSECURE | JOB, {"insecure": True, "tls_secret": ""}),
+}
+
+
+def rendered(values: dict[str, Any], name: str = "trial") -> list[dict[str, Any]]:
+    """All documents of the chart with these values."""
+    files = helm.Chart.load(str(CHART)).render(values, name=name, namespace="calibration")
+    documents = [
+        document for path, text in files.items() if path.endswith(".yaml") for document in yaml.safe_load_all(text)
+    ]
+    return [document for document in documents if document is not None]
+
+
+def keyed(manifests: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Without the labels by which Helm knows its own objects; variables by name, since their order is of no account."""
+    by_key = {}
+    for manifest in copy.deepcopy(manifests):
+        labels = manifest["metadata"]["labels"]
+        for name in ("helm.sh/chart", "app.kubernetes.io/managed-by"):
+            labels.pop(name, None)
+        by_key[manifest["kind"], manifest["metadata"]["name"]] = by_name(manifest)
+    return by_key
+
+
+def by_name(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: by_name(item) for key, item in value.items()}
+    if isinstance(value, list) and all(isinstance(item, dict) and "name" in item for item in value):
+        return {item["name"]: by_name(item) for item in value}
+    return [by_name(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_renders_the_manifests(case: str) -> None:
+    values, changes = CASES[case]
+    given = {"image": "calibdask:0.1.0", "name": "trial", "namespace": "calibration", "tls_secret": "calibdask-tls"}
+    settings = KubernetesSettings(**given | changes)
+    wanted = study_run(settings, STUDY, STORE, ["--set", "preset=quick"]) if "job" in values else cluster(settings)
+    rendered_by_name, wanted_by_name = keyed(rendered(values)), keyed(wanted)
+    assert set(rendered_by_name) == set(wanted_by_name)
+    for key, manifest in wanted_by_name.items():
+        assert rendered_by_name[key] == manifest, key
+
+
+@pytest.mark.parametrize("version", newest_versions() or [None])
+@pytest.mark.parametrize("case", CASES)
+def test_schemas_take_it(case: str, version: str | None) -> None:
+    if version is None:
+        pytest.skip("kubernetes-validate is not installed")
+    for manifest in rendered(CASES[case][0]):
+        validate(manifest, version)
+
+
+def test_versions_agree() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    assert chart["version"] == chart["appVersion"] == cd.__version__
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_lint(case: str) -> None:
+    report = helm.lint(str(CHART), CASES[case][0], strict=True, namespace="calibration")
+    assert report["total_charts_linted"] == 1
+    # That a chart has no icon is information (1), and all the linter has to say.
+    assert [message for message in report["messages"] if message["severity"] > 1] == []
+    assert report["errors"] == []
+
+
+def test_notes() -> None:
+    notes = [
+        "".join(
+            text for path, text in helm.Chart.load(str(CHART)).render(values, name="trial").items() if "NOTES" in path
+        )
+        for values in (SAFE, SAFE | JOB, INSECURE)
+    ]
+    assert "--cluster tls://127.0.0.1:8786 --tls FOLDER" in notes[0]
+    assert "logs --follow job/trial-run" in notes[1]
+    assert "WITHOUT TLS" in notes[2]
+
+
+def test_pods_go_where_they_are_told() -> None:
+    placed = {
+        "nodeSelector": {"pool": "work"},
+        "tolerations": [{"key": "work", "operator": "Exists"}],
+        "affinity": {"podAntiAffinity": {}},
+        "networkPolicy": {"enabled": False},
+    }
+    documents = rendered(SAFE | placed)
+    assert "NetworkPolicy" not in {document["kind"] for document in documents}
+    for document in documents:
+        if document["kind"] == "Deployment":
+            pod = document["spec"]["template"]["spec"]
+            assert {name: pod[name] for name in ("nodeSelector", "tolerations", "affinity")} == {
+                name: placed[name] for name in ("nodeSelector", "tolerations", "affinity")
+            }
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, "tls.secret expects the name of a secret with certificates"),
+        (SAFE | {"tls": {"secret": "calibdask-tls", "insecure": True}}, "leave out one of the two"),
+        (SAFE | {"worker": {"replica": 3}}, "replica"),
+        (SAFE | {"worker": {"replicas": "three"}}, "replicas"),
+        (SAFE | {"wrokers": {}}, "wrokers"),
+        (SAFE | {"podSecurityContext": {"runAsNonRoot": False}}, "runAsNonRoot"),
+        (SAFE | {"job": {"enabled": True, "store": STORE}}, "job.study expects a study"),
+        (SAFE | {"job": {"enabled": True, "study": STUDY}}, "job.store expects the cube"),
+    ],
+)
+def test_bad_values_are_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(Exception, match=message):
+        rendered(values)
+
+
+def test_long_names_are_refused() -> None:
+    with pytest.raises(Exception, match="at most 30 letters"):
+        rendered(SAFE, name="n" * 31)

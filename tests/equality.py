@@ -1,0 +1,25 @@
+"""When states, and results, are the same."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+
+def same_states(a: Any, b: Any, weighted: bool) -> None:
+    """Equal to the last bit, or within 1e-12 where weights make floating sums."""
+    for name, x, y in zip(a._fields, a, b, strict=True):
+        if weighted and x.dtype == np.float64:
+            np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-15, err_msg=name)
+        else:
+            assert x.dtype == y.dtype, name
+            np.testing.assert_array_equal(x, y, err_msg=name)
+
+
+def same_results(a: xr.Dataset, b: xr.Dataset, weighted: bool) -> None:
+    """Same variables and values; passes and notes may differ."""
+    a, b = a.drop_attrs(), b.drop_attrs()
+    if weighted:
+        xr.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+    else:
+        xr.testing.assert_identical(a, b)

@@ -1,0 +1,75 @@
+"""Tests by conditional mean embeddings against loops and by hand."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import chdtrc
+
+import calibdask as cd
+from tests.estimators.calibration_test_data import FIXED, TV, numbers
+from tests.estimators.kernel_data import drawn, near
+from tests.oracles import kernel_reference as reference
+
+
+@pytest.mark.parametrize(
+    ("kind", "n", "classes", "dtype"),
+    [
+        ("smooth", 40, 3, np.float64),
+        ("smooth", 39, 5, np.float32),
+        ("ties", 40, 3, np.float64),
+        ("vector", 40, 2, np.float64),
+    ],
+)
+@pytest.mark.parametrize("profile", ["exponential", "gaussian"])
+@pytest.mark.parametrize("distance", ["tv", "euclidean"])
+def test_cme_test(kind: str, n: int, classes: int, dtype: Any, profile: Any, distance: Any) -> None:
+    labels, scores = drawn(kind, n, classes, dtype)
+    rng = np.random.default_rng(3)
+    locations = rng.dirichlet(np.ones(classes), 4), np.arange(4) % classes
+    kernel = reference.Kernel(profile, distance, 0.5)
+    statistic, pvalue = reference.cme(labels, scores, locations, kernel)
+    test = cd.CMETest(locations=locations, kernel=profile, distance=distance, bandwidth=0.5)
+    result = numbers(labels, scores, test)
+    assert set(result) == {"statistic", "pvalue"}
+    # A linear system stands between the sums and the statistic.
+    single = dtype == np.float32
+    assert result["statistic"] == pytest.approx(statistic, rel=1e-3 if single else 1e-7)
+    assert result["pvalue"] == pytest.approx(pvalue, rel=1e-3 if single else 1e-7)
+
+
+def test_cme_test_of_one_location_by_hand() -> None:
+    # One location at a certain e_0, where k = exp(-1/2) for all rows: z = k (1/2, 1/2, 1/2, -1/2).
+    scores, labels = np.full((4, 2), 0.5), np.array([0, 0, 0, 1])
+    locations = np.array([[1.0, 0.0]]), np.array([0])
+    # Mean 1/4 and variance 1/4, both times powers of k, which cancel: 4 * (1/16) / (1/4).
+    result = numbers(labels, scores, cd.CMETest(locations=locations, bandwidth=1.0))
+    assert result["statistic"] == near(1.0)
+    assert result["pvalue"] == near(math.erfc(math.sqrt(0.5)))
+
+
+def test_cme_test_of_sums_and_median_bandwidth() -> None:
+    labels, scores = drawn("smooth", 40)
+    locations = np.random.default_rng(3).dirichlet(np.ones(3), 3), np.array([0, 1, 2])
+    kernels = cd.Kernel(bandwidth=0.5), cd.Kernel(profile="gaussian", distance="euclidean", bandwidth=0.3)
+    oracle = [TV, reference.Kernel("gaussian", "euclidean", 0.3)]
+    result = numbers(labels, scores, cd.CMETest(locations=locations, kernel=kernels))
+    assert list(result.values()) == pytest.approx(reference.cme(labels, scores, locations, oracle), rel=1e-7)
+    median = reference.Kernel(bandwidth=reference.median_bandwidth(scores))
+    result = numbers(labels, scores, cd.CMETest(locations=locations))
+    assert list(result.values()) == pytest.approx(reference.cme(labels, scores, locations, median), rel=1e-7)
+
+
+def test_cme_test_of_random_locations() -> None:
+    labels, scores = drawn("smooth", 100)
+    # The default is ten locations.
+    assert numbers(labels, scores, cd.CMETest()) == numbers(labels, scores, cd.CMETest(locations=10))
+    for m in (1, 4):
+        tests = [cd.CMETest(locations=m, seed=seed, **FIXED) for seed in range(3)]
+        result = [numbers(labels, scores, test) for test in tests]
+        assert result == [numbers(labels, scores, test) for test in tests]
+        assert len({number["statistic"] for number in result}) == 3
+        for number in result:
+            assert number["statistic"] >= 0
+            assert number["pvalue"] == pytest.approx(float(chdtrc(m, number["statistic"])), rel=1e-9)

@@ -1,0 +1,53 @@
+"""The first view of a store."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from calibdask.explore.cubes.reductions import Reductions
+from calibdask.explore.cubes.suggested_view import is_geometric, suggested
+from calibdask.explore.cubes.variables import interval_ends, references_of, variables_of
+from tests.explore.cube_views import L1
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ([30, 67, 151, 339, 759], True),
+        ([2, 5, 7], False),
+        ([1, 2, 3, 4], False),
+        ([0, 1, 10, 100], False),
+        ([100, 10, 1], False),
+        (["1", "10", "100"], False),
+        ([1, 10], False),
+    ],
+)
+def test_geometric_labels(labels: list[Any], expected: bool) -> None:
+    assert is_geometric(labels) is expected
+
+
+def test_first_views_of_other_stores(cube: xr.Dataset) -> None:
+    assert variables_of(cube)[0] == "estimate"
+    first = suggested(cube, "estimate")
+    assert first.text().endswith(": 95th percentile over replicate, then median over draw")
+    assert (first.x, first.lines, first.panels, first.reference) == ("size", ("estimator",), ("model",), L1)
+    assert references_of(cube, "estimate") == ["density", "reliability", "truth", "rows"]
+    # Labels that only one variable has are parts of it, and looked at one at a time.
+    parts = cube[["truth"]].assign(end=cube.estimate.isel(replicate=0, drop=True).expand_dims(side=["low", "high"]))
+    assert dict(suggested(parts, "end").at)["side"] == "low"
+    many = xr.Dataset(
+        {"error": (("size", "name"), np.zeros((3, 40)))}, {"size": [1, 10, 100], "name": [f"n{i}" for i in range(40)]}
+    )
+    assert dict(suggested(many, "error").only)["name"] == tuple(f"n{i}" for i in range(8))
+    holdout = xr.Dataset(
+        {name: (("model", "metric"), np.zeros((2, 4))) for name in ("value", "low", "high")},
+        {"model": ["a", "b"], "metric": ["ece", "brier", "skce", "mce"]},
+    )
+    assert interval_ends(holdout, "value") == ("low", "high")
+    view = suggested(holdout, "value")
+    assert (view.x, view.lines, view.band) == ("metric", ("model",), ("low", "high"))
+    shown = Reductions(holdout.assign(low=holdout.low - 1)).shown(view)
+    assert (shown.low == -1).all()
+    assert (shown.high == 0).all()

@@ -1,0 +1,386 @@
+"""Conventions of the ecosystem: accessor of xarray, scorers and displays as in scikit-learn."""
+
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import dask.array as da
+import dask.dataframe as dd
+import holoviews as hv
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+import xarray as xr
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import brier_score_loss, make_scorer
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score, cross_validate
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import calibdask as cd
+import calibdask.accessor
+from calibdask.engine.inputs.class_names import encode_labels
+
+RNG = np.random.default_rng(11)
+N = 400
+SCORES = RNG.random(N)
+LABELS = (RNG.random(N) < SCORES**2).astype(int)
+MATRIX = RNG.dirichlet(np.ones(3), N)
+CLASSES = RNG.integers(0, 3, N)
+NAMES = np.array(["cat", "dog", "eel"])
+DAY = np.where(np.arange(N) % 3 == 0, "mon", "tue")
+WEIGHT = RNG.random(N)
+MAIL = np.array(["ham", "spam"])[LABELS]
+
+CANCER = load_breast_cancer()
+IRIS = load_iris()
+SPECIES = IRIS.target_names[IRIS.target]
+SHORTHANDS = [cd.ece, cd.mce, cd.brier_score, cd.log_loss, cd.density_ece, cd.skce, cd.smooth_ece]
+
+
+def dataset(row: str = "row") -> xr.Dataset:
+    models = np.stack([SCORES, SCORES**2])
+    return xr.Dataset(
+        {"labels": (row, LABELS), "scores": (("model", row), models), "weight": (row, WEIGHT)},
+        {"day": (row, DAY), "model": ["tree", "forest"], "time": (row, pd.date_range("2026-01-01", periods=N))},
+    )
+
+
+def error_scorer(metric: Any, **options: Any) -> Any:
+    return make_scorer(metric, greater_is_better=False, response_method="predict_proba", **options)
+
+
+# The accessor.
+
+
+def test_accessor_is_registered_by_its_module_alone_and_light() -> None:
+    code = (
+        "import sys, calibdask as cd; assert 'xarray' not in sys.modules;"
+        "import xarray as xr; assert not hasattr(xr.Dataset, 'calib');"
+        "import calibdask.accessor; assert xr.Dataset.calib is calibdask.accessor.CalibrationAccessor;"
+        "heavy = {'numba', 'sklearn', 'hvplot', 'holoviews', 'calibdask.evaluation'} & set(sys.modules);"
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_accessor_keeps_extra_dimensions() -> None:
+    ds = dataset()
+    actual = ds.calib.evaluate(cd.ECE(), by="day", sample_weight="weight")
+    expected = cd.evaluate(
+        np.stack([LABELS, LABELS]), np.stack([SCORES, SCORES**2]), cd.ECE(), by={"day": DAY}, sample_weight=WEIGHT
+    ).rename(dim_0="model")
+    assert actual.ece.dims == ("model", "day")
+    np.testing.assert_array_equal(actual.ece, expected.ece)
+    assert actual.model.values.tolist() == ["tree", "forest"]
+
+
+def test_accessor_takes_names_of_variables() -> None:
+    ds = dataset("sample").rename(labels="y", scores="p").rename_dims(sample="loan")
+    result = ds.calib.evaluate({"e": cd.ECE()}, labels="y", scores="p")
+    assert float(result.e.sel(model="tree")) == cd.ece(LABELS, SCORES)
+    for argument, names in {
+        "labels": {},
+        "scores": {"labels": "y"},
+        "by": {"labels": "y", "scores": "p", "by": "no"},
+    }.items():
+        with pytest.raises(ValueError, match=f"{argument} expects the name of a variable of the dataset, .*y.*; got"):
+            ds.calib.evaluate(**names)
+
+
+@pytest.mark.parametrize(
+    ("by", "dims"),
+    [
+        ("day", ("day",)),
+        (["day", "time.quarter"], ("day", "quarter")),
+        ({"weekday": "day"}, ("weekday",)),
+    ],
+)
+def test_accessor_slices(by: Any, dims: tuple[str, ...]) -> None:
+    result = dataset().isel(model=0).calib.evaluate(cd.ECE(), by=by)
+    assert result.ece.dims == dims
+    monday = result.ece.sel({dims[0]: "mon"})
+    if len(dims) == 1:
+        assert float(monday) == cd.ece(LABELS[DAY == "mon"], SCORES[DAY == "mon"])
+
+
+def test_accessor_finds_the_samples_among_labels_of_several_dimensions() -> None:
+    ds = dataset("sample").assign(labels=lambda d: d.labels.expand_dims(model=d.model))
+    result = ds.calib.evaluate(cd.ECE())
+    np.testing.assert_array_equal(result.ece, dataset().calib.evaluate(cd.ECE()).ece)
+    with pytest.raises(ValueError, match="name it by sample_dim"):
+        ds.rename(sample="row").calib.evaluate(cd.ECE())
+    np.testing.assert_array_equal(ds.rename(sample="row").calib.evaluate(cd.ECE(), sample_dim="row").ece, result.ece)
+
+
+def test_accessor_diagram_curve_and_summary() -> None:
+    ds = dataset().isel(model=0, drop=True)
+    xr.testing.assert_identical(ds.calib.reliability_diagram(bins=5), cd.reliability_diagram(LABELS, SCORES, bins=5))
+    xr.testing.assert_identical(ds.calib.reliability_curve(ci=0.9), cd.reliability_curve(LABELS, SCORES, ci=0.9))
+    summary = dataset().calib.summarize(by="day", settings=["binary"])
+    assert summary["rows"].sizes == {"model": 2, "day": 2}
+    result = summary.calib.evaluate(cd.ECE())
+    np.testing.assert_allclose(result.ece, dataset().calib.evaluate(cd.ECE(), by="day").ece, rtol=1e-9)
+    assert summary.sum("day").calib.reliability_diagram(bins=5).outcome.dims == ("model", "bin")
+    with pytest.raises(ValueError, match="A summary has its weights and slices already"):
+        summary.calib.evaluate(by="day")
+
+
+def test_accessor_takes_names_of_classes() -> None:
+    coords = {"class": NAMES}
+    ds = xr.Dataset({"labels": ("row", NAMES[CLASSES]), "scores": (("row", "class"), MATRIX)}, coords)
+    assert float(ds.calib.evaluate(cd.ECE()).ece) == cd.ece(CLASSES, MATRIX)
+    diagram = ds.calib.reliability_diagram(setting="classwise")
+    assert diagram["class"].values.tolist() == NAMES.tolist()
+    # The order is that of the columns, not of the alphabet.
+    turned = ds.isel({"class": [2, 0, 1]})
+    assert float(turned.calib.evaluate(cd.ECE()).ece) == cd.ece(CLASSES, MATRIX)
+    mail = dataset().assign(labels=("row", MAIL)).isel(model=0)
+    assert float(mail.calib.evaluate(cd.ECE(), pos_label="spam").ece) == cd.ece(LABELS, SCORES)
+
+
+def test_accessor_of_lazy_data() -> None:
+    ds = dataset()
+    lazy = ds.chunk(row=90)
+    np.testing.assert_array_equal(
+        lazy.calib.evaluate(cd.ECE(), by="day").ece, ds.calib.evaluate(cd.ECE(), by="day").ece
+    )
+
+
+# Class names.
+
+
+@pytest.mark.parametrize("metric", SHORTHANDS, ids=lambda metric: metric.__name__)
+def test_shorthands_take_names_of_classes(metric: Any) -> None:
+    assert metric(MAIL, SCORES, pos_label="spam") == metric(LABELS, SCORES)
+    assert metric(NAMES[CLASSES], MATRIX, labels=NAMES) == metric(CLASSES, MATRIX)
+
+
+def containers(values: np.ndarray) -> dict[str, Any]:
+    series = pd.Series(values)
+    return {
+        "list": values.tolist(),
+        "object": values.astype(object),
+        "series": series,
+        "categories": series.astype("category"),
+        "xarray": xr.DataArray(values, dims="sample"),
+        "dask": da.from_array(values, chunks=130),
+        "dask series": dd.from_pandas(series, npartitions=3),
+        "xarray of dask": xr.DataArray(da.from_array(values, chunks=130), dims="sample"),
+    }
+
+
+@pytest.mark.parametrize("kind", containers(NAMES))
+def test_names_in_every_container(kind: str) -> None:
+    names = containers(NAMES[CLASSES])[kind]
+    scores: Any = dd.from_pandas(pd.DataFrame(MATRIX), npartitions=3) if kind == "dask series" else MATRIX
+    assert cd.ece(names, scores, labels=NAMES.tolist()) == cd.ece(CLASSES, MATRIX)
+    mail = containers(MAIL)[kind]
+    binary: Any = dd.from_pandas(pd.Series(SCORES), npartitions=3) if kind == "dask series" else SCORES
+    assert cd.ece(mail, binary, pos_label="spam") == cd.ece(LABELS, SCORES)
+    assert cd.ece(mail, binary, labels=["ham", "spam"]) == cd.ece(LABELS, SCORES)
+    assert cd.ece(mail, binary, labels=["spam", "ham"], pos_label="spam") == cd.ece(LABELS, SCORES)
+
+
+def test_numbers_other_than_0_to_K() -> None:
+    assert cd.ece(2 * LABELS - 1, SCORES, pos_label=1) == cd.ece(LABELS, SCORES)
+    assert cd.ece(LABELS, 1 - SCORES, pos_label=0) == cd.ece(1 - LABELS, 1 - SCORES)
+    assert cd.ece(LABELS.astype(bool), SCORES, pos_label=1) == cd.ece(LABELS, SCORES)
+    assert cd.ece(10 * CLASSES, MATRIX, labels=[0, 10, 20]) == cd.ece(CLASSES, MATRIX)
+    assert cd.ece(10.0 * CLASSES, MATRIX, labels=np.array([0, 10, 20])) == cd.ece(CLASSES, MATRIX)
+
+
+def test_the_order_of_labels_is_that_of_the_columns() -> None:
+    turned = [2, 0, 1]
+    assert cd.ece(NAMES[CLASSES], MATRIX[:, turned], labels=NAMES[turned]) == cd.ece(CLASSES, MATRIX)
+    frame = pd.DataFrame(MATRIX[:, turned], columns=NAMES[turned])
+    assert cd.ece(NAMES[CLASSES], frame) == cd.ece(CLASSES, MATRIX)
+    assert cd.ece(NAMES[CLASSES], MATRIX) == cd.ece(CLASSES, MATRIX)
+
+
+def test_results_call_classes_by_their_names() -> None:
+    diagram = cd.reliability_diagram(NAMES[CLASSES], MATRIX, setting="classwise", labels=NAMES)
+    assert diagram["class"].values.tolist() == NAMES.tolist()
+    several = cd.reliability_diagram(NAMES[CLASSES], np.stack([MATRIX, MATRIX]), setting="classwise", labels=NAMES)
+    assert several.outcome.dims == ("dim_0", "class", "bin")
+
+
+def test_chunks_may_lack_the_positive_class() -> None:
+    one_of_three = np.sort(NAMES[CLASSES])
+    chunked = da.from_array(one_of_three, chunks=50)
+    assert cd.ece(chunked, SCORES, pos_label="eel") == cd.ece(one_of_three == "eel", SCORES)
+    assert cd.ece(np.full(N, "ham"), SCORES, pos_label="spam") == cd.ece(np.zeros(N, int), SCORES)
+
+
+def test_names_are_looked_at_when_they_are_computed() -> None:
+    lazy = da.from_array(MAIL, chunks=100)
+    numbers, _ = encode_labels(lazy, SCORES, pos_label="spam")
+    assert isinstance(numbers, da.Array)
+    with pytest.raises(ValueError, match=r"y_true expects classes among \['egg', 'spam'\], got 'ham'"):
+        cd.ece(lazy, SCORES, labels=["egg", "spam"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((MAIL, SCORES, {}), "Class names require pos_label=..."),
+        ((MAIL, SCORES, {"pos_label": "egg"}), "pos_label expects a class of y_true, such as 'ham', got 'egg'"),
+        (
+            (MAIL, SCORES, {"pos_label": "egg", "labels": ["ham", "spam"]}),
+            r"expects one of \['ham', 'spam'\], got 'egg'",
+        ),
+        ((MAIL, SCORES, {"labels": NAMES}), "A vector of scores expects labels of two classes, got 3"),
+        ((MAIL, SCORES, {"labels": "ham"}), "labels expects different classes"),
+        ((MAIL, SCORES, {"labels": ["ham", "ham"]}), "labels expects different classes"),
+        (
+            (MAIL, MATRIX, {}),
+            r"one class for each of the 3 columns of scores, in their order, got 2: \['ham', 'spam'\]",
+        ),
+        ((MAIL, MATRIX, {"pos_label": "spam"}), "pos_label belongs to vectors of scores; name the 3 classes"),
+        ((MAIL, MATRIX, {"labels": NAMES}), r"y_true expects classes among \['cat', 'dog', 'eel'\], got 'ham'"),
+        ((da.from_array(MAIL), MATRIX, {}), "Class names in a Dask collection require labels=..."),
+        (([(LABELS, SCORES)], None, {"pos_label": 1}), "labels and pos_label belong to arrays"),
+        ((np.where(LABELS, "spam", None), SCORES, {"pos_label": "spam"}), "y_true expects a class in every row"),
+        ((np.where(CLASSES, "spam", None), MATRIX, {}), "y_true expects a class in every row"),
+    ],
+)
+def test_refused(arguments: tuple[Any, Any, dict[str, Any]], message: str) -> None:
+    y_true, y_prob, options = arguments
+    with pytest.raises(ValueError, match=message):
+        cd.ece(y_true, y_prob, **options)
+
+
+# Scorers.
+
+
+def test_scorer_of_two_classes() -> None:
+    model = GaussianNB().fit(CANCER.data, CANCER.target)
+    scores = model.predict_proba(CANCER.data)[:, 1]
+    assert error_scorer(cd.ece, bins=10)(model, CANCER.data, CANCER.target) == -cd.ece(CANCER.target, scores, bins=10)
+    # As scikit-learn's own metric, also of the other class and of its name.
+    ours, theirs = error_scorer(cd.brier_score, pos_label=0), error_scorer(brier_score_loss, pos_label=0)
+    result = ours(model, CANCER.data, CANCER.target)
+    assert result == pytest.approx(theirs(model, CANCER.data, CANCER.target), rel=1e-12)
+    names = CANCER.target_names[CANCER.target]
+    named = GaussianNB().fit(CANCER.data, names)
+    assert error_scorer(cd.brier_score, pos_label="malignant")(named, CANCER.data, names) == result
+    with pytest.raises(ValueError, match="pos_label"):
+        error_scorer(cd.brier_score)(named, CANCER.data, names)
+
+
+def test_scorer_agrees_with_the_log_loss_of_scikit_learn() -> None:
+    ours = cross_val_score(GaussianNB(), IRIS.data, SPECIES, scoring=error_scorer(cd.log_loss))
+    theirs = cross_val_score(GaussianNB(), IRIS.data, SPECIES, scoring="neg_log_loss")
+    np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
+@pytest.mark.parametrize("metric", SHORTHANDS, ids=lambda metric: metric.__name__)
+def test_every_shorthand_is_a_scorer(metric: Any) -> None:
+    scorer = pickle.loads(pickle.dumps(error_scorer(metric)))
+    assert metric.__name__ in repr(scorer)
+    model = GaussianNB().fit(IRIS.data, SPECIES)
+    result = scorer(model, IRIS.data, SPECIES)
+    assert isinstance(result, float)
+    assert result == -metric(IRIS.target, model.predict_proba(IRIS.data))
+
+
+def test_folds_that_lack_a_class_expect_labels() -> None:
+    model = GaussianNB().fit(IRIS.data, SPECIES)
+    few = IRIS.target < 2
+    with pytest.raises(ValueError, match="labels expects one class for each of the 3 columns"):
+        error_scorer(cd.ece)(model, IRIS.data[few], SPECIES[few])
+    result = error_scorer(cd.ece, labels=IRIS.target_names)(model, IRIS.data[few], SPECIES[few])
+    assert result == -cd.ece(IRIS.target[few], model.predict_proba(IRIS.data[few]))
+
+
+def test_searches_choose_by_calibration() -> None:
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    search = GridSearchCV(
+        model,
+        {"logisticregression__C": [1e-4, 1.0]},
+        scoring={"smooth_ece": error_scorer(cd.smooth_ece), "log_loss": "neg_log_loss"},
+        refit="smooth_ece",
+        cv=StratifiedKFold(3),
+    ).fit(CANCER.data, CANCER.target)
+    assert search.best_params_ == {"logisticregression__C": 1.0}
+    assert (search.cv_results_["mean_test_smooth_ece"] < 0).all()
+
+
+def test_weights_reach_scorers() -> None:
+    weight = np.random.default_rng(0).random(len(IRIS.target))
+    model = GaussianNB().fit(IRIS.data, IRIS.target)
+    weighed = cd.evaluate(IRIS.target, model.predict_proba(IRIS.data), cd.ECE(), sample_weight=weight)
+    expected = -float(weighed.ece)
+    assert error_scorer(cd.ece)(model, IRIS.data, IRIS.target, sample_weight=weight) == expected
+    folds = StratifiedKFold(3)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = cross_validate(
+            GaussianNB().set_fit_request(sample_weight=False),
+            IRIS.data,
+            IRIS.target,
+            scoring=error_scorer(cd.ece).set_score_request(sample_weight=True),
+            params={"sample_weight": weight},
+            cv=folds,
+            return_estimator=True,
+        )
+    for fitted, (_, rows), actual in zip(
+        routed["estimator"], folds.split(IRIS.data, IRIS.target), routed["test_score"], strict=True
+    ):
+        scores = fitted.predict_proba(IRIS.data[rows])
+        assert actual == -cd.ece(IRIS.target[rows], scores, sample_weight=weight[rows])
+
+
+# Displays.
+
+
+def headings(picture: hv.Layout) -> list[str]:
+    return [element.label.split("\n")[0] for element in picture if isinstance(element, hv.Overlay) and element.label]
+
+
+def test_display_of_predictions() -> None:
+    display = cd.ReliabilityDisplay.from_predictions(LABELS, SCORES, bins=5, bandwidth=0.1, ci=0.9, name="forest")
+    diagram = cd.reliability_diagram(LABELS, SCORES, bins=5)
+    np.testing.assert_array_equal(display.result.diagram_outcome, diagram.outcome)
+    curve = cd.reliability_curve(LABELS, SCORES, bandwidth=0.1, ci=0.9)
+    np.testing.assert_array_equal(display.result.curve_reliability_band_low, curve.reliability_band_low)
+    assert headings(display.plot()) == ["forest"]
+    assert headings(display.plot("curve", title="curve"))[0] == "curve"
+    with pytest.raises(ValueError, match="kind expects 'diagram' or 'curve', got 'bars'"):
+        display.plot("bars")  # type: ignore[arg-type]
+
+
+def test_display_of_a_result() -> None:
+    display = cd.ReliabilityDisplay(cd.evaluate(LABELS, SCORES, [cd.ECE(), cd.ReliabilityDiagram()], by={"day": DAY}))
+    assert headings(display.plot()) == ["mon", "tue"]
+    with pytest.raises(ValueError, match="got 0 curves"):
+        display.plot("curve")
+
+
+def test_display_of_an_estimator_of_two_classes() -> None:
+    names = CANCER.target_names[CANCER.target]
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(CANCER.data, names)
+    scores = model.predict_proba(CANCER.data)
+    display = cd.ReliabilityDisplay.from_estimator(model, CANCER.data, names, bins=5)
+    assert (display.name, display.pos_label) == ("Pipeline", "malignant")
+    expected = cd.reliability_diagram(CANCER.target == 0, scores[:, 1], bins=5)
+    np.testing.assert_array_equal(display.result.diagram_outcome, expected.outcome)
+    assert headings(display.plot()) == ["Pipeline · P(malignant)"]
+    other = cd.ReliabilityDisplay.from_estimator(model, CANCER.data, names, bins=5, pos_label="benign", name="")
+    expected = cd.reliability_diagram(CANCER.target == 1, scores[:, 0], bins=5)
+    np.testing.assert_array_equal(other.result.diagram_outcome, expected.outcome)
+    with pytest.raises(ValueError, match="pos_label expects a class of the estimator"):
+        cd.ReliabilityDisplay.from_estimator(model, CANCER.data, names, pos_label="unknown")
+
+
+def test_display_of_an_estimator_of_several_classes() -> None:
+    model = GaussianNB().fit(IRIS.data, SPECIES)
+    display = cd.ReliabilityDisplay.from_estimator(model, IRIS.data, SPECIES, setting="classwise", bins=5)
+    assert headings(display.plot()) == [f"GaussianNB · {name}" for name in IRIS.target_names]
+    expected = cd.reliability_diagram(IRIS.target, model.predict_proba(IRIS.data), setting="classwise", bins=5)
+    np.testing.assert_array_equal(display.result.diagram_outcome, expected.outcome)
+    with pytest.raises(ValueError, match="pos_label belongs to vectors"):
+        cd.ReliabilityDisplay.from_estimator(model, IRIS.data, SPECIES, pos_label="setosa")

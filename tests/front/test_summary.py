@@ -1,0 +1,382 @@
+"""Summaries: they add up exactly, tell what the data tell, survive files, and refuse what they cannot tell."""
+
+import itertools
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import calibdask as cd
+from tests import strategies
+
+ROWS, CLASSES = 3000, 4
+RNG = np.random.default_rng(11)
+SCORES = RNG.dirichlet([0.3, 0.5, 1.0, 2.0], ROWS)
+LABELS = np.where(RNG.random(ROWS) < 0.7, SCORES.argmax(1), RNG.integers(0, CLASSES, ROWS))
+WEIGHTS = RNG.integers(0, 5, ROWS) / 4 + 0.1 * RNG.random(ROWS)
+DAY = RNG.integers(1, 4, ROWS)
+# No row of France on day 2.
+COUNTRY = np.where(DAY == 2, "de", np.array(["de", "fr"])[RNG.integers(0, 2, ROWS)])
+SETTINGS = ("confidence", "classwise", "binary", 2)
+
+
+def same(actual: xr.Dataset, expected: xr.Dataset) -> None:
+    xr.testing.assert_identical(actual.drop_attrs(), expected.drop_attrs())
+
+
+@cache
+def sliced() -> xr.Dataset:
+    return cd.summarize(LABELS, SCORES, by={"country": COUNTRY, "day": DAY})
+
+
+@cache
+def whole(weighted: bool = False) -> xr.Dataset:
+    return cd.summarize(LABELS, SCORES, sample_weight=WEIGHTS if weighted else None)
+
+
+def joined(*summaries: xr.Dataset) -> xr.Dataset:
+    return xr.concat(summaries, "part", coords="different", compat="equals", data_vars="all", join="exact")
+
+
+# Exactness.
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_sums_over_slices_are_summaries_of_the_pooled_rows(setting: str | int) -> None:
+    options: dict[str, Any] = {"settings": [setting]}
+    both = cd.summarize(LABELS, SCORES, by={"country": COUNTRY, "day": DAY}, **options)
+    same(both.sum("day"), cd.summarize(LABELS, SCORES, by={"country": COUNTRY}, **options))
+    same(both.sum("country"), cd.summarize(LABELS, SCORES, by={"day": DAY}, **options))
+    same(both.sum(["country", "day"]), cd.summarize(LABELS, SCORES, **options))
+    assert int(both["rows"].sel(country="fr", day=2)) == 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(strategies.data(weighted=False), st.integers(0, 2**32 - 1))
+def test_sums_over_slices_of_any_data(rows: strategies.Data, seed: int) -> None:
+    vector = rows.layout.vector
+    scores, labels = rows.scores[..., 0] if vector else rows.scores, rows.labels
+    labels = np.broadcast_to(labels, (len(scores), rows.rows))
+    day = np.random.default_rng(seed).integers(0, 3, rows.rows)
+    options: dict[str, Any] = {"settings": ["binary"] if vector else ["confidence", 0], "step": 0.003}
+    days = cd.summarize(labels, scores, by={"day": day}, **options)
+    pooled = cd.summarize(labels, scores, **options)
+    same(days.sum("day"), pooled)
+    cut = seed % rows.rows
+    if cut:
+        first, second = (
+            cd.summarize(labels[..., part], scores[:, part], **options) for part in (np.s_[:cut], np.s_[cut:])
+        )
+        same(first + second, pooled)
+
+
+def test_summaries_of_parts_add_up() -> None:
+    first, second = (cd.summarize(LABELS[part], SCORES[part]) for part in (np.s_[:1000], np.s_[1000:]))
+    same(first + second, whole())
+    same(joined(first, second).sum("part"), whole())
+    apart = cd.evaluate(joined(first, second), metrics=cd.ECE())["ece"]
+    np.testing.assert_allclose(apart[0], cd.ece(LABELS[:1000], SCORES[:1000]), rtol=1e-10)
+
+
+def test_weighted_sums() -> None:
+    days = cd.summarize(LABELS, SCORES, by={"day": DAY}, sample_weight=WEIGHTS)
+    xr.testing.assert_allclose(days.sum("day"), whole(weighted=True), rtol=1e-12)
+    assert int(days["confidence_rows"].sum()) == ROWS - np.count_nonzero(WEIGHTS == 0)
+    np.testing.assert_allclose(float(whole(weighted=True)["confidence_count"].sum()), WEIGHTS.sum())
+    np.testing.assert_allclose(float(whole(weighted=True)["confidence_square"].sum()), (WEIGHTS**2).sum())
+
+
+def test_any_source_gives_the_same_bits() -> None:
+    chunked = {"y_true": da.from_array(LABELS, chunks=700), "y_prob": da.from_array(SCORES, chunks=(450, 3))}
+    same(cd.summarize(**chunked), whole())
+    same(cd.summarize(**chunked, by={"country": COUNTRY, "day": da.from_array(DAY, chunks=999)}), sliced())
+    cuts = [0, 1, 800, 801, 2500, ROWS]
+    blocks = [(LABELS[a:b], SCORES[a:b]) for a, b in itertools.pairwise(cuts)]
+    same(cd.summarize(blocks), whole())
+    same(cd.summarize(lambda: iter(blocks)), whole())
+
+
+def test_construction_of_numbers() -> None:
+    summary = cd.summarize([0, 1, 1], [0.2, 0.2, 1.0], settings=["binary"])
+    count = summary["class_1_count"]
+    assert int(summary["rows"]) == 3
+    assert count.sum("cell").values.tolist() == [1, 2]
+    (cells,) = np.nonzero(count.sum("outcome").values)
+    for cell, score in zip(cells, (0.2, 1.0), strict=True):
+        assert summary["cell_lower"][cell] < score <= summary["cell_upper"][cell]
+
+
+# Evaluation.
+
+EQUAL = {
+    **{f"ece_{bins}": cd.ECE(bins=bins) for bins in (10, 15, 20, 100)},
+    "mce": cd.MCE(),
+    "l2": cd.ECE(norm="l2", debias=True),
+    "convex": cd.ece_c(),
+    "classwise": cd.ECE(setting="classwise"),
+    "classwise_convex": cd.ECE(setting="classwise", mapping="convex"),
+    "one_class": cd.ECE(setting=2, bins=10),
+    "binary": cd.ECE(setting="binary"),
+    "diagram": cd.ReliabilityDiagram(bins=20),
+    "brier": cd.BrierDecomposition(),
+}
+ON_THE_GRID = {
+    "density": cd.DensityECE(),
+    "density_classwise": cd.DensityECE(setting="classwise", kernel="gaussian", bandwidth=0.03),
+    "density_of_one": cd.DensityECE(setting=3, bandwidth="isj"),
+    "residual": cd.ResidualECE(bandwidth=0.05),
+    "smooth": cd.SmoothECE(),
+    "smooth_classwise": cd.SmoothECE(setting="classwise"),
+    "curve": cd.ReliabilityCurve(),
+    "curves": cd.ReliabilityCurve(setting="classwise"),
+    "lce": cd.LocalCalibrationError(),
+}
+
+
+def compare(actual: xr.Dataset, expected: xr.Dataset) -> None:
+    assert list(actual.variables) == list(expected.variables)
+    assert actual.attrs["rows"] == expected.attrs["rows"]
+    assert actual.attrs["passes"] == 0
+    for name, values in expected.data_vars.items():
+        # Squared scores are known up to the width of a cell; convex mappings rest on them too.
+        near = 1e-7 if str(name).startswith(("brier", "convex", "classwise_convex")) else 1e-11
+        tolerance = (
+            1e-12 if str(name).split("_")[0] in ("density", "smooth", "curve", "curves", "lce", "residual") else near
+        )
+        np.testing.assert_allclose(actual[name], values, rtol=0, atol=tolerance, err_msg=str(name))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_summary_tells_what_the_data_tell(weighted: bool) -> None:
+    expected = cd.evaluate(LABELS, SCORES, EQUAL | ON_THE_GRID, sample_weight=WEIGHTS if weighted else None)
+    compare(cd.evaluate(whole(weighted), metrics=EQUAL | ON_THE_GRID), expected)
+
+
+def test_slices_keep_their_names_and_order() -> None:
+    expected = cd.evaluate(LABELS, SCORES, EQUAL | ON_THE_GRID, by={"country": COUNTRY, "day": DAY})
+    actual = cd.evaluate(sliced(), metrics=EQUAL | ON_THE_GRID)
+    compare(actual, expected)
+    assert actual["country"].values.tolist() == ["de", "fr"]
+    assert np.isnan(actual["ece_15"].sel(country="fr", day=2))
+    chosen = cd.evaluate(sliced().sel(day=3).drop_vars("day"), metrics=cd.ECE())["ece"]
+    np.testing.assert_allclose(chosen, actual["ece_15"].sel(day=3), atol=1e-14)
+
+
+def test_vectors_of_scores() -> None:
+    labels, scores = LABELS == 2, SCORES[:, 2]
+    metrics = {name: EQUAL[name] for name in ("ece_10", "mce", "brier", "diagram")} | {"density": cd.DensityECE()}
+    for chosen in (("confidence", "classwise"), ("binary",)):
+        summary = cd.summarize(labels, scores, settings=chosen)
+        compare(cd.evaluate(summary, metrics=metrics), cd.evaluate(labels, scores, metrics))
+        assert {"ece", "density_ece", "smooth_ece"} <= set(cd.evaluate(summary).data_vars)
+
+
+def test_further_dimensions_of_the_input() -> None:
+    models = xr.DataArray(np.stack([SCORES, SCORES[:, ::-1]]), dims=("model", "sample", "class"))
+    models = models.assign_coords(model=["straight", "reversed"], **{"class": list("abcd")})
+    labels = xr.DataArray(LABELS, dims="sample")
+    summary = cd.summarize(labels, models, by={"day": DAY})
+    assert summary["rows"].dims == ("model", "day")
+    same(summary.sum("day"), cd.summarize(labels, models))
+    metrics = {"ece": cd.ECE(), "classes": cd.ReliabilityDiagram(setting="classwise"), "curve": cd.ReliabilityCurve()}
+    actual, expected = cd.evaluate(summary, metrics=metrics), cd.evaluate(labels, models, metrics, by={"day": DAY})
+    assert actual["class"].values.tolist() == list("abcd")
+    for name, values in expected.data_vars.items():
+        xr.testing.assert_allclose(actual[name], values, rtol=1e-10, atol=1e-12)
+
+
+def test_classes_may_be_selected() -> None:
+    result = cd.evaluate(whole(), metrics=cd.ECE(setting=3))["ece"]
+    np.testing.assert_allclose(result, cd.ece(LABELS, SCORES, setting=3), atol=1e-12)
+    np.testing.assert_allclose(result, cd.ece(LABELS == 3, SCORES[:, 3]), atol=1e-12)
+
+
+def test_equal_mass_of_a_thousand_skewed_classes() -> None:
+    rng, classes = np.random.default_rng(5), 1000
+    logits = (4 * rng.standard_normal((20_000, classes))).astype(np.float32)
+    scores = np.exp(logits - logits.max(1, keepdims=True))
+    scores /= scores.sum(1, keepdims=True)
+    assert (scores < 0.001).mean() > 0.8
+    # A class drawn from flatter scores: these are overconfident.
+    flat = np.cumsum(np.sqrt(scores), 1)
+    labels = (flat < rng.random((20_000, 1)) * flat[:, -1:]).sum(1)
+    metric = cd.ECE(setting="classwise", binning="equal-mass")
+    summary = cd.summarize(labels, scores, settings=["classwise"])
+    result, exact = (float(cd.evaluate(*data, metrics=metric)["ece"]) for data in ((summary,), (labels, scores)))
+    assert result == pytest.approx(exact, rel=0.01)
+
+
+# Files.
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", ["summary.zarr", "summary.nc"])
+def test_files_keep_everything(name: str, weighted: bool, tmp_path: Path) -> None:
+    by = {"country": COUNTRY, "day": DAY}
+    summary = cd.summarize(LABELS, SCORES, by=by, sample_weight=WEIGHTS if weighted else None)
+    path = tmp_path / name
+    with warnings.catch_warnings():
+        # Zarr notes that version 3 has no settled type for texts yet.
+        warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification")
+        if path.suffix == ".zarr":
+            summary.to_zarr(path, consolidated=False)
+            opened = xr.open_zarr(path, consolidated=False)
+        else:
+            summary.to_netcdf(path, engine="h5netcdf")
+            opened = xr.open_dataset(path)
+        with opened:
+            same(opened.load(), summary)
+            xr.testing.assert_identical(cd.evaluate(opened), cd.evaluate(summary))
+            pooled = cd.evaluate(opened.sum(["country", "day"]), metrics=EQUAL)
+    xr.testing.assert_allclose(pooled, cd.evaluate(whole(weighted), metrics=EQUAL), rtol=1e-10)
+
+
+def test_numbers_of_a_lazy_summary_are_read_when_needed() -> None:
+    lazy = sliced().chunk({"day": 1})
+    result = cd.evaluate(lazy.sum("day"), metrics=EQUAL)
+    xr.testing.assert_identical(result, cd.evaluate(sliced().sum("day"), metrics=EQUAL))
+
+
+# Refusals.
+
+
+def overflowed(name: str) -> xr.Dataset:
+    broken = whole().copy(deep=True)
+    broken[name][..., 100, 0] = -(2**62)
+    return broken
+
+
+def coarser() -> xr.Dataset:
+    return xr.concat(
+        [whole(), whole().assign_coords(classes=5)],
+        "part",
+        coords="different",
+        compat="equals",
+        data_vars="all",
+        join="exact",
+    )
+
+
+BAD: list[tuple[str, Callable[[], xr.Dataset], Any, str]] = [
+    ("7 bins", whole, cd.ECE(bins=7), "number of bins that divides 3600, such as 10, 15, 20 or 100"),
+    ("11 bins", whole, cd.ECE(bins=11), "does not coincide with a cell boundary of the summary; .* divides 3600"),
+    ("edges", whole, cd.ECE(bins=(0.0, 0.123456, 1.0)), "edge 0.123456[0-9]* does not coincide"),
+    ("closed", whole, cd.ECE(closed="left"), "closed on the right"),
+    ("equal mass", whole, cd.ECE(binning="equal-mass", closed="left"), "bins of equal mass are closed on the right"),
+    ("compat", whole, cd.ECE(binning="equal-mass", compat="scikit-learn"), "no other tool's rule"),
+    ("top-k", whole, cd.ECE(setting="top-k", k=2), "No histogram of the setting top-k 2 is stored, only confidence"),
+    ("step", whole, cd.DensityECE(step=0.001), "is not among those stored: confidence on"),
+    (
+        "brier",
+        whole,
+        cd.BrierScore(),
+        "cannot be computed from a summary; evaluate the data themselves for this metric",
+    ),
+    (
+        "log loss",
+        whole,
+        cd.LogLoss(),
+        "cannot be computed from a summary; evaluate the data themselves for this metric",
+    ),
+    (
+        "multiclass",
+        whole,
+        cd.MulticlassECE(),
+        "cannot be computed from a summary; evaluate the data themselves for this metric",
+    ),
+    ("cells", lambda: whole().isel(cell=slice(100)), cd.ECE(), "expects all classes, cells and outcomes"),
+    ("outcomes", lambda: whole().isel(outcome=[1]), cd.ECE(), "expects all classes, cells and outcomes"),
+    ("no rows", lambda: whole().drop_vars("rows"), cd.ECE(), "has lost rows"),
+    ("no classes", lambda: whole().drop_vars(["classes", "cells"]), cd.ECE(), "has lost classes, cells"),
+    (
+        "no offset",
+        lambda: whole().drop_vars("confidence_offset"),
+        cd.ECE(),
+        "lost .*confidence_offset",
+    ),
+    ("format", lambda: whole().assign_coords(calibdask_summary=2), cd.ECE(), "summaries of format 1, this one has 2"),
+    ("overflowed offsets", lambda: overflowed("confidence_offset"), cd.ECE(), "a cell holds up to"),
+    ("overflowed counts", lambda: overflowed("classwise_count"), cd.ECE(setting=1), "a cell holds up to"),
+    ("unlike", coarser, cd.ECE(), "do not fit each other: classes is 4, 5"),
+]
+
+
+@pytest.mark.parametrize(("summary", "metric", "message"), [bad[1:] for bad in BAD], ids=[bad[0] for bad in BAD])
+def test_what_a_summary_cannot_tell(summary: Callable[[], xr.Dataset], metric: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        cd.evaluate(summary(), metrics=metric)
+
+
+def test_a_summary_has_its_slices_and_weights() -> None:
+    for options in ({"by": {"day": DAY}}, {"sample_weight": WEIGHTS}):
+        with pytest.raises(ValueError, match="A summary has its weights and slices already"):
+            cd.evaluate(whole(), metrics=cd.ECE(), **options)
+
+
+def test_bad_choices() -> None:
+    for chosen in ((), ("multiclass",)):
+        with pytest.raises(ValueError, match="settings expects some of 'confidence'"):
+            cd.summarize(LABELS, SCORES, settings=chosen)
+    with pytest.raises(ValueError, match="class that does not exist"):
+        cd.summarize(LABELS, SCORES, settings=[7])
+    with pytest.raises(ValueError, match="setting expects"):
+        cd.summarize(LABELS, SCORES, settings=["everything"])
+    for step in (0.5, 0, True, "fine"):
+        with pytest.raises(ValueError, match="step expects a number from 1e-6 to"):
+            cd.summarize(LABELS, SCORES, step=step)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="label"):
+        cd.summarize(LABELS + 1, SCORES)
+    with pytest.raises(ValueError, match="take no by"):
+        cd.summarize([(LABELS, SCORES)], by={"day": DAY})
+
+
+def test_steps() -> None:
+    summary = cd.summarize(LABELS, SCORES, step=0.001)
+    assert int(summary["cells"]) == 1200
+    metrics = {"ece": cd.ECE(bins=20), "density": cd.DensityECE(step=0.001)}
+    compare(cd.evaluate(summary, metrics=metrics), cd.evaluate(LABELS, SCORES, metrics))
+
+
+@pytest.mark.parametrize("name", ["rows", "outcome", "cell", "classes", "class", "cell_lower", "confidence_count"])
+def test_slices_must_not_be_called_as_a_summary_calls_its_own(name: str) -> None:
+    with pytest.raises(ValueError, match=f"something called '{name}' already"):
+        cd.summarize(LABELS, SCORES, by={name: DAY})
+
+
+def test_a_part_of_a_metric_and_a_slice_must_have_different_names() -> None:
+    with pytest.raises(ValueError, match="name 'curve_score' is used twice"):
+        cd.evaluate(LABELS, SCORES, {"curve": cd.ReliabilityCurve()}, by={"curve_score": DAY})
+
+
+def test_equal_mass_bins_of_tied_scores() -> None:
+    rng = np.random.default_rng(5)
+    scores = np.round(rng.random(5000) ** 4, 1)
+    labels = (rng.random(5000) < scores**1.2).astype(int)
+    summary = cd.summarize(labels, scores, settings="binary")
+    for bins in (5, 10, 15):
+        metric = cd.ECE(bins=bins, binning="equal-mass")
+        assert float(cd.evaluate(summary, metrics=metric).ece) == pytest.approx(
+            float(cd.evaluate(labels, scores, metric).ece), abs=1e-12
+        )
+        diagram = cd.ReliabilityDiagram(bins=bins, binning="equal-mass")
+        assert (cd.evaluate(summary, metrics={"d": diagram}).d_count > 0).all()
+
+
+def test_shorthands_take_summaries() -> None:
+    summary = cd.summarize(LABELS, SCORES)
+    assert cd.ece(summary) == pytest.approx(cd.ece(LABELS, SCORES), abs=1e-12)
+    assert cd.density_ece(summary) == pytest.approx(cd.density_ece(LABELS, SCORES), abs=1e-12)
+
+
+def test_edges_may_be_off_by_rounding() -> None:
+    summary = cd.summarize(LABELS, SCORES)
+    edges = tuple(np.linspace(0, 1, 11))
+    assert cd.ece(summary, bins=edges) == pytest.approx(cd.ece(LABELS, SCORES, bins=10), abs=1e-12)

@@ -1,0 +1,184 @@
+"""Tables of results: as text of any width, in notebooks, in Markdown, as data frames."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import calibdask as cd
+import calibdask.accessor
+from calibdask.results.format import shown_number
+from calibdask.results.text_table import MOST_SLICES, foot_lines, joined, label_of, result_lines, width_of
+from calibdask.results.values import Results
+from tests.results.html_cells import Cells
+
+RNG = np.random.default_rng(2)
+ROWS = 600
+SCORES = RNG.random(ROWS)
+LABELS = RNG.random(ROWS) < SCORES**1.5
+LONG = "a very long name of a country that fills a narrow window alone"
+METRICS = {"ece": cd.ECE(), "brier_decomposition": cd.BrierDecomposition(), "spiegelhalter": cd.SpiegelhalterTest()}
+BY = {"country": np.array(["de", "日本", LONG])[RNG.integers(0, 3, ROWS)], "day": RNG.integers(1, 3, ROWS)}
+
+
+@pytest.fixture(scope="module")
+def whole() -> xr.Dataset:
+    return cd.evaluate(LABELS, SCORES, METRICS, ci=0.9, n_boot=5)
+
+
+@pytest.fixture(scope="module")
+def sliced() -> xr.Dataset:
+    return cd.evaluate(LABELS, SCORES, METRICS, by=BY, ci=0.9, n_boot=5)
+
+
+def texts(result: xr.Dataset, width: int) -> list[str]:
+    return [joined(line) for line in [*result_lines(result, width), *foot_lines(result.attrs, width)]]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_lines_fit_and_no_number_is_lost(whole: xr.Dataset, sliced: xr.Dataset, width: int) -> None:
+    for result in (whole, sliced):
+        lines = texts(result, width)
+        assert max(map(width_of, lines)) <= width
+        words = " ".join(lines).split()
+        for variable in result.data_vars.values():
+            for value in variable.values.ravel().tolist():
+                assert shown_number(value) in words
+    said = " ".join(" ".join(texts(whole, width)).split())
+    if width != 100:
+        assert all(number.meaning in said for number in Results(whole).values()), "meanings beside or beneath are whole"
+
+
+def test_numbers_stand_in_columns(whole: xr.Dataset) -> None:
+    """Under its heading at the right: value, low and high, in narrow places as in wide ones."""
+    for width in (60, 100):
+        head, _, *lines = texts(whole, width)
+        for entry in Results(whole).values():
+            (line,) = [line for line in lines if re.search(rf"\s{re.escape(shown_number(entry.value))}(\s|$)", line)][
+                :1
+            ]
+            for heading, number in (("value", entry.value), ("low", entry.low), ("high", entry.high)):
+                if number is not None:
+                    end = head.index(heading) + len(heading)
+                    assert line[:end].endswith(shown_number(number)), (width, entry.name)
+
+
+def test_ends_stay_with_their_number(sliced: xr.Dataset) -> None:
+    heads = [line.split() for line in texts(sliced, 80) if line.startswith("country")]
+    assert all(head.count("low") == head.count("high") for head in heads)
+    assert sum(head.count("low") for head in heads) == 8
+    assert len(heads) > 4
+
+
+def test_tables_that_nothing_fits_into_keep_their_numbers(whole: xr.Dataset) -> None:
+    lines = texts(whole, 20)
+    assert shown_number(float(whole.ece)) in " ".join(lines).split()
+
+
+def test_wide_labels_do_not_shift_columns(sliced: xr.Dataset) -> None:
+    lines = texts(sliced, 100)
+    first = [line for line in lines if line.startswith(("de ", "日本 "))]
+    columns = {width_of(line[: re.search(r"\d\.\d", line).start()]) for line in first[:4]}  # type: ignore[union-attr]
+    assert len(columns) == 1
+
+
+def test_labels_cannot_move_the_cursor() -> None:
+    assert label_of("\x1b[2Jgone\n") == r"\x1b[2Jgone\n"
+    assert label_of("日本語" * 20, 10) == "日本語..."
+
+
+def test_slices_without_end_are_cut() -> None:
+    rows = np.arange(MOST_SLICES + 100)
+    result = cd.evaluate(rows % 2, np.full(len(rows), 0.5), cd.BrierScore(), by={"row": rows})
+    lines = texts(result, 100)
+    assert sum(line.endswith("0.250000") for line in lines) == MOST_SLICES
+    assert "... and 100 more slices" in lines
+    assert "to_dataframe()" in repr(result.calib.table())
+    assert result.calib.table()._repr_html_().count("<tr") < MOST_SLICES + 10
+    assert len(result.calib.table().to_dataframe()) == len(rows)
+
+
+def test_html_of_numbers(whole: xr.Dataset) -> None:
+    rows = Cells(whole.calib.table()._repr_html_()).rows
+    assert rows[0] == ["metric", "value", "interval", "what it says"]
+    for row, entry in zip(rows[1:], Results(whole).values(), strict=True):
+        interval = f"[{shown_number(entry.low)}, {shown_number(entry.high)}]" if entry.has_interval else ""
+        assert row == [entry.name, shown_number(entry.value), interval, entry.meaning]
+    plain = cd.evaluate(LABELS, SCORES, cd.ECE()).calib.table()
+    assert Cells(plain._repr_html_()).rows[0] == ["metric", "value", "what it says"]
+
+
+def test_html_of_slices(sliced: xr.Dataset) -> None:
+    rows = Cells(sliced.calib.table()._repr_html_()).rows
+    assert rows[0][:3] == ["country", "day", "ece"]
+    result = {(row[0], row[1]): row[2] for row in rows[1:7]}
+    here = sliced.sel(country="日本", day=2)
+    numbers = [shown_number(float(here[name])) for name in ("ece", "ece_low", "ece_high")]
+    assert result["日本", "2"] == "{} [{}, {}]".format(*numbers)
+    assert ["ece", str(sliced.ece.attrs["meaning"])] in rows
+
+
+def test_texts_of_others_are_escaped() -> None:
+    by = {"<b>": np.array(["<script>alert(1)</script>", "a|b*c"])[np.arange(ROWS) % 2]}
+    table = cd.evaluate(LABELS, SCORES, cd.ECE(), by=by).calib.table()
+    html = table._repr_html_()
+    assert "<script" not in html
+    assert Cells(html).rows[0][0] == "<b>"
+    assert {"script", "b"}.isdisjoint(Cells(html).tags)
+    (line,) = [line for line in table._repr_markdown_().splitlines() if "a\\|b" in line]
+    assert "a\\|b\\*c" in line
+    assert len(re.findall(r"(?<!\\)\|", line)) == 3
+    assert "\\<script\\>" in table._repr_markdown_()
+
+
+def test_markdown(whole: xr.Dataset) -> None:
+    head, marks, first, *_, foot = whole.calib.table()._repr_markdown_().splitlines()
+    assert head == "| metric | value | interval | what it says |"
+    assert marks == "| --- | --: | --: | --- |"
+    assert first.startswith(f"| ece | {shown_number(float(whole.ece))} | \\[")
+    assert foot == "600 rows, 1 pass over the data, 90 % intervals of 5 replicates"
+
+
+def test_data_frames(whole: xr.Dataset, sliced: xr.Dataset) -> None:
+    frame = whole.calib.table().to_dataframe()
+    assert frame.loc["ece", ["value", "low", "high"]].tolist() == [
+        float(whole[name]) for name in ("ece", "ece_low", "ece_high")
+    ]
+    assert np.isnan(frame.loc["spiegelhalter_pvalue", "low"])
+    frame = sliced.calib.table().to_dataframe()
+    assert frame.index.names == ["country", "day"]
+    assert frame.loc[("de", 1), "ece"] == float(sliced.ece.sel(country="de", day=1))
+
+
+def test_printed_it_is_the_table_of_the_command_line(
+    whole: xr.Dataset, tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from calibdask.cli import main
+
+    np.savez(tmp_path / "rows.npz", labels=LABELS, scores=SCORES)
+    assert main(["evaluate", str(tmp_path / "rows.npz"), "--metric", "ece,brier-decomposition"]) == 0
+    *lines, foot = capsys.readouterr().out.splitlines()
+    *ours, rests = repr(cd.evaluate(LABELS, SCORES, [cd.ECE(), cd.BrierDecomposition()]).calib.table()).splitlines()
+    assert lines == ours
+    assert foot.startswith(f"{rests}, ")
+    assert max(map(len, repr(whole.calib.table()).splitlines())) <= 100
+
+
+def test_what_is_no_result_has_no_table() -> None:
+    with pytest.raises(ValueError, match=r"expects a result of calibdask\.evaluate"):
+        xr.Dataset({"ece": 0.1}).calib.table()
+
+
+def test_curves_have_no_single_numbers() -> None:
+    curve = cd.evaluate(LABELS, SCORES, [cd.ReliabilityCurve(), cd.ReliabilityDiagram()])
+    curve = curve.drop_vars([name for name, values in curve.data_vars.items() if not values.ndim])
+    assert repr(curve.calib.table()).splitlines()[0] == "no single numbers"
+    assert "600 rows" in curve.calib.table()._repr_html_()
+
+
+def test_names_of_metrics_keep_their_underscores() -> None:
+    metrics = {"ece_lo": cd.ECE(bins=5), "error_of_calibration": cd.ECE()}
+    head = texts(cd.evaluate(LABELS, SCORES, metrics, by={"day": BY["day"]}), 100)
+    assert [line.split() for line in head[:2]] == [["error_of_"], ["day", "ece_lo", "calibration"]]

@@ -1,0 +1,167 @@
+"""Readers: one clear sentence for everything that is wrong with a file."""
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+import zarr
+
+import calibdask as cd
+from calibdask.storage import column_files
+from calibdask.storage.open_store import read_rows
+from calibdask.study.example import Means
+from tests.storage.written_rows import LABELS, SCORES, frame, write_all, write_zarr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_all(tmp_path_factory.mktemp("rows"))
+
+
+def damaged(path: Path, source: Path) -> None:
+    content = bytearray(source.read_bytes())
+    content[len(content) // 3 : len(content) // 3 + 200] = b"\xff" * 200
+    path.write_bytes(content)
+
+
+def some_frame(**columns: Any) -> Callable[[Path], None]:
+    return lambda path: pd.DataFrame(columns).to_csv(path, index=False)
+
+
+def text(content: str) -> Callable[[Path], object]:
+    return lambda path: path.write_text(content)
+
+
+def arrays(**given: Any) -> Callable[[Path], None]:
+    return lambda path: np.savez(path, **given)
+
+
+def object_archive(path: Path) -> None:
+    np.savez(path, labels=np.array([{}, 1], object), scores=[0.5, 0.5], allow_pickle=True)
+
+
+def bare_array(path: Path) -> None:
+    with path.open("wb") as file:
+        np.save(file, SCORES)
+
+
+def list_scores(path: Path) -> None:
+    pd.DataFrame({"label": LABELS, "score": list(SCORES)}).to_parquet(path)
+
+
+def zarr_array(path: Path) -> None:
+    zarr.save_array(path, SCORES)
+
+
+def netcdf(**variables: Any) -> Callable[[Path], None]:
+    return lambda path: xr.Dataset(variables).to_netcdf(path, engine="h5netcdf")
+
+
+def cut(path: Path) -> None:
+    with gzip.open(path, "wt") as file:
+        frame().to_csv(file, index=False)
+    path.write_bytes(path.read_bytes()[:2000])
+
+
+BAD: list[tuple[str, Callable[[Path], object], str]] = [
+    ("nothing.csv", lambda _: None, r"nothing\.csv does not exist"),
+    ("nothing.zarr", lambda _: None, r"nothing\.zarr does not exist"),
+    ("rows.xlsx", text("x"), r"expects a name that ends in one of \.npz, \.zarr, \.nc, \.parquet, \.csv"),
+    ("rows", lambda path: path.mkdir(), "expects a name that ends in one of"),
+    ("rows.npz", text("no archive"), "cannot be read as a NumPy archive"),
+    ("rows.npz", bare_array, "one bare array"),
+    ("rows.npz", object_archive, "Object arrays cannot be loaded"),
+    ("rows.npz", arrays(scores=[0.5], y=[1]), "has no array 'labels'; it has scores, y"),
+    ("rows.npz", arrays(labels=1, scores=0.5), "expects one entry for each row"),
+    ("rows.npz", arrays(labels=[], scores=[]), "holds no rows"),
+    ("rows.npz", lambda path: path.mkdir(), "cannot be read"),
+    ("rows.csv", text(""), "cannot be read as CSV: it is empty"),
+    ("rows.csv", text("label,score\n"), "holds no rows"),
+    ("rows.csv", text("label;score\n1;0.5\n"), "has no column 'label'; it has label;score"),
+    ("rows.csv", some_frame(label=[1], p=[0.5]), "neither a column 'score' nor columns score_0"),
+    ("rows.csv", some_frame(label=[1], score=[0.5], score_0=[0.5]), "has both 'score' and score_0"),
+    ("rows.csv", some_frame(label=[1], score_1=[0.5], score_2=[0.5]), "without gaps, got score_1, score_2"),
+    ("rows.csv", some_frame(label=[1], score_0=[0.5], score_2=[0.5]), "without gaps, got score_0, score_2"),
+    ("rows.csv", some_frame(label=[1], score_0=[0.5], score_00=[0.5]), "without gaps"),
+    ("rows.csv", some_frame(label=[0], score_0=[1.0]), "one class only"),
+    ("rows.csv", some_frame(label=[1], score=["high"]), "conversion error to double: invalid value 'high'"),
+    ("rows.csv", text("label,score\n1,0.5\n1,0.5,0.5\n"), "Expected 2 columns, got 3"),
+    ("rows.csv", text("label,score\n1,0,5\n0,0,5\n"), "Expected 2 columns, got 3"),
+    ("rows.csv", text("label,score\n1,0.5\n1\n"), "Expected 2 columns, got 1"),
+    ("rows.csv", lambda path: path.write_bytes(b"label,sc\xff\n1,1\n"), "cannot be read as CSV"),
+    ("rows.csv.gz", text("not compressed"), "cannot be read as CSV"),
+    ("rows.csv.gz", cut, "cannot be read as CSV"),
+    ("rows.parquet", text("no Parquet"), "cannot be read as Parquet"),
+    ("rows.parquet", lambda path: path.mkdir(), "cannot be read as Parquet: the folder holds no files"),
+    ("rows.parquet", lambda path: frame()[:0].to_parquet(path), "holds no rows"),
+    ("rows.parquet", list_scores, "column 'score' expects numbers, got list<.*>; one column for each class"),
+    ("rows.parquet", lambda path: frame().drop(columns="label").to_parquet(path), "has no column 'label'"),
+    ("rows.zarr", lambda path: path.mkdir(), "cannot be read as a Zarr group"),
+    ("rows.zarr", zarr_array, "is a Zarr array; give the group"),
+    ("rows.zarr", lambda path: write_zarr(path, {"labels": LABELS}), "has no array 'scores'; it has labels"),
+    ("rows.zarr", lambda path: cd.run(Means(), str(path)), "is the cube of a study, which holds no scored rows"),
+    ("rows.csv", text("y,score\n1,0.5\n"), "it has y, score. Say what it is called there: --label NAME"),
+    ("rows.zarr", lambda path: write_zarr(path, {"labels": LABELS[:0], "scores": SCORES[:0]}), "holds no rows"),
+    ("rows.nc", text("no netCDF"), "cannot be read as netCDF"),
+    ("rows.nc", netcdf(labels=("a", [1])), "has no variable 'scores'; it has labels"),
+    ("rows.nc", netcdf(labels=("a", [1]), scores=("b", [0.5])), "expects the dimension 'a' of 'labels'"),
+    ("rows.nc", netcdf(labels=(("a", "b"), [[1]]), scores=("b", [0.5])), "expects one dimension, of samples"),
+]
+
+
+@pytest.mark.parametrize(("name", "make", "message"), BAD, ids=[f"{i}-{name}" for i, (name, _, _) in enumerate(BAD)])
+def test_what_is_wrong_is_said(name: str, make: Callable[[Path], object], message: str, tmp_path: Path) -> None:
+    make(tmp_path / name)
+    with pytest.raises(ValueError, match=message) as caught:
+        read_rows(str(tmp_path / name))
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 700
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("nosuch://bucket/rows.csv", "cannot be read: Protocol not known: nosuch"),
+        ("memory://nothing/rows.zarr", "does not exist"),
+        ("memory://nothing/rows.parquet", "does not exist"),
+    ],
+)
+def test_bad_urls(url: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_rows(url)
+
+
+def test_further_names(folder: Path) -> None:
+    for name in ("rows.npz", "rows.zarr", "rows.nc", "rows.parquet", "rows.csv"):
+        for options in ({"by": ["nowhere"]}, {"weight": "nowhere"}, {"label": "nowhere"}):
+            with pytest.raises(ValueError, match=r"has no (array|variable|column) 'nowhere'"):
+                read_rows(str(folder / name), **options)
+    with pytest.raises(ValueError, match="chunk_rows expects a positive number"):
+        read_rows(str(folder / "rows.zarr"), chunk_rows=0)
+
+
+def test_damage_inside_is_said_with_its_place(tmp_path: Path, folder: Path) -> None:
+    write_zarr(tmp_path / "rows.zarr", {"labels": LABELS, "scores": SCORES})
+    next((tmp_path / "rows.zarr" / "scores" / "c" / "3").iterdir()).write_bytes(b"damaged")
+    damaged(tmp_path / "rows.parquet", folder / "rows.parquet")
+    for name, place in (("rows.zarr", "array 'scores'"), ("rows.parquet", "Parquet")):
+        table = read_rows(str(tmp_path / name))
+        with pytest.raises(ValueError, match=rf"{name} cannot be read as {place}"):
+            cd.ece(table.labels, table.scores)
+    frame().to_csv(tmp_path / "rows.csv", index=False)
+
+
+def test_damage_in_a_csv_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(column_files, "_CSV_BLOCK_BYTES", 5000)
+    monkeypatch.setattr(column_files, "_CSV_SAMPLE_BYTES", 500)
+    table = frame().astype({"score_1": object})
+    table.loc[500, "score_1"] = "high"
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    rows = read_rows(str(tmp_path / "rows.csv"))
+    with pytest.raises(ValueError, match=r"CSV, block from byte \d+: .*invalid value 'high'"):
+        cd.ece(rows.labels, rows.scores)

@@ -4,6 +4,7 @@ from typing import Any
 
 import xarray as xr
 
+from calibdask.engine.inputs.frames import GivenRows, given_rows
 from calibdask.engine.inputs.input import Input, read_data
 from calibdask.engine.plan import run
 from calibdask.engine.sources.source import Source
@@ -24,8 +25,11 @@ def evaluate(
     y_prob: Any = None,
     metrics: Metrics | None = None,
     *,
+    label: Any = None,
+    score: Any = None,
     by: Any = None,
     sample_weight: Any = None,
+    skip_missing: bool = False,
     ci: float | None = None,
     ci_method: Method | None = None,
     n_boot: int = 200,
@@ -129,10 +133,24 @@ def evaluate(
     check_method(ci_method)
     if keep_replicates and ci is None:
         raise ValueError("keep_replicates requires intervals; give ci too, such as ci=0.95.")
+    given: GivenRows | None = None
     if is_summary(y_true):
         data = _from_summary(y_true, y_prob, by, sample_weight)
     else:
-        data = read_data(y_true, y_prob, by, sample_weight, sample_dim, class_dim, sum_tolerance)
+        given = given_rows(
+            y_true,
+            y_prob,
+            by,
+            sample_weight,
+            label=label,
+            score=score,
+            skip_missing=skip_missing,
+            sample_dim=sample_dim,
+            class_dim=class_dim,
+        )
+        data = read_data(
+            given.y_true, given.y_prob, given.by, given.sample_weight, sample_dim, class_dim, sum_tolerance
+        )
     chosen = named_metrics(usual_metrics(data.source) if metrics is None else metrics)
     axes = (*data.batch, *data.by)
     check_names(chosen, axes, class_dim)
@@ -147,6 +165,7 @@ def evaluate(
         attributes = {"ci": ci, "n_boot": n_boot, "seed": seed}
     for name, estimate in measured.estimates.items():
         result.add(name, chosen[name], estimate, measured.bounds.get(name, {}), axes)
+    attributes |= {} if given is None else given.attributes(data.source.rows or 0)
     return result.dataset(measured.passes, **attributes)
 
 

@@ -12,7 +12,7 @@ import xarray as xr
 import zarr
 
 import calibdask as cd
-from calibdask.storage import column_files
+from calibdask.storage import csv_files
 from calibdask.storage.open_store import read_rows
 from calibdask.study.example import Means
 from tests.storage.written_rows import LABELS, SCORES, frame, write_all, write_zarr
@@ -157,8 +157,8 @@ def test_damage_inside_is_said_with_its_place(tmp_path: Path, folder: Path) -> N
 
 
 def test_damage_in_a_csv_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_files, "_CSV_BLOCK_BYTES", 5000)
-    monkeypatch.setattr(column_files, "_CSV_SAMPLE_BYTES", 500)
+    monkeypatch.setattr(csv_files, "_CSV_BLOCK_BYTES", 5000)
+    monkeypatch.setattr(csv_files, "_CSV_SAMPLE_BYTES", 500)
     table = frame().astype({"score_1": object})
     table.loc[500, "score_1"] = "high"
     table.to_csv(tmp_path / "rows.csv", index=False)

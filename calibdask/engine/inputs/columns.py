@@ -6,7 +6,16 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["NAMING", "ColumnNames", "choose_columns", "common_name", "listed", "score_columns", "unknown"]
+__all__ = [
+    "NAMING",
+    "ColumnNames",
+    "choose_arrays",
+    "choose_columns",
+    "common_name",
+    "listed",
+    "score_columns",
+    "unknown",
+]
 
 # Names that are taken for labels and scores where none are given, in any case of letters.
 _LABELS = {"label", "labels", "y_true", "y", "y_test", "target", "targets", "outcome", "true_label", "ground_truth"}
@@ -62,8 +71,8 @@ def choose_columns(
 
     Examples
     --------
-    >>> choose_columns(["y_true", "prob", "country"], None, None, "rows.csv").guess
-    "rows.csv: read labels from 'y_true' and scores from 'prob', by their names; --label and --score (label=, score=) name others."
+    >>> choose_columns(["y_true", "prob", "country"], None, None, "rows.csv").scores
+    ('prob',)
     """
     names = list(there)
     if label is not None and label not in names:
@@ -79,20 +88,51 @@ def choose_columns(
         if score is not None:
             scores = score_columns(names, score, where)
     taken = {*used, *scores}
-    label_name = common_name(names, "label", "label", where, taken) if label is None else label
+    label_name = common_name(names, "label", "label", where, taken=taken) if label is None else label
     if not scores:
         scores = _common_scores(names, where, {*used, label_name})
-    parts = []
-    if label is None and label_name != "label":
-        parts.append(f"labels from {label_name!r}")
-    if score is None and not str(scores[0]).startswith("score"):
-        parts.append(f"scores from {listed(scores)}")
-    guess = (
-        f"{where}: read {' and '.join(parts)}, by their names; --label and --score (label=, score=) name others."
-        if parts
-        else ""
+    guess = _guess(
+        where,
+        None if label is not None or label_name == "label" else label_name,
+        None if score is not None or str(scores[0]).startswith("score") else listed(scores),
     )
     return ColumnNames(label_name, scores, classes, guess)
+
+
+def choose_arrays(
+    there: Iterable[str], label: str | None, score: Any, where: str, kind: str, used: Collection[str]
+) -> ColumnNames:
+    """The arrays of labels and scores among ``there``, called ``labels`` and ``scores`` unless others are named.
+
+    Raises
+    ------
+    ValueError
+        If a name is not there, or several could be meant where none is named.
+    """
+    names = list(there)
+    if not (score is None or isinstance(score, str)):
+        raise ValueError(f"{where}: score expects the name of one {kind}, (n,) or (n, K), got {listed(score)}.")
+    for name in (*([] if label is None else [label]), *([] if score is None else [score])):
+        if name not in names:
+            raise unknown(where, kind, name, names, NAMING.replace("columns", f"{kind}s"))
+    taken = {*used, *([] if score is None else [score])}
+    label_name = common_name(names, "labels", "label", where, kind, taken) if label is None else label
+    score_name = common_name(names, "scores", "score", where, kind, {*used, label_name}) if score is None else score
+    guess = _guess(
+        where,
+        None if label is not None or label_name == "labels" else label_name,
+        None if score is not None or score_name == "scores" else repr(score_name),
+    )
+    return ColumnNames(label_name, (score_name,), guess=guess)
+
+
+def _guess(where: str, label: Any, scores: str | None) -> str:
+    """What was taken because of its name, in a sentence."""
+    parts = [] if label is None else [f"labels from {label!r}"]
+    parts += [] if scores is None else [f"scores from {scores}"]
+    if not parts:
+        return ""
+    return f"{where}: read {' and '.join(parts)}, by their names; --label and --score (label=, score=) name others."
 
 
 def _listing(score: Any, names: Sequence[Any]) -> list[Any] | None:
@@ -108,16 +148,18 @@ def _listing(score: Any, names: Sequence[Any]) -> list[Any] | None:
     return list(score)
 
 
-def common_name(names: Sequence[Any], own: str, role: str, where: str, taken: Collection[Any] = ()) -> Any:
+def common_name(
+    names: Sequence[Any], own: str, role: str, where: str, kind: str = "column", taken: Collection[Any] = ()
+) -> Any:
     """The name among these that usually stands for a role, ``"label"`` or ``"score"``; ``own`` goes before others."""
     if own in names and own not in taken:
         return own
     usual = _LABELS if role == "label" else _SCORES
     candidates = [name for name in names if str(name).lower() in usual and name not in taken]
     if len(candidates) > 1:
-        raise _ambiguous(where, role, candidates)
+        raise _ambiguous(where, role, candidates, kind)
     if not candidates:
-        raise unknown(where, "column", own, names, NAMING)
+        raise unknown(where, kind, own, names, NAMING.replace("columns", f"{kind}s"))
     return candidates[0]
 
 
@@ -135,7 +177,9 @@ def score_columns(there: Iterable[Any], score: Any, url: str) -> tuple[Any, ...]
     shown = ", ".join(name for _, name in numbered[:_SHOWN]) + (", ..." if len(numbered) > _SHOWN else "")
     if score in names:
         if numbered:
-            raise ValueError(f"{url} has both {score!r} and {shown}; drop one of the two, or name the scores otherwise.")
+            raise ValueError(
+                f"{url} has both {score!r} and {shown}; drop one of the two, or name the scores otherwise."
+            )
         return (score,)
     if not numbered:
         raise ValueError(
@@ -178,9 +222,10 @@ def _common_scores(names: Sequence[Any], where: str, taken: Collection[Any]) -> 
     return candidates[0]
 
 
-def _ambiguous(where: str, role: str, candidates: Sequence[Any]) -> ValueError:
+def _ambiguous(where: str, role: str, candidates: Sequence[Any], kind: str = "column") -> ValueError:
     return ValueError(
-        f"{where} has several columns that may be the {role}s: {', '.join(map(repr, candidates))}. {NAMING}"
+        f"{where} has several {kind}s that may be the {role}s: {', '.join(map(repr, candidates))}. "
+        f"{NAMING.replace('columns', f'{kind}s')}"
     )
 
 

@@ -63,7 +63,9 @@ def has_columns(container: Any) -> bool:
         return False
     if hasattr(container, "columns") or hasattr(container, "collect_schema"):
         return True
-    return hasattr(container, "schema") and (hasattr(container, "to_batches") or hasattr(container, "__arrow_c_stream__"))
+    return hasattr(container, "schema") and (
+        hasattr(container, "to_batches") or hasattr(container, "__arrow_c_stream__")
+    )
 
 
 def columns_of(container: Any) -> MemoryColumns | DaskColumns | StreamColumns:
@@ -110,7 +112,9 @@ def _numbers(part: Any) -> Any:
     if part.dtype.kind in "iub" or isinstance(part.dtype, pd.CategoricalDtype):
         # Whether values are missing must not change the type from part to part.
         values = part.astype(object) if isinstance(part.dtype, pd.CategoricalDtype) else part.astype("Float64")
-        return pd.Series(values.to_numpy(dtype=object if values.dtype == object else float, na_value=np.nan), part.index)
+        return pd.Series(
+            values.to_numpy(dtype=object if values.dtype == object else float, na_value=np.nan), part.index
+        )
     return pd.Series(to_numpy(pyarrow.Array.from_pandas(part)), part.index)
 
 

@@ -1,7 +1,7 @@
-"""Columns of data frames: those that the user names become labels, scores, weights and slices; those of Dask are joined."""
+"""Columns of data frames that users name become labels, scores, weights and slices; those of Dask are joined."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -149,7 +149,7 @@ def _scores(columns: MemoryColumns, names: ColumnNames, dims: tuple[str, str]) -
 def _streamed(
     columns: StreamColumns, names: ColumnNames, slicing: dict[Any, Any], weight: Any, given: Any, skip_missing: bool
 ) -> GivenRows:
-    if given is not None and weight is None or not all(map(_is_name, slicing.values())):
+    if (given is not None and weight is None) or not all(map(_is_name, slicing.values())):
         raise ValueError("by and sample_weight of a lazy frame, a relation or a reader expect names of its columns.")
     stream = RowStream(columns.batches, names, weight, slicing, skip_missing)
     return GivenRows(stream, None, None, None, names.guess, (lambda rows: stream.skipped) if skip_missing else None)

@@ -97,7 +97,7 @@ class RowStream:
 
     def check_types(self) -> None:
         """Raise ValueError for columns that cannot be scores, labels or weights."""
-        roles = {name: "scores" for name in self.names.scores} | ({} if self.weight is None else {self.weight: "weights"})
+        roles = dict.fromkeys(self.names.scores, "scores") | ({} if self.weight is None else {self.weight: "weights"})
         if self.encode is None:
             roles[self.names.label] = "class numbers"
         for name, role in roles.items():
@@ -155,8 +155,8 @@ class RowStream:
         self._count.passes += 1
         if self.batches.once and self._count.passes > 1:
             raise ValueError(
-                "These metrics or slices need several passes, but the reader is exhausted; give a function that returns "
-                "a new reader, or a table."
+                "These metrics or slices need several passes, but the reader is exhausted; give a function that "
+                "returns a new reader, or a table."
             )
         self._count.skipped = 0
         wanted = list(dict.fromkeys(names))

@@ -14,7 +14,7 @@ from calibdask.engine.inputs.missing import without_missing
 from calibdask.engine.inputs.slices import missing_values
 from calibdask.engine.inputs.streams import RowStream
 
-__all__ = ["GivenRows", "given_rows", "is_frame", "joined_arrays", "series_codes"]
+__all__ = ["GivenRows", "given_models", "given_rows", "is_frame", "joined_arrays", "series_codes"]
 
 _WHERE = "The frame"
 
@@ -81,6 +81,28 @@ def given_rows(
         raise ValueError("skip_missing expects arrays, a frame or a file; drop the rows from blocks before.")
     kept = without_missing(rows.y_true, rows.y_prob, rows.by, rows.sample_weight, sample_dim)
     return GivenRows(kept.y_true, kept.y_prob, kept.by, kept.sample_weight, rows.guess, kept.skipped)
+
+
+def given_models(
+    y_true: Any, models: Mapping[str, Any], by: Any, sample_weight: Any, label: Any, dims: tuple[str, str]
+) -> tuple[Any, dict[str, Any], Any, Any]:
+    """Labels, scores of models, slices and weights, with the columns of a frame in place of their names.
+
+    Raises
+    ------
+    ValueError
+        If columns do not exist, or the frame is read in batches.
+    """
+    if not (has_columns(y_true) or label is not None):
+        return y_true, dict(models), by, sample_weight
+    columns = columns_of(y_true)
+    if isinstance(columns, StreamColumns):
+        raise ValueError("compare expects a frame in memory or of Dask; collect this one, or scan its file by Dask.")
+    rows = {name: _of_columns(columns, label, score, by, sample_weight, dims, False) for name, score in models.items()}
+    first = next(iter(rows.values()))
+    if first.guess:
+        _say(first.guess)
+    return first.y_true, {name: given.y_prob for name, given in rows.items()}, first.by, first.sample_weight
 
 
 def _say(guess: str) -> None:

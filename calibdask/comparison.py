@@ -126,10 +126,10 @@ def compare(
     check_interval(ci, n_boot, seed)
     if ci_method not in (None, "percentile", "bca"):
         raise ValueError(f"ci_method of a comparison expects 'percentile', 'bca' or None, got {ci_method!r}.")
-    if isinstance(y_true, xr.Dataset) or not hasattr(y_true, "__len__"):
-        raise ValueError("compare expects arrays of labels and scores, not summaries or iterators of blocks.")
     models = _models(prob_a, prob_b)
     y_true, models, by, sample_weight = given_models(y_true, models, by, sample_weight, label, (sample_dim, class_dim))
+    if isinstance(y_true, xr.Dataset) or not hasattr(y_true, "__len__"):
+        raise ValueError("compare expects arrays of labels and scores, not summaries or iterators of blocks.")
     names = list(models)
     base = _baseline_index(names, baseline)
     validity = Validity(sum_tolerance=sum_tolerance)

@@ -1,5 +1,6 @@
 """Where rows of a CSV file end: at line breaks outside quotation marks."""
 
+import codecs
 import csv
 import io
 import re
@@ -48,8 +49,9 @@ def header_of(read: Callable[[int], bytes], size: int) -> tuple[list[str], int, 
 
 def _first_row_end(text: bytes) -> int:
     """The end of the first row; 0 if it is not in this text."""
+    mark = len(codecs.BOM_UTF8) if text.startswith(codecs.BOM_UTF8) else 0
     end = text.find(b"\n") + 1
-    while end and rows_end(text[:end]) != end:
+    while end and rows_end(text[mark:end]) != end - mark:
         end = text.find(b"\n", end) + 1
     return end
 

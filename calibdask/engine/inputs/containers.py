@@ -166,7 +166,7 @@ def _selected(reader: Any, names: Sequence[Any]) -> Iterator[Any]:
         yield batch.select(list(names))
 
 
-def _narwhals_columns(container: Any) -> MemoryColumns | StreamColumns:
+def _narwhals_columns(container: Any) -> MemoryColumns | DaskColumns | StreamColumns:
     """Columns of a frame that narwhals knows, or of anything with a stream of Arrow."""
     import narwhals as nw
 

@@ -5,10 +5,9 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 from calibdask.cluster.scheduler import worker_ttl
@@ -115,14 +114,15 @@ class Slurm(ClusterSpec):
         if certificates is not None or self.transport.insecure:
             yield certificates
             return
-        from calibdask.cluster.certificates import make_certificates
+        from calibdask.cluster.certificates import temporary_certificates
 
-        with TemporaryDirectory(prefix=".calibdask-tls-", dir=_shared()) as folder:
+        # Of entering alone: an ImportError of the block itself is not about certificates.
+        with ExitStack() as stack:
             try:
-                make_certificates(folder)
+                certificates = stack.enter_context(temporary_certificates(_shared()))
             except ImportError as error:
                 raise ValueError(f"{error} Or give certificates with --tls FOLDER.") from error
-            yield Transport(folder).certificates()
+            yield certificates
 
 
 def _jobqueue() -> Any:

@@ -94,7 +94,6 @@ def same(store: Path, folder: Path) -> None:
 
 def test_the_script_of_jobs(here: Path) -> None:
     pytest.importorskip("dask_jobqueue")
-    pytest.importorskip("cryptography")
     from calibdask.cluster.certificates import make_certificates
     from calibdask.cluster.security import Transport
     from calibdask.cluster.slurm import Slurm
@@ -129,7 +128,6 @@ def test_the_script_of_jobs(here: Path) -> None:
 
 def test_paths_with_blanks_are_refused(here: Path) -> None:
     pytest.importorskip("dask_jobqueue")
-    pytest.importorskip("cryptography")
     from calibdask.cluster.certificates import make_certificates
     from calibdask.cluster.security import Transport
     from calibdask.cluster.slurm import Slurm
@@ -153,7 +151,6 @@ def test_configurations_that_cannot_work(
     values: dict[str, Any], message: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("dask_jobqueue")
-    pytest.importorskip("cryptography")
     import dask
 
     monkeypatch.setattr("shutil.which", lambda command: command)
@@ -227,7 +224,6 @@ SMALL = {"cores": 1, "memory": "1GB", "walltime": "00:10:00", "interface": "lo"}
 @real
 def test_dask_workers_in_jobs_one_of_them_cancelled(there: Daemons, here: Path) -> None:
     pytest.importorskip("dask_jobqueue")
-    pytest.importorskip("cryptography")
     import dask
 
     store = here / "walks.zarr"
@@ -347,7 +343,6 @@ def test_tasks_are_numbered_as_one_likes(there: Daemons, here: Path) -> None:
 @real
 def test_a_driver_in_a_job(there: Daemons, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("dask_jobqueue")
-    pytest.importorskip("cryptography")
     store = here / "walks.zarr"
     monkeypatch.setenv("DASK_CONFIG", str(DEPLOY / "dask.yaml"))
     monkeypatch.setenv("DASK_CALIBDASK__SLURM__JOBS", "2")

@@ -60,7 +60,7 @@ class Estimator(HtmlRepr, ABC):
 
     def interval(self, layout: Layout) -> Interval:
         """How intervals are computed; by default from replicates of the rows."""
-        return FromRows(by_chance=self.errs_by_chance(layout))
+        return FromRows()
 
     def is_test(self, layout: Layout) -> bool:
         """Whether this is a test: it has a p-value and no intervals."""
@@ -68,5 +68,8 @@ class Estimator(HtmlRepr, ABC):
         return has_pvalue and isinstance(self.interval(layout), NoInterval)
 
     def errs_by_chance(self, layout: Layout) -> bool:
-        """Whether a part is positive by chance for a calibrated model: by default, whether one is declared an error."""
+        """Whether a part is positive by chance for a calibrated model: by default, whether one is declared an error.
+
+        Replicates of a calibrated model are then drawn as well.
+        """
         return any(info.kind == "error" for info in self.describe(layout).values())

@@ -1,11 +1,10 @@
-"""Ends of intervals, and bands, for each kind of part."""
+"""Ends of intervals, and bands, of the parts of an estimate."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from calibdask.estimators.parts import Curve, Estimate, Given, Number, Part
+from calibdask.estimators.parts import Estimate, Given, Number, Part, estimated
 from calibdask.inference.methods import Method, NumberReplicates, method_of, number_ends, percentiles
 from calibdask.statistics.exact import Array
 
@@ -20,16 +19,14 @@ def bounds_of_number(
 ) -> dict[str, Part]:
     """``low`` and ``high`` at a level, and ``replicates`` if ``keep``."""
     chosen = method_of(method, number)
-    notes = {"interval": chosen, "resampled": replicates.resampled}
-    low, high = number_ends(replicates, number, level, chosen)
-    bounds: dict[str, Part] = {"low": Number(low, number.dims, notes), "high": Number(high, number.dims, notes)}
+    bounds = _named_ends(number, number_ends(replicates, number, level, chosen), chosen, replicates.resampled)
     if keep:
         values = np.moveaxis(replicates.values + (number.values - replicates.centre), 0, -1)
         bounds["replicates"] = Given(values, (*number.dims, "replicate"), {"resampled": replicates.resampled})
     return bounds
 
 
-def bounds_of_curve(curve: Curve, values: Array, level: float) -> dict[str, Part]:
+def bounds_of_curve(curve: Number, values: Array, level: float) -> dict[str, Part]:
     """Pointwise ends, the median, and a band that contains whole curves, from replicates (replicates, *shape).
 
     The pointwise ends are percentiles around the median, or the known ends of the curve.
@@ -54,13 +51,16 @@ def bounds_of_curve(curve: Curve, values: Array, level: float) -> dict[str, Part
 
 def known_bounds(estimate: Estimate, level: float) -> dict[str, Bounds]:
     """The ends of numbers whose ends are given by a formula, by the name of the part."""
-    notes: dict[str, Any] = {"interval": "normal", "resampled": "nothing"}
-    bounds: dict[str, Bounds] = {}
-    for name, part in estimate.items():
-        if isinstance(part, Number) and part.known_ends is not None:
-            low, high = part.known_ends(level)
-            bounds[name] = {"low": Number(low, part.dims, notes), "high": Number(high, part.dims, notes)}
-    return bounds
+    return {
+        name: _named_ends(number, number.known_ends(level), "normal", "nothing")
+        for name, number in estimated(estimate).items()
+        if number.known_ends is not None
+    }
+
+
+def _named_ends(number: Number, ends: tuple[Array, Array], interval: str, resampled: str) -> dict[str, Part]:
+    notes = {"interval": interval, "resampled": resampled}
+    return {bound: Number(values, number.dims, notes) for bound, values in zip(("low", "high"), ends, strict=True)}
 
 
 def _widening(values: Array, centre: Array, low: Array, high: Array, level: float) -> Array:

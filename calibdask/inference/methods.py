@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from scipy import special
 
-from calibdask.estimators.parts import CalibrationError, Number
+from calibdask.estimators.parts import Number
 from calibdask.statistics.exact import Array
 
 __all__ = [
@@ -46,7 +46,7 @@ def check_method(method: object) -> None:
 
 def method_of(method: Method | None, number: Number) -> Method:
     """The given method, or the default for the number."""
-    return method or ("corrected" if number.is_biased or isinstance(number, CalibrationError) else "percentile")
+    return method or ("corrected" if number.is_biased else "percentile")
 
 
 def number_ends(replicates: NumberReplicates, number: Number, level: float, method: Method) -> tuple[Array, Array]:

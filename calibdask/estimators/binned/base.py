@@ -63,10 +63,9 @@ class BinnedEstimator(Estimator):
         setting = layout.setting(self.measured(layout), self.k)
         mapping: Mapping = getattr(self, "mapping", "hard")
         grid = Grid(refined=True)
-        by_chance = self.errs_by_chance(layout)
         if not _of_cells(self.rule(layout, setting, mapping), mapping, setting, grid):
-            return FromRows(by_chance)
-        return FromHistograms((GridHistogram(setting, grid),), self, by_chance)
+            return FromRows()
+        return FromHistograms((GridHistogram(setting, grid),), self)
 
     @override
     def measured_setting(self, layout: Layout) -> str:

@@ -102,7 +102,7 @@ class CORP(ColumnEstimator):
 
     def interval(self, layout: Layout) -> FromHistograms:
         """From replicates of a fine histogram in place of distinct scores."""
-        return FromHistograms((histogram_of(self.measured(layout)),), self, by_chance=True)
+        return FromHistograms((histogram_of(self.measured(layout)),), self)
 
     @override
     def measured_setting(self, layout: Layout) -> str:

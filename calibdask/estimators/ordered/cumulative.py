@@ -101,7 +101,7 @@ class ECCE(ColumnEstimator):
 
     def interval(self, layout: Layout) -> FromHistograms:
         """From replicates of a fine histogram in place of distinct scores."""
-        return FromHistograms((histogram_of(layout.setting(self.setting, self.k)),), self, by_chance=True)
+        return FromHistograms((histogram_of(layout.setting(self.setting, self.k)),), self)
 
     @override
     def estimate(self) -> Requests[Estimate]:

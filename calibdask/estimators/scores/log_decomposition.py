@@ -69,7 +69,7 @@ class LogLossDecomposition(BinnedDecomposition):
 
     def interval(self, layout: Layout) -> FromRows:
         """From replicates of the rows, since the score is a sum of logarithms over rows."""
-        return FromRows(by_chance=True)
+        return FromRows()
 
     @override
     def describe(self, layout: Layout) -> Description:

@@ -117,7 +117,7 @@ class GriddedEstimator(ColumnEstimator):
 
     def interval(self, layout: Layout) -> Interval:
         """From replicates of the histogram."""
-        return FromHistograms((self.histogram(layout),), self, self.errs_by_chance(layout))
+        return FromHistograms((self.histogram(layout),), self)
 
     def gridded(self) -> Requests[Gridded]:
         """Request the histogram."""
@@ -142,9 +142,7 @@ class SmoothedEstimator(GriddedEstimator):
     def interval(self, layout: Layout) -> Interval:
         """From replicates of the histogram, on as coarse a grid as the bandwidth allows."""
         chosen = self.for_replicates()
-        return FromHistograms(
-            (self.histogram(layout),), chosen, self.errs_by_chance(layout), partial(chosen.coarsened, layout)
-        )
+        return FromHistograms((self.histogram(layout),), chosen, partial(chosen.coarsened, layout))
 
     def for_replicates(self) -> "SmoothedEstimator":
         """The estimator that is applied to replicates; a different one where that reduces bias."""
@@ -154,7 +152,7 @@ class SmoothedEstimator(GriddedEstimator):
         """The record for the coarsest grid that suffices for the bandwidth of this histogram."""
         bandwidth = self.chosen_bandwidths(gridded)
         coarser = self.on_fewer_cells(float(bandwidth.min()), gridded.grid.low)
-        return FromHistograms((coarser.histogram(layout),), coarser, self.errs_by_chance(layout))
+        return FromHistograms((coarser.histogram(layout),), coarser)
 
     def on_fewer_cells(self, bandwidth: float, grid_start: float) -> Self:
         """The same on the coarsest grid whose cells are unions of cells of this grid and narrow for the bandwidth.

@@ -7,7 +7,7 @@ from typing_extensions import override
 from calibdask.estimators.checks import check_setting
 from calibdask.estimators.estimator import Estimator
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.settings import Setting
+from calibdask.statistics.settings import SettingChoice
 
 __all__ = ["ColumnEstimator", "gap"]
 
@@ -16,7 +16,7 @@ __all__ = ["ColumnEstimator", "gap"]
 class ColumnEstimator(Estimator):
     """An estimator with a setting."""
 
-    setting: Setting | str | int | None = None
+    setting: SettingChoice = None
     k: int | None = None
 
     def __post_init__(self) -> None:
@@ -27,7 +27,7 @@ class ColumnEstimator(Estimator):
         return str(layout.setting(self.setting, self.k))
 
 
-def gap(layout: Layout, setting: Setting | str | int | None, k: int | None) -> str:
+def gap(layout: Layout, setting: SettingChoice, k: int | None) -> str:
     """The quantity that is measured in a setting, as a phrase."""
     resolved = layout.setting(setting, k)
     words = {

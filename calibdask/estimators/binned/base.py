@@ -19,7 +19,7 @@ from calibdask.statistics.bins.grid import Grid, GridHistogram
 from calibdask.statistics.bins.mappings import Bins, Mapping, bin_edges, mapped
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
-from calibdask.statistics.settings import Setting
+from calibdask.statistics.settings import Setting, SettingChoice
 
 # More bins than this are a mistake, and would not fit in memory for many classes.
 _MOST_BINS = 1 << 24
@@ -33,7 +33,7 @@ class BinnedEstimator(Estimator):
 
     bins: int | Literal["sqrt"] | tuple[float, ...] | None = None
     binning: Literal["uniform", "equal-mass"] = "uniform"
-    setting: Setting | str | int | None = None
+    setting: SettingChoice = None
     k: int | None = None
     closed: Closed | None = None
     range: tuple[float, float] | None = None
@@ -71,7 +71,7 @@ class BinnedEstimator(Estimator):
     def measured_setting(self, layout: Layout) -> str:
         return str(layout.setting(self.measured(layout), self.k))
 
-    def measured(self, layout: Layout) -> Setting | str | int | None:
+    def measured(self, layout: Layout) -> SettingChoice:
         """The setting that is measured, given or by default."""
         return self.setting
 
@@ -107,7 +107,7 @@ class BinnedEstimator(Estimator):
 class BinnedDecomposition(BinnedEstimator):
     """A decomposition of a score, whose terms are summed over classes."""
 
-    def measured(self, layout: Layout) -> Setting | str | int | None:
+    def measured(self, layout: Layout) -> SettingChoice:
         """All classes of a matrix where no setting is given."""
         return "classwise" if self.setting is None and not layout.vector else self.setting
 

@@ -73,5 +73,4 @@ class Sharpness(ColumnEstimator):
             weight = exact.value(sums.weight)
             mean, square = exact.value(sums.score) / weight, exact.value(sums.second[0]) / weight
         variance = np.maximum(square - mean**2, 0.0)[..., 0]
-        dims = ("class",) if setting.per_class else ()
-        return {"": Number(variance if setting.per_class else variance[..., 0], dims, limits=(0.0, 0.25))}
+        return {"": Number(setting.by_class(variance), setting.dims, limits=(0.0, 0.25))}

@@ -55,11 +55,11 @@ class Gridded(NamedTuple):
     @property
     def dims(self) -> tuple[str, ...]:
         """Dimensions of a result besides batch and groups: classes in class-wise settings."""
-        return ("class",) if self.setting.per_class else ()
+        return self.setting.dims
 
     def by_class(self, values: Array) -> Array:
         """Values by (batch, group, column, ...) with the dimensions `dims`."""
-        return values if self.setting.per_class else values[:, :, 0]
+        return self.setting.by_class(values)
 
     def by_columns(self, compute: Callable[..., Array], *arguments: Array, smooth: Array | None = None) -> Array:
         """``compute(weights, *arguments)`` for all columns, a few at a time; arguments have the shape (b, g, c).
@@ -75,7 +75,7 @@ class Gridded(NamedTuple):
         step = max(1, _NODES_AT_ONCE // self.grid.cells)
         for start in range(0, count, step):
             here = slice(start, start + step)
-            state = GridState.of(lambda sums: sums[:, :, here], flat)  # noqa: B023 - called at once
+            state = GridState(*(sums[:, :, here] for sums in flat))
             total = np.asarray(state.mass.sum((-1, -2)), np.float64).reshape(-1, 1, 1)
             weights = shared_weights(state, self.grid, widths[None, None, here])[0, 0]
             values = compute(weights / np.where(total > 0, total, 1.0), *(argument[here] for argument in columns))

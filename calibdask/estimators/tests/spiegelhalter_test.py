@@ -91,6 +91,4 @@ class SpiegelhalterTest(ColumnEstimator):
             "null_hypothesis": "the model is calibrated",
         }
         values = {"statistic": z, "pvalue": 2 * special.ndtr(-np.abs(z))}
-        if setting.per_class:
-            return {name: Number(column, ("class",), notes) for name, column in values.items()}
-        return {name: Number(column[..., 0], notes=notes) for name, column in values.items()}
+        return {name: Number(setting.by_class(column), setting.dims, notes) for name, column in values.items()}

@@ -102,7 +102,7 @@ class HistogramBootstrap:
         whole, replicates = source.state(fine), []
         assert record.coarsened is not None
         for position in np.ndindex(layout.batch, layout.groups):
-            state = GridState(*(sums[position][None, None] for sums in whole))
+            state = whole.part(tuple(slice(at, at + 1) for at in position))
             coarser = record.coarsened(Gridded(fine.setting, fine.grid, state))
             (coarse,) = coarser.histograms
             merged = merged_cells(state, fine.grid, coarse.grid)

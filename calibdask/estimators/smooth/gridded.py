@@ -75,7 +75,7 @@ class Gridded(NamedTuple):
         step = max(1, _NODES_AT_ONCE // self.grid.cells)
         for start in range(0, count, step):
             here = slice(start, start + step)
-            state = GridState(*(sums[:, :, here] for sums in flat))
+            state = flat.part((slice(None), slice(None), here))
             total = np.asarray(state.mass.sum((-1, -2)), np.float64).reshape(-1, 1, 1)
             weights = shared_weights(state, self.grid, widths[None, None, here])[0, 0]
             values = compute(weights / np.where(total > 0, total, 1.0), *(argument[here] for argument in columns))

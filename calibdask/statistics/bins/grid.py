@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -154,6 +155,10 @@ class GridState(NamedTuple):
     def of(cls, function: Callable[..., Any], *states: Iterable[Any]) -> "GridState":
         """A function of the arrays of one state, or of the arrays of several with the same name."""
         return cls(*map(function, *states))
+
+    def part(self, index: Any) -> "GridState":
+        """The sums at an index of the leading axes."""
+        return GridState.of(itemgetter(index), self)
 
     @property
     def weighted(self) -> bool:

@@ -15,7 +15,7 @@ from calibdask.statistics.views.view import seen_through
 
 __all__ = ["VectorEstimator", "VectorSetting", "check_setting", "lens_of"]
 
-VectorSetting = Lens | Literal["multiclass", "confidence", "binary"] | int
+VectorSetting = Lens | Literal["multiclass", "confidence", "binary"] | str | int
 
 
 class VectorEstimator(Estimator):

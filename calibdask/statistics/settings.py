@@ -9,6 +9,7 @@ import numpy.typing as npt
 __all__ = ["Setting", "SettingChoice", "resolve"]
 
 Kind = Literal["binary", "class", "classwise", "confidence", "top-k", "multiclass"]
+_KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,7 @@ class Setting:
         (Setting(kind='top-k', index=3), Setting(kind='confidence', index=0), None)
         """
         word, _, index = text.partition(" ")
-        kinds: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
-        return cls(kinds[word], int(index or 0)) if word in kinds else None
+        return cls(_KINDS[word], int(index or 0)) if word in _KINDS else None
 
     @property
     def per_class(self) -> bool:
@@ -67,7 +67,7 @@ class Setting:
 
 
 # What estimators of columns take as their setting; see `resolve`.
-SettingChoice = Setting | Literal["confidence", "classwise", "binary", "top-k"] | int | None
+SettingChoice = Setting | Literal["confidence", "classwise", "binary", "top-k"] | str | int | None
 
 
 def resolve(setting: "Setting | str | int | None", classes: int, vector: bool, k: int | None = None) -> Setting:
@@ -108,8 +108,8 @@ def resolve(setting: "Setting | str | int | None", classes: int, vector: bool, k
                     raise ValueError("setting='top-k' requires k, such as k=2.")
                 raise ValueError(f"setting 'top-k' expects k from 1 to the number of classes ({classes}), got k={k}.")
             return Setting("top-k", int(k))
-        if setting == "confidence" or setting == "classwise" or setting == "multiclass":
-            return Setting(setting)
+        if setting in ("confidence", "classwise", "multiclass"):
+            return Setting(_KINDS[setting])
         raise ValueError(
             "setting expects 'confidence', 'classwise', 'binary', 'top-k', 'multiclass', the index of a class or None, "
             f"got {setting!r}."

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +13,12 @@ import numpy.typing as npt
 from calibdask.kernels import gridding
 from calibdask.kernels.gridding import HALVINGS, PARTS
 from calibdask.statistics.bins.edges import uniform_edges
+from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
-
-if TYPE_CHECKING:
-    from calibdask.statistics.bins.histograms import Histograms
 
 __all__ = [
     "DIVISIBLE",
@@ -235,7 +233,7 @@ class GridHistogram(Statistic[GridState]):
         """Sums of both."""
         return GridState.of(np.add, a, b)
 
-    def from_histograms(self, histograms: "Histograms") -> GridState:
+    def from_histograms(self, histograms: Histograms) -> GridState:
         """One of the histograms, or derived from one."""
         return histograms.state(self)
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from typing_extensions import override
 
 from calibdask.estimators.checks import check_choice, check_setting
+from calibdask.estimators.columns import SettingEstimator
 from calibdask.estimators.compat import Compat, choices
-from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import FromHistograms, FromRows, Interval
 from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
 from calibdask.statistics.bins.binnings import BinEdges, Binning, EqualMass, Explicit, Uniform, binned_sums
@@ -28,7 +27,7 @@ __all__ = ["BinnedDecomposition", "BinnedEstimator"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BinnedEstimator(Estimator):
+class BinnedEstimator(SettingEstimator):
     """The parameters of bins, documented in `calibdask.ECE`; None: the value of ``compat``, or the default."""
 
     bins: int | Literal["sqrt"] | tuple[float, ...] | None = None
@@ -60,20 +59,12 @@ class BinnedEstimator(Estimator):
 
     def interval(self, layout: Layout) -> Interval:
         """From a fine histogram if bins consist of whole cells, from replicates of the rows otherwise."""
-        setting = layout.setting(self.measured(layout), self.k)
+        setting = self.measured(layout)
         mapping: Mapping = getattr(self, "mapping", "hard")
         grid = Grid(refined=True)
         if not _of_cells(self.rule(layout, setting, mapping), mapping, setting, grid):
             return FromRows()
         return FromHistograms((GridHistogram(setting, grid),), self)
-
-    @override
-    def measured_setting(self, layout: Layout) -> str:
-        return str(layout.setting(self.measured(layout), self.k))
-
-    def measured(self, layout: Layout) -> SettingChoice:
-        """The setting that is measured, given or by default."""
-        return self.setting
 
     def rule(self, layout: Layout, setting: Setting, mapping: Mapping) -> Binning:
         """The binning that follows from the parameters for data of this shape."""
@@ -94,7 +85,7 @@ class BinnedEstimator(Estimator):
     def binned(self, mapping: Mapping) -> Requests[tuple[Setting, Edges, BinSumsState, Bins]]:
         """Request edges and sums."""
         layout = yield from Layout()
-        setting = layout.setting(self.setting, self.k)
+        setting = self.measured(layout)
         edges = yield from BinEdges(self.rule(layout, setting, mapping), setting)
         if mapping == "hard":
             sums = yield from binned_sums(setting, edges)
@@ -107,9 +98,7 @@ class BinnedEstimator(Estimator):
 class BinnedDecomposition(BinnedEstimator):
     """A decomposition of a score, whose terms are summed over classes."""
 
-    def measured(self, layout: Layout) -> SettingChoice:
-        """All classes of a matrix where no setting is given."""
-        return "classwise" if self.setting is None and not layout.vector else self.setting
+    usual_setting = "classwise"
 
 
 def _of_cells(binning: Binning, mapping: Mapping, setting: Setting, grid: Grid) -> bool:

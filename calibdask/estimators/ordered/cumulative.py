@@ -101,12 +101,12 @@ class ECCE(ColumnEstimator):
 
     def interval(self, layout: Layout) -> FromHistograms:
         """From replicates of a fine histogram in place of distinct scores."""
-        return FromHistograms((histogram_of(layout.setting(self.setting, self.k)),), self)
+        return FromHistograms((histogram_of(self.measured(layout)),), self)
 
     @override
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
-        setting = layout.setting(self.setting, self.k)
+        setting = self.measured(layout)
         points = yield from ScorePoints(setting)
         values, pvalues = np.full(points.shape, np.nan), np.full(points.shape, np.nan)
         for index, at in points.strata():

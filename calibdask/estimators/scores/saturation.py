@@ -72,7 +72,7 @@ class Saturation(GriddedEstimator):
 
     def histogram(self, layout: Layout) -> GridHistogram:
         """The refined histogram on the unit interval, which summaries store."""
-        return GridHistogram(layout.setting(self.setting, self.k), Grid(cells_of(self.step), refined=True))
+        return GridHistogram(self.measured(layout), Grid(cells_of(self.step), refined=True))
 
     @override
     def describe(self, layout: Layout) -> Description:

@@ -67,7 +67,7 @@ class Sharpness(ColumnEstimator):
 
     @override
     def estimate(self) -> Requests[Estimate]:
-        setting = (yield from Layout()).setting(self.setting, self.k)
+        setting = self.measured((yield from Layout()))
         sums = yield from BinSums(setting, (yield from BinEdges(Uniform(1), setting)), "squares")
         with np.errstate(divide="ignore", invalid="ignore"):
             weight = exact.value(sums.weight)

@@ -112,7 +112,7 @@ class GriddedEstimator(ColumnEstimator):
 
     def histogram(self, layout: Layout) -> GridHistogram:
         """The histogram that the estimate is computed from."""
-        setting = layout.setting(self.setting, self.k)
+        setting = self.measured(layout)
         return GridHistogram(setting, Grid(cells_of(self.step), self.grid_start(setting, layout.classes)))
 
     def interval(self, layout: Layout) -> Interval:

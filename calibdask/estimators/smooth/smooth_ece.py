@@ -74,7 +74,7 @@ class SmoothECE(GriddedEstimator):
 
     @override
     def describe(self, layout: Layout) -> Description:
-        quantity = gap(layout, self.setting, self.k)
+        quantity = gap(layout, self.measured(layout))
         return {
             "": PartInfo(f"mean {quantity}, smoothed", "error", quantity="mean-gap"),
             "bandwidth": PartInfo("bandwidth, equal to the error", "choice"),

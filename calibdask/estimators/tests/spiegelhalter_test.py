@@ -79,8 +79,7 @@ class SpiegelhalterTest(ColumnEstimator):
 
     @override
     def estimate(self) -> Requests[Estimate]:
-        layout = yield from Layout()
-        setting = layout.setting(self.setting, self.k)
+        setting = self.measured((yield from Layout()))
         state = yield from RowTerms(setting, "spiegelhalter")
         excess, variance = exact.value(state.sums)
         with np.errstate(divide="ignore", invalid="ignore"):

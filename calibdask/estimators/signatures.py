@@ -28,7 +28,7 @@ _REFERENCE = re.compile(r"As (?:in|for) `(?:calibdask\.)?(\w+)`")
 _VARIABLES = {"ece-a": "ece_equal_mass"}
 
 # A definition, or the value of an alias, and the module that it is in.
-_Node = tuple[str, ast.AST]
+_Node = tuple[str, Any]
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ def _allowed(module: str, annotation: ast.expr) -> tuple[frozenset[str], tuple[s
     if isinstance(where[1], ast.ClassDef):
         kind = "metric" if _is_estimator(module, annotation.id) else annotation.id.lower()
         return frozenset({kind}), ()
-    return _allowed(where[0], where[1])  # type: ignore[arg-type]
+    return _allowed(where[0], where[1])
 
 
 def _of_subscript(name: str, inside: ast.expr) -> tuple[frozenset[str], tuple[str, ...]]:

@@ -30,11 +30,8 @@ class Sharpness(ColumnEstimator):
 
     Parameters
     ----------
-    setting : str, int or None
-        The setting: ``"confidence"``, ``"classwise"``, ``"binary"``, a class, ``"top-k"``; None: binary for a vector of
-        scores, confidence for a matrix.
-    k : int, optional
-        Number of classes of the setting ``"top-k"``.
+    setting, k
+        As for `ECE`.
 
     Notes
     -----

@@ -15,8 +15,8 @@ from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, check_distinct, named_metrics
 from calibdask.estimators.panel import comparison_metrics
 from calibdask.estimators.parts import Number, Part
+from calibdask.inference.choice import IntervalChoice, check_interval
 from calibdask.inference.ends import bounds_of_number
-from calibdask.inference.intervals import check_interval
 from calibdask.inference.methods import Method, NumberReplicates, sign_pvalue
 from calibdask.inference.multiplicity import ADJUSTMENTS
 from calibdask.inference.row_bootstrap import RowBootstrap
@@ -132,8 +132,8 @@ def compare(
     _refuse_tests(chosen, data)
     named = isinstance(prob_a, Mapping)
     check_names(chosen, (*data.batch, *data.by, *((Axis(_CHALLENGER, 1),) if named else ())), class_dim)
-    method: Method = ci_method or "percentile"
-    bootstrap = RowBootstrap(method, n_boot, seed)
+    choice = IntervalChoice(ci, ci_method or "percentile", n_boot, seed)
+    bootstrap = RowBootstrap(choice)
     outcome = run_requests(bootstrap.requests(chosen, chosen), data.source)
     result = DatasetBuilder(data, class_dim)
     challengers = [name for name in names if name != names[base]]
@@ -145,7 +145,7 @@ def compare(
         for part, replicates in bootstrap.replicates(name, outcome).items():
             if not {*estimate[part].dims} <= {"class"}:
                 continue
-            number, bounds = _difference(estimate[part], replicates, (base, len(names)), ci, method, adjusted)
+            number, bounds = _difference(estimate[part], replicates, (base, len(names)), choice, adjusted)
             label = f"{part}_difference" if part else "difference"
             result.add(name, metric, {label: number}, {label: bounds}, axes, {label: _DIFFERENCE})
     # Estimates have a dimension of all models, differences a separate one of the challengers.
@@ -190,7 +190,7 @@ def _axes(data: Input, challengers: list[str], *, squeezed: bool) -> tuple[Axis,
 
 
 def _difference(
-    part: Part, replicates: NumberReplicates, models: tuple[int, int], level: float, method: Method, adjusted: bool
+    part: Part, replicates: NumberReplicates, models: tuple[int, int], choice: IntervalChoice, adjusted: bool
 ) -> tuple[Number, dict[str, Part]]:
     """The difference of each model from the baseline, its ends and p-values; the batch axis has the models first."""
     differences = NumberReplicates(
@@ -200,8 +200,8 @@ def _difference(
         left_out=None if replicates.left_out is None else _less_baseline(replicates.left_out, models, 1),
     )
     number = Number(differences.centre, part.dims)
-    pvalues = sign_pvalue(differences, method)
-    bounds = bounds_of_number(number, differences, level, method) | {"pvalue": Number(pvalues, part.dims)}
+    pvalues = sign_pvalue(differences, choice.method)
+    bounds = bounds_of_number(number, differences, choice) | {"pvalue": Number(pvalues, part.dims)}
     if adjusted:
         bounds |= {f"pvalue_{word}": Number(adjust(pvalues), part.dims) for word, adjust in ADJUSTMENTS.items()}
     return number, bounds

@@ -11,7 +11,8 @@ from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, named_metrics
 from calibdask.estimators.panel import default_metrics, summary_metrics
-from calibdask.inference.intervals import BoundedEstimates, IntervalChoice, check_interval, estimates_with_intervals
+from calibdask.inference.choice import IntervalChoice, check_interval
+from calibdask.inference.intervals import BoundedEstimates, estimates_with_intervals
 from calibdask.inference.methods import Method, check_method
 from calibdask.results.build import DatasetBuilder, check_names
 from calibdask.storage.summary import Summary, is_summary

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from calibdask.estimators.parts import Estimate, Given, Number, Part, estimated
-from calibdask.inference.methods import Method, NumberReplicates, method_of, number_ends, percentiles
+from calibdask.inference.choice import IntervalChoice
+from calibdask.inference.methods import NumberReplicates, method_of, number_ends, percentiles
 from calibdask.statistics.exact import Array
 
 __all__ = ["Bounds", "bounds_of_curve", "bounds_of_number", "known_bounds"]
@@ -14,13 +15,11 @@ __all__ = ["Bounds", "bounds_of_curve", "bounds_of_number", "known_bounds"]
 Bounds = Mapping[str, Part]
 
 
-def bounds_of_number(
-    number: Number, replicates: NumberReplicates, level: float, method: Method | None, *, keep: bool = False
-) -> dict[str, Part]:
-    """``low`` and ``high`` at a level, and ``replicates`` if ``keep``."""
-    chosen = method_of(method, number)
-    bounds = _named_ends(number, number_ends(replicates, number, level, chosen), chosen, replicates.resampled)
-    if keep:
+def bounds_of_number(number: Number, replicates: NumberReplicates, choice: IntervalChoice) -> dict[str, Part]:
+    """``low`` and ``high``, and ``replicates`` if they are kept."""
+    chosen = method_of(choice.method, number)
+    bounds = _named_ends(number, number_ends(replicates, number, choice.level, chosen), chosen, replicates.resampled)
+    if choice.keep:
         values = np.moveaxis(replicates.values + (number.values - replicates.centre), 0, -1)
         bounds["replicates"] = Given(values, (*number.dims, "replicate"), {"resampled": replicates.resampled})
     return bounds

@@ -11,7 +11,8 @@ from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.interval import Estimating, FromHistograms
 from calibdask.estimators.parts import Estimate, estimated
 from calibdask.estimators.smooth.gridded import Gridded
-from calibdask.inference.methods import Method, NumberReplicates
+from calibdask.inference.choice import IntervalChoice
+from calibdask.inference.methods import NumberReplicates
 from calibdask.statistics.bins.grid import GridState, merged_cells
 from calibdask.statistics.exact import Array
 from calibdask.statistics.replicates.histograms import GROUPS
@@ -49,21 +50,15 @@ class Replicates:
 
 @dataclass(frozen=True)
 class HistogramBootstrap:
-    """The number of replicates, their seed, and the method of the intervals.
+    """Replicates of histograms; of those that are kept all estimators share the same resampled cells."""
 
-    With ``kept``, all estimators share the same resampled cells, so that their replicates are paired.
-    """
-
-    method: Method | None
-    n_boot: int
-    seed: int
-    kept: bool = False
+    choice: IntervalChoice
 
     def of(
         self, records: Mapping[str, FromHistograms], source: SummarySource, by_chance: Set[str]
     ) -> dict[str, Replicates]:
         """The replicates of each estimator; those with a coarser grid of their own are computed separately."""
-        if self.kept:
+        if self.choice.keep:
             return self._together(records, source, by_chance)
         together = {name: record for name, record in records.items() if not record.coarsened}
         shared = self._together(together, source, by_chance)
@@ -80,15 +75,15 @@ class HistogramBootstrap:
             return {}
         estimators = {name: record.for_replicates for name, record in records.items()}
         outcome = run(estimators, source)
-        size = source.bytes_of_a_replicate(outcome.states, by_cells=self.kept or self.method == "bca")
+        size = source.bytes_of_a_replicate(outcome.states, by_cells=self.choice.keep or self.choice.method == "bca")
         batch_size = max(1, _BYTES_AT_ONCE // max(1, size))
-        resampled = partial(source.resampled, self.seed, by_cells=self.kept)
-        drawn = {"values": _values(estimators, resampled, self.n_boot, batch_size)}
-        if self.method in (None, "corrected"):
+        resampled = partial(source.resampled, self.choice.seed, by_cells=self.choice.keep)
+        drawn = {"values": _values(estimators, resampled, self.choice.n_boot, batch_size)}
+        if self.choice.method in (None, "corrected"):
             errors = {name: estimators[name] for name in records if name in by_chance}
-            drawn["by_chance"] = _values(errors, partial(resampled, calibrated=True), self.n_boot, batch_size)
-        if self.method == "bca":
-            drawn["left_out"] = _values(estimators, partial(source.left_out, self.seed), GROUPS, batch_size)
+            drawn["by_chance"] = _values(errors, partial(resampled, calibrated=True), self.choice.n_boot, batch_size)
+        if self.choice.method == "bca":
+            drawn["left_out"] = _values(estimators, partial(source.left_out, self.choice.seed), GROUPS, batch_size)
         return {
             name: Replicates(estimate, {field: values[name] for field, values in drawn.items() if name in values})
             for name, estimate in outcome.estimates.items()

@@ -6,62 +6,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from calibdask.engine.plan import Outcome, run_requests
 from calibdask.engine.progress_events import Stage, start_stage
 from calibdask.engine.sources.source import Source
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import FromHistograms, KnownEnds
-from calibdask.estimators.parts import Estimate, Number, estimated
+from calibdask.estimators.parts import Estimate, estimated
+from calibdask.inference.choice import IntervalChoice, check_interval
 from calibdask.inference.ends import Bounds, bounds_of_curve, bounds_of_number, known_bounds
 from calibdask.inference.histogram_bootstrap import HistogramBootstrap, Replicates
-from calibdask.inference.methods import Method, NumberReplicates
 from calibdask.inference.row_bootstrap import RowBootstrap
 from calibdask.statistics.bins.grid import GridHistogram
 
-__all__ = ["BoundedEstimates", "IntervalChoice", "check_interval", "check_level", "estimates_with_intervals"]
-
-
-def check_level(level: object, name: str = "level") -> None:
-    """Raise ValueError unless this is a level of an interval."""
-    if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < float(level) < 1:
-        raise ValueError(f"{name} expects a number between 0 and 1 such as 0.95, got {level!r}.")
-
-
-def check_interval(ci: object, n_boot: object, seed: object) -> None:
-    """Raise ValueError unless these are a level, a number of replicates and a seed."""
-    check_level(ci, "ci")
-    if isinstance(n_boot, bool) or not isinstance(n_boot, int | np.integer) or n_boot < 2:
-        raise ValueError(f"n_boot expects a number of replicates from 2 on, got {n_boot!r}.")
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise ValueError(f"seed expects a whole number from 0 on, got {seed!r}.")
-
-
-@dataclass(frozen=True)
-class IntervalChoice:
-    """The requested intervals: level, method, number of replicates and seed, and whether replicates are kept."""
-
-    level: float
-    method: Method | None
-    n_boot: int
-    seed: int
-    keep: bool = False
-
-    @property
-    def row_bootstrap(self) -> RowBootstrap:
-        """Replicates of the rows."""
-        return RowBootstrap(self.method, self.n_boot, self.seed)
-
-    @property
-    def histogram_bootstrap(self) -> HistogramBootstrap:
-        """Replicates of histograms."""
-        return HistogramBootstrap(self.method, self.n_boot, self.seed, self.keep)
-
-    def bounds(self, number: Number, replicates: NumberReplicates) -> Bounds:
-        """Ends of the interval of a number from its replicates."""
-        return bounds_of_number(number, replicates, self.level, self.method, keep=self.keep)
+__all__ = ["BoundedEstimates", "IntervalChoice", "check_interval", "estimates_with_intervals"]
 
 
 @dataclass(frozen=True)
@@ -94,7 +52,8 @@ def estimates_with_intervals(
         if not summary and (interval.resampled == "rows" or (interval.resampled and choice.keep))
     }
     by_chance = {name for name, metric in metrics.items() if metric.errs_by_chance(source.layout)}
-    requests = choice.row_bootstrap.requests(metrics, by_rows, by_chance)
+    rows = RowBootstrap(choice)
+    requests = rows.requests(metrics, by_rows, by_chance)
     if summary is None:
         requests |= {(histogram,): iter(histogram) for record in records.values() for histogram in record.histograms}
     outcome = run_requests(requests, source)
@@ -111,8 +70,8 @@ def estimates_with_intervals(
             bounds[name] |= _bounds_of_histograms(estimates[name], replicates, choice)
     for name in by_rows:
         numbers = estimated(estimates[name])
-        for part, replicates_of_part in choice.row_bootstrap.replicates(name, outcome).items():
-            bounds[name][part] = choice.bounds(numbers[part], replicates_of_part)
+        for part, replicates_of_part in rows.replicates(name, outcome).items():
+            bounds[name][part] = bounds_of_number(numbers[part], replicates_of_part, choice)
     return BoundedEstimates(estimates, bounds, outcome.passes)
 
 
@@ -134,7 +93,7 @@ def _draw_replicates(
     start_stage(Stage("intervals"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return choice.histogram_bootstrap.of(records, source, by_chance)
+        return HistogramBootstrap(choice).of(records, source, by_chance)
 
 
 def _bounds_of_histograms(estimate: Estimate, replicates: Replicates, choice: IntervalChoice) -> dict[str, Bounds]:
@@ -143,6 +102,6 @@ def _bounds_of_histograms(estimate: Estimate, replicates: Replicates, choice: In
     return {
         name: bounds_of_curve(centre, replicates.fields["values"][name], choice.level)
         if centre.has_band
-        else choice.bounds(numbers[name], replicates.of(name))
+        else bounds_of_number(numbers[name], replicates.of(name), choice)
         for name, centre in estimated(replicates.centre).items()
     }

@@ -113,7 +113,7 @@ def _acceleration(left_out: Array) -> Array:
         return np.where(square > 0, np.nansum(distance**3, axis=0) / (6 * square**1.5), 0.0)
 
 
-def sign_pvalue(replicates: NumberReplicates, method: Method) -> Array:
+def sign_pvalue(replicates: NumberReplicates, method: Method | None) -> Array:
     """Two-sided p-value of the number being 0, from replicates: 1 minus the level whose interval ends there.
 
     For percentiles min(1, 2 (1 + min(#{d* <= 0}, #{d* >= 0})) / (R + 1)); for BCa at the corrected levels, also at

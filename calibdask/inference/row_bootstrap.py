@@ -7,7 +7,8 @@ from typing import Any
 from calibdask.engine.plan import Outcome
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.parts import estimated
-from calibdask.inference.methods import Method, NumberReplicates
+from calibdask.inference.choice import IntervalChoice
+from calibdask.inference.methods import NumberReplicates
 from calibdask.statistics.replicates.histograms import GROUPS
 from calibdask.statistics.request import Requests
 from calibdask.statistics.views.drawn_labels import DrawnLabels
@@ -20,14 +21,9 @@ __all__ = ["RowBootstrap"]
 
 @dataclass(frozen=True)
 class RowBootstrap:
-    """The number of replicates of the rows, their seed, and the method of the intervals.
+    """Replicates of the rows: each row is weighted by a Poisson variable keyed by the seed and the row number."""
 
-    Every row is weighted by a Poisson variable keyed by the seed and the row number.
-    """
-
-    method: Method | None
-    n_boot: int
-    seed: int
+    choice: IntervalChoice
 
     def requests(
         self, metrics: Mapping[str, Estimator], resampled: Iterable[str], by_chance: Set[str] = frozenset()
@@ -52,11 +48,11 @@ class RowBootstrap:
             raise ValueError(
                 f"Rows are resampled by weights, which {metric!r} does not support; leave it out or use another metric."
             )
-        views: dict[str, View] = {"values": PoissonWeights(self.n_boot, self.seed)}
-        if by_chance and self.method in (None, "corrected"):
-            views["by_chance"] = DrawnLabels(self.n_boot, self.seed)
-        if self.method == "bca":
-            views["left_out"] = LeftOut(GROUPS, self.seed)
+        views: dict[str, View] = {"values": PoissonWeights(self.choice.n_boot, self.choice.seed)}
+        if by_chance and self.choice.method in (None, "corrected"):
+            views["by_chance"] = DrawnLabels(self.choice.n_boot, self.choice.seed)
+        if self.choice.method == "bca":
+            views["left_out"] = LeftOut(GROUPS, self.choice.seed)
         return views
 
     def replicates(self, name: str, outcome: Outcome[Any]) -> dict[str, NumberReplicates]:
@@ -69,7 +65,7 @@ class RowBootstrap:
         """
         viewed = {key[1]: estimate for key, estimate in outcome.estimates.items() if key[0] == name and len(key) > 1}
         numbers = estimated(outcome.estimates[(name,)])
-        if self.method in (None, "corrected") and "by_chance" not in viewed:
+        if self.choice.method in (None, "corrected") and "by_chance" not in viewed:
             undeclared = [part for part, number in numbers.items() if number.kind == "error"]
             if undeclared:
                 raise TypeError(

@@ -146,10 +146,8 @@ class KernelTest(KernelEstimator):
         """None: a test has a p-value instead."""
         return NoInterval()
 
-    @property
-    def supports_weights(self) -> bool:
-        """No: the null distribution holds for unweighted rows."""
-        return False
+    # No: the null distribution holds for unweighted rows.
+    supports_weights = False
 
 
 @dataclass(frozen=True)
@@ -180,10 +178,8 @@ class FittedKernel(Derived[tuple[PairKernel, dict[str, Any]]]):
         bandwidths = np.stack(values)
         return PairKernel(terms, FrozenArray(bandwidths)), {"bandwidth": note_values(bandwidths), **notes}
 
-    @property
-    def fixed_in_replicates(self) -> bool:
-        """Yes: bandwidths are not re-estimated."""
-        return True
+    # Yes: bandwidths are not re-estimated.
+    fixed_in_replicates = True
 
     def tiled(self, answer: tuple[PairKernel, dict[str, Any]], times: int) -> tuple[PairKernel, dict[str, Any]]:
         """The same bandwidths for every replicate."""

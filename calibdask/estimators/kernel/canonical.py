@@ -143,10 +143,8 @@ class _LikelihoodBandwidth(Derived[Array]):
 
     seed: int
 
-    @property
-    def fixed_in_replicates(self) -> bool:
-        """Yes: the bandwidth is not re-estimated."""
-        return True
+    # Yes: the bandwidth is not re-estimated.
+    fixed_in_replicates = True
 
     def tiled(self, answer: Array, times: int) -> Array:
         """The same bandwidths for every replicate."""

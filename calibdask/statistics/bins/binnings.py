@@ -238,10 +238,8 @@ class BinEdges(Derived[Edges]):
     binning: Binning
     setting: Setting
 
-    @property
-    def fixed_in_replicates(self) -> bool:
-        """Bins are chosen once."""
-        return True
+    # Bins are chosen once.
+    fixed_in_replicates = True
 
     def tiled(self, answer: Edges, times: int) -> Edges:
         """The same edges for every replicate."""

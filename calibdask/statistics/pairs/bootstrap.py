@@ -60,10 +60,8 @@ class PairDraws(PairStatistic[PairDrawsState]):
     draws: int
     seed: int
 
-    @property
-    def ordered(self) -> bool:
-        """Draws are keyed by the rank of a row in its slice."""
-        return True
+    # Draws are keyed by the rank of a row in its slice.
+    ordered = True
 
     def bytes(self, layout: Layout) -> int:
         """Memory of a state."""

@@ -87,7 +87,7 @@ class Saturation(GriddedEstimator):
     def estimate(self) -> Requests[Estimate]:
         gridded = yield from self.gridded()
         shares = self._shares(gridded.state, gridded.grid)
-        return {name: Given(gridded.by_class(values), gridded.dims) for name, values in shares.items()}
+        return {name: Given(gridded.setting.by_class(values), gridded.setting.dims) for name, values in shares.items()}
 
     def _shares(self, state: GridState, grid: Grid) -> Mapping[str, np.ndarray]:
         """By (batch, group, column); NaN where there are no rows."""

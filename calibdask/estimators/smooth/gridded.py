@@ -52,15 +52,6 @@ class Gridded(NamedTuple):
         batch, groups, columns = self.state.mass.shape[:3]
         return batch, groups, columns
 
-    @property
-    def dims(self) -> tuple[str, ...]:
-        """Dimensions of a result besides batch and groups: classes in class-wise settings."""
-        return self.setting.dims
-
-    def by_class(self, values: Array) -> Array:
-        """Values by (batch, group, column, ...) with the dimensions `dims`."""
-        return self.setting.by_class(values)
-
     def by_columns(self, compute: Callable[..., Array], *arguments: Array, smooth: Array | None = None) -> Array:
         """``compute(weights, *arguments)`` for all columns, a few at a time; arguments have the shape (b, g, c).
 

@@ -86,7 +86,10 @@ class SmoothECE(GriddedEstimator):
         widest = np.ones(gridded.shape)
         roots = gridded.by_columns(partial(_fixed_points, gridded.grid), widest, smooth=widest)
         value, bandwidth = roots[..., 0], roots[..., 1]
-        return {"": calibration_error(value), "bandwidth": Given(gridded.by_class(bandwidth), gridded.dims)}
+        return {
+            "": calibration_error(value),
+            "bandwidth": Given(gridded.setting.by_class(bandwidth), gridded.setting.dims),
+        }
 
 
 def _fixed_points(grid: Grid, weights: Array, widest: Array) -> Array:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.engine.inputs.frames import given_models
 from calibdask.engine.inputs.input import Input
 from calibdask.engine.inputs.models import MODEL, read_models
 from calibdask.engine.inputs.slices import Axis
@@ -36,6 +37,7 @@ def compare(
     prob_b: Any = None,
     metrics: Metrics | None = None,
     *,
+    label: Any = None,
     baseline: str | None = None,
     by: Any = None,
     sample_weight: Any = None,
@@ -52,12 +54,15 @@ def compare(
     Parameters
     ----------
     y_true : array of shape (..., n)
-        Class numbers, as in `calibdask.evaluate`.
+        Class numbers, as in `calibdask.evaluate`. Or a container of columns in memory or of Dask, as there; then the
+        scores are named by their columns, as by ``score`` there.
     prob_a, prob_b : arrays of shape (..., n) or (..., n, K)
         Scores of two models, called ``"a"``, the baseline, and ``"b"``. Or ``prob_a`` alone: a mapping from the names
         of two or more models to their scores.
     metrics : estimator, sequence, or mapping from name to estimator, optional
         None: proper scores and binned errors. Tests, and estimators without support for weights, are not allowed.
+    label : name of a column, optional
+        In a container of columns: the labels.
     baseline : str, optional
         Name of the model that the others are compared with; the first by default.
     by, sample_weight, sample_dim, class_dim, sum_tolerance
@@ -121,9 +126,10 @@ def compare(
     check_interval(ci, n_boot, seed)
     if ci_method not in (None, "percentile", "bca"):
         raise ValueError(f"ci_method of a comparison expects 'percentile', 'bca' or None, got {ci_method!r}.")
+    models = _models(prob_a, prob_b)
+    y_true, models, by, sample_weight = given_models(y_true, models, by, sample_weight, label, (sample_dim, class_dim))
     if isinstance(y_true, xr.Dataset) or not hasattr(y_true, "__len__"):
         raise ValueError("compare expects arrays of labels and scores, not summaries or iterators of blocks.")
-    models = _models(prob_a, prob_b)
     names = list(models)
     base = _baseline_index(names, baseline)
     validity = Validity(sum_tolerance=sum_tolerance)

@@ -58,6 +58,7 @@ def _errors(model: ModelResult) -> Iterator[str]:
 
 def _slices(model: ModelResult) -> Iterator[str]:
     for sliced in model.sliced:
+        yield from sentences.pooled_models(sliced.name, len(sliced.slices))
         few = [piece.label for piece in sliced.slices if piece.rows < sentences.FEW_IN_A_SLICE]
         yield from sentences.few_in_slices(sliced.name, few)
         if sliced.error is not None and is_mean_gap(sliced.error):

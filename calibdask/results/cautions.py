@@ -13,6 +13,7 @@ __all__ = [
     "FEWEST_SCORES",
     "FEW_IN_A_SLICE",
     "MANY_ROWS",
+    "MODEL_DIMS",
     "TOO_FEW_IN_A_SLICE",
     "binned_above_smooth",
     "clipped_rows",
@@ -23,6 +24,7 @@ __all__ = [
     "interval_from_zero",
     "many_slices",
     "one_sided",
+    "pooled_models",
     "saturated",
     "unequal_weights",
     "unseen_classes",
@@ -39,6 +41,8 @@ _FEW_IN_A_BIN = 10
 # Up to the second number of different scores, no curve between them is put into words.
 _FEW_SCORES, FEWEST_SCORES = 50, 20
 _SATURATED = 0.001
+# What slices are called that are models: they may have scored the same rows.
+MODEL_DIMS = ("model", "models", "classifier", "estimator")
 # Kish's effective number over the rows below which weights cost much.
 _UNEQUAL = 0.5
 # By how much, and by what factor, a binned error exceeds the smooth ones where that deserves a sentence.
@@ -178,4 +182,20 @@ def many_slices(name: str, number: int, level: float | None) -> Iterator[str]:
         yield (
             f"There are {number} slices of {name}: of so many {percent(level)} intervals, some miss the true error by "
             "chance, and the worst slice looks worse than it is."
+        )
+
+
+def pooled_models(name: str, number: int) -> Iterator[str]:
+    """Slices by a column that names models, whose rows are pooled in the numbers of all rows.
+
+    Examples
+    --------
+    >>> next(pooled_models("model", 2)).partition(":")[0]
+    'The numbers of all rows pool 2 models'
+    """
+    if name in MODEL_DIMS and number > 1:
+        yield (
+            f"The numbers of all rows pool {counted(number, 'model')}: they are those of no model, and rows that several "
+            "models have scored count several times. Read the slices by themselves, or give each model a file of its "
+            "own."
         )

@@ -107,9 +107,15 @@ def test_weights_are_pooled() -> None:
         np.testing.assert_allclose(pooled[name], plain[name], rtol=1e-12)
 
 
-def test_models_are_chosen_and_never_added() -> None:
+@pytest.mark.parametrize("joined", [False, True])
+def test_models_are_chosen_and_never_added(joined: bool) -> None:
     summary = of_models()
+    if joined:
+        # Summaries of one model each do not say that they have scored the same rows.
+        apart = [summary.isel(model=i, drop=True).drop_attrs() for i in (0, 1)]
+        summary = xr.concat(apart, xr.Variable("model", ["one", "two"]))
     pool = Pool(summary)
+    assert pool.rows(Selection()) == ROWS
     assert (pool.models, pool.slices, pool.slice_count) == (("model",), ("country",), 3)
     for model in (0, 1):
         pooled = pool.pooled(Selection(models=(("model", model),)), None)

@@ -14,6 +14,7 @@ import xarray as xr
 
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.explore.summaries.sparse_sums import SparseSums
+from calibdask.results.cautions import MODEL_DIMS
 from calibdask.storage.summary import Summary
 
 __all__ = ["Group", "Pool", "Selection", "pool_of"]
@@ -55,6 +56,8 @@ class Group:
 class Pool:
     """A summary whose slices are added up as they are chosen.
 
+    Models, and replicates, are never added up: they may have scored the same rows. One of them is selected at a time.
+
     Parameters
     ----------
     summary : Summary or xarray.Dataset
@@ -86,7 +89,9 @@ class Pool:
         )
         self.labels: dict[str, Labels] = self._opened.labels
         self.axes = tuple(self.labels)
-        self.models, self.slices = self._opened.batch, self._opened.slices
+        # Summaries of several models may have been joined, and a column of rows may name their models.
+        self.models = tuple(axis for axis in self.axes if axis in self._opened.batch or axis in MODEL_DIMS)
+        self.slices = tuple(axis for axis in self.axes if axis not in self.models)
         self.sums = SparseSums(self.summary, self.axes)
         self.pooled = lru_cache(maxsize=4)(self._pooled)
         self._variables = lru_cache(self._variables_of)

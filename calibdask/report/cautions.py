@@ -20,7 +20,15 @@ def cautions(model: ModelResult) -> list[str]:
     True
     """
     notes = [f"While measuring: {note}" for note in model.measured.notes]
-    return [*_rows(model), *_scores(model), *_outcomes(model), *_errors(model), *_slices(model), *notes]
+    return [*_suspects(model), *_rows(model), *_scores(model), *_outcomes(model), *_errors(model), *_slices(model), *notes]
+
+
+def _suspects(model: ModelResult) -> Iterator[str]:
+    """Scores of other classes than the labels."""
+    yield from model.measured.suspects
+    if not model.measured.suspects and len(model.bins) == 1 and model.kind == "class":
+        bins = model.bins[0][1]
+        yield from sentences.reversed_scores(bins.rows, bins.weight, bins.score, bins.outcome)
 
 
 def _rows(model: ModelResult) -> Iterator[str]:

@@ -159,13 +159,12 @@ class Pool:
         """Number of rows of each group."""
         return np.array([self._rows(group.numbers) for group in groups], np.int64)
 
-    def grouped(self, groups: Sequence[Group], setting: str | int | None, *, complete: bool = False) -> xr.Dataset:
+    def grouped(self, groups: Sequence[Group], setting: str | int | None, *, complete: bool = False) -> Summary:
         """A summary with these groups along the dimension ``slice``, of one setting or ``complete``."""
         numbers = [group.numbers for group in groups]
-        summary = self._summary(numbers, self._names(setting, complete=complete), ("slice",))
-        return summary.assign_coords(slice=np.arange(len(groups)))
+        return self._summary(numbers, self._names(setting, complete=complete), ("slice",))
 
-    def _pooled(self, selection: Selection, setting: str | int | None, *, complete: bool = False) -> xr.Dataset:
+    def _pooled(self, selection: Selection, setting: str | int | None, *, complete: bool = False) -> Summary:
         """The summary of all rows of a selection, without slices; of the histograms of one setting, or ``complete``."""
         return self._summary([self.numbers(selection)], self._names(setting, complete=complete), ())
 
@@ -173,13 +172,13 @@ class Pool:
         settings = self.settings().values() if complete else (setting,)
         return list(dict.fromkeys(name for chosen in settings for name in self._variables(chosen)))
 
-    def _summary(self, groups: Sequence[Any], names: list[str], dims: tuple[str, ...]) -> xr.Dataset:
+    def _summary(self, groups: Sequence[Any], names: list[str], dims: tuple[str, ...]) -> Summary:
         template = self._counted[names].isel(dict.fromkeys(self.axes, 0), drop=True)
         sums: dict[str, Any] = {"rows": (dims, self._shaped([self._rows(numbers) for numbers in groups], dims))}
         for name in names:
             cells = tuple(dim for dim in self.summary[name].dims if dim not in self.axes)
             sums[name] = ((*dims, *cells), self._shaped(self.sums.of(name, groups), dims))
-        return xr.Dataset(sums, template.coords)
+        return Summary.of(xr.Dataset(sums, template.coords))
 
     def _shaped(self, values: Any, dims: tuple[str, ...]) -> Any:
         return np.asarray(values) if dims else values[0]

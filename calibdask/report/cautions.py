@@ -20,7 +20,15 @@ def cautions(model: ModelResult) -> list[str]:
     True
     """
     notes = [f"While measuring: {note}" for note in model.measured.notes]
-    return [*_suspects(model), *_rows(model), *_scores(model), *_outcomes(model), *_errors(model), *_slices(model), *notes]
+    return [
+        *_suspects(model),
+        *_rows(model),
+        *_scores(model),
+        *_outcomes(model),
+        *_errors(model),
+        *_slices(model),
+        *notes,
+    ]
 
 
 def _suspects(model: ModelResult) -> Iterator[str]:

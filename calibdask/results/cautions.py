@@ -206,9 +206,9 @@ def pooled_models(name: str, number: int) -> Iterator[str]:
     """
     if name in MODEL_DIMS and number > 1:
         yield (
-            f"The numbers of all rows pool {counted(number, 'model')}: they are those of no model, and rows that several "
-            "models have scored count several times. Read the slices by themselves, or give each model a file of its "
-            "own."
+            f"The numbers of all rows pool {counted(number, 'model')}: they are those of no model, and rows that "
+            "several models have scored count several times. Read the slices by themselves, or give each model a file "
+            "of its own."
         )
 
 
@@ -272,7 +272,9 @@ def permuted_columns(counts: npt.NDArray[np.int64], confidence: float) -> Iterat
     other = float(counts[labels, columns].sum() / rows)
     is_calibrated = abs(confidence - other) < (confidence - accuracy) / 2
     if is_calibrated and other - accuracy > max(_FAR, _CHANCE / np.sqrt(rows)):
-        moved = [f"{label} by column {column}" for label, column in zip(labels, columns, strict=True) if label != column]
+        moved = [
+            f"{label} by column {column}" for label, column in zip(labels, columns, strict=True) if label != column
+        ]
         yield (
             f"In another order the columns of scores fit the labels far better: accuracy {figure(other)} instead of "
             f"{figure(accuracy)}, at a mean confidence of {figure(confidence)}. By the predictions, class "

@@ -75,9 +75,7 @@ class OwnMetrics:
                 reasons[name] = f"{estimator.label} ({name}): {error_text(error)}"
         return values, reasons
 
-    def refinements(
-        self, pooled: Summary, setting: str | int | None, names: Collection[str]
-    ) -> Iterator[Refinement]:
+    def refinements(self, pooled: Summary, setting: str | int | None, names: Collection[str]) -> Iterator[Refinement]:
         """What computes the intervals of some of the metrics, one after the other."""
         layout = pooled.source.layout
         for name, estimator in self.estimators.items():

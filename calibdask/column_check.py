@@ -90,21 +90,22 @@ class ColumnCheck(Estimator):
 
 @dataclass(frozen=True, eq=False)
 class _Bins:
-    """Bins of all slices of one model: rows in all; weight, mean score and frequency by bin that has any."""
+    """Bins of all slices of one model: effective number of rows; weight, mean score and frequency by bin."""
 
-    rows: int
+    rows: float
     weight: Array
     score: Array
     outcome: Array
 
     @classmethod
     def of(cls, sums: BinSumsState, b: int) -> "_Bins":
-        weight, score, outcome = (
-            exact.value(exact.pooled(part[b], 0))[0] for part in (sums.weight, sums.score, sums.outcome)
-        )
+        parts = (sums.weight, sums.weight_square, sums.score, sums.outcome)
+        weight, square, score, outcome = (exact.value(exact.pooled(part[b], 0))[0] for part in parts)
         filled = weight > 0
         weight = weight[filled]
-        return cls(int(sums.rows[b].sum()), weight, score[filled] / weight, outcome[filled] / weight)
+        # Kish's number: without weights that of the rows.
+        rows = float(weight.sum() ** 2 / square.sum()) if filled.any() else 0.0
+        return cls(rows, weight, score[filled] / weight, outcome[filled] / weight)
 
     @property
     def confidence(self) -> float:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from calibdask.report.headline import is_binned, is_mean_gap, is_smooth
 from calibdask.report.model_result import ModelResult
 from calibdask.results import cautions as sentences
@@ -36,7 +38,8 @@ def _suspects(model: ModelResult) -> Iterator[str]:
     yield from model.measured.suspects
     if not model.measured.suspects and len(model.bins) == 1 and model.kind == "class":
         bins = model.bins[0][1]
-        yield from sentences.reversed_scores(bins.rows, bins.weight, bins.score, bins.outcome)
+        rows = float(np.fmin(bins.rows, model.spread("effective_rows")))
+        yield from sentences.reversed_scores(rows, bins.weight, bins.score, bins.outcome)
 
 
 def _rows(model: ModelResult) -> Iterator[str]:

@@ -213,7 +213,9 @@ def pooled_models(name: str, number: int) -> Iterator[str]:
 
 
 def reversed_scores(rows: float, weight: Array, score: Array, outcome: Array) -> Iterator[str]:
-    """Scores that fit far better if they are subtracted from 1: weight, mean score and frequency by bin.
+    """Scores that fit far better if they are subtracted from 1.
+
+    Of the effective number of rows, and the weight, mean score and frequency by bin.
 
     A calibrated model is hardly ever suspected: of its rows, the Brier score of 1 - s is above that of s by
     (1 - 2 s)**2 on average. A biased one is not either: of scores that are only too high, those of rows with the

@@ -148,7 +148,7 @@ def cautions(result: xr.Dataset) -> list[str]:
     setting = Setting.parse(next((part.setting for part in results.of(DIAGRAM)), ""))
     if setting is not None and setting.kind == "class":
         bins = Bins.of(result, DIAGRAM)
-        words += sentences.reversed_scores(bins.rows, bins.weight, bins.score, bins.outcome)
+        words += sentences.reversed_scores(float(spread["effective_rows"].min()), bins.weight, bins.score, bins.outcome)
     for outcome in results.of("mean_gap", "outcome"):
         words += sentences.one_sided(float(outcome.values))
     return [*words, *sentences.saturated(float(spread["at_zero"].max()), float(spread["at_one"].max()))]

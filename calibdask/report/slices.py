@@ -59,7 +59,7 @@ def slices_of(result: xr.Dataset, variable: str = "ece") -> list[Slice]:
     return sorted((slices[i] for i in (*order, *rest)), key=lambda piece: piece.is_tiny)
 
 
-def _slice(results: Results, at: Mapping[str, int], labels: Iterable[Any]) -> Slice:
+def _slice(results: Results, at: Mapping[Any, int], labels: Iterable[Any]) -> Slice:
     bins = list(Bins.first(results.dataset, at, skip=CLASSES).items())
     rows = bins[0][1].rows if bins else np.nan
     numbers = {value.name: value for value in results.at(at).values()}

@@ -191,7 +191,7 @@ class CubePage:
             if ring.data != data:
                 ring.data = data
 
-    def _ringed(self, picture: Picture, panel: Panel) -> dict[str, list[float]]:
+    def _ringed(self, picture: Picture, panel: Panel) -> dict[str, Any]:
         """Where the ring of a panel is: at the point that is open, or nowhere."""
         at, kept = self._drill.at, self.view.kept if self.view else ()
         point = None if at is None or set(at) != set(kept) else picture.position(panel, at)

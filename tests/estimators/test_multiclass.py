@@ -1,7 +1,6 @@
 """Calibration error of whole score vectors: sparse uniform cells, and sets split at the median of the widest class."""
 
 import itertools
-import pickle
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -295,16 +294,12 @@ def test_deviations_are_those_of_the_rounded_scores(drawn: st.DataObject) -> Non
         assert state.deviations()[0, c] == pytest.approx(float(variance) ** 0.5 * 2.0**-52, rel=1e-14)
 
 
-def test_descriptions_pickle_and_compare() -> None:
-    for estimator in (cd.MulticlassECE(), cd.MulticlassECE(partition="median-variance", min_size=3)):
-        assert pickle.loads(pickle.dumps(estimator)) == estimator
+def test_sets_of_a_tree_know_their_stratum() -> None:
+    tree = planted(Layout(batch=2, groups=3)).split(np.array([1, 4]), np.array([0, 1]), np.array([0.5, 0.25]))
+    assert tree.sets == 4
+    assert tree.stratum.values.tolist() == [1, 1, 4, 4]
     whole: Any = np.int32(10)
     assert cd.MulticlassECE(bins=whole) == cd.MulticlassECE() != cd.MulticlassECE(bins=11)
-    tree = planted(Layout(batch=2, groups=3))
-    tree = tree.split(np.array([1, 4]), np.array([0, 1]), np.array([0.5, 0.25]))
-    copy = pickle.loads(pickle.dumps(tree))
-    assert (copy, hash(copy), copy.sets) == (tree, hash(tree), 4)
-    assert tree.stratum.values.tolist() == [1, 1, 4, 4]
 
 
 def test_equal_requests_are_answered_once() -> None:

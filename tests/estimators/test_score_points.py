@@ -36,7 +36,7 @@ def loss(rule: str, s: float, y: int) -> float:
 @pytest.mark.parametrize("rule", ["brier", "log"])
 @pytest.mark.parametrize("kind", ["smooth", "ties"])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("rows", [1, 2, 30])
+@pytest.mark.parametrize("rows", [1, 2, 30, 1000])
 def test_corp(rule: Any, kind: str, weighted: bool, rows: int) -> None:
     y, s, w = column(np.random.default_rng(rows), rows, kind)
     w = w if weighted else np.ones(rows)

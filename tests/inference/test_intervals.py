@@ -174,27 +174,6 @@ def test_replicates_are_what_poisson_weights_make() -> None:
     np.testing.assert_allclose(ends, np.quantile(values, [0.1, 0.9]), rtol=1e-12)
 
 
-def test_intervals_of_scores_cover() -> None:
-    """400 data sets of 200 rows, 90 %: from 338 to 378 cover the expected Brier score but for a chance of 0.2 %."""
-    rng = np.random.default_rng(20)
-    scores = rng.random((400, 200))
-    labels = (rng.random(scores.shape) < scores**2).astype(int)
-    # The expectation of (s - o)**2 over uniform s with P(o = 1) = s**2: s**2 - 2 s s**2 + s**2.
-    truth = 2 / 3 - 2 / 4
-    covered = 0
-    for labels_of_one, scores_of_one in zip(labels, scores, strict=True):
-        result = cd.evaluate(labels_of_one, scores_of_one, cd.BrierScore(), ci=0.9, n_boot=200)
-        covered += bool(result.brier_score_low <= truth <= result.brier_score_high)
-    assert 338 <= covered <= 378
-
-
-def test_tests_have_no_intervals() -> None:
-    labels, scores = drawn(100, 21)
-    result = cd.evaluate(labels, scores, [cd.ECE(), cd.SpiegelhalterTest(), cd.SKCETest(draws=10)], ci=0.9, n_boot=10)
-    assert {"ece_low", "ece_high"} <= set(result)
-    assert not any(str(name).endswith(("_low", "_high")) for name in result if not str(name).startswith("ece"))
-
-
 def test_binned_metrics_are_resampled_from_a_histogram_of_the_same_pass() -> None:
     labels, scores = drawn(2000, 10)
     metrics = [cd.ECE(), cd.ECE(binning="equal-mass"), cd.ece_c(bins=10), cd.MCE(), cd.BrierDecomposition()]

@@ -111,7 +111,7 @@ def mass_edge(groups: Sequence[tuple[float, Fraction, Fraction, int]], i: int, b
 
 def bin_index(s: float, edges: ArrayLike, closed: Closed = "right") -> int:
     """The bin of one score, by comparing it with the edges; nothing falls outside; section 1, first point."""
-    borders = [float(edge) for edge in np.asarray(edges, dtype=np.float64)]
+    borders = np.asarray(edges, dtype=np.float64).tolist()
     last = len(borders) - 2
     if closed == "right":
         return next((j for j in range(last) if s <= borders[j + 1]), last)

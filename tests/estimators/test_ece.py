@@ -21,7 +21,7 @@ def edges_of(binning: str, bins: int, weights: Any) -> Callable[[NDArray[np.floa
     return lambda s: reference.equal_mass_edges(s, bins, weights)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_ece_equals_the_loops(drawn: st.DataObject) -> None:
     data = drawn.draw(strategies.data(max_batch=1, max_rows=40))

@@ -58,7 +58,7 @@ def user_arrays(data: strategies.Data) -> tuple[NDArray[Any], NDArray[Any], dict
     return labels, scores, options
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(strategies.data(), st.sampled_from(["0/1", "whole", "any"]), st.sampled_from(CHOICES), st.integers(0, 99))
 def test_equals_the_formulas(data: strategies.Data, kind: str, choice: dict[str, Any], seed: int) -> None:
     labels, scores, options = user_arrays(data)

@@ -263,16 +263,6 @@ def test_laws_of_weights() -> None:
     assert skce(labels, scores, counts.astype(float), estimator="biased", bandwidth=0.3) == near(repeated)
 
 
-def test_blocks_of_slices_are_consecutive_rows_within_each() -> None:
-    labels, scores = drawn("smooth", 41)
-    group = np.arange(41) % 2
-    sliced = of(labels, scores, cd.SKCE(estimator="block", block=3, bandwidth=0.3), by={"g": group})
-    for value in range(2):
-        rows = group == value
-        expected = reference.blockwise(labels[rows], scores[rows], reference.Kernel(bandwidth=0.3), 3)
-        assert float(sliced.sel(g=value)) == near(expected)
-
-
 # Refusals
 
 

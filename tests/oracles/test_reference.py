@@ -1,4 +1,4 @@
-"""Oracles against exact fractions, scikit-learn and cases worked by hand; the bad inputs against their own claims."""
+"""Oracles against exact fractions, scikit-learn and cases worked by hand."""
 
 import math
 from fractions import Fraction
@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from tests.engine.bad_inputs import CASES, CLASSES, ROWS, BadInput, number
 from tests.oracles.reference import (
     Array,
     Closed,
@@ -439,56 +438,3 @@ def test_median_variance_cells_partition_the_rows(min_size: int) -> None:
     assert sorted(row for cell in cells for row in cell) == list(range(200))
     assert min(map(len, cells)) >= min_size
     assert max(map(len, cells)) < 2 * min_size
-
-
-# Bad inputs
-
-
-def test_bad_inputs_have_distinct_names() -> None:
-    assert len({case.name for case in CASES}) == len(CASES) >= 24
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_bad_input_is_bad_as_described(case: BadInput) -> None:
-    labels, scores, options = case.make()
-    again = case.make()
-    assert labels is not again[0]
-    assert set(options) == set(again[2]) <= {"sample_weight", "by"}
-    if case.count is None or case.value is None:
-        assert case.first_row is None
-        assert case.value is None
-        return
-    weights = np.asarray(options.get("sample_weight", np.ones(ROWS)))
-    rows = np.asarray(scores, dtype=np.float64).reshape(ROWS, -1)
-    classes = CLASSES if scores.ndim == 2 else 2
-    with np.errstate(invalid="ignore"):
-        good = ((rows >= -1e-6) & (rows <= 1 + 1e-6)).all(axis=1) & np.isin(labels, range(classes))
-        good &= (weights >= 0) & np.isfinite(weights)
-        if scores.ndim == 2:
-            good &= np.abs(rows.sum(axis=1) - 1) <= 1e-3
-    first = int(np.flatnonzero(~good)[0])
-    assert (int((~good).sum()), first) == (case.count, case.first_row)
-    shown = [labels[first], weights[first], *rows[first], rows[first].sum()]
-    assert any(np.array_equal(value, case.value, equal_nan=True) for value in shown)
-    said = f"scores labels y_true sample_weight: 4 rows offend, the first is row 17 with {case.value!r}"
-    assert not {number(4), number(17), number(case.value), r"\brow"} & set(case.missing_from(said))
-
-
-@pytest.mark.parametrize(
-    ("value", "good", "bad"),
-    [
-        (4, ["4 rows", "rows: 4.", "(4)", "4.0 of"], ["40 rows", "14", "4.5", "0.4", "-4"]),
-        (-1, ["-1", "label -1.0,"], ["1", "-10", "-1.5"]),
-        (1.25, ["1.25", "1.250000", "float64(1.25)"], ["1.2", "11.25", "-1.25"]),
-        (-2e-6, ["-2e-06", "-0.000002"], ["-2", "2e-06", "-0.00"]),
-        (1.000002, ["1.000002"], ["1", "1.0", "1.00000"]),
-        (1.001953125, ["1.001953125", "1.00195", "1.001953"], ["1.002", "1"]),
-        (math.nan, ["nan", "NaN."], ["nanny"]),
-        (math.inf, ["inf", "is inf,"], ["-inf", "infinite", "finite"]),
-        (-math.inf, ["-inf"], ["inf"]),
-    ],
-)
-def test_number_patterns(value: float, good: list[str], bad: list[str]) -> None:
-    case = BadInput("pattern", lambda: (0, 0, {}), (number(value),))
-    assert [text for text in good if case.missing_from(text)] == []
-    assert [text for text in bad if not case.missing_from(text)] == []

@@ -108,6 +108,7 @@ ENTRIES: dict[str, Entry] = {
     "excess_cost": Entry(cd.ExcessCost()),
     "excess_cost_of_costs": Entry(cd.ExcessCost(costs=COSTS, bins=3), classes=3),
     "excess_cost_classwise": Entry(cd.ExcessCost(calibration="classwise")),
+    "excess_cost_equal_mass": Entry(cd.ExcessCost(calibration="classwise", bins=5, binning="equal-mass")),
     # With kernels.
     "skce": Entry(cd.SKCE()),
     "skce_biased": Entry(cd.SKCE(estimator="biased", kernel="gaussian", bandwidth="median-full")),

@@ -4,6 +4,7 @@ from typing import Any
 
 import xarray as xr
 
+from calibdask.column_check import column_check
 from calibdask.engine.inputs.frames import GivenRows, given_rows
 from calibdask.engine.inputs.input import Input, read_data
 from calibdask.engine.plan import run
@@ -12,7 +13,8 @@ from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, named_metrics
 from calibdask.estimators.panel import default_metrics, summary_metrics
-from calibdask.inference.intervals import BoundedEstimates, IntervalChoice, check_interval, estimates_with_intervals
+from calibdask.inference.choice import IntervalChoice, check_interval
+from calibdask.inference.intervals import BoundedEstimates, estimates_with_intervals
 from calibdask.inference.methods import Method, check_method
 from calibdask.results.build import DatasetBuilder, check_names
 from calibdask.storage.summary import Summary, is_summary
@@ -106,6 +108,14 @@ def evaluate(
         1, labels that are not classes, negative weights, different lengths, no rows, all weights zero. The message
         gives the number of invalid rows, the first one and its value.
 
+    Warns
+    -----
+    SuspectScoresWarning
+        If one minus the scores, or a permutation of the columns, fits the labels far better: of at least 100 rows, with
+        accuracy, and Brier score or confidence, so much better that a calibrated model has it by chance in one of a
+        million data sets at most. Checked where bins of equal width are measured, of columns where bins of equal mass
+        are too, without a pass of its own.
+
     Notes
     -----
     Without weights the result is the same to the last bit for any chunks, any number of workers and any order of tasks;
@@ -180,17 +190,18 @@ def evaluate(
     chosen = named_metrics(usual_metrics(data.source) if metrics is None else metrics)
     axes = (*data.batch, *data.by)
     check_names(chosen, axes, class_dim)
+    asked = {**chosen, **column_check(chosen, data)}
     result = DatasetBuilder(data, class_dim)
     if ci is None:
-        outcome = run(chosen, data.source)
+        outcome = run(asked, data.source)
         measured = BoundedEstimates(outcome.estimates, {}, outcome.passes)
         attributes: dict[str, Any] = {}
     else:
         choice = IntervalChoice(ci, ci_method, n_boot, seed, keep_replicates)
-        measured = estimates_with_intervals(chosen, data.source, choice)
+        measured = estimates_with_intervals(asked, data.source, choice)
         attributes = {"ci": ci, "n_boot": n_boot, "seed": seed}
-    for name, estimate in measured.estimates.items():
-        result.add(name, chosen[name], estimate, measured.bounds.get(name, {}), axes)
+    for name, estimator in chosen.items():
+        result.add(name, estimator, measured.estimates[name], measured.bounds.get(name, {}), axes)
     attributes |= {} if given is None else given.attributes(data.source.rows or 0)
     return result.dataset(measured.passes, **attributes)
 

@@ -9,12 +9,13 @@ import xarray as xr
 from calibdask.engine.inputs.input import Input
 from calibdask.engine.inputs.models import MODEL, read_models
 from calibdask.engine.inputs.slices import Axis
-from calibdask.engine.plan import run
+from calibdask.engine.plan import Outcome, run
 from calibdask.estimators.about import PartInfo
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, check_distinct, named_metrics
 from calibdask.estimators.panel import comparison_metrics
 from calibdask.estimators.parts import Estimate, Number, Part
+from calibdask.estimators.slice_totals import SliceTotals
 from calibdask.inference.ends import bounds_of_number
 from calibdask.inference.intervals import check_interval
 from calibdask.inference.methods import Method, NumberReplicates, sign_pvalue
@@ -133,20 +134,23 @@ def compare(
     named = isinstance(prob_a, Mapping)
     check_names(chosen, (*data.batch, *data.by, *((Axis(_CHALLENGER, 1),) if named else ())), class_dim)
     method: Method = ci_method or "percentile"
-    passes, estimates, replicates = _estimated(chosen, data, RowBootstrap(method, n_boot, seed))
+    totals = SliceTotals()
+    outcome, replicates = _estimated(chosen, totals, data, RowBootstrap(method, n_boot, seed))
     result = DatasetBuilder(data, class_dim)
     challengers = [name for name in names if name != names[base]]
     axes = _axes(data, challengers, squeezed=not named)
     adjusted = bool(data.by) or len(challengers) > 1
-    for name, estimate in estimates.items():
-        result.add(name, chosen[name], estimate, {}, (*data.batch, *data.by))
+    for name, estimator in chosen.items():
+        estimate = outcome.estimates[(name,)]
+        result.add(name, estimator, estimate, {}, (*data.batch, *data.by))
         for part, part_replicates in replicates[name].items():
             number, bounds = _difference(estimate[part], part_replicates, (base, len(names)), ci, method, adjusted)
             label = f"{part}_difference" if part else "difference"
-            result.add(name, chosen[name], {label: number}, {label: bounds}, axes, {label: _DIFFERENCE})
+            result.add(name, estimator, {label: number}, {label: bounds}, axes, {label: _DIFFERENCE})
+    result.add_totals(outcome.estimates[()], totals, (*data.batch, *data.by))
     # Estimates have a dimension of all models, differences a separate one of the challengers.
     batch = tuple(axis for axis in data.batch if axis.name != MODEL)
-    return result.dataset(passes, batch, ci=ci, n_boot=n_boot, seed=seed, baseline=names[base])
+    return result.dataset(outcome.passes, batch, ci=ci, n_boot=n_boot, seed=seed, baseline=names[base])
 
 
 def _refuse_tests(metrics: Mapping[str, Estimator], data: Input) -> None:
@@ -157,19 +161,19 @@ def _refuse_tests(metrics: Mapping[str, Estimator], data: Input) -> None:
 
 
 def _estimated(
-    metrics: Mapping[str, Estimator], data: Input, bootstrap: RowBootstrap
-) -> tuple[int, dict[str, Estimate], dict[str, dict[str, NumberReplicates]]]:
-    """Passes over the data, estimates of all models, and replicates of the parts that are numbers."""
+    metrics: Mapping[str, Estimator], totals: SliceTotals, data: Input, bootstrap: RowBootstrap
+) -> tuple[Outcome[tuple[str, ...]], dict[str, dict[str, NumberReplicates]]]:
+    """Estimates of all models, the totals under an empty name, and replicates of the parts that are numbers."""
     viewed = {name: bootstrap.estimators(estimator, by_chance=False) for name, estimator in metrics.items()}
-    requests: dict[tuple[str, ...], Estimator] = {(name,): estimator for name, estimator in metrics.items()}
+    requests: dict[tuple[str, ...], Estimator] = {(): totals, **{(name,): one for name, one in metrics.items()}}
     requests |= {(name, field): other for name, others in viewed.items() for field, other in others.items()}
     outcome = run(requests, data.source)
-    estimates: dict[str, Estimate] = {name: outcome.estimates[(name,)] for name in metrics}
     replicates = {}
-    for name, estimate in estimates.items():
+    for name in metrics:
+        estimate: Estimate = outcome.estimates[(name,)]
         parts = bootstrap.replicates(estimate, {field: outcome.estimates[name, field] for field in viewed[name]})
         replicates[name] = {part: values for part, values in parts.items() if {*estimate[part].dims} <= {"class"}}
-    return outcome.passes, estimates, replicates
+    return outcome, replicates
 
 
 def _models(prob_a: Any, prob_b: Any) -> dict[str, Any]:

@@ -158,7 +158,8 @@ def _single(y_true: Any, y_prob: Any, sample_weight: Any, estimator: Any, argume
 def _number(y_true: Any, y_prob: Any, sample_weight: Any, estimator: Any, options: Mapping[str, Any]) -> Any:
     if options.get("ci") is not None:
         raise ValueError("This function returns a single number; for intervals use cd.evaluate(..., ci=...).")
-    (value,) = _single(y_true, y_prob, sample_weight, estimator, options).data_vars.values()
+    # Parts such as a bandwidth come after the number itself.
+    value = next(iter(_single(y_true, y_prob, sample_weight, estimator, options).data_vars.values()))
     return float(value) if value.ndim == 0 else value
 
 

@@ -8,7 +8,8 @@ import xarray as xr
 
 from calibdask.plot.style import OVER, UNDER
 from calibdask.results.format import plain
-from calibdask.results.text_table import Line, foot_lines, result_lines
+from calibdask.results.text_layout import Line
+from calibdask.results.text_table import foot_lines, result_lines
 from calibdask.results.values import PartResult, Results
 
 __all__ = ["GAP", "as_json", "bare_table", "console", "has_signs", "metric_values", "print_lines", "show"]
@@ -60,7 +61,7 @@ def show(dataset: xr.Dataset, out: Any, *, seconds: float | None = None, title: 
         out.print(title, style="bold", markup=False)
     print_lines(result_lines(dataset, out.width, rule=_rule_of(out), rest="; --out or --json give them all."), out)
     further = () if seconds is None else (f"{seconds:.2f} s",)
-    print_lines([(), *foot_lines(dataset.attrs, out.width, *further)], out)
+    print_lines([(), *foot_lines(dataset, out.width, *further)], out)
 
 
 def print_lines(lines: Iterable[Line], out: Any) -> None:

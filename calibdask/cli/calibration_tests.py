@@ -134,12 +134,11 @@ def run_tests(given: Mapping[str, Any]) -> None:
 
     begun = perf_counter()
     table = FileTable(request.choices, request.conventions, _columns(request, opened))
-    text = table.as_json()
     if target is not None:
         with ExitStack() as written:
-            write_result(table.dataset(), text, written, target)
+            write_result(table.dataset(), table.as_json, written, target)
     if request.as_text:
-        click.echo(text)
+        click.echo(table.as_json())
         return
     shown = console()
     table.show(shown, seconds=perf_counter() - begun)

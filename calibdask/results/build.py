@@ -25,7 +25,15 @@ _PVALUES = {
     "pvalue_bh": "the same, adjusted so that the share of false findings is as small",
 }
 
-__all__ = ["DEFAULT_PANEL", "DESCRIBING", "FORMAT", "DatasetBuilder", "check_names", "variable_attributes", "variable_name"]
+__all__ = [
+    "DEFAULT_PANEL",
+    "DESCRIBING",
+    "FORMAT",
+    "DatasetBuilder",
+    "check_names",
+    "variable_attributes",
+    "variable_name",
+]
 
 # What datasets of results have as their attribute ``format``.
 FORMAT = "calibdask result 1"
@@ -89,8 +97,8 @@ def check_names(chosen: Mapping[str, Estimator], axes: tuple[Axis, ...], class_d
     for name in (*names, *chosen):
         if name in TOTALS:
             raise ValueError(
-                f"The name {name!r} is taken: results have {', '.join(TOTALS)} of each slice as coordinates; rename the "
-                "metric, the name in by or the dimension of the input."
+                f"The name {name!r} is taken: results have {', '.join(TOTALS)} of each slice as coordinates; rename "
+                "the metric, the name in by or the dimension of the input."
             )
     for name in names:
         if names.count(name) > 1 or name in chosen or name == class_dim:

@@ -108,7 +108,9 @@ class ResultTable:
         """The heading of the table, and its lines."""
         columns = self._columns
         cells = zip(*(column.cells for column in columns), strict=True)
-        return ["".join(column.heading) for column in columns], [["".join(cell).strip() for cell in row] for row in cells]
+        return ["".join(column.heading) for column in columns], [
+            ["".join(cell).strip() for cell in row] for row in cells
+        ]
 
     @property
     def _meanings(self) -> list[tuple[str, str]]:

@@ -79,6 +79,7 @@ def width_of(text: str) -> int:
 
 
 def wrapped(text: str, width: int) -> list[str]:
+    """The text in lines of that width."""
     return wrap(text, max(SHORTEST, width)) or [""]
 
 
@@ -132,8 +133,7 @@ def folded_heading(name: str) -> list[str]:
     return lines
 
 
-def table_lines(
-    columns: Sequence[Column], rule: str, notes: Sequence[Sequence[str]] | None = None) -> Iterator[Line]:
+def table_lines(columns: Sequence[Column], rule: str, notes: Sequence[Sequence[str]] | None = None) -> Iterator[Line]:
     """Headings at the bottom of their line, cells at the top of theirs, notes beneath the row they belong to."""
     widths = [column.width for column in columns]
     deepest = max(len(column.heading) for column in columns)

@@ -131,10 +131,10 @@ def _events(dataset: xr.Dataset) -> Iterator[str]:
         return
     rows, events, score, frequency = (variable.item() for variable in totals.values())
     is_right = dataset.coords["events"].attrs.get("setting") == "confidence"
-    names = ("right", "accuracy", "mean confidence") if is_right else ("events", "frequency", "mean score")
-    means = (shown_texts(mean, kind="statistic", rows=rows)[0] for mean in (frequency, score))
+    event, share, mean = ("right", "accuracy", "mean confidence") if is_right else ("events", "frequency", "mean score")
     (count,) = shown_texts(events, kind="count")
-    yield "{} {} ({} {}, {} {})".format(count, names[0], *(w for pair in zip(names[1:], means, strict=True) for w in pair))
+    (of_event,), (of_score,) = (shown_texts(value, rows=rows) for value in (frequency, score))
+    yield f"{count} {event} ({share} {of_event}, {mean} {of_score})"
 
 
 def label_of(value: Any, longest: int = _LONGEST_LABEL) -> str:
@@ -282,5 +282,3 @@ def _flat(results: Results, variable: xr.DataArray, places: Sequence[int]) -> li
     dims, sizes = results.shared_dims, results.dataset.sizes
     spread = variable.variable.set_dims({dim: sizes[dim] for dim in dims})
     return list(spread.transpose(*dims).values.ravel()[np.asarray(places, int)].tolist())
-
-

@@ -185,7 +185,7 @@ def _column(request: _Request, stored: "StoredRows") -> Any:
         If it has none; the message names the file.
     """
     import calibdask as cd
-    from calibdask.cli.test_table import Column
+    from calibdask.cli.test_table import FileResult
 
     path = stored.url
     try:
@@ -198,7 +198,7 @@ def _column(request: _Request, stored: "StoredRows") -> Any:
     except ValueError as error:
         raise ValueError(str(error) if path in str(error) else f"{path}: {error}") from error
     left_out = {name: reason for name, reason in reasons.items() if reason is not None}
-    return Column(path=path, classes=table.classes, result=result, left_out=left_out)
+    return FileResult(path=path, classes=table.classes, result=result, left_out=left_out)
 
 
 def _row_count(labels: Any) -> int:

@@ -12,11 +12,11 @@ from calibdask.cli.param_types import MetricType
 from calibdask.cli.reporting import named_data
 from calibdask.cli.results import RESULTS
 from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of
+from calibdask.cli.same_rows import same_rows
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from calibdask.storage.readers import Table
     from calibdask.storage.writers import Output
 
 __all__ = ["compare"]
@@ -121,7 +121,7 @@ def compare(
     begun = perf_counter()
     first = next(iter(requests.values()))
     with connected(first.cluster), shown_progress("comparing"), noted():
-        tables = _tables(requests, stored)
+        tables = same_rows("compare", requests, stored)
         rows = next(iter(tables.values()))
         result = cd.compare(
             rows.labels,
@@ -154,54 +154,6 @@ def _metrics(given: tuple[Any, ...]) -> dict[str, Any]:
 
     expressions = [expression for expressions in given for expression in expressions]
     return told_apart([(expression.signature.variable, expression.make()) for expression in expressions])
-
-
-def _tables(requests: dict[str, RowsRequest], stored: dict[str, Any]) -> "dict[str, Table]":
-    """The rows of all files, checked to be the same ones as far as their labels say."""
-    from dataclasses import replace
-
-    tables: dict[str, Table] = {}
-    for name, request in requests.items():
-        # Slices and weights are those of the first.
-        own = request if not tables else replace(request, by=(), weight=None)
-        tables[name] = _sized(own.table(stored[name]))
-    (name, first), *others = tables.items()
-    for other, table in others:
-        _check_same_rows((requests[name].data, first.labels), (requests[other].data, table.labels))
-    return tables
-
-
-def _sized(table: "Table") -> "Table":
-    """The table with chunks of known sizes: those of several files could not be put together otherwise."""
-    from dataclasses import replace
-
-    arrays = {"labels": table.labels, "scores": table.scores, "weights": table.weights}
-    for name, array in arrays.items():
-        if hasattr(array, "compute_chunk_sizes") and array.shape[0] != array.shape[0]:
-            arrays[name] = array.compute_chunk_sizes()
-    by = {
-        name: values.compute_chunk_sizes() if hasattr(values, "compute_chunk_sizes") else values
-        for name, values in table.by.items()
-    }
-    return replace(table, by=by, **arrays)
-
-
-def _check_same_rows(first: tuple[str, Any], second: tuple[str, Any]) -> None:
-    """Raise ValueError for labels that differ: differences between models are those on the same rows."""
-    (path, labels), (other, others) = first, second
-    if labels.shape[0] != others.shape[0]:
-        raise ValueError(
-            f"compare expects the same rows in the same order, got {labels.shape[0]:,} rows of {path} and "
-            f"{others.shape[0]:,} of {other}. For different rows: calibdask evaluate {path} {other} --ci 0.95."
-        )
-    differing = (labels != others).sum()
-    count = int(differing.compute() if hasattr(differing, "compute") else differing)
-    if count:
-        raise ValueError(
-            f"compare expects the same rows in the same order, but {count:,} of {labels.shape[0]:,} labels of {path} "
-            f"and {other} differ. Sort both files alike; or, for different rows: calibdask evaluate {path} {other} "
-            "--ci 0.95."
-        )
 
 
 def _records(result: "xr.Dataset") -> list[dict[str, Any]]:

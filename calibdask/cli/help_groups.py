@@ -1,6 +1,7 @@
 """Help of commands: examples first, then options in groups."""
 
 from collections.abc import Iterable, Sequence
+from inspect import cleandoc
 from typing import Any
 
 import click
@@ -22,7 +23,7 @@ _GROUPS = {
         *("as_text", "json_schema", "out", "title", "plot", "curve", "text_plot", "report", "overwrite"),
         *("append", "period"),
     ),
-    "Cluster": ("cluster", "certs"),
+    "Cluster": ("cluster", "tls", "insecure"),
 }
 
 
@@ -41,7 +42,7 @@ class GroupedCommand(Remembering):
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The first paragraph of the text, the examples, and the rest."""
-        text = self.help or ""
+        text = cleandoc(self.help or "")
         first, _, rest = text.partition("\n\n")
         with formatter.indentation():
             formatter.write_paragraph()

@@ -10,17 +10,15 @@ from calibdask.plot.style import OVER, UNDER
 from calibdask.results.format import plain
 from calibdask.results.text_layout import Line
 from calibdask.results.text_table import foot_lines, result_lines
-from calibdask.results.values import PartResult, Results
+from calibdask.results.values import BEHIND, PartResult, Results
 
-__all__ = ["GAP", "as_json", "bare_table", "console", "has_signs", "metric_values", "print_lines", "rule_of", "show"]
+__all__ = ["as_json", "console", "has_signs", "metric_values", "print_lines", "rule_of", "show"]
 
 # Of the JSON; it grows when what programs may rely on changes, and what is only added does not count.
 _FORMAT = 2
 # What is said once for all metrics; the last three with intervals only.
 _HEAD = ("rows", "passes", "calibdask_version", "ci", "n_boot", "seed")
 _WIDTH = 100
-# Between two columns of a bare table.
-GAP = 3
 _STYLES = {"": "", "head": "bold", "aside": "dim", "over": OVER, "under": UNDER}
 
 
@@ -99,14 +97,6 @@ def has_signs(out: Any) -> bool:
     return str(out.encoding).lower().replace("-", "").startswith("utf")
 
 
-def bare_table() -> Any:
-    """A table whose only line is under its head."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    return Table(box=SIMPLE_HEAD, pad_edge=False)
-
-
 def _totals(results: Results, at: Mapping[str, int]) -> dict[str, Any]:
     """Rows, events, mean score and frequency of a slice."""
     return {
@@ -132,6 +122,8 @@ def _described(parts: Sequence[PartResult]) -> dict[str, Any]:
     if not parts:
         return {}
     first = min(parts, key=lambda part: part.part != "")
+    # The rows behind a number are no number that needs words of its own.
+    parts = [part for part in parts if (part.part, part.kind) != BEHIND]
     said = {
         "kind": {part.part or "value": part.kind for part in parts},
         "direction": {part.part or "value": part.direction for part in parts if part.direction},

@@ -29,6 +29,7 @@ class Difference:
     low: float
     high: float
     pvalues: Mapping[str, float]
+    rows: float = 0
 
     @property
     def name(self) -> str:
@@ -49,7 +50,7 @@ class Difference:
     @cached_property
     def texts(self) -> list[str]:
         """Both numbers, the difference and its ends in the digits that its interval leaves."""
-        difference = shown_texts(self.difference, self.low, self.high, kind="difference")
+        difference = shown_texts(self.difference, self.low, self.high, kind="difference", rows=self.rows)
         decimals = len(difference[0].partition(".")[2])
         numbers = (f"{number:,.{decimals}f}" if np.isfinite(number) else "-" for number in (self.baseline, self.model))
         return [*numbers, *difference]
@@ -96,11 +97,11 @@ def comparisons(dataset: xr.Dataset) -> Iterator[Comparison]:
         stratum = dataset.isel(at)
         for model in map(str, dataset[_CHALLENGER].values):
             here = stratum.sel({_MODEL: [baseline, model], _CHALLENGER: model})
-            differences = tuple(_differences(Results(here)))
-            yield Comparison(model, baseline, labels, here["rows"].values[0].item(), differences)
+            rows = here["rows"].values[0].item()
+            yield Comparison(model, baseline, labels, rows, tuple(_differences(Results(here), rows)))
 
 
-def _differences(results: Results) -> Iterator[Difference]:
+def _differences(results: Results, rows: float) -> Iterator[Difference]:
     # P-values are parts of the same name too.
     of_difference = {f"{part.metric}_{part.part}": part for part in results if part.kind == "difference"}
     for part in results:
@@ -111,7 +112,7 @@ def _differences(results: Results) -> Iterator[Difference]:
         bounds = {word: float(bound) for word, bound in difference.bounds.items()}
         pvalues = {word: value for word, value in bounds.items() if word.startswith("pvalue")}
         numbers = (float(number) for number in (*part.values.values, difference.values))
-        yield Difference(part, *numbers, bounds["low"], bounds["high"], pvalues)
+        yield Difference(part, *numbers, bounds["low"], bounds["high"], pvalues, rows)
 
 
 def verdicts(dataset: xr.Dataset) -> list[str]:
@@ -134,7 +135,7 @@ def verdicts(dataset: xr.Dataset) -> list[str]:
     for model in dict.fromkeys(one.model for one in every):
         of_model = [one for one in every if one.model == model]
         if any(one.labels for one in of_model):
-            sentences.append(_of_slices(of_model, level))
+            sentences.append(_of_slices(of_model, level, 2 / (int(dataset.attrs["n_boot"]) + 1)))
         else:
             sentences += _of_model(of_model[0], level)
     return list(filter(None, sentences))
@@ -152,10 +153,12 @@ def _sentence(comparison: Comparison, difference: Difference, word: str, level: 
     model, baseline = comparison.model, comparison.baseline
     is_better = difference.better(level)
     first, second, _, _, _ = difference.texts
-    step, *ends = shown_texts(abs(difference.difference), *_ends_of_size(difference))
+    step, *ends = shown_texts(abs(difference.difference), *_ends_of_size(difference), rows=difference.rows)
     side = "lower" if difference.difference < 0 else "higher"
     interval = f"{percent(level)} interval {ends[0]} to {ends[1]}, {pvalue_text(difference.pvalue)}"
-    name = difference.part.label or difference.part.title
+    name = _name(difference)
+    if not difference.difference:
+        return f"Whether {model} or {baseline} is {word} cannot be told: both have the same {name}, {first}."
     if is_better is None:
         return (
             f"Whether {model} or {baseline} is {word} cannot be told: the {name} of {model} is {side} by {step} "
@@ -168,21 +171,28 @@ def _sentence(comparison: Comparison, difference: Difference, word: str, level: 
     )
 
 
+def _name(difference: Difference) -> str:
+    """What the number is called in a sentence."""
+    return difference.part.label.partition(",")[0] or difference.part.title
+
+
 def _ends_of_size(difference: Difference) -> tuple[float, float]:
     """The ends of the interval of the difference without its sign."""
     low, high = difference.low, difference.high
     return (-high, -low) if difference.difference < 0 else (low, high)
 
 
-def _of_slices(of_model: list[Comparison], level: float) -> str:
+def _of_slices(of_model: list[Comparison], level: float, smallest: float) -> str:
     decided = [difference for one in of_model if (difference := one.decisive) is not None]
     if not decided:
         return ""
     verdicts = [difference.better(level) for difference in decided]
-    slices, name = counted(len(decided), "slice"), decided[0].part.label or decided[0].part.title
+    slices, name = counted(len(decided), "slice"), _name(decided[0])
     model, baseline = of_model[0].model, of_model[0].baseline
     better, worse, unknown = (verdicts.count(verdict) for verdict in (True, False, None))
+    few = " With more replicates (n_boot) smaller p-values would be possible." if unknown else ""
+    few = few if smallest * len(decided) >= 1 - level else ""
     return (
         f"By the {name}, {model} is better than {baseline} in {better:,} of {slices} and worse in {worse:,}; in "
-        f"{unknown:,} it cannot be told. P-values are adjusted for the number of slices."
+        f"{unknown:,} it cannot be told. P-values are adjusted for the number of slices.{few}"
     )

@@ -40,7 +40,8 @@ _LONGEST_NUMBER = 6
 def rests_on(attributes: Mapping[str, Any]) -> list[str]:
     """What the numbers of a result rest on, in words: rows, passes, replicates."""
     rows, passes = attributes["rows"], attributes["passes"]
-    words = [counted(rows, "row")]
+    of_models = f" of {attributes['rows_of']}" if "rows_of" in attributes else ""
+    words = [counted(rows, "row") + of_models]
     words.append(f"{counted(passes, 'pass', 'passes')} over the data" if passes else "from their summary")
     if "ci" in attributes:
         words.append(f"{100 * attributes['ci']:g} % intervals of {attributes['n_boot']} replicates")

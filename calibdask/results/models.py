@@ -1,6 +1,7 @@
 """Results of several models as one, along a dimension of models."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import xarray as xr
 
@@ -18,8 +19,8 @@ def joined_models(results: Mapping[str, xr.Dataset]) -> xr.Dataset:
     """The results of the same metrics for several models, along a leading dimension ``model``.
 
     Rows need not be the same: those of each model, and slice, are the coordinate ``rows``. The attribute ``rows`` is
-    the number of rows of each model if all have the same, else of all together. Slices that a model lacks have no rows
-    and no numbers.
+    the number of rows of each model if all have the same, else of all together; ``rows_of`` says which. Slices that a
+    model lacks have no rows and no numbers.
 
     Raises
     ------
@@ -54,7 +55,9 @@ def joined_models(results: Mapping[str, xr.Dataset]) -> xr.Dataset:
     rows = [int(dataset.attrs["rows"]) for dataset in datasets]
     batch = [MODEL, *Results(first).batch]
     passes = max(int(dataset.attrs["passes"]) for dataset in datasets)
-    written = {"rows": rows[0] if len(set(rows)) == 1 else sum(rows), "passes": passes, "batch": batch}
+    alike = len(set(rows)) == 1
+    written: dict[str, Any] = {"rows": rows[0] if alike else sum(rows), "passes": passes, "batch": batch}
+    written["rows_of"] = "each model" if alike else "all models together"
     return joined.transpose(*batch, ...).assign_attrs(written)
 
 

@@ -14,11 +14,11 @@ from calibdask.estimators.slice_totals import TOTALS
 from calibdask.results.build import DEFAULT_PANEL, DESCRIBING, FORMAT
 from calibdask.results.format import plain
 
-__all__ = ["PartResult", "Results", "Value", "is_result", "named_strata"]
+__all__ = ["BEHIND", "PartResult", "Results", "Value", "is_result", "named_strata"]
 
 _WHOLE = {"low", "high"}
 # The part, and its kind, that says of how many rows a number is.
-_BEHIND = ("rows", "count")
+BEHIND = ("rows", "count")
 
 
 def is_result(dataset: xr.Dataset) -> bool:
@@ -295,7 +295,7 @@ class Results:
         """
         if self.dataset.attrs.get("panel") != DEFAULT_PANEL:
             # Without slices the rows behind a number are among the words on it.
-            return tuple(part for part in self.numbers if self.shared_dims or (part.part, part.kind) != _BEHIND)
+            return tuple(part for part in self.numbers if self.shared_dims or (part.part, part.kind) != BEHIND)
         first: dict[str, PartResult] = {}
         for word in ("", "pvalue", "score"):
             first |= {part.metric: part for part in self.numbers if part.part == word and part.metric not in first}

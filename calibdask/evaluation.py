@@ -176,16 +176,19 @@ def usual_metrics(source: Source, setting: str | int | None = None, *, full: boo
     not changed.
     """
     layout = source.layout
-    panel = summary_metrics(vector=layout.vector, full=full)
     if not isinstance(source, SummarySource):
         return default_metrics(layout.classes, layout.vector, full=full)
-    available = {
-        name: metric
-        for name, metric in panel.items()
-        if source.tells(layout.setting(setting if metric.setting is None else metric.setting))
-    }
-    # Without any, the source raises an error that lists the stored settings.
-    return {**(available or panel)}
+    # A summary of the classes alone has none of the first metrics, but some of the full panel.
+    for panel in (summary_metrics(vector=layout.vector, full=full), summary_metrics(vector=layout.vector, full=True)):
+        available = {
+            name: metric
+            for name, metric in panel.items()
+            if source.tells(layout.setting(setting if metric.setting is None else metric.setting))
+        }
+        if available:
+            return {**available}
+    # The source raises an error that lists the stored settings.
+    return {**panel}
 
 
 def _from_summary(summary: Summary | xr.Dataset, y_prob: Any, by: Any, sample_weight: Any) -> Input:

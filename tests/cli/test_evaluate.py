@@ -143,12 +143,14 @@ def test_every_metric(name: str, run: Run, data: Path) -> None:
 def test_options_without_metrics(run: Run, data: Path) -> None:
     _, out, _ = run("evaluate", data / "rows.csv", "--json", "--setting", "classwise")
     assert list(json.loads(out)["metrics"]) == list(cd.default_metrics(3))
-    _, out, _ = run("evaluate", data / "rows.csv", "--json", "--norm", "l2", "--debias", "--compat", "scikit-learn")
+    _, out, _ = run(
+        "evaluate", data / "rows.csv", "--all", "--json", "--norm", "l2", "--debias", "--compat", "scikit-learn"
+    )
     result = {name: metric["estimator"] for name, metric in json.loads(out)["metrics"].items()}
-    assert list(result) == list(cd.default_metrics(3))
+    assert list(result) == list(cd.default_metrics(3, full=True))
     assert result["ece_equal_mass"] == repr(cd.ECE(binning="equal-mass", norm="l2", debias=True, compat="scikit-learn"))
     assert result["mce"] == repr(cd.MCE(compat="scikit-learn"))
-    _, out, _ = run("evaluate", data / "rows.csv", "--json", "--setting", "top-k", "--k", "2")
+    _, out, _ = run("evaluate", data / "rows.csv", "--all", "--json", "--setting", "top-k", "--k", "2")
     result = {name: metric["estimator"] for name, metric in json.loads(out)["metrics"].items()}
     assert result["ece_classwise"] == repr(cd.ECE(setting="classwise"))
     _, out, _ = run("evaluate", data / "binary.npz", "--json", "--bins", "5")
@@ -207,7 +209,8 @@ def test_out_datasets(name: str, run: Run, data: Path) -> None:
 def test_out_texts(run: Run, data: Path) -> None:
     run("evaluate", data / "rows.csv", "--by", "country", "--out", data / "result.csv")
     table = pd.read_csv(data / "result.csv")
-    assert list(table)[:2] == ["country", "brier_score"]
+    assert list(table)[:6] == ["country", "rows", "events", "mean_score", "frequency", "ece"]
+    assert table["rows"].tolist() == [(country == COUNTRY).sum() for country in table["country"]]
     np.testing.assert_array_equal(table["ece"], cd.ece(LABELS, SCORES, by=COUNTRY))
     run("evaluate", data / "rows.csv", "--out", data / "whole.csv")
     assert pd.read_csv(data / "whole.csv")["ece"].item() == cd.ece(LABELS, SCORES)
@@ -292,7 +295,7 @@ BAD: list[tuple[list[str], str]] = [
     (["evaluate", "rows.csv", "--setting", "7"], "class that does not exist"),
     (["evaluate", "rows.csv", "--setting", "top-k"], "requires k, such as k=2"),
     (["evaluate", "rows.csv", "--norm", "l7"], "expected l1, l2 or max, got 'l7'"),
-    (["evaluate", "rows.csv", "--distance", "tv"], "--distance has no effect on brier_score, brier_decomposition"),
+    (["evaluate", "rows.csv", "--distance", "tv"], "--distance has no effect on ece, smooth_ece, mean_gap"),
     (
         ["evaluate", "rows.csv", "--metric", "smooth-ece", "--bandwidth", "0.1"],
         "--bandwidth has no effect on smooth-ece",

@@ -85,7 +85,7 @@ def comparisons(dataset: xr.Dataset) -> Iterator[Comparison]:
     --------
     >>> import numpy as np, calibdask as cd
     >>> scores = np.linspace(0, 1, 100)
-    >>> result = cd.compare(scores > 0.5, {"old": scores, "new": scores**2}, cd.BrierScore(), n_boot=20)
+    >>> result = cd.compare(scores > 0.5, {"old": scores, "new": scores**2}, metrics=cd.BrierScore(), n_boot=20)
     >>> [(one.model, one.baseline, one.rows) for one in comparisons(result)]
     [('new', 'old', 100)]
     """
@@ -125,7 +125,7 @@ def verdicts(dataset: xr.Dataset) -> list[str]:
     --------
     >>> import numpy as np, calibdask as cd
     >>> scores = np.linspace(0, 1, 100)
-    >>> result = cd.compare(scores > 0.5, {"old": scores, "new": scores**2}, cd.BrierScore(), n_boot=20)
+    >>> result = cd.compare(scores > 0.5, {"old": scores, "new": scores**2}, metrics=cd.BrierScore(), n_boot=20)
     >>> verdicts(result)[0].partition(":")[0]
     'Whether new or old is better cannot be told'
     """

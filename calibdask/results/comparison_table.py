@@ -20,8 +20,8 @@ def comparison_lines(dataset: xr.Dataset, width: int, *, rule: str = "─") -> I
     >>> import numpy as np, calibdask as cd
     >>> from calibdask.results.text_layout import joined
     >>> scores = np.linspace(0, 1, 100)
-    >>> result = cd.compare(scores > 0.5, {"old": scores, "new": scores**2}, cd.BrierScore(), n_boot=20)
-    >>> [*map(joined, comparison_lines(result, 100))][-3].split()
+    >>> result = cd.compare(scores > 0.5, {"old": scores, "new": scores**2}, metrics=cd.BrierScore(), n_boot=20)
+    >>> [*map(joined, comparison_lines(result, 100))][-4].split()
     ['metric', 'old', 'new', 'difference', 'low', 'high', 'p']
     """
     for sentence in verdicts(dataset):

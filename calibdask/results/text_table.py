@@ -89,7 +89,7 @@ def result_columns(dataset: xr.Dataset) -> list[Column]:
     --------
     >>> import calibdask as cd
     >>> result = cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], cd.ECE(bins=2), by={"day": [1, 1, 2, 2]})
-    >>> [" ".join(column.heading) for column in result_columns(result)]
+    >>> ["".join(column.heading) for column in result_columns(result)]
     ['day', 'rows', 'events', 'mean_score', 'frequency', 'ece']
     """
     results = Results(dataset)

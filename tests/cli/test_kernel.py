@@ -381,7 +381,7 @@ BROKEN: list[tuple[list[str], str]] = [
     ([*TESTS, "FILES", "--conventions", "mine"], "'mine' is not one of"),
     ([*TESTS, "FILES", "--weight", "w"], "--weight has no effect with --panel tests"),
     ([*TESTS, "FILES", "--bins", "5"], "--bins has no effect with --panel tests"),
-    (["evaluate", "FILES"], "Models side by side expect the same"),
+    (["evaluate", "FILES"], "--resamples has no effect on ece"),
     (["evaluate", "bold.csv", "--conventions", "published"], "--conventions has no effect without --panel tests"),
     ([*TESTS, "FILES", "--out", "bold.csv", "--overwrite"], "would replace the input"),
     ([*TESTS, "FILES", "--out", "result.txt"], "ends in one of .json, .csv, .nc"),

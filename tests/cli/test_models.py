@@ -82,7 +82,7 @@ def test_compare_says_who_is_better(run: Run, files: Path, tmp_path: Path) -> No
     assert max(map(len, out.splitlines())) <= 100
     result = read(run, *words, "--json")
     (one,) = result["comparisons"]
-    expected = cd.compare(LABELS, {"old": SCORES**3, "new": SCORES}, [cd.BrierScore(), cd.ECE()], n_boot=99)
+    expected = cd.compare(LABELS, {"old": SCORES**3, "new": SCORES}, metrics=[cd.BrierScore(), cd.ECE()], n_boot=99)
     assert one["better"] is True
     assert one["metrics"]["brier_score"]["difference"] == float(expected.brier_score_difference[0])
     assert one["metrics"]["ece"]["pvalue"] == float(expected.ece_difference_pvalue[0])

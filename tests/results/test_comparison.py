@@ -13,12 +13,12 @@ RNG = np.random.default_rng(7)
 ROWS = 900
 SCORES = RNG.random(ROWS)
 LABELS = (RNG.random(ROWS) < SCORES).astype(int)
-COUNTRY = np.where(np.arange(ROWS) < 850, "de", "fr")
+COUNTRY = np.where(np.arange(ROWS) < 893, "de", "fr")
 METRICS = {"brier_score": cd.BrierScore(), "ece": cd.ECE()}
 
 
 def compared(first: np.ndarray, second: np.ndarray, **options: object) -> xr.Dataset:
-    return cd.compare(LABELS, {"old": first, "new": second}, METRICS, n_boot=99, **options)  # type: ignore[arg-type]
+    return cd.compare(LABELS, {"old": first, "new": second}, metrics=METRICS, n_boot=99, **options)  # type: ignore[arg-type]
 
 
 def test_the_better_one_is_named_whichever_is_the_baseline() -> None:
@@ -45,7 +45,7 @@ def test_slices_are_counted_and_adjusted() -> None:
     (sentence,) = verdicts(result)
     assert sentence.startswith("By the Brier score, new is better than old in 1 of 2 slices and worse in 0; in 1 it")
     one = next(comparisons(result))
-    assert (one.labels, one.rows) == ({"country": "de"}, 850)
+    assert (one.labels, one.rows) == ({"country": "de"}, 893)
     assert one.differences[0].pvalue == float(result.brier_score_difference_pvalue_holm.isel(challenger=0, country=0))
 
 
@@ -73,4 +73,4 @@ def test_the_numbers_of_slices_beside_models() -> None:
     result = compared(SCORES**3, SCORES, by={"country": COUNTRY})
     lines = [joined(line).split() for line in comparison_lines(result, 100)]
     assert ["country", "rows", "metric", "old", "new", "difference", "low", "high", "p,", "adjusted"] in lines
-    assert [line[1] for line in lines if line[:1] == ["de"]] == ["850"]
+    assert [line[1] for line in lines if line[:1] == ["de"]] == ["893"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.kernels.compiled import FRACTION_BITS
+from calibdask.kernels.compiled import FRACTION_BITS, ROWS_BEFORE_CARRY
 from calibdask.statistics import exact
 from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
 from calibdask.statistics.bins.edges import Edges
@@ -24,7 +24,11 @@ __all__ = ["ColumnSums", "ColumnSumsState"]
 # Rows that stay in the cache of a core.
 _TOGETHER = 1 << 15
 _HALF = FRACTION_BITS // 2
+_LOW = (1 << _HALF) - 1
 _ONE_BIN = Edges(FrozenArray(np.array([[[[0.0, 1.0]]]])), uniform=True)
+
+# The slice of each row; None where there is one.
+_Group = npt.NDArray[Any] | None
 
 
 class ColumnSumsState(NamedTuple):
@@ -50,7 +54,7 @@ class ColumnSums(Statistic[ColumnSumsState]):
         """Sums of one block."""
         layout, columns = block.layout, block.columns(self.setting)
         shape = (layout.batch, layout.groups, columns.scores.shape[-1])
-        group = block.group if block.group.size else np.zeros(block.rows, np.int32)
+        group = block.group if layout.groups > 1 else None
         rows, hits = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         weighted = block.weights is not None
         score = np.zeros(shape) if weighted else np.zeros((*shape, 2), np.int64)
@@ -63,8 +67,8 @@ class ColumnSums(Statistic[ColumnSumsState]):
                     sums = _weighted(scores[:, c], hit, block.weights_of(b), group, layout.groups)
                     rows[b, :, c], weight[b, :, c], outcome[b, :, c], score[b, :, c] = sums
                 else:
-                    rows[b, :, c] = np.bincount(group, minlength=layout.groups)
-                    hits[b, :, c] = np.bincount(group[hit], minlength=layout.groups)
+                    rows[b, :, c] = _counted(np.ones(len(hit), np.bool_), group, layout.groups)
+                    hits[b, :, c] = _counted(hit, group, layout.groups)
                     score[b, :, c] = _exact(scores[:, c], group, layout.groups)
         if weighted:
             return ColumnSumsState(rows, weight, outcome, score)
@@ -89,29 +93,38 @@ class ColumnSums(Statistic[ColumnSumsState]):
 
 
 def _weighted(
-    scores: npt.NDArray[np.floating], hit: npt.NDArray[np.bool_], weights: Array, group: npt.NDArray[Any], groups: int
+    scores: npt.NDArray[np.floating], hit: npt.NDArray[np.bool_], weights: Array, group: _Group, groups: int
 ) -> tuple[npt.NDArray[Any], ...]:
     """Rows, weight, outcome and score by group, added in the order of the rows."""
     kept = weights > 0
     of_rows = np.where(kept, weights, 0.0)
     terms = (of_rows, of_rows * hit, of_rows * _unit(scores))
-    return np.bincount(group[kept], minlength=groups), *(np.bincount(group, term, groups) for term in terms)
+    places = np.zeros(len(hit), np.int32) if group is None else group
+    return _counted(kept, group, groups), *(np.bincount(places, term, groups) for term in terms)
 
 
-def _exact(scores: npt.NDArray[np.floating], group: npt.NDArray[Any], groups: int) -> Counts:
+def _counted(chosen: npt.NDArray[np.bool_], group: _Group, groups: int) -> Counts:
+    """Number of chosen rows by group."""
+    return np.array([np.count_nonzero(chosen)]) if group is None else np.bincount(group[chosen], minlength=groups)
+
+
+def _exact(scores: npt.NDArray[np.floating], group: _Group, groups: int) -> Counts:
     """Sums of scores by group in words, each score rounded to 2**-52 as `calibdask.kernels.compiled.fixed` does."""
     total = np.zeros((groups, 2), np.int64)
     for start in range(0, len(scores), _TOGETHER):
         here = slice(start, start + _TOGETHER)
         fixed = (_unit(scores[here]) + 1.0).view(np.int64) - np.float64(1.0).view(np.int64)
+        if group is None:
+            # Sums of so few fit in a word.
+            fixed = np.add.reduceat(fixed, np.arange(0, len(fixed), ROWS_BEFORE_CARRY))
         # Halves of so few rows are whole numbers that doubles hold exactly.
-        parts = fixed >> _HALF, fixed & ((1 << _HALF) - 1)
-        if groups == 1:
+        parts = fixed >> _HALF, fixed & _LOW
+        if group is None:
             high, low = (part.sum(keepdims=True) for part in parts)
         else:
             high, low = (np.bincount(group[here], part, groups).astype(np.int64) for part in parts)
         high += low >> _HALF
-        fraction = ((high & ((1 << _HALF) - 1)) << _HALF) | (low & ((1 << _HALF) - 1))
+        fraction = ((high & _LOW) << _HALF) | (low & _LOW)
         total = exact.add(total, np.stack([high >> _HALF, fraction], axis=-1))
     return total
 

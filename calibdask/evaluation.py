@@ -141,8 +141,10 @@ def evaluate(
         data = _from_summary(y_true, y_prob, by, sample_weight)
     else:
         data = read_data(y_true, y_prob, by, sample_weight, sample_dim, class_dim, sum_tolerance)
-    is_panel = metrics is None or (isinstance(metrics, str) and metrics == ALL)
-    chosen = named_metrics(usual_metrics(data.source, full=metrics is not None) if is_panel else metrics)
+    if metrics is None or (isinstance(metrics, str) and metrics == ALL):
+        chosen = usual_metrics(data.source, full=metrics is not None)
+    else:
+        chosen = named_metrics(metrics)
     axes = (*data.batch, *data.by)
     check_names(chosen, axes, class_dim)
     result = DatasetBuilder(data, class_dim)

@@ -97,9 +97,9 @@ def _summarized(
             return cd.summarize(table.labels, table.scores, by=table.by or None, sample_weight=table.weights, **choices)
         tables = same_rows("summarize of several DATA", requests, stored)
         table = next(iter(tables.values()))
-        named = {"y_true": table.labels, "sample_weight": table.weights}
-        rows_only = {name: None if array is None else _by_name(array, "sample") for name, array in named.items()}
-        return cd.summarize(y_prob=_stacked(tables), by=table.by or None, **rows_only, **choices)
+        labels = _by_name(table.labels, "sample")
+        weights = None if table.weights is None else _by_name(table.weights, "sample")
+        return cd.summarize(labels, _stacked(tables), by=table.by or None, sample_weight=weights, **choices)
 
 
 def _by_name(array: Any, *dims: str) -> Any:

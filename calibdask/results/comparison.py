@@ -111,8 +111,9 @@ def _differences(results: Results, rows: float) -> Iterator[Difference]:
         difference = of_difference[name]
         bounds = {word: float(bound) for word, bound in difference.bounds.items()}
         pvalues = {word: value for word, value in bounds.items() if word.startswith("pvalue")}
-        numbers = (float(number) for number in (*part.values.values, difference.values))
-        yield Difference(part, *numbers, bounds["low"], bounds["high"], pvalues, rows)
+        baseline, model = map(float, part.values.values)
+        ends = bounds["low"], bounds["high"]
+        yield Difference(part, baseline, model, float(difference.values), *ends, pvalues, rows)
 
 
 def verdicts(dataset: xr.Dataset) -> list[str]:

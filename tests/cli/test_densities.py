@@ -66,7 +66,7 @@ def test_intervals(run: Run, data: Path) -> None:
     numbers = shown_texts(*(float(value) for value in expected.data_vars.values()), kind="error")
     assert ["metric", "value", "low", "high"] in [line.split()[:4] for line in out.splitlines()]
     assert ["density_ece", *numbers] in [line.split()[:4] for line in out.splitlines()]
-    assert "90 % intervals of 20 replicates" in out
+    assert "90 % intervals of 20 replicates" in " ".join(out.split())
     _, out, _ = run("evaluate", data / "rows.csv", *options, "--by", "country")
     assert {"low", "high", "de", "fr"} <= set(out.split())
 

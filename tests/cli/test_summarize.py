@@ -195,7 +195,7 @@ def test_overwrite_only_on_purpose(name: str, run: Run, data: Path) -> None:
 
 BAD: list[tuple[list[str], str]] = [
     (["summarize", "rows.csv"], "Missing option '--out'"),
-    (["summarize", "--out", "x.zarr"], "Missing argument 'DATA'"),
+    (["summarize", "--out", "x.zarr"], "Missing argument 'DATA...'"),
     (["summarize", "rows.csv", "--out", "x.csv"], "ends in one of .zarr, .nc"),
     (["summarize", "rows.csv", "--out", "x.zarr", "--metric", "ece"], "No such option"),
     (

@@ -128,9 +128,10 @@ _EXAMPLES = (
 def evaluate(**given: Any) -> None:
     """Measure the calibration of the scored rows in DATA; several DATA, or NAME=DATA, are models side by side.
 
-    DATA is a local path or a URL: .npz, .zarr or .nc with arrays "labels" and "scores"; .parquet (a file or a folder)
-    or .csv with a column "label" and either "score", P(y = 1), or "score_0 ... score_{K-1}". Or a summary of such rows
-    that "calibdask summarize" wrote; its slices are pooled, except those that --by names.
+    DATA is a local path or a URL: .npz, .zarr or .nc with arrays "labels" and "scores"; .parquet, .csv or .arrow with a
+    column "label" and either "score", P(y = 1), or "score_0 ... score_{K-1}", or a folder or a quoted pattern of such
+    files, or a Delta table. Or a summary of such rows that "calibdask summarize" wrote; its slices are pooled, except
+    those that --by names.
 
     Intervals (--ci) cost next to nothing for metrics that are computed from a histogram of the scores, such as ece and
     density-ece, and N times the metric itself for others; tests have none.

@@ -8,7 +8,7 @@ import click
 
 from calibdask.cli.evaluate_request import EvaluateRequest
 from calibdask.cli.reporting import model_of_rows, models_of_summary
-from calibdask.cli.row_options import noted, rows_of, stem_of
+from calibdask.cli.row_options import noted, rows_of, skipped_rows, stem_of
 
 if TYPE_CHECKING:
     from calibdask.storage.open_store import Store
@@ -44,6 +44,7 @@ def _of_rows(request: EvaluateRequest, rows: "StoredRows", pictured: bool) -> Ev
             return Evaluation(model.shown, chosen, table.vector, {stem_of(request.data): model})
         options = {"by": table.by or None, "sample_weight": table.weights, **request.intervals}
         result = cd.evaluate(table.labels, table.scores, chosen, **options)
+        result.attrs |= skipped_rows(table, result.attrs["rows"])
     return Evaluation(result, chosen, table.vector, {})
 
 

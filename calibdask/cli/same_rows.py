@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import click
+
 if TYPE_CHECKING:
     from calibdask.cli.row_options import RowsRequest
     from calibdask.storage.readers import StoredRows, Table
@@ -21,6 +23,11 @@ def same_rows(
     ValueError
         If labels differ: models are measured on the same rows in the same order.
     """
+    if any(request.skip_missing for request in requests.values()):
+        raise click.UsageError(
+            f"--skip-missing has no place in {command}: of each file other rows would be left out; leave the same rows "
+            "out of all files first."
+        )
     tables: dict[str, Table] = {}
     for name, request in requests.items():
         own = request if not tables else replace(request, by=(), weight=None)

@@ -9,7 +9,7 @@ import click
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
 from calibdask.cli.reporting import named_data
-from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of
+from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, skipped_rows
 from calibdask.cli.same_rows import same_rows
 
 if TYPE_CHECKING:
@@ -88,13 +88,16 @@ def _summarized(
     import calibdask as cd
     from calibdask.cluster import connected
     from calibdask.progress import shown_progress
+    from calibdask.storage.summary import Summary
 
     first, *others = requests.values()
     with connected(first.cluster), shown_progress("summarizing"), noted():
         if not others:
             (rows,) = stored.values()
             table = first.table(rows)
-            return cd.summarize(table.labels, table.scores, by=table.by or None, sample_weight=table.weights, **choices)
+            options = {"by": table.by or None, "sample_weight": table.weights, **choices}
+            summary = cd.summarize(table.labels, table.scores, **options)
+            return summary.assign_attrs(skipped_rows(table, Summary.of(summary).rows))
         tables = same_rows("summarize of several DATA", requests, stored)
         table = next(iter(tables.values()))
         labels = _by_name(table.labels, "sample")

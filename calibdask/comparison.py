@@ -29,6 +29,8 @@ from calibdask.statistics.validity import Validity
 __all__ = ["compare"]
 
 _CHALLENGER = "challenger"
+# What is requested beside the metrics, under a name that none has.
+_TOTALS = ("\0totals",)
 _DIFFERENCE = PartInfo("model minus baseline", "difference")
 
 
@@ -142,7 +144,7 @@ def compare(
     choice = IntervalChoice(ci, ci_method or "percentile", n_boot, seed)
     bootstrap = RowBootstrap(choice)
     totals = SliceTotals()
-    outcome = run_requests({**bootstrap.requests(chosen, chosen), (): totals.estimate()}, data.source)
+    outcome = run_requests({**bootstrap.requests(chosen, chosen), _TOTALS: totals.estimate()}, data.source)
     result = DatasetBuilder(data, class_dim)
     challengers = [name for name in names if name != names[base]]
     axes = _axes(data, challengers, squeezed=not named)
@@ -156,7 +158,7 @@ def compare(
             number, bounds = _difference(estimate[part], replicates, (base, len(names)), choice, adjusted)
             label = f"{part}_difference" if part else "difference"
             result.add(name, metric, {label: number}, {label: bounds}, axes, {label: _DIFFERENCE})
-    result.add_totals(outcome.estimates[()], totals, (*data.batch, *data.by))
+    result.add_totals(outcome.estimates[_TOTALS], totals, (*data.batch, *data.by))
     # Estimates have a dimension of all models, differences a separate one of the challengers.
     batch = tuple(axis for axis in data.batch if axis.name != MODEL)
     return result.dataset(outcome.passes, batch, ci=ci, n_boot=n_boot, seed=seed, baseline=names[base])

@@ -26,20 +26,20 @@ __all__ = ["ColumnCheck", "column_check"]
 
 # More classes than this have no confusion matrix, and so many suspect models are named.
 _MOST_CLASSES, _MOST_NAMED = 200, 3
+# Counting predictions costs about as much as one metric.
+_FEWEST_METRICS = 4
 
 
 def column_check(metrics: Mapping[str, Estimator], data: Input) -> dict[str, Estimator]:
     """The check that goes with these metrics, under an empty name; none where it would cost a pass, or sums of its own.
 
-    Scores of one class are checked where a metric asks for their bins of equal width. Columns of several classes are
-    checked where another metric asks for bins of equal mass, in whose second pass predictions are counted, if accuracy
-    is far below confidence.
+    Scores of one class are checked where a metric asks for their bins of equal width. For columns of several classes
+    predictions are counted too, which is a small part of the pass beside some other metrics.
     """
     layout = data.source.layout
     default = layout.setting(None)
     binned = [metric for metric in metrics.values() if isinstance(metric, BinnedEstimator)]
-    passes_again = any(metric.binning == "equal-mass" for metric in binned)
-    if data.batch_names or not (layout.vector or passes_again):
+    if data.batch_names or not (layout.vector or len(metrics) >= _FEWEST_METRICS):
         return {}
     if not layout.vector and (isinstance(data.source, SummarySource) or layout.classes > _MOST_CLASSES):
         return {}
@@ -73,16 +73,14 @@ class ColumnCheck(Estimator):
     @override
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
+        # Requested first, to be counted in the same pass as the bins.
+        confusion = None if layout.vector else (yield from Confusion())
         _, _, sums, _ = yield from self.metric.binned("hard")
         elements = [_Bins.of(sums, b) for b in range(layout.batch)]
-        if layout.vector:
+        if confusion is None:
             found = [list(reversed_scores(bins.rows, bins.weight, bins.score, bins.outcome)) for bins in elements]
-        elif any(overconfidence_excludes_chance(bins.rows, bins.confidence, bins.accuracy) for bins in elements):
-            confusion = yield from Confusion()
-            pairs = zip(confusion.rows, elements, strict=True)
-            found = [list(permuted_columns(counts, bins.confidence)) for counts, bins in pairs]
         else:
-            found = []
+            found = [list(bins.permuted_columns(counts)) for counts, bins in zip(confusion.rows, elements, strict=True)]
         for message in _messages(found):
             warnings.warn(message, SuspectScoresWarning, stacklevel=2)
         return {}
@@ -106,6 +104,11 @@ class _Bins:
         # Kish's number: without weights that of the rows.
         rows = float(weight.sum() ** 2 / square.sum()) if filled.any() else 0.0
         return cls(rows, weight, score[filled] / weight, outcome[filled] / weight)
+
+    def permuted_columns(self, counts: Array) -> Iterator[str]:
+        """What is said of predictions by label, if accuracy is so far below confidence that chance is excluded."""
+        if overconfidence_excludes_chance(self.rows, self.confidence, self.accuracy):
+            yield from permuted_columns(counts, self.confidence)
 
     @property
     def confidence(self) -> float:

@@ -16,6 +16,7 @@ from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, check_distinct, named_metrics
 from calibdask.estimators.panel import comparison_metrics
 from calibdask.estimators.parts import Number, Part
+from calibdask.estimators.slice_totals import SliceTotals
 from calibdask.inference.choice import IntervalChoice, check_interval
 from calibdask.inference.ends import bounds_of_number
 from calibdask.inference.methods import Method, NumberReplicates, sign_pvalue
@@ -28,6 +29,8 @@ from calibdask.statistics.validity import Validity
 __all__ = ["compare"]
 
 _CHALLENGER = "challenger"
+# What is requested beside the metrics, under a name that none has.
+_TOTALS = ("\0totals",)
 _DIFFERENCE = PartInfo("model minus baseline", "difference")
 
 
@@ -140,7 +143,8 @@ def compare(
     check_names(chosen, (*data.batch, *data.by, *((Axis(_CHALLENGER, 1),) if named else ())), class_dim)
     choice = IntervalChoice(ci, ci_method or "percentile", n_boot, seed)
     bootstrap = RowBootstrap(choice)
-    outcome = run_requests(bootstrap.requests(chosen, chosen), data.source)
+    totals = SliceTotals()
+    outcome = run_requests({**bootstrap.requests(chosen, chosen), _TOTALS: totals.estimate()}, data.source)
     result = DatasetBuilder(data, class_dim)
     challengers = [name for name in names if name != names[base]]
     axes = _axes(data, challengers, squeezed=not named)
@@ -154,6 +158,7 @@ def compare(
             number, bounds = _difference(estimate[part], replicates, (base, len(names)), choice, adjusted)
             label = f"{part}_difference" if part else "difference"
             result.add(name, metric, {label: number}, {label: bounds}, axes, {label: _DIFFERENCE})
+    result.add_totals(outcome.estimates[_TOTALS], totals, (*data.batch, *data.by))
     # Estimates have a dimension of all models, differences a separate one of the challengers.
     batch = tuple(axis for axis in data.batch if axis.name != MODEL)
     return result.dataset(outcome.passes, batch, ci=ci, n_boot=n_boot, seed=seed, baseline=names[base])

@@ -13,13 +13,19 @@ from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, named_metrics
 from calibdask.estimators.panel import default_metrics, summary_metrics
+from calibdask.estimators.slice_totals import SliceTotals
 from calibdask.inference.choice import IntervalChoice, check_interval
 from calibdask.inference.intervals import BoundedEstimates, estimates_with_intervals
 from calibdask.inference.methods import Method, check_method
-from calibdask.results.build import DatasetBuilder, check_names
+from calibdask.results.build import DEFAULT_PANEL, DatasetBuilder, check_names
 from calibdask.storage.summary import Summary, is_summary
 
-__all__ = ["evaluate", "usual_metrics"]
+__all__ = ["ALL", "evaluate", "slice_totals", "usual_metrics"]
+
+# The word for the full panel.
+ALL = "all"
+# The name of an estimator that is no metric: no user can give it.
+_TOTALS = "\0totals"
 
 
 def evaluate(
@@ -55,8 +61,8 @@ def evaluate(
         Scores: P(y = 1), or one column for each class. Leading dimensions (models, replicates) are kept in the result;
         ``y_true`` may lack them if dimension names or class columns identify the sample dimension.
     metrics : estimator, sequence, or mapping from name to estimator, optional
-        None: a default panel for binary or multi-class scores. Estimators may be given as text such as
-        ``"ece(bins=10)"``, as on the command line.
+        None: six numbers, see `calibdask.default_metrics`; ``"all"``: the full panel that they open. Estimators may be
+        given as text such as ``"ece(bins=10)"``, as on the command line.
     label : name of a column, optional
         In a container of columns: the labels. By default the column ``label``, or the only one with a usual name such
         as ``y_true``, ``target`` or ``y``; a warning and the attribute ``guessed_columns`` say which.
@@ -97,7 +103,9 @@ def evaluate(
     xarray.Dataset
         One variable for each metric, ``<name>_<part>`` where a metric has several numbers; bins are a dimension
         ``<name>_bin``. Attributes hold the number of rows, the number of passes and the version; the attribute
-        ``estimator`` of each variable describes it.
+        ``estimator`` of each variable describes it. Coordinates say what the numbers of each slice (and model) rest
+        on: ``rows``; ``events``, ``mean_score`` and ``frequency`` of y = 1 for a vector of scores, of right predictions
+        and their confidence for a matrix; with weights all but ``rows`` are weighted.
 
     Raises
     ------
@@ -187,42 +195,57 @@ def evaluate(
         data = read_data(
             given.y_true, given.y_prob, given.by, given.sample_weight, sample_dim, class_dim, sum_tolerance
         )
-    chosen = named_metrics(usual_metrics(data.source) if metrics is None else metrics)
+    if metrics is None or (isinstance(metrics, str) and metrics == ALL):
+        chosen = usual_metrics(data.source, full=metrics is not None)
+    else:
+        chosen = named_metrics(metrics)
     axes = (*data.batch, *data.by)
     check_names(chosen, axes, class_dim)
-    asked = {**chosen, **column_check(chosen, data)}
     result = DatasetBuilder(data, class_dim)
+    requested = {**chosen, **column_check(chosen, data), _TOTALS: slice_totals(data.source)}
     if ci is None:
-        outcome = run(asked, data.source)
+        outcome = run(requested, data.source)
         measured = BoundedEstimates(outcome.estimates, {}, outcome.passes)
         attributes: dict[str, Any] = {}
     else:
         choice = IntervalChoice(ci, ci_method, n_boot, seed, keep_replicates)
-        measured = estimates_with_intervals(asked, data.source, choice)
+        measured = estimates_with_intervals(requested, data.source, choice)
         attributes = {"ci": ci, "n_boot": n_boot, "seed": seed}
     for name, estimator in chosen.items():
         result.add(name, estimator, measured.estimates[name], measured.bounds.get(name, {}), axes)
+    result.add_totals(measured.estimates[_TOTALS], requested[_TOTALS], axes)
+    if metrics is None:
+        attributes["panel"] = DEFAULT_PANEL
     attributes |= {} if given is None else given.attributes(data.source.rows or 0)
     return result.dataset(measured.passes, **attributes)
 
 
-def usual_metrics(source: Source, setting: str | int | None = None) -> dict[str, Estimator]:
-    """The default metrics; for a summary, those that can be computed from it.
+def slice_totals(source: Source) -> SliceTotals:
+    """What says how many rows the numbers of each slice rest on, as far as the source can tell."""
+    is_told = not isinstance(source, SummarySource) or source.tells(source.layout.setting(None))
+    return SliceTotals(rows_only=not is_told)
+
+
+def usual_metrics(source: Source, setting: str | int | None = None, *, full: bool = False) -> dict[str, Estimator]:
+    """The default metrics, or the full panel; for a summary, those that can be computed from it.
 
     For a summary, metrics without a setting of their own count as available if it holds ``setting``; their setting is
     not changed.
     """
     layout = source.layout
-    panel = summary_metrics(vector=layout.vector)
     if not isinstance(source, SummarySource):
-        return default_metrics(layout.classes, layout.vector)
-    available = {
-        name: metric
-        for name, metric in panel.items()
-        if source.tells(layout.setting(setting if metric.setting is None else metric.setting))
-    }
-    # Without any, the source raises an error that lists the stored settings.
-    return {**(available or panel)}
+        return default_metrics(layout.classes, layout.vector, full=full)
+    # A summary of the classes alone has none of the first metrics, but some of the full panel.
+    for panel in (summary_metrics(vector=layout.vector, full=full), summary_metrics(vector=layout.vector, full=True)):
+        available = {
+            name: metric
+            for name, metric in panel.items()
+            if source.tells(layout.setting(setting if metric.setting is None else metric.setting))
+        }
+        if available:
+            return {**available}
+    # The source raises an error that lists the stored settings.
+    return {**panel}
 
 
 def _from_summary(summary: Summary | xr.Dataset, y_prob: Any, by: Any, sample_weight: Any) -> Input:

@@ -76,6 +76,7 @@ from calibdask.estimators.smooth.density import DensityECE
 from calibdask.estimators.smooth.smooth_ece import SmoothECE
 from calibdask.evaluation import evaluate
 from calibdask.inference.methods import Method
+from calibdask.results.values import Results
 
 __all__ = [
     "brier_score",
@@ -166,14 +167,15 @@ def _single(y_true: Any, y_prob: Any, sample_weight: Any, estimator: Any, argume
     dims = {name: outer[name] for name in ("sample_dim", "class_dim") if name in outer}
     metric: Estimator = estimator(**options)
     y_true, y_prob = encode_labels(y_true, y_prob, **classes, **dims)
-    return evaluate(y_true, y_prob, {"value": metric}, sample_weight=sample_weight, **outer)
+    return evaluate(y_true, y_prob, {metric.name: metric}, sample_weight=sample_weight, **outer)
 
 
 def _number(y_true: Any, y_prob: Any, sample_weight: Any, estimator: Any, options: Mapping[str, Any]) -> Any:
     if options.get("ci") is not None:
         raise ValueError("This function returns a single number; for intervals use cd.evaluate(..., ci=...).")
-    value = _single(y_true, y_prob, sample_weight, estimator, options)["value"]
-    return float(value) if value.ndim == 0 else value.rename(estimator().name)
+    # Parts such as a bandwidth come after the number itself.
+    value = next(iter(_single(y_true, y_prob, sample_weight, estimator, options).data_vars.values()))
+    return float(value) if value.ndim == 0 else value
 
 
 # sample_weight is named because scikit-learn passes weights only to functions that have it in their signature.
@@ -286,5 +288,6 @@ def reliability_curve(
 
 def _unprefixed(result: xr.Dataset) -> xr.Dataset:
     """The result with parts and dimensions under their own names."""
+    prefix = f"{next(iter(Results(result))).metric}_"
     names = {*map(str, result.variables), *map(str, result.dims)}
-    return result.rename({name: name.removeprefix("value_") for name in names if name.startswith("value_")})
+    return result.rename({name: name.removeprefix(prefix) for name in names if name.startswith(prefix)})

@@ -16,6 +16,7 @@ from calibdask.statistics.bins.bin_sums import BinSums
 from calibdask.statistics.bins.binnings import Explicit, Uniform
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.bins.grid import Grid, GridHistogram, support
+from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.confusion import Confusion
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.frozen import FrozenArray
@@ -216,7 +217,7 @@ def viewed(view: View) -> Any:
 
 def statistics(layout: Layout) -> list[Statistic]:
     """Statistics of blocks in any order, for data of a layout."""
-    made: list[Statistic] = [Validity(), RowCount(), Confusion(), ScoreSums()]
+    made: list[Statistic] = [Validity(), RowCount(), Confusion(), ScoreSums(), ColumnSums(Setting("class", 1))]
     tree = grown(layout)
     made += [CellSums(UniformCells(4)), CellSums(UniformCells(300)), set_keys(tree)]
     made += [CellSums(partition, squares=True) for partition in (UniformCells(2), planted(layout), tree)]

@@ -8,6 +8,7 @@ import click
 
 from calibdask import __version__
 from calibdask.cli.certificates import certs as _certs
+from calibdask.cli.compare import compare as _compare
 from calibdask.cli.completion import completion as _completion
 from calibdask.cli.completion import with_completions
 from calibdask.cli.demo import demo as _demo
@@ -39,6 +40,7 @@ def cli(context: click.Context) -> None:
 
 
 cli.add_command(_evaluate)
+cli.add_command(_compare)
 cli.add_command(_summarize)
 cli.add_command(_report)
 cli.add_command(_explore)

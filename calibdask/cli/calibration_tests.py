@@ -136,12 +136,11 @@ def run_tests(given: Mapping[str, Any]) -> None:
 
     begun = perf_counter()
     table = FileTable(request.choices, request.conventions, _columns(request, opened))
-    text = table.as_json()
     if target is not None:
         with ExitStack() as written:
-            write_result(table.dataset(), text, written, target)
+            write_result(table.dataset(), table.as_json, written, target)
     if request.as_text:
-        click.echo(text)
+        click.echo(table.as_json())
         return
     shown = console()
     table.show(shown, seconds=perf_counter() - begun)
@@ -188,7 +187,7 @@ def _column(request: _Request, stored: "StoredRows") -> Any:
         If it has none; the message names the file.
     """
     import calibdask as cd
-    from calibdask.cli.test_table import Column
+    from calibdask.cli.test_table import FileResult
 
     path = stored.url
     try:
@@ -202,7 +201,7 @@ def _column(request: _Request, stored: "StoredRows") -> Any:
     except ValueError as error:
         raise ValueError(str(error) if path in str(error) else f"{path}: {error}") from error
     left_out = {name: reason for name, reason in reasons.items() if reason is not None}
-    return Column(path=path, classes=table.classes, result=result, left_out=left_out)
+    return FileResult(path=path, classes=table.classes, result=result, left_out=left_out)
 
 
 def _row_count(labels: Any) -> int:

@@ -5,8 +5,8 @@ from functools import cache
 
 import click
 
+from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.param_types import ChoiceType
-from calibdask.cli.reporting import Remembering
 from calibdask.estimators.choice import Choice
 from calibdask.estimators.signatures import signatures
 
@@ -54,7 +54,7 @@ def _metavar(choice: Choice) -> str:
     return f"[{name}]" if choice.words else name
 
 
-class MetricCommand(Remembering):
+class MetricCommand(GroupedCommand):
     """A command with the options for choices of metrics, which are read when they are needed: most commands have none.
 
     Its own options come first where both have the same name.
@@ -69,12 +69,15 @@ class MetricCommand(Remembering):
         return [option for option in choice_options() if option.name not in own]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Both, under headings of their own."""
-        own = [parameter for parameter in super().get_params(ctx) if isinstance(parameter, click.Option)]
-        for heading, options in (("Options", own), ("Choices of metrics", self._choices(ctx))):
-            records = [record for option in options if (record := option.get_help_record(ctx)) is not None]
-            with formatter.section(heading):
-                formatter.write_dl(records)
+        """Its own in groups, and the choices under a heading of their own."""
+        super().format_options(ctx, formatter)
+        records = [record for option in self._choices(ctx) if (record := option.get_help_record(ctx)) is not None]
+        with formatter.section("Choices of metrics"):
+            formatter.write_dl(records)
+
+    def own_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Those that are no choices of metrics."""
+        return super().get_params(ctx)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The metrics before all else."""

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,8 +12,6 @@ from calibdask.cli.param_types import is_whole
 from calibdask.cli.row_options import RowsRequest, noted, rows_of, skipped_rows, stem_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from calibdask.report import Measured
     from calibdask.storage.open_store import Store
     from calibdask.storage.readers import Table
@@ -37,6 +35,8 @@ _WORDS = "calibdask.words"
 def named_data(given: Sequence[str]) -> dict[str, str]:
     """Files by the name of their model: ``NAME=FILE``, or the name of the file without its suffixes.
 
+    What exists under the whole word is a file, such as ``day=1.csv``.
+
     Raises
     ------
     click.UsageError
@@ -50,7 +50,7 @@ def named_data(given: Sequence[str]) -> dict[str, str]:
     files: dict[str, str] = {}
     for words in given:
         name, equals, data = words.partition("=")
-        if not (name and equals and data) or "/" in name:
+        if Path(words).exists() or not (name and equals and data) or "/" in name:
             name, data = stem_of(words), words
         if name in files:
             raise click.UsageError(

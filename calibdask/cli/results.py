@@ -1,5 +1,6 @@
 """Files that results are written to."""
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,8 @@ __all__ = ["RESULTS", "write_result"]
 RESULTS = (".json", ".csv", ".nc", ".zarr")
 
 
-def write_result(figures: Any, text: str, written: ExitStack, path: "Output") -> None:
-    """Write a dataset, or the text that says the same, by the name of the file; it appears when ``written`` closes.
+def write_result(figures: Any, text: Callable[[], str], written: ExitStack, path: "Output") -> None:
+    """Write a dataset, or the ``text`` that says the same, by the name of the file; it appears when ``written`` closes.
 
     Raises
     ------
@@ -24,7 +25,7 @@ def write_result(figures: Any, text: str, written: ExitStack, path: "Output") ->
     part = written.enter_context(replacing(path))
     match path.suffix.lower():
         case ".json":
-            part.write_text(text + "\n", encoding="utf-8")
+            part.write_text(text() + "\n", encoding="utf-8")
         case ".csv":
             _frame(figures).to_csv(part, index=False)
         case _:
@@ -43,6 +44,11 @@ def _frame(figures: Any) -> Any:
         )
     dims = list(results.shared_dims)
     numbers = figures[[name for name, variable in figures.data_vars.items() if {*variable.dims} <= {*dims}]]
+    totals = [name for name, total in results.totals.items() if {*total.dims} <= {*dims}]
+    numbers = numbers.drop_vars([name for name in results.totals if name not in totals])
     if not dims:
-        return numbers.expand_dims("result").to_dataframe()
-    return numbers.to_dataframe(dim_order=dims).reset_index()
+        frame = numbers.expand_dims("result").to_dataframe()
+    else:
+        frame = numbers.to_dataframe(dim_order=dims).reset_index()
+    heads = [*dims, *totals]
+    return frame[[*heads, *(name for name in frame.columns if name not in heads)]]

@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
+from calibdask.cli.reporting import named_data
 from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, skipped_rows
+from calibdask.cli.same_rows import same_rows
 
 if TYPE_CHECKING:
-    from calibdask.storage.readers import StoredRows
+    import xarray as xr
+
+    from calibdask.storage.readers import StoredRows, Table
     from calibdask.storage.writers import Output
 
 __all__ = ["summarize"]
@@ -30,8 +35,15 @@ with nothing written; 130 interrupted.
 """
 
 
-@click.command(epilog=_EPILOG)
-@click.argument("data")
+_EXAMPLES = (
+    ("calibdask summarize rows.parquet --out summary.zarr", "one small file in place of all rows"),
+    ("calibdask summarize rows.parquet --by day --by country --out summary.zarr", "by day and country"),
+    ("calibdask summarize old=a.parquet new=b.parquet --out models.zarr", "two models on the same rows"),
+)
+
+
+@click.command(cls=GroupedCommand, epilog=_EPILOG, examples=_EXAMPLES)
+@click.argument("data", metavar="DATA...", nargs=-1, required=True)
 @click.option("--out", metavar="FILE", required=True, help=f"The summary to write: {', '.join(_FORMATS)}.")
 @click.option(
     "--setting",
@@ -43,35 +55,78 @@ with nothing written; 130 interrupted.
 @click.option("--step", type=float, metavar="WIDTH", help="Largest width of a histogram cell.  [default: 0.0003]")
 @row_options
 @click.option("--overwrite", is_flag=True, help="Replace an existing summary.")
-def summarize(out: str, settings: tuple[str | int, ...], step: float | None, overwrite: bool, **where: Any) -> None:
+def summarize(
+    data: tuple[str, ...],
+    out: str,
+    settings: tuple[str | int, ...],
+    step: float | None,
+    overwrite: bool,
+    **where: Any,
+) -> None:
     """Summarize the scored rows in DATA, in one pass: fine histograms of scores and outcomes, by slice.
 
-    DATA is what evaluate takes. The size of a summary does not depend on the number of rows.
+    DATA is what evaluate takes; several DATA, or NAME=DATA, are models on the same rows, side by side in one summary.
+    The size of a summary does not depend on the number of rows.
     """
     from calibdask.storage.writers import check_apart, checked_output
 
-    request = RowsRequest(**where)
-    check_apart(request.data, {"--out": out})
+    requests = {name: RowsRequest(data=path, **where) for name, path in named_data(data).items()}
+    for request in requests.values():
+        check_apart(request.data, {"--out": out})
     target = checked_output(out, _FORMATS, overwrite=overwrite)
-    rows = rows_of(
-        request.opened(), "summarize expects scored rows. Slices of a summary are added up by calibdask evaluate."
-    )
+    mend = "summarize expects scored rows. Slices of a summary are added up by calibdask evaluate."
+    stored = {name: rows_of(request.opened(), mend) for name, request in requests.items()}
     choices = {"settings": settings or None, "step": step}
-    summary = _summarized(request, rows, {name: value for name, value in choices.items() if value is not None})
+    summary = _summarized(requests, stored, {name: value for name, value in choices.items() if value is not None})
     size = _written(summary, target)
-    click.echo(f"wrote {target}: {_described(summary, request.by)}, {size}")
+    click.echo(f"wrote {target}: {_described(summary, where['by'])}, {size}")
 
 
-def _summarized(request: RowsRequest, rows: "StoredRows", choices: dict[str, Any]) -> Any:
+def _summarized(
+    requests: dict[str, RowsRequest], stored: "dict[str, StoredRows]", choices: dict[str, Any]
+) -> "xr.Dataset":
     import calibdask as cd
     from calibdask.cluster import connected
     from calibdask.progress import shown_progress
     from calibdask.storage.summary import Summary
 
-    with connected(request.cluster), shown_progress("summarizing"), noted():
-        table = request.table(rows)
-        summary = cd.summarize(table.labels, table.scores, by=table.by or None, sample_weight=table.weights, **choices)
-        return summary.assign_attrs(skipped_rows(table, Summary.of(summary).rows))
+    first, *others = requests.values()
+    with connected(first.cluster), shown_progress("summarizing"), noted():
+        if not others:
+            (rows,) = stored.values()
+            table = first.table(rows)
+            options = {"by": table.by or None, "sample_weight": table.weights, **choices}
+            summary = cd.summarize(table.labels, table.scores, **options)
+            return summary.assign_attrs(skipped_rows(table, Summary.of(summary).rows))
+        tables = same_rows("summarize of several DATA", requests, stored)
+        table = next(iter(tables.values()))
+        labels = _by_name(table.labels, "sample")
+        weights = None if table.weights is None else _by_name(table.weights, "sample")
+        return cd.summarize(labels, _stacked(tables), by=table.by or None, sample_weight=weights, **choices)
+
+
+def _by_name(array: Any, *dims: str) -> Any:
+    import xarray as xr
+
+    return xr.DataArray(array, dims=dims)
+
+
+def _stacked(tables: "dict[str, Table]") -> Any:
+    """The scores of all models, along a dimension of models."""
+    import numpy as np
+
+    scores = [table.scores for table in tables.values()]
+    if len({array.shape for array in scores}) > 1:
+        shapes = ", ".join(f"{name}: {table.scores.shape}" for name, table in tables.items())
+        raise ValueError(f"Models in one summary expect scores of one shape, got {shapes}.")
+    if any(hasattr(array, "dask") for array in scores):
+        import dask.array as da
+
+        stacked = da.stack(scores)
+    else:
+        stacked = np.stack(scores)
+    dims = ("model", "sample", "class")[: stacked.ndim]
+    return _by_name(stacked, *dims).assign_coords(model=list(tables))
 
 
 def _written(summary: Any, target: "Output") -> str:
@@ -88,10 +143,12 @@ def _described(summary: Any, by: tuple[str, ...]) -> str:
     """Rows, slices and classes in words."""
     from calibdask.storage.summary import Summary
 
-    rows, slices = Summary.of(summary).rows, math.prod(summary.sizes[name] for name in dict.fromkeys(by))
+    read = Summary.of(summary)
+    rows, slices = read.rows, math.prod(summary.sizes[name] for name in dict.fromkeys(by))
     return ", ".join(
         f"{number:,} {word if number == 1 else words}"
         for number, word, words in (
+            *((summary.sizes[name], name, f"{name}s") for name in read.batch),
             (rows, "row", "rows"),
             (slices, "slice", "slices"),
             (int(summary["classes"]), "class", "classes"),

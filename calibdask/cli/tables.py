@@ -8,18 +8,17 @@ import xarray as xr
 
 from calibdask.plot.style import OVER, UNDER
 from calibdask.results.format import plain
-from calibdask.results.text_table import Line, foot_lines, result_lines
-from calibdask.results.values import PartResult, Results
+from calibdask.results.text_layout import Line
+from calibdask.results.text_table import foot_lines, result_lines
+from calibdask.results.values import BEHIND, PartResult, Results
 
-__all__ = ["GAP", "as_json", "bare_table", "console", "has_signs", "metric_values", "print_lines", "show"]
+__all__ = ["as_json", "console", "has_signs", "metric_values", "print_lines", "rule_of", "show"]
 
 # Of the JSON; it grows when what programs may rely on changes, and what is only added does not count.
-_FORMAT = 1
+_FORMAT = 2
 # What is said once for all metrics; the last three with intervals only.
 _HEAD = ("rows", "rows_skipped", "passes", "calibdask_version", "ci", "n_boot", "seed")
 _WIDTH = 100
-# Between two columns of a bare table.
-GAP = 3
 _STYLES = {"": "", "head": "bold", "aside": "dim", "over": OVER, "under": UNDER}
 
 
@@ -32,19 +31,24 @@ def console(*, stderr: bool = False) -> Any:
     return made
 
 
-def as_json(dataset: xr.Dataset, metrics: Iterable[str]) -> str:
-    """The result as JSON text, in the form that ``calibdask evaluate --help`` promises."""
+def as_json(dataset: xr.Dataset, metrics: Iterable[str], strata: Sequence[int] | None = None) -> str:
+    """The result as JSON text, in the form that ``calibdask evaluate --help`` promises; ``strata`` chooses slices."""
     results = Results(dataset)
     metrics = list(metrics)
     described = metric_values(dataset, metrics)
     slices = []
     if results.shared_dims:
         described = {name: _described(results.of(name)) for name in metrics}
-        for at, labels in results.strata():
+        every = list(results.strata())
+        for at, labels in every if strata is None else [every[place] for place in strata]:
             values = {name: _values(results.of(name), at) for name in metrics}
-            slices.append({"by": {dim: plain(label) for dim, label in labels.items()}, "metrics": values})
+            by = {dim: plain(label) for dim, label in labels.items()}
+            slices.append({"by": by, **_totals(results, at), "metrics": values})
     head: dict[str, Any] = {"format": _FORMAT}
     head |= {name: plain(dataset.attrs[name]) for name in _HEAD if name in dataset.attrs}
+    if not results.shared_dims:
+        # Rows of weight 0 are among those of the head.
+        head |= {name: value for name, value in _totals(results, {}).items() if name != "rows"}
     return json.dumps({**head, "metrics": described, "slices": slices}, indent=2, allow_nan=False, ensure_ascii=False)
 
 
@@ -54,13 +58,21 @@ def metric_values(dataset: xr.Dataset, metrics: Iterable[str]) -> dict[str, dict
     return {name: {**_values(results.of(name), {}), **_described(results.of(name))} for name in metrics}
 
 
-def show(dataset: xr.Dataset, out: Any, *, seconds: float | None = None, title: str = "") -> None:
+def show(
+    dataset: xr.Dataset,
+    out: Any,
+    *,
+    seconds: float | None = None,
+    title: str = "",
+    strata: Sequence[int] | None = None,
+) -> None:
     """Print a result: a line for each number, or with slices a line for each slice and a column for each number."""
     if title:
         out.print(title, style="bold", markup=False)
-    print_lines(result_lines(dataset, out.width, rule=_rule_of(out), rest="; --out or --json give them all."), out)
+    rest = "; --out gives them all." if strata is not None else "; --out or --json give them all."
+    print_lines(result_lines(dataset, out.width, rule=rule_of(out), rest=rest, strata=strata), out)
     further = () if seconds is None else (f"{seconds:.2f} s",)
-    print_lines([(), *foot_lines(dataset.attrs, out.width, *further)], out)
+    print_lines([(), *foot_lines(dataset, out.width, *further)], out)
 
 
 def print_lines(lines: Iterable[Line], out: Any) -> None:
@@ -75,7 +87,7 @@ def print_lines(lines: Iterable[Line], out: Any) -> None:
         out.print(shown, soft_wrap=True)
 
 
-def _rule_of(out: Any) -> str:
+def rule_of(out: Any) -> str:
     """What lines are drawn with."""
     return "─" if has_signs(out) else "-"
 
@@ -85,12 +97,12 @@ def has_signs(out: Any) -> bool:
     return str(out.encoding).lower().replace("-", "").startswith("utf")
 
 
-def bare_table() -> Any:
-    """A table whose only line is under its head."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    return Table(box=SIMPLE_HEAD, pad_edge=False)
+def _totals(results: Results, at: Mapping[str, int]) -> dict[str, Any]:
+    """Rows, events, mean score and frequency of a slice."""
+    return {
+        name: plain(total.isel({dim: i for dim, i in at.items() if dim in total.dims}).values)
+        for name, total in results.totals.items()
+    }
 
 
 def _values(parts: Sequence[PartResult], at: Mapping[Any, int]) -> dict[str, Any]:
@@ -110,14 +122,18 @@ def _described(parts: Sequence[PartResult]) -> dict[str, Any]:
     if not parts:
         return {}
     first = min(parts, key=lambda part: part.part != "")
+    # The rows behind a number are no number that needs words of its own.
+    parts = [part for part in parts if (part.part, part.kind) != BEHIND]
     said = {
         "kind": {part.part or "value": part.kind for part in parts},
+        "direction": {part.part or "value": part.direction for part in parts if part.direction},
         "meaning": {part.part or "value": part.meaning for part in parts if part.meaning},
     }
     described = {
         "estimator": first.estimator,
         **{name: plain(value) for name, value in first.notes.items()},
         "label": first.label,
+        "definition": first.definition,
         "setting": first.setting,
         **{name: words["value"] if list(words) == ["value"] else words for name, words in said.items()},
     }

@@ -12,6 +12,7 @@ __all__ = ["CONSISTENCY", "Choices", "Entry"]
 
 CONSISTENCY = ("ece", "uniform", "median-variance")
 _MOST_PAIRS = 1e10
+# The parts of tests, in the order of the output; other estimators have one without a name.
 _TESTED = ("estimate", "statistic", "pvalue")
 
 
@@ -22,12 +23,21 @@ class Entry:
     name: str
     label: str
     estimator: Any
-    # The names of its numbers; the empty one is the estimate itself.
-    parts: tuple[str, ...] = ("",)
+    # The class of the estimator where that cannot be made.
+    kind: Any = None
     # Why it cannot be computed, whatever the file.
     impossible: str | None = None
     pairs: bool = False
     single_score: bool = False
+
+    @cached_property
+    def parts(self) -> tuple[str, ...]:
+        """The names of its numbers; the empty one is the estimate itself."""
+        from calibdask.statistics.layout import Layout
+
+        kind = type(self.estimator) if self.kind is None else self.kind
+        described = kind().describe(Layout())
+        return tuple(part for part in _TESTED if part in described) or ("",)
 
     @property
     def is_test(self) -> bool:
@@ -134,20 +144,20 @@ class Choices:
 
         for way, label, more in self._ways("biased", "unbiased", "linear", "block"):
             test: Any = cd.SKCETest(method="distribution-free", **self._averaged(way))
-            more |= {"label": f"SKCE, {label}, distribution-free", "parts": _TESTED}
+            more |= {"label": f"SKCE, {label}, distribution-free"}
             yield Entry(name=f"distribution_free_{way}", estimator=test, **more)
         for way, label, more in self._ways("unbiased", "linear", "block"):
             ddof = 0 if self.published and way != "unbiased" else 1
-            more |= {"label": f"SKCE, {label}, asymptotic", "parts": _TESTED}
+            more |= {"label": f"SKCE, {label}, asymptotic"}
             yield Entry(name=f"asymptotic_{way}", estimator=cd.SKCETest(**self._averaged(way), ddof=ddof), **more)
-        yield self._of_features("asymptotic_features", "SKCE, features, asymptotic", cd.SKCETest, _TESTED)
+        yield self._of_features("asymptotic_features", "SKCE, features, asymptotic", cd.SKCETest)
 
-    def _of_features(self, name: str, label: str, kind: Any, parts: tuple[str, ...] = ("",)) -> Entry:
+    def _of_features(self, name: str, label: str, kind: Any) -> Entry:
         """An entry of random features, where the kernel has any."""
         if self.kernel == "gaussian" and self.distance != "euclidean":
             why = "a Gaussian kernel has random features with --distance euclidean only"
-            return Entry(name=name, label=label, estimator=None, parts=parts, impossible=why)
-        return Entry(name=name, label=label, estimator=kind(**self._averaged("features")), parts=parts)
+            return Entry(name=name, label=label, estimator=None, kind=kind, impossible=why)
+        return Entry(name=name, label=label, estimator=kind(**self._averaged("features")))
 
     def _other_tests(self) -> Iterator[Entry]:
         import calibdask as cd
@@ -160,11 +170,10 @@ class Choices:
                 name=f"consistency_{word.replace('-', '_')}",
                 label="ECE, consistency resampling" if word == "ece" else f"multi-class ECE, {word}, resampling",
                 estimator=cd.ConsistencyTest(statistic=statistic, **options),
-                parts=_TESTED[1:],
             )
-        yield Entry(name="cme", label="CME", estimator=cd.CMETest(**self._kernel), parts=_TESTED[1:])
+        yield Entry(name="cme", label="CME", estimator=cd.CMETest(**self._kernel))
         spiegelhalter = cd.SpiegelhalterTest(setting=self._single)
-        yield Entry(name="spiegelhalter", label="Spiegelhalter", estimator=spiegelhalter, parts=_TESTED[1:])
+        yield Entry(name="spiegelhalter", label="Spiegelhalter", estimator=spiegelhalter)
 
     def _multiclass(self, partition: Any) -> Any:
         import calibdask as cd

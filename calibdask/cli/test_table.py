@@ -5,23 +5,33 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from string import ascii_lowercase
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from rich.table import Table
-from rich.text import Text
 
 from calibdask import __version__
 from calibdask.cli.row_options import stem_of
-from calibdask.cli.tables import GAP, bare_table, metric_values
+from calibdask.cli.tables import metric_values, print_lines, rule_of
 from calibdask.cli.test_panel import Choices, Entry
 from calibdask.estimators.about import Kind, PartInfo
 from calibdask.results.build import FORMAT, variable_attributes, variable_name
-from calibdask.results.format import shown_number
+from calibdask.results.format import counted, shown_texts
+from calibdask.results.text_layout import (
+    GAP,
+    INDENT,
+    Column,
+    Line,
+    aligned,
+    asides,
+    table_lines,
+    taken,
+    wrapped,
+)
 from calibdask.results.values import PartResult, Results
 
-__all__ = ["Column", "FileTable"]
+__all__ = ["FileResult", "FileTable"]
 
 _WIDEST = 20
 _RESTS = "rests on"
@@ -30,7 +40,7 @@ _KINDS: Mapping[str, Kind] = {"": "error", "pvalue": "pvalue"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Column:
+class FileResult:
     """One file: the result of its estimators, and why others are left out, by their names."""
 
     path: str
@@ -74,7 +84,7 @@ class FileTable:
 
     choices: Choices
     conventions: str
-    columns: tuple[Column, ...]
+    columns: tuple[FileResult, ...]
 
     @property
     def headings(self) -> list[str]:
@@ -105,7 +115,7 @@ class FileTable:
         ]
         return json.dumps({**self._head, "files": files}, indent=2, allow_nan=False, ensure_ascii=False)
 
-    def _described(self, column: Column) -> dict[str, Any]:
+    def _described(self, column: FileResult) -> dict[str, Any]:
         metrics = metric_values(column.result, [name for name in self._names if name not in column.left_out])
         for entry in self.choices.entries:
             if entry.name in column.left_out:
@@ -160,77 +170,82 @@ class FileTable:
 
     def show(self, out: Any, *, seconds: float) -> None:
         """Print the numbers, as many files in a table as fit, and what they rest on."""
-        title = f"Calibration of {len(self.columns)} file{'' if len(self.columns) == 1 else 's'}"
+        title = f"Calibration of {counted(len(self.columns), 'file')}"
         out.print(f"{title}, setting {self.choices.setting}, conventions {self.conventions}", style="bold")
-        for positions in self._fitting(out.width):
-            out.print(self._table(positions))
-        out.print(self._remarks())
+        for columns in self._fitting(out.width):
+            print_lines([(), *table_lines(columns, rule_of(out))], out)
+        print_lines([(), *self._remarks(out.width)], out)
         foot = "Small p-values speak against calibration."
-        out.print(f"{foot} Seed {self.choices.seed}, {seconds:.2f} s", style="dim")
+        print_lines(asides(f"{foot} Seed {self.choices.seed}, {seconds:.2f} s", out.width), out)
 
-    def _fitting(self, width: int) -> Iterator[list[int]]:
-        """Which files go into one table after the other."""
-        labels = max(len(entry.label) for entry in self.choices.entries) + GAP + len(_RESTS) + GAP
-        positions: list[int] = []
-        taken = labels
-        for position in range(len(self.columns)):
-            needed = self._width(position) + GAP
-            if positions and taken + needed > width:
-                yield positions
-                positions, taken = [], labels
-            positions.append(position)
-            taken += needed
-        yield positions
+    def _fitting(self, width: int) -> Iterator[list[Column]]:
+        """The columns of one table after the other, each with the labels and what p-values rest on."""
+        labels, rests = Column([""], [[text] for text in self._labels]), Column([_RESTS], self._letters)
+        files: list[Column] = []
+        for file, heading in zip(self.columns, self.headings, strict=True):
+            column = aligned(wrap(heading, _WIDEST), [[text] for text in self._texts(file)])
+            if files and taken([labels, *files, column, rests]) - len(GAP) > width:
+                yield [labels, *files, rests]
+                files = []
+            files.append(column)
+        yield [labels, *files, rests]
 
-    def _width(self, position: int) -> int:
-        """Of a column: a long heading is broken, but none of its numbers."""
-        return max(min(_WIDEST, len(self.headings[position])), *map(len, self._texts(position)))
+    @cached_property
+    def _sections(self) -> dict[str, list[Entry]]:
+        return {
+            heading: [entry for entry in self.choices.entries if entry.is_test == tests]
+            for heading, tests in (("Estimates", False), ("p-values", True))
+        }
 
-    def _texts(self, position: int) -> list[str]:
-        """The numbers of a column: rows, classes, bandwidth and those of the entries."""
-        column = self.columns[position]
-        values = (column.value(entry) for entry in self.choices.entries)
-        return [shown_number(value) for value in (column.rows, column.classes, column.bandwidth, *values)]
+    @property
+    def _labels(self) -> list[str]:
+        """What each line is; the sections have empty lines before them."""
+        labels = ["rows", "classes", "bandwidth of the kernel"]
+        for heading, entries in self._sections.items():
+            labels += ["", heading, *(f"{INDENT}{entry.label}" for entry in entries)]
+        return labels
 
-    def _table(self, positions: list[int]) -> Any:
-        table = bare_table()
-        table.add_column("", no_wrap=True)
-        for position in positions:
-            heading, width = Text(self.headings[position]), self._width(position)
-            table.add_column(heading, justify="right", overflow="fold", width=width, vertical="bottom")
-        table.add_column(_RESTS, no_wrap=True, vertical="bottom")
-        rows, classes, bandwidth, *values = zip(*map(self._texts, positions), strict=True)
-        table.add_row("rows", *rows)
-        table.add_row("classes", *classes)
-        table.add_row("bandwidth of the kernel", *bandwidth)
-        for section, tests in (("Estimates", False), ("p-values", True)):
-            table.add_row("")
-            table.add_row(section, style="bold")
-            for entry, texts in zip(self.choices.entries, values, strict=True):
-                if entry.is_test == tests:
-                    letters = [self._assumptions[text] for text in self._assumed(entry).values()]
-                    table.add_row(entry.label, *texts, *letters)
-        return table
+    def _texts(self, file: FileResult) -> list[str]:
+        """The numbers of a file in these lines."""
+        texts = [*shown_texts(file.rows), *shown_texts(file.classes), *shown_texts(file.bandwidth, rows=file.rows)]
+        for entries in self._sections.values():
+            kind = {True: "pvalue", False: "error"}
+            numbers = (shown_texts(file.value(one), kind=kind[one.is_test], rows=file.rows) for one in entries)
+            texts += ["", "", *(text for number in numbers for text in number)]
+        return texts
 
-    def _remarks(self) -> Any:
+    @property
+    def _letters(self) -> list[list[str]]:
+        """What each line rests on."""
+        letters = ["", "", ""]
+        for entries in self._sections.values():
+            of_entries = (
+                "".join(self._assumptions[text] for text in self._assumed(entry).values()) for entry in entries
+            )
+            letters += ["", "", *of_entries]
+        return [[letter] for letter in letters]
+
+    def _remarks(self, width: int) -> Iterator[Line]:
         """What p-values rest on, and what is left out."""
-        remarks = Table.grid(padding=(0, 2))
-        for text, letter in self._assumptions.items():
-            remarks.add_row(letter, Text(text), style="dim")
-        for column, heading in zip(self.columns, self.headings, strict=True):
-            for note in _notes(column, self.choices):
-                remarks.add_row("-", Text(f"{heading} is without {note}"))
+        remarks = [(letter, text) for text, letter in self._assumptions.items()]
+        remarks += [
+            ("-", f"{heading} is without {note}")
+            for file, heading in zip(self.columns, self.headings, strict=True)
+            for note in _notes(file, self.choices)
+        ]
         if any(map(self._unexplained, self.columns)):
-            remarks.add_row("-", Text("otherwise: a number that the rows do not have, such as a p-value of one row"))
-        return remarks
+            remarks.append(("-", "otherwise: a number that the rows do not have, such as a p-value of one row"))
+        for mark, text in remarks:
+            for number, line in enumerate(wrapped(text, width - len(GAP) - 1)):
+                yield (((" " if number else mark) + GAP + line, "aside"),)
 
-    def _unexplained(self, column: Column) -> bool:
+    def _unexplained(self, column: FileResult) -> bool:
         """Whether there is a dash that is not left out."""
         shown = (entry for entry in self.choices.entries if entry.name not in column.left_out)
         return any(np.isnan(column.value(entry)) for entry in shown)
 
 
-def _notes(column: Column, choices: Choices) -> list[str]:
+def _notes(column: FileResult, choices: Choices) -> list[str]:
     """What is left out of the file, for each reason."""
     labels = {entry.name: ("p-value of " if entry.is_test else "") + entry.label for entry in choices.entries}
     by_reason: dict[str, list[str]] = {}

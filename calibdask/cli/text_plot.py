@@ -12,7 +12,7 @@ from calibdask.estimators.binned.ece import ECE
 from calibdask.estimators.interval import NoInterval
 from calibdask.plot.style import SCORE
 from calibdask.results.reliability import Bins
-from calibdask.results.text_table import Line, Role
+from calibdask.results.text_layout import Line, Role
 from calibdask.statistics.layout import Layout
 
 __all__ = ["PLAIN", "SIGNS", "Signs", "TextDiagram", "heading_of", "picture_lines", "suited"]

@@ -4,6 +4,7 @@ from calibdask.estimators.binned.ece import ECE, MCE
 from calibdask.estimators.checks import check_whole
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.scores.brier_decomposition import BrierDecomposition
+from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.scores.proper import BrierScore, LogLoss
 from calibdask.estimators.smooth.density import DensityECE
 from calibdask.estimators.smooth.smooth_ece import SmoothECE
@@ -11,13 +12,16 @@ from calibdask.estimators.tests.spiegelhalter_test import SpiegelhalterTest
 
 __all__ = ["comparison_metrics", "default_metrics", "summary_metrics"]
 
+_FromHistograms = ECE | DensityECE | SmoothECE | MeanGap
 
-def default_metrics(classes: int, vector: bool | None = None) -> dict[str, Estimator]:
-    """The default metrics for scores of ``classes`` classes.
 
-    Proper scores (for binary scores with their decomposition); the calibration error with and without bins, with more
-    than two classes also class-wise; a debiased root mean square error; the largest gap; a test. In results the
-    attribute ``meaning`` of each variable explains it.
+def default_metrics(classes: int, vector: bool | None = None, *, full: bool = False) -> dict[str, Estimator]:
+    """The default metrics for scores of ``classes`` classes: six numbers, or the ``full`` panel that they open.
+
+    The calibration error with bins and without; the mean gap, whose sign says whether scores are too high or too low;
+    the Brier score and the log-loss, which measure discrimination too; the p-value of a test. The full panel adds the
+    decomposition of the Brier score (for a vector of scores), errors of bins of equal mass, by class (for a matrix) and
+    of densities, a debiased root mean square error, and the largest gap.
 
     Parameters
     ----------
@@ -25,35 +29,35 @@ def default_metrics(classes: int, vector: bool | None = None) -> dict[str, Estim
         Number of classes K.
     vector : bool, optional
         Whether scores are a vector of P(y = 1); None: if there are two classes.
+    full : bool, default False
+        All of them, as ``metrics="all"`` of `calibdask.evaluate` and ``--all`` of the command line.
 
     Notes
     -----
-    The panel takes one to three passes; those after the first are for bins of equal mass. Not included:
+    The six take one pass, the full panel up to three: those after the first are for bins of equal mass. Not included:
     `MulticlassECE`, `SKCE` and `CMETest` for whole score vectors; `CORP` and `ECCE`, which order the scores;
     `ExcessCost` for decisions.
 
     Examples
     --------
-    >>> list(default_metrics(2))  # doctest: +NORMALIZE_WHITESPACE
-    ['brier_score', 'brier_decomposition', 'log_loss', 'ece', 'ece_equal_mass', 'density_ece', 'smooth_ece', 'rmsce',
-     'mce', 'spiegelhalter_test']
+    >>> list(default_metrics(2))
+    ['ece', 'smooth_ece', 'mean_gap', 'brier_score', 'log_loss', 'spiegelhalter_test']
+    >>> list(default_metrics(2, full=True))[6:]
+    ['brier_decomposition', 'ece_equal_mass', 'density_ece', 'rmsce', 'mce']
     """
     check_whole("classes", classes, 2)
     binary = classes == 2 if vector is None else vector
-    errors = {"ece": ECE(), "ece_equal_mass": ECE(binning="equal-mass")}
-    if not binary:
-        errors["ece_classwise"] = ECE(setting="classwise")
-    return {
-        "brier_score": BrierScore(),
-        **({"brier_decomposition": BrierDecomposition()} if binary else {}),
-        "log_loss": LogLoss(),
-        **errors,
-        "density_ece": DensityECE(),
+    six: dict[str, Estimator] = {
+        "ece": ECE(),
         "smooth_ece": SmoothECE(),
-        "rmsce": ECE(norm="l2", debias=True),
-        "mce": MCE(),
+        "mean_gap": MeanGap(),
+        "brier_score": BrierScore(),
+        "log_loss": LogLoss(),
         "spiegelhalter_test": SpiegelhalterTest(),
     }
+    if not full:
+        return six
+    return {**six, **({"brier_decomposition": BrierDecomposition()} if binary else {}), **_errors(vector=binary)}
 
 
 def comparison_metrics(*, vector: bool) -> dict[str, Estimator]:
@@ -74,21 +78,26 @@ def comparison_metrics(*, vector: bool) -> dict[str, Estimator]:
     }
 
 
-def summary_metrics(*, vector: bool) -> dict[str, ECE | DensityECE | SmoothECE]:
-    """The default metrics for a summary that stores both settings.
+def summary_metrics(*, vector: bool, full: bool = False) -> dict[str, _FromHistograms]:
+    """Those of the default metrics that are computed from a summary that stores both settings.
 
     Examples
     --------
     >>> list(summary_metrics(vector=True))
-    ['ece', 'ece_equal_mass', 'density_ece', 'smooth_ece', 'rmsce', 'mce']
+    ['ece', 'smooth_ece', 'mean_gap']
+    >>> list(summary_metrics(vector=True, full=True))[3:]
+    ['ece_equal_mass', 'density_ece', 'rmsce', 'mce']
     """
-    panel = {"ece": ECE(), "ece_equal_mass": ECE(binning="equal-mass")}
-    if not vector:
-        panel["ece_classwise"] = ECE(setting="classwise")
+    first: dict[str, _FromHistograms] = {"ece": ECE(), "smooth_ece": SmoothECE(), "mean_gap": MeanGap()}
+    return {**first, **_errors(vector=vector)} if full else first
+
+
+def _errors(*, vector: bool) -> dict[str, ECE | DensityECE]:
+    """The calibration errors of the full panel."""
     return {
-        **panel,
+        "ece_equal_mass": ECE(binning="equal-mass"),
+        **({} if vector else {"ece_classwise": ECE(setting="classwise")}),
         "density_ece": DensityECE(),
-        "smooth_ece": SmoothECE(),
         "rmsce": ECE(norm="l2", debias=True),
         "mce": MCE(),
     }

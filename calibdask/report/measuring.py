@@ -159,7 +159,7 @@ class _Request:
         classes = 2 if vector else int(scores.shape[-1])
         layout = Layout(classes=classes, vector=vector)
         meant = layout.setting(self.setting, self.k)
-        chosen = default_metrics(classes, vector) if self.metrics is None else self.metrics
+        chosen = default_metrics(classes, vector, full=True) if self.metrics is None else self.metrics
         # Intervals that are shown are there for the report too.
         is_shown = self.shown is not None and bool(self.shown.options) and not by
         bare = () if is_shown else self._bare(chosen, layout, scores.shape[0] * classes)
@@ -189,7 +189,7 @@ class _Request:
         meant = layout.setting(self.setting, self.k)
         if self.setting is None and not summary.tells(meant):
             meant = layout.setting("classwise")
-        chosen = usual_metrics(summary.source) if self.metrics is None else self.metrics
+        chosen = usual_metrics(summary.source, full=True) if self.metrics is None else self.metrics
         is_told, classwise = summary.tells(meant), summary.tells(Setting("classwise"))
         drawn = self._pictures(layout, meant, classwise=classwise) if is_told else {}
         own = self if meant == layout.setting(self.setting, self.k) else replace(self, setting="classwise")

@@ -14,6 +14,7 @@ from calibdask.estimators.about import Description, PartInfo
 from calibdask.estimators.as_json import as_json
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.parts import Coordinate, Estimate, Part
+from calibdask.estimators.slice_totals import TOTALS
 from calibdask.estimators.without_interval import bare
 from calibdask.inference.ends import Bounds
 
@@ -24,10 +25,20 @@ _PVALUES = {
     "pvalue_bh": "the same, adjusted so that the share of false findings is as small",
 }
 
-__all__ = ["DESCRIBING", "FORMAT", "DatasetBuilder", "check_names", "variable_attributes", "variable_name"]
+__all__ = [
+    "DEFAULT_PANEL",
+    "DESCRIBING",
+    "FORMAT",
+    "DatasetBuilder",
+    "check_names",
+    "variable_attributes",
+    "variable_name",
+]
 
 # What datasets of results have as their attribute ``format``.
 FORMAT = "calibdask result 1"
+# Their attribute ``panel`` where nobody has named the metrics: tables show one number of each.
+DEFAULT_PANEL = "default"
 # The attributes of variables that say what they are; all others are notes on how they came about.
 DESCRIBING = frozenset(
     {"metric", "part", "bound", "kind", "direction", "title", "label", "meaning", "definition", "source", "setting"}
@@ -83,6 +94,12 @@ def check_names(chosen: Mapping[str, Estimator], axes: tuple[Axis, ...], class_d
         If there are such.
     """
     names = [axis.name for axis in axes]
+    for name in (*names, *chosen):
+        if name in TOTALS:
+            raise ValueError(
+                f"The name {name!r} is taken: results have {', '.join(TOTALS)} of each slice as coordinates; rename "
+                "the metric, the name in by or the dimension of the input."
+            )
     for name in names:
         if names.count(name) > 1 or name in chosen or name == class_dim:
             raise ValueError(
@@ -157,6 +174,17 @@ class DatasetBuilder:
         names = (*(axis.name for axis in axes), *dims)
         self.variables[variable] = xr.Variable(names, np.reshape(part.values, shape), written)
 
+    def add_totals(self, estimate: Estimate, estimator: Estimator, axes: tuple[Axis, ...]) -> None:
+        """Add rows, events, mean score and frequency of each slice, as coordinates."""
+        layout = self.data.source.layout
+        infos, setting = estimator.describe(layout), str(layout.setting(None))
+        sizes, names = tuple(axis.size for axis in axes), tuple(axis.name for axis in axes)
+        for name, part in estimate.items():
+            dims = (*names, *(self.class_dim for _ in part.dims))
+            values = np.reshape(part.values, (*sizes, *part.values.shape[2:]))
+            said = {"meaning": infos[name].meaning, **({} if name == "rows" else {"setting": setting})}
+            self.coordinates[name] = xr.Variable(dims, values, said)
+
     def _add_labels(self, axes: tuple[Axis, ...]) -> None:
         for axis in axes:
             if axis.labels is not None and axis.name not in self.coordinates:
@@ -165,7 +193,8 @@ class DatasetBuilder:
     def dataset(self, passes: int, batch: tuple[Axis, ...] | None = None, **attributes: Any) -> xr.Dataset:
         """The result; ``batch`` axes where they are not those of the input."""
         coordinates = dict(self.coordinates)
-        if any(self.class_dim in variable.dims for variable in self.variables.values()):
+        variables = [*self.variables.values(), *(coordinates[name] for name in TOTALS if name in coordinates)]
+        if any(self.class_dim in variable.dims for variable in variables):
             classes, labels = self.data.source.layout.classes, self.data.classes
             coordinates[self.class_dim] = (self.class_dim, np.arange(classes) if labels is None else labels)
         axes = self.data.batch if batch is None else batch

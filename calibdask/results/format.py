@@ -24,18 +24,24 @@ __all__ = [
     "pvalue_text",
     "rests_on",
     "shown_number",
+    "shown_texts",
 ]
 
 # Units of dates that name no day.
 _COARSE = ("Y", "M")
 _LEAST_PVALUE = 0.001
 _MOST_NAMES = 5
+# Digits after the point: of numbers of a few rows, and beyond which there is an exponent.
+_FEWEST_DECIMALS, _MOST_DECIMALS = 2, 7
+_SIGNIFICANT = 2
+_LONGEST_NUMBER = 6
 
 
 def rests_on(attributes: Mapping[str, Any]) -> list[str]:
     """What the numbers of a result rest on, in words: rows, passes, replicates."""
     rows, passes = attributes["rows"], attributes["passes"]
-    words = [counted(rows, "row")]
+    of_models = f" of {attributes['rows_of']}" if "rows_of" in attributes else ""
+    words = [counted(rows, "row") + of_models]
     words.append(f"{counted(passes, 'pass', 'passes')} over the data" if passes else "from their summary")
     if "ci" in attributes:
         words.append(f"{100 * attributes['ci']:g} % intervals of {attributes['n_boot']} replicates")
@@ -55,6 +61,53 @@ def shown_number(value: Any) -> str:
             return "-"
         return f"{value:.6f}" if value == 0 or abs(value) >= 1e-4 else f"{value:.2e}"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def shown_texts(value: Any, low: Any = None, high: Any = None, *, kind: str = "", rows: float = 0) -> list[str]:
+    """A number and the ends of its interval in the digits that mean something.
+
+    Two digits of half the width of the interval; without one, of the standard deviation that a frequency of so many
+    rows may have, and always two digits of the number. P-values have three decimals, differences a sign.
+
+    Examples
+    --------
+    >>> shown_texts(0.0312345, 0.0281, 0.03515), shown_texts(0.0312345, rows=20_000), shown_texts(0.0312345, rows=100)
+    (['0.0312', '0.0281', '0.0352'], ['0.0312'], ['0.031'])
+    >>> shown_texts(-0.0123, kind="difference", rows=10_000), shown_texts(1e-9, kind="pvalue"), shown_texts(12, rows=9)
+    (['-0.0123'], ['<0.001'], ['12'])
+    """
+    numbers = [value] if low is None else [value, low, high]
+    if kind == "pvalue":
+        return [_pvalue_alone(number) for number in numbers]
+    if not isinstance(value, float):
+        return [shown_number(number) for number in numbers]
+    if kind == "count":
+        return [f"{number:,.1f}" if math.isfinite(number) else "-" for number in numbers]
+    decimals = _decimals(value, low, high, rows)
+    return [_in_decimals(number, decimals, "+" if kind == "difference" else "") for number in numbers]
+
+
+def _decimals(value: float, low: Any, high: Any, rows: float) -> int:
+    """Digits after the point."""
+    half = math.nan if low is None else (high - low) / 2
+    known = math.isfinite(half) and half > 0
+    decimals = _SIGNIFICANT - 1 - math.floor(math.log10(half if known else 0.5 / math.sqrt(max(rows, 1))))
+    if math.isfinite(value) and value:
+        size = math.floor(math.log10(abs(value)))
+        decimals = min(decimals if known else max(decimals, _SIGNIFICANT - 1 - size), _LONGEST_NUMBER - 1 - size)
+    return max(decimals, _FEWEST_DECIMALS if abs(value) < 1000 else 0)
+
+
+def _in_decimals(number: float, decimals: int, sign: str) -> str:
+    if not math.isfinite(number):
+        return "-"
+    return f"{number:{sign}.2e}" if decimals > _MOST_DECIMALS and number else f"{number:{sign},.{decimals}f}"
+
+
+def _pvalue_alone(pvalue: float) -> str:
+    """A p-value where the heading says what it is."""
+    text = pvalue_text(pvalue)
+    return text.removeprefix("p").removeprefix(" = ").replace(" ", "") if text.startswith("p ") else "-"
 
 
 def plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ import xarray as xr
 from calibdask.estimators.checks import check_whole
 from calibdask.results.values import Results
 
-__all__ = ["worst_order", "worst_slices"]
+__all__ = ["worst_order", "worst_slices", "worst_strata"]
 
 Array = npt.NDArray[np.float64]
 
@@ -91,3 +91,35 @@ def worst_slices(result: xr.Dataset, metric: str, n: int = 10) -> xr.Dataset:
     flat = result[[metric, *bounds.values()]].stack(slice=dims).reset_index("slice")
     low = flat[bounds["low"]].values if "low" in bounds else None
     return flat.isel(slice=worst_order(flat[metric].values, low)[:n])
+
+
+def worst_strata(results: Results, n: int) -> list[int]:
+    """Positions, among all combinations of slices and models, of those where the first error is largest; worst first.
+
+    With intervals by the end that is nearer to the best value; without an error by the first number. Slices without a
+    value are left out.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> result = cd.evaluate([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.8], cd.ECE(), by={"day": [1, 1, 2, 2]})
+    >>> worst_strata(Results(result), 1)
+    [1]
+    """
+    part = next((part for part in results.shown if part.kind == "error"), results.shown[0])
+    dims, sizes = results.shared_dims, results.dataset.sizes
+
+    def flat(variable: xr.DataArray) -> np.ndarray:
+        spread = variable.variable.set_dims({dim: sizes[dim] for dim in dims}).transpose(*dims)
+        return np.asarray(spread.values, np.float64).ravel()
+
+    value = flat(part.values)
+    low, high = (flat(part.bounds[end]) for end in ("low", "high")) if part.has_interval else (value, value)
+    if part.kind == "difference":
+        badness = np.maximum(np.maximum(low, -high), 0.0)
+    elif part.kind == "pvalue" or part.direction == "higher":
+        badness = -high
+    else:
+        badness = low
+    order = np.lexsort((-np.abs(value), -badness))
+    return [int(place) for place in order if np.isfinite(value[place])][:n]

@@ -3,23 +3,17 @@
 import math
 import re
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from itertools import islice
 from typing import Any
 
 import xarray as xr
 
 from calibdask.html_repr import framed, table_of
-from calibdask.results.format import shown_number
-from calibdask.results.text_table import MOST_SLICES, foot_lines, joined, label_of, result_lines
-from calibdask.results.values import (
-    PartResult,
-    Results,
-    Value,
-)
+from calibdask.results.text_layout import Column, joined
+from calibdask.results.text_table import MOST_SLICES, foot_lines, result_columns, result_lines
+from calibdask.results.values import PartResult, Results
 
 __all__ = ["ResultTable"]
 
@@ -43,12 +37,12 @@ class ResultTable:
     >>> import calibdask as cd
     >>> result = cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], {"ece": cd.ECE(bins=2), "brier": cd.BrierScore()})
     >>> ResultTable(result)  # doctest: +ELLIPSIS
-    metric     value  what it says
+    metric  value  what it says
     ...
-    ece     0.250000  mean gap of score and frequency, in 2 bins
-    brier   0.150000  mean squared error of the scores
+    ece      0.25  mean gap of score and frequency, in 2 bins
+    brier    0.15  mean squared error of the scores
     <BLANKLINE>
-    4 rows, 1 pass over the data
+    4 rows, 3 events (frequency 0.75, mean score 0.50), 1 pass over the data
     >>> ResultTable(result).to_dataframe()["value"].round(3).to_dict()
     {'ece': 0.25, 'brier': 0.15}
     """
@@ -56,12 +50,13 @@ class ResultTable:
     result: xr.Dataset
 
     def __repr__(self) -> str:
-        lines = [*result_lines(self.result, _WIDTH, rest=_REST), (), *foot_lines(self.result.attrs, _WIDTH)]
+        lines = [*result_lines(self.result, _WIDTH, rest=_REST), (), *foot_lines(self.result, _WIDTH)]
         return "\n".join(map(joined, lines)).rstrip()
 
     def _repr_html_(self) -> str:
         heading, rows = self._texts
-        tables = [table_of(heading, ((row, False) for row in rows), right=self._right(heading))]
+        right = [place for place, column in enumerate(self._columns) if column.right]
+        tables = [table_of(heading, ((row, False) for row in rows), right=right)]
         if self._results.shared_dims:
             tables.append(table_of(("number", "what it says"), ((line, True) for line in self._meanings)))
         notes = "".join(f'<div style="margin-top:0.5em;opacity:0.6">{escape(note)}</div>' for note in self._notes)
@@ -69,7 +64,7 @@ class ResultTable:
 
     def _repr_markdown_(self) -> str:
         heading, rows = self._texts
-        marks = ["--:" if place in self._right(heading) else "---" for place in range(len(heading))]
+        marks = ["--:" if column.right else "---" for column in self._columns]
         lines = [[*map(_in_markdown, line)] for line in (heading, *rows)]
         lines.insert(1, marks)
         return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), *("\n" + note for note in self._notes)])
@@ -87,7 +82,9 @@ class ResultTable:
         dims = self._results.shared_dims
         if dims:
             names = [name for part in self._results.numbers for name in (part.variable, *_names_of_ends(part))]
-            return self.result[names].to_dataframe(dim_order=list(dims))
+            # Totals of classes have no place in a line for all of them.
+            apart = [name for name, total in self._results.totals.items() if not {*total.dims} <= {*dims}]
+            return self.result[names].drop_vars(apart).to_dataframe(dim_order=list(dims))
         values = self._results.values()
         columns = {
             "value": [value.value for value in values],
@@ -102,49 +99,34 @@ class ResultTable:
     def _results(self) -> Results:
         return Results(self.result)
 
+    @cached_property
+    def _columns(self) -> list[Column]:
+        return result_columns(self.result)
+
+    @property
+    def _texts(self) -> tuple[list[str], list[list[str]]]:
+        """The heading of the table, and its lines."""
+        columns = self._columns
+        cells = zip(*(column.cells for column in columns), strict=True)
+        return ["".join(column.heading) for column in columns], [
+            ["".join(cell).strip() for cell in row] for row in cells
+        ]
+
     @property
     def _meanings(self) -> list[tuple[str, str]]:
         """What each number is, where that is known."""
-        return [(part.variable, part.meaning) for part in self._results.numbers if part.meaning]
+        return [(part.variable, part.meaning) for part in self._results.shown if part.meaning]
 
     @property
     def _notes(self) -> list[str]:
         dims = self._results.shared_dims
         hidden = math.prod(self.result.sizes[dim] for dim in dims) - MOST_SLICES
         cut = [f"... and {hidden:,} more slices{_REST}"] if dims and hidden > 0 else []
-        return [*cut, *map(joined, foot_lines(self.result.attrs, sys.maxsize))]
-
-    def _right(self, heading: Sequence[str]) -> range:
-        """Which columns hold numbers."""
-        labels = len(self._results.shared_dims)
-        return range(labels, len(heading)) if labels else range(1, len(heading) - 1)
-
-    @property
-    def _texts(self) -> tuple[list[str], list[list[str]]]:
-        """The heading of a table, and its lines."""
-        results = self._results
-        if not results.shared_dims:
-            values = results.values()
-            interval = ["interval"] if any(value.has_interval for value in values) else []
-            lines = [
-                [value.name, shown_number(value.value), *([_interval(value)] if interval else []), value.meaning]
-                for value in values
-            ]
-            return ["metric", "value", *interval, "what it says"], lines
-        lines = []
-        for at, labels in islice(results.strata(), MOST_SLICES):
-            values = [part.at(at).value() for part in results.numbers]
-            numbers = (f"{shown_number(value.value)} {_interval(value)}".rstrip() for value in values)
-            lines.append([*map(label_of, labels.values()), *numbers])
-        return [*results.shared_dims, *(part.variable for part in results.numbers)], lines
+        return [*cut, *map(joined, foot_lines(self.result, sys.maxsize))]
 
 
 def _names_of_ends(part: PartResult) -> list[str]:
     return [str(part.bounds[end].name) for end in ("low", "high")] if part.has_interval else []
-
-
-def _interval(value: Value) -> str:
-    return f"[{shown_number(value.low)}, {shown_number(value.high)}]" if value.has_interval else ""
 
 
 def _in_markdown(text: str) -> str:

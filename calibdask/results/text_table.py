@@ -1,62 +1,48 @@
 """Results as lines of text that fit a width: no number is ever cut, words make room for numbers."""
 
 import math
-import re
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice, zip_longest
-from textwrap import wrap
-from typing import Any, Literal
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+import numpy as np
 import xarray as xr
 
-from calibdask.results.format import plain, rests_on, shown_number
-from calibdask.results.values import (
-    PartResult,
-    Results,
-    Value,
+from calibdask.estimators.slice_totals import TOTALS
+from calibdask.results.cautions import FEW_IN_A_SLICE
+from calibdask.results.format import counted, plain, rests_on, shown_texts
+from calibdask.results.text_layout import (
+    GAP,
+    INDENT,
+    SHORTEST,
+    Column,
+    Line,
+    aligned,
+    asides,
+    folded,
+    folded_heading,
+    table_lines,
+    taken,
+    width_of,
+    wrapped,
 )
+from calibdask.results.values import PartResult, Results
 
-__all__ = ["MOST_SLICES", "Line", "Role", "foot_lines", "joined", "label_of", "result_lines", "width_of"]
+__all__ = ["MOST_SLICES", "foot_lines", "label_of", "result_columns", "result_lines", "shown_strata"]
 
 # More slices than these are for files.
 MOST_SLICES = 200
 _LONGEST_LABEL = 40
-_SHORTEST_LABEL = 12
 _NARROWEST_MEANING = 24
-_NUMBER = len("0.000000")
-_GAP = "  "
-_INDENT = "  "
-# A blank at which no line breaks.
-_TIE = "\N{NO-BREAK SPACE}"
-
-# What a piece of a line is: consoles give each a style. Points are over or under what they should be.
-Role = Literal["", "head", "aside", "over", "under"]
-Line = tuple[tuple[str, Role], ...]
 
 
-@dataclass(frozen=True)
-class _Column:
-    """Cells of one or more lines each, beneath a heading of as many as it needs; ``role`` is that of the cells."""
+def result_lines(
+    dataset: xr.Dataset, width: int, *, rule: str = "─", rest: str = "", strata: Sequence[int] | None = None
+) -> Iterator[Line]:
+    """A line for each number, or with slices a line for each slice and columns for its rows and numbers.
 
-    heading: Sequence[str]
-    cells: Sequence[Sequence[str]]
-    right: bool = False
-    role: Role = ""
-
-    @property
-    def width(self) -> int:
-        return max(width_of(text) for lines in (self.heading, *self.cells) for text in lines)
-
-    def fitted(self, text: str, width: int) -> str:
-        """The text with blanks up to a width."""
-        blanks = " " * (width - width_of(text))
-        return blanks + text if self.right else text + blanks
-
-
-def result_lines(dataset: xr.Dataset, width: int, *, rule: str = "─", rest: str = "") -> Iterator[Line]:
-    """A line for each number, or with slices a line for each slice and a column for each number.
+    Intervals stand beside their number where that fits, else beneath; where that does not fit either, there are several
+    tables.
 
     Parameters
     ----------
@@ -68,52 +54,87 @@ def result_lines(dataset: xr.Dataset, width: int, *, rule: str = "─", rest: st
         What the line under a heading is made of.
     rest : str, optional
         Where the slices are told that are too many for a table.
+    strata : sequence of int, optional
+        The slices to show, by their position among all combinations; by default all, up to `MOST_SLICES`.
 
     Examples
     --------
     >>> import calibdask as cd
+    >>> from calibdask.results.text_layout import joined
     >>> result = cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], {"ece": cd.ECE(bins=2)})
-    >>> [joined(line) for line in result_lines(result, 60)][2]
-    'ece     0.250000  mean gap of score and frequency, in 2 bins'
+    >>> [*map(joined, result_lines(result, 60))][2]
+    'ece      0.25  mean gap of score and frequency, in 2 bins'
     """
     results = Results(dataset)
     if not results.numbers:
         yield (("no single numbers", "aside"),)
         return
     if not results.shared_dims:
-        yield from _of_numbers(results.values(), width, rule)
+        yield from _of_numbers(results, width, rule)
         return
-    for number, columns in enumerate(_tables(results, width)):
+    places = shown_strata(results) if strata is None else strata
+    for number, columns in enumerate(_tables(results, places, width)):
         if number:
             yield ()
-        yield from _table(columns, rule)
-    hidden = math.prod(dataset.sizes[dim] for dim in results.shared_dims) - MOST_SLICES
+        yield from table_lines(columns, rule)
+    hidden = _strata_of(results) - len(places)
     if hidden > 0:
-        yield from _asides(f"... and {hidden:,} more slices{rest}", width)
+        yield from asides(f"... and {hidden:,} more slices{rest}", width)
 
 
-def foot_lines(attributes: Mapping[Any, Any], width: int, *further: str) -> Iterator[Line]:
-    """What the numbers rest on, if the result tells it, and further words."""
-    facts = rests_on(attributes) if {"rows", "passes"} <= attributes.keys() else []
-    yield from _asides(", ".join((*facts, *further)), width)
-
-
-def joined(line: Line) -> str:
-    """The line as plain text."""
-    return "".join(text for text, _ in line).rstrip()
-
-
-def width_of(text: str) -> int:
-    """Columns that the text takes on a terminal: two for each wide character, none for an accent of its own.
+def result_columns(dataset: xr.Dataset) -> list[Column]:
+    """The columns of the table as wide as it gets: of numbers, or of slices.
 
     Examples
     --------
-    >>> width_of("ece"), width_of("日本")
-    (3, 4)
+    >>> import calibdask as cd
+    >>> result = cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], cd.ECE(bins=2), by={"day": [1, 1, 2, 2]})
+    >>> ["".join(column.heading) for column in result_columns(result)]
+    ['day', 'rows', 'events', 'mean_score', 'frequency', 'ece']
     """
-    if text.isascii():
-        return len(text)
-    return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
+    results = Results(dataset)
+    if not results.shared_dims:
+        named, *numbers = _number_columns(results)
+        return [named, *numbers, Column(["what it says"], [[said] for said in _meanings(results)], role="aside")]
+    places = shown_strata(results)
+    heads = [*_label_columns(results, places, sys.maxsize), *_total_columns(results, places)]
+    return [*heads, *(column for part in results.shown for column in _beside(results, part, places))]
+
+
+def shown_strata(results: Results) -> range:
+    """The positions of slices that a table shows, unless some are chosen."""
+    return range(min(MOST_SLICES, _strata_of(results)))
+
+
+def _strata_of(results: Results) -> int:
+    return math.prod(results.dataset.sizes[dim] for dim in results.shared_dims)
+
+
+def foot_lines(dataset: xr.Dataset, width: int, *further: str) -> Iterator[Line]:
+    """What the numbers rest on, as far as the result tells it, and further words.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> from calibdask.results.text_layout import joined
+    >>> [joined(line) for line in foot_lines(cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], cd.ECE()), 100)]
+    ['4 rows, 3 events (frequency 0.75, mean score 0.50), 1 pass over the data']
+    """
+    facts = rests_on(dataset.attrs) if {"rows", "passes"} <= dataset.attrs.keys() else []
+    yield from asides(", ".join((*facts[:1], *_events(dataset), *facts[1:], *further)), width)
+
+
+def _events(dataset: xr.Dataset) -> Iterator[str]:
+    """Events, their frequency and the mean score of a result without slices."""
+    totals = {name: dataset.coords[name] for name in TOTALS if name in dataset.coords}
+    if totals.keys() < {*TOTALS} or any(variable.ndim for variable in totals.values()):
+        return
+    rows, events, score, frequency = (variable.item() for variable in totals.values())
+    is_right = dataset.coords["events"].attrs.get("setting") == "confidence"
+    event, share, mean = ("right", "accuracy", "mean confidence") if is_right else ("events", "frequency", "mean score")
+    (count,) = shown_texts(events, kind="count")
+    (of_event,), (of_score,) = (shown_texts(value, rows=rows) for value in (frequency, score))
+    yield f"{count} {event} ({share} {of_event}, {mean} {of_score})"
 
 
 def label_of(value: Any, longest: int = _LONGEST_LABEL) -> str:
@@ -133,118 +154,131 @@ def label_of(value: Any, longest: int = _LONGEST_LABEL) -> str:
     return text + "..."
 
 
-def _of_numbers(values: Sequence[Value], width: int, rule: str) -> Iterator[Line]:
+def _of_numbers(results: Results, width: int, rule: str) -> Iterator[Line]:
     """Numbers with their intervals beside them; what they say stands beside these, or beneath in narrow places."""
-    names = [value.name for value in values]
-    numbers = [_Column(["value"], [[shown_number(value.value)] for value in values], right=True)]
-    if any(value.has_interval for value in values):
-        numbers += [
-            _Column(
-                [end], [[shown_number(getattr(value, end)) if value.has_interval else ""] for value in values], True
-            )
-            for end in ("low", "high")
-        ]
-    taken = _taken(numbers)
-    left = width - max(map(len, names)) - taken - len(_GAP)
-    meanings = [value.meaning for value in values]
-    named = _Column(["metric"], [[name] for name in names])
+    named, *numbers = _number_columns(results)
+    used = taken(numbers)
+    left = width - named.width - used - len(GAP)
+    meanings = _meanings(results)
     if not any(meanings):
-        yield from _table([named, *numbers], rule)
+        yield from table_lines([named, *numbers], rule)
     elif left >= _NARROWEST_MEANING:
-        said = _Column(["what it says"], [_wrapped(meaning, left) for meaning in meanings], role="aside")
-        yield from _table([named, *numbers, said], rule)
+        said = Column(["what it says"], [wrapped(meaning, left) for meaning in meanings], role="aside")
+        yield from table_lines([named, *numbers, said], rule)
     else:
-        room = max(_SHORTEST_LABEL, width - taken)
-        named = _Column(["metric"], [_folded(name, room) for name in names])
-        yield from _table([named, *numbers], rule, [_wrapped(meaning, width - len(_INDENT)) for meaning in meanings])
+        room = max(SHORTEST, width - used)
+        named = Column(["metric"], [folded(name, room) for (name,) in named.cells])
+        notes = [wrapped(meaning, width - len(INDENT)) for meaning in meanings]
+        yield from table_lines([named, *numbers], rule, notes)
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    return wrap(text, max(_SHORTEST_LABEL, width)) or [""]
+def _number_columns(results: Results) -> list[Column]:
+    """Names, values and the ends of intervals, if there are any."""
+    rows = results.totals.get("rows")
+    count = results.dataset.attrs.get("rows", 0) if rows is None else rows.item()
+    values = [part.value() for part in results.shown]
+    texts = [
+        shown_texts(value.value, value.low, value.high, kind=part.kind, rows=count)
+        for value, part in zip(values, results.shown, strict=True)
+    ]
+    names = Column(["metric"], [[value.name] for value in values])
+    headings = ("value", "low", "high") if any(value.has_interval for value in values) else ("value",)
+    return [names, *(aligned([heading], [of[i : i + 1] for of in texts]) for i, heading in enumerate(headings))]
 
 
-def _asides(text: str, width: int) -> Iterator[Line]:
-    """Words in lines, none of which begins with the unit of a number."""
-    lines = wrap(re.sub(r"(?<=\d) (?=%|s\b)", _TIE, text), max(_SHORTEST_LABEL, width))
-    return (((line.replace(_TIE, " "), "aside"),) for line in lines)
+def _meanings(results: Results) -> list[str]:
+    """What each number is; of a largest gap also the rows that it is the gap of."""
+    return [_with_rows(results, part) for part in results.shown]
 
 
-def _words(name: str) -> list[str]:
-    """The pieces of a name, each with the underscore at its end."""
-    return re.findall(r"[^_]*_|[^_]+", name)
+def _with_rows(results: Results, part: PartResult) -> str:
+    behind = [other.value().value for other in results.of(part.metric, "rows") if other.kind == "count"]
+    if not behind or part.part:
+        return part.meaning
+    noise = ", mostly chance" if behind[0] < FEW_IN_A_SLICE else ""
+    return f"{part.meaning}: of a bin of {counted(behind[0], 'row')}{noise}"
 
 
-def _folded(name: str, width: int, indent: str = _INDENT) -> list[str]:
-    """A name in lines that break after underscores, which stay."""
-    lines = [""]
-    for word in _words(name):
-        if lines[-1] and len(lines[-1] + word) > width:
-            lines.append(indent)
-        lines[-1] += word
-    return lines
-
-
-def _taken(columns: Sequence[_Column]) -> int:
-    """Columns of text with the gap after, or before, each."""
-    return sum(column.width + len(_GAP) for column in columns)
-
-
-def _tables(results: Results, width: int) -> Iterator[list[_Column]]:
+def _tables(results: Results, places: Sequence[int], width: int) -> Iterator[list[Column]]:
     """Columns of one table after the other, so that each fits; the ends of an interval stay with their number."""
-    labels = _label_columns(results, width)
-    columns = labels
-    for part in results.numbers:
-        of_part = _number_columns(part, results.shared_dims)
-        if len(columns) > len(labels) and _taken([*columns, *of_part]) - len(_GAP) > width:
+    labels = _label_columns(results, places, width)
+    totals = _total_columns(results, places)
+    parts = results.shown
+    numbers = [_beside(results, part, places) for part in parts]
+    beside = [column for columns in numbers for column in columns]
+    if taken([*labels, *totals, *beside]) - len(GAP) > width and any(part.has_interval for part in parts):
+        labels = [_with_ends(labels[0]), *labels[1:]]
+        numbers = [[_beneath(results, part, places)] for part in parts]
+    columns = [*labels, *totals]
+    for of_part in numbers:
+        if len(columns) > len(labels) and taken([*columns, *of_part]) - len(GAP) > width:
             yield columns
             columns = labels
         columns = [*columns, *of_part]
     yield columns
 
 
-def _label_columns(results: Results, width: int) -> list[_Column]:
+def _label_columns(results: Results, places: Sequence[int], width: int) -> list[Column]:
     """The labels of slices, shorter ones in narrow places."""
     dims = results.shared_dims
-    longest = max(_SHORTEST_LABEL, min(_LONGEST_LABEL, width // (2 * len(dims))))
-    rows = [list(labels.values()) for _, labels in islice(results.strata(), MOST_SLICES)]
-    return [
-        _Column([label_of(dim, longest)], [[label_of(row[place], longest)] for row in rows])
-        for place, dim in enumerate(dims)
-    ]
-
-
-def _number_columns(part: PartResult, dims: Sequence[str]) -> list[_Column]:
-    """A column for the number, and those of the ends of its interval, which need no longer words."""
-    ends = ("low", "high") if part.has_interval else ()
+    longest = max(SHORTEST, min(_LONGEST_LABEL, width // (2 * len(dims))))
+    at = np.unravel_index(np.asarray(places, int), [results.dataset.sizes[dim] for dim in dims])
     columns = []
-    for name, variable in ((part.variable, part.values), *((end, part.bounds[end]) for end in ends)):
-        missing = {dim: 1 for dim in dims if dim not in variable.dims}
-        values = variable.expand_dims(missing).transpose(*dims).values.ravel()[:MOST_SLICES].tolist()
-        width = max([_NUMBER, *map(len, _words(name))])
-        columns.append(_Column(_folded(name, width, ""), [[shown_number(value)] for value in values], right=True))
+    for dim, positions in zip(dims, at, strict=True):
+        coords = results.dataset.coords
+        labels = coords[dim].values if dim in coords else np.arange(results.dataset.sizes[dim])
+        columns.append(Column([label_of(dim, longest)], [[label_of(labels[i], longest)] for i in positions]))
     return columns
 
 
-def _table(columns: Sequence[_Column], rule: str, notes: Sequence[Sequence[str]] | None = None) -> Iterator[Line]:
-    """Headings at the bottom of their line, cells at the top of theirs, notes beneath the row they belong to."""
-    widths = [column.width for column in columns]
-    deepest = max(len(column.heading) for column in columns)
-    headings = [[*[""] * (deepest - len(column.heading)), *column.heading] for column in columns]
-    for texts in zip(*headings, strict=True):
-        yield _line(columns, widths, texts, "head")
-    yield ((rule * (sum(widths) + len(_GAP) * (len(columns) - 1)), "aside"),)
-    for number, row in enumerate(zip(*(column.cells for column in columns), strict=True)):
-        for texts in zip_longest(*row, fillvalue=""):
-            yield _line(columns, widths, texts)
-        for note in notes[number] if notes is not None else ():
-            if note:
-                yield ((_INDENT + note, "aside"),)
+def _with_ends(labels: Column) -> Column:
+    """The labels with what the second and the third line of each slice are."""
+    return Column(labels.heading, [[*lines, f"{INDENT}low", f"{INDENT}high"] for lines in labels.cells])
 
 
-def _line(columns: Sequence[_Column], widths: Sequence[int], texts: Sequence[str], role: Role = "") -> Line:
-    pieces: list[tuple[str, Role]] = []
-    for column, width, text in zip(columns, widths, texts, strict=True):
-        if pieces:
-            pieces.append((_GAP, ""))
-        pieces.append((column.fitted(text, width), role or column.role))
-    return tuple(pieces)
+def _total_columns(results: Results, places: Sequence[int]) -> list[Column]:
+    """Rows, events, mean score and frequency of each slice."""
+    columns = []
+    rows = _rows(results, places)
+    for name, variable in results.totals.items():
+        if {*variable.dims} <= {*results.shared_dims}:
+            kind = "count" if name in ("rows", "events") else "statistic"
+            values = _flat(results, variable, places)
+            texts = [shown_texts(value, kind=kind, rows=n) for value, n in zip(values, rows, strict=True)]
+            columns.append(aligned(folded_heading(name), texts, role="aside"))
+    return columns
+
+
+def _beside(results: Results, part: PartResult, places: Sequence[int]) -> list[Column]:
+    """A column for the number, and those of the ends of its interval, which need no longer words."""
+    texts = _texts(results, part, places)
+    headings = [folded_heading(part.variable), *(([["low"], ["high"]]) if part.has_interval else [])]
+    return [aligned(heading, [of[i : i + 1] for of in texts]) for i, heading in enumerate(headings)]
+
+
+def _beneath(results: Results, part: PartResult, places: Sequence[int]) -> Column:
+    """A column for the number with the ends of its interval in the lines beneath."""
+    return aligned(folded_heading(part.variable), _texts(results, part, places))
+
+
+def _texts(results: Results, part: PartResult, places: Sequence[int]) -> list[list[str]]:
+    """The number and the ends of its interval for each slice."""
+    ends = [part.bounds[end] for end in ("low", "high")] if part.has_interval else []
+    values = zip(*(_flat(results, variable, places) for variable in (part.values, *ends)), strict=True)
+    rows = _rows(results, places)
+    return [shown_texts(*of, kind=part.kind, rows=n) for of, n in zip(values, rows, strict=True)]
+
+
+def _rows(results: Results, places: Sequence[int]) -> list[Any]:
+    """Rows of each slice, those of all together where that is not known."""
+    rows = results.totals.get("rows")
+    if rows is None or not {*rows.dims} <= {*results.shared_dims}:
+        return [results.dataset.attrs.get("rows", 0)] * len(places)
+    return _flat(results, rows, places)
+
+
+def _flat(results: Results, variable: xr.DataArray, places: Sequence[int]) -> list[Any]:
+    """Values at the positions among all combinations of slices."""
+    dims, sizes = results.shared_dims, results.dataset.sizes
+    spread = variable.variable.set_dims({dim: sizes[dim] for dim in dims})
+    return list(spread.transpose(*dims).values.ravel()[np.asarray(places, int)].tolist())

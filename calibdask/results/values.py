@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.results.build import DESCRIBING, FORMAT
+from calibdask.estimators.slice_totals import TOTALS
+from calibdask.results.build import DEFAULT_PANEL, DESCRIBING, FORMAT
 from calibdask.results.format import plain
 
-__all__ = ["PartResult", "Results", "Value", "is_result", "named_strata"]
+__all__ = ["BEHIND", "PartResult", "Results", "Value", "is_result", "named_strata"]
 
 _WHOLE = {"low", "high"}
+# The part, and its kind, that says of how many rows a number is.
+BEHIND = ("rows", "count")
 
 
 def is_result(dataset: xr.Dataset) -> bool:
@@ -283,6 +286,26 @@ class Results:
     def numbers(self) -> tuple[PartResult, ...]:
         """The parts with one number in each slice."""
         return tuple(part for part in self.parts if part.is_number)
+
+    @property
+    def shown(self) -> tuple[PartResult, ...]:
+        """The numbers that tables show: all, or one of each metric where nobody has named the metrics.
+
+        That one is the number itself, or the p-value of a test.
+        """
+        if self.dataset.attrs.get("panel") != DEFAULT_PANEL:
+            # Without slices the rows behind a number are among the words on it.
+            return tuple(part for part in self.numbers if self.shared_dims or (part.part, part.kind) != BEHIND)
+        first: dict[str, PartResult] = {}
+        for word in ("", "pvalue", "score"):
+            first |= {part.metric: part for part in self.numbers if part.part == word and part.metric not in first}
+        return tuple(first[name] for name in dict.fromkeys(part.metric for part in self.numbers) if name in first)
+
+    @property
+    def totals(self) -> dict[str, xr.DataArray]:
+        """Rows, events, mean score and frequency of each slice, as far as they are known."""
+        coords = self.dataset.coords
+        return {name: coords[name] for name in TOTALS if name in coords}
 
     @property
     def errors(self) -> tuple[PartResult, ...]:

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import calibdask as cd
+from calibdask.results.format import shown_texts
 from tests.cli.sample_rows import COUNTRY, LABELS, SCORES, Run, open_result
 
 
@@ -46,7 +47,9 @@ def test_numbers_of_each_class(run: Run, data: Path) -> None:
     status, out, _ = run(*command, "--out", data / "result.csv")
     assert status == 0
     assert "bandwidth" not in out
-    assert list(pd.read_csv(data / "result.csv")) == ["country", "smooth_ece"]
+    assert list(pd.read_csv(data / "result.csv")) == [
+        *("country", "rows", "events", "mean_score", "frequency", "smooth_ece")
+    ]
 
 
 def test_intervals(run: Run, data: Path) -> None:
@@ -60,10 +63,10 @@ def test_intervals(run: Run, data: Path) -> None:
         assert result["metrics"]["density_ece"][part] == float(expected[name])
         assert float(open_result(data / "result.nc")[name]) == float(expected[name])
     _, out, _ = run("evaluate", data / "rows.csv", *options)
-    numbers = [f"{float(value):.6f}" for value in expected.data_vars.values()]
+    numbers = shown_texts(*(float(value) for value in expected.data_vars.values()), kind="error")
     assert ["metric", "value", "low", "high"] in [line.split()[:4] for line in out.splitlines()]
     assert ["density_ece", *numbers] in [line.split()[:4] for line in out.splitlines()]
-    assert "90 % intervals of 20 replicates" in out
+    assert "90 % intervals of 20 replicates" in " ".join(out.split())
     _, out, _ = run("evaluate", data / "rows.csv", *options, "--by", "country")
     assert {"low", "high", "de", "fr"} <= set(out.split())
 

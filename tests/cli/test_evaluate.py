@@ -1,6 +1,7 @@
 """The command line: what it prints and writes, and that it refuses in one line and writes nothing."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 
 import calibdask as cd
 from calibdask.estimators.signatures import signatures
-from calibdask.results.format import shown_number
+from calibdask.results.format import shown_texts
+from calibdask.results.values import Results
 from tests.cli.sample_rows import COUNTRY, DAY, LABELS, ROWS, SCORES, WEIGHTS, Run, open_result
 
 CURVES = {"local-calibration-error", "reliability-curve", "reliability-diagram"}
@@ -44,11 +46,15 @@ def test_help_describes_every_metric_and_the_json(run: Run) -> None:
 def test_table(run: Run, data: Path) -> None:
     status, out, err = run("evaluate", data / "rows.csv")
     assert (status, err) == (0, "")
-    figures = cd.evaluate(LABELS, SCORES)
-    for name, value in figures.data_vars.items():
-        assert any(line.split()[:2] == [str(name), shown_number(float(value))] for line in out.splitlines()), name
-    assert figures.attrs["passes"] == 1
-    assert f"{ROWS} rows, 1 pass over the data" in out
+    figures = Results(cd.evaluate(LABELS, SCORES))
+    shown = [line.split()[:2] for line in out.splitlines()[2:8]]
+    assert shown == [
+        [part.variable, *shown_texts(float(part.values), kind=part.kind, rows=ROWS)] for part in figures.shown
+    ]
+    assert [name for name, _ in shown][-1] == "spiegelhalter_test_pvalue", "the p-value alone"
+    assert out.splitlines()[8] == "", "six numbers"
+    right = int((SCORES.argmax(1) == LABELS).sum())
+    assert re.search(rf"{ROWS} rows, {right} right \(accuracy 0\.\d+, mean confidence 0\.\d+\), 1 pass over the", out)
     assert "\x1b" not in out
 
 
@@ -60,7 +66,7 @@ def test_table_of_slices_fits(run: Run, data: Path) -> None:
     lines = [line.split() for line in out.splitlines() if line.split()[:2] == ["fr", "2"]]
     assert lines
     # Saturation counts rows, and there are none.
-    assert {word for line in lines for word in line[2:]} == {"-", shown_number(0), shown_number(0.0)}
+    assert {word for line in lines for word in line[2:]} == {"-", "0", "0.0"}
     assert "..." not in out
     assert "…" not in out
 
@@ -75,8 +81,12 @@ def test_json(run: Run, data: Path) -> None:
     status, out, _ = run("evaluate", data / "rows.csv", "--metric", "ece", "--metric", "brier-decomposition", "--json")
     result = json.loads(out)
     assert status == 0
-    assert list(result) == ["format", "rows", "passes", "calibdask_version", "metrics", "slices"]
-    assert result["format"] == 1
+    head = ["format", "rows", "passes", "calibdask_version"]
+    assert list(result) == [*head, "events", "mean_score", "frequency", "metrics", "slices"]
+    assert result["format"] == 2
+    assert result["events"] == int((SCORES.argmax(1) == LABELS).sum())
+    assert result["metrics"]["ece"]["direction"] == "zero"
+    assert "gap of a bin" in result["metrics"]["ece"]["definition"]
     assert result["rows"] == ROWS
     assert result["slices"] == []
     assert result["metrics"]["ece"]["value"] == cd.ece(LABELS, SCORES)
@@ -93,6 +103,8 @@ def test_json_of_slices(run: Run, data: Path) -> None:
     values = {(part["by"]["country"], part["by"]["day"]): part["metrics"]["ece"]["value"] for part in result["slices"]}
     assert set(values) == {("de", 1), ("de", 2), ("fr", 1), ("fr", 2)}
     assert values["fr", 2] is None
+    assert {part["rows"] for part in result["slices"] if part["by"] == {"country": "fr", "day": 2}} == {0}
+    assert sum(part["rows"] for part in result["slices"]) == ROWS
     chosen = COUNTRY == "fr"
     assert values["fr", 1] == pytest.approx(cd.ece(LABELS[chosen], SCORES[chosen]), rel=1e-14)
     assert "value" not in result["metrics"]["ece"]
@@ -131,12 +143,14 @@ def test_every_metric(name: str, run: Run, data: Path) -> None:
 def test_options_without_metrics(run: Run, data: Path) -> None:
     _, out, _ = run("evaluate", data / "rows.csv", "--json", "--setting", "classwise")
     assert list(json.loads(out)["metrics"]) == list(cd.default_metrics(3))
-    _, out, _ = run("evaluate", data / "rows.csv", "--json", "--norm", "l2", "--debias", "--compat", "scikit-learn")
+    _, out, _ = run(
+        "evaluate", data / "rows.csv", "--all", "--json", "--norm", "l2", "--debias", "--compat", "scikit-learn"
+    )
     result = {name: metric["estimator"] for name, metric in json.loads(out)["metrics"].items()}
-    assert list(result) == list(cd.default_metrics(3))
+    assert list(result) == list(cd.default_metrics(3, full=True))
     assert result["ece_equal_mass"] == repr(cd.ECE(binning="equal-mass", norm="l2", debias=True, compat="scikit-learn"))
     assert result["mce"] == repr(cd.MCE(compat="scikit-learn"))
-    _, out, _ = run("evaluate", data / "rows.csv", "--json", "--setting", "top-k", "--k", "2")
+    _, out, _ = run("evaluate", data / "rows.csv", "--all", "--json", "--setting", "top-k", "--k", "2")
     result = {name: metric["estimator"] for name, metric in json.loads(out)["metrics"].items()}
     assert result["ece_classwise"] == repr(cd.ECE(setting="classwise"))
     _, out, _ = run("evaluate", data / "binary.npz", "--json", "--bins", "5")
@@ -195,7 +209,8 @@ def test_out_datasets(name: str, run: Run, data: Path) -> None:
 def test_out_texts(run: Run, data: Path) -> None:
     run("evaluate", data / "rows.csv", "--by", "country", "--out", data / "result.csv")
     table = pd.read_csv(data / "result.csv")
-    assert list(table)[:2] == ["country", "brier_score"]
+    assert list(table)[:6] == ["country", "rows", "events", "mean_score", "frequency", "ece"]
+    assert table["rows"].tolist() == [(country == COUNTRY).sum() for country in table["country"]]
     np.testing.assert_array_equal(table["ece"], cd.ece(LABELS, SCORES, by=COUNTRY))
     run("evaluate", data / "rows.csv", "--out", data / "whole.csv")
     assert pd.read_csv(data / "whole.csv")["ece"].item() == cd.ece(LABELS, SCORES)
@@ -261,7 +276,9 @@ BAD: list[tuple[list[str], str]] = [
     (["evaluate", "rows.csv", "--metric", "ece(bin=3)"], "ece has no option 'bin'; its options are bins, binning"),
     (["evaluate", "rows.csv", "--metric", "ece(norm=l7)"], "norm of ece expects l1, l2 or max, got 'l7'"),
     (["evaluate", "rows.csv", "--metric", "ece(bins=3"], "a closing parenthesis is missing"),
-    (["evaluate", "rows.csv", "binary.npz"], "Several DATA expect --panel tests, or calibdask report"),
+    (["evaluate", "rows.csv", "binary.npz"], "Models side by side expect the same setting"),
+    (["evaluate", "rows.csv", "--all", "--metric", "ece"], "--all has no effect with --metric"),
+    (["evaluate", "rows.csv", "--worst", "3"], "--worst has no effect without --by"),
     (["evaluate", "rows.csv", "--metric", "brier", "--bins", "5"], "--bins has no effect on brier-score"),
     (["evaluate", "rows.csv", "--metric", "ece-a", "--binning", "uniform"], "--binning has no effect on ece-a"),
     (
@@ -278,7 +295,7 @@ BAD: list[tuple[list[str], str]] = [
     (["evaluate", "rows.csv", "--setting", "7"], "class that does not exist"),
     (["evaluate", "rows.csv", "--setting", "top-k"], "requires k, such as k=2"),
     (["evaluate", "rows.csv", "--norm", "l7"], "expected l1, l2 or max, got 'l7'"),
-    (["evaluate", "rows.csv", "--distance", "tv"], "--distance has no effect on brier_score, brier_decomposition"),
+    (["evaluate", "rows.csv", "--distance", "tv"], "--distance has no effect on ece, smooth_ece, mean_gap"),
     (
         ["evaluate", "rows.csv", "--metric", "smooth-ece", "--bandwidth", "0.1"],
         "--bandwidth has no effect on smooth-ece",

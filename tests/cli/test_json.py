@@ -21,6 +21,8 @@ COUNTRY = np.array(["de", "fr"])[RNG.integers(0, 2, ROWS)]
 SLICES = {"country": COUNTRY, "day": np.where(COUNTRY == "fr", 1, RNG.integers(1, 3, ROWS))}
 CASES = {
     "panel": ["multi.npz"],
+    "full panel": ["multi.npz", "--all"],
+    "models": ["multi.npz", "other=multi.npz", "--metric", "ece,mce", "--by", "day"],
     "binary": ["binary.npz"],
     "ci": ["multi.npz", "--ci", "0.9", "--n-boot", "5", "--metric", "ece,brier,smooth-ece,spiegelhalter-test"],
     "slices": ["multi.npz", "--by", "country", "--by", "day", "--metric", "ece,brier-decomposition,spiegelhalter-test"],
@@ -55,6 +57,7 @@ def test_outputs_are_what_the_schema_says(
 ) -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
     file, *options = CASES[name]
+    options = [option.replace("=multi", f"={data / 'multi'}") for option in options]
     assert main(["evaluate", str(data / file), "--json", *options]) == 0
     result = json.loads(capsys.readouterr().out)
     jsonschema.Draft202012Validator(schema).validate(result)
@@ -75,7 +78,7 @@ def test_written_results_are_the_printed_ones(schema: Any, data: Path, capsys: p
 PLAIN = ["multi.npz", "--metric", "ece,brier-decomposition"]
 SLICED = ["multi.npz", "--metric", "ece", "--by", "day"]
 BROKEN: list[tuple[list[str], tuple[str, ...], Any]] = [
-    (PLAIN, ("format",), 2),
+    (PLAIN, ("format",), 1),
     (PLAIN, ("format",), ...),
     (PLAIN, ("rows",), "300"),
     (PLAIN, ("rows",), 0),
@@ -93,6 +96,10 @@ BROKEN: list[tuple[list[str], tuple[str, ...], Any]] = [
     (SLICED, ("metrics", "ece", "value"), 0.1),
     (SLICED, ("slices", "0", "by"), ...),
     (SLICED, ("slices", "0", "by"), {}),
+    (SLICED, ("slices", "0", "rows"), ...),
+    (SLICED, ("slices", "0", "frequency"), 1.5),
+    (SLICED, ("slices", "0", "events"), -1),
+    (SLICED, ("metrics", "ece", "direction"), "down"),
     (SLICED, ("slices", "0", "metrics", "ece"), {}),
     (SLICED, ("slices", "0", "metrics", "ece", "value"), "none"),
     (SLICED, ("slices", "0", "metrics", "ece", "low"), 0.1),

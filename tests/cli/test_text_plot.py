@@ -17,7 +17,7 @@ import calibdask as cd
 from calibdask.cli import main
 from calibdask.cli.text_plot import PLAIN, SIGNS, Signs, heading_of, picture_lines, suited
 from calibdask.results.reliability import Bins
-from calibdask.results.text_table import joined, width_of
+from calibdask.results.text_layout import joined, width_of
 
 RNG = np.random.default_rng(4)
 ROWS = 3000

@@ -156,7 +156,7 @@ def test_a_stored_result_is_explored_by_titles(summary: xr.Dataset, tmp_path: Pa
 
 def test_a_metric_called_like_a_bound_is_no_bound(summary: xr.Dataset) -> None:
     result = cd.evaluate(summary, metrics={"ece": cd.ECE(), "ece_low": cd.MCE(), "ece_high": Overconfidence()})
-    assert variables_of(result) == ["ece", "ece_low", "ece_high"]
+    assert variables_of(result) == ["ece", "ece_low", "ece_low_rows", "ece_high"]
     assert interval_ends(result, "ece") is None
 
 

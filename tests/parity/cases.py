@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import cache, partial
+from inspect import signature
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +24,8 @@ from tests.parity.inputs import CONTAINERS, INPUTS, containers, rows
 
 __all__ = ["Case", "cases"]
 
+# Older commits have no other panel than the full one.
+_PANEL = "all" if "full" in signature(cd.default_metrics).parameters else None
 _METHODS = ("corrected", "percentile", "bca")
 _INTERVAL = {"ci": 0.95, "n_boot": 20, "seed": 2}
 
@@ -47,8 +50,8 @@ def cases() -> Iterator[Case]:
 
 
 def _evaluated(name: str, text: str | None, container: str = "numpy", **options: Any) -> xr.Dataset:
-    """One estimator, under the same name for all; or the default panel."""
-    metrics = None if text is None else {"m": estimator(text)}
+    """One estimator, under the same name for all; or the full panel."""
+    metrics = _PANEL if text is None else {"m": estimator(text)}
     return cd.evaluate(**CONTAINERS[container](rows(name)), metrics=metrics, **options)
 
 
@@ -101,7 +104,7 @@ def _summary(name: str, container: str = "numpy", pooled: tuple[str, ...] = ()) 
 
 
 def _of_summary(name: str, pooled: tuple[str, ...], text: str | None, **options: Any) -> xr.Dataset:
-    metrics = None if text is None else {"m": estimator(text)}
+    metrics = _PANEL if text is None else {"m": estimator(text)}
     return cd.evaluate(_summary(name, pooled=pooled), metrics=metrics, **options)
 
 
@@ -264,8 +267,13 @@ def _printed(*commands: str) -> Any:
             _written(Path(folder), file)
         for command in commands:
             with redirect_stdout(io.StringIO()) as output:
-                status = main(command.split())
+                status = main([*command.split(), *_all_of(command)])
         return {"status": status, "json": json.loads(output.getvalue() or "null")}
+
+
+def _all_of(command: str) -> list[str]:
+    """What is added to a command so that it computes the full panel, where it names no metrics."""
+    return ["--all"] if _PANEL and command.startswith("evaluate") and "--metric" not in command else []
 
 
 def _shell() -> _Parts:

@@ -41,7 +41,7 @@ Recording = dict[str, dict[str, tuple[tuple[str, ...], Any]]]
 _FAILURES = ("differs", "missing")
 _LISTED = ("additional", "reworded")
 # Leaves of JSON that are sentences or versions.
-_PROSE = {"assumes", "calibdask_version", "estimator", "meaning", "note"}
+_PROSE = {"assumes", "calibdask_version", "definition", "estimator", "format", "meaning", "note"}
 
 
 class Difference(NamedTuple):

@@ -42,9 +42,12 @@ def test_meanings_know_what_is_measured() -> None:
 
 def test_panels() -> None:
     assert list(cd.default_metrics(3)) == list(cd.default_metrics(2, vector=False))
-    assert "brier_decomposition" in cd.default_metrics(2)
-    assert "ece_classwise" in cd.default_metrics(10)
-    assert set(summary_metrics(vector=True)) < set(cd.default_metrics(2))
+    assert len(cd.default_metrics(2)) == len(cd.default_metrics(10)) == 6
+    assert list(cd.default_metrics(3, full=True))[:6] == list(cd.default_metrics(3))
+    assert "brier_decomposition" in cd.default_metrics(2, full=True)
+    assert "ece_classwise" in cd.default_metrics(10, full=True)
+    for full in (False, True):
+        assert set(summary_metrics(vector=True, full=full)) < set(cd.default_metrics(2, full=full))
     assert not any(metric.is_test(Layout(vector=False)) for metric in comparison_metrics(vector=False).values())
     for panel, scores, labels in ((None, SCORES, LABELS), (None, SCORES[:, 1], LABELS == 1)):
         assert cd.evaluate(labels, scores, panel).attrs["passes"] == 1

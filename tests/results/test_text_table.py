@@ -1,5 +1,6 @@
 """Tables of results: as text of any width, in notebooks, in Markdown, as data frames."""
 
+import math
 import re
 from typing import Any
 
@@ -9,9 +10,10 @@ import xarray as xr
 
 import calibdask as cd
 import calibdask.accessor
-from calibdask.results.format import shown_number
-from calibdask.results.text_table import MOST_SLICES, foot_lines, joined, label_of, result_lines, width_of
-from calibdask.results.values import Results
+from calibdask.results.format import shown_texts
+from calibdask.results.text_layout import joined, width_of
+from calibdask.results.text_table import MOST_SLICES, foot_lines, label_of, result_lines
+from calibdask.results.values import PartResult, Results
 from tests.results.html_cells import Cells
 
 RNG = np.random.default_rng(2)
@@ -34,7 +36,13 @@ def sliced() -> xr.Dataset:
 
 
 def texts(result: xr.Dataset, width: int) -> list[str]:
-    return [joined(line) for line in [*result_lines(result, width), *foot_lines(result.attrs, width)]]
+    return [joined(line) for line in [*result_lines(result, width), *foot_lines(result, width)]]
+
+
+def shown(part: PartResult) -> list[str]:
+    """A number and the ends of its interval as a table shows them."""
+    value, rows = part.value(), part.values.coords["rows"].item()
+    return shown_texts(value.value, value.low, value.high, kind=part.kind, rows=rows)
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 200])
@@ -43,9 +51,9 @@ def test_lines_fit_and_no_number_is_lost(whole: xr.Dataset, sliced: xr.Dataset, 
         lines = texts(result, width)
         assert max(map(width_of, lines)) <= width
         words = " ".join(lines).split()
-        for variable in result.data_vars.values():
-            for value in variable.values.ravel().tolist():
-                assert shown_number(value) in words
+        results = Results(result)
+        for at, _ in results.strata():
+            assert {text for part in results.numbers for text in shown(part.at(at))} <= {*words}
     said = " ".join(" ".join(texts(whole, width)).split())
     if width != 100:
         assert all(number.meaning in said for number in Results(whole).values()), "meanings beside or beneath are whole"
@@ -55,33 +63,47 @@ def test_numbers_stand_in_columns(whole: xr.Dataset) -> None:
     """Under its heading at the right: value, low and high, in narrow places as in wide ones."""
     for width in (60, 100):
         head, _, *lines = texts(whole, width)
-        for entry in Results(whole).values():
-            (line,) = [line for line in lines if re.search(rf"\s{re.escape(shown_number(entry.value))}(\s|$)", line)][
-                :1
-            ]
-            for heading, number in (("value", entry.value), ("low", entry.low), ("high", entry.high)):
-                if number is not None:
-                    end = head.index(heading) + len(heading)
-                    assert line[:end].endswith(shown_number(number)), (width, entry.name)
+        for part in Results(whole).numbers:
+            texts_of = shown(part)
+            (line,) = [line for line in lines if re.search(rf"\s{re.escape(texts_of[0])}(\s|$)", line)][:1]
+            for heading, text in zip(("value", "low", "high"), texts_of, strict=False):
+                end = head.index(heading) + len(heading)
+                # Points are one above the other: shorter fractions end before the heading does.
+                assert line[:end].rstrip().endswith(text), (width, part.variable)
 
 
 def test_ends_stay_with_their_number(sliced: xr.Dataset) -> None:
-    heads = [line.split() for line in texts(sliced, 80) if line.startswith("country")]
-    assert all(head.count("low") == head.count("high") for head in heads)
-    assert sum(head.count("low") for head in heads) == 8
-    assert len(heads) > 4
+    """Beside it where that fits, else beneath; each table has the labels."""
+    beside = [line.split() for line in texts(sliced, 300) if line.startswith("country")]
+    assert [head.count("low") for head in beside] == [head.count("high") for head in beside] == [8]
+    lines = texts(sliced, 80)
+    heads = [line for line in lines if line.startswith("country")]
+    assert 1 < len(heads) < 5
+    slices = math.prod(sliced.sizes[dim] for dim in BY)
+    for end in ("low", "high"):
+        assert sum(line.split()[:1] == [end] for line in lines) == slices * len(heads)
+
+
+def test_slices_with_intervals_fit_in_one_table() -> None:
+    """The six numbers of five slices with their intervals, in a hundred columns."""
+    by = {"country": np.array(["de", "es", "fr", "it", "uk"])[RNG.integers(0, 5, ROWS)]}
+    lines = texts(cd.evaluate(LABELS, SCORES, by=by, ci=0.9, n_boot=5), 100)
+    assert max(map(width_of, lines)) <= 100
+    (head,) = [line for line in lines if line.startswith("country")]
+    assert head.split()[:2] == ["country", "rows"]
+    assert sum(line.startswith("─") for line in lines) == 1
 
 
 def test_tables_that_nothing_fits_into_keep_their_numbers(whole: xr.Dataset) -> None:
     lines = texts(whole, 20)
-    assert shown_number(float(whole.ece)) in " ".join(lines).split()
+    assert shown(Results(whole).variable("ece"))[0] in " ".join(lines).split()
 
 
 def test_wide_labels_do_not_shift_columns(sliced: xr.Dataset) -> None:
     lines = texts(sliced, 100)
     first = [line for line in lines if line.startswith(("de ", "日本 "))]
-    columns = {width_of(line[: re.search(r"\d\.\d", line).start()]) for line in first[:4]}  # type: ignore[union-attr]
-    assert len(columns) == 1
+    columns = {width_of(line[: line.index(".")]) for line in first[:4]}
+    assert len(columns) == 1, "points are one above the other"
 
 
 def test_labels_cannot_move_the_cursor() -> None:
@@ -93,7 +115,7 @@ def test_slices_without_end_are_cut() -> None:
     rows = np.arange(MOST_SLICES + 100)
     result = cd.evaluate(rows % 2, np.full(len(rows), 0.5), cd.BrierScore(), by={"row": rows})
     lines = texts(result, 100)
-    assert sum(line.endswith("0.250000") for line in lines) == MOST_SLICES
+    assert sum(line.endswith("0.25") for line in lines) == MOST_SLICES
     assert "... and 100 more slices" in lines
     assert "to_dataframe()" in repr(result.calib.table())
     assert result.calib.table()._repr_html_().count("<tr") < MOST_SLICES + 10
@@ -102,21 +124,21 @@ def test_slices_without_end_are_cut() -> None:
 
 def test_html_of_numbers(whole: xr.Dataset) -> None:
     rows = Cells(whole.calib.table()._repr_html_()).rows
-    assert rows[0] == ["metric", "value", "interval", "what it says"]
-    for row, entry in zip(rows[1:], Results(whole).values(), strict=True):
-        interval = f"[{shown_number(entry.low)}, {shown_number(entry.high)}]" if entry.has_interval else ""
-        assert row == [entry.name, shown_number(entry.value), interval, entry.meaning]
+    assert rows[0] == ["metric", "value", "low", "high", "what it says"]
+    for row, part in zip(rows[1:], Results(whole).numbers, strict=True):
+        value, *ends = shown(part)
+        assert row == [part.variable, value, *(ends or ["", ""]), part.meaning]
     plain = cd.evaluate(LABELS, SCORES, cd.ECE()).calib.table()
     assert Cells(plain._repr_html_()).rows[0] == ["metric", "value", "what it says"]
 
 
 def test_html_of_slices(sliced: xr.Dataset) -> None:
     rows = Cells(sliced.calib.table()._repr_html_()).rows
-    assert rows[0][:3] == ["country", "day", "ece"]
-    result = {(row[0], row[1]): row[2] for row in rows[1:7]}
+    assert rows[0][:9] == ["country", "day", "rows", "events", "mean_score", "frequency", "ece", "low", "high"]
+    result = {(row[0], row[1]): row[2:9] for row in rows[1:7]}
     here = sliced.sel(country="日本", day=2)
-    numbers = [shown_number(float(here[name])) for name in ("ece", "ece_low", "ece_high")]
-    assert result["日本", "2"] == "{} [{}, {}]".format(*numbers)
+    assert result["日本", "2"][0] == str(int(here.rows))
+    assert result["日本", "2"][4:] == shown(Results(here).variable("ece"))
     assert ["ece", str(sliced.ece.attrs["meaning"])] in rows
 
 
@@ -129,16 +151,20 @@ def test_texts_of_others_are_escaped() -> None:
     assert {"script", "b"}.isdisjoint(Cells(html).tags)
     (line,) = [line for line in table._repr_markdown_().splitlines() if "a\\|b" in line]
     assert "a\\|b\\*c" in line
-    assert len(re.findall(r"(?<!\\)\|", line)) == 3
+    assert len(re.findall(r"(?<!\\)\|", line)) == 7
     assert "\\<script\\>" in table._repr_markdown_()
 
 
 def test_markdown(whole: xr.Dataset) -> None:
     head, marks, first, *_, foot = whole.calib.table()._repr_markdown_().splitlines()
-    assert head == "| metric | value | interval | what it says |"
-    assert marks == "| --- | --: | --: | --- |"
-    assert first.startswith(f"| ece | {shown_number(float(whole.ece))} | \\[")
-    assert foot == "600 rows, 1 pass over the data, 90 % intervals of 5 replicates"
+    assert head == "| metric | value | low | high | what it says |"
+    assert marks == "| --- | --: | --: | --: | --- |"
+    assert first.startswith(f"| ece | {' | '.join(shown(Results(whole).variable('ece')))} |")
+    assert re.fullmatch(
+        r"600 rows, \d+ events \(frequency 0\.\d+, mean score 0\.\d+\), 1 pass over the data, 90 % intervals of 5 "
+        "replicates",
+        foot,
+    )
 
 
 def test_data_frames(whole: xr.Dataset, sliced: xr.Dataset) -> None:
@@ -181,4 +207,9 @@ def test_curves_have_no_single_numbers() -> None:
 def test_names_of_metrics_keep_their_underscores() -> None:
     metrics = {"ece_lo": cd.ECE(bins=5), "error_of_calibration": cd.ECE()}
     head = texts(cd.evaluate(LABELS, SCORES, metrics, by={"day": BY["day"]}), 100)
-    assert [line.split() for line in head[:2]] == [["error_of_"], ["day", "ece_lo", "calibration"]]
+    assert [line.split() for line in head[:4]] == [
+        ["error_"],
+        ["of_"],
+        ["mean_", "calibr"],
+        ["day", "rows", "events", "score", "frequency", "ece_lo", "ation"],
+    ]

@@ -113,9 +113,9 @@ def apart(
     statistics: Sequence[Statistic[Any]],
 ) -> tuple[tuple[Statistic[Any], ...], dict[Statistic[Any], Statistic[Any]]]:
     """Statistics that have to be computed, and for each of the others one of these that it follows from."""
-    origins = {statistic: next(filter(statistic.follows_from, statistics), None) for statistic in statistics}
-    following = {statistic: origin for statistic, origin in origins.items() if origin is not None}
-    return tuple(statistic for statistic in statistics if statistic not in following), following
+    needed = tuple(statistic for statistic in statistics if not any(map(statistic.follows_from, statistics)))
+    following = [statistic for statistic in statistics if statistic not in needed]
+    return needed, {statistic: next(filter(statistic.follows_from, needed)) for statistic in following}
 
 
 def states_of(block: Block, statistics: tuple[Statistic[Any], ...]) -> States:

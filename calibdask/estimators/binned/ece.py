@@ -11,12 +11,12 @@ from calibdask.estimators.binned.base import BinnedEstimator
 from calibdask.estimators.checks import check_choice
 from calibdask.estimators.columns import gap
 from calibdask.estimators.keywords import MCEKeywords, Norm, PresetKeywords
-from calibdask.estimators.parts import Estimate, calibration_error
+from calibdask.estimators.parts import Estimate, Given, calibration_error
 from calibdask.statistics import exact
 from calibdask.statistics.bins.bin_sums import BinSumsState
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.bins.mappings import Bins, Mapping
-from calibdask.statistics.exact import Array
+from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
@@ -133,7 +133,13 @@ class ECE(BinnedEstimator):
         words = {"l1": "mean", "l2": "root mean square", "max": "largest"}
         corrected = ", corrected for sampling bias" if self.debias else ""
         meaning = f"{words[self.norm]} {quantity}, in {self._bins}{corrected}"
-        return {"": PartInfo(meaning, "error", quantity="mean-gap" if self.norm == "l1" else "")}
+        info = {"": PartInfo(meaning, "error", quantity="mean-gap" if self.norm == "l1" else "")}
+        return {**info, "rows": PartInfo("rows in the bin with the largest gap", "count")} if self._has_rows else info
+
+    @property
+    def _has_rows(self) -> bool:
+        """Whether one bin makes the error, and rows belong to one bin each."""
+        return self.norm == "max" and self.mapping == "hard"
 
     @property
     def _bins(self) -> str:
@@ -156,13 +162,15 @@ class ECE(BinnedEstimator):
         _, edges, sums, bins = yield from self.binned(self.mapping)
         errors = _debiased(bins, sums) if self.debias else _pooled(bins, self.norm)
         pool = np.max if self.norm == "max" else np.mean
-        return {"": calibration_error(errors, pool, **_effective_bins(edges))}
+        error = {"": calibration_error(errors, pool, **_effective_bins(edges))}
+        return {**error, "rows": Given(_rows_of_largest(bins, sums))} if self._has_rows else error
 
 
 def MCE(**choices: Unpack[MCEKeywords]) -> ECE:
     """Maximum calibration error: `ECE` with ``norm="max"``, with the same arguments otherwise.
 
-    ``max_j |gap_j|`` over non-empty bins; in the class-wise setting also over classes.
+    ``max_j |gap_j|`` over non-empty bins; in the class-wise setting also over classes. The part ``rows`` is the number
+    of rows in that bin: the largest gap is often that of a bin of few rows, and then due to chance.
 
     Examples
     --------
@@ -246,6 +254,16 @@ def _pooled(bins: Bins, norm: Norm) -> Array:
             return np.sqrt(exact.in_order(np.where(filled, difference**2 / weight, 0.0)) / total)
         worst = np.where(filled, difference / weight, 0.0).max(-1)
     return np.where(total > 0, worst, np.nan)
+
+
+def _rows_of_largest(bins: Bins, sums: BinSumsState) -> Counts:
+    """Rows in the bin with the largest gap, of all columns of each (batch, group)."""
+    weight = exact.value(bins.weight)
+    difference = np.abs(exact.value(exact.subtract(bins.outcome, bins.score)))
+    gaps = np.divide(difference, weight, out=np.full_like(weight, -1.0), where=weight > 0)
+    flat = (*gaps.shape[:2], -1)
+    largest = gaps.reshape(flat).argmax(-1)[..., None]
+    return np.take_along_axis(sums.rows.reshape(flat), largest, -1)[..., 0]
 
 
 def _debiased(bins: Bins, sums: BinSumsState) -> Array:

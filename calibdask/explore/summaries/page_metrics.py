@@ -44,7 +44,7 @@ MOST_CLASSES = 12
 # Names of the metrics that are drawn or told in words, and of the dimension of classes that have a curve.
 DIAGRAM, CURVE, SATURATION, CURVE_CLASS = "diagram", "curve", "saturation", "curve_class"
 _ECE, _MEAN_GAP, _SMOOTH_ECE = "ece", "mean_gap", "smooth_ece"
-PAGE_NAMES = {*summary_metrics(vector=False), _MEAN_GAP, DIAGRAM, CURVE, SATURATION}
+PAGE_NAMES = {*summary_metrics(vector=False, full=True), DIAGRAM, CURVE, SATURATION}
 # Replicates of smoothed histograms of so many classes take a minute.
 _MOST_SMOOTHED = 3
 # The pointwise band does not depend on the number of replicates, and this is the smallest.
@@ -72,13 +72,13 @@ class Choice:
 
 def metrics_of(pooled: Summary, choice: Choice) -> dict[str, Estimator]:
     """The usual metrics that a summary suffices for, in one setting."""
-    usual: Mapping[str, Any] = usual_metrics(pooled.source, choice.setting)
+    usual: Mapping[str, Any] = usual_metrics(pooled.source, choice.setting, full=True)
     metrics: dict[str, Estimator] = (
         {} if choice.setting == "classwise" else {_MEAN_GAP: MeanGap(setting=choice.setting)}
     )
     for name, estimator in usual.items():
         # Others have a setting of their own.
-        if estimator.setting is None:
+        if estimator.setting is None and name != _MEAN_GAP:
             bins = {"bins": choice.bins} if "bins" in {field.name for field in fields(estimator)} else {}
             metrics[name] = replace(estimator, setting=choice.setting, **bins)
     return metrics

@@ -1,0 +1,210 @@
+"""``calibdask compare``: models on the same rows, and a sentence that says which is better."""
+
+import json
+from contextlib import ExitStack
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from calibdask.cli.help_groups import GroupedCommand
+from calibdask.cli.param_types import MetricType
+from calibdask.cli.reporting import named_data
+from calibdask.cli.results import RESULTS
+from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of
+from calibdask.cli.same_rows import same_rows
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from calibdask.storage.writers import Output
+
+__all__ = ["compare"]
+
+_FORMAT = 1
+_HEAD = ("rows", "passes", "calibdask_version", "ci", "n_boot", "seed", "baseline")
+_EPILOG = """\b
+JSON (--json, --out FILE.json):
+  {"format": 1, "rows": int, "passes": int, "calibdask_version": str, "ci": float,
+   "n_boot": int, "seed": int, "baseline": str, "verdict": [str],
+   "comparisons": [{"by": {COLUMN: value}, "model": str, "rows": int,
+                    "better": bool or null,
+                    "metrics": {NAME: {"baseline": float, "model": float,
+                      "difference": float, "low": float, "high": float,
+                      "pvalue": float}}}]}
+\b
+"better" is by the first proper score, and null where it cannot be told. Differences
+are those of the model less the baseline. With slices, or more than two models, there
+are also "pvalue_holm" and "pvalue_bh", adjusted for their number.
+\b
+Exit status: 0 success, whoever is better; 2 invalid use or input, explained in one
+line on stderr, with nothing written; 130 interrupted.
+"""
+_EXAMPLES = (
+    ("calibdask compare old.parquet new.parquet", "who is better, and who is better calibrated"),
+    ("calibdask compare old=a.csv new=b.csv --by country", "in each country, adjusted for their number"),
+    ("calibdask compare a.npz b.npz c.npz --baseline b --json", "several models, for a program"),
+)
+
+
+@click.command(cls=GroupedCommand, epilog=_EPILOG, examples=_EXAMPLES)
+@click.argument("data", metavar="A B...", nargs=-1, required=True)
+@click.option(
+    "--metric",
+    "metrics",
+    type=MetricType(),
+    metavar="NAME[(CHOICE=VALUE,...)][,...]",
+    multiple=True,
+    help="A metric, as evaluate names them; repeatable.  [default: proper scores and binned errors]",
+)
+@click.option("--baseline", metavar="NAME", help="The model that others are compared with.  [default: the first]")
+@click.option("--ci", type=float, metavar="LEVEL", default=0.95, show_default=True, help="Level of the intervals.")
+@click.option(
+    "--ci-method",
+    type=click.Choice(["percentile", "bca"]),
+    help="Method of the intervals.  [default: percentile]",
+)
+@click.option(
+    "--n-boot",
+    type=int,
+    metavar="N",
+    default=1000,
+    show_default=True,
+    help="Bootstrap replicates of the rows; the smallest p-value is 2 / (N + 1).",
+)
+@click.option("--seed", type=int, metavar="S", default=0, show_default=True, help="Seed of random numbers.")
+@row_options
+@click.option("--json", "as_text", is_flag=True, help="Print JSON instead of a table.")
+@click.option("--out", metavar="FILE", help=f"Write the result: {', '.join(RESULTS)}.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing --out file.")
+def compare(
+    data: tuple[str, ...],
+    metrics: tuple[Any, ...],
+    baseline: str | None,
+    as_text: bool,
+    out: str | None,
+    overwrite: bool,
+    ci: float,
+    ci_method: Any,
+    n_boot: int,
+    seed: int,
+    **where: Any,
+) -> None:
+    """Compare the scores of models for the same rows in the same order: A is the baseline, B and further ones are not.
+
+    Each is a file of scored rows as evaluate takes it, or NAME=FILE. All have the same labels; slices and weights are
+    those of A. In every replicate all models are evaluated on the same resampled rows, so that what they have in common
+    cancels.
+    """
+    from calibdask.storage.open_store import open_store
+    from calibdask.storage.writers import check_apart, checked_output
+
+    files = named_data(data)
+    if len(files) < 2:
+        raise click.UsageError("compare expects the files of two models or more, got one.")
+    if baseline is not None and baseline not in files:
+        raise click.UsageError(f"--baseline expects one of {', '.join(files)}, got {baseline}.")
+    for path in files.values():
+        check_apart(path, {"--out": out})
+    target = None if out is None else checked_output(out, RESULTS, overwrite=overwrite)
+    named = _metrics(metrics)
+    requests = {name: RowsRequest(data=path, **where) for name, path in files.items()}
+    stored = {name: rows_of(open_store(path), "compare expects scored rows.") for name, path in files.items()}
+
+    import calibdask as cd
+    from calibdask.cli.tables import console, print_lines, rule_of
+    from calibdask.cluster import connected
+    from calibdask.progress import shown_progress
+    from calibdask.results.comparison_table import comparison_lines
+    from calibdask.results.text_table import foot_lines
+
+    begun = perf_counter()
+    first = next(iter(requests.values()))
+    with connected(first.cluster), shown_progress("comparing"), noted():
+        tables = same_rows("compare", requests, stored)
+        rows = next(iter(tables.values()))
+        result = cd.compare(
+            rows.labels,
+            {name: table.scores for name, table in tables.items()},
+            metrics=named or None,
+            baseline=baseline,
+            by=rows.by or None,
+            sample_weight=rows.weights,
+            ci=ci,
+            ci_method=ci_method,
+            n_boot=n_boot,
+            seed=seed,
+        )
+    if target is not None:
+        with ExitStack() as written:
+            _write(result, written, target)
+    if as_text:
+        click.echo(_as_json(result))
+        return
+    shown = console()
+    print_lines(comparison_lines(result, shown.width, rule=rule_of(shown)), shown)
+    print_lines(foot_lines(result, shown.width, f"{perf_counter() - begun:.2f} s"), shown)
+    if target is not None:
+        shown.print(f"wrote {target}", style="dim", markup=False)
+
+
+def _metrics(given: tuple[Any, ...]) -> dict[str, Any]:
+    """Estimators by name."""
+    from calibdask.estimators.metrics import told_apart
+
+    expressions = [expression for expressions in given for expression in expressions]
+    return told_apart([(expression.signature.variable, expression.make()) for expression in expressions])
+
+
+def _records(result: "xr.Dataset") -> list[dict[str, Any]]:
+    """A record for each model and slice."""
+    from calibdask.results.comparison import comparisons
+    from calibdask.results.format import plain
+
+    level = float(result.attrs["ci"])
+    return [
+        {
+            "by": {dim: plain(label) for dim, label in one.labels.items()},
+            "model": one.model,
+            "rows": one.rows,
+            "better": None if one.decisive is None else one.decisive.better(level),
+            "metrics": {
+                difference.name: {
+                    **{word: plain(getattr(difference, word)) for word in ("baseline", "model", "difference")},
+                    **{word: plain(getattr(difference, word)) for word in ("low", "high")},
+                    **{word: plain(value) for word, value in difference.pvalues.items()},
+                }
+                for difference in one.differences
+            },
+        }
+        for one in comparisons(result)
+    ]
+
+
+def _as_json(result: "xr.Dataset") -> str:
+    from calibdask.results.comparison import verdicts
+    from calibdask.results.format import plain
+
+    head = {"format": _FORMAT, **{name: plain(result.attrs[name]) for name in _HEAD}, "verdict": verdicts(result)}
+    document = {**head, "comparisons": _records(result)}
+    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
+
+
+def _write(result: "xr.Dataset", written: ExitStack, target: "Output") -> None:
+    """Write the dataset; as CSV a line for each slice, model and number."""
+    from calibdask.storage.writers import replacing, write_dataset
+
+    part = written.enter_context(replacing(target))
+    if target.suffix.lower() == ".json":
+        part.write_text(_as_json(result) + "\n", encoding="utf-8")
+    elif target.suffix.lower() == ".csv":
+        import pandas as pd
+
+        lines = [
+            {**record["by"], "challenger": record["model"], "rows": record["rows"], "metric": name, **numbers}
+            for record in _records(result)
+            for name, numbers in record["metrics"].items()
+        ]
+        pd.DataFrame(lines).to_csv(part, index=False)
+    else:
+        write_dataset(result, part)

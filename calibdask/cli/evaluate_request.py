@@ -1,0 +1,120 @@
+"""What ``calibdask evaluate`` was asked for, checked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import click
+
+from calibdask.cli.metrics import CURVE, DIAGRAM, chosen_metrics
+from calibdask.cli.param_types import is_whole
+from calibdask.cli.reporting import evaluation_options
+from calibdask.cli.row_options import RowsRequest
+from calibdask.estimators.expression import Expression
+
+__all__ = ["EvaluateRequest"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateRequest(RowsRequest):
+    """What the user asked for; ``data`` is the first of the files where there are several models."""
+
+    metrics: tuple[Expression, ...]
+    # Files by the name of their model.
+    files: Mapping[str, str]
+    full: bool
+    worst: int | None
+    ci: float | None
+    ci_method: str | None
+    n_boot: int | None
+    seed: int | None
+    as_text: bool
+    out: str | None
+    plot: str | None
+    report: str | None
+    curve: bool
+    text_plot: bool | None
+    overwrite: bool
+    # Choices of the metrics.
+    options: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> "EvaluateRequest":
+        """What the parameters of the command say; those that are left are choices of the metrics."""
+        own = {field.name: given.pop(field.name) for field in fields(cls) if field.name in given}
+        own["metrics"] = tuple(expression for expressions in own["metrics"] for expression in expressions)
+        return cls(**own, options=given)
+
+    @property
+    def picture(self) -> str | None:
+        """The metric that is plotted."""
+        if self.plot is None:
+            return None
+        return CURVE if self.curve else DIAGRAM
+
+    @property
+    def intervals(self) -> dict[str, Any]:
+        """Options of `calibdask.evaluate` for intervals."""
+        given = {
+            "ci": self.ci,
+            "ci_method": self.ci_method,
+            "n_boot": self.n_boot,
+            "seed": self.seed if self.ci is not None else None,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+    @property
+    def has_one_curve(self) -> bool:
+        """Whether there is one reliability diagram: no slices, and one score of each row."""
+        setting = self.options["setting"]
+        return not (self.by or len(self.files) > 1 or setting == "classwise" or is_whole(setting))
+
+    def is_pictured(self, *, terminal: bool) -> bool:
+        """Whether a diagram in characters is printed: if asked for, or on a terminal if there is one to print."""
+        if self.text_plot is None:
+            return terminal and self.has_one_curve and not self.as_text
+        return self.text_plot
+
+    def diagram(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
+        """What that diagram is of, if it is not among the metrics yet."""
+        from calibdask.cli.text_plot import suited
+
+        return {} if DIAGRAM in chosen else {DIAGRAM: suited(chosen, self.options["setting"], self.options["k"])}
+
+    def check(self) -> None:
+        """Refuse options that have no effect without, or with, another one."""
+        if self.text_plot and self.as_text:
+            raise click.UsageError("--text-plot has no effect with --json.")
+        if self.text_plot and not self.has_one_curve:
+            raise click.UsageError(
+                "--text-plot shows one curve; it has no effect with --by, several DATA, or a --setting of all classes."
+            )
+        if self.full and self.metrics:
+            raise click.UsageError("--all has no effect with --metric, which names the metrics.")
+        if self.worst is not None and not (self.by or len(self.files) > 1):
+            raise click.UsageError("--worst has no effect without --by: there are no slices.")
+        needed = {
+            "--n-boot": (self.n_boot, self.ci),
+            "--ci-method": (self.ci_method, self.ci),
+            "--curve": (self.curve, self.plot),
+        }
+        for option, (value, other) in needed.items():
+            if value not in (None, False) and other is None:
+                raise click.UsageError(f"{option} has no effect without {'--plot' if option == '--curve' else '--ci'}.")
+        if self.seed is not None and self.ci is None and not any("seed" in metric.takes for metric in self.metrics):
+            raise click.UsageError("--seed has no effect without --ci, or a metric such as skce that draws at random.")
+
+    def panel(self, classes: int, vector: bool) -> dict[str, Any]:
+        """The metrics of data when none are named."""
+        from calibdask.estimators.panel import default_metrics
+
+        return {**default_metrics(classes, vector, full=self.full)}
+
+    def report_options(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
+        """Options of a report that shows these metrics."""
+        return evaluation_options(self, chosen, self.options, self.intervals)
+
+    def chosen(self, panel: Mapping[str, Any]) -> dict[str, Any]:
+        """The metrics by name; those of the panel where none are named."""
+        options = {**self.options, "seed": self.seed if self.ci is None else None}
+        return chosen_metrics(self.metrics, options, panel=panel, picture=self.picture)

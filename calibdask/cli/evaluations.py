@@ -1,0 +1,118 @@
+"""The numbers of ``calibdask evaluate``: of scored rows, of a summary, or of several of them as models."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from calibdask.cli.evaluate_request import EvaluateRequest
+from calibdask.cli.reporting import model_of_rows, models_of_summary
+from calibdask.cli.row_options import noted, rows_of, skipped_rows, stem_of
+
+if TYPE_CHECKING:
+    from calibdask.storage.open_store import Store
+    from calibdask.storage.readers import StoredRows
+    from calibdask.storage.summary import Summary
+
+__all__ = ["Evaluation", "evaluated"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The result, the metrics that it is of, whether scores are a vector of P(y = 1), and the models of a report."""
+
+    dataset: Any
+    chosen: Mapping[str, Any]
+    vector: bool
+    models: Mapping[str, Any]
+
+
+def _of_rows(request: EvaluateRequest, rows: "StoredRows", pictured: bool) -> Evaluation:
+    """The evaluation of scored rows, with the models of its report."""
+    import calibdask as cd
+    from calibdask.cluster import connected
+    from calibdask.progress import shown_progress
+
+    with connected(request.cluster), shown_progress("evaluating"), noted():
+        table = request.table(rows)
+        chosen = request.chosen(request.panel(table.classes, table.vector))
+        if pictured:
+            chosen = {**request.diagram(chosen), **chosen}
+        if request.report is not None:
+            model = model_of_rows(request, table, **request.report_options(chosen))
+            return Evaluation(model.shown, chosen, table.vector, {stem_of(request.data): model})
+        options = {"by": table.by or None, "sample_weight": table.weights, **request.intervals}
+        result = cd.evaluate(table.labels, table.scores, chosen, **options)
+        result.attrs |= skipped_rows(table, result.attrs["rows"])
+    return Evaluation(result, chosen, table.vector, {})
+
+
+def _of_summary(request: EvaluateRequest, summary: "Summary", pictured: bool) -> Evaluation:
+    """The same from a stored summary."""
+    import calibdask as cd
+    from calibdask.cli.summary_input import panel, pooled, refuse_row_options
+    from calibdask.cluster import connected
+    from calibdask.progress import shown_progress
+
+    refuse_row_options(request)
+    with summary.dataset:
+        kept = pooled(summary, request.by)
+        chosen = request.chosen(panel(summary, request.options["setting"], full=request.full))
+        layout = kept.source.layout
+        if pictured:
+            # A summary may lack the histogram of a picture that nobody has asked for.
+            diagram = {
+                name: metric
+                for name, metric in request.diagram(chosen).items()
+                if request.text_plot or kept.tells(layout.setting(metric.setting, metric.k))
+            }
+            chosen = {**diagram, **chosen}
+        models: dict[str, Any] = {}
+        with connected(request.cluster), shown_progress("evaluating"), noted():
+            if request.report is not None:
+                options = request.report_options(chosen)
+                # Models are shown together, and reported one by one.
+                options |= {"shown": None} if summary.batch else {}
+                models = models_of_summary(stem_of(request.data), request, summary, **options)
+            if models and not summary.batch:
+                (result,) = (model.shown for model in models.values())
+            else:
+                result = cd.evaluate(kept, metrics=chosen, **request.intervals)
+    return Evaluation(result, chosen, layout.vector, models)
+
+
+def evaluated(request: EvaluateRequest, stores: "Mapping[str, Store]", pictured: bool) -> Evaluation:
+    """The evaluation of what was opened; of several stores each by itself, side by side as models.
+
+    Raises
+    ------
+    ValueError
+        If their numbers do not belong side by side; the message of a file that cannot be evaluated names it.
+    """
+    if len(stores) == 1:
+        (store,) = stores.values()
+        return _of_store(request, store, pictured)
+    from calibdask.results.models import joined_models
+
+    single = {}
+    for name, store in stores.items():
+        path = request.files[name]
+        try:
+            single[name] = _of_store(replace(request, data=path), store, pictured)
+        except ValueError as error:
+            raise ValueError(str(error) if path in str(error) else f"{path}: {error}") from error
+    first = next(iter(single.values()))
+    models = {name: model for name, one in single.items() for model in one.models.values()}
+    if sum(len(one.models) for one in single.values()) > len(models):
+        raise click.UsageError("A summary of several models makes a report of its own; give it alone.")
+    joined = joined_models({name: one.dataset for name, one in single.items()})
+    return Evaluation(joined, first.chosen, first.vector, models)
+
+
+def _of_store(request: EvaluateRequest, store: "Store", pictured: bool) -> Evaluation:
+    from calibdask.storage.summary import Summary
+
+    if isinstance(store, Summary):
+        return _of_summary(request, store, pictured)
+    return _of_rows(request, rows_of(store), pictured)

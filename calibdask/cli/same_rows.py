@@ -1,0 +1,69 @@
+"""Files of several models with the scores of the same rows, read together."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from calibdask.cli.row_options import RowsRequest
+    from calibdask.storage.readers import StoredRows, Table
+
+__all__ = ["same_rows"]
+
+
+def same_rows(
+    command: str, requests: "Mapping[str, RowsRequest]", stored: "Mapping[str, StoredRows]"
+) -> "dict[str, Table]":
+    """The rows of all files by the name of the model; slices and weights are those of the first.
+
+    Raises
+    ------
+    ValueError
+        If labels differ: models are measured on the same rows in the same order.
+    """
+    if any(request.skip_missing for request in requests.values()):
+        raise click.UsageError(
+            f"--skip-missing has no place in {command}: of each file other rows would be left out; leave the same rows "
+            "out of all files first."
+        )
+    tables: dict[str, Table] = {}
+    for name, request in requests.items():
+        own = request if not tables else replace(request, by=(), weight=None)
+        tables[name] = _sized(own.table(stored[name]))
+    (name, first), *others = tables.items()
+    for other, table in others:
+        _check_same_rows(command, (requests[name].data, first.labels), (requests[other].data, table.labels))
+    return tables
+
+
+def _sized(table: "Table") -> "Table":
+    """The table with chunks of known sizes: those of several files could not be put together otherwise."""
+    arrays = {"labels": table.labels, "scores": table.scores, "weights": table.weights}
+    for name, array in arrays.items():
+        if hasattr(array, "compute_chunk_sizes") and array.shape[0] != array.shape[0]:
+            arrays[name] = array.compute_chunk_sizes()
+    by = {
+        name: values.compute_chunk_sizes() if hasattr(values, "compute_chunk_sizes") else values
+        for name, values in table.by.items()
+    }
+    return replace(table, by=by, **arrays)
+
+
+def _check_same_rows(command: str, first: tuple[str, Any], second: tuple[str, Any]) -> None:
+    """Raise ValueError for labels that differ: differences between models are those on the same rows."""
+    (path, labels), (other, others) = first, second
+    if labels.shape[0] != others.shape[0]:
+        raise ValueError(
+            f"{command} expects the same rows in the same order, got {labels.shape[0]:,} rows of {path} and "
+            f"{others.shape[0]:,} of {other}. For different rows: calibdask evaluate {path} {other} --ci 0.95."
+        )
+    differing = (labels != others).sum()
+    count = int(differing.compute() if hasattr(differing, "compute") else differing)
+    if count:
+        raise ValueError(
+            f"{command} expects the same rows in the same order, but {count:,} of {labels.shape[0]:,} labels of {path} "
+            f"and {other} differ. Sort both files alike; or, for different rows: calibdask evaluate {path} {other} "
+            "--ci 0.95."
+        )

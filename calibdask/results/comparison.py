@@ -1,0 +1,199 @@
+"""Comparisons of models read back: who is better, by how much, and whether that can be told."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask.results.format import counted, percent, pvalue_text, shown_texts
+from calibdask.results.values import PartResult, Results
+
+__all__ = ["Comparison", "Difference", "comparisons", "verdicts"]
+
+_MODEL, _CHALLENGER, _DIFFERENCE = "model", "challenger", "difference"
+# The smaller is better.
+_DOWN = ("lower", "zero")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A number of a model and of the baseline, their difference with its interval, and p-values by name."""
+
+    part: PartResult
+    baseline: float
+    model: float
+    difference: float
+    low: float
+    high: float
+    pvalues: Mapping[str, float]
+    rows: float = 0
+
+    @property
+    def name(self) -> str:
+        """The name of the variable."""
+        return self.part.variable
+
+    @property
+    def pvalue(self) -> float:
+        """The p-value; adjusted by Holm's method where there are several slices or models."""
+        return self.pvalues.get("pvalue_holm", self.pvalues["pvalue"])
+
+    def better(self, level: float) -> bool | None:
+        """Whether the model is better than the baseline; None if that cannot be told."""
+        if not self.pvalue < 1 - level or not self.difference:
+            return None
+        return bool((self.difference < 0) == (self.part.direction in _DOWN))
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """Both numbers, the difference and its ends in the digits that its interval leaves."""
+        difference = shown_texts(self.difference, self.low, self.high, kind="difference", rows=self.rows)
+        decimals = len(difference[0].partition(".")[2])
+        numbers = (f"{number:,.{decimals}f}" if np.isfinite(number) else "-" for number in (self.baseline, self.model))
+        return [*numbers, *difference]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A model and the baseline in a slice: the labels of the slice, its rows, and the differences by number."""
+
+    model: str
+    baseline: str
+    labels: Mapping[str, Any]
+    rows: float
+    differences: tuple[Difference, ...]
+
+    @property
+    def decisive(self) -> Difference | None:
+        """The difference that says which model is better: that of the first score, else of the first error."""
+        ranked = [one for one in self.differences if one.part.direction in (*_DOWN, "higher")]
+        return next((one for one in ranked if one.part.kind == "score"), ranked[0] if ranked else None)
+
+    @property
+    def calibration(self) -> Difference | None:
+        """The difference of the first calibration error."""
+        return next((one for one in self.differences if one.part.kind == "error"), None)
+
+
+def comparisons(dataset: xr.Dataset) -> Iterator[Comparison]:
+    """Each model against the baseline, in each slice.
+
+    Examples
+    --------
+    >>> import numpy as np, calibdask as cd
+    >>> scores = np.linspace(0, 1, 100)
+    >>> result = cd.compare(scores > 0.5, {"old": scores, "new": scores**2}, metrics=cd.BrierScore(), n_boot=20)
+    >>> [(one.model, one.baseline, one.rows) for one in comparisons(result)]
+    [('new', 'old', 100)]
+    """
+    results = Results(dataset)
+    if _CHALLENGER not in dataset.dims:
+        raise ValueError("A comparison of named models is expected: cd.compare(y_true, {name: scores, ...}).")
+    baseline = str(dataset.attrs["baseline"])
+    for at, labels in results.strata():
+        stratum = dataset.isel(at)
+        for model in map(str, dataset[_CHALLENGER].values):
+            here = stratum.sel({_MODEL: [baseline, model], _CHALLENGER: model})
+            rows = here["rows"].values[0].item()
+            yield Comparison(model, baseline, labels, rows, tuple(_differences(Results(here), rows)))
+
+
+def _differences(results: Results, rows: float) -> Iterator[Difference]:
+    # P-values are parts of the same name too.
+    of_difference = {f"{part.metric}_{part.part}": part for part in results if part.kind == "difference"}
+    for part in results:
+        name = f"{part.metric}_" + "_".join(filter(None, (part.part, _DIFFERENCE)))
+        if part.values.dims != (_MODEL,) or name not in of_difference:
+            continue
+        difference = of_difference[name]
+        bounds = {word: float(bound) for word, bound in difference.bounds.items()}
+        pvalues = {word: value for word, value in bounds.items() if word.startswith("pvalue")}
+        baseline, model = map(float, part.values.values)
+        ends = bounds["low"], bounds["high"]
+        yield Difference(part, baseline, model, float(difference.values), *ends, pvalues, rows)
+
+
+def verdicts(dataset: xr.Dataset) -> list[str]:
+    """Sentences that say who is better, by how much, with its interval; and when that cannot be told.
+
+    The first proper score decides, which measures calibration and discrimination; a calibration error has a sentence of
+    its own. Of slices the numbers are told in which a model is better, by p-values adjusted for their number.
+
+    Examples
+    --------
+    >>> import numpy as np, calibdask as cd
+    >>> scores = np.linspace(0, 1, 100)
+    >>> result = cd.compare(scores > 0.5, {"old": scores, "new": scores**2}, metrics=cd.BrierScore(), n_boot=20)
+    >>> verdicts(result)[0].partition(":")[0]
+    'Whether new or old is better cannot be told'
+    """
+    level = float(dataset.attrs["ci"])
+    every = list(comparisons(dataset))
+    sentences = []
+    for model in dict.fromkeys(one.model for one in every):
+        of_model = [one for one in every if one.model == model]
+        if any(one.labels for one in of_model):
+            sentences.append(_of_slices(of_model, level, 2 / (int(dataset.attrs["n_boot"]) + 1)))
+        else:
+            sentences += _of_model(of_model[0], level)
+    return list(filter(None, sentences))
+
+
+def _of_model(comparison: Comparison, level: float) -> Iterator[str]:
+    decisive, calibration = comparison.decisive, comparison.calibration
+    if decisive is not None and decisive is not calibration:
+        yield _sentence(comparison, decisive, "better", level)
+    if calibration is not None:
+        yield _sentence(comparison, calibration, "better calibrated", level)
+
+
+def _sentence(comparison: Comparison, difference: Difference, word: str, level: float) -> str:
+    model, baseline = comparison.model, comparison.baseline
+    is_better = difference.better(level)
+    first, second, _, _, _ = difference.texts
+    step, *ends = shown_texts(abs(difference.difference), *_ends_of_size(difference), rows=difference.rows)
+    side = "lower" if difference.difference < 0 else "higher"
+    interval = f"{percent(level)} interval {ends[0]} to {ends[1]}, {pvalue_text(difference.pvalue)}"
+    name = _name(difference)
+    if not difference.difference:
+        return f"Whether {model} or {baseline} is {word} cannot be told: both have the same {name}, {first}."
+    if is_better is None:
+        return (
+            f"Whether {model} or {baseline} is {word} cannot be told: the {name} of {model} is {side} by {step} "
+            f"({second} against {first}; {interval})."
+        )
+    better, other = (model, baseline) if is_better else (baseline, model)
+    return (
+        f"{better} is {word} than {other}: the {name} of {model} is {side} by {step} "
+        f"({second} against {first}; {interval})."
+    )
+
+
+def _name(difference: Difference) -> str:
+    """What the number is called in a sentence."""
+    return difference.part.label.partition(",")[0] or difference.part.title
+
+
+def _ends_of_size(difference: Difference) -> tuple[float, float]:
+    """The ends of the interval of the difference without its sign."""
+    low, high = difference.low, difference.high
+    return (-high, -low) if difference.difference < 0 else (low, high)
+
+
+def _of_slices(of_model: list[Comparison], level: float, smallest: float) -> str:
+    decided = [difference for one in of_model if (difference := one.decisive) is not None]
+    if not decided:
+        return ""
+    verdicts = [difference.better(level) for difference in decided]
+    slices, name = counted(len(decided), "slice"), _name(decided[0])
+    model, baseline = of_model[0].model, of_model[0].baseline
+    better, worse, unknown = (verdicts.count(verdict) for verdict in (True, False, None))
+    few = " With more replicates (n_boot) smaller p-values would be possible." if unknown else ""
+    few = few if smallest * len(decided) >= 1 - level else ""
+    return (
+        f"By the {name}, {model} is better than {baseline} in {better:,} of {slices} and worse in {worse:,}; in "
+        f"{unknown:,} it cannot be told. P-values are adjusted for the number of slices.{few}"
+    )

@@ -1,0 +1,81 @@
+"""Results of several models as one, along a dimension of models."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import xarray as xr
+
+from calibdask.estimators.slice_totals import TOTALS
+from calibdask.results.values import Results
+
+__all__ = ["MODEL", "joined_models"]
+
+MODEL = "model"
+# A slice that a model does not have.
+_ABSENT = {"rows": 0, "events": 0}
+
+
+def joined_models(results: Mapping[str, xr.Dataset]) -> xr.Dataset:
+    """The results of the same metrics for several models, along a leading dimension ``model``.
+
+    Rows need not be the same: those of each model, and slice, are the coordinate ``rows``. The attribute ``rows`` is
+    the number of rows of each model if all have the same, else of all together; ``rows_of`` says which. Slices that a
+    model lacks have no rows and no numbers.
+
+    Raises
+    ------
+    ValueError
+        If the models have other classes, or measure something else.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> results = {"old": cd.evaluate([0, 1], [0.2, 0.9], cd.ECE()), "new": cd.evaluate([0, 1, 1], [0, 1, 1], cd.ECE())}
+    >>> joined = joined_models(results)
+    >>> joined.ece.round(2).values, joined.rows.values
+    (array([0.15, 0.  ]), array([2, 3]))
+    """
+    _check_alike(results)
+    datasets = list(results.values())
+    first = datasets[0]
+    totals = [name for name in TOTALS if all(name in dataset.coords for dataset in datasets)]
+    datasets = [
+        dataset.drop_vars([name for name in TOTALS if name not in totals], errors="ignore") for dataset in datasets
+    ]
+    joined = xr.concat(
+        datasets,
+        dim=xr.DataArray(list(results), dims=MODEL, name=MODEL),
+        data_vars="all",
+        coords=totals,
+        compat="equals",
+        join="outer",
+        combine_attrs="override",
+        fill_value={**{str(name): float("nan") for name in first.data_vars}, **_ABSENT},
+    )
+    rows = [int(dataset.attrs["rows"]) for dataset in datasets]
+    batch = [MODEL, *Results(first).batch]
+    passes = max(int(dataset.attrs["passes"]) for dataset in datasets)
+    alike = len(set(rows)) == 1
+    written: dict[str, Any] = {"rows": rows[0] if alike else sum(rows), "passes": passes, "batch": batch}
+    written["rows_of"] = "each model" if alike else "all models together"
+    return joined.transpose(*batch, ...).assign_attrs(written)
+
+
+def _check_alike(results: Mapping[str, xr.Dataset]) -> None:
+    """Raise ValueError for models whose numbers do not belong side by side."""
+    (name, first), *others = results.items()
+    if MODEL in first.dims:
+        raise ValueError(f"{name!r} has a dimension {MODEL!r} already: evaluate such a summary alone.")
+    for other, dataset in others:
+        for variable in first.data_vars:
+            if variable not in dataset.data_vars:
+                raise ValueError(f"{name!r} has {variable}, and {other!r} has not; name metrics that both have.")
+            settings = [part[variable].attrs.get("setting", "") for part in (first, dataset)]
+            if settings[0] != settings[1]:
+                raise ValueError(
+                    f"Models side by side expect the same setting, got {settings[0]!r} for {variable} of {name!r} and "
+                    f"{settings[1]!r} for that of {other!r}: their scores have other shapes. Choose one that both have."
+                )
+        dim = Results(first).class_dim
+        if dim in first.dims and (dim not in dataset.dims or list(first[dim].values) != list(dataset[dim].values)):
+            raise ValueError(f"Models side by side expect the same classes; those of {name!r} and {other!r} differ.")

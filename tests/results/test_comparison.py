@@ -1,0 +1,76 @@
+"""Comparisons in words: who is better, by how much, and when that cannot be told."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import calibdask as cd
+from calibdask.results.comparison import comparisons, verdicts
+from calibdask.results.comparison_table import comparison_lines
+from calibdask.results.text_layout import joined, width_of
+
+RNG = np.random.default_rng(7)
+ROWS = 900
+SCORES = RNG.random(ROWS)
+LABELS = (RNG.random(ROWS) < SCORES).astype(int)
+COUNTRY = np.where(np.arange(ROWS) < 893, "de", "fr")
+METRICS = {"brier_score": cd.BrierScore(), "ece": cd.ECE()}
+
+
+def compared(first: np.ndarray, second: np.ndarray, **options: object) -> xr.Dataset:
+    return cd.compare(LABELS, {"old": first, "new": second}, metrics=METRICS, n_boot=99, **options)  # type: ignore[arg-type]
+
+
+def test_the_better_one_is_named_whichever_is_the_baseline() -> None:
+    score, error = verdicts(compared(SCORES**3, SCORES))
+    assert score.startswith("new is better than old: the Brier score of new is lower by 0.0")
+    assert error.startswith("new is better calibrated than old: the ECE of new is lower by 0.")
+    assert "95 % interval 0.0" in score
+    assert "p = 0.020" in score
+    assert verdicts(compared(SCORES, SCORES**3))[0].startswith(
+        "old is better than new: the Brier score of new is higher"
+    )
+
+
+def test_what_cannot_be_told_is_said() -> None:
+    (sentence, _) = verdicts(compared(SCORES, np.clip(SCORES + RNG.normal(0, 0.01, ROWS), 0, 1)))
+    assert sentence.startswith("Whether new or old is better cannot be told: ")
+    assert "95 % interval -0.0" in sentence
+    (same, _) = verdicts(compared(SCORES, SCORES))
+    assert same.startswith("Whether new or old is better cannot be told: both have the same Brier score, 0.")
+
+
+def test_slices_are_counted_and_adjusted() -> None:
+    result = compared(SCORES**3, SCORES, by={"country": COUNTRY})
+    (sentence,) = verdicts(result)
+    assert sentence.startswith("By the Brier score, new is better than old in 1 of 2 slices and worse in 0; in 1 it")
+    one = next(comparisons(result))
+    assert (one.labels, one.rows) == ({"country": "de"}, 893)
+    assert one.differences[0].pvalue == float(result.brier_score_difference_pvalue_holm.isel(challenger=0, country=0))
+
+
+def test_so_few_replicates_that_nothing_can_be_told() -> None:
+    by = {"day": np.arange(ROWS) % 5}
+    (sentence,) = verdicts(compared(SCORES**3, SCORES, by=by))
+    assert "better than old in 0 of 5 slices" in sentence
+    assert "n_boot" in sentence
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_tables_have_both_numbers_and_the_difference(width: int) -> None:
+    result = compared(SCORES**3, SCORES)
+    lines = [joined(line) for line in comparison_lines(result, width)]
+    assert max(map(width_of, lines)) <= width
+    (head,) = [line for line in lines if line.startswith("metric")]
+    assert head.split() == ["metric", "old", "new", "difference", "low", "high", "p"]
+    (row,) = [line.split() for line in lines if line.startswith("brier_score")]
+    values = result.brier_score.values
+    assert [float(text) for text in row[1:3]] == pytest.approx(values.tolist(), abs=1e-3)
+    assert float(row[3]) == pytest.approx(float(result.brier_score_difference[0]), abs=1e-3)
+
+
+def test_the_numbers_of_slices_beside_models() -> None:
+    result = compared(SCORES**3, SCORES, by={"country": COUNTRY})
+    lines = [joined(line).split() for line in comparison_lines(result, 100)]
+    assert ["country", "rows", "metric", "old", "new", "difference", "low", "high", "p,", "adjusted"] in lines
+    assert [line[1] for line in lines if line[:1] == ["de"]] == ["893"]

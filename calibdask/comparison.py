@@ -1,6 +1,6 @@
 """`compare`: differences of metrics between models on the same rows, with intervals and p-values."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ import xarray as xr
 
 from calibdask.engine.inputs.input import Input
 from calibdask.engine.inputs.models import MODEL, read_models
+from calibdask.engine.inputs.options import InputOptions, Task
 from calibdask.engine.inputs.slices import Axis
 from calibdask.engine.plan import run
 from calibdask.estimators.about import PartInfo
@@ -22,7 +23,6 @@ from calibdask.inference.multiplicity import ADJUSTMENTS
 from calibdask.inference.row_bootstrap import RowBootstrap
 from calibdask.results.build import DatasetBuilder, check_names
 from calibdask.statistics.exact import Array
-from calibdask.statistics.validity import Validity
 
 __all__ = ["compare"]
 
@@ -43,7 +43,12 @@ def compare(
     ci_method: Method | None = None,
     n_boot: int = 1000,
     seed: int = 0,
-    sample_dim: str = "sample",
+    task: Task | None = None,
+    logits: bool = False,
+    labels: Any = None,
+    pos_label: Any = None,
+    ignore_label: Any = None,
+    sample_dim: str | Sequence[str] = "sample",
     class_dim: str = "class",
     sum_tolerance: float = 1e-3,
 ) -> xr.Dataset:
@@ -60,7 +65,7 @@ def compare(
         None: proper scores and binned errors. Tests, and estimators without support for weights, are not allowed.
     baseline : str, optional
         Name of the model that the others are compared with; the first by default.
-    by, sample_weight, sample_dim, class_dim, sum_tolerance
+    by, sample_weight, task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance
         As in `calibdask.evaluate`.
     ci : float, default 0.95
         Level of the intervals.
@@ -126,8 +131,9 @@ def compare(
     models = _models(prob_a, prob_b)
     names = list(models)
     base = _baseline_index(names, baseline)
-    validity = Validity(sum_tolerance=sum_tolerance)
-    data = read_models(y_true, models, by, sample_weight, sample_dim, class_dim, validity)
+    options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
+    data = read_models(y_true, models, by, sample_weight, options)
+    class_dim = data.class_dim(class_dim)
     chosen = named_metrics(comparison_metrics(vector=data.source.layout.vector) if metrics is None else metrics)
     _refuse_tests(chosen, data)
     named = isinstance(prob_a, Mapping)
@@ -146,7 +152,7 @@ def compare(
             result.add(name, chosen[name], {label: number}, {label: bounds}, axes, {label: _DIFFERENCE})
     # Estimates have a dimension of all models, differences a separate one of the challengers.
     batch = tuple(axis for axis in data.batch if axis.name != MODEL)
-    return result.dataset(passes, batch, ci=ci, n_boot=n_boot, seed=seed, baseline=names[base])
+    return result.dataset(passes, batch, ci=ci, n_boot=n_boot, seed=seed, baseline=names[base], **data.attributes)
 
 
 def _refuse_tests(metrics: Mapping[str, Estimator], data: Input) -> None:

@@ -95,7 +95,7 @@ def evaluate(
     pos_label : label, optional
         For a vector of scores: the class whose probability they are. Not needed for labels 0 and 1.
     ignore_label : label, optional
-        Rows with this label, such as 255 or -100 in segmentation, are left out; the attribute ``ignored_rows`` counts
+        Rows with this label, such as 255 or -100 in segmentation, are left out; the attribute ``rows_ignored`` counts
         them.
     sample_dim : str or sequence of str
         The dimension of samples in xarray input. Several, such as ``("image", "y", "x")``, are samples together, in

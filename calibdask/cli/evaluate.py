@@ -13,7 +13,7 @@ from calibdask.cli.calibration_tests import TESTS, TESTS_HELP, refuse_tests_opti
 from calibdask.cli.metric_options import MetricCommand
 from calibdask.cli.metrics import CURVE, DIAGRAM, chosen_metrics
 from calibdask.cli.param_types import MetricType, is_whole
-from calibdask.cli.reporting import evaluation_options, model_of_rows, models_of_summary, write_models
+from calibdask.cli.reporting import evaluation_options, models_of_rows, models_of_summary, write_models
 from calibdask.cli.results import RESULTS, write_result
 from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, stem_of
 from calibdask.estimators.expression import Expression
@@ -41,7 +41,8 @@ A metric of several numbers has their names in place of "value", and "kind" and
 p-value rests on. A number that does not exist (a slice without rows) is null;
 values for each class (the bandwidths of smooth-ece) are a list. With --ci there are
 "low" and "high" beside "value" (PART_low and PART_high beside each PART), and
-"ci": float, "n_boot": int, "seed": int beside "rows". A summary takes 0 passes.
+"ci": float, "n_boot": int, "seed": int beside "rows"; with --ignore-label
+"rows_ignored": int. A summary takes 0 passes.
 Within a "format" names stay and keep their meaning; others may join them.
 --json-schema prints all this as a JSON Schema.
 \b
@@ -309,15 +310,23 @@ def _of_data(request: _Request, rows: "StoredRows", pictured: bool) -> _Evaluati
 
     with connected(request.cluster), shown_progress("evaluating"), noted():
         table = request.table(rows)
-        chosen = request.chosen(request.panel(table.classes, table.vector))
+        shape = request.shape(table)
+        chosen = request.chosen(request.panel(shape.classes, shape.vector))
         if pictured:
             chosen = {**request.diagram(chosen), **chosen}
+        models: Mapping[str, Any] = {}
         if request.report is not None:
-            model = model_of_rows(request, table, **request.report_options(chosen))
-            return _Evaluation(model.shown, chosen, table.vector, {stem_of(request.data): model})
-        options = {"by": table.by or None, "sample_weight": table.weights, **request.intervals}
-        result = cd.evaluate(table.labels, table.scores, chosen, **options)
-    return _Evaluation(result, chosen, table.vector, {})
+            options = request.report_options(chosen)
+            # Classes that are problems of their own are shown together, and reported one by one.
+            options |= {"shown": None} if shape.multilabel else {}
+            models = models_of_rows(stem_of(request.data), request, table, **options)
+        if models and not shape.multilabel:
+            (result,) = (model.shown for model in models.values())
+        else:
+            options = {"by": table.by or None, "sample_weight": table.weights, **request.intervals, **request.reading}
+            result = cd.evaluate(table.labels, table.scores, chosen, **options)
+    request.note_ignored(result.attrs)
+    return _Evaluation(result, chosen, shape.vector, models)
 
 
 def _of_summary(request: _Request, summary: "Summary", pictured: bool) -> _Evaluation:

@@ -14,6 +14,7 @@ from calibdask.cli.row_options import RowsRequest, noted, rows_of, stem_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from calibdask.engine.inputs.options import InputKeywords
     from calibdask.report import Measured
     from calibdask.storage.open_store import Store
     from calibdask.storage.readers import Table
@@ -24,7 +25,7 @@ __all__ = [
     "command_line",
     "evaluation_options",
     "measured",
-    "model_of_rows",
+    "models_of_rows",
     "models_of_summary",
     "named_data",
     "write_models",
@@ -73,17 +74,29 @@ def measured(name: str, request: RowsRequest, store: "Store", **options: Any) ->
     with connected(request.cluster), shown_progress(f"measuring {name}"), noted():
         if isinstance(store, Summary):
             return models_of_summary(name, request, store, **options)
-        return {name: model_of_rows(request, request.table(rows_of(store)), **options)}
+        return models_of_rows(name, request, request.table(rows_of(store)), **options)
 
 
-def model_of_rows(request: RowsRequest, table: "Table", **options: Any) -> "Measured":
-    """The model of scored rows, measured."""
+def models_of_rows(name: str, request: RowsRequest, table: "Table", **options: Any) -> "dict[str, Measured]":
+    """The model of scored rows, measured; where every class is a problem of its own, each class like a model."""
     from dataclasses import replace
 
     from calibdask.report import measure
 
-    model = measure(table.labels, table.scores, by=table.by, sample_weight=table.weights, **options)
-    return replace(model, weights=request.weight or "")
+    def model(labels: Any, scores: Any, reading: "InputKeywords") -> "Measured":
+        given = measure(labels, scores, by=table.by, sample_weight=table.weights, reading=reading, **options)
+        request.note_ignored(given.result.attrs)
+        return replace(given, weights=request.weight or "")
+
+    if request.task != "multilabel":
+        return {name: model(table.labels, table.scores, request.reading)}
+    shape = request.shape(table)
+    names = request.reading.get("labels") or list(range(shape.columns or 0))
+    reading: InputKeywords = {"task": "binary", "logits": request.logits}
+    return {
+        f"{name} {words}": model(table.labels[:, number], table.scores[:, number], reading)
+        for number, words in enumerate(names)
+    }
 
 
 def models_of_summary(name: str, request: RowsRequest, summary: "Summary", **options: Any) -> "dict[str, Measured]":

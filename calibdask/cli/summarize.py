@@ -69,7 +69,10 @@ def _summarized(request: RowsRequest, rows: "StoredRows", choices: dict[str, Any
 
     with connected(request.cluster), shown_progress("summarizing"), noted():
         table = request.table(rows)
-        return cd.summarize(table.labels, table.scores, by=table.by or None, sample_weight=table.weights, **choices)
+        options = {"by": table.by or None, "sample_weight": table.weights, **request.reading, **choices}
+        summary = cd.summarize(table.labels, table.scores, **options)
+    request.note_ignored({**summary.attrs, "rows": int(summary["rows"].sum())})
+    return summary
 
 
 def _written(summary: Any, target: "Output") -> str:

@@ -15,8 +15,8 @@ __all__ = ["GAP", "as_json", "bare_table", "console", "has_signs", "metric_value
 
 # Of the JSON; it grows when what programs may rely on changes, and what is only added does not count.
 _FORMAT = 1
-# What is said once for all metrics; the last three with intervals only.
-_HEAD = ("rows", "passes", "calibdask_version", "ci", "n_boot", "seed")
+# What is said once for all metrics, where it applies.
+_HEAD = ("rows", "passes", "calibdask_version", "ci", "n_boot", "seed", "rows_ignored")
 _WIDTH = 100
 # Between two columns of a bare table.
 GAP = 3

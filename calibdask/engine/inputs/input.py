@@ -63,7 +63,7 @@ class Input:
     @property
     def attributes(self) -> dict[str, int]:
         """What results say about rows that were left out."""
-        return {} if self.ignored is None else {"ignored_rows": self.ignored()}
+        return {} if self.ignored is None else {"rows_ignored": self.ignored()}
 
     def class_dim(self, name: str) -> str:
         """The dimension of the classes of one problem: another name where classes are problems of their own."""

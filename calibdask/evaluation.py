@@ -6,7 +6,7 @@ from typing import Any
 import xarray as xr
 
 from calibdask.engine.inputs.input import Input, read_data
-from calibdask.engine.inputs.options import InputOptions, Task
+from calibdask.engine.inputs.options import InputOptions, Task, refuse_for_summary
 from calibdask.engine.plan import run
 from calibdask.engine.sources.source import Source
 from calibdask.engine.sources.summary import SummarySource
@@ -164,6 +164,7 @@ def evaluate(
         raise ValueError("keep_replicates requires intervals; give ci too, such as ci=0.95.")
     if is_summary(y_true):
         data = _from_summary(y_true, y_prob, by, sample_weight)
+        refuse_for_summary(options)
     else:
         data = read_data(y_true, y_prob, by, sample_weight, options)
     chosen = named_metrics(usual_metrics(data.source) if metrics is None else metrics)

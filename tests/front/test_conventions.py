@@ -245,7 +245,7 @@ def test_names_are_looked_at_when_they_are_computed() -> None:
         ((MAIL, MATRIX, {"pos_label": "spam"}), "pos_label belongs to vectors of scores; name the 3 classes"),
         ((MAIL, MATRIX, {"labels": NAMES}), r"y_true expects classes among \['cat', 'dog', 'eel'\], got 'ham'"),
         ((da.from_array(MAIL), MATRIX, {}), "Class names in a Dask collection require labels=..."),
-        (([(LABELS, SCORES)], None, {"pos_label": 1}), "labels and pos_label belong to arrays"),
+        (([(NAMES[CLASSES], MATRIX)], None, {}), "Class names in blocks require labels=..."),
         ((np.where(LABELS, "spam", None), SCORES, {"pos_label": "spam"}), "y_true expects a class in every row"),
         ((np.where(CLASSES, "spam", None), MATRIX, {}), "y_true expects a class in every row"),
     ],

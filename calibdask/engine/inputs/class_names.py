@@ -75,8 +75,14 @@ def encode_labels(y_true: Any, y_prob: Any, shape: Shape, *, whole: bool = True)
     y_true = _numbers_of_objects(y_true)
     if shape.columns is None:
         return _encoded_outcomes(y_true, listed, shape, whole=whole)
+    declared = _declared(y_true)
+    unnamed = names == list(range(shape.columns)) and not (
+        declared and sorted(map(str, declared)) == [*map(str, names)]
+    )
+    if unnamed and _has_names(y_true):
+        names = None
     classes = listed or _classes_of(y_true, names, shape.columns, whole=whole)
-    if classes is None or classes == list(range(shape.columns)):
+    if classes is None or (classes == list(range(shape.columns)) and declared is None):
         return Encoded(y_true, _as_array(listed or names, y_prob))
     encode = partial(_positions, names=_checked(classes, shape.columns), ignored=options.ignore_label)
     labelled = names if listed is None and names is not None else classes
@@ -295,6 +301,7 @@ def _positions(values: np.ndarray, names: Sequence[Any], ignored: Any) -> np.nda
         value = flat[unknown.argmax()]
         if value != value or value is None:
             raise ValueError("y_true expects a class in every row, some are missing; drop these rows.")
+        value = value.item() if isinstance(value, np.generic) else value
         raise ValueError(f"y_true expects classes among {_shown(names)}, got {value!r}.")
     return positions.reshape(values.shape)
 

@@ -1,6 +1,5 @@
 """One-hot rows decoded to class numbers; what is wrong with a row becomes a number that says so."""
 
-
 import numpy as np
 import xarray as xr
 

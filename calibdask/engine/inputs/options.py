@@ -6,7 +6,7 @@ from typing import Any, Literal, TypedDict, get_args
 
 from calibdask.statistics.validity import Validity
 
-__all__ = ["InputKeywords", "InputOptions", "Task"]
+__all__ = ["InputKeywords", "InputOptions", "Task", "refuse_for_summary"]
 
 Task = Literal["binary", "multiclass", "multilabel"]
 
@@ -92,3 +92,10 @@ class InputOptions:
     def names_classes(self) -> bool:
         """Whether the classes are named."""
         return self.labels is not None or self.pos_label is not None
+
+
+def refuse_for_summary(options: InputOptions) -> None:
+    """Raise ValueError for options about rows, which a summary does not have."""
+    for name in ("task", "logits", "labels", "pos_label", "ignore_label"):
+        if getattr(options, name) not in (None, False):
+            raise ValueError(f"A summary was made from rows that were read already; {name} does not apply.")

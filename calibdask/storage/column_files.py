@@ -161,7 +161,7 @@ def read_parquet(location: Location, choice: ColumnChoice) -> dict[str, Any]:
     names = _names(location, choice, dataset.schema.names)
     types = {name: _dtype(dataset.schema.field(name).type) for name in names.all}
     for name in (names.label, *names.scores, *(() if choice.weight is None else (choice.weight,))):
-        if types[name].kind not in "fiub":
+        if types[name].kind not in ("fiubO" if name == names.label else "fiub"):
             raise ValueError(
                 f"{location.url}: column {name!r} expects numbers, got {dataset.schema.field(name).type}"
                 + ("; one column for each class is called score_0, score_1, ..." if name in names.scores else "")

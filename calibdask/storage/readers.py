@@ -96,7 +96,8 @@ class StoredRows:
         plural = "" if self.holds == "column" else "s"
         roles = {"labels": label or f"label{plural}", "scores": score or f"score{plural}", "weights": weight}
         for role, name in roles.items():
-            if role in arrays:
+            # Labels may be names of classes.
+            if role in arrays and not (role == "labels" and arrays[role].dtype.kind in "OUST"):
                 _check_numbers(self.url, f"{self.holds} {name!r}", arrays[role])
         return Table(arrays["labels"], arrays["scores"], arrays.get("weights"), arrays["by"])
 

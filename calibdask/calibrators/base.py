@@ -12,14 +12,13 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from calibdask.engine.inputs.arrays import is_dask, plain
 from calibdask.engine.inputs.input import read_arrays
+from calibdask.engine.inputs.options import InputOptions
 from calibdask.engine.sources.source import Source
 from calibdask.statistics.exact import Array
-from calibdask.statistics.validity import Validity
 
 __all__ = ["BlockMap", "Calibrator"]
 
 # The tolerances of `calibdask.evaluate`.
-_VALIDITY = Validity()
 
 # From the checked scores of a block, (n,) or (n, K), to values of shape (n, K); picklable, since Dask sends it around.
 BlockMap = Callable[[Array], Array]
@@ -82,7 +81,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
                 "fit expects labels first, fit(y_true, y_prob), or fit(X, y) with scores in columns; got real numbers "
                 "where labels should be and whole numbers where scores should be."
             )
-        source = read_arrays(labels, scores, None, sample_weight, "sample", "class", _VALIDITY).source
+        source = read_arrays(labels, scores, None, sample_weight, InputOptions()).source
         self._fit(source)
         self.classes_ = np.arange(source.layout.classes)
         return self

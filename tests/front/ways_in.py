@@ -7,6 +7,7 @@ import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import xarray as xr
 
 __all__ = ["BINARY", "MATRIX", "ROWS", "Call", "Exported", "Tensor"]
@@ -129,6 +130,10 @@ MATRIX: dict[str, Callable[[], Call]] = {
     "frame with digits for names, in another order": lambda: {
         "y_true": LABELS,
         "y_prob": _frame(["0", "1", "2"]).iloc[:, _ORDER],
+    },
+    "names and columns of Arrow, in another order": lambda: {
+        "y_true": pa.array(NAMES[LABELS]),
+        "y_prob": pa.table({name: SCORES[:, column] for column, name in reversed([*enumerate(NAMES.tolist())])}),
     },
     "frames of dask": lambda: {
         "y_true": dd.from_pandas(pd.Series(LABELS), npartitions=3),

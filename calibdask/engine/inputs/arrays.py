@@ -49,7 +49,8 @@ def plain(array: Any, name: str = "An array") -> Any:
         return np.asarray(array.data)
     if isinstance(array, np.ndarray):
         return array
-    if hasattr(array, "to_numpy"):
+    # The to_numpy of Arrow refuses texts.
+    if hasattr(array, "to_numpy") and type(array).__module__.partition(".")[0] != "pyarrow":
         return array.to_numpy()
     return host_array(name, array) if speaks_protocols(array) else np.asarray(array)
 

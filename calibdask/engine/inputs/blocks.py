@@ -60,8 +60,8 @@ def read_blocks(
     shape = first.shape
     batch: tuple[Axis, ...] = ()
     if shape.multilabel:
-        names = np.arange(shape.columns) if first.classes is None else first.classes
-        batch = (Axis(options.class_dim, first.rows.labels.shape[0], names),)
+        columns = first.rows.labels.shape[0]
+        batch = (Axis(options.class_dim, columns, np.arange(columns) if first.classes is None else first.classes),)
     layout = layout_of(
         shape, first.rows.scores.dtype, first.rows.scores.shape[0], weighted=first.rows.weights is not None
     )

@@ -71,7 +71,8 @@ def encode_labels(y_true: Any, y_prob: Any, shape: Shape, *, whole: bool = True)
     _check_order(listed, names, "labels")
     if shape.one_hot or shape.multilabel:
         _check_order(_column_names(y_true, options.class_dim), names, "y_true")
-        return Encoded(y_true, _as_array(_checked(listed or names, shape.columns), y_prob))
+        known = listed or names
+        return Encoded(y_true, _as_array(_checked(known, shape.columns), y_prob) if known else None)
     y_true = _numbers_of_objects(y_true)
     if shape.columns is None:
         return _encoded_outcomes(y_true, listed, shape, whole=whole)
@@ -108,8 +109,9 @@ def _as_array(names: list[Any] | None, y_prob: Any) -> Any:
     return np.asarray(names, object) if hasattr(y_prob, "columns") or array.tolist() != names else array
 
 
-def _checked(names: list[Any] | None, columns: int | None) -> list[Any] | None:
-    if names is not None and len(names) != columns:
+def _checked(names: list[Any], columns: int | None) -> list[Any]:
+    """The names, of which there must be one for each column."""
+    if len(names) != columns:
         raise ValueError(
             f"labels expects one class for each of the {columns} columns of scores, in their order, got {len(names)}: "
             f"{_shown(names)}."
@@ -209,7 +211,9 @@ def _column_names(y_prob: Any, class_dim: str) -> list[Any] | None:
     """The names of the columns of scores."""
     if isinstance(y_prob, xr.DataArray):
         return y_prob[class_dim].values.tolist() if class_dim in y_prob.coords else None
-    return list(y_prob.columns) if hasattr(y_prob, "columns") else None
+    # The columns of an Arrow table are those themselves.
+    columns = getattr(y_prob, "column_names", getattr(y_prob, "columns", None))
+    return None if columns is None else list(columns)
 
 
 def _distinct(y_true: Any) -> list[Any]:

@@ -61,7 +61,7 @@ class Input:
         return [str(axis.name) for axis in self.by if str(axis.name) not in self.batch_names]
 
     @property
-    def attributes(self) -> dict[str, int]:
+    def attributes(self) -> dict[str, Any]:
         """What results say about rows that were left out."""
         return {} if self.ignored is None else {"rows_ignored": self.ignored()}
 
@@ -134,9 +134,9 @@ def _renamed(arrays: Mapping[Hashable, Any], names: Mapping[Hashable, str]) -> d
 
 
 def hosted(name: str, array: Any) -> Any:
-    """Tensors and columns of other libraries as NumPy arrays; what has names or is read later stays as it is."""
+    """Tensors and series of other libraries as NumPy arrays; what has names or is read later stays as it is."""
     known = type(array).__module__.partition(".")[0] in ("numpy", "pandas", "dask", "dask_expr", "xarray")
-    foreign = not known and (hasattr(array, "to_numpy") or speaks_protocols(array))
+    foreign = not (known or hasattr(array, "columns")) and (hasattr(array, "to_numpy") or speaks_protocols(array))
     return plain(array, name) if foreign else array
 
 

@@ -184,13 +184,13 @@ def _has_classes(y_true: Any, y_prob: Any, options: InputOptions) -> bool:
     return labels == _rows_and_columns(y_prob, options)
 
 
-def _rows_and_columns(y_prob: Any, options: InputOptions) -> tuple[float, ...]:
+def _rows_and_columns(y_prob: Any, options: InputOptions) -> tuple[int, ...]:
     if is_named(y_prob):
         return tuple(y_prob.sizes[dim] for dim in (*options.sample_dims, options.class_dim) if dim in y_prob.dims)
     return _sizes(y_prob)[-len(options.sample_dims) - 1 :]
 
 
-def _sizes(array: Any) -> tuple[float, ...]:
+def _sizes(array: Any) -> tuple[int, ...]:
     """The shape; unknown sizes are -1."""
     if is_frame(array):
         return (-1, len(array.columns)) if array.ndim == 2 else (-1,)

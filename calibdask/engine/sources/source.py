@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from calibdask.engine.sources.input_errors import raise_if_invalid
@@ -61,7 +63,7 @@ class RowSource(Source):
         self.rows: int | None = None
         self._validity = validity
         # Where rows were left out: the numbers in the whole of those that are read.
-        self.original_rows: Callable[[], Sequence[int]] | None = None
+        self.original_rows: Callable[[], npt.NDArray[np.int64]] | None = None
 
     def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
         """One pass that shows each block by itself, then visits to pairs of blocks."""

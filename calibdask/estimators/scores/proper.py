@@ -19,10 +19,11 @@ __all__ = ["BrierScore", "LogLoss"]
 
 @dataclass(frozen=True)
 class BrierScore(Estimator):
-    """Brier score: mean over rows of sum_c (p_c - 1[y = c])**2; of two classes half of it, the mean of (p_1 - y)**2.
+    """Brier score: mean over rows of sum_c (p_c - 1[y = c])**2.
 
-    The convention is that of `sklearn.metrics.brier_score_loss` with ``scale_by_half="auto"``: scores (n, 2) have the
-    score of the vector of their second column, between 0 and 1; three and more classes have one between 0 and 2.
+    Of two classes it is half of that, the mean of (p_1 - y)**2, whether as a vector or as scores (n, 2), and lies
+    between 0 and 1; of three and more between 0 and 2: the convention of `sklearn.metrics.brier_score_loss`, whose
+    default is ``scale_by_half="auto"``.
 
     Parameters
     ----------

@@ -15,10 +15,12 @@ from calibdask.engine.inputs.input import read_arrays
 from calibdask.engine.inputs.options import InputOptions
 from calibdask.engine.sources.source import Source
 from calibdask.statistics.exact import Array
+from calibdask.statistics.validity import Validity
 
 __all__ = ["BlockMap", "Calibrator"]
 
 # The tolerances of `calibdask.evaluate`.
+_VALIDITY = Validity()
 
 # From the checked scores of a block, (n,) or (n, K), to values of shape (n, K); picklable, since Dask sends it around.
 BlockMap = Callable[[Array], Array]

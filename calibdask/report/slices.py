@@ -9,7 +9,7 @@ import xarray as xr
 
 from calibdask.report.measuring import CLASSES
 from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
-from calibdask.results.format import plain
+from calibdask.results.format import slice_text
 from calibdask.results.ranking import worst_slices
 from calibdask.results.reliability import Bins, reliability_variables
 from calibdask.results.values import Results, Value
@@ -62,7 +62,7 @@ def slices_of(result: xr.Dataset, variable: str = "ece") -> list[Slice]:
 
 
 def _key(labels: Any) -> tuple[str, ...]:
-    return tuple(str(plain(label)) for label in labels)
+    return tuple(slice_text(label) for label in labels)
 
 
 def _worst(results: Results, variable: str) -> list[tuple[str, ...]]:

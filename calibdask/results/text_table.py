@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import xarray as xr
 
-from calibdask.results.format import plain, rests_on, shown_number
+from calibdask.results.format import rests_on, shown_number, slice_text
 from calibdask.results.values import (
     PartResult,
     Results,
@@ -124,7 +124,7 @@ def label_of(value: Any, longest: int = _LONGEST_LABEL) -> str:
     >>> label_of("de"), label_of("\x1b[31mred"), label_of("abcdefgh", 6)
     ('de', '\\x1b[31mred', 'abc...')
     """
-    text = str(plain(value))
+    text = slice_text(value)
     text = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
     if width_of(text) <= longest:
         return text

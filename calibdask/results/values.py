@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from calibdask.results.build import DESCRIBING, FORMAT
-from calibdask.results.format import plain
+from calibdask.results.format import slice_text
 
 __all__ = ["PartResult", "Results", "Value", "is_result", "named_strata"]
 
@@ -351,7 +351,7 @@ def named_strata(dataset: xr.Dataset, dims: Sequence[Any]) -> Iterator[tuple[str
     for position in product(*(range(dataset.sizes[dim]) for dim in dims)):
         at = dict(zip(dims, position, strict=True))
         labels = [
-            str(plain(dataset[dim].values[i])) if dim in dataset.coords else f"{dim} {i}" for dim, i in at.items()
+            slice_text(dataset[dim].values[i]) if dim in dataset.coords else f"{dim} {i}" for dim, i in at.items()
         ]
         yield " ".join(filter(None, labels)), dataset.isel(at)
 

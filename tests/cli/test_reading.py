@@ -80,3 +80,18 @@ def test_every_class_of_independent_labels_is_reported(run: Run, folder: Path) -
     assert status == 0, err
     text = page.read_text(encoding="utf-8")
     assert all(f"one_hot {name}" in text for name in NAMES)
+
+
+def test_rows_without_a_slice_are_one(run: Run, tmp_path: Path) -> None:
+    scores = np.arange(1, 61) / 64
+    columns = {"label": np.arange(60) % 2, "score": scores, "day": np.where(np.arange(60) % 3 == 0, np.nan, 1.0)}
+    pd.DataFrame({**columns, "site": np.where(np.arange(60) < 30, "a", None)}).to_csv(
+        tmp_path / "rows.csv", index=False
+    )
+    result = value_of(run, tmp_path / "rows.csv", "--by", "day", "--by", "site")
+    assert [stratum["by"] for stratum in result["slices"]] == [
+        {"day": day, "site": site} for day in (1.0, None) for site in ("a", "missing")
+    ]
+    status, out, _ = run("evaluate", tmp_path / "rows.csv", "--metric", "ece", "--by", "day")
+    assert status == 0
+    assert [line.split()[0] for line in out.splitlines()[2:4]] == ["1.0", "missing"]

@@ -5,6 +5,7 @@ from typing import Any
 
 import xarray as xr
 
+from calibdask.engine.inputs.frames import GivenRows, given_rows
 from calibdask.engine.inputs.input import Input, read_data
 from calibdask.engine.inputs.options import InputOptions, Task, refuse_for_summary
 from calibdask.engine.plan import run
@@ -13,7 +14,8 @@ from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, named_metrics
 from calibdask.estimators.panel import default_metrics, summary_metrics
-from calibdask.inference.intervals import BoundedEstimates, IntervalChoice, check_interval, estimates_with_intervals
+from calibdask.inference.choice import IntervalChoice, check_interval
+from calibdask.inference.intervals import BoundedEstimates, estimates_with_intervals
 from calibdask.inference.methods import Method, check_method
 from calibdask.results.build import DatasetBuilder, check_names
 from calibdask.storage.summary import Summary, is_summary
@@ -26,8 +28,11 @@ def evaluate(
     y_prob: Any = None,
     metrics: Metrics | None = None,
     *,
+    label: Any = None,
+    score: Any = None,
     by: Any = None,
     sample_weight: Any = None,
+    skip_missing: bool = False,
     ci: float | None = None,
     ci_method: Method | None = None,
     n_boot: int = 200,
@@ -51,7 +56,8 @@ def evaluate(
         ``pos_label``. NumPy, Dask, xarray, a column of a pandas or Dask data frame, or tensors of other libraries, by
         ``__array__`` or DLPack. Or, without ``y_prob``: an iterable of blocks ``(y_true, y_prob[, sample_weight])``
         that can be iterated again, or a function that returns an iterator; or a summary that `calibdask.summarize`
-        made.
+        made; or a container of columns: a data frame of pandas, Polars (lazy ones too), Dask or any other that
+        narwhals knows, a table, a dataset or a reader of Arrow, a relation of DuckDB, a dataset of xarray, a mapping.
     y_prob : array of shape (..., n) or (..., n, K)
         Scores: P(y = 1), or one column for each class. Leading dimensions (models, replicates) are kept in the result;
         ``y_true`` may lack them if dimension names or class columns identify the sample dimension. Rows of pandas
@@ -59,11 +65,22 @@ def evaluate(
     metrics : estimator, sequence, or mapping from name to estimator, optional
         None: a default panel for binary or multi-class scores. Estimators may be given as text such as
         ``"ece(bins=10)"``, as on the command line.
+    label : name of a column, optional
+        In a container of columns: the labels. By default the column ``label``, or the only one with a usual name such
+        as ``y_true``, ``target`` or ``y``; a warning and the attribute ``guessed_columns`` say which.
+    score : name or sequence of names of columns, optional
+        In a container of columns: the scores. One column of P(y = 1); or one for each class, in their order, which one
+        name stands for where they are called ``<score>_0``, ``<score>_1``, ... By default ``score``, or the only one
+        with a usual name such as ``y_prob``, ``prob`` or ``p``.
     by : array of shape (n,), or mapping from name to array, optional
         Slices: results are computed for every value (every combination of values), with one dimension for each name.
         Rows without a value are a slice of their own, the last: NaN among numbers, NaT among dates, else ``"missing"``.
+        Of a container of columns: names of columns.
     sample_weight : array of shape (..., n), optional
-        Non-negative weights. Rows of weight 0 are ignored.
+        Non-negative weights. Rows of weight 0 are ignored. Of a container of columns: the name of one.
+    skip_missing : bool, default False
+        Leave out rows without a label, a score or a weight (NaN, None); the attribute ``rows_skipped`` counts them.
+        Otherwise they are an error.
     ci : float, optional
         Level of intervals, such as 0.95: variables ``<name>_low`` and ``<name>_high``, for curves also
         ``<name>_median`` and the simultaneous ``<name>_band_low``, ``<name>_band_high``; see Notes.
@@ -126,6 +143,10 @@ def evaluate(
     Without weights the result is the same to the last bit for any chunks, any number of workers and any order of tasks;
     with weights within 1e-12. Rows are never collected in one place: memory is bounded by the chunks.
 
+    *Columns.* Lazy frames, relations, datasets and functions that return readers of Arrow are read batch by batch, anew
+    in each pass, only the columns that are named; one pass more finds the values of ``by``. Whole numbers, booleans,
+    decimals and dictionaries are read as the numbers that they are.
+
     *Replicates.* Metrics that can be computed from a fine histogram of the scores use ``n_boot`` resampled histograms,
     at a cost that does not depend on the number of rows, for each class and replicate 10 microseconds for sums over
     bins, else 0.2 to 2 ms (beta kernel: 200 ms): `ECE`, `MCE` and `BrierDecomposition` with right-closed bins on
@@ -155,6 +176,15 @@ def evaluate(
     >>> result = cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], {"ece": cd.ECE(bins=2), "brier": cd.BrierScore()})
     >>> f"{float(result.ece):.3f} {float(result.brier):.3f}"
     '0.250 0.150'
+
+    Columns of a frame:
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame(
+    ...     {"clicked": [0, 1, 1, 1], "model": [0.2, 0.4, 0.6, 0.8], "day": ["mon", "mon", "tue", "tue"]}
+    ... )
+    >>> cd.evaluate(frame, metrics=cd.ECE(bins=2), label="clicked", score="model", by="day").ece.values
+    array([0.2, 0.3])
     """
     if ci is not None:
         check_interval(ci, n_boot, seed)
@@ -162,11 +192,23 @@ def evaluate(
     options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
     if keep_replicates and ci is None:
         raise ValueError("keep_replicates requires intervals; give ci too, such as ci=0.95.")
+    given: GivenRows | None = None
     if is_summary(y_true):
         data = _from_summary(y_true, y_prob, by, sample_weight)
         refuse_for_summary(options)
     else:
-        data = read_data(y_true, y_prob, by, sample_weight, options)
+        given = given_rows(
+            y_true,
+            y_prob,
+            by,
+            sample_weight,
+            label=label,
+            score=score,
+            skip_missing=skip_missing,
+            sample_dim=options.sample_dims[0],
+            class_dim=class_dim,
+        )
+        data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
     chosen = named_metrics(usual_metrics(data.source) if metrics is None else metrics)
     axes = (*data.batch, *data.by)
     own_class_dim = data.class_dim(class_dim)
@@ -182,6 +224,7 @@ def evaluate(
         attributes = {"ci": ci, "n_boot": n_boot, "seed": seed}
     for name, estimate in measured.estimates.items():
         result.add(name, chosen[name], estimate, measured.bounds.get(name, {}), axes)
+    attributes |= {} if given is None else given.attributes(data.source.rows or 0)
     return result.dataset(measured.passes, **attributes, **data.attributes)
 
 

@@ -87,7 +87,10 @@ __all__ = [
 class EvaluateKeywords(InputKeywords, total=False):
     """Arguments of all shorthands besides those of their estimator: those of `evaluate`."""
 
+    label: Any
+    score: Any
     by: Any
+    skip_missing: bool
     seed: int
 
 
@@ -129,7 +132,17 @@ class _Curve(CurveKeywords, _WithIntervals, total=False):
     pass
 
 
-_EVALUATE = ("by", "ci", "ci_method", "n_boot", "seed", *InputKeywords.__annotations__)
+_EVALUATE = (
+    "label",
+    "score",
+    "by",
+    "skip_missing",
+    "ci",
+    "ci_method",
+    "n_boot",
+    "seed",
+    *InputKeywords.__annotations__,
+)
 
 
 def _single(y_true: Any, y_prob: Any, sample_weight: Any, estimator: Any, arguments: Mapping[str, Any]) -> xr.Dataset:

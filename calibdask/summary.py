@@ -6,6 +6,7 @@ from typing import Any
 import xarray as xr
 
 from calibdask import __version__
+from calibdask.engine.inputs.frames import given_rows
 from calibdask.engine.inputs.input import read_data
 from calibdask.engine.inputs.options import InputOptions, Task
 from calibdask.estimators.smooth.gridded import check_step
@@ -19,8 +20,11 @@ def summarize(
     y_true: Any,
     y_prob: Any = None,
     *,
+    label: Any = None,
+    score: Any = None,
     by: Any = None,
     sample_weight: Any = None,
+    skip_missing: bool = False,
     settings: Sequence[str | int] = ("confidence", "classwise"),
     step: float = 0.0003,
     task: Task | None = None,
@@ -36,7 +40,7 @@ def summarize(
 
     Parameters
     ----------
-    y_true, y_prob, by, sample_weight, task, logits, labels, pos_label, ignore_label
+    y_true, y_prob, label, score, by, sample_weight, skip_missing, task, logits, labels, pos_label, ignore_label
         As for `calibdask.evaluate`.
     sample_dim, class_dim, sum_tolerance
         As for `calibdask.evaluate`.
@@ -85,7 +89,18 @@ def summarize(
     """
     check_step(step)
     options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
-    data = read_data(y_true, y_prob, by, sample_weight, options)
+    given = given_rows(
+        y_true,
+        y_prob,
+        by,
+        sample_weight,
+        label=label,
+        score=score,
+        skip_missing=skip_missing,
+        sample_dim=options.sample_dims[0],
+        class_dim=class_dim,
+    )
+    data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
     class_dim = data.class_dim(class_dim)
     layout = data.source.layout
     names = [settings] if isinstance(settings, str | int) else settings
@@ -98,4 +113,5 @@ def summarize(
     check_names(data, requests, class_dim)
     rows, *states = data.source.answer((RowCount(), *requests))
     summary = to_dataset(zip(requests, states, strict=True), rows.rows, data, class_dim)
-    return summary.assign_attrs(calibdask_version=__version__, **data.attributes)
+    attributes = given.attributes(data.source.rows or 0) | data.attributes
+    return summary.assign_attrs(calibdask_version=__version__, **attributes)

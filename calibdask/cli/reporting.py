@@ -9,7 +9,7 @@ import click
 
 from calibdask.cli.metrics import CURVE, DIAGRAM
 from calibdask.cli.param_types import is_whole
-from calibdask.cli.row_options import RowsRequest, noted, rows_of, stem_of
+from calibdask.cli.row_options import RowsRequest, noted, rows_of, skipped_rows, stem_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,7 +86,9 @@ def models_of_rows(name: str, request: RowsRequest, table: "Table", **options: A
     def model(labels: Any, scores: Any, reading: "InputKeywords") -> "Measured":
         given = measure(labels, scores, by=table.by, sample_weight=table.weights, reading=reading, **options)
         request.note_ignored(given.result.attrs)
-        return replace(given, weights=request.weight or "")
+        skipped = skipped_rows(table, given.result.attrs["rows"]).get("rows_skipped", 0)
+        notes = [f"{skipped:,} rows without a label, a score or a weight were left out."] if skipped else []
+        return replace(given, weights=request.weight or "", notes=(*given.notes, *notes))
 
     if request.task != "multilabel":
         return {name: model(table.labels, table.scores, request.reading)}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from calibdask.storage.open_store import Store
     from calibdask.storage.readers import StoredRows, Table
 
-__all__ = ["RowsRequest", "noted", "place_options", "row_options", "rows_of", "stem_of"]
+__all__ = ["RowsRequest", "noted", "place_options", "row_options", "rows_of", "skipped_rows", "stem_of"]
 
 _SLICES = (
     click.option("--by", metavar="COLUMN", multiple=True, help="Slice by this column or array; repeatable."),
@@ -27,9 +27,18 @@ _SLICES = (
 )
 _PLACES = (
     click.option(
-        "--label", metavar="NAME", help="Column or array of labels.  [default: label, or labels in array files]"
+        "--label",
+        metavar="NAME",
+        help="Column or array of labels.  [default: label, labels in array files, or the one usual name]",
     ),
-    click.option("--score", metavar="NAME", help="Column, first part of columns, or array of scores."),
+    click.option(
+        "--score",
+        metavar="NAME[,...]",
+        help="Column of scores, first part of columns, or array; or a column for each class, in their order.",
+    ),
+    click.option(
+        "--skip-missing", is_flag=True, help="Leave out rows without a label, a score or a weight, and say how many."
+    ),
 )
 
 
@@ -77,6 +86,7 @@ class RowsRequest:
     labels: str | None = None
     pos_label: str | None = None
     ignore_label: str | None = None
+    skip_missing: bool = False
 
     def opened(self) -> "Store":
         """Open DATA: scored rows, a summary, the cube of a study or a result."""
@@ -86,7 +96,9 @@ class RowsRequest:
 
     def table(self, rows: "StoredRows") -> "Table":
         """The rows that were opened."""
-        return rows.read(label=self.label, score=self.score, by=self.by, weight=self.weight)
+        return rows.read(
+            label=self.label, score=self.score, by=self.by, weight=self.weight, skip_missing=self.skip_missing
+        )
 
     @property
     def reading(self) -> "InputKeywords":
@@ -117,6 +129,17 @@ class RowsRequest:
         if ignored is not None:
             total = ignored + attributes.get("rows", 0)
             sys.stderr.write(f"calibdask: left out {ignored:,} of {total:,} rows, whose label is {self.ignore_label}\n")
+
+
+def skipped_rows(table: "Table", rows: int) -> dict[str, int]:
+    """What a result of so many rows says about those left out, which is said on stderr too."""
+    if table.skipped is None:
+        return {}
+    skipped = table.skipped(rows)
+    sys.stderr.write(
+        f"calibdask: left out {skipped:,} of {rows + skipped:,} rows, without a label, a score or a weight\n"
+    )
+    return {"rows_skipped": skipped}
 
 
 def rows_of(store: "Store", mend: str = "") -> "StoredRows":

@@ -9,7 +9,7 @@ from calibdask.kernels import scores
 from calibdask.statistics import exact
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Counts, Sums
-from calibdask.statistics.statistic import Statistic
+from calibdask.statistics.statistic import SumStatistic
 
 __all__ = ["ScoreSums", "ScoreSumsState"]
 
@@ -25,8 +25,10 @@ class ScoreSumsState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ScoreSums(Statistic[ScoreSumsState]):
+class ScoreSums(SumStatistic[ScoreSumsState]):
     """Sums over rows of the Brier score (summed over classes) and the logarithmic score."""
+
+    counts = 2
 
     def from_block(self, block: Block) -> ScoreSumsState:
         """Sums of one block."""
@@ -42,8 +44,3 @@ class ScoreSums(Statistic[ScoreSumsState]):
             scores.score_sums(block.scores_of(b), block.labels_of(b), block.group, *options, counts[b], words[b])
         count, clipped = counts[:, 0], counts[:, 1]
         return ScoreSumsState(count, clipped, exact.from_counts(count), words[:, 0], words[:, 1])
-
-    def merge(self, a: ScoreSumsState, b: ScoreSumsState) -> ScoreSumsState:
-        """Sums of both."""
-        sums = (exact.add(x, y) for x, y in zip(a[2:], b[2:], strict=True))
-        return ScoreSumsState(a.rows + b.rows, a.clipped + b.clipped, *sums)

@@ -1,22 +1,24 @@
-"""Reading blocks of rows that come one after the other from an iterable."""
+"""Reading blocks of rows that come one after the other, from an iterable or a stream of batches."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from calibdask.engine.inputs.arrays import check_types
-from calibdask.engine.inputs.class_names import encode_labels
+from calibdask.engine.inputs.class_names import Encoded, encode_labels
 from calibdask.engine.inputs.ignored import Ignored
 from calibdask.engine.inputs.input import Input, NamedArrays, check_lengths, hosted, layout_of, numbered
 from calibdask.engine.inputs.options import InputOptions
 from calibdask.engine.inputs.rows import Rows
 from calibdask.engine.inputs.shapes import Shape
 from calibdask.engine.inputs.slices import Axis
+from calibdask.engine.inputs.streams import RowStream
 from calibdask.engine.sources.memory import MemorySource, pieces
 
-__all__ = ["read_blocks"]
+__all__ = ["read_blocks", "read_stream"]
 
 
 def read_blocks(
@@ -68,6 +70,50 @@ def read_blocks(
     count = None if options.ignore_label is None else lambda: given - kept
     source = MemorySource(iterate_all, layout, options.validity)
     return Input(source, batch, classes=None if shape.vector else first.classes, ignored=count)
+
+
+def read_stream(stream: RowStream, options: InputOptions) -> Input:
+    """A source for rows that come in batches; a pass finds the distinct values of slices.
+
+    Raises
+    ------
+    ValueError
+        If labels are names that nobody has ordered, or the task needs more columns of labels than one.
+    """
+    if options.task == "multilabel" or (options.task == "binary") > stream.vector:
+        raise ValueError(
+            f"task={options.task!r} does not fit one column of labels and {len(stream.names.scores)} of scores; "
+            "collect the frame, and give arrays."
+        )
+    shape = Shape(options, None if stream.vector else len(stream.names.scores))
+    columns: Any = np.empty((0, len(stream.names.scores)))
+    if stream.names.classes is not None:
+        coordinates = {options.class_dim: list(stream.names.classes)}
+        columns = xr.DataArray(columns, coordinates, (options.sample_dims[0], options.class_dim))
+
+    def encoded(labels: np.ndarray) -> Encoded:
+        return encode_labels(labels, columns, shape, whole=False)
+
+    known = encoded(np.empty(0, stream.label_type))
+    stream = stream.encoded(lambda labels: encoded(labels).labels)
+    stream.check_types()
+    coding, axes = stream.slices()
+    ignored = None if options.ignore_label is None else Ignored(known.ignored(options.ignore_label))
+    count = 0
+
+    def iterate() -> Iterator[Rows]:
+        nonlocal count
+        count = 0
+        for rows in stream.rows(coding):
+            kept = rows if ignored is None else ignored.kept(rows)
+            count += rows.count - kept.count
+            yield from pieces(kept)
+
+    groups = int(np.prod([axis.size for axis in axes], dtype=np.int64))
+    layout = layout_of(shape, stream.score_type, groups=groups, weighted=stream.weight is not None)
+    source = MemorySource(iterate, layout, options.validity)
+    classes = None if shape.vector or known.classes is None else np.asarray(known.classes, object)
+    return Input(source, (), axes, classes, ignored=None if ignored is None else lambda: count)
 
 
 @dataclass(frozen=True)

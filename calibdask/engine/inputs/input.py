@@ -20,6 +20,7 @@ from calibdask.engine.inputs.rows import Rows
 from calibdask.engine.inputs.sample_dims import stacked, stacked_slices
 from calibdask.engine.inputs.shapes import Shape
 from calibdask.engine.inputs.slices import Axis, Coded
+from calibdask.engine.inputs.streams import RowStream
 from calibdask.engine.sources.memory import MemorySource, piece_count, pieces
 from calibdask.engine.sources.source import RowSource, Source
 from calibdask.statistics.layout import Layout
@@ -90,6 +91,10 @@ def read_data(y_true: Any, y_prob: Any, by: Any, sample_weight: Any, options: In
     ValueError
         If shapes or types do not match.
     """
+    if isinstance(y_true, RowStream):
+        from calibdask.engine.inputs.blocks import read_stream
+
+        return read_stream(y_true, options)
     if y_prob is not None:
         return read_arrays(y_true, y_prob, by, sample_weight, options)
     if by is not None or sample_weight is not None:

@@ -34,8 +34,10 @@ def _message(
     kind: str, count: int, first: int, value: float, checked: Validity, layout: Layout, rows: int, others: int
 ) -> str:
     shown = int(value) if kind == "label" and value.is_integer() and abs(value) < 2**53 else value
-    expected, mend = _expectation(kind, checked, layout)
     what = {"row sum": "sum", "label": "label", "weight": "weight"}.get(kind, "logit" if layout.logits else "score")
+    expected, mend = _expectation(kind, checked, layout)
+    if value != value:
+        mend = f"Drop the rows without a {what}, or leave them out by skip_missing=True (--skip-missing)."
     with_value = f"with {what} {shown}"
     if kind == "label" and layout.one_hot and value < 0:
         with_value = one_hot_fault(value)

@@ -72,9 +72,9 @@ def _summarized(request: RowsRequest, rows: "StoredRows", choices: dict[str, Any
         table = request.table(rows)
         options = {"by": table.by or None, "sample_weight": table.weights, **request.reading, **choices}
         summary = cd.summarize(table.labels, table.scores, **options)
-        rows = Summary.of(summary).rows
-        request.note_ignored({**summary.attrs, "rows": rows})
-        return summary.assign_attrs(skipped_rows(table, rows))
+        count = Summary.of(summary).rows
+        request.note_ignored({**summary.attrs, "rows": count})
+        return summary.assign_attrs(skipped_rows(table, count))
 
 
 def _written(summary: Any, target: "Output") -> str:

@@ -174,7 +174,7 @@ CASES = (
         "names without a positive class",
         _call(_NAMES[_OUTCOMES], _VECTOR),
         "Class names require pos_label=..., the class whose probability a vector of scores is; or labels=..., both "
-        "classes with this one last. Without, y_true expects the numbers 0 and 1, got type <U3.",
+        "classes with this one last. Without, y_true expects the class numbers 0 and 1, got type <U3.",
     ),
     Misuse(
         "a positive class of a matrix",

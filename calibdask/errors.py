@@ -1,6 +1,10 @@
-"""The error for work that cannot continue at present."""
+"""The error for work that cannot continue at present, and the warning of scores that belong to other classes."""
 
-__all__ = ["Unavailable"]
+__all__ = ["SuspectScoresWarning", "Unavailable"]
+
+
+class SuspectScoresWarning(UserWarning):
+    """One minus the scores, or a permutation of their columns, fits the labels far better than the scores."""
 
 
 class Unavailable(OSError):

@@ -5,6 +5,7 @@ from typing import Any
 
 import xarray as xr
 
+from calibdask.column_check import column_check
 from calibdask.engine.inputs.frames import GivenRows, given_rows
 from calibdask.engine.inputs.input import Input, read_data
 from calibdask.engine.inputs.options import InputOptions, Task, refuse_for_summary
@@ -138,6 +139,14 @@ def evaluate(
         1, labels that are not classes, negative weights, different lengths, no rows, all weights zero. The message
         gives the number of invalid rows, the first one and its value.
 
+    Warns
+    -----
+    SuspectScoresWarning
+        If one minus the scores, or a permutation of the columns, fits the labels far better: of at least 100 rows, with
+        accuracy, and Brier score or confidence, so much better that a calibrated model has it by chance in one of a
+        million data sets at most. Checked where bins of equal width are measured, of columns where bins of equal mass
+        are too, without a pass of its own.
+
     Notes
     -----
     Without weights the result is the same to the last bit for any chunks, any number of workers and any order of tasks;
@@ -211,19 +220,25 @@ def evaluate(
         data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
     chosen = named_metrics(usual_metrics(data.source) if metrics is None else metrics)
     axes = (*data.batch, *data.by)
+<<<<<<< HEAD
     own_class_dim = data.class_dim(class_dim)
     check_names(chosen, axes, own_class_dim)
     result = DatasetBuilder(data, own_class_dim)
+=======
+    check_names(chosen, axes, class_dim)
+    asked = {**chosen, **column_check(chosen, data)}
+    result = DatasetBuilder(data, class_dim)
+>>>>>>> main
     if ci is None:
-        outcome = run(chosen, data.source)
+        outcome = run(asked, data.source)
         measured = BoundedEstimates(outcome.estimates, {}, outcome.passes)
         attributes: dict[str, Any] = {}
     else:
         choice = IntervalChoice(ci, ci_method, n_boot, seed, keep_replicates)
-        measured = estimates_with_intervals(chosen, data.source, choice)
+        measured = estimates_with_intervals(asked, data.source, choice)
         attributes = {"ci": ci, "n_boot": n_boot, "seed": seed}
-    for name, estimate in measured.estimates.items():
-        result.add(name, chosen[name], estimate, measured.bounds.get(name, {}), axes)
+    for name, estimator in chosen.items():
+        result.add(name, estimator, measured.estimates[name], measured.bounds.get(name, {}), axes)
     attributes |= {} if given is None else given.attributes(data.source.rows or 0)
     return result.dataset(measured.passes, **attributes, **data.attributes)
 

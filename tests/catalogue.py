@@ -16,6 +16,7 @@ from calibdask.statistics.bins.bin_sums import BinSums
 from calibdask.statistics.bins.binnings import Explicit, Uniform
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.bins.grid import Grid, GridHistogram, support
+from calibdask.statistics.confusion import Confusion
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
@@ -107,6 +108,7 @@ ENTRIES: dict[str, Entry] = {
     "excess_cost": Entry(cd.ExcessCost()),
     "excess_cost_of_costs": Entry(cd.ExcessCost(costs=COSTS, bins=3), classes=3),
     "excess_cost_classwise": Entry(cd.ExcessCost(calibration="classwise")),
+    "excess_cost_equal_mass": Entry(cd.ExcessCost(calibration="classwise", bins=5, binning="equal-mass")),
     # With kernels.
     "skce": Entry(cd.SKCE()),
     "skce_biased": Entry(cd.SKCE(estimator="biased", kernel="gaussian", bandwidth="median-full")),
@@ -214,7 +216,7 @@ def viewed(view: View) -> Any:
 
 def statistics(layout: Layout) -> list[Statistic]:
     """Statistics of blocks in any order, for data of a layout."""
-    made: list[Statistic] = [Validity(), RowCount(), ScoreSums()]
+    made: list[Statistic] = [Validity(), RowCount(), Confusion(), ScoreSums()]
     tree = grown(layout)
     made += [CellSums(UniformCells(4)), CellSums(UniformCells(300)), set_keys(tree)]
     made += [CellSums(partition, squares=True) for partition in (UniformCells(2), planted(layout), tree)]

@@ -12,6 +12,7 @@ import click
 
 from calibdask.cli.cluster_options import cluster_options
 from calibdask.cluster import ClusterSpec
+from calibdask.errors import SuspectScoresWarning
 
 if TYPE_CHECKING:
     from calibdask.engine.inputs.options import InputKeywords, Task
@@ -179,7 +180,7 @@ def noted() -> Iterator[None]:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        if category is UserWarning:
+        if category in (UserWarning, SuspectScoresWarning):
             sys.stderr.write(f"calibdask: {' '.join(str(message).split())}\n")
         else:
             show(message, category, filename, lineno, file, line)

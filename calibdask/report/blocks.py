@@ -48,16 +48,18 @@ def text(words: object, detail: str = "") -> Cell:
 
 
 class Block:
-    """A part of a section; ``kind`` is the name of the macro that draws it."""
+    """A part of a section, drawn by the macro that is called like its class."""
 
-    kind: ClassVar[str] = ""
+    kind: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        cls.kind = cls.__name__.lower()
 
 
 @dataclass(frozen=True)
 class Paragraph(Block):
     """A paragraph; a ``quiet`` one is set smaller."""
 
-    kind: ClassVar[str] = "paragraph"
     words: str
     quiet: bool = False
 
@@ -66,7 +68,6 @@ class Paragraph(Block):
 class Heading(Block):
     """A heading within a section."""
 
-    kind: ClassVar[str] = "heading"
     words: str
 
 
@@ -74,7 +75,6 @@ class Heading(Block):
 class Listing(Block):
     """Bullet points."""
 
-    kind: ClassVar[str] = "listing"
     items: Sequence[str]
 
 
@@ -82,7 +82,6 @@ class Listing(Block):
 class Code(Block):
     """A command, or the output of a program."""
 
-    kind: ClassVar[str] = "code"
     words: str
 
 
@@ -90,7 +89,6 @@ class Code(Block):
 class Terms(Block):
     """Terms with their definitions and sources."""
 
-    kind: ClassVar[str] = "terms"
     items: Sequence[tuple[str, str, str]]
 
 
@@ -108,7 +106,6 @@ class Finding:
 class Findings(Block):
     """Verdicts, one for each model."""
 
-    kind: ClassVar[str] = "findings"
     items: Sequence[Finding]
 
 
@@ -116,7 +113,6 @@ class Findings(Block):
 class Table(Block):
     """A table: the first cell of each row is its heading. ``columns`` are headings and whether numbers are below."""
 
-    kind: ClassVar[str] = "table"
     caption: str
     columns: Sequence[tuple[str, bool]]
     rows: Sequence[Sequence[Cell]]
@@ -135,7 +131,6 @@ class Figure:
 class Figures(Block):
     """Pictures side by side, as far as they fit; ``small`` ones are many."""
 
-    kind: ClassVar[str] = "figures"
     items: Sequence[Figure]
     small: bool = False
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from calibdask.report.headline import is_binned, is_mean_gap, is_smooth
 from calibdask.report.model_result import ModelResult
 from calibdask.results import cautions as sentences
@@ -20,7 +22,24 @@ def cautions(model: ModelResult) -> list[str]:
     True
     """
     notes = [f"While measuring: {note}" for note in model.measured.notes]
-    return [*_rows(model), *_scores(model), *_outcomes(model), *_errors(model), *_slices(model), *notes]
+    return [
+        *_suspects(model),
+        *_rows(model),
+        *_scores(model),
+        *_outcomes(model),
+        *_errors(model),
+        *_slices(model),
+        *notes,
+    ]
+
+
+def _suspects(model: ModelResult) -> Iterator[str]:
+    """Scores of other classes than the labels."""
+    yield from model.measured.suspects
+    if not model.measured.suspects and len(model.bins) == 1 and model.kind == "class":
+        bins = model.bins[0][1]
+        rows = float(np.fmin(bins.rows, model.spread("effective_rows")))
+        yield from sentences.reversed_scores(rows, bins.weight, bins.score, bins.outcome)
 
 
 def _rows(model: ModelResult) -> Iterator[str]:
@@ -58,6 +77,7 @@ def _errors(model: ModelResult) -> Iterator[str]:
 
 def _slices(model: ModelResult) -> Iterator[str]:
     for sliced in model.sliced:
+        yield from sentences.pooled_models(sliced.name, len(sliced.slices))
         few = [piece.label for piece in sliced.slices if piece.rows < sentences.FEW_IN_A_SLICE]
         yield from sentences.few_in_slices(sliced.name, few)
         if sliced.error is not None and is_mean_gap(sliced.error):

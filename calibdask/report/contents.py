@@ -73,8 +73,7 @@ class Origin:
 
 def page_of(models: Sequence[ModelResult], origin: Origin, limits: Limits = _NO_LIMITS) -> Page:
     """The page of a report on models."""
-    rows = counted(sum(model.rows for model in models), "row")
-    lead = f"{counted(len(models), 'model')}, {rows}, {origin.date}"
+    lead = f"{counted(len(models), 'model')}, {_rows_each(models)}, {origin.date}"
     parts = {
         "decision": ("Decision", _decision(models, limits)),
         "verdict": ("Verdict", _verdicts(models)),
@@ -90,6 +89,14 @@ def page_of(models: Sequence[ModelResult], origin: Origin, limits: Limits = _NO_
     return Page(
         origin.title, lead, sections, f"Made by calibdask {origin.versions.get('calibdask', '')}, {origin.date}."
     )
+
+
+def _rows_each(models: Sequence[ModelResult]) -> str:
+    """The rows of each model: several models may have been measured on the same rows, whose sum means nothing."""
+    fewest, most = min(model.rows for model in models), max(model.rows for model in models)
+    if len(models) == 1:
+        return counted(most, "row")
+    return f"{counted(most, 'row')} each" if fewest == most else f"{fewest:,} to {counted(most, 'row')} each"
 
 
 def _decision(models: Sequence[ModelResult], limits: Limits) -> Iterator[Block]:

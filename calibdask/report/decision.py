@@ -131,4 +131,5 @@ def _not_met(judgements: Sequence[Judgement]) -> str:
         for outcome in _OUTCOMES[:-1]
     }
     parts = [f"{named(names)} {outcome}" for outcome, names in slices.items() if names]
-    return ", ".join(parts) if parts else f"all {len(judgements)} met"
+    everything = {1: "the one slice", 2: "both"}.get(len(judgements), f"all {len(judgements)}")
+    return ", ".join(parts) or f"{everything} met"

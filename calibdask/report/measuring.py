@@ -13,6 +13,7 @@ import xarray as xr
 from calibdask.engine.inputs.options import InputKeywords, InputOptions
 from calibdask.engine.inputs.shapes import Shape
 from calibdask.engine.inputs.slices import named
+from calibdask.errors import SuspectScoresWarning
 from calibdask.estimators.binned.diagram import ReliabilityDiagram
 from calibdask.estimators.binned.ece import ECE
 from calibdask.estimators.estimator import Estimator
@@ -65,6 +66,8 @@ class Measured:
         Metrics that are without an interval since rows would have to be resampled, and are too many.
     notes : tuple of str
         What the library warned of.
+    suspects : tuple of str
+        Sentences on scores that seem to belong to other classes than the labels.
     shown : xarray.Dataset or None
         What `calibdask.evaluate` gives for the metrics that are shown besides, by all slices together, if there are
         such.
@@ -78,6 +81,7 @@ class Measured:
     weights: str = ""
     bare: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    suspects: tuple[str, ...] = ()
     shown: xr.Dataset | None = None
 
 
@@ -212,19 +216,20 @@ class _Request:
         """The results of the metrics by their slices; what is shown comes with those by the same slices."""
         results: dict[tuple[str, ...], xr.Dataset] = {}
         shown = None
-        notes: list[str] = []
+        noted: list[warnings.WarningMessage] = []
         for names, metrics in asked.items():
             if self.shown is not None and names == shown_by:
                 # Where slices are shown, their warnings are too, as by `calibdask.evaluate`.
-                with nullcontext() if names else _noted(notes):
+                with nullcontext() if names else _noted(noted):
                     results[names], shown = evaluate_both(at(names), metrics, self.options, self.shown)
             else:
-                with _quiet() if names else _noted(notes):
+                with _quiet() if names else _noted(noted):
                     results[names] = at(names)(metrics=metrics, **self.options)
         if self.shown is not None and shown is None:
             shown = at(shown_by)(metrics=self.shown.metrics, **self.shown.options)
         slices = {name: result for names, result in results.items() for name in names}
-        return Measured(results[()], slices, notes=tuple(dict.fromkeys(notes)), shown=shown)
+        notes, suspects = (_sentences(noted, category) for category in (UserWarning, SuspectScoresWarning))
+        return Measured(results[()], slices, notes=notes, suspects=suspects, shown=shown)
 
     def _pictures(self, layout: Layout, setting: Setting, *, classwise: bool = True) -> dict[str, Estimator]:
         """What is drawn and described in addition to the metrics."""
@@ -296,12 +301,16 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _noted(notes: list[str]) -> Iterator[None]:
+def _noted(noted: list[warnings.WarningMessage]) -> Iterator[None]:
     """Keep warnings for the page, and pass them on."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
     for warning in caught:
-        if warning.category is UserWarning:
-            notes.append(" ".join(str(warning.message).split()))
+        noted.append(warning)
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+def _sentences(noted: Sequence[warnings.WarningMessage], category: type[Warning]) -> tuple[str, ...]:
+    """The messages of warnings of one category, each once."""
+    return tuple(dict.fromkeys(" ".join(str(one.message).split()) for one in noted if one.category is category))

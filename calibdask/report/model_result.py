@@ -7,7 +7,7 @@ import numpy as np
 
 from calibdask.report.headline import headline_of
 from calibdask.report.measuring import CLASSES, CURVE, DIAGRAM, GAP, SPREAD, Measured
-from calibdask.report.slices import Slice, bins_of, slices_of
+from calibdask.report.slices import Slice, slices_of
 from calibdask.results.reliability import Bins, Curve, reliability_variables
 from calibdask.results.values import PartResult, Results, Value
 from calibdask.statistics.settings import Setting
@@ -143,13 +143,12 @@ class ModelResult:
     @cached_property
     def bins(self) -> list[tuple[str, Bins]]:
         """The diagrams, by class where there is one for each."""
-        return bins_of(self.measured.result)
+        return list(Bins.first(self.measured.result, skip=CLASSES).items())
 
     @cached_property
     def curves(self) -> dict[str, Curve]:
         """The curves, by class where there is one for each."""
-        metric = next(iter(reliability_variables(self.measured.result, "curve")), None)
-        return {} if metric is None else Curve.by_class(self.measured.result, metric)
+        return Curve.first(self.measured.result)
 
     @cached_property
     def classes(self) -> list[tuple[str, Bins]]:

@@ -1,6 +1,6 @@
 """Slices of one model, the worst first."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,12 +9,18 @@ import xarray as xr
 
 from calibdask.report.measuring import CLASSES
 from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
+<<<<<<< HEAD
 from calibdask.results.format import slice_text
 from calibdask.results.ranking import worst_slices
 from calibdask.results.reliability import Bins, reliability_variables
+=======
+from calibdask.results.format import plain
+from calibdask.results.ranking import worst_order
+from calibdask.results.reliability import Bins
+>>>>>>> main
 from calibdask.results.values import Results, Value
 
-__all__ = ["Slice", "bins_of", "slices_of"]
+__all__ = ["Slice", "slices_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +41,6 @@ class Slice:
         return self.rows < TOO_FEW_IN_A_SLICE
 
 
-def bins_of(result: xr.Dataset, at: Mapping[Any, int] | None = None) -> list[tuple[str, Bins]]:
-    """The bins of the first diagram in a result, by class where there is one for each."""
-    metric = next((name for name in reliability_variables(result, "diagram") if name != CLASSES), None)
-    return [] if metric is None else list(Bins.by_class(result, metric, at).items())
-
-
 def slices_of(result: xr.Dataset, variable: str = "ece") -> list[Slice]:
     """The slices in the order of `calibdask.worst_slices`, those of very few rows and without a value last.
 
@@ -55,12 +55,17 @@ def slices_of(result: xr.Dataset, variable: str = "ece") -> list[Slice]:
     'tue'
     """
     results = Results(result)
-    slices = {_key(labels.values()): _slice(results, at, _key(labels.values())) for at, labels in results.strata()}
-    worst = _worst(results, variable)
-    ordered = [slices[key] for key in (*worst, *(key for key in slices if key not in set(worst)))]
-    return sorted(ordered, key=lambda piece: piece.is_tiny)
+    slices = [_slice(results, at, labels.values()) for at, labels in results.strata()]
+    order: list[int] = []
+    if variable in result:
+        part = results.variable(variable)
+        columns = [part.values, *(part.bounds[name] for name in ("low",) if name in part.bounds)]
+        order = worst_order(*(column.transpose(*results.shared_dims).values.ravel() for column in columns)).tolist()
+    rest = [i for i in range(len(slices)) if i not in set(order)]
+    return sorted((slices[i] for i in (*order, *rest)), key=lambda piece: piece.is_tiny)
 
 
+<<<<<<< HEAD
 def _key(labels: Any) -> tuple[str, ...]:
     return tuple(slice_text(label) for label in labels)
 
@@ -76,8 +81,12 @@ def _worst(results: Results, variable: str) -> list[tuple[str, ...]]:
 
 def _slice(results: Results, at: Mapping[str, int], key: Sequence[str]) -> Slice:
     bins = bins_of(results.dataset, at)
+=======
+def _slice(results: Results, at: Mapping[Any, int], labels: Iterable[Any]) -> Slice:
+    bins = list(Bins.first(results.dataset, at, skip=CLASSES).items())
+>>>>>>> main
     rows = bins[0][1].rows if bins else np.nan
-    piece = Slice(" · ".join(key), rows, {value.name: value for value in results.at(at).values()}, bins)
-    if not piece.is_tiny:
-        return piece
-    return replace(piece, numbers={name: replace(value, low=None, high=None) for name, value in piece.numbers.items()})
+    numbers = {value.name: value for value in results.at(at).values()}
+    if rows < TOO_FEW_IN_A_SLICE:
+        numbers = {name: replace(value, low=None, high=None) for name, value in numbers.items()}
+    return Slice(" · ".join(str(plain(label)) for label in labels), rows, numbers, bins)

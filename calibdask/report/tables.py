@@ -140,7 +140,7 @@ def model_table(models: Sequence[ModelResult]) -> Table:
         for model, value in zip(models, values, strict=True)
     ]
     rows.append([Cell(), Cell(), Cell(picture=forest_axis(reach)), *(Cell() for _ in names)])
-    columns = [("model", False), ("rows", True), (main, False), *((name, True) for name in names)]
+    columns = [("model", False), ("rows", True), (_interval(models[0]), False), *((name, True) for name in names)]
     return Table("Models side by side", columns, rows, _best(models, main, values) if main else "")
 
 
@@ -196,7 +196,7 @@ def slice_table(model: ModelResult, sliced: SlicesBy) -> Table:
     ]
     rows.append([Cell(), Cell(), Cell(picture=forest_axis(reach)), *(Cell() for _ in columns)])
     numeric = ((title, True) for title in columns.values())
-    headings = [(sliced.name, False), ("rows", True), (sliced.variable, False), *numeric]
+    headings = [(sliced.name, False), ("rows", True), (_interval(model), False), *numeric]
     return Table(f"{model.name} by {sliced.name}, the worst first", headings, rows, _slice_notes(model, sliced))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from calibdask.results.format import POINTS, counted, figure, joined, named, percent, points
 from calibdask.results.reliability import Array
@@ -13,6 +14,7 @@ __all__ = [
     "FEWEST_SCORES",
     "FEW_IN_A_SLICE",
     "MANY_ROWS",
+    "MODEL_DIMS",
     "TOO_FEW_IN_A_SLICE",
     "binned_above_smooth",
     "clipped_rows",
@@ -23,6 +25,10 @@ __all__ = [
     "interval_from_zero",
     "many_slices",
     "one_sided",
+    "overconfidence_excludes_chance",
+    "permuted_columns",
+    "pooled_models",
+    "reversed_scores",
     "saturated",
     "unequal_weights",
     "unseen_classes",
@@ -39,6 +45,15 @@ _FEW_IN_A_BIN = 10
 # Up to the second number of different scores, no curve between them is put into words.
 _FEW_SCORES, FEWEST_SCORES = 50, 20
 _SATURATED = 0.001
+# Scores are suspected to be those of another class from so many rows on, if accuracy and Brier score would be better by
+# as much; and by as many standard errors as a calibrated model shows in one of a million data sets at most: by
+# Hoeffding's inequality a mean of n numbers from [0, 1] is above its expectation by c / sqrt(n) with probability
+# exp(-2 c**2).
+_SUSPECT_ROWS, _FAR, _CHANCE = 100, 0.1, 2.63
+# By so many standard errors those with the outcome have lower scores than those without.
+_REVERSED = 4.0
+# What slices are called that are models: they may have scored the same rows.
+MODEL_DIMS = ("model", "models", "classifier", "estimator")
 # Kish's effective number over the rows below which weights cost much.
 _UNEQUAL = 0.5
 # By how much, and by what factor, a binned error exceeds the smooth ones where that deserves a sentence.
@@ -178,4 +193,92 @@ def many_slices(name: str, number: int, level: float | None) -> Iterator[str]:
         yield (
             f"There are {number} slices of {name}: of so many {percent(level)} intervals, some miss the true error by "
             "chance, and the worst slice looks worse than it is."
+        )
+
+
+def pooled_models(name: str, number: int) -> Iterator[str]:
+    """Slices by a column that names models, whose rows are pooled in the numbers of all rows.
+
+    Examples
+    --------
+    >>> next(pooled_models("model", 2)).partition(":")[0]
+    'The numbers of all rows pool 2 models'
+    """
+    if name in MODEL_DIMS and number > 1:
+        yield (
+            f"The numbers of all rows pool {counted(number, 'model')}: they are those of no model, and rows that "
+            "several models have scored count several times. Read the slices by themselves, or give each model a file "
+            "of its own."
+        )
+
+
+def reversed_scores(rows: float, weight: Array, score: Array, outcome: Array) -> Iterator[str]:
+    """Scores that fit far better if they are subtracted from 1.
+
+    Of the effective number of rows, and the weight, mean score and frequency by bin.
+
+    A calibrated model is hardly ever suspected: of its rows, the Brier score of 1 - s is above that of s by
+    (1 - 2 s)**2 on average. A biased one is not either: of scores that are only too high, those of rows with the
+    outcome are higher than those of others.
+
+    Examples
+    --------
+    >>> score, outcome = np.array([0.1, 0.9]), np.array([0.85, 0.12])
+    >>> next(reversed_scores(1000, np.array([500.0, 500.0]), score, outcome)).partition(":")[2].partition(".  ")[0][:38]
+    ' accuracy 0.8650 instead of 0.1350, Br'
+    >>> list(reversed_scores(1000, np.array([500.0, 500.0]), score, 1 - outcome))
+    []
+    """
+    if rows < _SUSPECT_ROWS or not 0 < (weight * outcome).sum() < weight.sum():
+        return
+    share = weight / weight.sum()
+    brier, other = (float(share @ (s**2 * (1 - outcome) + (1 - s) ** 2 * outcome)) for s in (score, 1 - score))
+    right, other_right = (float(share @ np.where(s > 0.5, outcome, 1 - outcome)) for s in (score, 1 - score))
+    means, variances = np.empty(2), np.empty(2)
+    for side, part in enumerate((share * (1 - outcome), share * outcome)):
+        means[side] = part @ score / part.sum()
+        variances[side] = part @ (score - means[side]) ** 2 / (rows * part.sum() ** 2)
+    is_reversed = means[0] - means[1] > _REVERSED * np.sqrt(variances.sum())
+    # Differences of two numbers from [0, 1] lie in [-1, 1].
+    least = max(_FAR, 2 * _CHANCE / np.sqrt(rows))
+    if is_reversed and other < brier / 2 and min(brier - other, other_right - right) > least:
+        yield (
+            f"One minus the scores fits the outcomes far better: accuracy {figure(other_right)} instead of "
+            f"{figure(right)}, Brier score {figure(other)} instead of {figure(brier)} (both by bins). These may be the "
+            "scores of the other class, or the labels are swapped."
+        )
+
+
+def overconfidence_excludes_chance(rows: float, confidence: float, accuracy: float) -> bool:
+    """Whether accuracy is so far below the mean confidence that columns may be those of other classes."""
+    return rows >= _SUSPECT_ROWS and confidence - accuracy > max(_FAR, _CHANCE / np.sqrt(rows))
+
+
+def permuted_columns(counts: npt.NDArray[np.int64], confidence: float) -> Iterator[str]:
+    """Columns that fit far better in another order: rows by label and predicted class, and the mean confidence.
+
+    Examples
+    --------
+    >>> next(permuted_columns(np.array([[5, 90, 5], [80, 10, 10], [0, 10, 90]]), 0.88)).partition(":")[0]
+    'In another order the columns of scores fit the labels far better'
+    >>> list(permuted_columns(np.diag([100, 100, 100]), 0.99))
+    []
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    rows = counts.sum()
+    accuracy = float(np.trace(counts) / max(1, rows))
+    if not overconfidence_excludes_chance(rows, confidence, accuracy):
+        return
+    labels, columns = linear_sum_assignment(counts, maximize=True)
+    other = float(counts[labels, columns].sum() / rows)
+    is_calibrated = abs(confidence - other) < (confidence - accuracy) / 2
+    if is_calibrated and other - accuracy > max(_FAR, _CHANCE / np.sqrt(rows)):
+        moved = [
+            f"{label} by column {column}" for label, column in zip(labels, columns, strict=True) if label != column
+        ]
+        yield (
+            f"In another order the columns of scores fit the labels far better: accuracy {figure(other)} instead of "
+            f"{figure(accuracy)}, at a mean confidence of {figure(confidence)}. By the predictions, class "
+            f"{named(moved)}, counted from 0. Columns may be swapped, or labels shifted."
         )

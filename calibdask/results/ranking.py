@@ -1,14 +1,32 @@
 """Slices in the order of how bad they are."""
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from calibdask.estimators.checks import check_whole
 from calibdask.results.values import Results
 
-__all__ = ["worst_slices"]
+__all__ = ["worst_order", "worst_slices"]
+
+Array = npt.NDArray[np.float64]
 
 _SHOWN = ("low", "high", "pvalue", "pvalue_holm", "pvalue_bh")
+
+
+def worst_order(values: Array, low: Array | None = None) -> npt.NDArray[np.int64]:
+    """Positions of the slices that have a value, the worst first: by the lower ends, without them by the values.
+
+    Slices whose lower end is not known come after those where it is.
+
+    Examples
+    --------
+    >>> worst_order(np.array([0.1, 0.3, np.nan, 0.2]), np.array([0.05, np.nan, np.nan, 0.01])).tolist()
+    [0, 3, 1]
+    """
+    # Stable for equal keys; NaN comes last.
+    order = np.lexsort((-values, -(values if low is None else low)))
+    return order[np.isfinite(values[order])]
 
 
 def worst_slices(result: xr.Dataset, metric: str, n: int = 10) -> xr.Dataset:
@@ -71,8 +89,5 @@ def worst_slices(result: xr.Dataset, metric: str, n: int = 10) -> xr.Dataset:
     ranked = parts.get(metric)
     bounds = {} if ranked is None else {name: bound.name for name, bound in ranked.bounds.items() if name in _SHOWN}
     flat = result[[metric, *bounds.values()]].stack(slice=dims).reset_index("slice")
-    values = flat[metric].values
-    first = flat[bounds["low"]].values if "low" in bounds else values
-    # Stable for equal keys; NaN would come last.
-    order = np.lexsort((-values, -first))
-    return flat.isel(slice=order[np.isfinite(values[order])][:n])
+    low = flat[bounds["low"]].values if "low" in bounds else None
+    return flat.isel(slice=worst_order(flat[metric].values, low)[:n])

@@ -136,6 +136,12 @@ class Reliability(ABC):
         return {str(label): cls.of(dataset, metric, {**at, dim: index}) for index, label in enumerate(labels)}
 
     @classmethod
+    def first(cls, dataset: xr.Dataset, at: Mapping[Hashable, int] | None = None, skip: str = "") -> dict[str, Self]:
+        """The first of a result but for one metric, as `by_class` reads it; empty where there is none."""
+        metric = next((name for name in reliability_variables(dataset, cls.kind) if name != skip), None)
+        return {} if metric is None else cls.by_class(dataset, metric, at)
+
+    @classmethod
     def dims_of(cls, dataset: xr.Dataset, metric: str) -> tuple[Hashable, ...]:
         """The dimensions along which a result holds several: slices, classes and others."""
         return dataset.variables[reliability_variables(dataset, cls.kind)[metric][_REQUIRED[cls.kind][0]]].dims[:-1]

@@ -20,6 +20,8 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
+from tests.clusters.dask_processes import free_port
+
 __all__ = ["SERVERS", "ObjectStore", "Proxy", "missing", "proxied"]
 
 _KEY, _SECRET, _REGION, _BUCKET = "tester", "no-real-secret", "us-east-1", "bucket"
@@ -99,7 +101,7 @@ class ObjectStore:
 
 @contextmanager
 def _moto(folder: Path) -> Iterator[ObjectStore]:
-    port = _free_port()
+    port = free_port()
     store = ObjectStore(f"http://127.0.0.1:{port}")
     with _serving([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], port, folder):
         # What s3fs sends to make one names the region, which this server refuses for the first of regions.
@@ -110,7 +112,7 @@ def _moto(folder: Path) -> Iterator[ObjectStore]:
 
 @contextmanager
 def _rclone(folder: Path) -> Iterator[ObjectStore]:
-    port = _free_port()
+    port = free_port()
     # Buckets are folders.
     (folder / "objects" / _BUCKET).mkdir(parents=True)
     command = [str(_rclone_program()), "--config", "", "serve", "s3", "--addr", f"127.0.0.1:{port}"]
@@ -141,12 +143,6 @@ def _rclone_program() -> Path | None:
 
 def _direct() -> urllib.request.OpenerDirector:
     return urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 @contextmanager

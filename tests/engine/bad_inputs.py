@@ -1,275 +1,112 @@
-"""A catalogue of bad inputs: for each, what a clear ValueError must say.
+"""Bad inputs, by name: fresh labels, scores and options of `evaluate`, and what the error must say of them."""
 
-Every case has 50 rows unless its length is what is wrong. Where single rows offend they are the four of OFFENDERS, and
-the message must name how many there are, the first of them (counted from 0) and its value. Fragments are regular
-expressions, each to be found somewhere in the message, in any case and order.
-"""
-
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 Inputs = tuple[Any, Any, dict[str, Any]]
+ROWS, OFFENDERS = 50, [17, 23, 31, 44]
+# Labels and scores of two classes as a vector, and of three classes; sums of rows are exactly 1.
+VECTOR = np.arange(ROWS) % 2, np.arange(1, ROWS + 1) / 64
+MATRIX = (
+    np.arange(ROWS) % 3,
+    np.array([[0.5, 0.25, 0.25], [0.125, 0.75, 0.125], [0.25, 0.25, 0.5]])[np.arange(ROWS) % 3],
+)
 
-ROWS = 50
-CLASSES = 3
-OFFENDERS = (17, 23, 31, 44)
-
-
-@dataclass(frozen=True)
-class BadInput:
-    """One bad call: `make` gives fresh (y_true, y_prob, keyword arguments) for `evaluate`."""
-
-    name: str
-    make: Callable[[], Inputs]
-    fragments: tuple[str, ...]
-    count: int | None = None
-    first_row: int | None = None
-    value: float | None = None
-
-    def missing_from(self, message: str) -> list[str]:
-        """The fragments that the message lacks."""
-        return [fragment for fragment in self.fragments if not re.search(fragment, message, re.IGNORECASE)]
+FINITE = "Expected finite scores, but"
+RANGE = r"Expected scores in \[0, 1\] \(within 1e-06\), but"
+SUMS = r"Expected the scores of a row to sum to 1 \(within 0.001\), but"
+LABELS = "Expected labels that are whole numbers from 0 to {}, but"
+WEIGHTS = r"Expected finite, non-negative sample weights .*, but"
 
 
-def number(value: float) -> str:
-    """Regular expression for a number as Python or NumPy may print it, and not as part of a longer one."""
-    if np.isnan(value):
-        return r"\bnan\b"
-    if np.isinf(value):
-        return r"-inf\b" if value < 0 else r"(?<![-\w])inf\b"
-    if float(value).is_integer():
-        spelling = rf"{value:.0f}(?:\.0*(?=\D|$))?"
-    else:
-        spellings = {repr(float(value)), f"{value:.6f}", f"{value:.6g}", f"{value:.0e}".replace("e-0", "e-")}
-        exact = [s for s in spellings if not float(s).is_integer() and abs(float(s) - value) <= 1e-5 * abs(value)]
-        spelling = "(?:" + "|".join(re.escape(s) for s in sorted(exact, key=len, reverse=True)) + r")\d*"
-    return rf"(?<![\d.+-]){spelling}(?!\.?\d)"
-
-
-def vector_labels() -> NDArray[np.int64]:
-    """Good binary labels."""
-    return (np.arange(ROWS) % 2).astype(np.int64)
-
-
-def vector_scores() -> NDArray[np.float64]:
-    """Good scores P(y = 1)."""
-    return np.arange(1, ROWS + 1) / 64
-
-
-def matrix_labels() -> NDArray[np.int64]:
-    """Good labels of three classes."""
-    return (np.arange(ROWS) % CLASSES).astype(np.int64)
-
-
-def matrix_scores() -> NDArray[np.float64]:
-    """Good scores of three classes, with rows that sum to exactly 1."""
-    return np.array([[0.5, 0.25, 0.25], [0.125, 0.75, 0.125], [0.25, 0.25, 0.5]])[np.arange(ROWS) % CLASSES]
-
-
-def offending(array: NDArray[Any], value: Any) -> NDArray[Any]:
-    """The array with the value in the offending rows (of a matrix: in its middle column)."""
-    array[(list(OFFENDERS), 1) if array.ndim == 2 else list(OFFENDERS)] = value
+def spoilt(array: Any, value: Any) -> Any:
+    """A copy with the value in the rows that offend, of a matrix in its middle column; or with whole rows."""
+    array = np.array(array)
+    array[(OFFENDERS, 1) if array.ndim == 2 and np.ndim(value) == 0 else OFFENDERS] = value
     return array
 
 
-def row_case(name: str, make: Callable[[], Inputs], value: float, *fragments: str) -> BadInput:
-    """A case in which the rows OFFENDERS offend and `value` is what the message must show of the first."""
-    positions = (number(len(OFFENDERS)), r"\brow", number(OFFENDERS[0]), number(value))
-    return BadInput(name, make, fragments + positions, len(OFFENDERS), OFFENDERS[0], value)
+def of_rows(expected: str, kind: str, shown: str) -> str:
+    """The message on rows that offend: how many, the first of them counted from 0, and its value."""
+    return rf"^{expected} 4 of 50 rows differ; the first is row 17 with {kind} {shown.replace('.', '[.]')}\. "
 
 
-def vector_score_case(name: str, value: float, *fragments: str) -> BadInput:
-    """A vector of scores with the value in the offending rows."""
-    return row_case(name, lambda: (vector_labels(), offending(vector_scores(), value), {}), value, SCORE, *fragments)
+def scores(
+    value: Any, expected: str, data: Any = VECTOR, kind: str = "score", shown: str = "", dtype: Any = float
+) -> Any:
+    return lambda: (data[0], spoilt(data[1].astype(dtype), value), {}), of_rows(expected, kind, shown or str(value))
 
 
-def matrix_score_case(name: str, value: float, *fragments: str) -> BadInput:
-    """A matrix of scores with the value in the middle column of the offending rows."""
-    return row_case(name, lambda: (matrix_labels(), offending(matrix_scores(), value), {}), value, SCORE, *fragments)
+def labels(value: float, shown: str, data: Any = MATRIX, dtype: Any = int) -> Any:
+    message = of_rows(LABELS.format(2 if data is MATRIX else 1), "label", shown)
+    return lambda: (spoilt(data[0].astype(dtype), value), data[1], {}), message
 
 
-def label_case(name: str, value: float, *fragments: str, dtype: type = np.int64) -> BadInput:
-    """Labels of three classes with the value in the offending rows."""
-    return row_case(
-        name,
-        lambda: (offending(matrix_labels().astype(dtype), value), matrix_scores(), {}),
-        value,
-        LABEL,
-        *fragments,
-    )
+def weights(value: float) -> Any:
+    options = {"sample_weight": spoilt(np.ones(ROWS), value)}
+    return lambda: (*VECTOR, options), of_rows(WEIGHTS, "weight", str(value))
 
 
-def weight_case(name: str, value: float, *fragments: str) -> BadInput:
-    """Weights with the value in the offending rows."""
-    return row_case(
-        name,
-        lambda: (vector_labels(), vector_scores(), {"sample_weight": offending(np.ones(ROWS), value)}),
-        value,
-        WEIGHT,
-        *fragments,
-    )
+def sums(total: float, dtype: Any = float) -> Any:
+    return scores((0.25, 0.25, total - 0.5), SUMS, MATRIX, "sum", str(total), dtype)
 
 
-def rows_with(row: tuple[float, float, float], dtype: type = np.float64) -> NDArray[Any]:
-    """Scores of three classes with the offending rows replaced by `row`."""
-    scores: NDArray[Any] = matrix_scores().astype(dtype)
-    scores[list(OFFENDERS)] = row
-    return scores
-
-
-def row_sum_case(name: str, total: float, dtype: type = np.float64) -> BadInput:
-    """Scores in [0, 1] of three classes whose offending rows sum to `total`."""
-    return row_case(
-        name,
-        lambda: (matrix_labels(), rows_with((0.25, 0.25, total - 0.5), dtype), {}),
-        total,
-        SCORE,
-        r"\bsum",
-    )
-
-
-def bare_case(name: str, make: Callable[[], Inputs], *fragments: str) -> BadInput:
-    """A case without single offending rows."""
-    return BadInput(name, make, fragments)
-
-
-SCORE = r"scores?\b|y_prob|probabilit"
-LABEL = r"labels?\b|y_true"
-WEIGHT = r"weight"
-FINITE = r"\bnan\b|finite"
-RANGE = r"\[0, ?1\]|between 0 and 1|0\.?0?\.\.1|from 0 to 1|range"
-WHOLE = r"whole|integer"
-CLASS_RANGE = r"0\s?\.\.\.?\s?2|0\s(?:to|-|and)\s2|\[0, ?2\]|\[0, ?3\)|\{0, ?1, ?2\}|0, 1, 2|3 classes|K = 3|K=3"
-BINARY_RANGE = r"0\s?\.\.\.?\s?1|0\s(?:or|to|and)\s1|\[0, ?1\]|\{0, ?1\}|0, 1|2 classes|two classes|K = 2|K=2"
-NUMERIC = r"number|numeric|integer|real|float"
-DIMENSIONS = r"dimension|\bshape|scalar|0-d|\bndim|vector"
-ZERO = r"zero|\b0\b|positive"
-EMPTY = r"\bno rows|empty|at least one row|\b0 rows|zero rows"
-
-
-CASES: tuple[BadInput, ...] = (
-    vector_score_case("score is NaN", np.nan, FINITE),
-    vector_score_case("score is +inf", np.inf, r"\binf|finite"),
-    vector_score_case("score is -inf", -np.inf, r"\binf|finite"),
-    vector_score_case("score is negative", -0.25, RANGE),
-    vector_score_case("score is negative, just past the tolerance", -2e-6, RANGE),
-    vector_score_case("score is above 1", 1.25, RANGE),
-    vector_score_case("score is above 1, just past the tolerance", 1.000002, RANGE),
-    vector_score_case("score is a percentage", 87.5, RANGE),
-    matrix_score_case("matrix score is NaN", np.nan, FINITE),
-    matrix_score_case("matrix score is +inf", np.inf, r"\binf|finite"),
-    matrix_score_case("matrix score is -inf", -np.inf, r"\binf|finite"),
-    row_case(
-        "matrix score is negative in rows that sum to 1",
-        lambda: (matrix_labels(), rows_with((0.625, -0.25, 0.625)), {}),
-        -0.25,
-        SCORE,
-        RANGE,
+CASES: dict[str, tuple[Callable[[], Inputs], str]] = {
+    **{f"score is {value}": scores(value, FINITE) for value in (np.nan, np.inf, -np.inf)},
+    **{f"matrix score is {value}": scores(value, FINITE, MATRIX) for value in (np.nan, np.inf, -np.inf)},
+    # Two of them are just past the tolerance.
+    **{f"score is {value}": scores(value, RANGE) for value in (-0.25, -2e-06, 1.25, 1.000002, 87.5)},
+    "negative in rows that sum to 1": scores((0.625, -0.25, 0.625), RANGE, MATRIX, shown="-0.25"),
+    "whole-number scores with a 2": scores(2, RANGE, (VECTOR[0], VECTOR[0][::-1]), shown="2.0", dtype=int),
+    "float32 score is above 1": scores(1.5, RANGE, dtype=np.float32),
+    **{f"sum is {total}": sums(total) for total in (1.25, 0.75, 0.998046875)},
+    "float32 sum is just past the tolerance": sums(1.001953125, np.float32),
+    "label is negative": labels(-1, "-1"),
+    "label is K": labels(3, "3"),
+    **{f"label is the float {value}": labels(value, shown, dtype=float) for value, shown in ((3, "3"), (1.5, "1.5"))},
+    "label is NaN": labels(np.nan, "nan", dtype=float),
+    **{f"binary label is {value}": labels(value, str(value), VECTOR) for value in (2, -1)},
+    **{f"weight is {value}": weights(value) for value in (-0.5, np.nan, np.inf)},
+    "all weights are zero": (
+        lambda: (*VECTOR, {"sample_weight": np.zeros(ROWS)}),
+        "At least one sample weight must be positive, all 50 are zero",
     ),
-    row_case(
-        "whole-number scores with a 2",
-        lambda: (vector_labels(), offending(vector_labels()[::-1].copy(), 2), {}),
-        2,
-        SCORE,
-        RANGE,
+    "too few weights": (
+        lambda: (*VECTOR, {"sample_weight": np.ones(49)}),
+        "weights expect equally many rows, got 50 rows of scores and 49 weights",
     ),
-    row_case(
-        "float32 score is above 1",
-        lambda: (vector_labels(), offending(vector_scores().astype(np.float32), 1.5), {}),
-        1.5,
-        SCORE,
-        RANGE,
+    "labels are strings": (
+        lambda: (np.array(["cat", "dog"])[VECTOR[0]], VECTOR[1], {}),
+        "y_true expects class numbers 0, 1, ..., got an array of type <U3",
     ),
-    row_sum_case("row sums to more than 1", 1.25),
-    row_sum_case("row sums to less than 1", 0.75),
-    row_sum_case("row sum is just past the tolerance", 0.998046875),
-    row_sum_case("float32 row sum is just past the tolerance", 1.001953125, np.float32),
-    label_case("label is negative", -1, CLASS_RANGE),
-    label_case("label is K", CLASSES, CLASS_RANGE),
-    label_case("label is K, as a float", CLASSES, CLASS_RANGE, dtype=np.float64),
-    label_case("label is 1.5", 1.5, WHOLE, dtype=np.float64),
-    label_case("label is NaN", np.nan, WHOLE + "|" + FINITE, dtype=np.float64),
-    row_case(
-        "binary label is 2",
-        lambda: (offending(vector_labels(), 2), vector_scores(), {}),
-        2,
-        LABEL,
-        BINARY_RANGE,
+    **{
+        f"{number} labels": (
+            lambda number=number: (np.resize(VECTOR[0], number), VECTOR[1], {}),
+            rf"labels expect equally many rows, got 50 rows of scores and {number} labels",
+        )
+        for number in (49, 51)
+    },
+    "labels are a matrix and scores a vector": (
+        lambda: (np.eye(2, dtype=int)[VECTOR[0]], VECTOR[1], {}),
+        r"y_true and y_prob expect shapes .* got shapes \(50, 2\) and \(50,\)",
     ),
-    row_case(
-        "binary label is -1",
-        lambda: (offending(vector_labels(), -1), vector_scores(), {}),
-        -1,
-        LABEL,
-        BINARY_RANGE,
+    "no rows": (lambda: (VECTOR[0][:0], VECTOR[1][:0], {}), "Expected at least one row"),
+    "no rows of a matrix": (lambda: (MATRIX[0][:0], MATRIX[1][:0], {}), "Expected at least one row"),
+    "scores are one number": (lambda: (VECTOR[0], np.array(0.5), {}), "y_prob expects at least one dimension"),
+    "scores are complex": (lambda: (VECTOR[0], VECTOR[1] + 0j, {}), "y_prob expects real numbers .* type complex128"),
+    "scores are objects": (lambda: (VECTOR[0], VECTOR[1].astype(object), {}), "y_prob expects real .* type object"),
+    "one column": (
+        lambda: (VECTOR[0], VECTOR[1][:, None], {}),
+        r"single class column; give the vector .*shape \(n,\), or two columns \(1 - p, p\)",
     ),
-    weight_case("weight is negative", -0.5, r"negative|>= ?0|non-?negative|not be below 0"),
-    weight_case("weight is NaN", np.nan, FINITE),
-    weight_case("weight is inf", np.inf, r"\binf|finite"),
-    bare_case(
-        "all weights are zero",
-        lambda: (vector_labels(), vector_scores(), {"sample_weight": np.zeros(ROWS)}),
-        WEIGHT,
-        ZERO,
+    "scores of no class": (
+        lambda: (VECTOR[0], np.zeros((ROWS, 0)), {}),
+        "y_prob expects a column for each of at least 2 classes, got 0",
     ),
-    bare_case(
-        "too few weights",
-        lambda: (vector_labels(), vector_scores(), {"sample_weight": np.ones(ROWS - 1)}),
-        WEIGHT,
-        r"\b49\b",
-        r"\b50\b",
+    "too few codes in by": (
+        lambda: (*VECTOR, {"by": np.zeros(49, int)}),
+        "by 'by' expects one value for each of the 50 rows, got .*49",
     ),
-    bare_case(
-        "labels are strings",
-        lambda: (np.array(["cat", "dog"])[vector_labels()], vector_scores(), {}),
-        LABEL,
-        NUMERIC,
-        r"<U3|\bstr|text|'?cat'?",
-    ),
-    bare_case(
-        "more labels than scores",
-        lambda: (np.append(vector_labels(), 1), vector_scores(), {}),
-        LABEL,
-        r"\b51\b",
-        r"\b50\b",
-    ),
-    bare_case(
-        "fewer labels than scores",
-        lambda: (matrix_labels()[:-1], matrix_scores(), {}),
-        LABEL,
-        r"\b49\b",
-        r"\b50\b",
-    ),
-    bare_case(
-        "labels are a matrix and scores a vector",
-        lambda: (np.eye(2, dtype=np.int64)[vector_labels()], vector_scores(), {}),
-        LABEL,
-        r"\(50, ?2\)|\b2\b",
-        r"\(50,?\)|\b50\b",
-    ),
-    bare_case("no rows", lambda: (vector_labels()[:0], vector_scores()[:0], {}), EMPTY),
-    bare_case("no rows of a matrix", lambda: (matrix_labels()[:0], matrix_scores()[:0], {}), EMPTY),
-    bare_case("scores are one number", lambda: (vector_labels(), np.array(0.5), {}), SCORE, DIMENSIONS),
-    bare_case("scores are complex", lambda: (vector_labels(), vector_scores() + 0j, {}), SCORE, r"complex"),
-    bare_case("scores are objects", lambda: (vector_labels(), vector_scores().astype(object), {}), SCORE, r"object"),
-    bare_case(
-        "scores are a matrix of one column",
-        lambda: (vector_labels(), vector_scores()[:, np.newaxis], {}),
-        SCORE,
-        r"vector|1-d|one-dimensional|\(n,\)|ravel|\[:, 0\]",
-        r"two columns|2 columns|\(n, 2\)|1 ?- ?p",
-    ),
-    bare_case("scores of no class", lambda: (vector_labels(), np.zeros((ROWS, 0)), {}), SCORE, r"2 classes", r"\b0\b"),
-    bare_case(
-        "too few codes in by",
-        lambda: (vector_labels(), vector_scores(), {"by": np.zeros(ROWS - 1, dtype=np.int64)}),
-        r"\bby\b",
-        r"\b49\b",
-        r"\b50\b",
-    ),
-)
+}

@@ -203,28 +203,11 @@ def test_weighted_smooth_ece_is_that_of_repeated_rows() -> None:
     assert cd.smooth_ece(labels, scores, sample_weight=weights.astype(float)) == pytest.approx(repeated, abs=1e-6)
 
 
-@pytest.mark.parametrize("bandwidth", ["silverman", "isj", 0.05])
-def test_scaled_weights_change_nothing(bandwidth: Any) -> None:
-    labels, scores = drawn("spread", 200)
-    weights = np.random.default_rng(3).random(200)
-    for form in FORMS:
-        one = ece_d(labels, scores, weights, bandwidth=bandwidth, form=form)
-        other = ece_d(labels, scores, 37.5 * weights, bandwidth=bandwidth, form=form)
-        assert one == pytest.approx(other, rel=1e-9)
-
-
 def test_equal_weights_are_no_weights() -> None:
     labels, scores = drawn("spread", 200)
     for bandwidth in ("silverman", "isj"):
         plain = ece_d(labels, scores, bandwidth=bandwidth)
         assert ece_d(labels, scores, np.full(200, 2.5), bandwidth=bandwidth) == pytest.approx(plain, rel=1e-6)
-
-
-def test_zero_weight_rows_are_absent() -> None:
-    labels, scores = drawn("spread", 200)
-    weights = np.where(np.arange(200) % 3 == 0, 0.0, 1.0)
-    kept = weights > 0
-    assert ece_d(labels, scores, weights) == pytest.approx(ece_d(labels[kept], scores[kept]), rel=1e-6)
 
 
 def test_silverman_counts_rows_as_kish_does() -> None:
@@ -260,21 +243,21 @@ def test_isj_is_much_smaller_on_saturated_scores() -> None:
     assert 0 < isj < float(bandwidth_of(labels, scores)) / 3
 
 
-@pytest.mark.parametrize("bandwidth", ["silverman", "isj"])
-def test_slices_batches_and_chunks_of_normal_scores(bandwidth: Any) -> None:
+def test_isj_of_slices_batches_chunks_and_scaled_weights() -> None:
     rng = np.random.default_rng(6)
     scores = rng.normal(0.5, 0.1, (2, 2000)).clip(0, 1)
     labels, group = rng.integers(0, 2, 2000), np.arange(2000) % 2
-    metric = cd.DensityECE(bandwidth=bandwidth)
+    metric, chunks = cd.DensityECE(bandwidth="isj"), ((900, 1, 1099),)
     sliced = cd.evaluate(labels, scores[0], metric, by={"g": group}).density_ece
     batch = cd.evaluate(np.stack([labels, labels]), scores, metric).density_ece
-    chunks = ((900, 1, 1099),)
     pieces = cd.evaluate(da.from_array(labels, chunks=chunks), da.from_array(scores[0], chunks=chunks), metric)
-    assert float(pieces.density_ece) == ece_d(labels, scores[0], bandwidth=bandwidth)
+    assert float(pieces.density_ece) == ece_d(labels, scores[0], bandwidth="isj")
     for i in range(2):
-        assert float(batch[i]) == pytest.approx(ece_d(labels, scores[i], bandwidth=bandwidth), rel=1e-12)
-        alone = ece_d(labels[group == i], scores[0, group == i], bandwidth=bandwidth)
+        assert float(batch[i]) == pytest.approx(ece_d(labels, scores[i], bandwidth="isj"), rel=1e-12)
+        alone = ece_d(labels[group == i], scores[0, group == i], bandwidth="isj")
         assert float(sliced.sel(g=i)) == pytest.approx(alone, rel=1e-12)
+    weighted = [ece_d(labels, scores[0], factor * scores[1], bandwidth="isj") for factor in (1, 37.5)]
+    assert weighted[0] == pytest.approx(weighted[1], rel=1e-9)
 
 
 # Degenerate inputs. Warnings are errors: a test without pytest.warns says that there is none.

@@ -56,22 +56,22 @@ def test_more_features_are_nearer() -> None:
 
 
 def test_level_and_power() -> None:
-    """Of 200 data sets of M1, 5 % rejected: at most 20 but for a chance of 0.1 %; all of M3, whose labels are noise."""
+    """Of 100 sets of M1 at most 12 are rejected at 5 %, but for a chance of 0.15 %; all of M3, of random labels."""
     rng = np.random.default_rng(2)
-    scores = rng.dirichlet(np.full(10, 0.1), (200, 250))
+    scores = rng.dirichlet(np.full(10, 0.1), (100, 250))
     test = cd.SKCETest(estimator="features", features=128, draws=200)
     rejected = cd.evaluate(calibrated_labels(rng, scores), scores, test).skce_test_pvalue <= 0.05
-    assert int(rejected.sum()) <= 20
+    assert int(rejected.sum()) <= 12
     power = cd.evaluate(rng.integers(0, 10, (20, 250)), scores[:20], test).skce_test_pvalue <= 0.05
     assert bool(power.all())
 
 
 def test_level_with_more_rows_than_are_sampled() -> None:
-    """Of 60 data sets of 10000 calibrated rows at most 9 are rejected at 5 %, but for a chance of 0.1 %."""
+    """Of 60 sets of 4000 calibrated rows, twice as many as are sampled, at most 9 at 5 %, but for a chance of 0.1 %."""
     rng = np.random.default_rng(3)
     rejected = 0
     for _ in range(60):
-        scores = rng.dirichlet([0.5, 0.5, 0.5], 10_000)
+        scores = rng.dirichlet([0.5, 0.5, 0.5], 4000)
         test = cd.SKCETest(estimator="features", features=64, draws=200, bandwidth=0.3)
         rejected += float(cd.evaluate(calibrated_labels(rng, scores), scores, test).skce_test_pvalue) <= 0.05
     assert rejected <= 9

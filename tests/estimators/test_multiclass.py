@@ -1,12 +1,9 @@
 """Calibration error of whole score vectors: sparse uniform cells, and sets split at the median of the widest class."""
 
-import itertools
-import pickle
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -157,24 +154,6 @@ def test_weights_of_one_change_nothing(partition: Any) -> None:
             assert with_weights == pytest.approx(value(labels, scores, partition=partition), rel=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_no_chunking_changes_a_bit(drawn: st.DataObject) -> None:
-    rng = np.random.default_rng(drawn.draw(st.integers(0, 2**32 - 1)))
-    n, classes = drawn.draw(st.integers(1, 300)), drawn.draw(st.integers(2, 5))
-    kind = drawn.draw(st.sampled_from(["smooth", "grid", "saturated"]))
-    scores = strategies.simplex(rng, (n, classes), kind).astype(drawn.draw(st.sampled_from([np.float32, np.float64])))
-    labels, by = rng.integers(0, classes, n), rng.integers(0, 2, n)
-    chunks = drawn.draw(strategies.chunks(n)), drawn.draw(strategies.chunks(classes, 3))
-    whole = cd.evaluate(labels, scores, both(), by=by)
-    with dask.config.set(scheduler="sync"):
-        lazy = cd.evaluate(da.from_array(labels, n), da.from_array(scores, chunks), both(), by=da.from_array(by, n))
-    assert lazy.identical(whole)
-    points = np.cumsum([0, *chunks[0]])
-    blocks = [(labels[a:b], scores[a:b]) for a, b in itertools.pairwise(points)]
-    assert cd.evaluate(blocks, metrics=both()).identical(cd.evaluate(labels, scores, both()))
-
-
 def test_chunks_hardly_matter_with_weights() -> None:
     rng = np.random.default_rng(8)
     n = 2000
@@ -197,20 +176,6 @@ def test_a_vector_of_scores_is_the_matrix_of_its_two_columns(dtype: Any) -> None
             columns = np.stack([1 - p.astype(np.float64), p.astype(np.float64)], axis=1)
             vector, matrix = cd.evaluate(labels, p, both(3)), cd.evaluate(labels, columns, both(3))
             assert vector.identical(matrix)
-
-
-def test_slices_and_batches_are_evaluations_of_their_own() -> None:
-    rng = np.random.default_rng(2)
-    scores, labels = strategies.simplex(rng, (2, 3, 700, 4), "smooth"), rng.integers(0, 4, 700)
-    by = rng.choice(["a", "b", "c"], 700, p=[0.1, 0.3, 0.6])
-    together = cd.evaluate(labels, scores, both(), by={"slice": by})
-    for name, estimator in both().items():
-        cells = np.reshape(together[name].attrs["cells"], together[name].shape)
-        for place in np.ndindex(together[name].shape):
-            chosen = by == together["slice"].values[place[-1]]
-            alone = cd.evaluate(labels[chosen], scores[place[:-1]][chosen], estimator).multiclass_ece
-            assert float(together[name].values[place]) == float(alone)
-            assert int(cells[place]) == alone.attrs["cells"]
 
 
 def test_a_slice_without_rows_is_nan() -> None:
@@ -295,16 +260,12 @@ def test_deviations_are_those_of_the_rounded_scores(drawn: st.DataObject) -> Non
         assert state.deviations()[0, c] == pytest.approx(float(variance) ** 0.5 * 2.0**-52, rel=1e-14)
 
 
-def test_descriptions_pickle_and_compare() -> None:
-    for estimator in (cd.MulticlassECE(), cd.MulticlassECE(partition="median-variance", min_size=3)):
-        assert pickle.loads(pickle.dumps(estimator)) == estimator
+def test_sets_of_a_tree_know_their_stratum() -> None:
+    tree = planted(Layout(batch=2, groups=3)).split(np.array([1, 4]), np.array([0, 1]), np.array([0.5, 0.25]))
+    assert tree.sets == 4
+    assert tree.stratum.values.tolist() == [1, 1, 4, 4]
     whole: Any = np.int32(10)
     assert cd.MulticlassECE(bins=whole) == cd.MulticlassECE() != cd.MulticlassECE(bins=11)
-    tree = planted(Layout(batch=2, groups=3))
-    tree = tree.split(np.array([1, 4]), np.array([0, 1]), np.array([0.5, 0.25]))
-    copy = pickle.loads(pickle.dumps(tree))
-    assert (copy, hash(copy), copy.sets) == (tree, hash(tree), 4)
-    assert tree.stratum.values.tolist() == [1, 1, 4, 4]
 
 
 def test_equal_requests_are_answered_once() -> None:

@@ -15,6 +15,7 @@ import calibdask as cd
 from calibdask.estimators.ordered.cumulative import exceeded_maximum, exceeded_range
 from calibdask.statistics.order import distinct
 from tests import strategies
+from tests.oracles import reference
 from tests.strategies import user_arrays
 
 Floats = NDArray[np.float64]
@@ -36,7 +37,7 @@ def loss(rule: str, s: float, y: int) -> float:
 @pytest.mark.parametrize("rule", ["brier", "log"])
 @pytest.mark.parametrize("kind", ["smooth", "ties"])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("rows", [1, 2, 30])
+@pytest.mark.parametrize("rows", [1, 2, 30, 1000])
 def test_corp(rule: Any, kind: str, weighted: bool, rows: int) -> None:
     y, s, w = column(np.random.default_rng(rows), rows, kind)
     w = w if weighted else np.ones(rows)
@@ -82,6 +83,20 @@ def test_scores_are_sums_of_their_parts(data: strategies.Data) -> None:
     total = r.ll_reliability - r.ll_resolution + r.ll_uncertainty + r.ll_within
     xr.testing.assert_allclose(total, r.ll_score, rtol=1e-12, atol=1e-13)
     xr.testing.assert_allclose(r.log_score, r.ll_score, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("closed", ["right", "left"])
+@pytest.mark.parametrize("kind", ["smooth", "ties"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_brier_decomposition(closed: Any, kind: str, weighted: bool) -> None:
+    y, s, w = column(np.random.default_rng(11), 200, kind)
+    w = np.where(np.arange(200) % 7 > 0, w, 0.0) if weighted else np.ones(200)
+    binnings = {"uniform": reference.uniform_edges(8), "equal-mass": reference.equal_mass_edges(s, 8, w)}
+    for binning, edges in binnings.items():
+        metric = cd.BrierDecomposition(bins=8, binning=binning, closed=closed)  # type: ignore[arg-type]
+        actual = cd.evaluate(y, s, {"b": metric}, sample_weight=w if weighted else None)
+        expected = reference.brier_decomposition(s, y, edges, closed, w)
+        assert {name: float(actual[f"b_{name}"]) for name in expected} == pytest.approx(expected, rel=1e-11, abs=1e-12)
 
 
 def cumulative(y: NDArray[np.int64], s: Floats, w: Floats) -> tuple[float, float, float]:

@@ -285,12 +285,3 @@ def test_bad_choices(make: Any) -> None:
 
     with pytest.raises(ValueError, match=r".+"):
         attempt()
-
-
-@pytest.mark.parametrize("estimator", ["linear", "block"])
-@pytest.mark.parametrize("method", ["asymptotic", "distribution-free"])
-def test_blocks_refuse_weights(method: Any, estimator: Any) -> None:
-    labels, scores = drawn("smooth", 30)
-    test = cd.SKCETest(method=method, estimator=estimator, block=size_of(estimator)[0], **FIXED)
-    with pytest.raises(ValueError, match="weight"):
-        cd.evaluate(labels, scores, {"x": test}, sample_weight=np.ones(30))

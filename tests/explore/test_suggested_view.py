@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import calibdask as cd
 from calibdask.explore.cubes.reductions import Reductions
 from calibdask.explore.cubes.suggested_view import is_geometric, suggested
 from calibdask.explore.cubes.variables import interval_ends, references_of, variables_of
@@ -51,3 +52,12 @@ def test_first_views_of_other_stores(cube: xr.Dataset) -> None:
     shown = Reductions(holdout.assign(low=holdout.low - 1)).shown(view)
     assert (shown.low == -1).all()
     assert (shown.high == 0).all()
+
+
+def test_models_are_never_averaged() -> None:
+    scores = xr.DataArray(np.linspace(0.05, 0.95, 40), dims="sample")
+    models = xr.concat([scores, scores**2], "version")
+    day = np.repeat([3, 5, 8, 9], 10)
+    result = cd.evaluate(xr.DataArray(np.arange(40) % 2, dims="sample"), models, cd.ECE(bins=5), by={"day": day})
+    view = suggested(result, "ece")
+    assert (view.x, view.lines, view.steps) == ("day", ("version",), ())

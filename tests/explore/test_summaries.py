@@ -57,7 +57,7 @@ def selected(summary: xr.Dataset) -> xr.Dataset:
 @pytest.mark.parametrize("setting", ["confidence", "classwise", 2])
 def test_pooled_slices_are_their_sum(setting: str | int) -> None:
     summary = multiclass()
-    pooled, plain = Pool(summary).pooled(SOME, setting), selected(summary)
+    pooled, plain = Pool(summary).pooled(SOME, setting).dataset, selected(summary)
     assert int(pooled["rows"]) == int(plain["rows"]) == Pool(summary).rows(SOME)
     stored = {"confidence": "confidence", "classwise": "classwise", 2: "classwise"}[setting]
     assert {str(name).split("_")[0] for name in pooled.data_vars} == {"rows", stored}
@@ -96,23 +96,29 @@ def test_others_are_of_the_same_model() -> None:
     summary = of_models()
     others = Selection((("country", (1,)),), (("model", 1),), is_others=True)
     plain = summary.isel(model=1, country=[0, 2]).sum("country")
-    np.testing.assert_array_equal(Pool(summary).pooled(others, None)["class_1_count"], plain["class_1_count"])
+    np.testing.assert_array_equal(Pool(summary).pooled(others, None).dataset["class_1_count"], plain["class_1_count"])
     assert Pool(summary).rows(Selection(is_others=True)) == 0
 
 
 def test_weights_are_pooled() -> None:
     summary = binary(sample_weight=RNG.random(ROWS))
-    pooled, plain = Pool(summary).pooled(SOME, None), selected(summary)
+    pooled, plain = Pool(summary).pooled(SOME, None).dataset, selected(summary)
     for name in ("class_1_count", "class_1_square", "class_1_rows"):
         np.testing.assert_allclose(pooled[name], plain[name], rtol=1e-12)
 
 
-def test_models_are_chosen_and_never_added() -> None:
+@pytest.mark.parametrize("joined", [False, True])
+def test_models_are_chosen_and_never_added(joined: bool) -> None:
     summary = of_models()
+    if joined:
+        # Summaries of one model each do not say that they have scored the same rows.
+        apart = [summary.isel(model=i, drop=True).drop_attrs() for i in (0, 1)]
+        summary = xr.concat(apart, xr.Variable("model", ["one", "two"]))
     pool = Pool(summary)
+    assert pool.rows(Selection()) == ROWS
     assert (pool.models, pool.slices, pool.slice_count) == (("model",), ("country",), 3)
     for model in (0, 1):
-        pooled = pool.pooled(Selection(models=(("model", model),)), None)
+        pooled = pool.pooled(Selection(models=(("model", model),)), None).dataset
         plain = summary.isel(model=model).sum("country")
         np.testing.assert_array_equal(pooled["class_1_count"], plain["class_1_count"])
         assert int(pooled["rows"]) == ROWS
@@ -122,7 +128,7 @@ def test_an_empty_selection_has_no_rows() -> None:
     pool = Pool(binary())
     nothing = Selection((("country", ()),))
     assert pool.rows(nothing) == 0
-    assert not pool.pooled(nothing, None)["class_1_count"].any()
+    assert not pool.pooled(nothing, None).dataset["class_1_count"].any()
 
 
 def test_groups_pool_the_other_dimensions() -> None:
@@ -131,7 +137,7 @@ def test_groups_pool_the_other_dimensions() -> None:
     groups = pool.groups(["day"], SOME)
     plain = summary.isel(country=[0, 2]).sum("country")
     np.testing.assert_array_equal(pool.group_rows(groups), plain["rows"])
-    np.testing.assert_array_equal(pool.grouped(groups, None)["class_1_offset"], plain["class_1_offset"])
+    np.testing.assert_array_equal(pool.grouped(groups, None).dataset["class_1_offset"], plain["class_1_offset"])
     both = pool.groups(["day", "country"], SOME)
     assert [group.position for group in both[:4]] == [(0, 0), (0, 1), (0, 2), (1, 0)]
     assert pool.group_rows(both).sum() == ROWS

@@ -28,8 +28,8 @@ MISUSE: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         evaluated(FRAME, label="clicked", score="predictions"),
-        "The frame has neither a column 'predictions' nor columns predictions_0, predictions_1, ...; it has prediction, "
-        "clicked, country." + NAMING,
+        "The frame has neither a column 'predictions' nor columns predictions_0, predictions_1, ...; it has "
+        "prediction, clicked, country." + NAMING,
     ),
     (
         evaluated(FRAME, label="clicked", score=["prediction", "p1"]),
@@ -62,8 +62,8 @@ MISUSE: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: cd.evaluate([0, 1], [0.1, 0.9], cd.ECE(), label="y"),
-        "label and score name columns of a frame, which replaces y_true and y_prob: evaluate(frame, label=..., score=...). "
-        "With arrays leave label and score out.",
+        "label and score name columns of a frame, which replaces y_true and y_prob: evaluate(frame, label=..., "
+        "score=...). With arrays leave label and score out.",
     ),
     (
         evaluated([0, 1], label="y", score="p"),
@@ -89,8 +89,8 @@ MISUSE: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         evaluated(FRAME.assign(clicked=[0, np.nan, 1]), label="clicked", score="prediction"),
-        "Expected labels that are whole numbers from 0 to 1, but 1 of 3 rows differs; the first is row 1 with label nan. "
-        "Drop the rows without a label, or leave them out by skip_missing=True (--skip-missing).",
+        "Expected labels that are whole numbers from 0 to 1, but 1 of 3 rows differs; the first is row 1 with label "
+        "nan. Drop the rows without a label, or leave them out by skip_missing=True (--skip-missing).",
     ),
     (
         lambda: cd.evaluate([([0, 1], [0.1, 0.9])], metrics=cd.ECE(), skip_missing=True),
@@ -105,7 +105,7 @@ MISUSE: list[tuple[Callable[[], Any], str]] = [
 
 @pytest.mark.parametrize(("call", "sentence"), MISUSE, ids=range(len(MISUSE)))
 def test_sentences(call: Callable[[], Any], sentence: str) -> None:
-    with pytest.raises(ValueError, match=".") as caught:
+    with pytest.raises(ValueError, match=r".") as caught:
         call()
     assert str(caught.value) == sentence
 
@@ -132,8 +132,8 @@ FILES: list[tuple[Callable[[Path], object], dict[str, Any], str]] = [
     (
         iceberg,
         {},
-        "{} is an Iceberg table, which is not read here; scan it by Polars (scan_iceberg) or DuckDB (iceberg_scan), and "
-        "give the frame to calibdask.evaluate.",
+        "{} is an Iceberg table, which is not read here; scan it by Polars (scan_iceberg) or DuckDB (iceberg_scan), "
+        "and give the frame to calibdask.evaluate.",
     ),
     (
         lambda folder: folder_of_two(folder) / "rows.parquet",
@@ -153,7 +153,7 @@ def test_sentences_about_files(
     make: Callable[[Path], object], options: dict[str, Any], sentence: str, tmp_path: Path
 ) -> None:
     url = str(make(tmp_path))
-    with pytest.raises(ValueError, match=".") as caught:
+    with pytest.raises(ValueError, match=r".") as caught:
         cd.read_rows(url, **options)
     assert str(caught.value) == sentence.replace("{}", url)
 

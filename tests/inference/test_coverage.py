@@ -144,8 +144,9 @@ def calibrated_scores(rng: np.random.Generator, shape: tuple[int, int]) -> tuple
         (cd.ECE(closed="left"), calibrated_scores, 200, 400),
         (cd.MulticlassECE(bins=4), calibrated_vectors, 100, 300),
         (cd.MMCE(), calibrated_scores, 100, 150),
+        (cd.ExcessCost(bins=3), calibrated_vectors, 50, 200),
     ],
-    ids=["ECE", "MulticlassECE", "MMCE"],
+    ids=["ECE", "MulticlassECE", "MMCE", "ExcessCost"],
 )
 def test_calibrated_models_have_intervals_from_zero(metric: Any, drawn: Drawn, sets: int, rows: int) -> None:
     """95 % in truth: the error lies below the upper percentile of those that calibrated models have by chance."""

@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
@@ -251,25 +250,6 @@ def test_debiased_metrics_lose_what_sampling_adds_twice() -> None:
                 assert abs(float((right[f"{name}_{end}"] - left[f"{name}_{end}"]).mean())) < 0.15 * width, (name, end)
 
 
-def test_intervals_do_not_depend_on_the_company() -> None:
-    """A model or a slice has those that it has alone, from histograms and, but for rows' numbers, from rows."""
-    labels, scores = data(600, 12)
-    other = scores**2
-    metrics = {"ece": cd.ECE(), "corp": cd.CORP(), "left": cd.ECE(closed="left"), "mass": cd.ECE(binning="equal-mass")}
-    options: dict[str, Any] = {"ci": 0.9, "n_boot": 20}
-    alone = cd.evaluate(labels, scores, metrics, **options).drop_attrs()
-    models = xr.DataArray([other, scores, scores], dims=("model", "sample"))
-    together = cd.evaluate(xr.DataArray(labels, dims="sample"), models, metrics, **options).drop_attrs()
-    for place in (1, 2):
-        xr.testing.assert_allclose(together.isel(model=place), alone, rtol=1e-12)
-    selected = {name: metric for name, metric in metrics.items() if name != "left"}
-    half = np.arange(600) % 2
-    sliced = cd.evaluate(labels, scores, selected, by={"half": half}, **options).drop_attrs()
-    for place in (0, 1):
-        own = cd.evaluate(labels[half == place], scores[half == place], selected, **options).drop_attrs()
-        xr.testing.assert_allclose(sliced.isel(half=place, drop=True), own, rtol=1e-12)
-
-
 def test_terms_that_cannot_be_exceeded() -> None:
     """The uncertainty of balanced labels is the largest there is: resampling lowers it, and ends look both ways."""
     labels = np.arange(400) % 2
@@ -277,22 +257,6 @@ def test_terms_that_cannot_be_exceeded() -> None:
     result = cd.evaluate(labels, scores, [cd.CORP(), cd.CORP(rule="log"), cd.BrierDecomposition()], ci=0.9, n_boot=50)
     for name, most in (("corp", 0.25), ("corp_log", np.log(2)), ("brier_decomposition", 0.25)):
         assert result[f"{name}_uncertainty_high"] == pytest.approx(most, rel=1e-12)
-
-
-def test_calibrated_models_have_intervals_from_zero_when_rows_are_resampled() -> None:
-    rng = np.random.default_rng(8)
-    scores = rng.dirichlet([1, 1, 1], (40, 200))
-    labels = (rng.random((40, 200, 1)) > np.cumsum(scores, -1)).sum(-1)
-    metrics = {
-        "left": cd.ECE(closed="left"),
-        "multiclass": cd.MulticlassECE(bins=4),
-        "mmce": cd.MMCE(bandwidth=0.3),
-        "cost": cd.ExcessCost(bins=3),
-    }
-    result = cd.evaluate(labels, scores, metrics, ci=0.9, n_boot=60)
-    for name in metrics:
-        # 95 % in truth; fewer than 31 of 40 once in ten thousand times.
-        assert (result[f"{name}_low"] == 0).sum() >= 31, name
 
 
 @pytest.mark.parametrize("choices", [{"estimator": "linear"}, {"estimator": "block", "block": 10}])
@@ -319,20 +283,6 @@ def test_summaries_tell_scores_in_order() -> None:
     assert actual.ecce.attrs["points"].startswith("cells")
     assert actual.corp_miscalibration_low < actual.corp_miscalibration_high
     assert "ecce_pvalue_low" not in actual
-
-
-def test_bca_does_not_depend_on_chunks() -> None:
-    labels, scores = data(400, 10)
-    metrics = {"brier": cd.BrierScore(), "ece": cd.ECE(), "left": cd.ECE(closed="left")}
-    options: dict[str, Any] = {"ci": 0.9, "ci_method": "bca", "n_boot": 30, "seed": 2}
-    expected = cd.evaluate(labels, scores, metrics, **options)
-    actual = cd.evaluate(da.from_array(labels, chunks=37), da.from_array(scores, chunks=37), metrics, **options)
-    xr.testing.assert_allclose(actual.drop_attrs(), expected.drop_attrs(), rtol=1e-10)
-
-
-def test_unknown_methods_are_refused() -> None:
-    with pytest.raises(ValueError, match="ci_method expects one of 'corrected', 'percentile', 'bca'"):
-        cd.evaluate([0, 1], [0.2, 0.8], cd.ECE(), ci=0.9, ci_method="basic")  # type: ignore[arg-type]
 
 
 def test_replicates_are_kept() -> None:

@@ -12,14 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, ndtr, ndtri
 
+from tests.oracles.reference import score_matrix
+
 Array = NDArray[np.float64]
 Profile = Literal["exponential", "gaussian"]
 Metric = Literal["tv", "euclidean", "squared-euclidean"]
-
-
-def score_matrix(scores: ArrayLike) -> Array:
-    values = np.asarray(scores, dtype=np.float64)
-    return np.column_stack([1.0 - values, values]) if values.ndim == 1 else values
 
 
 def truth(labels: ArrayLike) -> list[int]:

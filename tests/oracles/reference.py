@@ -8,7 +8,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -111,7 +111,7 @@ def mass_edge(groups: Sequence[tuple[float, Fraction, Fraction, int]], i: int, b
 
 def bin_index(s: float, edges: ArrayLike, closed: Closed = "right") -> int:
     """The bin of one score, by comparing it with the edges; nothing falls outside; section 1, first point."""
-    borders = [float(edge) for edge in np.asarray(edges, dtype=np.float64)]
+    borders = np.asarray(edges, dtype=np.float64).tolist()
     last = len(borders) - 2
     if closed == "right":
         return next((j for j in range(last) if s <= borders[j + 1]), last)
@@ -201,29 +201,6 @@ def ece_of(
         borders = edges(s) if callable(edges) else edges
         values.append(ece(s, o, borders, mapping, closed, norm, weights, debias))
     return max(values) if norm == "max" else math.fsum(values) / len(values)
-
-
-def weighted_mean(values: ArrayLike, weights: ArrayLike | None) -> float:
-    """The average over rows, weights included; section 4."""
-    rows = np.asarray(values, dtype=np.float64)
-    row_weight = row_weights(weights, len(rows))
-    return math.fsum(row_weight * rows) / math.fsum(row_weight)
-
-
-def brier_score(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """Brier score: summed over the classes of a matrix, (p - y)^2 alone for a vector; section 4."""
-    setting: Setting = "binary" if np.ndim(scores) == 1 else "classwise"
-    squares = [(s - o) ** 2 for s, o in columns(labels, scores, setting)]
-    return weighted_mean([math.fsum(row) for row in zip(*squares, strict=True)], weights)
-
-
-def log_loss(labels: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """Mean negative natural logarithm of the label's score, clipped at its dtype's smallest positive; section 4."""
-    kind: Any = np.asarray(scores).dtype
-    smallest = float(np.finfo(kind if np.issubdtype(kind, np.floating) else np.float64).smallest_subnormal)
-    matrix = score_matrix(scores)
-    losses = [-math.log(max(float(row[int(y)]), smallest)) for row, y in zip(matrix, np.asarray(labels), strict=True)]
-    return weighted_mean(losses, weights)
 
 
 def brier_decomposition(

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.calibration import calibration_curve
-from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss, log_loss
 
 import calibdask as cd
@@ -99,7 +98,7 @@ def test_sklearn_calibration_curve(n: int, bins: int, strategy: str) -> None:
         check_calibration_curve(*binary_rows(seed, n, bins), bins, strategy)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(tied_rows())
 def test_sklearn_calibration_curve_of_ties(rows: tuple[Array, Array, int]) -> None:
     for strategy in ("uniform", "quantile"):
@@ -142,25 +141,9 @@ def test_sklearn_log_loss_clips_zeros_much_earlier() -> None:
     labels, scores = [1, 1], [0.0, 0.5]
     assert log_loss(labels, scores, labels=[0, 1]) == pytest.approx((np.log(2) - np.log(np.finfo(float).eps)) / 2)
     assert cd.log_loss(labels, scores) == pytest.approx((np.log(2) - np.log(5e-324)) / 2)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n", SIZES)
-def test_sklearn_isotonic_regression_gives_corp(n: int, weighted: bool) -> None:
-    for seed in range(3):
-        weights = np.random.default_rng(seed).random(n) if weighted else None
-        labels, scores = binary_rows(seed, n, 10)
-        calibrated = IsotonicRegression(y_min=0, y_max=1).fit(scores, labels, weights).predict(scores)
-        plain = np.full(n, np.average(labels, weights=weights))
-
-        def brier(p: Array, o: Array = labels, w: Array | None = weights) -> float:
-            return float(brier_score_loss(o, p, sample_weight=w, pos_label=1))
-
-        result = cd.evaluate(labels, scores, cd.CORP(), sample_weight=weights)
-        equal(result.corp_score, brier(scores))
-        equal(result.corp_miscalibration, brier(scores) - brier(calibrated))
-        equal(result.corp_discrimination, brier(plain) - brier(calibrated))
-        equal(result.corp_uncertainty, brier(plain))
+    assert cd.log_loss([0], np.array([1.0], np.float32)) == pytest.approx(149 * np.log(2))
+    assert cd.log_loss([2, 0], [[0.5, 0.5, 0.0], [0.5, 0.25, 0.25]]) == pytest.approx((1074 + 1) / 2 * np.log(2))
+    assert cd.log_loss([1, 0], [1, 0]) == 0
 
 
 # torchmetrics
@@ -226,7 +209,7 @@ def test_netcal_binary(n: int, bins: int) -> None:
 
 
 @netcal_warns
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(tied_rows())
 def test_netcal_binary_of_ties(rows: tuple[Array, Array, int]) -> None:
     metrics = peer("netcal.metrics")
@@ -298,7 +281,7 @@ def test_uncertainty_calibration_ece(n: int) -> None:
         equal(cd.ece(labels, scores), calibration.get_ece(scores, labels))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(tied_rows())
 def test_uncertainty_calibration_ece_of_ties(rows: tuple[Array, Array, int]) -> None:
     calibration = peer("calibration")

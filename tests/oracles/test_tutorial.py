@@ -1,4 +1,4 @@
-"""The exact fractions of the ECML-PKDD tutorial's table of 30 rows, cut in every way into up to four chunks."""
+"""The exact fractions of the ECML-PKDD tutorial's table of 30 rows, cut in every way into up to three chunks."""
 
 from itertools import combinations_with_replacement, pairwise
 
@@ -25,12 +25,11 @@ def test_numpy() -> None:
     assert {name: float(result[name]) for name in METRICS} == pytest.approx(VALUES, rel=0, abs=1e-12)
 
 
-def test_dask_cut_in_every_way_into_up_to_four_chunks() -> None:
+def test_dask_cut_in_every_way_into_up_to_three_chunks() -> None:
+    """A fourth chunk merges with what three have made, which the laws of the statistics hold for any number."""
     expected = cd.evaluate(LABELS, SCORES, METRICS)
     with dask.config.set(scheduler="sync"):
-        for points in combinations_with_replacement(range(31), 3):
-            if len(set(points)) < 3 and points[0] != points[2]:
-                continue  # two chunks and three are among the cuts with an empty chunk at an end
+        for points in combinations_with_replacement(range(31), 2):
             cut = [0, *points, 30]
             sizes = tuple(b - a for a, b in pairwise(cut))
             lazy = cd.evaluate(

@@ -18,7 +18,7 @@ import xarray as xr
 import calibdask as cd
 import calibdask.accessor
 from calibdask.cli import main
-from tests.parity.estimators import BRIEF, EVERY, ONE_EACH
+from tests.parity.estimators import BRIEF, EVERY, ONE_EACH, estimator
 from tests.parity.inputs import CONTAINERS, INPUTS, containers, rows
 
 __all__ = ["Case", "cases"]
@@ -46,13 +46,9 @@ def cases() -> Iterator[Case]:
             yield Case(" | ".join(parts), compute)
 
 
-def _estimator(text: str) -> Any:
-    return eval(text, {"cd": cd})
-
-
 def _evaluated(name: str, text: str | None, container: str = "numpy", **options: Any) -> xr.Dataset:
     """One estimator, under the same name for all; or the default panel."""
-    metrics = None if text is None else {"m": _estimator(text)}
+    metrics = None if text is None else {"m": estimator(text)}
     return cd.evaluate(**CONTAINERS[container](rows(name)), metrics=metrics, **options)
 
 
@@ -63,7 +59,7 @@ def _fitting(name: str) -> tuple[Any, ...]:
     for text in ONE_EACH:
         with suppress(ValueError):
             _evaluated(name, text)
-            fitting.append(_estimator(text))
+            fitting.append(estimator(text))
     return tuple(fitting)
 
 
@@ -105,7 +101,7 @@ def _summary(name: str, container: str = "numpy", pooled: tuple[str, ...] = ()) 
 
 
 def _of_summary(name: str, pooled: tuple[str, ...], text: str | None, **options: Any) -> xr.Dataset:
-    metrics = None if text is None else {"m": _estimator(text)}
+    metrics = None if text is None else {"m": estimator(text)}
     return cd.evaluate(_summary(name, pooled=pooled), metrics=metrics, **options)
 
 
@@ -124,7 +120,7 @@ def _summaries() -> _Parts:
     for method, text in product(_METHODS, ONE_EACH):
         ends = partial(_of_summary, "matrix", (), text, ci_method=method, **_INTERVAL)
         yield "summary", "matrix", method, text, ends
-    kept = partial(_of_summary, "matrix", (), "cd.ECE()", keep_replicates=True, **_INTERVAL)
+    kept = partial(_of_summary, "matrix", (), "ece", keep_replicates=True, **_INTERVAL)
     yield "summary", "matrix", "replicates", kept
     for settings in (["binary"], [1, "classwise"]):
         yield "summary", "matrix", str(settings), partial(cd.summarize, **rows("matrix"), settings=settings, step=0.001)
@@ -139,7 +135,7 @@ def _compared(name: str, text: str | None, **options: Any) -> xr.Dataset:
     given = rows(name)
     models = {"first": given["y_prob"], "second": given["y_prob"][::-1], "third": _sharper(given["y_prob"])}
     others = {key: value for key, value in given.items() if key not in ("y_true", "y_prob")}
-    metrics = None if text is None else {"m": _estimator(text)}
+    metrics = None if text is None else {"m": estimator(text)}
     return cd.compare(given["y_true"], models, metrics=metrics, n_boot=20, **others, **options)
 
 
@@ -152,7 +148,7 @@ def _comparisons() -> _Parts:
         for text in (None, *ONE_EACH):
             yield "compare", name, text or "panel", partial(_compared, name, text)
         options = {"baseline": "second", "ci_method": "bca", "seed": 3}
-        yield "compare", name, "bca", partial(_compared, name, "cd.ECE()", **options)
+        yield "compare", name, "bca", partial(_compared, name, "ece", **options)
     two = rows("binary")["y_prob"], rows("binary ties")["y_prob"]
     yield "compare", "two", partial(cd.compare, rows("binary")["y_true"], *two, n_boot=20)
     for name, variable in product(("binary by", "matrix by two names"), ("ece", "brier_score", "smooth_ece")):

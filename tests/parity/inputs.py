@@ -39,7 +39,7 @@ def rows(name: str) -> Rows:
     rng = np.random.default_rng(19)
     models = (2,) if "models" in name else ()
     if "matrix" in name:
-        scores = rng.dirichlet([0.7, 0.5, 0.4, 0.3], (*models, _ROWS))
+        scores = rng.dirichlet([0.7, 0.5, 0.4], (*models, _ROWS))
         if "ties" in name:
             scores = rng.multinomial(8, scores) / 8
     else:

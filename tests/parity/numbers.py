@@ -7,9 +7,9 @@ A refactoring is to change no number. Record them before, on a commit that is kn
     python -m tests.parity.numbers compare before.pkl            # with what is computed now
     python -m tests.parity.numbers compare before.pkl after.pkl  # with another recording
 
-``--only TEXT`` takes the cases whose names contain a text, such as "interval | binary" or "cd.SKCE(". The cases use
-public names only, so that they run whatever becomes of the modules; bring this folder to an older commit to record
-there. Recordings compare on one machine with the same packages: other versions of NumPy or SciPy may round otherwise.
+``--only TEXT`` takes the cases whose names contain a text, such as "interval | binary" or "skce". To record on an older
+commit, bring this folder and the catalogue there. Recordings compare on one machine with the same packages: other
+versions of NumPy or SciPy may round otherwise.
 
 Recorded are the dimensions, type and bytes of each variable of a dataset and its attributes ``rows`` and ``passes``,
 each leaf of JSON by its path, and of an exception the built-in type that it is. Differing or missing values are

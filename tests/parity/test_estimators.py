@@ -66,7 +66,7 @@ def test_chunks_of_weighted_rows_make_hardly_a_difference(chunks: tuple[int, ...
         close(pieces[name], whole[name], name)
 
 
-@pytest.mark.parametrize("sizes", [(ROWS,), (1,) * ROWS, (7, 2, 31, 1), (40, 1)], ids=str)
+@pytest.mark.parametrize("sizes", [(1,) * ROWS, (7, 2, 31, 1)], ids=["rows", "blocks"])
 def test_iterables_of_blocks(sizes: tuple[int, ...]) -> None:
     labels, scores = drawn("smooth", ROWS)
     borders = list(itertools.pairwise([0, *itertools.accumulate(sizes)]))
@@ -131,9 +131,26 @@ def test_weights_are_taken_or_refused() -> None:
             cd.evaluate(labels, scores, {name: ESTIMATORS[name]}, sample_weight=np.ones(ROWS))
 
 
+def test_rows_without_weight_are_absent_and_units_of_weight_do_not_matter() -> None:
+    labels, scores = drawn("smooth", 200)
+    weights = np.where(np.arange(200) % 3 == 0, 0.0, np.random.default_rng(3).random(200) + 0.1)
+    kept = weights > 0
+    metrics = {name: ESTIMATORS[name] for name in WEIGHTED}
+    expected = cd.evaluate(labels[kept], scores[kept], metrics, sample_weight=weights[kept])
+    with_zeros = cd.evaluate(labels, scores, metrics, sample_weight=weights)
+    scaled = cd.evaluate(labels[kept], scores[kept], metrics, sample_weight=37.5 * weights[kept])
+    for name in map(str, expected.data_vars):
+        if not depends_on_place(name):
+            # The weights of a diagram's bins are in the units of those of the rows.
+            for actual in (with_zeros,) if name.endswith("_weight") else (with_zeros, scaled):
+                np.testing.assert_allclose(actual[name], expected[name], rtol=1e-8, atol=1e-12, err_msg=name)
+
+
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_estimators_are_values(name: str) -> None:
     estimator = ESTIMATORS[name]
     for other in (pickle.loads(pickle.dumps(estimator)), copy.deepcopy(estimator)):
         assert other == estimator
         assert hash(other) == hash(estimator)
+    with pytest.raises(AttributeError):
+        estimator.seed = 4

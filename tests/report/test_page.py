@@ -68,8 +68,21 @@ class TestPage:
         _, reader = page_of(tmp_path, {"of": result})
         assert set(result.ece.values.tolist()) <= set(reader.numbers)
         assert len(reader.having("svg", role="img")) == 2
+        # Models are measured on the same rows, whose sum means nothing.
+        assert f"2 models, {ROWS:,} rows each," in reader.text
+        assert f"{2 * ROWS:,}" not in reader.text
         _, reader = page_of(tmp_path, cd.evaluate(LABELS, TRUTH, cd.ECE()))
         assert "No intervals were computed" in reader.text
+
+    def test_models_of_different_rows(self, tmp_path: Path) -> None:
+        models = {"few": cd.evaluate(LABELS[:500], TRUTH[:500], cd.ECE()), "all": cd.evaluate(LABELS, TRUTH, cd.ECE())}
+        _, reader = page_of(tmp_path, models)
+        assert f"2 models, 500 to {ROWS:,} rows each," in reader.text
+
+    def test_a_column_that_names_models(self, tmp_path: Path) -> None:
+        model = np.repeat(["old", "new"], ROWS // 2)
+        _, reader = page_of(tmp_path, measure(LABELS, TRUTH, {"ece": cd.ECE()}, by={"model": model}, **FEW))
+        assert "The numbers of all rows pool 2 models" in reader.text
 
     def test_names_of_metrics_mean_nothing(self, tmp_path: Path) -> None:
         metrics = {"ece": cd.ECE(), "ece_low": cd.BrierScore(), "ece_high": cd.LogLoss(), "a_pvalue": cd.SmoothECE()}

@@ -208,6 +208,7 @@ METRICS = {
     "density": cd.DensityECE(),
     "smooth": cd.SmoothECE(),
     "curve": cd.ReliabilityCurve(points=11),
+    "corp": cd.CORP(),
 }
 
 

@@ -86,20 +86,6 @@ def test_equal_weights_change_nothing(weight: float) -> None:
         np.testing.assert_array_equal(found_edges(weighted), found_edges(plain))
 
 
-def test_classwise_slices_and_batches_have_edges_of_their_own() -> None:
-    rng = np.random.default_rng(1)
-    scores = rng.dirichlet([0.3, 1, 2], (2, 6000))
-    labels = rng.integers(0, 3, 6000)
-    by = rng.integers(0, 3, 6000)
-    diagram = cd.reliability_diagram(labels, scores, bins=8, binning="equal-mass", setting="classwise", by=by)
-    for model in range(2):
-        for part in range(3):
-            for c in range(3):
-                one = diagram.isel({"dim_0": model, "by": part, "class": c})
-                expected = reference.equal_mass_edges(scores[model, by == part, c], 8)
-                np.testing.assert_array_equal(found_edges(one), expected)
-
-
 def test_bins_hold_equally_many_rows_and_ties_are_not_split() -> None:
     rng = np.random.default_rng(2)
     scores = rng.random(100_000)

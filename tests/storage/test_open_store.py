@@ -16,6 +16,7 @@ from calibdask.cli import main
 from calibdask.engine.sources.memory import MemorySource
 from calibdask.explore.application import page_of
 from calibdask.storage import array_files, csv_files
+from calibdask.storage.file_sets import FileSet
 from calibdask.storage.location import Location
 from calibdask.storage.open_store import StoredCube, StoredResult, open_store, read_rows
 from calibdask.storage.readers import StoredRows
@@ -293,8 +294,9 @@ def openings(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         def counted(path: Any, *arguments: Any, **options: Any) -> Any:
             # What a path has been opened as, such as a store, is no path.
-            if isinstance(path, str | Path | Location):
-                count[Path(str(path)).name] += 1
+            opened = path.location if isinstance(path, FileSet) else path
+            if isinstance(opened, str | Path | Location):
+                count[Path(str(opened)).name] += 1
             return function(path, *arguments, **options)
 
         monkeypatch.setattr(module, name, counted)

@@ -251,7 +251,8 @@ def _binary_encoder(
     if labels is None and pos_label is None:
         raise ValueError(
             "Class names require pos_label=..., the class whose probability a vector of scores is; or labels=..., "
-            f"both classes with this one last. Without, y_true expects the class numbers 0 and 1, got type {_dtype(y_true)}."
+            "both classes with this one last. Without, y_true expects the class numbers 0 and 1, got type "
+            f"{_dtype(y_true)}."
         )
     if labels is None:
         return partial(_is_positive, pos_label=pos_label, ignored=ignored)

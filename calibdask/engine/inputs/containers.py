@@ -61,7 +61,8 @@ def has_columns(container: Any) -> bool:
     """Whether this is a container of named columns, besides datasets of xarray and mappings; imports nothing."""
     if isinstance(container, np.ndarray | xr.Dataset | xr.DataArray | list | tuple | str):
         return False
-    if hasattr(container, "columns") or hasattr(container, "collect_schema"):
+    # Of the type: lazy frames of Polars warn where their columns are asked for.
+    if hasattr(type(container), "columns") or hasattr(container, "collect_schema"):
         return True
     return hasattr(container, "schema") and (
         hasattr(container, "to_batches") or hasattr(container, "__arrow_c_stream__")

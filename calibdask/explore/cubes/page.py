@@ -183,18 +183,19 @@ class CubePage:
         self._notes.object = "<br>".join(map(escape, picture.notes))
         self._rings = []
         self.figure[:] = [self._panels(picture, same=chosen.same)]
-        self._mark()
 
     def _mark(self) -> None:
         """Mark the point that is open by a ring."""
-        at = self._drill.at
         for picture, panel, ring in self._rings:
-            point = None if at is None or set(at) != set(self._kept) else picture.position(panel, at)
-            ring.data = {"x": [], "y": []} if point is None else {"x": [point[0]], "y": [point[1]]}
+            data = self._ringed(picture, panel)
+            if ring.data != data:
+                ring.data = data
 
-    @property
-    def _kept(self) -> tuple[str, ...]:
-        return self.view.kept if self.view else ()
+    def _ringed(self, picture: Picture, panel: Panel) -> dict[str, Any]:
+        """Where the ring of a panel is: at the point that is open, or nowhere."""
+        at, kept = self._drill.at, self.view.kept if self.view else ()
+        point = None if at is None or set(at) != set(kept) else picture.position(panel, at)
+        return {"x": [], "y": []} if point is None else {"x": [point[0]], "y": [point[1]]}
 
     def _panels(self, picture: Picture, *, same: bool) -> Any:
         """All panels, side by side as far as there is room."""
@@ -217,7 +218,8 @@ class CubePage:
         from bokeh.models import ColumnDataSource
         from holoviews.streams import Tap
 
-        ring = ColumnDataSource({"x": [], "y": []})
+        # With its point: a change may overtake the message that puts the figure on the page.
+        ring = ColumnDataSource(self._ringed(picture, panel))
         self._rings.append((picture, panel, ring))
         plot = drawn(picture, panel, same=same, ring=ring)
 

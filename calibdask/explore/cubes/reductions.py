@@ -208,8 +208,7 @@ class Reductions:
         else:
             self._check(plan, selected)
             values = reduced_blocks(self.dataset, plan.reduction, selected, token)
-        fixed = {*point, *(dim for dim, _ in view.at)}
-        return values.isel({dim: 0 for dim in map(str, values.dims) if dim in fixed}, drop=True)
+        return _at_point(values, view, point)
 
     def finite(self, view: View, point: Mapping[str, Any], token: CancelToken | None = None) -> np.ndarray:
         """The values of `unaggregated` that are not NaN."""
@@ -231,8 +230,7 @@ class Reductions:
         unaggregated = _Plan(self.dataset, View(view.variable, reference=view.reference))
         self._check(unaggregated, selected)
         values = reduced_blocks(self.dataset, unaggregated.reduction, selected, token)
-        fixed = {*point, *(dim for dim, _ in view.at)}
-        return values.isel({dim: 0 for dim in map(str, values.dims) if dim in fixed}, drop=True)
+        return _at_point(values, view, point)
 
     def _check(self, plan: _Plan, selected: Indexers) -> None:
         number = plan.held(selected)
@@ -261,6 +259,12 @@ class Reductions:
         split = block_dims(self.dataset, plan.view.variable)
         chosen = {dim: len(positions) for dim, positions in plan.only.items() if dim in split}
         return {str(dim): chosen.get(str(dim), size) for dim, size in variable.sizes.items()}
+
+
+def _at_point(values: xr.DataArray, view: View, point: Mapping[str, Any]) -> xr.DataArray:
+    """Without the dimensions of the point and those at one of their labels."""
+    fixed = {*point, *(dim for dim, _ in view.at)}
+    return values.isel({dim: 0 for dim in map(str, values.dims) if dim in fixed}, drop=True)
 
 
 def _by_variable(view: View) -> dict[str, View]:

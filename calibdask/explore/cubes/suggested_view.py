@@ -10,6 +10,7 @@ import xarray as xr
 from calibdask.explore.cubes.aggregates import Step
 from calibdask.explore.cubes.variables import interval_ends, references_of, titles_of, variables_of
 from calibdask.explore.cubes.views import Reference, View, labels_of
+from calibdask.results.cautions import MODEL_DIMS
 from calibdask.study.reading import cell_dims
 
 __all__ = ["is_geometric", "suggested"]
@@ -36,7 +37,10 @@ class _Dims:
         return self.dataset.sizes[dim]
 
     def is_text(self, dim: str) -> bool:
-        return dim in self.dataset.coords and self.dataset[dim].dtype.kind in "UOT"
+        """Whether labels name things; models do, whatever they are called: an average over them says nothing."""
+        named = dim in self.dataset.coords and self.dataset[dim].dtype.kind in "UOT"
+        batch = np.atleast_1d(self.dataset.attrs.get("batch", []))
+        return named or dim in MODEL_DIMS or (dim in batch and dim not in _REPLICATES)
 
     def is_counter(self, dim: str) -> bool:
         """Whether labels only number interchangeable things."""

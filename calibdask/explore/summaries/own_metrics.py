@@ -37,7 +37,7 @@ class OwnMetrics:
     >>> import calibdask as cd
     >>> own = OwnMetrics.of({"coarse": cd.ECE(bins=2), "kernel": cd.SKCE()})
     >>> summary = cd.summarize([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], settings=["binary"])
-    >>> result, reasons = own.measured(summary, None)
+    >>> result, reasons = own.measured(Summary.of(summary), None)
     >>> float(result.coarse), list(reasons)
     (0.25, ['kernel'])
     """
@@ -63,7 +63,7 @@ class OwnMetrics:
             )
         return cls(estimators)
 
-    def measured(self, pooled: xr.Dataset, setting: str | int | None) -> tuple[xr.Dataset, dict[str, str]]:
+    def measured(self, pooled: Summary, setting: str | int | None) -> tuple[xr.Dataset, dict[str, str]]:
         """The values of a summary, and why there are none of some metrics, by their name."""
         values, reasons = xr.Dataset(), {}
         for name, estimator in self.estimators.items():
@@ -75,11 +75,9 @@ class OwnMetrics:
                 reasons[name] = f"{estimator.label} ({name}): {error_text(error)}"
         return values, reasons
 
-    def refinements(
-        self, pooled: xr.Dataset, setting: str | int | None, names: Collection[str]
-    ) -> Iterator[Refinement]:
+    def refinements(self, pooled: Summary, setting: str | int | None, names: Collection[str]) -> Iterator[Refinement]:
         """What computes the intervals of some of the metrics, one after the other."""
-        layout = Summary.of(pooled).source.layout
+        layout = pooled.source.layout
         for name, estimator in self.estimators.items():
             if name in names and not isinstance(estimator.interval(layout), NoInterval):
                 compute = partial(_with_interval, pooled, {name: in_setting(estimator, setting)})
@@ -99,7 +97,7 @@ def error_of(result: xr.Dataset) -> PartResult | None:
     return whole[0] if whole else errors[0] if len(errors) == 1 else None
 
 
-def _with_interval(pooled: xr.Dataset, metrics: Mapping[str, Estimator]) -> xr.Dataset:
+def _with_interval(pooled: Summary, metrics: Mapping[str, Estimator]) -> xr.Dataset:
     """The result with intervals; empty if replicates of the histograms do not do."""
     try:
         return evaluate(pooled, metrics=metrics, ci=LEVEL)

@@ -59,8 +59,8 @@ class _Step:
 class _Measurement:
     """One selection: its summary, that with all settings (for own metrics), the result, and why metrics are missing."""
 
-    pooled: xr.Dataset
-    complete: xr.Dataset
+    pooled: Summary
+    complete: Summary
     result: xr.Dataset
     reasons: dict[str, str]
 

@@ -18,6 +18,7 @@ from calibdask.evaluation import evaluate, usual_metrics
 from calibdask.results import cautions as sentences
 from calibdask.results.reliability import Bins
 from calibdask.results.values import Results
+from calibdask.statistics.settings import Setting
 from calibdask.storage.summary import Summary
 
 __all__ = [
@@ -69,9 +70,9 @@ class Choice:
     binning: Literal["uniform", "equal-mass"] = "uniform"
 
 
-def metrics_of(pooled: xr.Dataset, choice: Choice) -> dict[str, Estimator]:
+def metrics_of(pooled: Summary, choice: Choice) -> dict[str, Estimator]:
     """The usual metrics that a summary suffices for, in one setting."""
-    usual: Mapping[str, Any] = usual_metrics(Summary.of(pooled).source, choice.setting)
+    usual: Mapping[str, Any] = usual_metrics(pooled.source, choice.setting)
     metrics: dict[str, Estimator] = (
         {} if choice.setting == "classwise" else {_MEAN_GAP: MeanGap(setting=choice.setting)}
     )
@@ -92,7 +93,7 @@ class Refinement:
     compute: Callable[[], xr.Dataset]
 
 
-def quick(pooled: xr.Dataset, choice: Choice, *, banded: bool = True, like: xr.Dataset | None = None) -> xr.Dataset:
+def quick(pooled: Summary, choice: Choice, *, banded: bool = True, like: xr.Dataset | None = None) -> xr.Dataset:
     """Values, the intervals of binned metrics, the metrics `DIAGRAM` and `CURVE`.
 
     The curve has its pointwise band if it is to be ``banded``. Of more than `MOST_CLASSES` classes those with the
@@ -111,10 +112,10 @@ def quick(pooled: xr.Dataset, choice: Choice, *, banded: bool = True, like: xr.D
     return result.assign(curves.data_vars).assign_coords(curves.coords)
 
 
-def refinements(pooled: xr.Dataset, choice: Choice, *, banded: bool = True) -> Iterator[Refinement]:
+def refinements(pooled: Summary, choice: Choice, *, banded: bool = True) -> Iterator[Refinement]:
     """What takes longer, one after the other, to be assigned to the result of `quick`."""
     metrics = metrics_of(pooled, choice)
-    columns = Summary.of(pooled).source.layout.classes if choice.setting == "classwise" else 1
+    columns = pooled.source.layout.classes if choice.setting == "classwise" else 1
 
     def refined(description: str, chosen: Mapping[str, Estimator]) -> Refinement:
         return Refinement(description, tuple(chosen), lambda: _renamed(evaluate(pooled, metrics=chosen, ci=LEVEL)))
@@ -130,7 +131,7 @@ def refinements(pooled: xr.Dataset, choice: Choice, *, banded: bool = True) -> I
             yield refined(f"interval of {name.replace('_', ' ')}", {name: estimator})
 
 
-def without_interval(pooled: xr.Dataset, choice: Choice) -> list[str]:
+def without_interval(pooled: Summary, choice: Choice) -> list[str]:
     """Metrics whose intervals take too long for a page."""
     refined = {name for refinement in refinements(pooled, choice) for name in refinement.names}
     return [name for name in _smooth(metrics_of(pooled, choice)) if name not in refined]
@@ -144,6 +145,10 @@ def cautions(result: xr.Dataset) -> list[str]:
     words += sentences.unequal_weights(results.rows, float(spread["effective_rows"].min()))
     for error in results.of("ece", ""):
         words += sentences.interval_from_zero("ECE", error.value())
+    setting = Setting.parse(next((part.setting for part in results.of(DIAGRAM)), ""))
+    if setting is not None and setting.kind == "class":
+        bins = Bins.of(result, DIAGRAM)
+        words += sentences.reversed_scores(float(spread["effective_rows"].min()), bins.weight, bins.score, bins.outcome)
     for outcome in results.of("mean_gap", "outcome"):
         words += sentences.one_sided(float(outcome.values))
     return [*words, *sentences.saturated(float(spread["at_zero"].max()), float(spread["at_one"].max()))]
@@ -173,8 +178,8 @@ def _curve(setting: str | int | None) -> dict[str, Estimator]:
     return {CURVE: ReliabilityCurve(setting=setting)}
 
 
-def _weighted(pooled: xr.Dataset) -> bool:
-    return Summary.of(pooled).source.layout.weighted
+def _weighted(pooled: Summary) -> bool:
+    return pooled.source.layout.weighted
 
 
 def _worst_classes(result: xr.Dataset, choice: Choice) -> list[int] | None:
@@ -187,10 +192,10 @@ def _worst_classes(result: xr.Dataset, choice: Choice) -> list[int] | None:
     return sorted(np.argsort(-errors, kind="stable")[:MOST_CLASSES].tolist())
 
 
-def _curves(pooled: xr.Dataset, choice: Choice, classes: list[int] | None, *, banded: bool) -> xr.Dataset:
+def _curves(pooled: Summary, choice: Choice, classes: list[int] | None, *, banded: bool) -> xr.Dataset:
     """The curves without what depends on the number of replicates."""
     if classes is not None:
-        labels = Summary.of(pooled).classes[classes]
+        labels = pooled.classes[classes]
         curves = [evaluate(pooled, metrics=_curve(k)) for k in classes]
         joined = xr.concat(curves, xr.Variable(CURVE_CLASS, labels), combine_attrs="drop_conflicts")
         return joined.transpose(CURVE_CLASS, ...)

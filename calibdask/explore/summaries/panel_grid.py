@@ -32,14 +32,17 @@ class PanelGrid:
         """Draw a result of `page_metrics.quick`, or two that have curves of the same classes."""
         selections = [_by_class(result) for result in results]
         classes = len(selections[0])
-        if (classes, len(results)) != self._shape:
+        is_new = (classes, len(results)) != self._shape
+        if is_new:
             kinds = [(True, False), (False, True)] if classes == 1 else [(True, True)] * classes
             self.panels = [Panel(len(results), bins=bins, curve=curve) for bins, curve in kinds]
-            self._box.objects = [panel.pane for panel in self.panels]
             self._shape = (classes, len(results))
         for number, panel in enumerate(self.panels):
             shown = [by_class[number if len(by_class) > 1 else 0] for by_class in selections]
             panel.show(shown[0][0], [(bins, curve) for _, bins, curve in shown])
+        if is_new:
+            # With their contents: changes may overtake the message that puts panels on the page.
+            self._box.objects = [panel.pane for panel in self.panels]
 
 
 def _by_class(result: xr.Dataset) -> list[tuple[str, Bins, Curve]]:

@@ -14,6 +14,7 @@ import xarray as xr
 
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.explore.summaries.sparse_sums import SparseSums
+from calibdask.results.cautions import MODEL_DIMS
 from calibdask.storage.summary import Summary
 
 __all__ = ["Group", "Pool", "Selection", "pool_of"]
@@ -55,6 +56,8 @@ class Group:
 class Pool:
     """A summary whose slices are added up as they are chosen.
 
+    Models, and replicates, are never added up: they may have scored the same rows. One of them is selected at a time.
+
     Parameters
     ----------
     summary : Summary or xarray.Dataset
@@ -86,7 +89,9 @@ class Pool:
         )
         self.labels: dict[str, Labels] = self._opened.labels
         self.axes = tuple(self.labels)
-        self.models, self.slices = self._opened.batch, self._opened.slices
+        # Summaries of several models may have been joined, and a column of rows may name their models.
+        self.models = tuple(axis for axis in self.axes if axis in self._opened.batch or axis in MODEL_DIMS)
+        self.slices = tuple(axis for axis in self.axes if axis not in self.models)
         self.sums = SparseSums(self.summary, self.axes)
         self.pooled = lru_cache(maxsize=4)(self._pooled)
         self._variables = lru_cache(self._variables_of)
@@ -154,13 +159,12 @@ class Pool:
         """Number of rows of each group."""
         return np.array([self._rows(group.numbers) for group in groups], np.int64)
 
-    def grouped(self, groups: Sequence[Group], setting: str | int | None, *, complete: bool = False) -> xr.Dataset:
+    def grouped(self, groups: Sequence[Group], setting: str | int | None, *, complete: bool = False) -> Summary:
         """A summary with these groups along the dimension ``slice``, of one setting or ``complete``."""
         numbers = [group.numbers for group in groups]
-        summary = self._summary(numbers, self._names(setting, complete=complete), ("slice",))
-        return summary.assign_coords(slice=np.arange(len(groups)))
+        return self._summary(numbers, self._names(setting, complete=complete), ("slice",))
 
-    def _pooled(self, selection: Selection, setting: str | int | None, *, complete: bool = False) -> xr.Dataset:
+    def _pooled(self, selection: Selection, setting: str | int | None, *, complete: bool = False) -> Summary:
         """The summary of all rows of a selection, without slices; of the histograms of one setting, or ``complete``."""
         return self._summary([self.numbers(selection)], self._names(setting, complete=complete), ())
 
@@ -168,13 +172,13 @@ class Pool:
         settings = self.settings().values() if complete else (setting,)
         return list(dict.fromkeys(name for chosen in settings for name in self._variables(chosen)))
 
-    def _summary(self, groups: Sequence[Any], names: list[str], dims: tuple[str, ...]) -> xr.Dataset:
+    def _summary(self, groups: Sequence[Any], names: list[str], dims: tuple[str, ...]) -> Summary:
         template = self._counted[names].isel(dict.fromkeys(self.axes, 0), drop=True)
         sums: dict[str, Any] = {"rows": (dims, self._shaped([self._rows(numbers) for numbers in groups], dims))}
         for name in names:
             cells = tuple(dim for dim in self.summary[name].dims if dim not in self.axes)
             sums[name] = ((*dims, *cells), self._shaped(self.sums.of(name, groups), dims))
-        return xr.Dataset(sums, template.coords)
+        return Summary.of(xr.Dataset(sums, template.coords))
 
     def _shaped(self, values: Any, dims: tuple[str, ...]) -> Any:
         return np.asarray(values) if dims else values[0]

@@ -15,6 +15,7 @@ from calibdask.evaluation import evaluate
 from calibdask.explore.summaries.own_metrics import error_of, in_setting
 from calibdask.explore.summaries.page_metrics import LEVEL
 from calibdask.explore.summaries.pool import Pool, Selection
+from calibdask.results.ranking import worst_order
 from calibdask.results.values import PartResult
 
 __all__ = ["RANKING_METRICS", "RankingMetric", "SliceRanking"]
@@ -127,9 +128,7 @@ class SliceRanking:
 
     def order(self) -> npt.NDArray[np.int64]:
         """Slices that have a value: those with intervals by the lower end, then others by the value."""
-        known = np.isfinite(self.low)
-        order = np.lexsort((-self.value, -np.where(known, self.low, -np.inf)))
-        return order[np.isfinite(self.value[order])]
+        return worst_order(self.value, self.low)
 
     def indexers(self) -> list[dict[str, int]]:
         """The position of each slice along the dimensions, in order."""

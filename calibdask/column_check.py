@@ -1,0 +1,123 @@
+"""Whether scores are those of other classes than the labels, told from sums that metrics ask for anyway."""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from typing_extensions import override
+
+from calibdask.engine.inputs.input import Input
+from calibdask.engine.sources.summary import SummarySource
+from calibdask.errors import SuspectScoresWarning
+from calibdask.estimators.binned.base import BinnedEstimator
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.interval import NoInterval
+from calibdask.estimators.parts import Estimate
+from calibdask.results.cautions import overconfidence_excludes_chance, permuted_columns, reversed_scores
+from calibdask.statistics import exact
+from calibdask.statistics.bins.bin_sums import BinSumsState
+from calibdask.statistics.confusion import Confusion
+from calibdask.statistics.exact import Array
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
+
+__all__ = ["ColumnCheck", "column_check"]
+
+# More classes than this have no confusion matrix, and so many suspect models are named.
+_MOST_CLASSES, _MOST_NAMED = 200, 3
+
+
+def column_check(metrics: Mapping[str, Estimator], data: Input) -> dict[str, Estimator]:
+    """The check that goes with these metrics, under an empty name; none where it would cost a pass, or sums of its own.
+
+    Scores of one class are checked where a metric asks for their bins of equal width. Columns of several classes are
+    checked where another metric asks for bins of equal mass, in whose second pass predictions are counted, if accuracy
+    is far below confidence.
+    """
+    layout = data.source.layout
+    default = layout.setting(None)
+    binned = [metric for metric in metrics.values() if isinstance(metric, BinnedEstimator)]
+    passes_again = any(metric.binning == "equal-mass" for metric in binned)
+    if data.batch_names or not (layout.vector or passes_again):
+        return {}
+    if not layout.vector and (isinstance(data.source, SummarySource) or layout.classes > _MOST_CLASSES):
+        return {}
+    uniform = [
+        metric
+        for metric in binned
+        if metric.binning == "uniform"
+        and metric.bins != "sqrt"
+        and getattr(metric, "mapping", "hard") == "hard"
+        and layout.setting(metric.measured(layout), metric.k) == default
+    ]
+    return {"": ColumnCheck(uniform[0])} if uniform else {}
+
+
+@dataclass(frozen=True)
+class ColumnCheck(Estimator):
+    """Warns if one minus the scores, or a permutation of their columns, fits the labels far better.
+
+    Parameters
+    ----------
+    metric : BinnedEstimator
+        Whose sums over bins tell.
+    """
+
+    metric: BinnedEstimator
+
+    def interval(self, layout: Layout) -> NoInterval:
+        """None: it gives no numbers."""
+        return NoInterval()
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        layout = yield from Layout()
+        _, _, sums, _ = yield from self.metric.binned("hard")
+        elements = [_Bins.of(sums, b) for b in range(layout.batch)]
+        if layout.vector:
+            found = [list(reversed_scores(bins.rows, bins.weight, bins.score, bins.outcome)) for bins in elements]
+        elif any(overconfidence_excludes_chance(bins.rows, bins.confidence, bins.accuracy) for bins in elements):
+            confusion = yield from Confusion()
+            pairs = zip(confusion.rows, elements, strict=True)
+            found = [list(permuted_columns(counts, bins.confidence)) for counts, bins in pairs]
+        else:
+            found = []
+        for message in _messages(found):
+            warnings.warn(message, SuspectScoresWarning, stacklevel=2)
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class _Bins:
+    """Bins of all slices of one model: effective number of rows; weight, mean score and frequency by bin."""
+
+    rows: float
+    weight: Array
+    score: Array
+    outcome: Array
+
+    @classmethod
+    def of(cls, sums: BinSumsState, b: int) -> "_Bins":
+        parts = (sums.weight, sums.weight_square, sums.score, sums.outcome)
+        weight, square, score, outcome = (exact.value(exact.pooled(part[b], 0))[0] for part in parts)
+        filled = weight > 0
+        weight = weight[filled]
+        # Kish's number: without weights that of the rows.
+        rows = float(weight.sum() ** 2 / square.sum()) if filled.any() else 0.0
+        return cls(rows, weight, score[filled] / weight, outcome[filled] / weight)
+
+    @property
+    def confidence(self) -> float:
+        return float(self.weight @ self.score / self.weight.sum()) if self.rows else np.nan
+
+    @property
+    def accuracy(self) -> float:
+        return float(self.weight @ self.outcome / self.weight.sum()) if self.rows else np.nan
+
+
+def _messages(found: list[list[str]]) -> Iterator[str]:
+    """What is said of each model that is suspect."""
+    suspect = [(number, sentences[0]) for number, sentences in enumerate(found) if sentences]
+    for number, sentence in suspect[:_MOST_NAMED]:
+        yield sentence if len(found) == 1 else f"Model {number + 1} of {len(found)}: {sentence}"

@@ -1,0 +1,59 @@
+"""Rows without a label at the shell, and columns found by their names: said on stderr, counted in the result."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import calibdask as cd
+from calibdask.cli import main
+
+ROWS = 60
+SCORES = np.linspace(0.01, 0.99, ROWS)
+LABELS = (np.arange(ROWS) % 3 == 0).astype(float)
+
+
+@pytest.fixture
+def pattern(tmp_path: Path) -> str:
+    frame = pd.DataFrame({"target": LABELS, "prob": SCORES})
+    frame.loc[7, "target"] = np.nan
+    for part in range(2):
+        frame[part * 30 : part * 30 + 30].to_parquet(tmp_path / f"part{part}.parquet", index=False)
+    return str(tmp_path / "*.parquet")
+
+
+@pytest.mark.filterwarnings("always:.*by their names:UserWarning")
+def test_rows_that_are_left_out(pattern: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", pattern, "--metric", "brier", "--json"]) == 2
+    captured = capsys.readouterr()
+    assert "read labels from 'target' and scores from 'prob', by their names" in captured.err
+    assert "the first is row 7 with label nan. Drop the rows without a label" in captured.err
+    assert main(["evaluate", pattern, "--metric", "brier", "--json", "--skip-missing"]) == 0
+    captured = capsys.readouterr()
+    assert "calibdask: left out 1 of 60 rows, without a label, a score or a weight\n" in captured.err
+    result = json.loads(captured.out)
+    assert (result["rows"], result["rows_skipped"]) == (59, 1)
+    expected = cd.brier_score(np.delete(LABELS, 7), np.delete(SCORES, 7))
+    assert next(iter(result["metrics"].values()))["value"] == expected
+
+
+def test_columns_of_classes_between_commas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pd.DataFrame({"y": LABELS, "no": 1 - SCORES, "yes": SCORES}).to_csv(tmp_path / "rows.csv", index=False)
+    arguments = [
+        "evaluate",
+        str(tmp_path / "rows.csv"),
+        "--score",
+        "no,yes",
+        "--label",
+        "y",
+        "--metric",
+        "ece",
+        "--json",
+    ]
+    assert main(arguments) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    value = json.loads(captured.out)["metrics"]["ece"]["value"]
+    assert value == cd.ece(LABELS, np.column_stack([1 - SCORES, SCORES]))

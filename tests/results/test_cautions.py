@@ -1,0 +1,101 @@
+"""Scores of other classes than the labels are told, and hardly ever others."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy import special
+
+import calibdask as cd
+from calibdask.errors import SuspectScoresWarning
+from calibdask.explore.summaries.page_metrics import Choice, cautions, quick
+from calibdask.report import measure
+from calibdask.report.cautions import cautions as report_cautions
+from calibdask.report.model_result import ModelResult
+from calibdask.storage.summary import Summary
+
+MODELS = 300
+BOTH = {"ece": cd.ECE(), "mass": cd.ECE(binning="equal-mass")}
+COLUMNS = "In another order the columns"
+
+
+def labels_of(probabilities: np.ndarray, seed: int = 0) -> np.ndarray:
+    drawn = np.random.default_rng(seed).random(probabilities.shape[:-1])
+    return (probabilities.cumsum(-1) < drawn[..., None]).sum(-1).clip(max=probabilities.shape[-1] - 1)
+
+
+def alarms(labels: Any, scores: Any) -> int:
+    """Warnings of many models at once; three are named of more."""
+    dims = ("model", "sample", "class")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SuspectScoresWarning)
+        cd.evaluate(xr.DataArray(labels, dims=dims[:2]), xr.DataArray(scores, dims=dims[: scores.ndim]), BOTH)
+    return len(caught)
+
+
+def chances(rows: int, seed: int) -> np.ndarray:
+    """Probabilities of many models: rare and frequent outcomes, sharp and vague ones."""
+    rng = np.random.default_rng(seed)
+    return rng.beta(*rng.uniform(0.2, 5, (2, MODELS, 1)), (MODELS, rows))
+
+
+@pytest.mark.parametrize("rows", [100, 3000])
+def test_false_alarms(rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    truth = chances(rows, rows)
+    labels = (rng.random(truth.shape) < truth).astype(int)
+    assert alarms(labels, truth) == 0
+    # Too sharp or too vague, too high or too low; and without any relation to the outcome.
+    slope, shift = rng.uniform(0.1, 5, (MODELS, 1)), rng.uniform(-4, 4, (MODELS, 1))
+    assert alarms(labels, special.expit(slope * special.logit(truth.clip(1e-9, 1 - 1e-9)) + shift)) == 0
+    assert alarms(labels, rng.permuted(truth, axis=1)) == 0
+
+
+@pytest.mark.parametrize("rows", [100, 3000])
+def test_false_alarms_of_columns(rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    truth = rng.dirichlet(np.full(3, 0.4), (MODELS // 3, rows))
+    labels = labels_of(truth)
+    assert alarms(labels, truth) == 0
+    sharp = truth**4 / (truth**4).sum(-1, keepdims=True)
+    assert alarms(labels, sharp) == 0
+    assert alarms(rng.permuted(labels, axis=1), sharp) == 0
+
+
+def test_scores_of_the_other_class() -> None:
+    truth = np.random.default_rng(0).beta(0.3, 0.9, 2000)
+    labels = labels_of(np.stack([1 - truth, truth], -1))
+    with pytest.warns(SuspectScoresWarning, match=r"accuracy 0\.8\d+ instead of 0\.1\d+, Brier score"):
+        cd.evaluate(labels, 1 - truth, cd.ECE(bins=20))
+    with pytest.warns(SuspectScoresWarning, match="One minus"):
+        model = ModelResult("swapped", measure(labels, 1 - truth, {"ece": cd.ECE()}, n_boot=20))
+    assert sum("One minus the scores" in caution for caution in report_cautions(model)) == 1
+    # Without metrics that ask for bins there is nothing to tell it by.
+    cd.evaluate(labels, 1 - truth, cd.BrierScore())
+    summary = cd.summarize(labels, 1 - truth, settings=["binary"])
+    with pytest.warns(SuspectScoresWarning, match="One minus"):
+        assert "One minus the scores" in " ".join(cautions(quick(Summary.of(summary), Choice(None))))
+
+
+def test_rare_outcomes() -> None:
+    truth = np.random.default_rng(0).beta(0.2, 9, 4000)
+    labels = labels_of(np.stack([1 - truth, truth], -1))
+    with pytest.warns(SuspectScoresWarning, match="One minus"):
+        cd.evaluate(labels, 1 - truth, cd.ECE())
+
+
+@pytest.mark.parametrize("shift", [1, 2])
+def test_shifted_labels(shift: int) -> None:
+    truth = np.random.default_rng(0).dirichlet(np.full(3, 0.2), 600)
+    labels = labels_of(truth)
+    half = np.arange(600) % 2
+    with pytest.warns(SuspectScoresWarning, match=rf"{COLUMNS}.*class 0 by column {3 - shift}, 1 by column"):
+        result = cd.evaluate((labels + shift) % 3, truth, BOTH, by=half, ci=0.9, n_boot=5)
+    xr.testing.assert_identical(result.ece, cd.evaluate((labels + shift) % 3, truth, cd.ECE(), by=half).ece)
+    with pytest.warns(SuspectScoresWarning, match=COLUMNS):
+        model = ModelResult("shifted", measure((labels + shift) % 3, truth, BOTH, n_boot=5))
+    assert report_cautions(model)[0].startswith(COLUMNS)
+    # Counting predictions would take a pass of its own.
+    assert cd.evaluate((labels + shift) % 3, truth, cd.ECE()).attrs["passes"] == 1

@@ -220,15 +220,10 @@ def evaluate(
         data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
     chosen = named_metrics(usual_metrics(data.source) if metrics is None else metrics)
     axes = (*data.batch, *data.by)
-<<<<<<< HEAD
     own_class_dim = data.class_dim(class_dim)
     check_names(chosen, axes, own_class_dim)
-    result = DatasetBuilder(data, own_class_dim)
-=======
-    check_names(chosen, axes, class_dim)
     asked = {**chosen, **column_check(chosen, data)}
-    result = DatasetBuilder(data, class_dim)
->>>>>>> main
+    result = DatasetBuilder(data, own_class_dim)
     if ci is None:
         outcome = run(asked, data.source)
         measured = BoundedEstimates(outcome.estimates, {}, outcome.passes)

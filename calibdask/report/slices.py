@@ -9,15 +9,9 @@ import xarray as xr
 
 from calibdask.report.measuring import CLASSES
 from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
-<<<<<<< HEAD
 from calibdask.results.format import slice_text
-from calibdask.results.ranking import worst_slices
-from calibdask.results.reliability import Bins, reliability_variables
-=======
-from calibdask.results.format import plain
 from calibdask.results.ranking import worst_order
 from calibdask.results.reliability import Bins
->>>>>>> main
 from calibdask.results.values import Results, Value
 
 __all__ = ["Slice", "slices_of"]
@@ -65,28 +59,10 @@ def slices_of(result: xr.Dataset, variable: str = "ece") -> list[Slice]:
     return sorted((slices[i] for i in (*order, *rest)), key=lambda piece: piece.is_tiny)
 
 
-<<<<<<< HEAD
-def _key(labels: Any) -> tuple[str, ...]:
-    return tuple(slice_text(label) for label in labels)
-
-
-def _worst(results: Results, variable: str) -> list[tuple[str, ...]]:
-    """Labels of the slices that have a value, the worst first."""
-    if variable not in results.dataset:
-        return []
-    number = int(np.prod([results.dataset.sizes[dim] for dim in results.slices]))
-    worst = worst_slices(results.dataset, variable, max(1, number))
-    return [_key(labels) for labels in zip(*(worst[dim].values for dim in results.slices), strict=True)]
-
-
-def _slice(results: Results, at: Mapping[str, int], key: Sequence[str]) -> Slice:
-    bins = bins_of(results.dataset, at)
-=======
 def _slice(results: Results, at: Mapping[Any, int], labels: Iterable[Any]) -> Slice:
     bins = list(Bins.first(results.dataset, at, skip=CLASSES).items())
->>>>>>> main
     rows = bins[0][1].rows if bins else np.nan
     numbers = {value.name: value for value in results.at(at).values()}
     if rows < TOO_FEW_IN_A_SLICE:
         numbers = {name: replace(value, low=None, high=None) for name, value in numbers.items()}
-    return Slice(" · ".join(str(plain(label)) for label in labels), rows, numbers, bins)
+    return Slice(" · ".join(slice_text(label) for label in labels), rows, numbers, bins)

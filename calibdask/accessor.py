@@ -1,6 +1,6 @@
 """The xarray accessor ``ds.calib``, registered by ``import calibdask.accessor``."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import xarray as xr
@@ -34,10 +34,12 @@ class CalibrationAccessor:
         or combination of values. The keys of a mapping name the dimensions of the result.
     sample_weight : str, optional
         Weights (..., n).
-    sample_dim : str, optional
-        The dimension of samples. None: that of the labels if they have only one, else ``"sample"``.
+    sample_dim : str or sequence of str, optional
+        The dimension of samples, or several. None: that of the labels if they have only one, else ``"sample"``.
     class_dim : str, default "class"
         The dimension of classes.
+    **options
+        Further arguments of `calibdask.evaluate`, such as ``task``, ``logits`` and ``ignore_label``.
 
     For a summary from `calibdask.summarize`, which replaces labels and scores, none of these apply.
 
@@ -84,7 +86,7 @@ class CalibrationAccessor:
         pos_label: Any = None,
         by: Any = None,
         sample_weight: Hashable | None = None,
-        sample_dim: str | None = None,
+        sample_dim: str | Sequence[str] | None = None,
         class_dim: str = "class",
         **options: Any,
     ) -> xr.Dataset:
@@ -110,7 +112,7 @@ class CalibrationAccessor:
         pos_label: Any = None,
         by: Any = None,
         sample_weight: Hashable | None = None,
-        sample_dim: str | None = None,
+        sample_dim: str | Sequence[str] | None = None,
         class_dim: str = "class",
         **options: Any,
     ) -> xr.Dataset:
@@ -127,7 +129,7 @@ class CalibrationAccessor:
         pos_label: Any = None,
         by: Any = None,
         sample_weight: Hashable | None = None,
-        sample_dim: str | None = None,
+        sample_dim: str | Sequence[str] | None = None,
         class_dim: str = "class",
         **options: Any,
     ) -> xr.Dataset:
@@ -152,7 +154,7 @@ class CalibrationAccessor:
         pos_label: Any = None,
         by: Any = None,
         sample_weight: Hashable | None = None,
-        sample_dim: str | None = None,
+        sample_dim: str | Sequence[str] | None = None,
         class_dim: str = "class",
         **options: Any,
     ) -> xr.Dataset:
@@ -201,11 +203,10 @@ class CalibrationAccessor:
         pos_label: Any,
         by: Any,
         sample_weight: Hashable | None,
-        sample_dim: str | None,
+        sample_dim: str | Sequence[str] | None,
         class_dim: str,
     ) -> dict[str, Any]:
         """Arguments for the functions of calibdask."""
-        from calibdask.engine.inputs.class_names import encode_labels
         from calibdask.storage.summary import is_summary
 
         if is_summary(self._dataset):
@@ -215,12 +216,12 @@ class CalibrationAccessor:
         y_true, y_prob = self._variable("labels", labels), self._variable("scores", scores)
         if sample_dim is None:
             sample_dim = str(y_true.dims[0]) if y_true.ndim == 1 else "sample"
-        y_true, y_prob = encode_labels(y_true, y_prob, pos_label=pos_label, sample_dim=sample_dim, class_dim=class_dim)
         return {
             "y_true": y_true,
             "y_prob": y_prob,
             "by": self._slices(by),
             "sample_weight": None if sample_weight is None else self._variable("sample_weight", sample_weight),
+            "pos_label": pos_label,
             "sample_dim": sample_dim,
             "class_dim": class_dim,
         }

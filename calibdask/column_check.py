@@ -18,7 +18,7 @@ from calibdask.results.cautions import overconfidence_excludes_chance, permuted_
 from calibdask.statistics import exact
 from calibdask.statistics.bins.bin_sums import BinSumsState
 from calibdask.statistics.confusion import Confusion
-from calibdask.statistics.exact import Array
+from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
@@ -105,7 +105,7 @@ class _Bins:
         rows = float(weight.sum() ** 2 / square.sum()) if filled.any() else 0.0
         return cls(rows, weight, score[filled] / weight, outcome[filled] / weight)
 
-    def permuted_columns(self, counts: Array) -> Iterator[str]:
+    def permuted_columns(self, counts: Counts) -> Iterator[str]:
         """What is said of predictions by label, if accuracy is so far below confidence that chance is excluded."""
         if overconfidence_excludes_chance(self.rows, self.confidence, self.accuracy):
             yield from permuted_columns(counts, self.confidence)

@@ -1,6 +1,6 @@
 """`compare`: differences of metrics between models on the same rows, with intervals and p-values."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import xarray as xr
 from calibdask.engine.inputs.frames import given_models
 from calibdask.engine.inputs.input import Input
 from calibdask.engine.inputs.models import MODEL, read_models
+from calibdask.engine.inputs.options import InputOptions, Task
 from calibdask.engine.inputs.slices import Axis
 from calibdask.engine.plan import run_requests
 from calibdask.estimators.about import PartInfo
@@ -24,7 +25,6 @@ from calibdask.inference.multiplicity import ADJUSTMENTS
 from calibdask.inference.row_bootstrap import RowBootstrap
 from calibdask.results.build import DatasetBuilder, check_names
 from calibdask.statistics.exact import Array
-from calibdask.statistics.validity import Validity
 
 __all__ = ["compare"]
 
@@ -48,7 +48,12 @@ def compare(
     ci_method: Method | None = None,
     n_boot: int = 1000,
     seed: int = 0,
-    sample_dim: str = "sample",
+    task: Task | None = None,
+    logits: bool = False,
+    labels: Any = None,
+    pos_label: Any = None,
+    ignore_label: Any = None,
+    sample_dim: str | Sequence[str] = "sample",
     class_dim: str = "class",
     sum_tolerance: float = 1e-3,
 ) -> xr.Dataset:
@@ -68,7 +73,7 @@ def compare(
         In a container of columns: the labels.
     baseline : str, optional
         Name of the model that the others are compared with; the first by default.
-    by, sample_weight, sample_dim, class_dim, sum_tolerance
+    by, sample_weight, task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance
         As in `calibdask.evaluate`.
     ci : float, default 0.95
         Level of the intervals.
@@ -130,13 +135,15 @@ def compare(
     if ci_method not in (None, "percentile", "bca"):
         raise ValueError(f"ci_method of a comparison expects 'percentile', 'bca' or None, got {ci_method!r}.")
     models = _models(prob_a, prob_b)
-    y_true, models, by, sample_weight = given_models(y_true, models, by, sample_weight, label, (sample_dim, class_dim))
+    options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
+    dims = (options.sample_dims[0], class_dim)
+    y_true, models, by, sample_weight = given_models(y_true, models, by, sample_weight, label, dims)
     if isinstance(y_true, xr.Dataset) or not hasattr(y_true, "__len__"):
         raise ValueError("compare expects arrays of labels and scores, not summaries or iterators of blocks.")
     names = list(models)
     base = _baseline_index(names, baseline)
-    validity = Validity(sum_tolerance=sum_tolerance)
-    data = read_models(y_true, models, by, sample_weight, sample_dim, class_dim, validity)
+    data = read_models(y_true, models, by, sample_weight, options)
+    class_dim = data.class_dim(class_dim)
     chosen = named_metrics(comparison_metrics(vector=data.source.layout.vector) if metrics is None else metrics)
     _refuse_tests(chosen, data)
     named = isinstance(prob_a, Mapping)
@@ -161,7 +168,8 @@ def compare(
     result.add_totals(outcome.estimates[_TOTALS], totals, (*data.batch, *data.by))
     # Estimates have a dimension of all models, differences a separate one of the challengers.
     batch = tuple(axis for axis in data.batch if axis.name != MODEL)
-    return result.dataset(outcome.passes, batch, ci=ci, n_boot=n_boot, seed=seed, baseline=names[base])
+    counts = {"ci": ci, "n_boot": n_boot, "seed": seed, "baseline": names[base]}
+    return result.dataset(outcome.passes, batch, **counts, **data.attributes)
 
 
 def _refuse_tests(metrics: Mapping[str, Estimator], data: Input) -> None:

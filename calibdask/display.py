@@ -6,7 +6,6 @@ from typing import Any, Literal, Self
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.class_names import encode_labels
 from calibdask.estimators.binned.diagram import ReliabilityDiagram
 from calibdask.estimators.smooth.curves import ReliabilityCurve
 from calibdask.evaluation import evaluate
@@ -110,9 +109,8 @@ class ReliabilityDisplay:
             "diagram": ReliabilityDiagram(bins=bins, binning=binning, setting=setting),
             "curve": ReliabilityCurve(bandwidth=bandwidth, setting=setting),
         }
-        dims = {name: options[name] for name in ("sample_dim", "class_dim") if name in options}
-        y_true, y_prob = encode_labels(y_true, y_prob, labels, pos_label, **dims)
-        result = evaluate(y_true, y_prob, metrics, sample_weight=sample_weight, **options)
+        classes = {"labels": labels, "pos_label": pos_label}
+        result = evaluate(y_true, y_prob, metrics, sample_weight=sample_weight, **classes, **options)
         return cls(result, name=name, pos_label=pos_label)
 
     @classmethod

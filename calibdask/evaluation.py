@@ -1,5 +1,6 @@
 """`evaluate`: metrics of predicted probabilities, as a labelled dataset."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import xarray as xr
@@ -7,6 +8,7 @@ import xarray as xr
 from calibdask.column_check import column_check
 from calibdask.engine.inputs.frames import GivenRows, given_rows
 from calibdask.engine.inputs.input import Input, read_data
+from calibdask.engine.inputs.options import InputOptions, Task, refuse_for_summary
 from calibdask.engine.plan import run
 from calibdask.engine.sources.source import Source
 from calibdask.engine.sources.summary import SummarySource
@@ -43,7 +45,12 @@ def evaluate(
     n_boot: int = 200,
     seed: int = 0,
     keep_replicates: bool = False,
-    sample_dim: str = "sample",
+    task: Task | None = None,
+    logits: bool = False,
+    labels: Any = None,
+    pos_label: Any = None,
+    ignore_label: Any = None,
+    sample_dim: str | Sequence[str] = "sample",
     class_dim: str = "class",
     sum_tolerance: float = 1e-3,
 ) -> xr.Dataset:
@@ -52,14 +59,16 @@ def evaluate(
     Parameters
     ----------
     y_true : array of shape (..., n)
-        Class numbers 0..K-1: integers, booleans, or whole floats. NumPy, Dask, xarray, or a column of a pandas or Dask
-        data frame. Or, without ``y_prob``: an iterable of blocks ``(y_true, y_prob[, sample_weight])`` that can be
-        iterated again, or a function that returns an iterator; or a summary that `calibdask.summarize` made; or a
-        container of columns: a data frame of pandas, Polars (lazy ones too), Dask or any other that narwhals knows, a
-        table, a dataset or a reader of Arrow, a relation of DuckDB, a dataset of xarray, a mapping.
+        Class numbers 0..K-1: integers, booleans, or whole floats; or names of classes, see ``labels`` and
+        ``pos_label``. NumPy, Dask, xarray, a column of a pandas or Dask data frame, or tensors of other libraries, by
+        ``__array__`` or DLPack. Or, without ``y_prob``: an iterable of blocks ``(y_true, y_prob[, sample_weight])``
+        that can be iterated again, or a function that returns an iterator; or a summary that `calibdask.summarize`
+        made; or a container of columns: a data frame of pandas, Polars (lazy ones too), Dask or any other that
+        narwhals knows, a table, a dataset or a reader of Arrow, a relation of DuckDB, a dataset of xarray, a mapping.
     y_prob : array of shape (..., n) or (..., n, K)
         Scores: P(y = 1), or one column for each class. Leading dimensions (models, replicates) are kept in the result;
-        ``y_true`` may lack them if dimension names or class columns identify the sample dimension.
+        ``y_true`` may lack them if dimension names or class columns identify the sample dimension. Rows of pandas
+        objects belong together by their index.
     metrics : estimator, sequence, or mapping from name to estimator, optional
         None: six numbers, see `calibdask.default_metrics`; ``"all"``: the full panel that they open. Estimators may be
         given as text such as ``"ece(bins=10)"``, as on the command line.
@@ -72,6 +81,7 @@ def evaluate(
         with a usual name such as ``y_prob``, ``prob`` or ``p``.
     by : array of shape (n,), or mapping from name to array, optional
         Slices: results are computed for every value (every combination of values), with one dimension for each name.
+        Rows without a value are a slice of their own, the last: NaN among numbers, NaT among dates, else ``"missing"``.
         Of a container of columns: names of columns.
     sample_weight : array of shape (..., n), optional
         Non-negative weights. Rows of weight 0 are ignored. Of a container of columns: the name of one.
@@ -93,8 +103,29 @@ def evaluate(
         ``replicate``. Then rows are resampled for every number, so that replicates are paired across metrics, and
         across models of the same rows in the same order. A summary has no rows: replicates of its slices, and of
         other summaries, are neither paired nor independent.
-    sample_dim, class_dim : str
-        Names of these dimensions in xarray input.
+    task : {"binary", "multiclass", "multilabel"}, optional
+        What the axes mean. ``"multiclass"``: scores have a column for each class; labels of the shape of the scores are
+        one-hot rows, which are checked in the pass and decoded. ``"multilabel"``: labels of the shape of the scores,
+        0 or 1; every column is a binary problem of its own, along ``class_dim``, and rows need not sum to 1.
+        ``"binary"``: scores are P(y = 1), and unnamed matrices are (models, n). None: shapes and names of dimensions
+        say it; labels and scores of equal shape without names, of two dimensions, are refused.
+    logits : bool, default False
+        Whether ``y_prob`` are logits: scores are their softmax, for vectors and multilabel columns the sigmoid,
+        computed in float64 while the blocks are read. Below about -700 the exponential counts as 0.
+    labels : sequence of K, optional
+        The classes in the order of the columns of scores, where labels are not 0..K-1. By default those that the
+        columns are called (xarray, data frames), else the declared order of categories, else the distinct labels,
+        sorted as by scikit-learn's classifiers, which must all occur. In Dask collections and blocks text requires it.
+    pos_label : label, optional
+        For a vector of scores: the class whose probability they are. Not needed for labels 0 and 1.
+    ignore_label : label, optional
+        Rows with this label, such as 255 or -100 in segmentation, are left out; the attribute ``rows_ignored`` counts
+        them.
+    sample_dim : str or sequence of str
+        The dimension of samples in xarray input. Several, such as ``("image", "y", "x")``, are samples together, in
+        this order; arrays without names have them last, before the classes.
+    class_dim : str
+        The dimension of classes in xarray input.
     sum_tolerance : float
         Largest deviation from 1 of the sum of a row of scores.
 
@@ -175,11 +206,13 @@ def evaluate(
     if ci is not None:
         check_interval(ci, n_boot, seed)
     check_method(ci_method)
+    options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
     if keep_replicates and ci is None:
         raise ValueError("keep_replicates requires intervals; give ci too, such as ci=0.95.")
     given: GivenRows | None = None
     if is_summary(y_true):
         data = _from_summary(y_true, y_prob, by, sample_weight)
+        refuse_for_summary(options)
     else:
         given = given_rows(
             y_true,
@@ -189,19 +222,18 @@ def evaluate(
             label=label,
             score=score,
             skip_missing=skip_missing,
-            sample_dim=sample_dim,
+            sample_dim=options.sample_dims[0],
             class_dim=class_dim,
         )
-        data = read_data(
-            given.y_true, given.y_prob, given.by, given.sample_weight, sample_dim, class_dim, sum_tolerance
-        )
+        data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
     if metrics is None or (isinstance(metrics, str) and metrics == ALL):
         chosen = usual_metrics(data.source, full=metrics is not None)
     else:
         chosen = named_metrics(metrics)
     axes = (*data.batch, *data.by)
-    check_names(chosen, axes, class_dim)
-    result = DatasetBuilder(data, class_dim)
+    own_class_dim = data.class_dim(class_dim)
+    check_names(chosen, axes, own_class_dim)
+    result = DatasetBuilder(data, own_class_dim)
     requested = {**chosen, **column_check(chosen, data), _TOTALS: slice_totals(data.source)}
     if ci is None:
         outcome = run(requested, data.source)
@@ -217,7 +249,7 @@ def evaluate(
     if metrics is None:
         attributes["panel"] = DEFAULT_PANEL
     attributes |= {} if given is None else given.attributes(data.source.rows or 0)
-    return result.dataset(measured.passes, **attributes)
+    return result.dataset(measured.passes, **attributes, **data.attributes)
 
 
 def slice_totals(source: Source) -> SliceTotals:

@@ -1,15 +1,9 @@
 """Functions for single metrics, which return floats, or datasets for diagrams and curves.
 
-All accept the arguments of their estimator and those of `evaluate`, and two arguments of scikit-learn's metrics, so
-that `sklearn.metrics.make_scorer` turns them into scorers with ``response_method="predict_proba"``:
-
-labels : sequence of K
-    The classes in the order of the columns of scores, where they are not 0..K-1; they label the classes of results. By
-    default class names are sorted, as by scikit-learn's classifiers, and must all occur: give ``labels`` where a fold
-    may lack a class.
-pos_label : label
-    For a vector of scores, which is what a scorer receives for two classes: the class whose probability the scores are.
-    Not needed for labels 0 and 1.
+All accept the arguments of their estimator and those of `evaluate`; its ``labels`` and ``pos_label`` are those of
+scikit-learn's metrics, so that `sklearn.metrics.make_scorer` turns them into scorers with
+``response_method="predict_proba"``: for two classes a scorer receives a vector of scores, of the class ``pos_label``.
+Where a fold may lack a class, name them all by ``labels``.
 
 A model that always predicts the frequencies of the classes is calibrated but useless: search by `log_loss` or
 `brier_score`, which measure both calibration and discrimination, or among models of similar skill.
@@ -51,11 +45,11 @@ array([-0.055, -0.021, -0.043, -0.027, -0.005])
 """
 
 from collections.abc import Mapping
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 import xarray as xr
 
-from calibdask.engine.inputs.class_names import encode_labels
+from calibdask.engine.inputs.options import InputKeywords
 from calibdask.estimators.binned.diagram import ReliabilityDiagram
 from calibdask.estimators.binned.ece import ECE, MCE
 from calibdask.estimators.estimator import Estimator
@@ -91,19 +85,14 @@ __all__ = [
 ]
 
 
-class EvaluateKeywords(TypedDict, total=False):
-    """Arguments of all shorthands besides those of their estimator: those of `evaluate`, and names of classes."""
+class EvaluateKeywords(InputKeywords, total=False):
+    """Arguments of all shorthands besides those of their estimator: those of `evaluate`."""
 
     label: Any
     score: Any
     by: Any
     skip_missing: bool
     seed: int
-    sample_dim: str
-    class_dim: str
-    sum_tolerance: float
-    labels: Any
-    pos_label: Any
 
 
 class _WithIntervals(EvaluateKeywords, total=False):
@@ -153,9 +142,7 @@ _EVALUATE = (
     "ci_method",
     "n_boot",
     "seed",
-    "sample_dim",
-    "class_dim",
-    "sum_tolerance",
+    *InputKeywords.__annotations__,
 )
 
 
@@ -163,10 +150,7 @@ def _single(y_true: Any, y_prob: Any, sample_weight: Any, estimator: Any, argume
     """Evaluate one estimator; arguments of `evaluate` are passed on unless the estimator has them too."""
     options, own = {**arguments}, getattr(estimator, "__dataclass_fields__", {})
     outer = {name: options.pop(name) for name in _EVALUATE if name in options and name not in own}
-    classes = {name: options.pop(name) for name in ("labels", "pos_label") if name in options}
-    dims = {name: outer[name] for name in ("sample_dim", "class_dim") if name in outer}
     metric: Estimator = estimator(**options)
-    y_true, y_prob = encode_labels(y_true, y_prob, **classes, **dims)
     return evaluate(y_true, y_prob, {metric.name: metric}, sample_weight=sample_weight, **outer)
 
 
@@ -182,8 +166,7 @@ def _number(y_true: Any, y_prob: Any, sample_weight: Any, estimator: Any, option
 def ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_ECE]) -> Any:
     """Expected calibration error as a float; a DataArray for inputs with extra dimensions or slices.
 
-    Takes the arguments of `ECE` and those of `evaluate`; and, like all shorthands, ``labels`` and ``pos_label``, see
-    `calibdask.shorthands`.
+    Takes the arguments of `ECE` and those of `evaluate`.
 
     Examples
     --------

@@ -8,6 +8,7 @@ import xarray as xr
 from calibdask import __version__
 from calibdask.engine.inputs.frames import given_rows
 from calibdask.engine.inputs.input import read_data
+from calibdask.engine.inputs.options import InputOptions, Task
 from calibdask.estimators.smooth.gridded import check_step
 from calibdask.statistics.counts import RowCount
 from calibdask.storage.summary_format import check_names, histograms, to_dataset
@@ -26,7 +27,12 @@ def summarize(
     skip_missing: bool = False,
     settings: Sequence[str | int] = ("confidence", "classwise"),
     step: float = 0.0003,
-    sample_dim: str = "sample",
+    task: Task | None = None,
+    logits: bool = False,
+    labels: Any = None,
+    pos_label: Any = None,
+    ignore_label: Any = None,
+    sample_dim: str | Sequence[str] = "sample",
     class_dim: str = "class",
     sum_tolerance: float = 1e-3,
 ) -> xr.Dataset:
@@ -34,7 +40,9 @@ def summarize(
 
     Parameters
     ----------
-    y_true, y_prob, label, score, by, sample_weight, skip_missing, sample_dim, class_dim, sum_tolerance
+    y_true, y_prob, label, score, by, sample_weight, skip_missing, task, logits, labels, pos_label, ignore_label
+        As for `calibdask.evaluate`.
+    sample_dim, class_dim, sum_tolerance
         As for `calibdask.evaluate`.
     settings : sequence of str or int, default ("confidence", "classwise")
         Settings to store: ``"confidence"``, ``"classwise"``, ``"binary"``, the number of a class. Class-wise
@@ -80,6 +88,7 @@ def summarize(
     0.25
     """
     check_step(step)
+    options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
     given = given_rows(
         y_true,
         y_prob,
@@ -88,10 +97,11 @@ def summarize(
         label=label,
         score=score,
         skip_missing=skip_missing,
-        sample_dim=sample_dim,
+        sample_dim=options.sample_dims[0],
         class_dim=class_dim,
     )
-    data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, sample_dim, class_dim, sum_tolerance)
+    data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
+    class_dim = data.class_dim(class_dim)
     layout = data.source.layout
     names = [settings] if isinstance(settings, str | int) else settings
     kept = dict.fromkeys(layout.setting(setting) for setting in names)
@@ -103,4 +113,5 @@ def summarize(
     check_names(data, requests, class_dim)
     rows, *states = data.source.answer((RowCount(), *requests))
     summary = to_dataset(zip(requests, states, strict=True), rows.rows, data, class_dim)
-    return summary.assign_attrs(calibdask_version=__version__, **given.attributes(data.source.rows or 0))
+    attributes = given.attributes(data.source.rows or 0) | data.attributes
+    return summary.assign_attrs(calibdask_version=__version__, **attributes)

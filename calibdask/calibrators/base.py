@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from calibdask.engine.inputs.arrays import is_dask, plain
 from calibdask.engine.inputs.input import read_arrays
+from calibdask.engine.inputs.options import InputOptions
 from calibdask.engine.sources.source import Source
 from calibdask.statistics.exact import Array
 from calibdask.statistics.validity import Validity
@@ -82,7 +83,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
                 "fit expects labels first, fit(y_true, y_prob), or fit(X, y) with scores in columns; got real numbers "
                 "where labels should be and whole numbers where scores should be."
             )
-        source = read_arrays(labels, scores, None, sample_weight, "sample", "class", _VALIDITY).source
+        source = read_arrays(labels, scores, None, sample_weight, InputOptions()).source
         self._fit(source)
         self.classes_ = np.arange(source.layout.classes)
         return self

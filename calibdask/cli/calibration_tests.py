@@ -88,6 +88,11 @@ class _Request:
     conventions: str
     label: str | None
     score: str | None
+    task: Any
+    logits: bool
+    labels: str | None
+    pos_label: str | None
+    ignore_label: str | None
     skip_missing: bool
     cluster: ClusterSpec
     as_text: bool
@@ -106,7 +111,8 @@ class _Request:
         return cls(choices=choices, **{name: settled[name] for name in _names(cls) - {"choices"}})
 
     def rows(self, path: str) -> RowsRequest:
-        own = {name: getattr(self, name) for name in ("label", "score", "skip_missing", "cluster")}
+        names = ("task", "logits", "labels", "pos_label", "ignore_label", "label", "score", "skip_missing", "cluster")
+        own: dict[str, Any] = {name: getattr(self, name) for name in names}
         return RowsRequest(data=path, by=(), weight=None, **own)
 
 
@@ -191,17 +197,19 @@ def _column(request: _Request, stored: "StoredRows") -> Any:
 
     path = stored.url
     try:
-        table = request.rows(path).table(stored)
+        asked = request.rows(path)
+        table = asked.table(stored)
+        shape = asked.shape(table)
         rows = _row_count(table.labels)
         entries = request.choices.entries
-        reasons = {entry.name: request.choices.left_out(entry, rows, table.vector) for entry in entries}
+        reasons = {entry.name: request.choices.left_out(entry, rows, shape.vector) for entry in entries}
         chosen = {entry.name: entry.estimator for entry in entries if reasons[entry.name] is None}
-        result = cd.evaluate(table.labels, table.scores, chosen)
+        result = cd.evaluate(table.labels, table.scores, chosen, **asked.reading)
         skipped_rows(table, result.attrs["rows"])
     except ValueError as error:
         raise ValueError(str(error) if path in str(error) else f"{path}: {error}") from error
     left_out = {name: reason for name, reason in reasons.items() if reason is not None}
-    return FileResult(path=path, classes=table.classes, result=result, left_out=left_out)
+    return FileResult(path=path, classes=shape.classes, result=result, left_out=left_out)
 
 
 def _row_count(labels: Any) -> int:

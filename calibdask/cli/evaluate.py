@@ -44,7 +44,8 @@ P(y = 1); for several, right predictions and the mean confidence. Tests have
 rests on. A number that does not exist (a slice without rows) is null;
 values for each class (the bandwidths of smooth-ece) are a list. With --ci there are
 "low" and "high" beside "value" (PART_low and PART_high beside each PART), and
-"ci": float, "n_boot": int, "seed": int beside "rows". A summary takes 0 passes.
+"ci": float, "n_boot": int, "seed": int beside "rows"; with --ignore-label
+"rows_ignored": int. A summary takes 0 passes.
 Within a "format" names stay and keep their meaning; others may join them.
 --json-schema prints all this as a JSON Schema.
 \b

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibdask.cli.evaluate_request import EvaluateRequest
-from calibdask.cli.reporting import model_of_rows, models_of_summary
+from calibdask.cli.reporting import models_of_rows, models_of_summary
 from calibdask.cli.row_options import noted, rows_of, skipped_rows, stem_of
 
 if TYPE_CHECKING:
@@ -36,16 +36,24 @@ def _of_rows(request: EvaluateRequest, rows: "StoredRows", pictured: bool) -> Ev
 
     with connected(request.cluster), shown_progress("evaluating"), noted():
         table = request.table(rows)
-        chosen = request.chosen(request.panel(table.classes, table.vector))
+        shape = request.shape(table)
+        chosen = request.chosen(request.panel(shape.classes, shape.vector))
         if pictured:
             chosen = {**request.diagram(chosen), **chosen}
+        models: Mapping[str, Any] = {}
         if request.report is not None:
-            model = model_of_rows(request, table, **request.report_options(chosen))
-            return Evaluation(model.shown, chosen, table.vector, {stem_of(request.data): model})
-        options = {"by": table.by or None, "sample_weight": table.weights, **request.intervals}
-        result = cd.evaluate(table.labels, table.scores, chosen, **options)
-        result.attrs |= skipped_rows(table, result.attrs["rows"])
-    return Evaluation(result, chosen, table.vector, {})
+            options = request.report_options(chosen)
+            # Classes that are problems of their own are shown together, and reported one by one.
+            options |= {"shown": None} if shape.multilabel else {}
+            models = models_of_rows(stem_of(request.data), request, table, **options)
+        if models and not shape.multilabel:
+            (result,) = (model.shown for model in models.values())
+        else:
+            options = {"by": table.by or None, "sample_weight": table.weights, **request.intervals, **request.reading}
+            result = cd.evaluate(table.labels, table.scores, chosen, **options)
+            result.attrs |= skipped_rows(table, result.attrs["rows"])
+            request.note_ignored(result.attrs)
+    return Evaluation(result, chosen, shape.vector, models)
 
 
 def _of_summary(request: EvaluateRequest, summary: "Summary", pictured: bool) -> Evaluation:

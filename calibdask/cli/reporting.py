@@ -12,6 +12,7 @@ from calibdask.cli.param_types import is_whole
 from calibdask.cli.row_options import RowsRequest, noted, rows_of, skipped_rows, stem_of
 
 if TYPE_CHECKING:
+    from calibdask.engine.inputs.options import InputKeywords
     from calibdask.report import Measured
     from calibdask.storage.open_store import Store
     from calibdask.storage.readers import Table
@@ -22,7 +23,7 @@ __all__ = [
     "command_line",
     "evaluation_options",
     "measured",
-    "model_of_rows",
+    "models_of_rows",
     "models_of_summary",
     "named_data",
     "write_models",
@@ -73,19 +74,31 @@ def measured(name: str, request: RowsRequest, store: "Store", **options: Any) ->
     with connected(request.cluster), shown_progress(f"measuring {name}"), noted():
         if isinstance(store, Summary):
             return models_of_summary(name, request, store, **options)
-        return {name: model_of_rows(request, request.table(rows_of(store)), **options)}
+        return models_of_rows(name, request, request.table(rows_of(store)), **options)
 
 
-def model_of_rows(request: RowsRequest, table: "Table", **options: Any) -> "Measured":
-    """The model of scored rows, measured."""
+def models_of_rows(name: str, request: RowsRequest, table: "Table", **options: Any) -> "dict[str, Measured]":
+    """The model of scored rows, measured; where every class is a problem of its own, each class like a model."""
     from dataclasses import replace
 
     from calibdask.report import measure
 
-    model = measure(table.labels, table.scores, by=table.by, sample_weight=table.weights, **options)
-    skipped = skipped_rows(table, model.result.attrs["rows"]).get("rows_skipped", 0)
-    notes = [f"{skipped:,} rows without a label, a score or a weight were left out."] if skipped else []
-    return replace(model, weights=request.weight or "", notes=(*model.notes, *notes))
+    def model(labels: Any, scores: Any, reading: "InputKeywords") -> "Measured":
+        given = measure(labels, scores, by=table.by, sample_weight=table.weights, reading=reading, **options)
+        request.note_ignored(given.result.attrs)
+        skipped = skipped_rows(table, given.result.attrs["rows"]).get("rows_skipped", 0)
+        notes = [f"{skipped:,} rows without a label, a score or a weight were left out."] if skipped else []
+        return replace(given, weights=request.weight or "", notes=(*given.notes, *notes))
+
+    if request.task != "multilabel":
+        return {name: model(table.labels, table.scores, request.reading)}
+    shape = request.shape(table)
+    names = request.reading.get("labels") or list(range(shape.columns or 0))
+    reading: InputKeywords = {"task": "binary", "logits": request.logits}
+    return {
+        f"{name} {words}": model(table.labels[:, number], table.scores[:, number], reading)
+        for number, words in enumerate(names)
+    }
 
 
 def models_of_summary(name: str, request: RowsRequest, summary: "Summary", **options: Any) -> "dict[str, Measured]":

@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -15,6 +15,8 @@ from calibdask.cluster import ClusterSpec
 from calibdask.errors import SuspectScoresWarning
 
 if TYPE_CHECKING:
+    from calibdask.engine.inputs.options import InputKeywords, Task
+    from calibdask.engine.inputs.shapes import Shape
     from calibdask.storage.open_store import Store
     from calibdask.storage.readers import StoredRows, Table
 
@@ -41,6 +43,19 @@ _PLACES = (
 )
 
 
+_READING = (
+    click.option(
+        "--task",
+        type=click.Choice(["binary", "multiclass", "multilabel"]),
+        help="What the axes of labels and scores mean, where both have the same shape.",
+    ),
+    click.option("--logits", is_flag=True, help="The scores are logits: take their softmax, or their sigmoid."),
+    click.option("--labels", metavar="NAME,...", help="The classes in the order of the score columns."),
+    click.option("--pos-label", metavar="NAME", help="The class whose probability a single column of scores is."),
+    click.option("--ignore-label", metavar="NAME", help="Leave out the rows with this label, and say how many."),
+)
+
+
 def row_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options of a command that reads scored rows."""
     return _with(_SLICES, place_options(command))
@@ -48,7 +63,7 @@ def row_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def place_options(command: Callable[..., None]) -> Callable[..., None]:
     """Those of a command that takes all rows together, each for one."""
-    return _with(_PLACES, cluster_options(command))
+    return _with(_PLACES, _with(_READING, cluster_options(command)))
 
 
 def _with(options: Sequence[Callable[..., Any]], command: Callable[..., None]) -> Callable[..., None]:
@@ -67,6 +82,11 @@ class RowsRequest:
     label: str | None
     score: str | None
     cluster: ClusterSpec
+    task: "Task | None" = None
+    logits: bool = False
+    labels: str | None = None
+    pos_label: str | None = None
+    ignore_label: str | None = None
     skip_missing: bool = False
 
     def opened(self) -> "Store":
@@ -80,6 +100,36 @@ class RowsRequest:
         return rows.read(
             label=self.label, score=self.score, by=self.by, weight=self.weight, skip_missing=self.skip_missing
         )
+
+    @property
+    def reading(self) -> "InputKeywords":
+        """How the arrays are to be read, as arguments of `calibdask.evaluate`."""
+        given: InputKeywords = {}
+        if self.task is not None:
+            given["task"] = self.task
+        if self.logits:
+            given["logits"] = True
+        if self.labels is not None:
+            given["labels"] = [name.strip() for name in self.labels.split(",")]
+        if self.pos_label is not None:
+            given["pos_label"] = self.pos_label
+        if self.ignore_label is not None:
+            given["ignore_label"] = self.ignore_label
+        return given
+
+    def shape(self, table: "Table") -> "Shape":
+        """How the arrays are read."""
+        from calibdask.engine.inputs.options import InputOptions
+        from calibdask.engine.inputs.shapes import Shape
+
+        return Shape.of(table.labels, table.scores, InputOptions(**self.reading))
+
+    def note_ignored(self, attributes: Mapping[str, Any]) -> None:
+        """Say how many rows were left out for their label."""
+        ignored = attributes.get("rows_ignored")
+        if ignored is not None:
+            total = ignored + attributes.get("rows", 0)
+            sys.stderr.write(f"calibdask: left out {ignored:,} of {total:,} rows, whose label is {self.ignore_label}\n")
 
 
 def skipped_rows(table: "Table", rows: int) -> dict[str, int]:

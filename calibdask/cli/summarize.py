@@ -95,14 +95,19 @@ def _summarized(
         if not others:
             (rows,) = stored.values()
             table = first.table(rows)
-            options = {"by": table.by or None, "sample_weight": table.weights, **choices}
+            options = {"by": table.by or None, "sample_weight": table.weights, **first.reading, **choices}
             summary = cd.summarize(table.labels, table.scores, **options)
-            return summary.assign_attrs(skipped_rows(table, Summary.of(summary).rows))
+            count = Summary.of(summary).rows
+            first.note_ignored({**summary.attrs, "rows": count})
+            return summary.assign_attrs(skipped_rows(table, count))
         tables = same_rows("summarize of several DATA", requests, stored)
         table = next(iter(tables.values()))
         labels = _by_name(table.labels, "sample")
         weights = None if table.weights is None else _by_name(table.weights, "sample")
-        return cd.summarize(labels, _stacked(tables), by=table.by or None, sample_weight=weights, **choices)
+        options = {"by": table.by or None, "sample_weight": weights, **first.reading, **choices}
+        summary = cd.summarize(labels, _stacked(tables), **options)
+        first.note_ignored({**summary.attrs, "rows": Summary.of(summary).rows})
+        return summary
 
 
 def _by_name(array: Any, *dims: str) -> Any:

@@ -15,8 +15,9 @@ __all__ = ["panel", "pooled", "refuse_row_options"]
 
 def refuse_row_options(request: RowsRequest) -> None:
     """Raise UsageError for options that only rows have a use for."""
-    given = {"--label": request.label, "--score": request.score, "--weight": request.weight}
-    for option, value in (given | {"--skip-missing": request.skip_missing or None}).items():
+    given = {"label": request.label, "score": request.score, "weight": request.weight, **request.reading}
+    for name, value in (given | {"skip_missing": request.skip_missing or None}).items():
+        option = f"--{name.replace('_', '-')}"
         if value is not None:
             raise click.UsageError(
                 f"{option} has no effect on {request.data}: it is a stored summary, which holds no rows."

@@ -16,8 +16,8 @@ __all__ = ["as_json", "console", "has_signs", "metric_values", "print_lines", "r
 
 # Of the JSON; it grows when what programs may rely on changes, and what is only added does not count.
 _FORMAT = 2
-# What is said once for all metrics; the last three with intervals only.
-_HEAD = ("rows", "rows_skipped", "passes", "calibdask_version", "ci", "n_boot", "seed")
+# What is said once for all metrics, where it applies.
+_HEAD = ("rows", "rows_skipped", "rows_ignored", "passes", "calibdask_version", "ci", "n_boot", "seed")
 _WIDTH = 100
 _STYLES = {"": "", "head": "bold", "aside": "dim", "over": OVER, "under": UNDER}
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.engine.inputs.options import InputKeywords, InputOptions
+from calibdask.engine.inputs.shapes import Shape
 from calibdask.engine.inputs.slices import named
 from calibdask.errors import SuspectScoresWarning
 from calibdask.estimators.binned.diagram import ReliabilityDiagram
@@ -98,6 +100,7 @@ def measure(
     ci_method: Any = None,
     source: str = "",
     shown: Shown | None = None,
+    reading: InputKeywords | None = None,
 ) -> Measured:
     """Measure what a report says about one model.
 
@@ -114,6 +117,8 @@ def measure(
         What was measured, in words.
     shown : Shown, optional
         Metrics that are evaluated besides, by all slices together, in the same passes where the report asks for them.
+    reading : mapping, optional
+        Arguments of `calibdask.evaluate` that say how arrays are read, such as ``logits`` and ``pos_label``.
 
     Notes
     -----
@@ -135,7 +140,7 @@ def measure(
     if is_summary(y_true):
         measured = request.of_summary(Summary.of(y_true), by)
     else:
-        measured = request.of_rows(y_true, y_prob, named(by), sample_weight)
+        measured = request.of_rows(y_true, y_prob, named(by), sample_weight, reading or {})
     weights = "given" if sample_weight is not None and not measured.weights else measured.weights
     return replace(measured, source=source, weights=weights)
 
@@ -150,13 +155,15 @@ class _Request:
     options: Mapping[str, Any]
     shown: Shown | None
 
-    def of_rows(self, labels: Any, scores: Any, by: Mapping[Any, Any], weights: Any) -> Measured:
+    def of_rows(
+        self, labels: Any, scores: Any, by: Mapping[Any, Any], weights: Any, reading: InputKeywords
+    ) -> Measured:
         """One pass for all rows, up to three with bins of equal mass, and one for each name of slices."""
         if scores is None:
             raise ValueError("measure expects labels and scores, or a summary of calibdask.summarize, got no scores.")
         labels, scores = (array if hasattr(array, "ndim") else np.asarray(array) for array in (labels, scores))
-        vector = scores.ndim == labels.ndim
-        classes = 2 if vector else int(scores.shape[-1])
+        shape = Shape.of(labels, scores, InputOptions(**reading))
+        vector, classes = shape.vector, shape.classes
         layout = Layout(classes=classes, vector=vector)
         meant = layout.setting(self.setting, self.k)
         chosen = default_metrics(classes, vector, full=True) if self.metrics is None else self.metrics
@@ -168,7 +175,7 @@ class _Request:
         def at(names: tuple[str, ...]) -> _Evaluate:
             """Evaluation of the rows by these slices."""
             sliced = {name: values for name, values in by.items() if str(name) in names}
-            return partial(evaluate, labels, scores, by=sliced or None, sample_weight=weights)
+            return partial(evaluate, labels, scores, by=sliced or None, sample_weight=weights, **reading)
 
         names = tuple(map(str, by))
         asked = _by_slices({**plain, **self._pictures(layout, meant)}, self._of_slices(plain, layout), names)

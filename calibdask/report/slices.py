@@ -9,7 +9,7 @@ import xarray as xr
 
 from calibdask.report.measuring import CLASSES
 from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
-from calibdask.results.format import plain
+from calibdask.results.format import slice_text
 from calibdask.results.ranking import worst_order
 from calibdask.results.reliability import Bins
 from calibdask.results.values import Results, Value
@@ -65,4 +65,4 @@ def _slice(results: Results, at: Mapping[Any, int], labels: Iterable[Any]) -> Sl
     numbers = {value.name: value for value in results.at(at).values()}
     if rows < TOO_FEW_IN_A_SLICE:
         numbers = {name: replace(value, low=None, high=None) for name, value in numbers.items()}
-    return Slice(" · ".join(str(plain(label)) for label in labels), rows, numbers, bins)
+    return Slice(" · ".join(slice_text(label) for label in labels), rows, numbers, bins)

@@ -25,6 +25,7 @@ __all__ = [
     "rests_on",
     "shown_number",
     "shown_texts",
+    "slice_text",
 ]
 
 # Units of dates that name no day.
@@ -110,6 +111,18 @@ def _pvalue_alone(pvalue: float) -> str:
     return text.removeprefix("p").removeprefix(" = ").replace(" ", "") if text.startswith("p ") else "-"
 
 
+def slice_text(label: Any) -> str:
+    """The label of a slice in words; NaN and NaT are the rows without a value.
+
+    Examples
+    --------
+    >>> slice_text("be"), slice_text(np.float64("nan")), slice_text(np.datetime64("NaT", "ns"))
+    ('be', 'missing', 'missing')
+    """
+    text = plain(label)
+    return "missing" if text is None else str(text)
+
+
 def plain(value: Any) -> Any:
     """What JSON can hold: a number that is none is null, dates are texts, without a time where it is midnight.
 
@@ -124,9 +137,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, np.datetime64) and np.datetime_data(value)[0] not in _COARSE:
-        return str(np.datetime_as_string(value, unit="auto"))
+        return None if np.isnat(value) else str(np.datetime_as_string(value, unit="auto"))
     if isinstance(value, np.datetime64 | np.timedelta64):
-        return str(value)
+        return None if np.isnat(value) else str(value)
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):

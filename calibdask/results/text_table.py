@@ -10,7 +10,7 @@ import xarray as xr
 
 from calibdask.estimators.slice_totals import TOTALS
 from calibdask.results.cautions import FEW_IN_A_SLICE
-from calibdask.results.format import counted, plain, rests_on, shown_texts
+from calibdask.results.format import counted, rests_on, shown_texts, slice_text
 from calibdask.results.text_layout import (
     GAP,
     INDENT,
@@ -145,7 +145,7 @@ def label_of(value: Any, longest: int = _LONGEST_LABEL) -> str:
     >>> label_of("de"), label_of("\x1b[31mred"), label_of("abcdefgh", 6)
     ('de', '\\x1b[31mred', 'abc...')
     """
-    text = str(plain(value))
+    text = slice_text(value)
     text = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
     if width_of(text) <= longest:
         return text

@@ -12,7 +12,7 @@ import xarray as xr
 
 from calibdask.estimators.slice_totals import TOTALS
 from calibdask.results.build import DEFAULT_PANEL, DESCRIBING, FORMAT
-from calibdask.results.format import plain
+from calibdask.results.format import slice_text
 
 __all__ = ["BEHIND", "PartResult", "Results", "Value", "is_result", "named_strata"]
 
@@ -374,7 +374,7 @@ def named_strata(dataset: xr.Dataset, dims: Sequence[Any]) -> Iterator[tuple[str
     for position in product(*(range(dataset.sizes[dim]) for dim in dims)):
         at = dict(zip(dims, position, strict=True))
         labels = [
-            str(plain(dataset[dim].values[i])) if dim in dataset.coords else f"{dim} {i}" for dim, i in at.items()
+            slice_text(dataset[dim].values[i]) if dim in dataset.coords else f"{dim} {i}" for dim, i in at.items()
         ]
         yield " ".join(filter(None, labels)), dataset.isel(at)
 

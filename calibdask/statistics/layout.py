@@ -34,6 +34,10 @@ class Layout(Request["Layout"]):
         Type of the scores in the kernels, ``float32`` or ``float64``.
     weighted : bool
         Whether there are sample weights.
+    logits : bool
+        Whether the scores are given as logits; blocks hold the scores that follow from them.
+    one_hot : bool
+        Whether the labels are given as one-hot rows; blocks hold their class numbers.
     """
 
     batch: int = 1
@@ -43,6 +47,8 @@ class Layout(Request["Layout"]):
     rows: int | None = None
     dtype: str = "float64"
     weighted: bool = False
+    logits: bool = False
+    one_hot: bool = False
 
     def __post_init__(self) -> None:
         if self.classes < 2:

@@ -7,6 +7,7 @@ from typing import Any
 import dask.array as da
 
 from calibdask.engine.inputs.input import read_data
+from calibdask.engine.inputs.options import InputOptions
 from calibdask.engine.inputs.rows import Rows, make_block
 from calibdask.engine.plan import run
 from calibdask.engine.sources.source import apart, merged, states_of
@@ -29,7 +30,7 @@ def requested(
     labels: Any, scores: Any, metrics: Mapping[str, Any] = PANEL
 ) -> tuple[tuple[Statistic[Any], ...], Layout]:
     """What metrics ask for in their pass, the check of the data included, and the layout of the data."""
-    source = read_data(labels, scores, None, None, "sample", "class", 1e-3).source
+    source = read_data(labels, scores, None, None, InputOptions()).source
     needed, _ = apart(tuple(run(metrics, source).states))
     return (*needed, Validity()), source.layout
 

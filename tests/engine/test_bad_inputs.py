@@ -3,9 +3,7 @@
 from typing import Any
 
 import dask.array as da
-import dask.dataframe as dd
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 
@@ -85,26 +83,9 @@ def test_iterators_can_be_read_once() -> None:
         cd.evaluate([])
 
 
-def test_missing_slices() -> None:
-    with pytest.raises(ValueError, match=r"by 'country' expects a value in every row, 1 are missing"):
-        cd.evaluate([0, 1], [0.2, 0.3], by={"country": ["se", None]})
-    country = np.array(["b", "a", None, "a", None] * 20, object)
-    lazy_country = da.from_array(country, chunks=3)
-    with pytest.raises(ValueError, match=r"by 'country' expects a value in every row, 40 are missing"):
-        cd.evaluate(da.zeros(100, chunks=9, dtype=int), da.full(100, 0.5, chunks=9), by={"country": lazy_country})
-    when = np.array(["2026-01-01", "NaT"], "M8[D]")
-    with pytest.raises(ValueError, match=r"1 are missing"):
-        cd.evaluate([0, 1], [0.2, 0.3], by={"day": when})
+def test_slices_of_another_length() -> None:
     with pytest.raises(ValueError, match="one value for each of the 2 rows"):
         cd.evaluate([0, 1], [0.2, 0.3], by=[1, 2, 3])
-
-
-def test_missing_slices_of_data_frames() -> None:
-    frame = pd.DataFrame({"label": [0, 1] * 20, "score": 0.5, "country": ["b", None, "a", "b"] * 10})
-    lazy = dd.from_pandas(frame, npartitions=3)
-    for data in (frame, lazy):
-        with pytest.raises(ValueError, match=r"by 'country' expects a value in every row, 10 are missing"):
-            cd.evaluate(data["label"], data["score"], by=data["country"])
 
 
 def test_masked_arrays_are_refused() -> None:

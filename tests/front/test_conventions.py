@@ -24,6 +24,8 @@ from sklearn.preprocessing import StandardScaler
 import calibdask as cd
 import calibdask.accessor
 from calibdask.engine.inputs.class_names import encode_labels
+from calibdask.engine.inputs.options import InputOptions
+from calibdask.engine.inputs.shapes import Shape
 
 RNG = np.random.default_rng(11)
 N = 400
@@ -72,7 +74,7 @@ def test_accessor_keeps_extra_dimensions() -> None:
     ds = dataset()
     actual = ds.calib.evaluate(cd.ECE(), by="day", sample_weight="weight")
     expected = cd.evaluate(
-        np.stack([LABELS, LABELS]), np.stack([SCORES, SCORES**2]), cd.ECE(), by={"day": DAY}, sample_weight=WEIGHT
+        LABELS, np.stack([SCORES, SCORES**2]), cd.ECE(), by={"day": DAY}, sample_weight=WEIGHT, task="binary"
     ).rename(dim_0="model")
     assert actual.ece.dims == ("model", "day")
     np.testing.assert_array_equal(actual.ece, expected.ece)
@@ -218,8 +220,8 @@ def test_chunks_may_lack_the_positive_class() -> None:
 
 def test_names_are_looked_at_when_they_are_computed() -> None:
     lazy = da.from_array(MAIL, chunks=100)
-    numbers, _ = encode_labels(lazy, SCORES, pos_label="spam")
-    assert isinstance(numbers, da.Array)
+    encoded = encode_labels(lazy, SCORES, Shape.of(lazy, SCORES, InputOptions(pos_label="spam")))
+    assert isinstance(encoded.labels, da.Array)
     with pytest.raises(ValueError, match=r"y_true expects classes among \['egg', 'spam'\], got 'ham'"):
         cd.ece(lazy, SCORES, labels=["egg", "spam"])
 
@@ -243,7 +245,7 @@ def test_names_are_looked_at_when_they_are_computed() -> None:
         ((MAIL, MATRIX, {"pos_label": "spam"}), "pos_label belongs to vectors of scores; name the 3 classes"),
         ((MAIL, MATRIX, {"labels": NAMES}), r"y_true expects classes among \['cat', 'dog', 'eel'\], got 'ham'"),
         ((da.from_array(MAIL), MATRIX, {}), "Class names in a Dask collection require labels=..."),
-        (([(LABELS, SCORES)], None, {"pos_label": 1}), "labels and pos_label belong to arrays"),
+        (([(NAMES[CLASSES], MATRIX)], None, {}), "Class names in blocks require labels=..."),
         ((np.where(LABELS, "spam", None), SCORES, {"pos_label": "spam"}), "y_true expects a class in every row"),
         ((np.where(CLASSES, "spam", None), MATRIX, {}), "y_true expects a class in every row"),
     ],

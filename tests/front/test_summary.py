@@ -67,6 +67,7 @@ def test_sums_over_slices_of_any_data(rows: strategies.Data, seed: int) -> None:
     labels = np.broadcast_to(labels, (len(scores), rows.rows))
     day = np.random.default_rng(seed).integers(0, 3, rows.rows)
     options: dict[str, Any] = {"settings": ["binary"] if vector else ["confidence", 0], "step": 0.003}
+    options["task"] = "binary" if vector else "multiclass"
     days = cd.summarize(labels, scores, by={"day": day}, **options)
     pooled = cd.summarize(labels, scores, **options)
     same(days.sum("day"), pooled)

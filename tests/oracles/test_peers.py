@@ -116,7 +116,7 @@ def test_sklearn_brier_score(n: int, weighted: bool) -> None:
         for classes in (2, 3, 10):
             labels, scores = matrix_rows(seed, n, classes, 10)
             every = np.arange(classes)
-            expected = brier_score_loss(labels, scores, sample_weight=weights, labels=every, scale_by_half=False)
+            expected = brier_score_loss(labels, scores, sample_weight=weights, labels=every)
             equal(cd.brier_score(labels, scores, sample_weight=weights), expected)
 
 

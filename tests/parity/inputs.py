@@ -51,9 +51,8 @@ def rows(name: str) -> Rows:
     if "columns" in name:
         scores = np.stack([1 - scores, scores], -1)
     made: Rows = {"y_true": labels, "y_prob": scores.astype(np.float32) if "float32" in name else scores}
-    # Binary scores of several models are told from columns of classes by labels of the same shape.
     if models and "binary" in name:
-        made["y_true"] = np.stack([labels, labels[::-1]])
+        made["y_true"], made["task"] = np.stack([labels, labels[::-1]]), "binary"
     if "weights" in name:
         made["sample_weight"] = np.where(rng.random(_ROWS) < 0.1, 0.0, rng.gamma(2.0, size=_ROWS))
     if "by" in name:
@@ -69,6 +68,7 @@ def _as_dask(given: Rows) -> Rows:
     leading = (1,) * (labels.ndim - 1)
     columns = (77,) if labels.ndim == scores.ndim else (77, 3)
     made = {
+        **given,
         "y_true": da.from_array(labels, chunks=(*leading, 101)),
         "y_prob": da.from_array(scores, chunks=((1,) * (scores.ndim - len(columns)) + columns)),
     }

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 import calibdask as cd
 from calibdask.engine.inputs.input import read_arrays
+from calibdask.engine.inputs.options import InputOptions
 from calibdask.engine.plan import run
 from calibdask.engine.sources.source import Source, merged
 from calibdask.estimators.kernel.base import KernelEstimator
@@ -84,7 +85,7 @@ def test_adaptive_estimators_read_the_data_at_most_three_times(counted: tuple[An
 def test_the_graph_has_one_task_a_chunk_and_a_tree(chunks: int) -> None:
     scores = da.ones((2 * chunks, 3), chunks=(2, 3), dtype=np.float32) / 3
     labels = da.zeros(2 * chunks, chunks=2, dtype=np.int32)
-    given = read_arrays(labels, scores, None, None, "sample", "class", Validity())
+    given = read_arrays(labels, scores, None, None, InputOptions())
     (graph,) = dask.optimize(given.source._reduced((Validity(), RowCount())))  # type: ignore[attr-defined]
     assert len(dict(graph.__dask_graph__())) <= 1.1 * chunks
 
@@ -97,7 +98,7 @@ def test_construction_computes_nothing() -> None:
         scores = da.random.random((1000, 3), chunks=(100, 1))
         labels = da.zeros(1000, chunks=77, dtype=int)
         cd.ECE(binning="equal-mass"), cd.SKCE(), cd.DensityECE(), cd.ConsistencyTest()
-        read_arrays(labels, scores, None, None, "sample", "class", Validity())
+        read_arrays(labels, scores, None, None, InputOptions())
 
 
 @pytest.fixture(scope="module")

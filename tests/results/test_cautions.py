@@ -17,7 +17,7 @@ from calibdask.report.model_result import ModelResult
 from calibdask.storage.summary import Summary
 
 MODELS = 300
-BOTH = {"ece": cd.ECE(), "mass": cd.ECE(binning="equal-mass")}
+PANEL = {"ece": cd.ECE(), "mass": cd.ECE(binning="equal-mass"), "brier": cd.BrierScore(), "log": cd.LogLoss()}
 COLUMNS = "In another order the columns"
 
 
@@ -31,7 +31,7 @@ def alarms(labels: Any, scores: Any) -> int:
     dims = ("model", "sample", "class")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SuspectScoresWarning)
-        cd.evaluate(xr.DataArray(labels, dims=dims[:2]), xr.DataArray(scores, dims=dims[: scores.ndim]), BOTH)
+        cd.evaluate(xr.DataArray(labels, dims=dims[:2]), xr.DataArray(scores, dims=dims[: scores.ndim]), PANEL)
     return len(caught)
 
 
@@ -92,10 +92,12 @@ def test_shifted_labels(shift: int) -> None:
     labels = labels_of(truth)
     half = np.arange(600) % 2
     with pytest.warns(SuspectScoresWarning, match=rf"{COLUMNS}.*class 0 by column {3 - shift}, 1 by column"):
-        result = cd.evaluate((labels + shift) % 3, truth, BOTH, by=half, ci=0.9, n_boot=5)
+        result = cd.evaluate((labels + shift) % 3, truth, PANEL, by=half, ci=0.9, n_boot=5)
     xr.testing.assert_identical(result.ece, cd.evaluate((labels + shift) % 3, truth, cd.ECE(), by=half).ece)
     with pytest.warns(SuspectScoresWarning, match=COLUMNS):
-        model = ModelResult("shifted", measure((labels + shift) % 3, truth, BOTH, n_boot=5))
+        model = ModelResult("shifted", measure((labels + shift) % 3, truth, PANEL, n_boot=5))
     assert report_cautions(model)[0].startswith(COLUMNS)
-    # Counting predictions would take a pass of its own.
+    with pytest.warns(SuspectScoresWarning, match=COLUMNS):
+        assert cd.evaluate((labels + shift) % 3, truth).attrs["passes"] == 1
+    # Counting predictions would cost as much as this metric.
     assert cd.evaluate((labels + shift) % 3, truth, cd.ECE()).attrs["passes"] == 1

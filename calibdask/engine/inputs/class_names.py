@@ -1,30 +1,40 @@
 """Encoding of class names: labels as in scikit-learn's classifiers, converted to class numbers."""
 
-from collections.abc import Callable
+import re
+import warnings
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import is_dask, plain
+from calibdask.engine.inputs.arrays import is_dask, is_named, plain
 from calibdask.engine.inputs.frames import is_frame
+from calibdask.engine.inputs.shapes import Shape
 
-__all__ = ["encode_labels"]
+__all__ = ["Encoded", "encode_labels"]
 
+# The number of labels that are left out.
+_IGNORED = -(2**31)
 # Number of classes that an error message lists.
 _SHOWN = 5
 
 
-def encode_labels(
-    y_true: Any,
-    y_prob: Any,
-    labels: Any = None,
-    pos_label: Any = None,
-    sample_dim: str = "sample",
-    class_dim: str = "class",
-) -> tuple[Any, Any]:
-    """Labels as class numbers, and scores whose columns are named after the classes, where these have names.
+class Encoded(NamedTuple):
+    """Labels as class numbers, the names of the classes in the order of the columns, and whether labels were names."""
+
+    labels: Any
+    classes: Any = None
+    renumbered: bool = False
+
+    def ignored(self, label: Any) -> Any:
+        """The number of the labels that are left out, which had this one."""
+        return _IGNORED if self.renumbered else _like(label, self.labels)
+
+
+def encode_labels(y_true: Any, y_prob: Any, shape: Shape, *, whole: bool = True) -> Encoded:
+    """Labels as class numbers, and the names of the classes, where these have names.
 
     Parameters
     ----------
@@ -32,13 +42,10 @@ def encode_labels(
         Class numbers, which are returned unchanged, or names; of any kind that `calibdask.evaluate` accepts.
     y_prob : array of shape (..., n) or (..., n, K)
         Scores.
-    labels : sequence of K, optional
-        The classes in the order of the columns of scores. By default for names: the column names of the scores, in
-        xarray and in data frames, else the sorted distinct values of ``y_true``.
-    pos_label : label, optional
-        For a vector of scores: the class whose probability the scores are.
-    sample_dim, class_dim : str
-        Names of these dimensions.
+    shape : Shape
+        How their axes are read, with the options ``labels``, ``pos_label`` and ``ignore_label``.
+    whole : bool, default True
+        Whether these are all rows, whose labels are all classes; otherwise names require ``labels``.
 
     Raises
     ------
@@ -49,60 +56,164 @@ def encode_labels(
 
     Examples
     --------
-    >>> encode_labels(["ham", "spam"], [0.2, 0.7], pos_label="spam")
-    (array([False,  True]), [0.2, 0.7])
+    >>> from calibdask.engine.inputs.options import InputOptions
+    >>> shape = Shape(InputOptions(pos_label="spam"))
+    >>> encode_labels(["ham", "spam"], [0.2, 0.7], shape).labels
+    array([0, 1])
     """
-    if y_prob is None:
-        if labels is not None or pos_label is not None:
-            raise ValueError("labels and pos_label belong to arrays; blocks and summaries expect class numbers.")
-        return y_true, y_prob
-    if labels is None and pos_label is None and not _has_names(y_true):
-        return y_true, y_prob
-    classes = None if labels is None else _classes(labels)
-    columns = _columns(y_true, y_prob, class_dim)
-    if columns is None:
-        outcomes = _encode(y_true, _binary_encoder(classes, pos_label))
-        if classes is None:
-            _check_occurs(y_true, outcomes, pos_label)
-        return outcomes, y_prob
-    if pos_label is not None:
-        raise ValueError(f"pos_label belongs to vectors of scores; name the {columns} classes of a matrix by labels.")
-    names = classes or _column_names(y_prob, class_dim) or _distinct(y_true)
+    options = shape.options
+    names = _column_names(y_prob, options.class_dim) if shape.columns is not None else None
+    listed = None if options.labels is None else _listed(options.labels, y_true)
+    if shape.columns is not None and options.pos_label is not None:
+        raise ValueError(
+            f"pos_label belongs to vectors of scores; name the {shape.columns} classes of a matrix by labels."
+        )
+    _check_order(listed, names, "labels")
+    if shape.one_hot or shape.multilabel:
+        _check_order(_column_names(y_true, options.class_dim), names, "y_true")
+        known = listed or names
+        return Encoded(y_true, _as_array(_checked(known, shape.columns), y_prob) if known else None)
+    y_true = _numbers_of_objects(y_true)
+    if shape.columns is None:
+        return _encoded_outcomes(y_true, listed, shape, whole=whole)
+    declared = _declared(y_true)
+    unnamed = names == list(range(shape.columns)) and not (
+        declared and sorted(map(str, declared)) == [*map(str, names)]
+    )
+    if unnamed and _has_names(y_true):
+        names = None
+    classes = listed or _classes_of(y_true, names, shape.columns, whole=whole)
+    if classes is None or (classes == list(range(shape.columns)) and declared is None):
+        return Encoded(y_true, _as_array(listed or names, y_prob))
+    encode = partial(_positions, names=_checked(classes, shape.columns), ignored=options.ignore_label)
+    labelled = names if listed is None and names is not None else classes
+    return Encoded(_encode(y_true, encode), _as_array(labelled, y_prob), renumbered=True)
+
+
+def _check_order(classes: list[Any] | None, columns: list[Any] | None, what: str) -> None:
+    """Refuse classes that are those of the columns in another order: one of the two must be wrong."""
+    if classes and columns:
+        ours, theirs = [str(name) for name in classes], [str(name) for name in columns]
+        if ours != theirs and sorted(ours) == sorted(theirs):
+            raise ValueError(
+                f"{what} expects the order of the columns of y_prob, which are called {_shown(columns)}, got "
+                f"{_shown(classes)}; order both alike."
+            )
+
+
+def _as_array(names: list[Any] | None, y_prob: Any) -> Any:
+    """Names along the dimension of classes; objects where they come from a data frame, or are of several types."""
+    if names is None:
+        return None
+    array = np.asarray(names)
+    return np.asarray(names, object) if hasattr(y_prob, "columns") or array.tolist() != names else array
+
+
+def _checked(names: list[Any], columns: int | None) -> list[Any]:
+    """The names, of which there must be one for each column."""
     if len(names) != columns:
         raise ValueError(
             f"labels expects one class for each of the {columns} columns of scores, in their order, got {len(names)}: "
             f"{_shown(names)}."
         )
-    return _encode(y_true, partial(_positions, names=names)), _named(y_prob, names, sample_dim, class_dim)
+    return names
+
+
+def _encoded_outcomes(y_true: Any, listed: list[Any] | None, shape: Shape, *, whole: bool) -> Encoded:
+    """Outcomes of the class whose probability a vector of scores is; numbers as they are, where nothing is named."""
+    options = shape.options
+    if not options.names_classes and not _has_names(y_true):
+        return Encoded(y_true)
+    pos_label = None if options.pos_label is None else _like(options.pos_label, y_true)
+    outcomes = _encode(y_true, _binary_encoder(listed, pos_label, options.ignore_label, y_true))
+    if listed is None and whole:
+        _check_occurs(y_true, outcomes, pos_label)
+    return Encoded(outcomes, renumbered=True)
+
+
+def _classes_of(y_true: Any, names: list[Any] | None, columns: int, *, whole: bool) -> list[Any] | None:
+    """The classes in the order of the columns as far as labels and columns say; None: numbers are positions."""
+    if _has_names(y_true):
+        if not (whole or names or _declared(y_true)):
+            raise ValueError("Class names in blocks require labels=..., the classes in the order of the scores.")
+        return names or _declared(y_true) or _distinct(y_true)
+    return _whole_numbers(names, columns)
+
+
+def _whole_numbers(names: list[Any] | None, columns: int) -> list[int] | None:
+    """The numbers that columns are called by: numbers themselves, or digits that number all classes."""
+    if not names:
+        return None
+    if all(isinstance(name, int | np.integer) and not isinstance(name, bool) for name in names):
+        return [int(name) for name in names]
+    digits = [int(name) for name in names if isinstance(name, str) and re.fullmatch(r"\d+", name)]
+    return digits if sorted(digits) == list(range(columns)) else None
+
+
+def _dtype(y_true: Any) -> Any:
+    return y_true.dtype if hasattr(y_true, "dtype") else plain(y_true).dtype
 
 
 def _has_names(y_true: Any) -> bool:
-    dtype = y_true.dtype if hasattr(y_true, "dtype") else np.asarray(y_true).dtype
+    """Whether labels are other than numbers; categories of numbers without gaps are numbers."""
+    dtype = _dtype(y_true)
+    categories = getattr(dtype, "categories", None)
+    if categories is not None:
+        return getattr(categories.dtype, "kind", "O") not in "fiub" or [*categories] != [*range(len(categories))]
     return getattr(dtype, "kind", "O") not in "fiub"
 
 
-def _classes(labels: Any) -> list[Any]:
+def _declared(y_true: Any) -> list[Any] | None:
+    """The classes of categorical labels in their declared order."""
+    categories = getattr(_dtype(y_true), "categories", None)
+    known = getattr(getattr(y_true, "cat", None), "known", True)
+    return [*categories] if categories is not None and known else None
+
+
+def _numbers_of_objects(y_true: Any) -> Any:
+    """Numbers that are stored as objects, as numbers."""
+    values = _data(y_true)
+    if is_dask(values) or is_frame(y_true) or getattr(_dtype(y_true), "kind", "O") != "O":
+        return y_true
+    if getattr(_dtype(y_true), "categories", None) is not None:
+        return y_true
+    import pandas as pd
+
+    array = plain(values, "y_true")
+    if pd.api.types.infer_dtype(array.ravel(), skipna=True) not in (
+        "integer", "boolean", "floating", "mixed-integer-float", "integer-na",
+    ):  # fmt: skip
+        return y_true
+    missing = pd.isna(array)
+    numbers = np.where(missing, np.nan, array).astype(np.float64)
+    return y_true.copy(data=numbers) if is_named(y_true) else numbers
+
+
+def _listed(labels: Any, y_true: Any) -> list[Any]:
     """The classes that the user lists, checked to be distinct."""
     names = [] if isinstance(labels, str) else np.asarray(labels, object).ravel().tolist()
     if len(set(names)) != len(names) or len(names) < 2:
         raise ValueError(f"labels expects different classes, at least two of them, got {labels!r}.")
-    return names
+    return [_like(name, y_true) for name in names]
 
 
-def _columns(y_true: Any, y_prob: Any, class_dim: str) -> int | None:
-    """Number of columns of scores; None for a vector."""
-    if isinstance(y_prob, xr.DataArray | xr.Variable):
-        return y_prob.sizes.get(class_dim)
-    shape = y_prob.shape if hasattr(y_prob, "shape") else np.shape(y_prob)
-    dimensions = y_true.ndim if hasattr(y_true, "ndim") else np.ndim(y_true)
-    return shape[-1] if len(shape) > dimensions else None
+def _like(name: Any, y_true: Any) -> Any:
+    """A class as the labels have it: texts that are numbers, as typed at a shell, name numbers among numbers."""
+    if isinstance(name, str) and not _has_names(y_true):
+        try:
+            return float(name) if "." in name else int(name)
+        except ValueError:
+            return name
+    return name
 
 
 def _column_names(y_prob: Any, class_dim: str) -> list[Any] | None:
     """The names of the columns of scores."""
     if isinstance(y_prob, xr.DataArray):
         return y_prob[class_dim].values.tolist() if class_dim in y_prob.coords else None
-    return list(y_prob.columns) if hasattr(y_prob, "columns") else None
+    # The columns of an Arrow table are those themselves.
+    columns = getattr(y_prob, "column_names", getattr(y_prob, "columns", None))
+    return None if columns is None else list(columns)
 
 
 def _distinct(y_true: Any) -> list[Any]:
@@ -114,7 +225,16 @@ def _distinct(y_true: Any) -> list[Any]:
 
     names = pd.unique(plain(values).ravel())
     _check_present(names)
-    return sorted(names.tolist())
+    ordered = sorted(names.tolist())
+    numbers = [name for name in ordered if isinstance(name, str) and re.fullmatch(r"-?\d+", name)]
+    if len(numbers) == len(ordered) and numbers != sorted(numbers, key=int):
+        warnings.warn(
+            f"Class names that are numbers were sorted as text, {_shown(ordered)}, as scikit-learn does; if the "
+            "columns of y_prob have another order, give labels=..., the classes in the order of the columns.",
+            UserWarning,
+            stacklevel=6,
+        )
+    return ordered
 
 
 def _check_present(values: np.ndarray) -> None:
@@ -124,33 +244,45 @@ def _check_present(values: np.ndarray) -> None:
         raise ValueError("y_true expects a class in every row, some are missing; drop these rows.")
 
 
-def _binary_encoder(labels: list[Any] | None, pos_label: Any) -> Callable[[np.ndarray], np.ndarray]:
+def _binary_encoder(
+    labels: list[Any] | None, pos_label: Any, ignored: Any, y_true: Any
+) -> Callable[[np.ndarray], np.ndarray]:
     """The function from labels to outcomes of the class whose probability a vector of scores is."""
     if labels is None and pos_label is None:
         raise ValueError(
             "Class names require pos_label=..., the class whose probability a vector of scores is; or labels=..., "
-            "both classes with this one last."
+            "both classes with this one last. Without, y_true expects the class numbers 0 and 1, got type "
+            f"{_dtype(y_true)}."
         )
     if labels is None:
-        return partial(_is_positive, pos_label=pos_label)
+        return partial(_is_positive, pos_label=pos_label, ignored=ignored)
     if len(labels) != 2:
         raise ValueError(f"A vector of scores expects labels of two classes, got {len(labels)}: {_shown(labels)}.")
     if pos_label is not None and pos_label not in labels:
         raise ValueError(f"pos_label expects one of {_shown(labels)}, got {pos_label!r}.")
-    return partial(_positions, names=labels[::-1] if pos_label == labels[0] else labels)
+    ordered = labels[::-1] if pos_label == labels[0] else labels
+    return partial(_positions, names=ordered, ignored=ignored)
 
 
-def _is_positive(values: np.ndarray, pos_label: Any) -> np.ndarray:
+def _is_positive(values: np.ndarray, pos_label: Any, ignored: Any) -> np.ndarray:
     """Whether each label is the positive one."""
-    _check_present(values)
-    return np.asarray(values == pos_label, bool)
+    left_out = _equal(values, ignored)
+    _check_present(values[~left_out])
+    return np.where(left_out, _IGNORED, _equal(values, pos_label))
+
+
+def _equal(values: np.ndarray, label: Any) -> np.ndarray:
+    """Where values are this label."""
+    if label is None:
+        return np.zeros(values.shape, bool)
+    return np.broadcast_to(np.asarray(values == label, bool), values.shape)
 
 
 def _check_occurs(y_true: Any, outcomes: Any, pos_label: Any) -> None:
     """Raise ValueError if the positive class does not occur: a misspelt one would make all rows negative."""
     values, positive = _data(y_true), _data(outcomes)
     # Dask: a chunk may lack the class, and checking all chunks would take a pass.
-    if is_dask(values) or positive.any():
+    if is_dask(values) or (positive > 0).any():
         return
     values = plain(values).ravel()
     if (values != values[:1]).any():
@@ -158,23 +290,30 @@ def _check_occurs(y_true: Any, outcomes: Any, pos_label: Any) -> None:
 
 
 def _data(array: Any) -> Any:
-    return array.data if isinstance(array, xr.DataArray | xr.Variable) else array
+    return array.data if is_named(array) else array
 
 
-def _positions(values: np.ndarray, names: list[Any]) -> np.ndarray:
+def _positions(values: np.ndarray, names: Sequence[Any], ignored: Any) -> np.ndarray:
     """Number of the class of each row."""
     import pandas as pd
 
     flat = pd.Index(values.ravel())
     positions = pd.Index(names).get_indexer(flat)
     if (positions < 0).any():
-        raise ValueError(f"y_true expects classes among {_shown(names)}, got {flat[positions.argmin()]!r}.")
+        positions = np.where(_equal(values.ravel(), ignored), _IGNORED, positions)
+    unknown = positions == -1
+    if unknown.any():
+        value = flat[unknown.argmax()]
+        if value != value or value is None:
+            raise ValueError("y_true expects a class in every row, some are missing; drop these rows.")
+        value = value.item() if isinstance(value, np.generic) else value
+        raise ValueError(f"y_true expects classes among {_shown(names)}, got {value!r}.")
     return positions.reshape(values.shape)
 
 
 def _encode(y_true: Any, encode: Callable[[np.ndarray], np.ndarray]) -> Any:
     """All labels encoded, in a container of the same kind; those of Dask lazily."""
-    if isinstance(y_true, xr.DataArray | xr.Variable):
+    if is_named(y_true):
         return y_true.copy(data=_encode(y_true.data, encode))
     if is_frame(y_true):
         import pandas as pd
@@ -182,7 +321,7 @@ def _encode(y_true: Any, encode: Callable[[np.ndarray], np.ndarray]) -> Any:
         return y_true.map_partitions(_encoded_series, encode, meta=pd.Series([], dtype=np.int64))
     if is_dask(y_true):
         return y_true.map_blocks(_encoded, encode, dtype=np.int64, meta=np.empty((0,) * y_true.ndim, np.int64))
-    return encode(plain(y_true))
+    return _encoded(plain(y_true), encode)
 
 
 def _encoded(values: np.ndarray, encode: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -195,17 +334,6 @@ def _encoded_series(part: Any, encode: Callable[[np.ndarray], np.ndarray]) -> An
     return pd.Series(_encoded(part.to_numpy(), encode), index=part.index)
 
 
-def _named(y_prob: Any, names: list[Any], sample_dim: str, class_dim: str) -> Any:
-    """Scores with named columns, which become the class labels of results."""
-    if hasattr(y_prob, "columns") or isinstance(y_prob, xr.Variable):
-        return y_prob
-    if not isinstance(y_prob, xr.DataArray):
-        values = plain(y_prob)
-        lead = [f"dim_{i}" for i in range(values.ndim - 2)]
-        y_prob = xr.DataArray(values, dims=(*lead, sample_dim, class_dim))
-    return y_prob.assign_coords({class_dim: names})
-
-
-def _shown(names: list[Any]) -> str:
+def _shown(names: Sequence[Any]) -> str:
     few = ", ".join(map(repr, names[:_SHOWN]))
     return f"[{few}, ...]" if len(names) > _SHOWN else f"[{few}]"

@@ -11,7 +11,7 @@ from calibdask.engine.inputs.arrays import is_dask
 from calibdask.engine.inputs.columns import ColumnNames, choose_columns, unknown
 from calibdask.engine.inputs.containers import DaskColumns, MemoryColumns, StreamColumns, columns_of, has_columns
 from calibdask.engine.inputs.missing import without_missing
-from calibdask.engine.inputs.slices import missing_values
+from calibdask.engine.inputs.slices import with_missing
 from calibdask.engine.inputs.streams import RowStream
 
 __all__ = ["GivenRows", "given_models", "given_rows", "is_frame", "joined_arrays", "series_codes"]
@@ -216,28 +216,21 @@ def joined_arrays(frames: Mapping[str, Any]) -> dict[str, Any]:
     return arrays
 
 
-def series_codes(name: str, series: Any) -> tuple[Any, Any]:
+def series_codes(series: Any) -> tuple[Any, Any]:
     """A series of codes 0, 1, ..., and the sorted distinct values, found by reading this column.
 
-    Known categories keep their order.
-
-    Raises
-    ------
-    ValueError
-        If values are missing.
+    Known categories keep their order; missing values are the last one.
     """
     import dask
     import pandas as pd
 
-    distinct, absent = dask.compute(series.unique(), series.isna().sum())
-    if absent:
-        raise missing_values(name, int(absent))
+    distinct, absent = dask.compute(series.unique().dropna(), series.isna().sum())
     if isinstance(series.dtype, pd.CategoricalDtype) and series.cat.known:
         labels = np.asarray(series.dtype.categories)
     else:
         labels = np.sort(np.asarray(distinct.astype(object) if series.dtype == "string" else distinct))
     meta = pd.Series([], dtype=np.int32)
-    return series.map_partitions(_codes, labels, meta=meta), labels
+    return series.map_partitions(_codes, labels, meta=meta), with_missing(labels) if absent else labels
 
 
 def _joined(*parts: Any) -> Any:
@@ -249,4 +242,6 @@ def _joined(*parts: Any) -> Any:
 def _codes(part: Any, labels: Any) -> Any:
     import pandas as pd
 
-    return pd.Series(pd.Index(labels).get_indexer(np.asarray(part)).astype(np.int32), index=part.index)
+    codes = pd.Index(labels).get_indexer(np.asarray(part))
+    # What is not among the labels is missing.
+    return pd.Series(np.where(codes < 0, len(labels), codes).astype(np.int32), index=part.index)

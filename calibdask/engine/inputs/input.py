@@ -1,6 +1,6 @@
-"""Reading inputs - NumPy, Dask, xarray, pandas, dask.dataframe, blocks - as one source."""
+"""Reading inputs - NumPy, Dask, xarray, pandas, dask.dataframe, tensors, blocks - as one source."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,20 +8,37 @@ import numpy as np
 import xarray as xr
 
 from calibdask.engine.inputs import slices
-from calibdask.engine.inputs.arrays import as_variable, check_types, is_dask, with_axis
+from calibdask.engine.inputs.alignment import aligned
+from calibdask.engine.inputs.arrays import check_types, is_dask, plain, with_axis
+from calibdask.engine.inputs.class_names import Encoded, encode_labels
 from calibdask.engine.inputs.frames import is_frame, joined_arrays, series_codes
+from calibdask.engine.inputs.ignored import Ignored
+from calibdask.engine.inputs.one_hot import decoded
+from calibdask.engine.inputs.options import InputOptions
+from calibdask.engine.inputs.protocols import speaks_protocols
 from calibdask.engine.inputs.rows import Rows
+from calibdask.engine.inputs.sample_dims import stacked, stacked_slices
+from calibdask.engine.inputs.shapes import Shape
 from calibdask.engine.inputs.slices import Axis, Coded
 from calibdask.engine.inputs.streams import RowStream
 from calibdask.engine.sources.memory import MemorySource, piece_count, pieces
-from calibdask.engine.sources.source import Source
+from calibdask.engine.sources.source import RowSource, Source
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.validity import Validity
 
-__all__ = ["Input", "check_coordinates", "frames_to_arrays", "read_arrays", "read_blocks", "read_data", "read_stream"]
-
-
-Blocks = Iterable[tuple[Any, ...]]
+__all__ = [
+    "Input",
+    "NamedArrays",
+    "check_coordinates",
+    "check_lengths",
+    "coordinates_of",
+    "frames_to_arrays",
+    "hosted",
+    "layout_of",
+    "numbered",
+    "read_arrays",
+    "read_data",
+    "read_named",
+]
 
 
 @dataclass(frozen=True)
@@ -29,6 +46,7 @@ class Input:
     """A source, and the user's names and labels of its axes.
 
     The groups of a summary include dimensions such as models: ``batch_names`` are the axes of ``by`` other than slices.
+    ``ignored`` counts the rows that were left out for their label, once the data have been read.
     """
 
     source: Source
@@ -36,16 +54,36 @@ class Input:
     by: tuple[Axis, ...] = ()
     classes: Any = None
     batch_names: tuple[str, ...] = ()
+    ignored: Callable[[], int] | None = None
 
     @property
     def slice_names(self) -> list[str]:
         """Names of the slices."""
         return [str(axis.name) for axis in self.by if str(axis.name) not in self.batch_names]
 
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What results say about rows that were left out."""
+        return {} if self.ignored is None else {"rows_ignored": self.ignored()}
 
-def read_data(
-    y_true: Any, y_prob: Any, by: Any, sample_weight: Any, sample_dim: str, class_dim: str, sum_tolerance: float
-) -> Input:
+    def class_dim(self, name: str) -> str:
+        """The dimension of the classes of one problem: another name where classes are problems of their own."""
+        taken = {*self.batch_names, *(str(axis.name) for axis in self.batch)}
+        return f"{name}_value" if name in taken else name
+
+
+@dataclass(frozen=True)
+class NamedArrays:
+    """Labels, scores and weights with named dimensions, what slices them, and the coordinates of their dimensions."""
+
+    labels: xr.Variable
+    scores: xr.Variable
+    weights: xr.Variable | None
+    by: Mapping[Hashable, Any]
+    coordinates: Mapping[Hashable, Any]
+
+
+def read_data(y_true: Any, y_prob: Any, by: Any, sample_weight: Any, options: InputOptions) -> Input:
     """A source for arrays, or for blocks where there is no ``y_prob``.
 
     Raises
@@ -53,19 +91,20 @@ def read_data(
     ValueError
         If shapes or types do not match.
     """
-    validity = Validity(sum_tolerance=sum_tolerance)
     if isinstance(y_true, RowStream):
-        return read_stream(y_true, validity)
+        from calibdask.engine.inputs.blocks import read_stream
+
+        return read_stream(y_true, options)
     if y_prob is not None:
-        return read_arrays(y_true, y_prob, by, sample_weight, sample_dim, class_dim, validity)
+        return read_arrays(y_true, y_prob, by, sample_weight, options)
     if by is not None or sample_weight is not None:
         raise ValueError("Blocks expect their weights inside, as (y_true, y_prob, sample_weight), and take no by.")
-    return read_blocks(y_true, validity)
+    from calibdask.engine.inputs.blocks import read_blocks
+
+    return read_blocks(y_true, options)
 
 
-def read_arrays(
-    y_true: Any, y_prob: Any, by: Any, sample_weight: Any, sample_dim: str, class_dim: str, validity: Validity
-) -> Input:
+def read_arrays(y_true: Any, y_prob: Any, by: Any, sample_weight: Any, options: InputOptions) -> Input:
     """A source for arrays of any supported kind; reads no data except the distinct values of ``by``.
 
     Raises
@@ -73,149 +112,148 @@ def read_arrays(
     ValueError
         If shapes or types do not match.
     """
-    frame_columns = getattr(y_prob, "columns", None)
-    inputs, by = frames_to_arrays({"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight}, by)
-    y_true, y_prob, sample_weight = inputs["y_true"], inputs["y_prob"], inputs["sample_weight"]
-    scores, others = _variables(y_true, y_prob, sample_weight, sample_dim, class_dim)
-    vector = class_dim not in scores.dims
-    n = scores.sizes[sample_dim]
-    labelled = [array for array in (y_prob, y_true, sample_weight) if isinstance(array, xr.DataArray)]
-    check_coordinates(labelled, class_dim)
-    batch = _batch_axes((scores, *others.values()), {sample_dim, class_dim}, labelled)
-    group, axes = slices.coded(by, n, sample_dim)
-    layout = Layout(
-        batch=_product(batch),
-        groups=_product(axes),
-        classes=2 if vector else scores.sizes[class_dim],
-        vector=vector,
-        rows=int(n) if sample_weight is None and group is None and n == n else None,
-        dtype="float32" if scores.dtype in (np.float16, np.float32) else "float64",
-        weighted=sample_weight is not None,
+    slicing = slices.named(by)
+    names = {name: f"by {name!r}" for name in slicing}
+    arrays = {"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight}
+    arrays = aligned({name: hosted(name, array) for name, array in arrays.items()} | _renamed(slicing, names))
+    slicing = {name: arrays.pop(argument) for name, argument in names.items()}
+    shape = Shape.of(arrays["y_true"], arrays["y_prob"], options)
+    encoded = encode_labels(arrays["y_true"], arrays["y_prob"], shape)
+    inputs, slicing = frames_to_arrays({**arrays, "y_true": encoded.labels}, slicing)
+    inputs = {name: inputs[name] for name in ("y_prob", "y_true", "sample_weight")}
+    labelled = [array for array in inputs.values() if isinstance(array, xr.DataArray)]
+    check_coordinates(labelled, None if shape.multilabel or shape.one_hot else options.class_dim)
+    weights = inputs["sample_weight"]
+    named = NamedArrays(
+        shape.labels(inputs["y_true"]),
+        shape.scores(inputs["y_prob"]),
+        None if weights is None else shape.weights(weights),
+        slicing,
+        coordinates_of(labelled),
     )
-    tail = (sample_dim,) if vector else (sample_dim, class_dim)
+    return read_named(named, shape, encoded)
+
+
+def _renamed(arrays: Mapping[Hashable, Any], names: Mapping[Hashable, str]) -> dict[str, Any]:
+    return {names[name]: array for name, array in arrays.items()}
+
+
+def hosted(name: str, array: Any) -> Any:
+    """Tensors and series of other libraries as NumPy arrays; what has names or is read later stays as it is."""
+    known = type(array).__module__.partition(".")[0] in ("numpy", "pandas", "dask", "dask_expr", "xarray")
+    foreign = not (known or hasattr(type(array), "columns")) and (hasattr(array, "to_numpy") or speaks_protocols(array))
+    return plain(array, name) if foreign else array
+
+
+def read_named(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Input:
+    """A source for arrays with named dimensions."""
+    options, class_dim = shape.options, shape.options.class_dim
+    arrays, sample_dim = _one_sample_dim(numbered(arrays, shape), options)
+    scores, others = arrays.scores, {"labels": arrays.labels}
+    if arrays.weights is not None:
+        others["weights"] = arrays.weights
+    check_types(scores, others)
+    n = scores.sizes[sample_dim]
+    check_lengths(n, others, sample_dim)
+    tail = (sample_dim,) if shape.vector else (sample_dim, class_dim)
+    batch = _batch_axes((scores, *others.values()), {*tail}, _coordinates(arrays, shape, encoded))
+    group, axes = slices.coded(arrays.by, n, sample_dim)
+    ignored = None if options.ignore_label is None else Ignored(encoded.ignored(options.ignore_label))
+    rows = int(n) if arrays.weights is None and group is None and n == n and ignored is None else None
+    layout = layout_of(shape, scores.dtype, _product(batch), _product(axes), rows, weighted="weights" in others)
     flat = _flattened(scores, batch if _extra(scores, *tail) else (), tail)
     flattened = {
         name: _flattened(v, batch if _extra(v, sample_dim) else (), (sample_dim,)) for name, v in others.items()
     }
-    source = _source(with_axis(flat, 2) if vector else flat, flattened, group, layout, validity)
-    return Input(source, batch, axes, None if vector else _class_labels(y_prob, class_dim, frame_columns))
+    source = _source(with_axis(flat, 2) if shape.vector else flat, flattened, group, layout, options, ignored)
+    count = None if ignored is None else _counted(source, n, ignored, flattened["labels"])
+    return Input(source, batch, axes, None if shape.vector else encoded.classes, ignored=count)
 
 
-def read_blocks(
-    blocks: Iterable[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]], validity: Validity
-) -> Input:
-    """A source for blocks (y_true, y_prob) or (y_true, y_prob, sample_weight) of NumPy arrays.
-
-    ``blocks`` is an iterable that can be iterated repeatedly, or a function that returns an iterator: estimators with
-    equal-mass bins make several passes.
-    """
-    once = isinstance(blocks, Iterator)
-    passes = 0
-
-    def iterate() -> Iterator[Rows]:
-        nonlocal passes
-        passes += 1
-        if once and passes > 1:
-            raise ValueError(
-                "These metrics need several passes, but the iterator of blocks is exhausted; "
-                "give a list, or a function that returns a new iterator."
-            )
-        return (rows for block in (blocks() if callable(blocks) else blocks) for rows in pieces(_block_rows(block)))
-
-    first, peeked = _peeked(iterate)
-
-    def iterate_all() -> Iterator[Rows]:
-        return (_like(first, rows) for rows in peeked())
-
-    layout = Layout(
-        classes=2 if first.scores.shape[2] == 1 else first.width,
-        vector=first.scores.shape[2] == 1,
-        dtype="float32" if first.scores.dtype in (np.float16, np.float32) else "float64",
-        weighted=first.weights is not None,
-    )
-    return Input(MemorySource(iterate_all, layout, validity))
-
-
-def read_stream(stream: RowStream, validity: Validity) -> Input:
-    """A source for rows that come in batches; a pass finds the distinct values of slices."""
-    stream.check_types()
-    coding, axes = stream.slices()
-    layout = Layout(
-        groups=_product(axes),
-        classes=max(2, len(stream.names.scores)),
-        vector=stream.vector,
-        dtype="float32" if stream.score_type in (np.float16, np.float32) else "float64",
-        weighted=stream.weight is not None,
-    )
-
-    def iterate() -> Iterator[Rows]:
-        return (piece for rows in stream.rows(coding) for piece in pieces(rows))
-
-    classes = None if stream.names.classes is None else np.asarray(stream.names.classes, object)
-    return Input(MemorySource(iterate, layout, validity), (), axes, classes)
-
-
-def _like(first: Rows, rows: Rows) -> Rows:
-    """The rows, checked to have the same classes, precision and weights as the first block."""
-    types = [np.result_type(block.scores.dtype, np.float32) for block in (first, rows)]
-    if rows.width != first.width or types[0] != types[1] or (rows.weights is None) != (first.weights is None):
+def numbered(arrays: NamedArrays, shape: Shape) -> NamedArrays:
+    """The arrays with one-hot rows decoded."""
+    class_dim = shape.options.class_dim
+    if not (shape.one_hot or shape.multilabel):
+        return arrays
+    if shape.options.ignore_label is not None:
         raise ValueError(
-            "Blocks expect the same classes and precision, and weights in all or none; got a block of scores of "
-            f"{first.width} columns, {types[0]}, {_weights_word(first)} weights, and one of {rows.width}, {types[1]}, "
-            f"{_weights_word(rows)}."
+            "ignore_label expects one label for each row, not a column of labels for each class; leave such rows out, "
+            "or give them sample_weight 0."
         )
-    return rows
+    columns, expected = arrays.labels.sizes[class_dim], arrays.scores.sizes[class_dim]
+    if columns != expected:
+        raise ValueError(
+            f"y_true expects a column for each of the {expected} columns of y_prob, in their order, got {columns}."
+        )
+    if shape.multilabel:
+        return arrays
+    labels = decoded(arrays.labels, class_dim)
+    return NamedArrays(labels, arrays.scores, arrays.weights, arrays.by, arrays.coordinates)
 
 
-def _weights_word(rows: Rows) -> str:
-    return "without" if rows.weights is None else "with"
+def _one_sample_dim(arrays: NamedArrays, options: InputOptions) -> tuple[NamedArrays, str]:
+    """The arrays with all dimensions of samples as one, and its name."""
+    dims = options.sample_dims
+    if len(dims) == 1:
+        return arrays, dims[0]
+    sizes: dict[Hashable, int] = {dim: arrays.scores.sizes[dim] for dim in dims}
+    for name, variable in (("labels", arrays.labels), ("weights", arrays.weights)):
+        for dim in dims if variable is not None else ():
+            if variable is not None and variable.sizes.get(dim, sizes[dim]) != sizes[dim]:
+                raise ValueError(
+                    f"The inputs expect equal sizes along {dim!r}, got {sizes[dim]} of scores and "
+                    f"{variable.sizes[dim]} of {name}."
+                )
+    name = "sample"
+    while name in {*arrays.scores.dims, *arrays.labels.dims}:
+        name += "_"
+    one = NamedArrays(
+        stacked(arrays.labels, sizes, name),
+        stacked(arrays.scores, sizes, name),
+        None if arrays.weights is None else stacked(arrays.weights, sizes, name),
+        {by: stacked_slices(values, sizes, name) for by, values in arrays.by.items()},
+        arrays.coordinates,
+    )
+    return one, name
 
 
-def _peeked(iterate: Callable[[], Iterator[Rows]]) -> tuple[Rows, Callable[[], Iterator[Rows]]]:
-    """The first piece, and an iteration whose first pass includes it."""
-    running = iterate()
-    first = next(running, None)
-    if first is None:
-        raise ValueError("Expected at least one block of (y_true, y_prob), got none.")
-    waiting = [(first, running)]
-
-    def iterate_all() -> Iterator[Rows]:
-        head, rest = waiting.pop() if waiting else (None, iterate())
-        if head is not None:
-            yield head
-        yield from rest
-
-    return first, iterate_all
+def _coordinates(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Mapping[Hashable, Any]:
+    """Labels along the dimensions, those of classes too where these are problems of their own."""
+    if not shape.multilabel or shape.columns is None:
+        return arrays.coordinates
+    classes = np.arange(shape.columns) if encoded.classes is None else encoded.classes
+    return {**arrays.coordinates, shape.options.class_dim: classes}
 
 
-def _block_rows(block: Any) -> Rows:
-    if not isinstance(block, tuple | list) or len(block) not in (2, 3) or any(part is None for part in block):
-        raise ValueError("A block expects (y_true, y_prob) or (y_true, y_prob, sample_weight).")
-    scores, others = _variables(block[0], block[1], block[2] if len(block) == 3 else None, "sample", "class")
-    vector = "class" not in scores.dims
-    values = np.asarray(scores.data)[None]
-    arrays = {name: np.asarray(v.data)[None] for name, v in others.items()}
-    return Rows(values[..., None] if vector else values, arrays["labels"], arrays.get("weights"))
+def layout_of(
+    shape: Shape, dtype: np.dtype[Any], batch: int = 1, groups: int = 1, rows: int | None = None, *, weighted: bool
+) -> Layout:
+    """What is known about the data without reading them. Scores are computed from logits in float64."""
+    single = dtype in (np.float16, np.float32) and not shape.options.logits
+    return Layout(
+        batch=batch,
+        groups=groups,
+        classes=shape.classes,
+        vector=shape.vector,
+        rows=rows,
+        dtype="float32" if single else "float64",
+        weighted=weighted,
+        logits=shape.options.logits,
+        one_hot=shape.one_hot,
+    )
 
 
-def _variables(
-    y_true: Any, y_prob: Any, sample_weight: Any, sample_dim: str, class_dim: str
-) -> tuple[xr.Variable, dict[str, xr.Variable]]:
-    """Scores, and labels and weights by name, with named dimensions, and checked types and lengths."""
-    labels = as_variable("y_true", y_true, sample_dim, None, None)
-    scores = as_variable("y_prob", y_prob, sample_dim, class_dim, labels)
-    others = {"labels": labels}
-    if sample_weight is not None:
-        others["weights"] = as_variable("sample_weight", sample_weight, sample_dim, None, None)
-    check_types(scores, others)
-    _check_lengths(scores.sizes[sample_dim], others, sample_dim)
-    return scores, others
+def coordinates_of(labelled: Iterable[xr.DataArray]) -> dict[Hashable, Any]:
+    """Coordinates of the dimensions; those of the first array that has them."""
+    arrays = list(labelled)
+    return {dim: array[dim].values for array in reversed(arrays) for dim in array.dims if dim in array.coords}
 
 
-def check_coordinates(labelled: list[xr.DataArray], class_dim: str) -> None:
-    """Raise ValueError for labelled arrays with different coordinates along a common dimension."""
+def check_coordinates(labelled: list[xr.DataArray], class_dim: str | None) -> None:
+    """Raise ValueError for labelled arrays with different coordinates along a common dimension but ``class_dim``."""
+    arrays = [array.drop_vars(class_dim, errors="ignore") for array in labelled] if class_dim else labelled
     try:
-        xr.align(*(array.drop_vars(class_dim, errors="ignore") for array in labelled), join="exact", copy=False)
+        xr.align(*arrays, join="exact", copy=False)
     except ValueError as error:
         raise ValueError(
             "y_true, y_prob and sample_weight expect equal coordinates along their common dimensions; "
@@ -223,7 +261,8 @@ def check_coordinates(labelled: list[xr.DataArray], class_dim: str) -> None:
         ) from error
 
 
-def _check_lengths(n: float, variables: dict[str, xr.Variable], sample_dim: str) -> None:
+def check_lengths(n: float, variables: dict[str, xr.Variable], sample_dim: str) -> None:
+    """Raise ValueError for another number of labels or weights than of scores."""
     for name, variable in variables.items():
         length = variable.sizes[sample_dim]
         if length == length and n == n and length != n:
@@ -234,7 +273,9 @@ def _extra(variable: xr.Variable, *known: str) -> list[Hashable]:
     return [dim for dim in variable.dims if dim not in known]
 
 
-def _batch_axes(variables: Iterable[xr.Variable], known: set[str], labelled: list[xr.DataArray]) -> tuple[Axis, ...]:
+def _batch_axes(
+    variables: Iterable[xr.Variable], known: set[str], coordinates: Mapping[Hashable, Any]
+) -> tuple[Axis, ...]:
     """Extra dimensions of all inputs, in order of appearance, with their coordinates."""
     sizes: dict[Hashable, int] = {}
     for variable in variables:
@@ -243,8 +284,7 @@ def _batch_axes(variables: Iterable[xr.Variable], known: set[str], labelled: lis
                 raise ValueError(
                     f"The inputs expect equal sizes along {dim!r}, got {sizes[dim]} and {variable.sizes[dim]}."
                 )
-    coords = {dim: array[dim].values for array in reversed(labelled) for dim in array.dims if dim in array.coords}
-    return tuple(Axis(dim, size, coords.get(dim)) for dim, size in sizes.items())
+    return tuple(Axis(dim, size, coordinates.get(dim)) for dim, size in sizes.items())
 
 
 def _product(axes: Iterable[Axis]) -> int:
@@ -269,13 +309,14 @@ def _flattened(variable: xr.Variable, batch: tuple[Axis, ...], tail: tuple[str, 
     return data.reshape(_product(batch), *data.shape[len(names) :])
 
 
-def frames_to_arrays(inputs: Mapping[str, Any], by: Any) -> tuple[dict[str, Any], Any]:
+def frames_to_arrays(
+    inputs: Mapping[str, Any], slicing: Mapping[Hashable, Any]
+) -> tuple[dict[str, Any], dict[Hashable, Any]]:
     """The inputs with columns of Dask data frames converted to arrays with common chunks."""
     frames = {name: frame for name, frame in inputs.items() if is_frame(frame)}
-    slicing = slices.named(by)
-    coded = {name: series_codes(str(name), values) for name, values in slicing.items() if is_frame(values)}
+    coded = {name: series_codes(values) for name, values in slicing.items() if is_frame(values)}
     if not frames and not coded:
-        return dict(inputs), by
+        return dict(inputs), dict(slicing)
     arrays = joined_arrays(frames | {f"by {name!r}": codes for name, (codes, _) in coded.items()})
     by = {
         name: Coded(arrays[f"by {name!r}"], coded[name][1]) if name in coded else values
@@ -284,17 +325,19 @@ def frames_to_arrays(inputs: Mapping[str, Any], by: Any) -> tuple[dict[str, Any]
     return {name: arrays.get(name, values) for name, values in inputs.items()}, by
 
 
-def _class_labels(y_prob: Any, class_dim: str, frame_columns: Any) -> Any:
-    """Coordinate labels of the classes: of an xarray object, or the columns of a data frame."""
-    if isinstance(y_prob, xr.DataArray):
-        return y_prob[class_dim].values if class_dim in y_prob.coords else None
-    return None if frame_columns is None else np.asarray(frame_columns, object)
-
-
-def _source(scores: Any, others: dict[str, Any], group: Any, layout: Layout, validity: Validity) -> Source:
+def _source(
+    scores: Any, others: dict[str, Any], group: Any, layout: Layout, options: InputOptions, ignored: Ignored | None
+) -> RowSource:
     if not any(is_dask(array) for array in (scores, *others.values(), group)):
         rows = Rows(scores, others["labels"], others.get("weights"), group)
-        return MemorySource(lambda: pieces(rows), layout, validity, piece_count(rows))
+        kept = (lambda part: part) if ignored is None else ignored.kept
+        return MemorySource(lambda: map(kept, pieces(rows)), layout, options.validity, piece_count(rows))
     from calibdask.engine.sources.dask import DaskSource
 
-    return DaskSource(scores, {**others, "groups": group}, layout, validity)
+    return DaskSource(scores, {**others, "groups": group}, layout, options.validity, ignored)
+
+
+def _counted(source: RowSource, n: float, ignored: Ignored, labels: Any) -> Callable[[], int]:
+    """How many rows are left out; errors call the others by their numbers in the whole."""
+    source.original_rows = lambda: ignored.positions(labels)
+    return lambda: ignored.count(labels) if n != n else int(n) - (source.rows or 0)

@@ -6,24 +6,28 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import as_variable, is_dask
-from calibdask.engine.inputs.input import Input, check_coordinates, frames_to_arrays, read_arrays
-from calibdask.statistics.validity import Validity
+from calibdask.engine.inputs import slices
+from calibdask.engine.inputs.alignment import aligned
+from calibdask.engine.inputs.arrays import is_dask
+from calibdask.engine.inputs.class_names import encode_labels
+from calibdask.engine.inputs.input import (
+    Input,
+    NamedArrays,
+    check_coordinates,
+    coordinates_of,
+    frames_to_arrays,
+    hosted,
+    read_named,
+)
+from calibdask.engine.inputs.options import InputOptions
+from calibdask.engine.inputs.shapes import Shape
 
 __all__ = ["MODEL", "read_models"]
 
 MODEL = "model"
 
 
-def read_models(
-    y_true: Any,
-    models: Mapping[str, Any],
-    by: Any,
-    sample_weight: Any,
-    sample_dim: str,
-    class_dim: str,
-    validity: Validity,
-) -> Input:
+def read_models(y_true: Any, models: Mapping[str, Any], by: Any, sample_weight: Any, options: InputOptions) -> Input:
     """A source for the scores of all models, the dimension ``model`` first.
 
     Raises
@@ -31,33 +35,41 @@ def read_models(
     ValueError
         If shapes or types do not match.
     """
-    columns = _columns(models)
+    _check_columns(models)
     arguments = {name: f"y_prob of {name!r}" for name in models}
-    rest = {"y_true": y_true, "sample_weight": sample_weight}
-    inputs, by = frames_to_arrays(rest | {arguments[name]: scores for name, scores in models.items()}, by)
+    slicing = slices.named(by)
+    names = {name: f"by {name!r}" for name in slicing}
+    arrays = {"y_true": y_true, "sample_weight": sample_weight}
+    arrays |= {arguments[name]: scores for name, scores in models.items()}
+    arrays = {name: hosted(name, array) for name, array in arrays.items()}
+    arrays = aligned(arrays | {names[name]: values for name, values in slicing.items()})
+    slicing = {name: arrays.pop(argument) for name, argument in names.items()}
+    shapes = {name: Shape.of(arrays["y_true"], arrays[argument], options) for name, argument in arguments.items()}
+    first = next(iter(models))
+    shape = shapes[first]
+    encoded = encode_labels(arrays["y_true"], arrays[arguments[first]], shape)
+    inputs, slicing = frames_to_arrays({**arrays, "y_true": encoded.labels}, slicing)
     labelled = [array for array in inputs.values() if isinstance(array, xr.DataArray)]
-    check_coordinates(labelled, class_dim)
-    labels = as_variable("y_true", inputs["y_true"], sample_dim, None, None)
-    variables = {
-        name: as_variable(argument, inputs[argument], sample_dim, class_dim, labels)
-        for name, argument in arguments.items()
-    }
+    check_coordinates(labelled, None if shape.multilabel or shape.one_hot else options.class_dim)
+    variables = {name: shapes[name].scores(inputs[argument], argument) for name, argument in arguments.items()}
     _check_alike(variables)
-    coords = {dim: array[dim].values for array in reversed(labelled) for dim in array.dims if dim in array.coords}
-    if columns is not None:
-        coords.setdefault(class_dim, columns)
-    stacked = _stacked(list(variables.values()))
-    known = {dim: values for dim, values in coords.items() if dim in stacked.dims}
-    scores = xr.DataArray(stacked, {MODEL: list(models), **known})
-    return read_arrays(inputs["y_true"], scores, by, inputs["sample_weight"], sample_dim, class_dim, validity)
+    weights = inputs["sample_weight"]
+    named = NamedArrays(
+        shape.labels(inputs["y_true"]),
+        _stacked(list(variables.values())),
+        None if weights is None else shape.weights(weights),
+        slicing,
+        {**coordinates_of(labelled), MODEL: np.array(list(models))},
+    )
+    return read_named(named, shape, encoded)
 
 
-def _columns(models: Mapping[str, Any]) -> Any:
-    """The columns of data frames, checked to be the same for all models."""
+def _check_columns(models: Mapping[str, Any]) -> None:
+    """Refuse data frames whose columns are not the same for all models."""
     tables = {name: scores for name, scores in models.items() if hasattr(scores, "columns") and scores.ndim == 2}
     frames = {name: list(table.columns) for name, table in tables.items()}
     if not frames:
-        return None
+        return
     (name, first), *rest = frames.items()
     for other, columns in rest:
         if columns != first:
@@ -65,7 +77,6 @@ def _columns(models: Mapping[str, Any]) -> Any:
                 f"All models expect the same columns in the same order, got {first} for {name!r} and {columns} for "
                 f"{other!r}."
             )
-    return np.asarray(first, object)
 
 
 def _stacked(variables: list[xr.Variable]) -> xr.Variable:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from calibdask.kernels.logits import sigmoid, softmax
 from calibdask.statistics.block import NO_GROUPS, Block
 from calibdask.statistics.layout import Layout
 
@@ -63,9 +64,19 @@ def make_block(rows: Rows, layout: Layout, start: int, before: npt.NDArray[np.in
                 f"y_prob and {name} expect equally many rows; in one block "
                 f"y_prob has {n} and {name} {length}. Give them the same chunks along the sample axis."
             )
-    scores = np.ascontiguousarray(rows.scores, layout.dtype)
+    scores = _probabilities(rows.scores, layout) if layout.logits else np.ascontiguousarray(rows.scores, layout.dtype)
     weights = None if rows.weights is None else np.ascontiguousarray(rows.weights, np.float64)
     group = NO_GROUPS if rows.group is None else np.ascontiguousarray(rows.group, np.int32)
     if group.size and (group.min() < 0 or group.max() >= layout.groups):
         raise ValueError("by expects the same values in every pass over the data; they changed between two passes.")
     return Block(layout, scores, rows.labels, weights, group, start, before)
+
+
+def _probabilities(logits: npt.NDArray[Any], layout: Layout) -> npt.NDArray[np.float64]:
+    """Scores from logits: the softmax of each row, or the sigmoid of P(y = 1)."""
+    scores = np.array(logits, np.float64, order="C", copy=True)
+    if layout.vector:
+        sigmoid(scores.reshape(-1))
+    else:
+        softmax(scores.reshape(-1, scores.shape[-1]))
+    return scores

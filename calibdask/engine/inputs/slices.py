@@ -10,10 +10,12 @@ import xarray as xr
 from calibdask.engine.inputs.arrays import is_dask, plain
 from calibdask.engine.progress_events import Stage, start_stage
 
-__all__ = ["Axis", "Coded", "coded", "missing_values", "named"]
+__all__ = ["MISSING", "Axis", "Coded", "coded", "named", "with_missing"]
 
 # More slices than this are a mistake, such as an identifier used as a category.
 _MOST_SLICES = 1_000_000
+# What the slice of rows without a value is called among texts; among numbers it is NaN, among dates NaT.
+MISSING = "missing"
 # Name of the Dask tasks that find the distinct values.
 _LABELS = "calibdask-labels"
 
@@ -78,16 +80,52 @@ def _codes(name: str, values: Any, n: float, sample_dim: str) -> tuple[Any, np.n
     if categories is not None and not is_dask(values):
         codes = np.asarray(getattr(values, "cat", values).codes)
         _check_rows(name, codes.shape, n)
-        if (codes < 0).any():
-            raise missing_values(name, int((codes < 0).sum()))
-        return codes.astype(np.int32), np.asarray(categories)
-    array = plain(values)
+        return _with_last(codes.astype(np.int32), codes < 0, np.asarray(categories))
+    array = plain(values, f"by {name!r}")
     _check_rows(name, array.shape, n)
     if is_dask(array):
-        return _dask_codes(name, array)
-    _check_present(name, array)
-    labels, codes = np.unique(array, return_inverse=True)
-    return codes.astype(np.int32), labels
+        return _dask_codes(array)
+    absent = _absent(array)
+    if not absent.any():
+        labels, codes = np.unique(array, return_inverse=True)
+        return codes.astype(np.int32), labels
+    labels, present = np.unique(array[~absent], return_inverse=True)
+    codes = np.zeros(len(array), np.int32)
+    codes[~absent] = present
+    return _with_last(codes, absent, labels)
+
+
+def _with_last(codes: np.ndarray, absent: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Codes and labels, where values are missing with a slice of their own, the last."""
+    if not absent.any():
+        return codes, labels
+    codes[absent] = len(labels)
+    return codes, with_missing(labels)
+
+
+def with_missing(labels: np.ndarray) -> np.ndarray:
+    """The labels of slices, and one of the rows without a value: NaN, NaT or a text.
+
+    Examples
+    --------
+    >>> with_missing(np.array([1, 2])), with_missing(np.array(["be", "se"], object))
+    (array([ 1.,  2., nan]), array(['be', 'se', 'missing'], dtype=object))
+    """
+    if labels.dtype.kind in "Mm":
+        return np.append(labels, labels.dtype.type("NaT"))
+    texts = labels.tolist()
+    if labels.dtype.kind in "iuf" or (
+        texts and all(isinstance(text, int | float) and not isinstance(text, bool) for text in texts)
+    ):
+        return np.append(labels.astype(np.float64), np.nan)
+    if labels.dtype.kind == "b" or any(isinstance(text, bool) for text in texts):
+        texts = [str(text) for text in texts]
+    name = MISSING
+    while name in texts:
+        name = f"({name})"
+    joined = np.empty(len(texts) + 1, object)
+    joined[:] = [*texts, name]
+    return joined if labels.dtype.kind in "Ob" else joined.astype(str)
 
 
 def _check_rows(name: str, shape: tuple[float, ...], n: float) -> None:
@@ -95,23 +133,14 @@ def _check_rows(name: str, shape: tuple[float, ...], n: float) -> None:
         raise ValueError(f"by {name!r} expects one value for each of the {n} rows, got an array of shape {shape}.")
 
 
-def missing_values(name: str, count: int) -> ValueError:
-    """The error about rows without a slice."""
-    return ValueError(
-        f"by {name!r} expects a value in every row, {count} are missing; fill them (for example with 'missing') "
-        "or drop these rows."
-    )
-
-
-def _check_present(name: str, array: np.ndarray) -> None:
+def _absent(array: np.ndarray) -> np.ndarray:
+    """Where values are missing."""
     import pandas as pd
 
-    absent = pd.isna(array)
-    if absent.any():
-        raise missing_values(name, int(absent.sum()))
+    return np.asarray(pd.isna(array), bool)
 
 
-def _dask_codes(name: str, array: Any) -> tuple[Any, np.ndarray]:
+def _dask_codes(array: Any) -> tuple[Any, np.ndarray]:
     from calibdask.engine.sources.reduction import tree
 
     chunks = ((1,) * array.numblocks[0],)
@@ -119,18 +148,15 @@ def _dask_codes(name: str, array: Any) -> tuple[Any, np.ndarray]:
     distinct = tree(boxes, _both, axis=0, name=_LABELS)
     start_stage(Stage("slices", total=array.numblocks[0], tasks=(_LABELS,)))
     labels, missing = distinct.compute().item()
-    if missing:
-        raise missing_values(name, missing)
-    return array.map_blocks(_search, labels, dtype=np.int32, meta=np.empty(0, np.int32)), labels
+    codes = array.map_blocks(_search, labels, dtype=np.int32, meta=np.empty(0, np.int32))
+    return codes, with_missing(labels) if missing else labels
 
 
 def _distinct(values: np.ndarray) -> np.ndarray:
     """Sorted distinct values of a chunk and the number of missing ones, packed."""
-    import pandas as pd
-
     from calibdask.engine.sources.reduction import packed
 
-    absent = pd.isna(values)
+    absent = _absent(values)
     return packed((np.unique(values[~absent]), int(absent.sum())), 1)
 
 
@@ -139,4 +165,7 @@ def _both(a: tuple[np.ndarray, int], b: tuple[np.ndarray, int]) -> tuple[np.ndar
 
 
 def _search(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    return np.searchsorted(labels, values).astype(np.int32)
+    absent = _absent(values)
+    codes = np.full(len(values), len(labels), np.int32)
+    codes[~absent] = np.searchsorted(labels, values[~absent])
+    return codes

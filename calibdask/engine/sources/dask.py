@@ -12,6 +12,7 @@ import numpy as np
 from dask.layers import ArrayValuesDep
 
 from calibdask.engine.inputs.arrays import is_dask
+from calibdask.engine.inputs.ignored import Ignored
 from calibdask.engine.inputs.rows import Rows, make_block
 from calibdask.engine.progress_events import Stage, start_stage
 from calibdask.engine.sources import pair_schedule
@@ -48,11 +49,21 @@ _PARAMETERS = {"labels": "y_true", "weights": "sample_weight", "groups": "by"}
 class DaskSource(RowSource):
     """Answers from Dask arrays: scores (batch, n, K or 1), labels and weights (1 or batch, n), groups (n,)."""
 
-    def __init__(self, scores: Any, others: dict[str, Any], layout: Layout, validity: Validity) -> None:
+    def __init__(
+        self,
+        scores: Any,
+        others: dict[str, Any],
+        layout: Layout,
+        validity: Validity,
+        ignored: Ignored | None = None,
+    ) -> None:
         super().__init__(layout, validity)
         self._scores = _whole_rows(scores, others.values())
         chunks = self._scores.chunks[1]
         self._others = {name: _aligned(name, array, chunks) for name, array in others.items() if array is not None}
+        if ignored is not None:
+            self._scores, self._others = ignored.kept_arrays(self._scores, self._others)
+            chunks = self._scores.chunks[1]
         self._sizes_known = not any(np.isnan(size) for size in chunks)
 
     def _pass(self, statistics: tuple[Statistic[Any], ...]) -> States:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from calibdask.engine.inputs.one_hot import one_hot_fault
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.validity import KINDS, Validity, ValidityState
 
@@ -33,31 +34,50 @@ def _message(
     kind: str, count: int, first: int, value: float, checked: Validity, layout: Layout, rows: int, others: int
 ) -> str:
     shown = int(value) if kind == "label" and value.is_integer() and abs(value) < 2**53 else value
-    expected, mend = {
-        "not finite": ("finite scores", "Drop or repair the rows with NaN or infinity."),
+    what = {"row sum": "sum", "label": "label", "weight": "weight"}.get(kind, "logit" if layout.logits else "score")
+    expected, mend = _expectation(kind, checked, layout)
+    if value != value:
+        mend = f"Drop the rows without a {what}, or leave them out by skip_missing=True (--skip-missing)."
+    with_value = f"with {what} {shown}"
+    if kind == "label" and layout.one_hot and value < 0:
+        with_value = one_hot_fault(value)
+    more = f" {others} more rows are invalid in other ways." if others else ""
+    differ = "differs" if count == 1 else "differ"
+    return (
+        f"Expected {expected}, but {count} of {rows} rows {differ}; the first is row {first} {with_value}.{more} {mend}"
+    )
+
+
+def _expectation(kind: str, checked: Validity, layout: Layout) -> tuple[str, str]:
+    """What was expected of a row, and how to mend others."""
+    one_hot = layout.one_hot and kind == "label"
+    return {
+        "not finite": (
+            "finite logits" if layout.logits else "finite scores",
+            "Drop or repair the rows with NaN or infinity.",
+        ),
         "out of range": (
             f"scores in [0, 1] (within {checked.tolerance:g})",
-            "Logits must first go through a softmax or a sigmoid.",
+            "If they are logits, say so by logits=True (--logits); divide percentages by 100.",
         ),
         "row sum": (
             f"the scores of a row to sum to 1 (within {checked.sum_tolerance:g})",
-            "Normalise the rows, or set sum_tolerance.",
+            "If the columns are independent labels, say task='multilabel'; if they are several models, give them a "
+            "dimension with a name, or task='binary' and the shape (models, n); if logits, logits=True; if they are "
+            "rounded, a larger sum_tolerance.",
         ),
         "label": (
-            f"labels that are whole numbers from 0 to {layout.classes - 1}",
-            "Number the classes in the order of the score columns.",
+            "one-hot rows of labels, a single 1 and zeros"
+            if one_hot
+            else f"labels that are whole numbers from 0 to {layout.classes - 1}",
+            "If every column is a yes or no of its own, say task='multilabel'."
+            if one_hot
+            else "Number the classes in the order of the score columns, or name them: "
+            + ("pos_label=..." if layout.vector else "labels=...")
+            + "; leave out rows without a class by ignore_label=....",
         ),
         "weight": (
             "finite, non-negative sample weights (0, or between 1e-100 and 1e100)",
             "Drop these rows or give them weight 0.",
         ),
     }[kind]
-    what = {"row sum": "sum", "label": "label", "weight": "weight"}.get(kind, "score")
-    if value != value:
-        mend = f"Drop the rows without a {what}, or leave them out by skip_missing=True (--skip-missing)."
-    more = f" {others} more rows are invalid in other ways." if others else ""
-    differ = "differs" if count == 1 else "differ"
-    return (
-        f"Expected {expected}, but {count} of {rows} rows {differ}; the first is row {first} with {what} {shown}."
-        f"{more} {mend}"
-    )

@@ -1,10 +1,12 @@
 """Sources answer requests for statistics; estimators cannot distinguish them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from calibdask.engine.sources.input_errors import raise_if_invalid
@@ -60,6 +62,8 @@ class RowSource(Source):
         self.layout = layout
         self.rows: int | None = None
         self._validity = validity
+        # Where rows were left out: the numbers in the whole of those that are read.
+        self.original_rows: Callable[[], npt.NDArray[np.int64]] | None = None
 
     def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
         """One pass that shows each block by itself, then visits to pairs of blocks."""
@@ -88,7 +92,7 @@ class RowSource(Source):
         if self.rows is not None:
             return self._pass(statistics)
         *states, checked = self._pass((*statistics, self._validity))
-        raise_if_invalid(checked, self._validity, self.layout, self._row_of)
+        raise_if_invalid(checked, self._validity, self.layout, self._original_row)
         self.rows = int(checked.rows)
         return tuple(states)
 
@@ -103,6 +107,11 @@ class RowSource(Source):
     @abstractmethod
     def _targets(self, reduction: TargetReduction[Any, StateT]) -> StateT:
         """State of all rows, each of which has been shown all others."""
+
+    def _original_row(self, position: int) -> int:
+        """Number of a row in the data as they were given."""
+        row = self._row_of(position)
+        return row if self.original_rows is None else int(self.original_rows()[row])
 
     def _row_of(self, position: int) -> int:
         """Global row number of a position that a block had for its start."""

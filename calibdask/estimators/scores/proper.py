@@ -21,16 +21,19 @@ __all__ = ["BrierScore", "LogLoss"]
 class BrierScore(Estimator):
     """Brier score: mean over rows of sum_c (p_c - 1[y = c])**2.
 
-    For a vector of P(y = 1) the mean of (p - y)**2, as in scikit-learn.
+    Of two classes it is half of that, the mean of (p_1 - y)**2, whether as a vector or as scores (n, 2), and lies
+    between 0 and 1; of three and more between 0 and 2: the convention of `sklearn.metrics.brier_score_loss`, whose
+    default is ``scale_by_half="auto"``.
 
     Parameters
     ----------
-    reduction : {"sum", "mean"}, default "sum"
-        Sum over classes, or mean over classes.
+    reduction : {"auto", "sum", "mean"}, default "auto"
+        ``"auto"``: mean over two classes, sum over more of them. ``"sum"``, ``"mean"``: of any number of columns; a
+        vector of P(y = 1) has (p - y)**2 in any case.
 
     Notes
     -----
-    One pass, 64 bytes for each slice. Between 0 and 2 (``"sum"``); smaller is better.
+    One pass, 64 bytes for each slice; smaller is better.
 
     References
     ----------
@@ -41,21 +44,23 @@ class BrierScore(Estimator):
     >>> import calibdask as cd
     >>> round(cd.brier_score([0, 0, 0, 1, 1, 1], [0.4, 0.3, 0.2, 0.1, 0.5, 0.9]), 7)
     0.2266667
+    >>> cd.brier_score([0, 1], [[0.5, 0.5], [0.5, 0.5]]), cd.brier_score([0, 1], [0.5, 0.5])
+    (0.25, 0.25)
     """
 
     about = About(
         "Brier score",
-        "The mean over rows of sum_c (p_c - 1[y = c])**2, for a vector of scores of (p - y)**2. It measures "
+        "The mean over rows of sum_c (p_c - 1[y = c])**2, of two classes half of it, (p_1 - y)**2. It measures "
         "calibration and discrimination together; 0 is perfect. It is not a calibration error.",
         "Brier, Verification of forecasts expressed in terms of probability, 1950",
         "Brier score",
     )
 
-    reduction: Literal["sum", "mean"] = "sum"
+    reduction: Literal["auto", "sum", "mean"] = "auto"
 
     def __post_init__(self) -> None:
-        if self.reduction not in ("sum", "mean"):
-            raise ValueError(f"reduction expects 'sum' or 'mean' over classes, got {self.reduction!r}.")
+        if self.reduction not in ("auto", "sum", "mean"):
+            raise ValueError(f"reduction expects 'auto', or 'sum' or 'mean' over classes, got {self.reduction!r}.")
 
     @override
     def describe(self, layout: Layout) -> Description:
@@ -65,7 +70,8 @@ class BrierScore(Estimator):
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
         sums = yield from ScoreSums()
-        classes = layout.classes if self.reduction == "mean" and not layout.vector else 1
+        is_mean = self.reduction == "mean" or (self.reduction == "auto" and layout.classes == 2)
+        classes = layout.classes if is_mean and not layout.vector else 1
         with np.errstate(invalid="ignore"):
             return number(exact.value(sums.brier) / exact.value(sums.weight) / classes, least=0.0)
 

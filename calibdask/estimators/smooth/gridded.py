@@ -163,7 +163,7 @@ class SmoothedEstimator(GriddedEstimator):
         _warn_degenerate(gridded)
         widest = np.inf
         if self.kernel == "beta":
-            _warn_ignored_rows(gridded)
+            _warn_rows_ignored(gridded)
             widest = WIDEST_BETA * (1.0 - gridded.grid.low)
         return bandwidths(self.bandwidth, gridded.state, gridded.grid, widest)
 
@@ -203,7 +203,7 @@ def _warn_degenerate(gridded: Gridded) -> None:
             )
 
 
-def _warn_ignored_rows(gridded: Gridded) -> None:
+def _warn_rows_ignored(gridded: Gridded) -> None:
     """Warn of rows at the ends of the support, where beta kernels have no density."""
     weights = node_weights(gridded.state, gridded.grid)[..., :2, :].sum(-2)
     total = weights.sum(-1)

@@ -1,0 +1,191 @@
+"""Reading blocks of rows that come one after the other, from an iterable or a stream of batches."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask.engine.inputs.arrays import check_types
+from calibdask.engine.inputs.class_names import Encoded, encode_labels
+from calibdask.engine.inputs.ignored import Ignored
+from calibdask.engine.inputs.input import Input, NamedArrays, check_lengths, hosted, layout_of, numbered
+from calibdask.engine.inputs.options import InputOptions
+from calibdask.engine.inputs.rows import Rows
+from calibdask.engine.inputs.shapes import Shape
+from calibdask.engine.inputs.slices import Axis
+from calibdask.engine.inputs.streams import RowStream
+from calibdask.engine.sources.memory import MemorySource, pieces
+
+__all__ = ["read_blocks", "read_stream"]
+
+
+def read_blocks(
+    blocks: Iterable[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]], options: InputOptions
+) -> Input:
+    """A source for blocks (y_true, y_prob) or (y_true, y_prob, sample_weight) of arrays in memory.
+
+    ``blocks`` is an iterable that can be iterated repeatedly, or a function that returns an iterator: estimators with
+    equal-mass bins make several passes.
+
+    Raises
+    ------
+    ValueError
+        If a block is none, or differs from the first one in its kind.
+    """
+    once = isinstance(blocks, Iterator)
+    passes, given, kept = 0, 0, 0
+
+    def iterate() -> Iterator[_Block]:
+        nonlocal passes
+        passes += 1
+        if once and passes > 1:
+            raise ValueError(
+                "These metrics need several passes, but the iterator of blocks is exhausted; "
+                "give a list, or a function that returns a new iterator."
+            )
+        return (_Block.of(block, options) for block in (blocks() if callable(blocks) else blocks))
+
+    first, peeked = _peeked(iterate)
+
+    def iterate_all() -> Iterator[Rows]:
+        nonlocal given, kept
+        given = kept = 0
+        for block in peeked():
+            rows = _like(first.rows, block.rows)
+            given += rows.count
+            rows = rows if block.ignored is None else block.ignored.kept(rows)
+            kept += rows.count
+            yield from pieces(rows)
+
+    shape = first.shape
+    batch: tuple[Axis, ...] = ()
+    if shape.multilabel:
+        columns = first.rows.labels.shape[0]
+        batch = (Axis(options.class_dim, columns, np.arange(columns) if first.classes is None else first.classes),)
+    layout = layout_of(
+        shape, first.rows.scores.dtype, first.rows.scores.shape[0], weighted=first.rows.weights is not None
+    )
+    count = None if options.ignore_label is None else lambda: given - kept
+    source = MemorySource(iterate_all, layout, options.validity)
+    return Input(source, batch, classes=None if shape.vector else first.classes, ignored=count)
+
+
+def read_stream(stream: RowStream, options: InputOptions) -> Input:
+    """A source for rows that come in batches; a pass finds the distinct values of slices.
+
+    Raises
+    ------
+    ValueError
+        If labels are names that nobody has ordered, or the task needs more columns of labels than one.
+    """
+    if options.task == "multilabel" or (options.task == "binary") > stream.vector:
+        raise ValueError(
+            f"task={options.task!r} does not fit one column of labels and {len(stream.names.scores)} of scores; "
+            "collect the frame, and give arrays."
+        )
+    shape = Shape(options, None if stream.vector else len(stream.names.scores))
+    columns: Any = np.empty((0, len(stream.names.scores)))
+    if stream.names.classes is not None:
+        coordinates = {options.class_dim: list(stream.names.classes)}
+        columns = xr.DataArray(columns, coordinates, (options.sample_dims[0], options.class_dim))
+
+    def encoded(labels: np.ndarray) -> Encoded:
+        return encode_labels(labels, columns, shape, whole=False)
+
+    known = encoded(np.empty(0, stream.label_type))
+    stream = stream.encoded(lambda labels: encoded(labels).labels)
+    stream.check_types()
+    coding, axes = stream.slices()
+    ignored = None if options.ignore_label is None else Ignored(known.ignored(options.ignore_label))
+    count = 0
+
+    def iterate() -> Iterator[Rows]:
+        nonlocal count
+        count = 0
+        for rows in stream.rows(coding):
+            kept = rows if ignored is None else ignored.kept(rows)
+            count += rows.count - kept.count
+            yield from pieces(kept)
+
+    groups = int(np.prod([axis.size for axis in axes], dtype=np.int64))
+    layout = layout_of(shape, stream.score_type, groups=groups, weighted=stream.weight is not None)
+    source = MemorySource(iterate, layout, options.validity)
+    classes = None if shape.vector or known.classes is None else np.asarray(known.classes, object)
+    return Input(source, (), axes, classes, ignored=None if ignored is None else lambda: count)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """The rows of a block, how they were read, the names of the classes, and what of it is left out."""
+
+    rows: Rows
+    shape: Shape
+    classes: Any
+    ignored: Ignored | None
+
+    @classmethod
+    def of(cls, block: Any, options: InputOptions) -> "_Block":
+        """Read one block."""
+        if not isinstance(block, tuple | list) or len(block) not in (2, 3) or any(part is None for part in block):
+            raise ValueError("A block expects (y_true, y_prob) or (y_true, y_prob, sample_weight).")
+        names = ("y_true", "y_prob", "sample_weight")
+        arrays = [hosted(name, array) for name, array in zip(names, block, strict=False)]
+        shape = Shape.of(arrays[0], arrays[1], options)
+        encoded = encode_labels(arrays[0], arrays[1], shape, whole=False)
+        weights = shape.weights(arrays[2]) if len(arrays) == 3 else None
+        named = numbered(NamedArrays(shape.labels(encoded.labels), shape.scores(arrays[1]), weights, {}, {}), shape)
+        others = {"labels": named.labels} | ({} if weights is None else {"weights": weights})
+        check_types(named.scores, others)
+        check_lengths(named.scores.sizes[options.sample_dims[0]], others, options.sample_dims[0])
+        ignored = None if options.ignore_label is None else Ignored(encoded.ignored(options.ignore_label))
+        return cls(_rows(named, shape), shape, encoded.classes, ignored)
+
+
+def _rows(named: NamedArrays, shape: Shape) -> Rows:
+    """Rows of a block, of which every class may be a problem of its own."""
+    scores, labels = np.asarray(named.scores.data), np.asarray(named.labels.data)
+    if shape.multilabel:
+        scores, labels = scores.T[..., None], labels.T
+    else:
+        scores, labels = (scores[..., None] if shape.vector else scores)[None], labels[None]
+    return Rows(scores, labels, None if named.weights is None else np.asarray(named.weights.data)[None])
+
+
+def _like(first: Rows, rows: Rows) -> Rows:
+    """The rows, checked to have the same classes, precision and weights as the first block."""
+    types = [np.result_type(block.scores.dtype, np.float32) for block in (first, rows)]
+    widths = [block.width * block.labels.shape[0] for block in (first, rows)]
+    if (
+        (rows.width, rows.labels.shape[0]) != (first.width, first.labels.shape[0])
+        or types[0] != types[1]
+        or (rows.weights is None) != (first.weights is None)
+    ):
+        raise ValueError(
+            "Blocks expect the same classes and precision, and weights in all or none; got a block of scores of "
+            f"{widths[0]} columns, {types[0]}, {_weights_word(first)} weights, and one of {widths[1]}, {types[1]}, "
+            f"{_weights_word(rows)}."
+        )
+    return rows
+
+
+def _weights_word(rows: Rows) -> str:
+    return "without" if rows.weights is None else "with"
+
+
+def _peeked(iterate: Callable[[], Iterator[_Block]]) -> tuple[_Block, Callable[[], Iterator[_Block]]]:
+    """The first block, and an iteration whose first pass includes it."""
+    running = iterate()
+    first = next(running, None)
+    if first is None:
+        raise ValueError("Expected at least one block of (y_true, y_prob), got none.")
+    waiting = [(first, running)]
+
+    def iterate_all() -> Iterator[_Block]:
+        head, rest = waiting.pop() if waiting else (None, iterate())
+        if head is not None:
+            yield head
+        yield from rest
+
+    return first, iterate_all

@@ -1,0 +1,238 @@
+"""A catalogue of misuse of arrays: calls that can be read in several ways or in none, and what they are told."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from tests.front.ways_in import Tensor
+
+__all__ = ["CASES", "Misuse"]
+
+_N = 12
+_LABELS, _SCORES = np.arange(_N) % 3, np.tile([0.2, 0.3, 0.5], (_N, 1))
+_OUTCOMES, _VECTOR = np.arange(_N) % 2, np.linspace(0.1, 0.9, _N)
+_ONE_HOT = np.eye(3, dtype=int)[_LABELS]
+_NAMES = np.array(["auk", "owl", "tit"])
+_READINGS = (
+    "which can be read in three ways. Say which: task='multiclass' if the rows of y_true are one-hot; "
+    "task='multilabel' if every column is a yes or no of its own; task='binary' if the arrays are (models, n), a row "
+    "of n scores for each model. At the shell: --task."
+)
+
+
+@dataclass(frozen=True)
+class Misuse:
+    """A call of `calibdask.evaluate`, and the whole sentence that it raises."""
+
+    name: str
+    make: Callable[[], dict[str, Any]]
+    message: str
+
+
+class Attached(Tensor):
+    """A tensor of a model in training, which refuses as torch does."""
+
+    requires_grad = True
+
+
+class OnDevice(Tensor):
+    """A tensor on a GPU, which refuses as torch does."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first.")
+
+
+def _call(y_true: Any, y_prob: Any, **options: Any) -> Callable[[], dict[str, Any]]:
+    return lambda: {"y_true": y_true, "y_prob": y_prob, **options}
+
+
+def _second(array: np.ndarray, value: Any) -> np.ndarray:
+    """The array with a value in its second row."""
+    changed = array.astype(np.result_type(array, np.asarray(value)))
+    changed[1] = value
+    return changed
+
+
+_SUM = (
+    "If the columns are independent labels, say task='multilabel'; if they are several models, give them a dimension "
+    "with a name, or task='binary' and the shape (models, n); if logits, logits=True; if they are rounded, a larger "
+    "sum_tolerance."
+)
+_ONES = (
+    "Expected one-hot rows of labels, a single 1 and zeros, but 1 of 12 rows differs; the first is row 1 {}. If every "
+    "column is a yes or no of its own, say task='multilabel'."
+)
+
+CASES = (
+    Misuse(
+        "labels and scores of one shape",
+        _call(_ONE_HOT, _SCORES),
+        f"y_true and y_prob both have the shape (12, 3), {_READINGS}",
+    ),
+    Misuse(
+        "labels and scores of one shape, of dask",
+        _call(da.from_array(_ONE_HOT, chunks=5), da.from_array(_SCORES, chunks=5)),
+        f"y_true and y_prob both have the shape (12, 3), {_READINGS}",
+    ),
+    Misuse(
+        "labels with a dimension of classes",
+        _call(xr.DataArray(_ONE_HOT, dims=("sample", "class")), xr.DataArray(_SCORES, dims=("sample", "class"))),
+        "y_true has a dimension 'class' of classes; say by task='multiclass' that its rows are one-hot, or by "
+        "task='multilabel' that every class is a problem of its own.",
+    ),
+    Misuse(
+        "an unknown task",
+        _call(_LABELS, _SCORES, task="regression"),
+        "task expects 'binary', 'multiclass', 'multilabel' or None, got 'regression'.",
+    ),
+    Misuse(
+        "a vector of several classes",
+        _call(_OUTCOMES, _VECTOR, task="multiclass"),
+        "task='multiclass' expects scores with a column for each class, (..., n, K), got (12,) for labels (12,); a "
+        "vector of P(y = 1) is task='binary'.",
+    ),
+    Misuse(
+        "numbers of classes as independent labels",
+        _call(_LABELS, _SCORES, task="multilabel"),
+        "task='multilabel' expects 0 or 1 for every row and class, an array of the shape of y_prob, got labels (12,) "
+        "and scores (12, 3).",
+    ),
+    Misuse(
+        "columns of one problem as models",
+        _call(_OUTCOMES, np.stack([1 - _VECTOR, _VECTOR], 1), task="binary"),
+        "task='binary' reads scores (12, 2) as (models, n), but there are 12 labels; for several models transpose the "
+        "scores, for two columns (1 - p, p) give y_prob[:, 1] or task='multiclass'.",
+    ),
+    Misuse(
+        "a row of two ones",
+        _call(_second(_ONE_HOT, [1, 1, 0]), _SCORES, task="multiclass"),
+        _ONES.format("with 2 ones"),
+    ),
+    Misuse(
+        "a row without ones, of dask",
+        _call(da.from_array(_second(_ONE_HOT, 0), chunks=(5, 2)), _SCORES, task="multiclass"),
+        _ONES.format("with 0 ones"),
+    ),
+    Misuse(
+        "smoothed labels",
+        _call(_second(_ONE_HOT, 1 / 3), _SCORES, task="multiclass"),
+        _ONES.format("with other numbers than 0 and 1"),
+    ),
+    Misuse(
+        "one-hot rows of fewer classes",
+        _call(_ONE_HOT[:, :2], _SCORES, task="multiclass"),
+        "y_true expects a column for each of the 3 columns of y_prob, in their order, got 2.",
+    ),
+    Misuse(
+        "one-hot columns in another order",
+        _call(pd.DataFrame(_ONE_HOT, columns=_NAMES[::-1]), pd.DataFrame(_SCORES, columns=_NAMES), task="multiclass"),
+        "y_true expects the order of the columns of y_prob, which are called ['auk', 'owl', 'tit'], got ['tit', "
+        "'owl', 'auk']; order both alike.",
+    ),
+    Misuse(
+        "labels in another order than the columns",
+        _call(_NAMES[_LABELS], pd.DataFrame(_SCORES, columns=_NAMES), labels=_NAMES[::-1]),
+        "labels expects the order of the columns of y_prob, which are called ['auk', 'owl', 'tit'], got ['tit', "
+        "'owl', 'auk']; order both alike.",
+    ),
+    Misuse(
+        "logits",
+        _call(_OUTCOMES, _second(_VECTOR, -3.5)),
+        "Expected scores in [0, 1] (within 1e-06), but 1 of 12 rows differs; the first is row 1 with score -3.5. If "
+        "they are logits, say so by logits=True (--logits); divide percentages by 100.",
+    ),
+    Misuse(
+        "a logit of NaN",
+        _call(_LABELS, _second(_SCORES, [0.0, np.nan, 2.0]), logits=True),
+        "Expected finite logits, but 1 of 12 rows differs; the first is row 1 with logit nan. Drop the rows without "
+        "a logit, or leave them out by skip_missing=True (--skip-missing).",
+    ),
+    Misuse(
+        "logits in the place of scores",
+        _call(_LABELS, _SCORES, logits=_SCORES.tolist()[:1]),
+        "logits expects True or False, got [[0.2, 0.3, 0.5]]; the scores themselves are y_prob.",
+    ),
+    Misuse(
+        "independent columns",
+        _call(_LABELS, _second(_SCORES, 0.5)),
+        "Expected the scores of a row to sum to 1 (within 0.001), but 1 of 12 rows differs; the first is row 1 with "
+        f"sum 1.5. {_SUM}",
+    ),
+    Misuse(
+        "classes from one on",
+        _call(_LABELS + 1, _SCORES),
+        "Expected labels that are whole numbers from 0 to 2, but 4 of 12 rows differ; the first is row 2 with label 3. "
+        "Number the classes in the order of the score columns, or name them: labels=...; leave out rows without a "
+        "class by ignore_label=....",
+    ),
+    Misuse(
+        "names without a positive class",
+        _call(_NAMES[_OUTCOMES], _VECTOR),
+        "Class names require pos_label=..., the class whose probability a vector of scores is; or labels=..., both "
+        "classes with this one last. Without, y_true expects the class numbers 0 and 1, got type <U3.",
+    ),
+    Misuse(
+        "a positive class of a matrix",
+        _call(_LABELS, _SCORES, pos_label=1),
+        "pos_label belongs to vectors of scores; name the 3 classes of a matrix by labels.",
+    ),
+    Misuse(
+        "names of other classes",
+        _call(_NAMES[_LABELS], _SCORES, labels=["auk", "owl", "hen"]),
+        "y_true expects classes among ['auk', 'owl', 'hen'], got 'tit'.",
+    ),
+    Misuse(
+        "columns that are called by other numbers",
+        _call(_LABELS, pd.DataFrame(_SCORES, columns=[10, 20, 30])),
+        "y_true expects classes among [10, 20, 30], got 0.",
+    ),
+    Misuse(
+        "rows of different indexes",
+        _call(pd.Series(_OUTCOMES, np.arange(_N) + 100), pd.Series(_VECTOR)),
+        "y_true and y_prob are of pandas and have different indexes, [100, 101, 102, ...] and [0, 1, 2, ...]: their "
+        "rows cannot be told to belong together. Select the rows of both by one index; or, if their order is the same, "
+        "give y_true.to_numpy() and y_prob.to_numpy().",
+    ),
+    Misuse(
+        "a tensor with gradients",
+        _call(_OUTCOMES, Attached(_VECTOR)),
+        "y_prob requires gradients, which numbers to be measured do not have; give y_prob.detach().",
+    ),
+    Misuse(
+        "a tensor on a device",
+        _call(OnDevice(_OUTCOMES), _VECTOR),
+        "y_true cannot be converted to a NumPy array: can't convert cuda:0 device type tensor to numpy. Use "
+        "Tensor.cpu() first. Copy it to the host as float32 or float64 first.",
+    ),
+    Misuse(
+        "a label to ignore of independent labels",
+        _call(_ONE_HOT, _SCORES, task="multilabel", ignore_label=-1),
+        "ignore_label expects one label for each row, not a column of labels for each class; leave such rows out, or "
+        "give them sample_weight 0.",
+    ),
+    Misuse(
+        "one dimension as samples and as classes",
+        _call(_LABELS, _SCORES, sample_dim=("row", "class")),
+        "sample_dim expects one name or several different ones, none of them class_dim='class', got ('row', 'class').",
+    ),
+    Misuse(
+        "too few dimensions of samples",
+        _call(_OUTCOMES, _VECTOR, sample_dim=("y", "x")),
+        "y_true expects the dimensions y, x, got an array of shape (12,).",
+    ),
+    Misuse(
+        "pixels of different images",
+        _call(_OUTCOMES.reshape(3, 4), _VECTOR.reshape(4, 3), sample_dim=("y", "x")),
+        "The inputs expect equal sizes along 'y', got 4 of scores and 3 of labels.",
+    ),
+    Misuse(
+        "names of dask without their order",
+        _call(da.from_array(_NAMES[_LABELS]), _SCORES),
+        "Class names in a Dask collection require labels=..., the classes in the order of the scores.",
+    ),
+)

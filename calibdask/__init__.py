@@ -51,6 +51,7 @@ _MODULES = {
     "evaluate": "evaluation",
     "log_loss": "shorthands",
     "mce": "shorthands",
+    "merge": "merging",
     "open_cube": "study.cube",
     "read_rows": "storage.open_store",
     "reliability_curve": "shorthands",
@@ -102,6 +103,7 @@ if TYPE_CHECKING:
     from calibdask.estimators.tests.skce_test import SKCETest as SKCETest
     from calibdask.estimators.tests.spiegelhalter_test import SpiegelhalterTest as SpiegelhalterTest
     from calibdask.evaluation import evaluate as evaluate
+    from calibdask.merging import merge as merge
     from calibdask.results.ranking import worst_slices as worst_slices
     from calibdask.shorthands import brier_score as brier_score
     from calibdask.shorthands import density_ece as density_ece

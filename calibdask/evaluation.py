@@ -11,6 +11,7 @@ from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, named_metrics
 from calibdask.estimators.panel import default_metrics, summary_metrics
+from calibdask.estimators.scores.proper import BrierScore, LogLoss
 from calibdask.inference.intervals import BoundedEstimates, IntervalChoice, check_interval, estimates_with_intervals
 from calibdask.inference.methods import Method, check_method
 from calibdask.results.build import DatasetBuilder, check_names
@@ -160,11 +161,13 @@ def usual_metrics(source: Source, setting: str | int | None = None) -> dict[str,
     panel = summary_metrics(vector=layout.vector)
     if not isinstance(source, SummarySource):
         return default_metrics(layout.classes, layout.vector)
-    available = {
-        name: metric
-        for name, metric in panel.items()
-        if source.tells(layout.setting(setting if metric.setting is None else metric.setting))
-    }
+
+    def is_told(metric: Any) -> bool:
+        if isinstance(metric, BrierScore | LogLoss):
+            return source.scores is not None
+        return source.tells(layout.setting(setting if metric.setting is None else metric.setting))
+
+    available = {name: metric for name, metric in panel.items() if is_told(metric)}
     # Without any, the source raises an error that lists the stored settings.
     return {**(available or panel)}
 

@@ -8,7 +8,7 @@ import xarray as xr
 from calibdask import __version__
 from calibdask.engine.inputs.input import read_data
 from calibdask.estimators.smooth.gridded import check_step
-from calibdask.statistics.counts import RowCount
+from calibdask.statistics.score_sums import ScoreSums
 from calibdask.storage.summary_format import check_names, histograms, to_dataset
 
 __all__ = ["summarize"]
@@ -86,6 +86,6 @@ def summarize(
         )
     requests = histograms(kept, layout.classes, step)
     check_names(data, requests, class_dim)
-    rows, *states = data.source.answer((RowCount(), *requests))
-    summary = to_dataset(zip(requests, states, strict=True), rows.rows, data, class_dim)
+    scores, *states = data.source.answer((ScoreSums(), *requests))
+    summary = to_dataset(zip(requests, states, strict=True), scores, data, class_dim)
     return summary.assign_attrs(calibdask_version=__version__)

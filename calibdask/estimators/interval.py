@@ -27,10 +27,12 @@ class FromRows:
     """Intervals from replicates of the rows.
 
     ``by_chance`` says that a part is an error that is positive by chance for calibrated models: replicates of a
-    calibrated model are then drawn as well.
+    calibrated model are then drawn as well. ``by_rows_only`` says that histograms do not determine how the estimate
+    varies, so that from a summary it has no interval.
     """
 
     by_chance: bool = False
+    by_rows_only: bool = False
 
 
 @dataclass(frozen=True)

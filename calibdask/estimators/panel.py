@@ -74,19 +74,21 @@ def comparison_metrics(*, vector: bool) -> dict[str, Estimator]:
     }
 
 
-def summary_metrics(*, vector: bool) -> dict[str, ECE | DensityECE | SmoothECE]:
+def summary_metrics(*, vector: bool) -> dict[str, BrierScore | LogLoss | ECE | DensityECE | SmoothECE]:
     """The default metrics for a summary that stores both settings.
 
     Examples
     --------
     >>> list(summary_metrics(vector=True))
-    ['ece', 'ece_equal_mass', 'density_ece', 'smooth_ece', 'rmsce', 'mce']
+    ['brier_score', 'log_loss', 'ece', 'ece_equal_mass', 'density_ece', 'smooth_ece', 'rmsce', 'mce']
     """
-    panel = {"ece": ECE(), "ece_equal_mass": ECE(binning="equal-mass")}
+    errors = {"ece": ECE(), "ece_equal_mass": ECE(binning="equal-mass")}
     if not vector:
-        panel["ece_classwise"] = ECE(setting="classwise")
+        errors["ece_classwise"] = ECE(setting="classwise")
     return {
-        **panel,
+        "brier_score": BrierScore(),
+        "log_loss": LogLoss(),
+        **errors,
         "density_ece": DensityECE(),
         "smooth_ece": SmoothECE(),
         "rmsce": ECE(norm="l2", debias=True),

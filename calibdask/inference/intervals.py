@@ -136,9 +136,9 @@ def _interval_sources(
             records[name] = interval
             if choice.keep and not stored:
                 by_rows[name] = interval.by_chance
-        elif isinstance(interval, FromRows) and stored:
+        elif isinstance(interval, FromRows) and stored and not interval.by_rows_only:
             records[name] = FromHistograms((), metrics[name], interval.by_chance)
-        elif isinstance(interval, FromRows):
+        elif isinstance(interval, FromRows) and not stored:
             by_rows[name] = interval.by_chance
     return records, by_rows
 

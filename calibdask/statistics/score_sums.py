@@ -1,7 +1,7 @@
 """Sums of proper scores over rows."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from calibdask.statistics import exact
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Counts, Sums
 from calibdask.statistics.statistic import Statistic
+
+if TYPE_CHECKING:
+    from calibdask.statistics.bins.histograms import Histograms
 
 __all__ = ["ScoreSums", "ScoreSumsState"]
 
@@ -47,3 +50,7 @@ class ScoreSums(Statistic[ScoreSumsState]):
         """Sums of both."""
         sums = (exact.add(x, y) for x, y in zip(a[2:], b[2:], strict=True))
         return ScoreSumsState(a.rows + b.rows, a.clipped + b.clipped, *sums)
+
+    def from_histograms(self, histograms: "Histograms") -> ScoreSumsState:
+        """The sums that are stored with the histograms."""
+        return histograms.score_sums()

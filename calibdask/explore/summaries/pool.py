@@ -15,6 +15,7 @@ import xarray as xr
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.explore.summaries.sparse_sums import SparseSums
 from calibdask.storage.summary import Summary
+from calibdask.storage.summary_totals import with_totals
 
 __all__ = ["Group", "Pool", "Selection", "pool_of"]
 
@@ -174,7 +175,7 @@ class Pool:
         for name in names:
             cells = tuple(dim for dim in self.summary[name].dims if dim not in self.axes)
             sums[name] = ((*dims, *cells), self._shaped(self.sums.of(name, groups), dims))
-        return xr.Dataset(sums, template.coords)
+        return with_totals(xr.Dataset(sums, template.coords), ())
 
     def _shaped(self, values: Any, dims: tuple[str, ...]) -> Any:
         return np.asarray(values) if dims else values[0]

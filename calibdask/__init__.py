@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 
 # Public name -> module. Importing calibdask imports none of them; the first use does.
 _MODULES = {
+    "Accumulator": "accumulator",
     "BrierDecomposition": "estimators.scores.brier_decomposition",
     "BrierScore": "estimators.scores.proper",
     "CMETest": "estimators.tests.cme_test",
@@ -66,6 +67,7 @@ _MODULES = {
 __all__ = ["__version__", *_MODULES]  # noqa: PLE0604
 
 if TYPE_CHECKING:
+    from calibdask.accumulator import Accumulator as Accumulator
     from calibdask.calibrators.local import LCECalibrator as LCECalibrator
     from calibdask.comparison import compare as compare
     from calibdask.display import ReliabilityDisplay as ReliabilityDisplay

@@ -17,7 +17,7 @@ from calibdask.inference.methods import Method, check_method
 from calibdask.results.build import DatasetBuilder, check_names
 from calibdask.storage.summary import Summary, is_summary
 
-__all__ = ["evaluate", "usual_metrics"]
+__all__ = ["evaluate", "evaluated", "interval_choice", "usual_metrics"]
 
 
 def evaluate(
@@ -125,27 +125,48 @@ def evaluate(
     >>> f"{float(result.ece):.3f} {float(result.brier):.3f}"
     '0.250 0.150'
     """
-    if ci is not None:
-        check_interval(ci, n_boot, seed)
-    check_method(ci_method)
-    if keep_replicates and ci is None:
-        raise ValueError("keep_replicates requires intervals; give ci too, such as ci=0.95.")
+    choice = interval_choice(ci, ci_method, n_boot, seed, keep=keep_replicates)
     if is_summary(y_true):
         data = _from_summary(y_true, y_prob, by, sample_weight)
     else:
         data = read_data(y_true, y_prob, by, sample_weight, sample_dim, class_dim, sum_tolerance)
+    return evaluated(data, metrics, choice, class_dim)
+
+
+def interval_choice(
+    ci: float | None, ci_method: Method | None, n_boot: int, seed: int, *, keep: bool = False
+) -> IntervalChoice | None:
+    """The requested intervals, checked; None without.
+
+    Raises
+    ------
+    ValueError
+        If there are no such intervals.
+    """
+    check_method(ci_method)
+    if ci is None:
+        if keep:
+            raise ValueError("keep_replicates requires intervals; give ci too, such as ci=0.95.")
+        return None
+    check_interval(ci, n_boot, seed)
+    return IntervalChoice(ci, ci_method, n_boot, seed, keep)
+
+
+def evaluated(
+    data: Input, metrics: Metrics | None, choice: IntervalChoice | None = None, class_dim: str = "class"
+) -> xr.Dataset:
+    """What `evaluate` returns, of data that have been read."""
     chosen = named_metrics(usual_metrics(data.source) if metrics is None else metrics)
     axes = (*data.batch, *data.by)
     check_names(chosen, axes, class_dim)
     result = DatasetBuilder(data, class_dim)
-    if ci is None:
+    attributes: dict[str, Any] = {}
+    if choice is None:
         outcome = run(chosen, data.source)
         measured = BoundedEstimates(outcome.estimates, {}, outcome.passes)
-        attributes: dict[str, Any] = {}
     else:
-        choice = IntervalChoice(ci, ci_method, n_boot, seed, keep_replicates)
         measured = estimates_with_intervals(chosen, data.source, choice)
-        attributes = {"ci": ci, "n_boot": n_boot, "seed": seed}
+        attributes = {"ci": choice.level, "n_boot": choice.n_boot, "seed": choice.seed}
     for name, estimate in measured.estimates.items():
         result.add(name, chosen[name], estimate, measured.bounds.get(name, {}), axes)
     return result.dataset(measured.passes, **attributes)

@@ -74,7 +74,8 @@ def merge(*summaries: xr.Dataset | Summary) -> xr.Dataset:
     coordinates = {
         name: coordinate.variable
         for name, coordinate in first.dataset.coords.items()
-        if not {*coordinate.dims} & {*labels} and all(name in part.dataset and coordinate.variable.equals(part.dataset[name].variable) for part in parts)
+        if not {*coordinate.dims} & {*labels}
+        and all(name in part.dataset and coordinate.variable.equals(part.dataset[name].variable) for part in parts)
     }
     # Labels of slices that are left where one of several was selected say nothing of the sum.
     coordinates |= {axis: index for axis, index in labels.items() if axis in first.dataset.coords}

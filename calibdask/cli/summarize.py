@@ -11,11 +11,12 @@ from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of
 
 if TYPE_CHECKING:
     from calibdask.storage.readers import StoredRows
+    from calibdask.storage.summary import Summary
     from calibdask.storage.writers import Output
 
-__all__ = ["summarize"]
+__all__ = ["FORMATS", "described", "summarize", "written"]
 
-_FORMATS = (".zarr", ".nc")
+FORMATS = (".zarr", ".nc")
 _EPILOG = """\b
 Then, without the data:
   calibdask evaluate summary.zarr              all slices together
@@ -23,7 +24,7 @@ Then, without the data:
   calibdask evaluate summary.zarr --ci 0.95    with intervals
 \b
 In Python: cd.evaluate(xarray.open_zarr("summary.zarr", consolidated=False)).
-Summaries of further days may be added to it.
+Summaries of further days are added to it by calibdask merge.
 \b
 Exit status: 0 success; 2 invalid use or input, explained in one line on stderr,
 with nothing written; 130 interrupted.
@@ -32,7 +33,7 @@ with nothing written; 130 interrupted.
 
 @click.command(epilog=_EPILOG)
 @click.argument("data")
-@click.option("--out", metavar="FILE", required=True, help=f"The summary to write: {', '.join(_FORMATS)}.")
+@click.option("--out", metavar="FILE", required=True, help=f"The summary to write: {', '.join(FORMATS)}.")
 @click.option(
     "--setting",
     "settings",
@@ -48,18 +49,21 @@ def summarize(out: str, settings: tuple[str | int, ...], step: float | None, ove
 
     DATA is what evaluate takes. The size of a summary does not depend on the number of rows.
     """
+    from calibdask.storage.summary import Summary
     from calibdask.storage.writers import check_apart, checked_output
 
     request = RowsRequest(**where)
     check_apart(request.data, {"--out": out})
-    target = checked_output(out, _FORMATS, overwrite=overwrite)
+    target = checked_output(out, FORMATS, overwrite=overwrite)
     rows = rows_of(
-        request.opened(), "summarize expects scored rows. Slices of a summary are added up by calibdask evaluate."
+        request.opened(),
+        "summarize expects scored rows. Slices of a summary are added up by calibdask evaluate, summaries by "
+        "calibdask merge.",
     )
     choices = {"settings": settings or None, "step": step}
     summary = _summarized(request, rows, {name: value for name, value in choices.items() if value is not None})
-    size = _written(summary, target)
-    click.echo(f"wrote {target}: {_described(summary, request.by)}, {size}")
+    size = written(summary, target)
+    click.echo(f"wrote {target}: {described(Summary.of(summary))}, {size}")
 
 
 def _summarized(request: RowsRequest, rows: "StoredRows", choices: dict[str, Any]) -> Any:
@@ -72,7 +76,7 @@ def _summarized(request: RowsRequest, rows: "StoredRows", choices: dict[str, Any
         return cd.summarize(table.labels, table.scores, by=table.by or None, sample_weight=table.weights, **choices)
 
 
-def _written(summary: Any, target: "Output") -> str:
+def written(summary: Any, target: "Output") -> str:
     """Write it; its size in words."""
     from calibdask.storage.writers import replacing, write_dataset
 
@@ -82,17 +86,15 @@ def _written(summary: Any, target: "Output") -> str:
     return size
 
 
-def _described(summary: Any, by: tuple[str, ...]) -> str:
+def described(summary: "Summary") -> str:
     """Rows, slices and classes in words."""
-    from calibdask.storage.summary import Summary
-
-    rows, slices = Summary.of(summary).rows, math.prod(summary.sizes[name] for name in dict.fromkeys(by))
+    slices = math.prod(summary.dataset.sizes[name] for name in summary.slices)
     return ", ".join(
         f"{number:,} {word if number == 1 else words}"
         for number, word, words in (
-            (rows, "row", "rows"),
+            (summary.rows, "row", "rows"),
             (slices, "slice", "slices"),
-            (int(summary["classes"]), "class", "classes"),
+            (summary.source.layout.classes, "class", "classes"),
         )
     )
 

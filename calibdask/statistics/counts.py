@@ -25,6 +25,11 @@ class RowCountState(NamedTuple):
 class RowCount(Statistic[RowCountState]):
     """Rows of positive weight in each slice."""
 
+    @property
+    def adds(self) -> bool:
+        """Sums."""
+        return True
+
     def from_block(self, block: Block) -> RowCountState:
         """Count one block."""
         rows = np.zeros((block.layout.batch, block.layout.groups), np.int64)

@@ -53,6 +53,11 @@ class RowTerms(Statistic[RowTermsState]):
     term: Term
     smallest: float = 0.0
 
+    @property
+    def adds(self) -> bool:
+        """Sums."""
+        return True
+
     def from_block(self, block: Block) -> RowTermsState:
         """Sums of one block."""
         layout, columns = block.layout, block.columns(self.setting)

@@ -31,6 +31,11 @@ class ScoreSumsState(NamedTuple):
 class ScoreSums(Statistic[ScoreSumsState]):
     """Sums over rows of the Brier score (summed over classes) and the logarithmic score."""
 
+    @property
+    def adds(self) -> bool:
+        """Sums."""
+        return True
+
     def from_block(self, block: Block) -> ScoreSumsState:
         """Sums of one block."""
         layout = block.layout

@@ -205,7 +205,6 @@ class _Replicates(SummarySource):
         # Rows drawn twice carry the information of half as many, like rows that are resampled by weights.
         return sums._replace(weight_square=self._sampled * sums.weight_square)
 
-
     def _scores_of_cells(self) -> ScoreSumsState:
         """Those of the data, moved by as much as the sums that the histogram of either class alone tells."""
         one = Setting("class", 1)

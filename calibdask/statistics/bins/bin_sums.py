@@ -62,6 +62,11 @@ class BinSums(Statistic[BinSumsState]):
     edges: Edges
     second: Literal["none", "squares", "offsets"] = "none"
 
+    @property
+    def adds(self) -> bool:
+        """Sums."""
+        return True
+
     def from_block(self, block: Block) -> BinSumsState:
         """Sums of one block."""
         layout = block.layout

@@ -54,6 +54,11 @@ class FeatureSums(Statistic[FeatureSumsState]):
         """Memory of a state."""
         return layout.batch * layout.groups * len(self.kernel.terms) * layout.classes * self.features * 32
 
+    @property
+    def adds(self) -> bool:
+        """Sums."""
+        return True
+
     def from_block(self, block: Block) -> FeatureSumsState:
         """Sums of one block."""
         layout, weighted = block.layout, block.weights is not None

@@ -54,6 +54,11 @@ class LocationSums(Statistic[LocationSumsState]):
     labels: FrozenArray
     calibrated: bool
 
+    @property
+    def adds(self) -> bool:
+        """Sums."""
+        return True
+
     def from_block(self, block: Block) -> LocationSumsState:
         """Sums of one block."""
         count = self.labels.values.shape[2]

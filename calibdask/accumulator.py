@@ -9,7 +9,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask.engine.inputs.input import Input, read_data
-from calibdask.engine.one_pass import NotOnePass, is_told, no_rows, requests_of_one_pass
+from calibdask.engine.one_pass import NotOnePass, few_rows, is_told, no_rows, requests_of_one_pass
 from calibdask.engine.sources.accumulated import AccumulatedSource
 from calibdask.engine.sources.source import RowSource, apart, merged, states_of
 from calibdask.estimators.checks import check_whole
@@ -67,7 +67,7 @@ class Accumulator:
     for any cut into updates, processes and order; with weights up to rounding. Memory: the states of the metrics, a few
     kB; 156 kB for each class of ``settings`` (312 kB with weights).
 
-    *Several processes.* All entries of `state_dict` are arrays of int64, with weights also float64; added up entry by
+    *Several processes.* All entries of `state_dict` are arrays of int64, with weights also of float64; added up entry by
     entry over up to 2047 processes, they are the state of all rows. With ``torch.distributed`` and ``classes`` given,
     so that processes without rows take part::
 
@@ -136,9 +136,10 @@ class Accumulator:
         layout = replace(data.source.layout, rows=None)
         states = self._begun(layout)
         assert isinstance(data.source, RowSource)
+        classes = self._common(data.classes)
         added, checked = data.source.part(tuple(states))
         self._set(layout, states, added, self._rows + int(checked.rows))
-        self._classes = data.classes if self._classes is None else self._classes
+        self._classes = classes
         return self
 
     def merge(self, other: "Accumulator") -> Self:
@@ -153,8 +154,9 @@ class Accumulator:
             raise ValueError("merge expects an Accumulator with the same metrics, settings and step.")
         if other._layout is not None:
             states = self._begun(other._layout)
+            classes = self._common(other._classes)
             self._set(other._layout, states, tuple(other._states.values()), self._rows + other._rows)
-            self._classes = other._classes if self._classes is None else self._classes
+            self._classes = classes
         return self
 
     def result(
@@ -222,7 +224,13 @@ class Accumulator:
                     "is not the same."
                 )
         loaded = tuple(
-            type(part)(*(arrays[_entry(number, statistic, field)] for field in part._fields))
+            part._replace(
+                **{
+                    field: arrays[entry]
+                    for field in part._fields
+                    if (entry := _entry(number, statistic, field)) in arrays
+                }
+            )
             for number, (statistic, part) in enumerate(empty.items())
         )
         # Merging carries what sums of words have left over.
@@ -250,6 +258,15 @@ class Accumulator:
             )
         return self._states
 
+    def _common(self, classes: Any) -> Any:
+        """The names of the classes, which rows without such names have too."""
+        if self._classes is None or classes is None or list(self._classes) == list(classes):
+            return classes if self._classes is None else self._classes
+        raise ValueError(
+            "All updates of an Accumulator expect the same classes in the same order, got "
+            f"{', '.join(map(str, classes))} after {', '.join(map(str, self._classes))}."
+        )
+
     def _set(self, layout: Layout, states: Mapping[Statistic[Any], Any], added: tuple[Any, ...], rows: int) -> None:
         statistics = tuple(states)
         total = merged(statistics, tuple(states.values()), added)
@@ -257,23 +274,16 @@ class Accumulator:
 
     def _statistics(self, layout: Layout) -> tuple[Statistic[Any], ...]:
         """What is kept, in an order that does not depend on the rows."""
-        kept = self._kept_for_settings(layout)
-        told = AccumulatedSource(dict(zip(kept, states_of(no_rows(layout), kept), strict=True)), layout, 0)
+        kept = _kept_for(self._settings, layout, self._step)
         requests: list[Statistic[Any]] = [RowCount(), *kept]
         for name, metric in (self._metrics or {}).items():
             try:
                 requests += requests_of_one_pass(metric, layout)
             except NotOnePass as reason:
-                if not is_told(metric, told):
-                    raise NotOnePass(_refusal(name, metric, reason, bool(kept))) from None
+                if not _is_told(metric, self._settings, layout, self._step):
+                    may_be = not self._settings and _is_told(metric, _SETTINGS, layout, self._step)
+                    raise NotOnePass(_refusal(name, metric, reason, may_be=may_be)) from None
         return apart(tuple(dict.fromkeys(requests)))[0]
-
-    def _kept_for_settings(self, layout: Layout) -> tuple[Statistic[Any], ...]:
-        """What a summary with these settings holds."""
-        if not self._settings:
-            return ()
-        kept = stored_settings(self._settings, layout)
-        return (RowCount(), ScoreSums(), *histograms(kept, layout.classes, self._step))
 
     def _check_metrics(self) -> None:
         """Raise NotOnePass for metrics that no rows could be added up for."""
@@ -289,15 +299,28 @@ class Accumulator:
                 if self._expected is not None:
                     raise
         if len(reasons) == len(layouts):
-            raise reasons[0]
+            raise ValueError(str(reasons[0]))
 
 
-def _refusal(name: str, metric: Estimator, reason: NotOnePass, has_histograms: bool) -> str:
+def _kept_for(settings: tuple[str | int, ...], layout: Layout, step: float) -> tuple[Statistic[Any], ...]:
+    """What a summary with these settings holds."""
+    if not settings:
+        return ()
+    return (RowCount(), ScoreSums(), *histograms(stored_settings(settings, layout), layout.classes, step))
+
+
+def _is_told(metric: Estimator, settings: tuple[str | int, ...], layout: Layout, step: float) -> bool:
+    """Whether the histograms of these settings tell a metric."""
+    kept = _kept_for(settings, layout, step)
+    states = dict(zip(kept, states_of(few_rows(layout), kept), strict=True))
+    return bool(kept) and is_told(metric, AccumulatedSource(states, layout, 0))
+
+
+def _refusal(name: str, metric: Estimator, reason: NotOnePass, *, may_be: bool) -> str:
     """Why a metric cannot be accumulated, and what to do."""
-    histograms = "its histograms do not tell it either" if has_histograms else "histograms may tell it"
-    mend = "evaluate all rows for it" if has_histograms else "give settings, or evaluate all rows for it"
+    mend = "give settings such as ['confidence'], whose histograms tell it" if may_be else "evaluate all rows for it"
     return (
-        f"An Accumulator adds up rows in one pass, which does not tell {name} ({metric!r}): {reason}; {histograms}. "
+        f"An Accumulator adds up rows in one pass, which does not tell the metric {name!r} ({metric.label}): {reason}. "
         f"Leave it out, or {mend}."
     )
 
@@ -345,9 +368,10 @@ def _entry(number: int, statistic: Statistic[Any], field: str) -> str:
 
 
 def _parts(states: Mapping[Statistic[Any], Any]) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of all states by name, copied."""
+    """The arrays of all states by name, copied; those that are empty without weights left out."""
     return {
         _entry(number, statistic, field): np.array(getattr(state, field))
         for number, (statistic, state) in enumerate(states.items())
         for field in state._fields
+        if getattr(state, field).size
     }

@@ -127,15 +127,16 @@ def _united(axis: Hashable, parts: Sequence[Summary]) -> Any:
     first = indexes[0]
     if axis in parts[0].batch or len(parts) == 1:
         return np.arange(parts[0].dataset.sizes[axis]) if first is None else first.values
-    if first is None or any(index is None for index in indexes):
+    labelled = [index for index in indexes if index is not None]
+    if first is None or len(labelled) < len(indexes):
         raise ValueError(
             f"merge expects labels along the slices {axis!r}, which tell those that are the same; add them by "
             "assign_coords."
         )
     united = first
-    if not all(index.equals(first) for index in indexes):
+    if not all(index.equals(first) for index in labelled):
         try:
-            united = first.append(indexes[1:]).unique().sort_values()
+            united = first.append(labelled[1:]).unique().sort_values()
         except TypeError as error:
             raise ValueError(f"merge expects labels of one kind along {axis!r}; {error}.") from error
     dtypes = [part.dataset[axis].dtype for part in parts]

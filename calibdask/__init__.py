@@ -1,71 +1,12 @@
 """Calibration of classifiers, measured exactly on data of any size."""
 
 import importlib
+import re
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-# Public name -> module. Importing calibdask imports none of them; the first use does.
-_MODULES = {
-    "Accumulator": "accumulator",
-    "BrierDecomposition": "estimators.scores.brier_decomposition",
-    "BrierScore": "estimators.scores.proper",
-    "CMETest": "estimators.tests.cme_test",
-    "CORP": "estimators.ordered.corp",
-    "ConsistencyTest": "estimators.tests.consistency_test",
-    "DensityECE": "estimators.smooth.density",
-    "ECCE": "estimators.ordered.cumulative",
-    "ECE": "estimators.binned.ece",
-    "ExcessCost": "estimators.decisions.excess_cost",
-    "Kernel": "estimators.kernel.base",
-    "KernelCanonicalECE": "estimators.kernel.canonical",
-    "LCECalibrator": "calibrators.local",
-    "Lens": "statistics.views.lens",
-    "LocalCalibrationError": "estimators.smooth.curves",
-    "LogLoss": "estimators.scores.proper",
-    "LogLossDecomposition": "estimators.scores.log_decomposition",
-    "MCE": "estimators.binned.ece",
-    "MMCE": "estimators.kernel.mmce",
-    "MeanGap": "estimators.scores.mean_gap",
-    "MulticlassECE": "estimators.binned.multiclass",
-    "ReliabilityCurve": "estimators.smooth.curves",
-    "ReliabilityDiagram": "estimators.binned.diagram",
-    "ReliabilityDisplay": "display",
-    "ResidualECE": "estimators.smooth.density",
-    "SKCE": "estimators.kernel.skce",
-    "SKCETest": "estimators.tests.skce_test",
-    "Saturation": "estimators.scores.saturation",
-    "Sharpness": "estimators.scores.sharpness",
-    "SmoothECE": "estimators.smooth.smooth_ece",
-    "SpiegelhalterTest": "estimators.tests.spiegelhalter_test",
-    "Study": "study.study",
-    "brier_score": "shorthands",
-    "compare": "comparison",
-    "default_metrics": "estimators.panel",
-    "density_ece": "shorthands",
-    "ece": "shorthands",
-    "ece_a": "estimators.binned.ece",
-    "ece_ac": "estimators.binned.ece",
-    "ece_c": "estimators.binned.ece",
-    "ece_d": "estimators.smooth.density",
-    "ece_l": "estimators.binned.ece",
-    "evaluate": "evaluation",
-    "log_loss": "shorthands",
-    "mce": "shorthands",
-    "merge": "merging",
-    "open_cube": "study.cube",
-    "read_rows": "storage.open_store",
-    "reliability_curve": "shorthands",
-    "reliability_diagram": "shorthands",
-    "run": "study.running",
-    "skce": "shorthands",
-    "smooth_ece": "shorthands",
-    "summarize": "summary",
-    "worst_slices": "results.ranking",
-}
-
-__all__ = ["__version__", *_MODULES]  # noqa: PLE0604
-
+# The public names, for type checkers and for what follows.
 if TYPE_CHECKING:
     from calibdask.accumulator import Accumulator as Accumulator
     from calibdask.calibrators.local import LCECalibrator as LCECalibrator
@@ -122,6 +63,14 @@ if TYPE_CHECKING:
     from calibdask.study.running import run as run
     from calibdask.study.study import Study as Study
     from calibdask.summary import summarize as summarize
+
+# Public name -> module. Importing calibdask imports none of them; the first use does.
+with open(__file__, encoding="utf-8") as _source:
+    _MODULES = {
+        name: module for module, name in re.findall(r"    from calibdask\.(\S+) import (\w+) as ", _source.read())
+    }
+
+__all__ = ["__version__", *_MODULES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:

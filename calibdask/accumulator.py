@@ -68,8 +68,8 @@ class Accumulator:
     kB; 156 kB for each class of ``settings`` (312 kB with weights).
 
     *Several processes.* All entries of `state_dict` are arrays of int64, with weights also of float64; added up entry
-    by entry over up to 2047 processes, they are the state of all rows. With ``torch.distributed`` and ``classes`` given,
-    so that processes without rows take part::
+    by entry over up to 2047 processes, they are the state of all rows. With ``torch.distributed``, and ``classes``
+    given so that processes without rows take part::
 
         state = {name: torch.from_numpy(array) for name, array in accumulator.state_dict().items()}
         for tensor in state.values():

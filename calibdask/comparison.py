@@ -6,17 +6,18 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.engine.inputs.frames import given_models
 from calibdask.engine.inputs.input import Input
 from calibdask.engine.inputs.models import MODEL, read_models
 from calibdask.engine.inputs.slices import Axis
-from calibdask.engine.plan import run
+from calibdask.engine.plan import run_requests
 from calibdask.estimators.about import PartInfo
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, check_distinct, named_metrics
 from calibdask.estimators.panel import comparison_metrics
-from calibdask.estimators.parts import Estimate, Number, Part
+from calibdask.estimators.parts import Number, Part
+from calibdask.inference.choice import IntervalChoice, check_interval
 from calibdask.inference.ends import bounds_of_number
-from calibdask.inference.intervals import check_interval
 from calibdask.inference.methods import Method, NumberReplicates, sign_pvalue
 from calibdask.inference.multiplicity import ADJUSTMENTS
 from calibdask.inference.row_bootstrap import RowBootstrap
@@ -36,6 +37,7 @@ def compare(
     prob_b: Any = None,
     metrics: Metrics | None = None,
     *,
+    label: Any = None,
     baseline: str | None = None,
     by: Any = None,
     sample_weight: Any = None,
@@ -52,12 +54,15 @@ def compare(
     Parameters
     ----------
     y_true : array of shape (..., n)
-        Class numbers, as in `calibdask.evaluate`.
+        Class numbers, as in `calibdask.evaluate`. Or a container of columns in memory or of Dask, as there; then the
+        scores are named by their columns, as by ``score`` there.
     prob_a, prob_b : arrays of shape (..., n) or (..., n, K)
         Scores of two models, called ``"a"``, the baseline, and ``"b"``. Or ``prob_a`` alone: a mapping from the names
         of two or more models to their scores.
     metrics : estimator, sequence, or mapping from name to estimator, optional
         None: proper scores and binned errors. Tests, and estimators without support for weights, are not allowed.
+    label : name of a column, optional
+        In a container of columns: the labels.
     baseline : str, optional
         Name of the model that the others are compared with; the first by default.
     by, sample_weight, sample_dim, class_dim, sum_tolerance
@@ -121,9 +126,10 @@ def compare(
     check_interval(ci, n_boot, seed)
     if ci_method not in (None, "percentile", "bca"):
         raise ValueError(f"ci_method of a comparison expects 'percentile', 'bca' or None, got {ci_method!r}.")
+    models = _models(prob_a, prob_b)
+    y_true, models, by, sample_weight = given_models(y_true, models, by, sample_weight, label, (sample_dim, class_dim))
     if isinstance(y_true, xr.Dataset) or not hasattr(y_true, "__len__"):
         raise ValueError("compare expects arrays of labels and scores, not summaries or iterators of blocks.")
-    models = _models(prob_a, prob_b)
     names = list(models)
     base = _baseline_index(names, baseline)
     validity = Validity(sum_tolerance=sum_tolerance)
@@ -132,21 +138,25 @@ def compare(
     _refuse_tests(chosen, data)
     named = isinstance(prob_a, Mapping)
     check_names(chosen, (*data.batch, *data.by, *((Axis(_CHALLENGER, 1),) if named else ())), class_dim)
-    method: Method = ci_method or "percentile"
-    passes, estimates, replicates = _estimated(chosen, data, RowBootstrap(method, n_boot, seed))
+    choice = IntervalChoice(ci, ci_method or "percentile", n_boot, seed)
+    bootstrap = RowBootstrap(choice)
+    outcome = run_requests(bootstrap.requests(chosen, chosen), data.source)
     result = DatasetBuilder(data, class_dim)
     challengers = [name for name in names if name != names[base]]
     axes = _axes(data, challengers, squeezed=not named)
     adjusted = bool(data.by) or len(challengers) > 1
-    for name, estimate in estimates.items():
-        result.add(name, chosen[name], estimate, {}, (*data.batch, *data.by))
-        for part, part_replicates in replicates[name].items():
-            number, bounds = _difference(estimate[part], part_replicates, (base, len(names)), ci, method, adjusted)
+    for name, metric in chosen.items():
+        estimate = outcome.estimates[(name,)]
+        result.add(name, metric, estimate, {}, (*data.batch, *data.by))
+        for part, replicates in bootstrap.replicates(name, outcome).items():
+            if not {*estimate[part].dims} <= {"class"}:
+                continue
+            number, bounds = _difference(estimate[part], replicates, (base, len(names)), choice, adjusted)
             label = f"{part}_difference" if part else "difference"
-            result.add(name, chosen[name], {label: number}, {label: bounds}, axes, {label: _DIFFERENCE})
+            result.add(name, metric, {label: number}, {label: bounds}, axes, {label: _DIFFERENCE})
     # Estimates have a dimension of all models, differences a separate one of the challengers.
     batch = tuple(axis for axis in data.batch if axis.name != MODEL)
-    return result.dataset(passes, batch, ci=ci, n_boot=n_boot, seed=seed, baseline=names[base])
+    return result.dataset(outcome.passes, batch, ci=ci, n_boot=n_boot, seed=seed, baseline=names[base])
 
 
 def _refuse_tests(metrics: Mapping[str, Estimator], data: Input) -> None:
@@ -154,22 +164,6 @@ def _refuse_tests(metrics: Mapping[str, Estimator], data: Input) -> None:
     for name, estimator in metrics.items():
         if estimator.is_test(data.source.layout):
             raise ValueError(f"compare expects metrics, but {name!r} is a test: {estimator!r}.")
-
-
-def _estimated(
-    metrics: Mapping[str, Estimator], data: Input, bootstrap: RowBootstrap
-) -> tuple[int, dict[str, Estimate], dict[str, dict[str, NumberReplicates]]]:
-    """Passes over the data, estimates of all models, and replicates of the parts that are numbers."""
-    viewed = {name: bootstrap.estimators(estimator, by_chance=False) for name, estimator in metrics.items()}
-    requests: dict[tuple[str, ...], Estimator] = {(name,): estimator for name, estimator in metrics.items()}
-    requests |= {(name, field): other for name, others in viewed.items() for field, other in others.items()}
-    outcome = run(requests, data.source)
-    estimates: dict[str, Estimate] = {name: outcome.estimates[(name,)] for name in metrics}
-    replicates = {}
-    for name, estimate in estimates.items():
-        parts = bootstrap.replicates(estimate, {field: outcome.estimates[name, field] for field in viewed[name]})
-        replicates[name] = {part: values for part, values in parts.items() if {*estimate[part].dims} <= {"class"}}
-    return outcome.passes, estimates, replicates
 
 
 def _models(prob_a: Any, prob_b: Any) -> dict[str, Any]:
@@ -202,7 +196,7 @@ def _axes(data: Input, challengers: list[str], *, squeezed: bool) -> tuple[Axis,
 
 
 def _difference(
-    part: Part, replicates: NumberReplicates, models: tuple[int, int], level: float, method: Method, adjusted: bool
+    part: Part, replicates: NumberReplicates, models: tuple[int, int], choice: IntervalChoice, adjusted: bool
 ) -> tuple[Number, dict[str, Part]]:
     """The difference of each model from the baseline, its ends and p-values; the batch axis has the models first."""
     differences = NumberReplicates(
@@ -212,8 +206,8 @@ def _difference(
         left_out=None if replicates.left_out is None else _less_baseline(replicates.left_out, models, 1),
     )
     number = Number(differences.centre, part.dims)
-    pvalues = sign_pvalue(differences, method)
-    bounds = bounds_of_number(number, differences, level, method) | {"pvalue": Number(pvalues, part.dims)}
+    pvalues = sign_pvalue(differences, choice.method)
+    bounds = bounds_of_number(number, differences, choice) | {"pvalue": Number(pvalues, part.dims)}
     if adjusted:
         bounds |= {f"pvalue_{word}": Number(adjust(pvalues), part.dims) for word, adjust in ADJUSTMENTS.items()}
     return number, bounds

@@ -4,6 +4,7 @@ from typing import Any
 
 import xarray as xr
 
+from calibdask.engine.inputs.frames import given_rows
 from calibdask.engine.inputs.input import Input, read_data
 from calibdask.engine.plan import run
 from calibdask.engine.sources.source import Source
@@ -12,7 +13,8 @@ from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, named_metrics
 from calibdask.estimators.panel import default_metrics, summary_metrics
 from calibdask.estimators.scores.proper import BrierScore, LogLoss
-from calibdask.inference.intervals import BoundedEstimates, IntervalChoice, check_interval, estimates_with_intervals
+from calibdask.inference.choice import IntervalChoice, check_interval
+from calibdask.inference.intervals import BoundedEstimates, estimates_with_intervals
 from calibdask.inference.methods import Method, check_method
 from calibdask.results.build import DatasetBuilder, check_names
 from calibdask.storage.summary import Summary, is_summary
@@ -25,8 +27,11 @@ def evaluate(
     y_prob: Any = None,
     metrics: Metrics | None = None,
     *,
+    label: Any = None,
+    score: Any = None,
     by: Any = None,
     sample_weight: Any = None,
+    skip_missing: bool = False,
     ci: float | None = None,
     ci_method: Method | None = None,
     n_boot: int = 200,
@@ -43,17 +48,30 @@ def evaluate(
     y_true : array of shape (..., n)
         Class numbers 0..K-1: integers, booleans, or whole floats. NumPy, Dask, xarray, or a column of a pandas or Dask
         data frame. Or, without ``y_prob``: an iterable of blocks ``(y_true, y_prob[, sample_weight])`` that can be
-        iterated again, or a function that returns an iterator; or a summary that `calibdask.summarize` made.
+        iterated again, or a function that returns an iterator; or a summary that `calibdask.summarize` made; or a
+        container of columns: a data frame of pandas, Polars (lazy ones too), Dask or any other that narwhals knows, a
+        table, a dataset or a reader of Arrow, a relation of DuckDB, a dataset of xarray, a mapping.
     y_prob : array of shape (..., n) or (..., n, K)
         Scores: P(y = 1), or one column for each class. Leading dimensions (models, replicates) are kept in the result;
         ``y_true`` may lack them if dimension names or class columns identify the sample dimension.
     metrics : estimator, sequence, or mapping from name to estimator, optional
         None: a default panel for binary or multi-class scores. Estimators may be given as text such as
         ``"ece(bins=10)"``, as on the command line.
+    label : name of a column, optional
+        In a container of columns: the labels. By default the column ``label``, or the only one with a usual name such
+        as ``y_true``, ``target`` or ``y``; a warning and the attribute ``guessed_columns`` say which.
+    score : name or sequence of names of columns, optional
+        In a container of columns: the scores. One column of P(y = 1); or one for each class, in their order, which one
+        name stands for where they are called ``<score>_0``, ``<score>_1``, ... By default ``score``, or the only one
+        with a usual name such as ``y_prob``, ``prob`` or ``p``.
     by : array of shape (n,), or mapping from name to array, optional
         Slices: results are computed for every value (every combination of values), with one dimension for each name.
+        Of a container of columns: names of columns.
     sample_weight : array of shape (..., n), optional
-        Non-negative weights. Rows of weight 0 are ignored.
+        Non-negative weights. Rows of weight 0 are ignored. Of a container of columns: the name of one.
+    skip_missing : bool, default False
+        Leave out rows without a label, a score or a weight (NaN, None); the attribute ``rows_skipped`` counts them.
+        Otherwise they are an error.
     ci : float, optional
         Level of intervals, such as 0.95: variables ``<name>_low`` and ``<name>_high``, for curves also
         ``<name>_median`` and the simultaneous ``<name>_band_low``, ``<name>_band_high``; see Notes.
@@ -95,6 +113,10 @@ def evaluate(
     Without weights the result is the same to the last bit for any chunks, any number of workers and any order of tasks;
     with weights within 1e-12. Rows are never collected in one place: memory is bounded by the chunks.
 
+    *Columns.* Lazy frames, relations, datasets and functions that return readers of Arrow are read batch by batch, anew
+    in each pass, only the columns that are named; one pass more finds the values of ``by``. Whole numbers, booleans,
+    decimals and dictionaries are read as the numbers that they are.
+
     *Replicates.* Metrics that can be computed from a fine histogram of the scores use ``n_boot`` resampled histograms,
     at a cost that does not depend on the number of rows, for each class and replicate 10 microseconds for sums over
     bins, else 0.2 to 2 ms (beta kernel: 200 ms): `ECE`, `MCE` and `BrierDecomposition` with right-closed bins on
@@ -124,13 +146,33 @@ def evaluate(
     >>> result = cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], {"ece": cd.ECE(bins=2), "brier": cd.BrierScore()})
     >>> f"{float(result.ece):.3f} {float(result.brier):.3f}"
     '0.250 0.150'
+
+    Columns of a frame:
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame(
+    ...     {"clicked": [0, 1, 1, 1], "model": [0.2, 0.4, 0.6, 0.8], "day": ["mon", "mon", "tue", "tue"]}
+    ... )
+    >>> cd.evaluate(frame, metrics=cd.ECE(bins=2), label="clicked", score="model", by="day").ece.values
+    array([0.2, 0.3])
     """
     choice = interval_choice(ci, ci_method, n_boot, seed, keep=keep_replicates)
     if is_summary(y_true):
-        data = _from_summary(y_true, y_prob, by, sample_weight)
-    else:
-        data = read_data(y_true, y_prob, by, sample_weight, sample_dim, class_dim, sum_tolerance)
-    return evaluated(data, metrics, choice, class_dim)
+        return evaluated(_from_summary(y_true, y_prob, by, sample_weight), metrics, choice, class_dim)
+    given = given_rows(
+        y_true,
+        y_prob,
+        by,
+        sample_weight,
+        label=label,
+        score=score,
+        skip_missing=skip_missing,
+        sample_dim=sample_dim,
+        class_dim=class_dim,
+    )
+    data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, sample_dim, class_dim, sum_tolerance)
+    result = evaluated(data, metrics, choice, class_dim)
+    return result.assign_attrs(given.attributes(data.source.rows or 0))
 
 
 def interval_choice(

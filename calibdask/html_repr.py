@@ -7,7 +7,7 @@ from dataclasses import MISSING, fields
 from html import escape
 from typing import Any
 
-__all__ = ["HtmlRepr", "framed", "table_of"]
+__all__ = ["HtmlRepr", "class_words", "framed", "table_of"]
 
 # Colours are inherited from the page, light or dark; explicit styles override the table layout of notebooks.
 _FAINT = "opacity:0.6"
@@ -112,9 +112,20 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
+def class_words(name: str) -> list[str]:
+    """The words of the name of a class.
+
+    Examples
+    --------
+    >>> class_words("BrierScore"), class_words("SKCETest")
+    (['Brier', 'Score'], ['SKCE', 'Test'])
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name.lstrip("_")).split()
+
+
 def _in_words(name: str) -> str:
     """The name of a class as words; abbreviations keep their capitals."""
-    first, *others = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name.lstrip("_")).split()
+    first, *others = class_words(name)
     return " ".join([first, *(word if word.isupper() else word.lower() for word in others)])
 
 

@@ -93,7 +93,10 @@ __all__ = [
 class EvaluateKeywords(TypedDict, total=False):
     """Arguments of all shorthands besides those of their estimator: those of `evaluate`, and names of classes."""
 
+    label: Any
+    score: Any
     by: Any
+    skip_missing: bool
     seed: int
     sample_dim: str
     class_dim: str
@@ -140,7 +143,19 @@ class _Curve(CurveKeywords, _WithIntervals, total=False):
     pass
 
 
-_EVALUATE = ("by", "ci", "ci_method", "n_boot", "seed", "sample_dim", "class_dim", "sum_tolerance")
+_EVALUATE = (
+    "label",
+    "score",
+    "by",
+    "skip_missing",
+    "ci",
+    "ci_method",
+    "n_boot",
+    "seed",
+    "sample_dim",
+    "class_dim",
+    "sum_tolerance",
+)
 
 
 def _single(y_true: Any, y_prob: Any, sample_weight: Any, estimator: Any, arguments: Mapping[str, Any]) -> xr.Dataset:

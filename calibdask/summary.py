@@ -6,6 +6,7 @@ from typing import Any
 import xarray as xr
 
 from calibdask import __version__
+from calibdask.engine.inputs.frames import given_rows
 from calibdask.engine.inputs.input import read_data
 from calibdask.estimators.smooth.gridded import check_step
 from calibdask.statistics.layout import Layout
@@ -20,8 +21,11 @@ def summarize(
     y_true: Any,
     y_prob: Any = None,
     *,
+    label: Any = None,
+    score: Any = None,
     by: Any = None,
     sample_weight: Any = None,
+    skip_missing: bool = False,
     settings: Sequence[str | int] = ("confidence", "classwise"),
     step: float = 0.0003,
     sample_dim: str = "sample",
@@ -32,7 +36,7 @@ def summarize(
 
     Parameters
     ----------
-    y_true, y_prob, by, sample_weight, sample_dim, class_dim, sum_tolerance
+    y_true, y_prob, label, score, by, sample_weight, skip_missing, sample_dim, class_dim, sum_tolerance
         As for `calibdask.evaluate`.
     settings : sequence of str or int, default ("confidence", "classwise")
         Settings to store: ``"confidence"``, ``"classwise"``, ``"binary"``, the number of a class. Class-wise
@@ -85,14 +89,25 @@ def summarize(
     0.25
     """
     check_step(step)
-    data = read_data(y_true, y_prob, by, sample_weight, sample_dim, class_dim, sum_tolerance)
+    given = given_rows(
+        y_true,
+        y_prob,
+        by,
+        sample_weight,
+        label=label,
+        score=score,
+        skip_missing=skip_missing,
+        sample_dim=sample_dim,
+        class_dim=class_dim,
+    )
+    data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, sample_dim, class_dim, sum_tolerance)
     layout = data.source.layout
     kept = stored_settings(settings, layout)
     requests = histograms(kept, layout.classes, step)
     check_names(data, requests, class_dim)
     scores, *states = data.source.answer((ScoreSums(), *requests))
     summary = to_dataset(zip(requests, states, strict=True), scores, data, class_dim)
-    return summary.assign_attrs(calibdask_version=__version__)
+    return summary.assign_attrs(calibdask_version=__version__, **given.attributes(data.source.rows or 0))
 
 
 def stored_settings(settings: Sequence[str | int] | str | int, layout: Layout) -> tuple[Setting, ...]:

@@ -11,7 +11,7 @@ from calibdask.engine.sources.source import Source
 from calibdask.estimators.smooth.calibration_map import fitted_map
 from calibdask.estimators.smooth.curves import LocalCalibrationError
 from calibdask.estimators.smooth.gridded import Gridded
-from calibdask.inference.intervals import check_level
+from calibdask.inference.choice import check_level
 from calibdask.statistics.bins.grid import Grid, GridHistogram, cells_of
 from calibdask.statistics.exact import Array
 

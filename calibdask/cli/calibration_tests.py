@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from calibdask.cli.results import RESULTS, write_result
-from calibdask.cli.row_options import RowsRequest, noted, rows_of
+from calibdask.cli.row_options import RowsRequest, noted, rows_of, skipped_rows
 from calibdask.cli.test_panel import CONSISTENCY, Choices
 from calibdask.cluster import ClusterSpec
 
@@ -88,6 +88,7 @@ class _Request:
     conventions: str
     label: str | None
     score: str | None
+    skip_missing: bool
     cluster: ClusterSpec
     as_text: bool
     out: str | None
@@ -105,7 +106,8 @@ class _Request:
         return cls(choices=choices, **{name: settled[name] for name in _names(cls) - {"choices"}})
 
     def rows(self, path: str) -> RowsRequest:
-        return RowsRequest(data=path, by=(), weight=None, label=self.label, score=self.score, cluster=self.cluster)
+        own = {name: getattr(self, name) for name in ("label", "score", "skip_missing", "cluster")}
+        return RowsRequest(data=path, by=(), weight=None, **own)
 
 
 def _names(kind: Any) -> set[str]:
@@ -196,6 +198,7 @@ def _column(request: _Request, stored: "StoredRows") -> Any:
         reasons = {entry.name: request.choices.left_out(entry, rows, table.vector) for entry in entries}
         chosen = {entry.name: entry.estimator for entry in entries if reasons[entry.name] is None}
         result = cd.evaluate(table.labels, table.scores, chosen)
+        skipped_rows(table, result.attrs["rows"])
     except ValueError as error:
         raise ValueError(str(error) if path in str(error) else f"{path}: {error}") from error
     left_out = {name: reason for name, reason in reasons.items() if reason is not None}

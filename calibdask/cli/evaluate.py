@@ -15,7 +15,7 @@ from calibdask.cli.metrics import CURVE, DIAGRAM, chosen_metrics
 from calibdask.cli.param_types import MetricType, is_whole
 from calibdask.cli.reporting import evaluation_options, model_of_rows, models_of_summary, write_models
 from calibdask.cli.results import RESULTS, write_result
-from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, stem_of
+from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, skipped_rows, stem_of
 from calibdask.estimators.expression import Expression
 
 if TYPE_CHECKING:
@@ -204,9 +204,10 @@ def _print_schema(context: click.Context, parameter: click.Parameter, asked: boo
 def evaluate(**given: Any) -> None:
     """Measure the calibration of the scored rows in DATA; with --panel tests, of several DATA side by side.
 
-    DATA is a local path or a URL: .npz, .zarr or .nc with arrays "labels" and "scores"; .parquet (a file or a folder)
-    or .csv with a column "label" and either "score", P(y = 1), or "score_0 ... score_{K-1}". Or a summary of such rows
-    that "calibdask summarize" wrote; its slices are pooled, except those that --by names.
+    DATA is a local path or a URL: .npz, .zarr or .nc with arrays "labels" and "scores"; .parquet, .csv or .arrow with a
+    column "label" and either "score", P(y = 1), or "score_0 ... score_{K-1}", or a folder or a quoted pattern of such
+    files, or a Delta table. Or a summary of such rows that "calibdask summarize" wrote; its slices are pooled, except
+    those that --by names.
 
     Intervals (--ci) cost next to nothing for metrics that are computed from a histogram of the scores, such as ece and
     density-ece, and N times the metric itself for others; tests have none.
@@ -317,6 +318,7 @@ def _of_data(request: _Request, rows: "StoredRows", pictured: bool) -> _Evaluati
             return _Evaluation(model.shown, chosen, table.vector, {stem_of(request.data): model})
         options = {"by": table.by or None, "sample_weight": table.weights, **request.intervals}
         result = cd.evaluate(table.labels, table.scores, chosen, **options)
+        result.attrs |= skipped_rows(table, result.attrs["rows"])
     return _Evaluation(result, chosen, table.vector, {})
 
 

@@ -9,7 +9,7 @@ import click
 
 from calibdask.cli.metrics import CURVE, DIAGRAM
 from calibdask.cli.param_types import is_whole
-from calibdask.cli.row_options import RowsRequest, noted, rows_of, stem_of
+from calibdask.cli.row_options import RowsRequest, noted, rows_of, skipped_rows, stem_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,7 +83,9 @@ def model_of_rows(request: RowsRequest, table: "Table", **options: Any) -> "Meas
     from calibdask.report import measure
 
     model = measure(table.labels, table.scores, by=table.by, sample_weight=table.weights, **options)
-    return replace(model, weights=request.weight or "")
+    skipped = skipped_rows(table, model.result.attrs["rows"]).get("rows_skipped", 0)
+    notes = [f"{skipped:,} rows without a label, a score or a weight were left out."] if skipped else []
+    return replace(model, weights=request.weight or "", notes=(*model.notes, *notes))
 
 
 def models_of_summary(name: str, request: RowsRequest, summary: "Summary", **options: Any) -> "dict[str, Measured]":

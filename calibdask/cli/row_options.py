@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from calibdask.storage.open_store import Store
     from calibdask.storage.readers import StoredRows, Table
 
-__all__ = ["RowsRequest", "noted", "place_options", "row_options", "rows_of", "stem_of"]
+__all__ = ["RowsRequest", "noted", "place_options", "row_options", "rows_of", "skipped_rows", "stem_of"]
 
 _SLICES = (
     click.option("--by", metavar="COLUMN", multiple=True, help="Slice by this column or array; repeatable."),
@@ -25,9 +25,18 @@ _SLICES = (
 )
 _PLACES = (
     click.option(
-        "--label", metavar="NAME", help="Column or array of labels.  [default: label, or labels in array files]"
+        "--label",
+        metavar="NAME",
+        help="Column or array of labels.  [default: label, labels in array files, or the one usual name]",
     ),
-    click.option("--score", metavar="NAME", help="Column, first part of columns, or array of scores."),
+    click.option(
+        "--score",
+        metavar="NAME[,...]",
+        help="Column of scores, first part of columns, or array; or a column for each class, in their order.",
+    ),
+    click.option(
+        "--skip-missing", is_flag=True, help="Leave out rows without a label, a score or a weight, and say how many."
+    ),
 )
 
 
@@ -57,6 +66,7 @@ class RowsRequest:
     label: str | None
     score: str | None
     cluster: ClusterSpec
+    skip_missing: bool = False
 
     def opened(self) -> "Store":
         """Open DATA: scored rows, a summary, the cube of a study or a result."""
@@ -66,7 +76,20 @@ class RowsRequest:
 
     def table(self, rows: "StoredRows") -> "Table":
         """The rows that were opened."""
-        return rows.read(label=self.label, score=self.score, by=self.by, weight=self.weight)
+        return rows.read(
+            label=self.label, score=self.score, by=self.by, weight=self.weight, skip_missing=self.skip_missing
+        )
+
+
+def skipped_rows(table: "Table", rows: int) -> dict[str, int]:
+    """What a result of so many rows says about those left out, which is said on stderr too."""
+    if table.skipped is None:
+        return {}
+    skipped = table.skipped(rows)
+    sys.stderr.write(
+        f"calibdask: left out {skipped:,} of {rows + skipped:,} rows, without a label, a score or a weight\n"
+    )
+    return {"rows_skipped": skipped}
 
 
 def rows_of(store: "Store", mend: str = "") -> "StoredRows":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
-from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of
+from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, skipped_rows
 
 if TYPE_CHECKING:
     from calibdask.storage.readers import StoredRows
@@ -70,10 +70,12 @@ def _summarized(request: RowsRequest, rows: "StoredRows", choices: dict[str, Any
     import calibdask as cd
     from calibdask.cluster import connected
     from calibdask.progress import shown_progress
+    from calibdask.storage.summary import Summary
 
     with connected(request.cluster), shown_progress("summarizing"), noted():
         table = request.table(rows)
-        return cd.summarize(table.labels, table.scores, by=table.by or None, sample_weight=table.weights, **choices)
+        summary = cd.summarize(table.labels, table.scores, by=table.by or None, sample_weight=table.weights, **choices)
+        return summary.assign_attrs(skipped_rows(table, Summary.of(summary).rows))
 
 
 def written(summary: Any, target: "Output") -> str:

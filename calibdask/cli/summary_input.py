@@ -15,7 +15,8 @@ __all__ = ["panel", "pooled", "refuse_row_options"]
 
 def refuse_row_options(request: RowsRequest) -> None:
     """Raise UsageError for options that only rows have a use for."""
-    for option, value in {"--label": request.label, "--score": request.score, "--weight": request.weight}.items():
+    given = {"--label": request.label, "--score": request.score, "--weight": request.weight}
+    for option, value in (given | {"--skip-missing": request.skip_missing or None}).items():
         if value is not None:
             raise click.UsageError(
                 f"{option} has no effect on {request.data}: it is a stored summary, which holds no rows."

@@ -16,7 +16,7 @@ __all__ = ["GAP", "as_json", "bare_table", "console", "has_signs", "metric_value
 # Of the JSON; it grows when what programs may rely on changes, and what is only added does not count.
 _FORMAT = 1
 # What is said once for all metrics; the last three with intervals only.
-_HEAD = ("rows", "passes", "calibdask_version", "ci", "n_boot", "seed")
+_HEAD = ("rows", "rows_skipped", "passes", "calibdask_version", "ci", "n_boot", "seed")
 _WIDTH = 100
 # Between two columns of a bare table.
 GAP = 3

@@ -1,15 +1,17 @@
 """TLS certificates of a cluster: its own authority, and one certificate shared by all nodes."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from calibdask.cluster.security import AUTHORITY, CERTIFICATE, KEY
+from calibdask.cluster.security import AUTHORITY, CERTIFICATE, KEY, Transport
 
-__all__ = ["make_certificates"]
+__all__ = ["make_certificates", "temporary_certificates"]
 
 _SECRET, _PUBLIC = 0o600, 0o644
 _MOST_DAYS = 36_500
@@ -81,6 +83,20 @@ def make_certificates(folder: str | Path, hosts: Sequence[str] = (), days: int =
     for path, content, mode in zip(files, contents, (_PUBLIC, _PUBLIC, _SECRET), strict=True):
         _write(path, content, mode)
     return files
+
+
+@contextmanager
+def temporary_certificates(parent: str | Path | None = None) -> Iterator[Any]:
+    """Certificates for one cluster, which are removed at the end of the block, as a ``distributed.Security``.
+
+    Parameters
+    ----------
+    parent : path, optional
+        Folder in which they are created, in a folder that other users cannot read; by default that of temporary files.
+    """
+    with TemporaryDirectory(prefix=".calibdask-tls-", dir=parent) as folder:
+        make_certificates(folder)
+        yield Transport(folder).certificates()
 
 
 def _new_key() -> Any:

@@ -29,18 +29,29 @@ class Processes(ClusterSpec):
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
-        """A scheduler in this process, which listens on the loopback only, and its workers."""
+        """A scheduler in this process and its workers, which trust only one another.
+
+        Other users of the machine reach the loopback too, and whoever talks to a scheduler may run code as its owner:
+        scheduler, workers and client authenticate with certificates that are created for this block.
+        """
         import logging
 
+        import dask
         from distributed import Client, LocalCluster
+
+        from calibdask.cluster.certificates import temporary_certificates
 
         threads = {} if self.number is None else {"threads_per_worker": 1}
         with (
             worker_ttl(),
+            # Their HTTP servers run regardless, without authentication: they have no pages.
+            dask.config.set({f"distributed.{role}.http.routes": [] for role in ("scheduler", "worker")}),
+            temporary_certificates() as security,
             LocalCluster(
                 n_workers=self.number,
                 **threads,
-                # No dashboard; its HTTP server, which runs regardless, takes a free port of the loopback.
+                protocol="tls://",
+                security=security,
                 dashboard_address="127.0.0.1:0",
                 scheduler_kwargs={"dashboard": False},
                 host="127.0.0.1",

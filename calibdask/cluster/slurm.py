@@ -1,14 +1,16 @@
 """Workers in Slurm jobs, submitted for one computation and cancelled after it."""
 
 import os
+import shlex
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 from calibdask.cluster.scheduler import worker_ttl
@@ -93,11 +95,9 @@ class Slurm(ClusterSpec):
                 f"jobqueue.slurm.processes expects 1, one worker process per job, got {configured('processes')!r}; "
                 f"use more jobs with fewer cores instead ({_JOBS})."
             )
-        if security is not None and any(map(str.isspace, security.tls_ca_file)):
-            # dask-jobqueue does not quote paths in job scripts.
-            raise ValueError(f"slurm expects certificates in a path without blanks, got {security.tls_ca_file!r}.")
         return jobqueue.SLURMCluster(
-            job_cls=_with_retries(jobqueue.slurm.SLURMJob),
+            job_cls=_job(jobqueue.slurm.SLURMJob),
+            python=configured("python") or shlex.quote(sys.executable),
             security=security,
             processes=1,
             worker_extra_args=[*(configured("worker-extra-args") or ()), *_NO_DASHBOARD],
@@ -115,14 +115,15 @@ class Slurm(ClusterSpec):
         if certificates is not None or self.transport.insecure:
             yield certificates
             return
-        from calibdask.cluster.certificates import make_certificates
+        from calibdask.cluster.certificates import temporary_certificates
 
-        with TemporaryDirectory(prefix=".calibdask-tls-", dir=_shared()) as folder:
+        # Of entering alone: an ImportError of the block itself is not about certificates.
+        with ExitStack() as stack:
             try:
-                make_certificates(folder)
+                certificates = stack.enter_context(temporary_certificates(_shared()))
             except ImportError as error:
                 raise ValueError(f"{error} Or give certificates with --tls FOLDER.") from error
-            yield Transport(folder).certificates()
+            yield certificates
 
 
 def _jobqueue() -> Any:
@@ -157,13 +158,20 @@ def _shared() -> Path:
     return folder
 
 
-def _with_retries(kind: Any) -> Any:
-    """The same kind of job, submitted again after a pause when Slurm refuses it."""
+def _job(kind: Any) -> Any:
+    """The same kind of job, with quoted paths, submitted again after a pause when Slurm refuses it."""
     from asyncio import sleep
 
     from distributed.core import Status
 
-    class RetriedJob(kind):  # type: ignore[misc]
+    class Job(kind):  # type: ignore[misc]
+        def __init__(self, *args: Any, security: Any = None, worker_extra_args: Any = (), **kwargs: Any) -> None:
+            # dask-jobqueue pastes words into the job script as they are. Those of the configuration are meant so
+            # ($TMPDIR is expanded in the job); the folder of certificates may be called "a; rm -r b".
+            files = {} if security is None else security.get_tls_config_for_role("worker")
+            words = [(f"--tls-{key.replace('_', '-')}", shlex.quote(files[key])) for key in files if key != "ciphers"]
+            super().__init__(*args, worker_extra_args=[*worker_extra_args, *chain.from_iterable(words)], **kwargs)
+
         async def start(self) -> None:
             for seconds in _RETRY_PAUSES:
                 try:
@@ -177,7 +185,7 @@ def _with_retries(kind: Any) -> Any:
             # dask-jobqueue leaves the status as it was, so clusters whose jobs were refused could not be closed.
             self.status = Status.closed
 
-    return RetriedJob
+    return Job
 
 
 def _submit(cluster: Any, number: int) -> None:

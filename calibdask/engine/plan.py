@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from calibdask.engine.sources.source import Source
-from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.interval import Estimating
 from calibdask.estimators.parts import Estimate
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Request, Requests
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["Outcome", "run"]
-
+__all__ = ["Outcome", "run", "run_requests"]
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -81,15 +80,20 @@ class _Plan:
             self.resume(computation, answer)
 
 
-def run(estimators: Mapping[Name, Estimator], source: Source) -> Outcome[Name]:
-    """Collect what estimators ask for, drop equal requests, make one pass, send each its state; until all are done."""
+def run(estimators: Mapping[Name, Estimating], source: Source) -> Outcome[Name]:
+    """The estimates of all estimators, in step."""
+    return run_requests({name: estimator.estimate() for name, estimator in estimators.items()}, source)
+
+
+def run_requests(requests: Mapping[Name, Requests[Any]], source: Source) -> Outcome[Name]:
+    """Collect all requests, drop equal ones, make one pass, send each its state; until all have returned."""
     estimates: dict[Name, Estimate] = {}
 
-    def estimation(name: Name, estimator: Estimator) -> Requests[None]:
-        estimates[name] = yield from estimator.estimate()
+    def estimation(name: Name) -> Requests[None]:
+        estimates[name] = yield from requests[name]
 
     plan, before = _Plan(source), source.passes
-    for name, estimator in estimators.items():
-        plan.resume(estimation(name, estimator))
+    for name in requests:
+        plan.resume(estimation(name))
     plan.make_passes()
-    return Outcome({name: estimates[name] for name in estimators}, source.passes - before, plan.states)
+    return Outcome({name: estimates[name] for name in requests}, source.passes - before, plan.states)

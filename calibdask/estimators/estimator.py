@@ -1,20 +1,16 @@
 """The base class of estimators: frozen descriptions that request statistics and compute from them."""
 
-import re
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from calibdask.estimators.about import About, Description
 from calibdask.estimators.interval import FromRows, Interval, NoInterval
 from calibdask.estimators.parts import Estimate
-from calibdask.html_repr import HtmlRepr
+from calibdask.html_repr import HtmlRepr, class_words
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
 __all__ = ["Estimator"]
-
-# Where a word begins in a class name: the S of BrierScore, the E of SmoothECE, the T of SKCETest.
-_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 class Estimator(HtmlRepr, ABC):
@@ -25,6 +21,8 @@ class Estimator(HtmlRepr, ABC):
     """
 
     about: ClassVar[About] = About()
+    # Whether all pairs of rows are compared, at a cost that is quadratic in their number.
+    compares_pairs: ClassVar[bool] = False
 
     @abstractmethod
     def estimate(self) -> Requests[Estimate]:
@@ -33,7 +31,7 @@ class Estimator(HtmlRepr, ABC):
     @property
     def name(self) -> str:
         """Default name of the variable that holds the result: the name of the class in snake case."""
-        return _WORD_START.sub("_", type(self).__name__.lstrip("_")).lower()
+        return "_".join(class_words(type(self).__name__)).lower()
 
     @property
     def declared(self) -> About:
@@ -60,7 +58,7 @@ class Estimator(HtmlRepr, ABC):
 
     def interval(self, layout: Layout) -> Interval:
         """How intervals are computed; by default from replicates of the rows."""
-        return FromRows(by_chance=self.errs_by_chance(layout))
+        return FromRows()
 
     def is_test(self, layout: Layout) -> bool:
         """Whether this is a test: it has a p-value and no intervals."""
@@ -68,5 +66,8 @@ class Estimator(HtmlRepr, ABC):
         return has_pvalue and isinstance(self.interval(layout), NoInterval)
 
     def errs_by_chance(self, layout: Layout) -> bool:
-        """Whether a part is positive by chance for a calibrated model: by default, whether one is declared an error."""
+        """Whether a part is positive by chance for a calibrated model: by default, whether one is declared an error.
+
+        Replicates of a calibrated model are then drawn as well.
+        """
         return any(info.kind == "error" for info in self.describe(layout).values())

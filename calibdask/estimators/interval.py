@@ -2,41 +2,66 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, Protocol
 
+from calibdask.estimators.parts import Estimate
 from calibdask.statistics.bins.grid import GridHistogram
+from calibdask.statistics.request import Requests
 
-if TYPE_CHECKING:
-    from calibdask.estimators.estimator import Estimator
+__all__ = ["Estimating", "FromHistograms", "FromRows", "Interval", "KnownEnds", "NoInterval"]
 
-__all__ = ["FromHistograms", "FromRows", "Interval", "KnownEnds", "NoInterval"]
+
+class Estimating(Protocol):
+    """An estimator, as far as replicates need it."""
+
+    def estimate(self) -> Requests[Estimate]:
+        """Request statistics and return the estimate."""
 
 
 @dataclass(frozen=True)
-class NoInterval:
+class Interval:
+    """The base class."""
+
+    # What is resampled: nothing, "rows" or "histograms".
+    resampled: ClassVar[str] = ""
+
+    @property
+    def from_summaries(self) -> bool:
+        """Whether replicates of the histograms of a summary serve instead."""
+        return bool(self.resampled)
+
+    def of_histograms(self, estimator: Estimating) -> "FromHistograms":
+        """Intervals of an estimator from the histograms of a summary."""
+        return FromHistograms((), estimator)
+
+
+@dataclass(frozen=True)
+class NoInterval(Interval):
     """No intervals, such as for a test."""
 
 
 @dataclass(frozen=True)
-class KnownEnds:
+class KnownEnds(Interval):
     """Ends from a formula; see ``known_ends`` of `calibdask.estimators.parts.Number`."""
 
 
 @dataclass(frozen=True)
-class FromRows:
-    """Intervals from replicates of the rows.
+class FromRows(Interval):
+    """Intervals from replicates of the rows."""
 
-    ``by_chance`` says that a part is an error that is positive by chance for calibrated models: replicates of a
-    calibrated model are then drawn as well. ``by_rows_only`` says that histograms do not determine how the estimate
-    varies, so that from a summary it has no interval.
-    """
-
-    by_chance: bool = False
+    # Whether histograms do not determine how the estimate varies, so that from a summary it has no interval.
     by_rows_only: bool = False
+
+    resampled: ClassVar[str] = "rows"
+
+    @property
+    def from_summaries(self) -> bool:
+        """Whether histograms do."""
+        return not self.by_rows_only
 
 
 @dataclass(frozen=True)
-class FromHistograms:
+class FromHistograms(Interval):
     """Intervals from replicates of the histograms that the estimate is computed from.
 
     ``for_replicates`` is the estimator that is applied to the replicates, a different one where that reduces bias.
@@ -44,9 +69,11 @@ class FromHistograms:
     """
 
     histograms: tuple[GridHistogram, ...]
-    for_replicates: "Estimator"
-    by_chance: bool = False
+    for_replicates: Estimating
     coarsened: Callable[[Any], "FromHistograms"] | None = None
 
+    resampled: ClassVar[str] = "histograms"
 
-Interval = NoInterval | KnownEnds | FromRows | FromHistograms
+    def of_histograms(self, estimator: Estimating) -> "FromHistograms":
+        """These."""
+        return self

@@ -8,11 +8,11 @@ from typing import Any, Literal, TypedDict
 
 from calibdask.estimators.compat import Compat
 from calibdask.estimators.kernel import base as kernel
+from calibdask.estimators.multiclass_setting import VectorSetting
 from calibdask.estimators.smooth import bandwidths, smoothing
 from calibdask.statistics.bins.edges import Closed
 from calibdask.statistics.bins.mappings import Mapping
-from calibdask.statistics.settings import Setting
-from calibdask.statistics.views.lens import Lens
+from calibdask.statistics.settings import SettingChoice
 
 __all__ = [
     "BinnedKeywords",
@@ -34,7 +34,7 @@ class BinnedKeywords(TypedDict, total=False):
     """Parameters of all estimators with bins."""
 
     bins: int | Literal["sqrt"] | tuple[float, ...] | None
-    setting: Setting | str | int | None
+    setting: SettingChoice
     k: int | None
     closed: Closed | None
     range: tuple[float, float] | None
@@ -70,7 +70,7 @@ class ECEKeywords(MCEKeywords, total=False):
 class SmoothKeywords(TypedDict, total=False):
     """Parameters of `SmoothECE`."""
 
-    setting: Setting | str | int | None
+    setting: SettingChoice
     k: int | None
     step: float
 
@@ -107,7 +107,7 @@ class SKCEKeywords(TypedDict, total=False):
     distance: Literal["tv", "euclidean"] | None
     bandwidth: kernel.Bandwidth | None
     matrix: Any
-    setting: Lens | str | int
+    setting: VectorSetting
     estimator: Literal["unbiased", "biased", "linear", "block", "features", "features-biased"]
     block: int | None
     features: int

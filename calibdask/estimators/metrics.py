@@ -88,11 +88,11 @@ def _estimator(metric: Any) -> Estimator:
     return made
 
 
-def _distinguished(name: str, estimator: Estimator, others: list[Estimator]) -> str:
+def _distinguished(name: str, estimator: Any, others: list[Estimator]) -> str:
     """The name and those values that differ from the default and from another estimator of that name."""
     usual = type(estimator)()
     words = [name]
-    for field in fields(estimator):  # type: ignore[arg-type]
+    for field in fields(estimator):
         value = getattr(estimator, field.name)
         differs = any(getattr(other, field.name, None) != value for other in others)
         if differs and value != getattr(usual, field.name):

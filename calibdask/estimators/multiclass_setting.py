@@ -1,27 +1,47 @@
 """Settings of multi-class estimators: whole score vectors, or a derived model with fewer outcomes."""
 
-from typing import Any, TypeVar
+from abc import abstractmethod
+from typing import Any, Literal
 
 import numpy as np
+from typing_extensions import override
 
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.parts import Estimate
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.views.lens import Lens
 from calibdask.statistics.views.view import seen_through
 
-__all__ = ["check_setting", "in_setting", "lens_of", "setting_words"]
+__all__ = ["VectorEstimator", "VectorSetting", "check_setting", "lens_of"]
 
-Answer = TypeVar("Answer")
-
-
-def in_setting(setting: Lens | str | int, requests: Requests[Answer]) -> Requests[Answer]:
-    """The same requests, about the model that the setting derives from the scores."""
-    layout = yield from Layout()
-    lens = lens_of(setting, layout)
-    return (yield from (requests if lens is None else seen_through(lens, requests)))
+VectorSetting = Lens | Literal["multiclass", "confidence", "binary"] | str | int
 
 
-def lens_of(setting: Lens | str | int, layout: Layout) -> Lens | None:
+class VectorEstimator(Estimator):
+    """An estimator of whole score vectors, with a field ``setting``."""
+
+    setting: VectorSetting
+
+    @override
+    def measured_setting(self, layout: Layout) -> str:
+        if not isinstance(self.setting, Lens):
+            return str(layout.setting(self.setting))
+        groups = self.setting.parts
+        return f"lens: {self.setting.k} largest" if groups is None else f"lens: {len(groups)} groups"
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        lens = lens_of(self.setting, (yield from Layout()))
+        requests = self._estimate()
+        return (yield from (requests if lens is None else seen_through(lens, requests)))
+
+    @abstractmethod
+    def _estimate(self) -> Requests[Estimate]:
+        """The estimate from the model that the setting derives from the scores."""
+
+
+def lens_of(setting: VectorSetting, layout: Layout) -> Lens | None:
     """The lens of a setting; None for whole score vectors.
 
     Raises
@@ -37,13 +57,6 @@ def lens_of(setting: Lens | str | int, layout: Layout) -> Lens | None:
         return Lens.largest(1)
     index = layout.setting(setting).index
     return Lens.groups([[c for c in range(layout.classes) if c != index], [index]])
-
-
-def setting_words(setting: Lens | str | int, layout: Layout) -> str:
-    """The setting of a multi-class estimator as text, or a description of its lens."""
-    if isinstance(setting, Lens):
-        return f"lens: {setting.k} largest" if setting.parts is None else f"lens: {len(setting.parts)} groups"
-    return str(layout.setting(setting))
 
 
 def check_setting(setting: Any) -> None:

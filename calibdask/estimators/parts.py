@@ -19,6 +19,7 @@ __all__ = [
     "Number",
     "Part",
     "calibration_error",
+    "estimated",
     "number",
 ]
 
@@ -40,8 +41,22 @@ class Part:
 
     # The kind where the estimator declares none.
     kind: ClassVar[Kind] = "number"
-    # Whether the values differ between replicates of the data.
-    is_estimated: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Number(Part):
+    """Numbers within ``limits``, each with its own interval.
+
+    ``known_ends`` returns the ends at a level where a formula gives them, or percentiles of replicates are not
+    appropriate. ``is_biased``: resampling shifts the number as sampling did.
+    """
+
+    limits: Limits = (-np.inf, np.inf)
+    is_biased: bool = False
+    known_ends: Ends | None = None
+
+    # Whether there is a simultaneous band along the last dimension besides the ends of each value.
+    has_band: ClassVar[bool] = False
 
     @property
     def resampled(self) -> Array:
@@ -54,22 +69,10 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Number(Part):
-    """Numbers within ``limits``, each with its own interval.
-
-    ``known_ends`` returns the ends at a level where a formula gives them. ``is_biased``: resampling shifts the number
-    as sampling did.
-    """
-
-    limits: Limits = (-np.inf, np.inf)
-    is_biased: bool = False
-    known_ends: Ends | None = None
-
-
-@dataclass(frozen=True)
 class CalibrationError(Number):
     """The ``pool`` of ``columns`` (batch, groups, columns): 0 for a calibrated model, positive by chance."""
 
+    is_biased: bool = True
     columns: npt.NDArray[Any] = field(default_factory=lambda: np.zeros((0, 0, 0)))
     pool: Callable[..., Any] = np.mean
 
@@ -90,16 +93,11 @@ class CalibrationError(Number):
 
 
 @dataclass(frozen=True)
-class Curve(Part):
-    """A curve along the last dimension within ``limits``, with pointwise intervals and a simultaneous band.
-
-    ``known_ends`` returns the pointwise ends at a level where percentiles of replicates are not appropriate.
-    """
-
-    limits: Limits = (-np.inf, np.inf)
-    known_ends: Ends | None = None
+class Curve(Number):
+    """A curve along the last dimension within ``limits``, with pointwise intervals and a simultaneous band."""
 
     kind: ClassVar[Kind] = "curve"
+    has_band: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -107,18 +105,20 @@ class Given(Part):
     """Values that are counted or chosen rather than estimated, without intervals."""
 
     kind: ClassVar[Kind] = "choice"
-    is_estimated: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
 class Coordinate(Part):
     """Positions along the dimension of the same name; the values are one-dimensional."""
 
-    is_estimated: ClassVar[bool] = False
-
 
 # Part name -> values; the only part of a plain number has the empty name.
 Estimate = Mapping[str, Part]
+
+
+def estimated(estimate: Estimate) -> dict[str, Number]:
+    """The parts whose values differ between replicates of the data."""
+    return {name: part for name, part in estimate.items() if isinstance(part, Number)}
 
 
 def number(values: npt.NDArray[np.float64], least: float = -np.inf, **notes: Any) -> Estimate:

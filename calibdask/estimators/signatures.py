@@ -15,23 +15,20 @@ from typing import Any
 
 import calibdask
 from calibdask.estimators.choice import Choice
+from calibdask.html_repr import class_words
 
 __all__ = ["Signature", "signatures"]
 
 _ESTIMATOR = ("calibdask.estimators.estimator", "Estimator")
 _KINDS = {"int": "int", "float": "float", "bool": "bool", "str": "word", "Any": "any"}
 _SEQUENCES = {"tuple", "list", "Sequence"}
-# Between the words of a name: DensityECE, SKCETest.
-_HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-# A word in a docstring that is not the value of another choice, as in norm="l2".
-_QUOTED = re.compile(r'(?<!=)"([a-z][a-z-]*)"')
 # A description that another class has, as in "As for `ECE`.".
 _REFERENCE = re.compile(r"As (?:in|for) `(?:calibdask\.)?(\w+)`")
 # What the default panel calls it.
 _VARIABLES = {"ece-a": "ece_equal_mass"}
 
 # A definition, or the value of an alias, and the module that it is in.
-_Node = tuple[str, ast.AST]
+_Node = tuple[str, Any]
 
 
 @dataclass(frozen=True)
@@ -105,7 +102,7 @@ def _signature(module: str, name: str) -> Signature | None:
     else:
         return None
     summary = (ast.get_docstring(node) or "").partition("\n")[0]
-    return Signature(_HUMPS.sub("-", name).lower().replace("_", "-"), name, summary, choices)
+    return Signature("-".join(class_words(name)).lower().replace("_", "-"), name, summary, choices)
 
 
 def _made(module: str, function: ast.FunctionDef) -> tuple[tuple[str, ast.ClassDef], set[str]] | None:
@@ -160,28 +157,24 @@ def _choices(module: str, node: ast.ClassDef) -> dict[str, Choice]:
         where = _resolved(module, base.id) if isinstance(base, ast.Name) else None
         if where is not None and isinstance(where[1], ast.ClassDef):
             choices |= _choices(where[0], where[1])
-    for line in node.body:
+    # Only dataclasses have fields.
+    for line in node.body if node.decorator_list else ():
         if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and not _is_shared(line.annotation):
             kinds, words = _allowed(module, line.annotation)
             choices[line.target.id] = Choice(line.target.id, kinds, words, _default(line.value))
-    for name, (types, text) in _described(ast.get_docstring(node) or "").items():
+    for name, text in _described(ast.get_docstring(node) or "").items():
         if name in choices:
-            choices[name] = _explained(choices[name], types, text)
+            choices[name] = replace(choices[name], description=_referred(name, text))
     return choices
 
 
-def _explained(choice: Choice, types: str, text: str) -> Choice:
-    """A choice with its description; where that refers to another class, with the description there.
-
-    The words of a choice that is any text, or anything, are those that are quoted.
-    """
+def _referred(name: str, text: str) -> str:
+    """The description of a choice; where it refers to another class, the description there."""
     other = _REFERENCE.match(text)
-    if other is not None and other[1] in calibdask._MODULES:
-        where = f"calibdask.{calibdask._MODULES[other[1]]}"
-        referred = _choices(where, _names(where)[other[1]])[choice.name]
-        return replace(choice, words=choice.words or referred.words, description=referred.description)
-    quoted = _QUOTED.findall(f"{types} {text}") if choice.kinds & {"word", "any"} else []
-    return replace(choice, words=tuple(dict.fromkeys((*choice.words, *quoted))), description=text)
+    if other is None or other[1] not in calibdask._MODULES:
+        return text
+    where = f"calibdask.{calibdask._MODULES[other[1]]}"
+    return _choices(where, _names(where)[other[1]])[name].description
 
 
 def _is_shared(annotation: ast.expr) -> bool:
@@ -208,7 +201,7 @@ def _allowed(module: str, annotation: ast.expr) -> tuple[frozenset[str], tuple[s
     if isinstance(where[1], ast.ClassDef):
         kind = "metric" if _is_estimator(module, annotation.id) else annotation.id.lower()
         return frozenset({kind}), ()
-    return _allowed(where[0], where[1])  # type: ignore[arg-type]
+    return _allowed(where[0], where[1])
 
 
 def _of_subscript(name: str, inside: ast.expr) -> tuple[frozenset[str], tuple[str, ...]]:
@@ -232,13 +225,13 @@ def _default(value: ast.expr | None) -> Any:
         return ast.unparse(value)
 
 
-def _described(docstring: str) -> dict[str, tuple[str, str]]:
-    """Types and descriptions of the parameters in a numpydoc docstring, by their names."""
+def _described(docstring: str) -> dict[str, str]:
+    """Descriptions of the parameters in a numpydoc docstring, by their names."""
     _, _, section = docstring.partition("Parameters\n----------\n")
     section = re.split(r"\n\n\w[\w ]*\n---+\n", section)[0]
-    described: dict[str, tuple[str, str]] = {}
+    described: dict[str, str] = {}
     for entry in re.split(r"\n(?=\S)", section):
         head, _, text = entry.partition("\n")
-        names, _, types = head.partition(" : ")
-        described |= {name.strip(): (types, " ".join(text.split())) for name in names.split(", ")}
+        names = head.partition(" : ")[0].split(", ")
+        described |= {name.strip(): " ".join(text.split()) for name in names}
     return described

@@ -1,12 +1,12 @@
-"""Ends of intervals, and bands, for each kind of part."""
+"""Ends of intervals, and bands, of the parts of an estimate."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from calibdask.estimators.parts import Curve, Estimate, Given, Number, Part
-from calibdask.inference.methods import Method, NumberReplicates, method_of, number_ends, percentiles
+from calibdask.estimators.parts import Estimate, Given, Number, Part, estimated
+from calibdask.inference.choice import IntervalChoice
+from calibdask.inference.methods import NumberReplicates, method_of, number_ends, percentiles
 from calibdask.statistics.exact import Array
 
 __all__ = ["Bounds", "bounds_of_curve", "bounds_of_number", "known_bounds"]
@@ -15,21 +15,17 @@ __all__ = ["Bounds", "bounds_of_curve", "bounds_of_number", "known_bounds"]
 Bounds = Mapping[str, Part]
 
 
-def bounds_of_number(
-    number: Number, replicates: NumberReplicates, level: float, method: Method | None, *, keep: bool = False
-) -> dict[str, Part]:
-    """``low`` and ``high`` at a level, and ``replicates`` if ``keep``."""
-    chosen = method_of(method, number)
-    notes = {"interval": chosen, "resampled": replicates.resampled}
-    low, high = number_ends(replicates, number, level, chosen)
-    bounds: dict[str, Part] = {"low": Number(low, number.dims, notes), "high": Number(high, number.dims, notes)}
-    if keep:
+def bounds_of_number(number: Number, replicates: NumberReplicates, choice: IntervalChoice) -> dict[str, Part]:
+    """``low`` and ``high``, and ``replicates`` if they are kept."""
+    chosen = method_of(choice.method, number)
+    bounds = _named_ends(number, number_ends(replicates, number, choice.level, chosen), chosen, replicates.resampled)
+    if choice.keep:
         values = np.moveaxis(replicates.values + (number.values - replicates.centre), 0, -1)
         bounds["replicates"] = Given(values, (*number.dims, "replicate"), {"resampled": replicates.resampled})
     return bounds
 
 
-def bounds_of_curve(curve: Curve, values: Array, level: float) -> dict[str, Part]:
+def bounds_of_curve(curve: Number, values: Array, level: float) -> dict[str, Part]:
     """Pointwise ends, the median, and a band that contains whole curves, from replicates (replicates, *shape).
 
     The pointwise ends are percentiles around the median, or the known ends of the curve.
@@ -54,13 +50,16 @@ def bounds_of_curve(curve: Curve, values: Array, level: float) -> dict[str, Part
 
 def known_bounds(estimate: Estimate, level: float) -> dict[str, Bounds]:
     """The ends of numbers whose ends are given by a formula, by the name of the part."""
-    notes: dict[str, Any] = {"interval": "normal", "resampled": "nothing"}
-    bounds: dict[str, Bounds] = {}
-    for name, part in estimate.items():
-        if isinstance(part, Number) and part.known_ends is not None:
-            low, high = part.known_ends(level)
-            bounds[name] = {"low": Number(low, part.dims, notes), "high": Number(high, part.dims, notes)}
-    return bounds
+    return {
+        name: _named_ends(number, number.known_ends(level), "normal", "nothing")
+        for name, number in estimated(estimate).items()
+        if number.known_ends is not None
+    }
+
+
+def _named_ends(number: Number, ends: tuple[Array, Array], interval: str, resampled: str) -> dict[str, Part]:
+    notes = {"interval": interval, "resampled": resampled}
+    return {bound: Number(values, number.dims, notes) for bound, values in zip(("low", "high"), ends, strict=True)}
 
 
 def _widening(values: Array, centre: Array, low: Array, high: Array, level: float) -> Array:

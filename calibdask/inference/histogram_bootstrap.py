@@ -1,18 +1,19 @@
 """The bootstrap of histograms: values of estimators in replicates, at a cost independent of the number of rows."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from calibdask.engine.plan import run
 from calibdask.engine.sources.summary import SummarySource
-from calibdask.estimators.estimator import Estimator
-from calibdask.estimators.interval import FromHistograms
-from calibdask.estimators.parts import Curve, Estimate, Number
+from calibdask.estimators.interval import Estimating, FromHistograms
+from calibdask.estimators.parts import Estimate, estimated
 from calibdask.estimators.smooth.gridded import Gridded
-from calibdask.inference.methods import Method, NumberReplicates
-from calibdask.statistics.bins.grid import merged_cells
+from calibdask.inference.choice import IntervalChoice
+from calibdask.inference.methods import NumberReplicates
+from calibdask.statistics.bins.grid import GridState, merged_cells
 from calibdask.statistics.exact import Array
 from calibdask.statistics.replicates.histograms import GROUPS
 
@@ -27,108 +28,92 @@ Values = Mapping[str, Array]
 
 @dataclass(frozen=True)
 class Replicates:
-    """An estimate, and the values of its parts in replicates of the data.
+    """An estimate, and the values of its parts in replicates of the data, by the field of `NumberReplicates`.
 
-    ``values`` of resampled rows; ``by_chance`` of a calibrated model with the same scores, and ``left_out`` of the rows
-    without one group at a time, where the method of the intervals needs them. For calibration errors the values
-    of all columns, before pooling.
+    For calibration errors the values of all columns, before pooling.
     """
 
     centre: Estimate
-    values: Values
-    by_chance: Values = field(default_factory=dict)
-    left_out: Values = field(default_factory=dict)
+    fields: Mapping[str, Values]
 
     def of(self, name: str) -> NumberReplicates:
         """The replicates of one part, pooled over columns."""
-        part = self.centre[name]
-        # Among estimators that resample histograms only calibration errors have columns to pool.
-        by_chance = self.by_chance.get(name) if part.resampled is not part.values else None
-        left_out = self.left_out.get(name)
-        return NumberReplicates(
-            part.pooled(self.values[name]),
-            part.values,
-            "histogram",
-            None if by_chance is None else part.pooled(by_chance),
-            None if left_out is None else part.pooled(left_out),
-        )
+        number = estimated(self.centre)[name]
+        pooled = {
+            field: number.pooled(values[name])
+            for field, values in self.fields.items()
+            # Of estimators that resample histograms only calibration errors start at 0 by chance.
+            if field != "by_chance" or number.kind == "error"
+        }
+        return NumberReplicates(centre=number.values, resampled="histogram", **pooled)
 
 
 @dataclass(frozen=True)
 class HistogramBootstrap:
-    """The number of replicates, their seed, and the method of the intervals.
+    """Replicates of histograms; of those that are kept all estimators share the same resampled cells."""
 
-    With ``kept``, all estimators share the same resampled cells, so that their replicates are paired.
-    """
+    choice: IntervalChoice
 
-    method: Method | None
-    n_boot: int
-    seed: int
-    kept: bool = False
-
-    def of(self, records: Mapping[str, FromHistograms], source: SummarySource) -> dict[str, Replicates]:
+    def of(
+        self, records: Mapping[str, FromHistograms], source: SummarySource, by_chance: Set[str]
+    ) -> dict[str, Replicates]:
         """The replicates of each estimator; those with a coarser grid of their own are computed separately."""
-        if self.kept:
-            return self._together(records, source)
-        shared = self._together({name: record for name, record in records.items() if not record.coarsened}, source)
+        if self.choice.keep:
+            return self._together(records, source, by_chance)
+        together = {name: record for name, record in records.items() if not record.coarsened}
+        shared = self._together(together, source, by_chance)
         return {
-            name: shared[name] if name in shared else self._coarsened(record, source)
+            name: shared[name] if name in shared else self._coarsened(name, record, source, by_chance)
             for name, record in records.items()
         }
 
-    def _together(self, records: Mapping[str, FromHistograms], source: SummarySource) -> dict[str, Replicates]:
-        """The values of several estimators in the same replicates."""
+    def _together(
+        self, records: Mapping[str, FromHistograms], source: SummarySource, by_chance: Set[str]
+    ) -> dict[str, Replicates]:
+        """The values of several estimators in the same replicates; those ``by_chance`` for a calibrated model too."""
         if not records:
             return {}
         estimators = {name: record.for_replicates for name, record in records.items()}
         outcome = run(estimators, source)
-        size = source.bytes_of_a_replicate(outcome.states, by_cells=self.kept or self.method == "bca")
+        size = source.bytes_of_a_replicate(outcome.states, by_cells=self.choice.keep or self.choice.method == "bca")
         batch_size = max(1, _BYTES_AT_ONCE // max(1, size))
-
-        def rows(replicates: range) -> SummarySource:
-            return source.resampled(self.seed, replicates, by_cells=self.kept)
-
-        def labels(replicates: range) -> SummarySource:
-            return source.resampled(self.seed, replicates, calibrated=True, by_cells=self.kept)
-
-        def groups(numbers: range) -> SummarySource:
-            return source.left_out(self.seed, numbers)
-
-        errors = {name: estimators[name] for name, record in records.items() if record.by_chance}
-        values = _values(estimators, rows, self.n_boot, batch_size)
-        by_chance = _values(errors, labels, self.n_boot, batch_size) if self.method in (None, "corrected") else {}
-        left_out = _values(estimators, groups, GROUPS, batch_size) if self.method == "bca" else {}
+        resampled = partial(source.resampled, self.choice.seed, by_cells=self.choice.keep)
+        drawn = {"values": _values(estimators, resampled, self.choice.n_boot, batch_size)}
+        if self.choice.method in (None, "corrected"):
+            errors = {name: estimators[name] for name in records if name in by_chance}
+            drawn["by_chance"] = _values(errors, partial(resampled, calibrated=True), self.choice.n_boot, batch_size)
+        if self.choice.method == "bca":
+            drawn["left_out"] = _values(estimators, partial(source.left_out, self.choice.seed), GROUPS, batch_size)
         return {
-            name: Replicates(estimate, values[name], by_chance.get(name, {}), left_out.get(name, {}))
+            name: Replicates(estimate, {field: values[name] for field, values in drawn.items() if name in values})
             for name, estimate in outcome.estimates.items()
         }
 
-    def _coarsened(self, record: FromHistograms, source: SummarySource) -> Replicates:
+    def _coarsened(self, name: str, record: FromHistograms, source: SummarySource, by_chance: Set[str]) -> Replicates:
         """Replicates of each (batch, group) separately, on the coarsest grid that suffices for it."""
         layout = source.layout
         (fine,) = record.histograms
         centre = run({"": record.for_replicates}, source).estimates[""]
         whole, replicates = source.state(fine), []
+        assert record.coarsened is not None
         for position in np.ndindex(layout.batch, layout.groups):
-            state = whole.of(lambda sums: sums[position][None, None], whole)  # noqa: B023 - called at once
-            assert record.coarsened is not None
+            state = whole.part(tuple(slice(at, at + 1) for at in position))
             coarser = record.coarsened(Gridded(fine.setting, fine.grid, state))
             (coarse,) = coarser.histograms
             merged = merged_cells(state, fine.grid, coarse.grid)
             here = replace(layout, batch=1, groups=1)
-            one = SummarySource({coarse: lambda: merged}, here, source.rows)  # noqa: B023 - called in this round
-            replicates.append(_shifted(self._together({"": coarser}, one)[""], centre, position))
+            one = SummarySource({coarse: partial(GridState, *merged)}, here, source.rows)
+            replicates.append(_shifted(self._together({name: coarser}, one, by_chance)[name], centre, position))
         shape = (layout.batch, layout.groups)
-        return Replicates(
-            centre,
-            _assembled([stratum.values for stratum in replicates], shape),
-            _assembled([stratum.by_chance for stratum in replicates], shape),
-            _assembled([stratum.left_out for stratum in replicates], shape),
-        )
+        fields = {
+            field: _assembled([stratum.fields[field] for stratum in replicates], shape)
+            for field in replicates[0].fields
+        }
+        return Replicates(centre, fields)
 
 
 def _values(
-    estimators: Mapping[str, Estimator], make: Callable[[range], SummarySource], count: int, batch_size: int
+    estimators: Mapping[str, Estimating], make: Callable[[range], SummarySource], count: int, batch_size: int
 ) -> dict[str, Values]:
     """Values of each part of each estimator in ``count`` replicates, computed in batches."""
     if not estimators:
@@ -138,13 +123,12 @@ def _values(
     return {name: _joined([piece[name] for piece in pieces], 0) for name in estimators}
 
 
-def _values_of_range(estimators: Mapping[str, Estimator], source: SummarySource, replicates: int) -> dict[str, Values]:
+def _values_of_range(estimators: Mapping[str, Estimating], source: SummarySource, replicates: int) -> dict[str, Values]:
     estimates = run(estimators, source).estimates
     return {
         name: {
-            part_name: part.resampled.reshape(replicates, -1, *part.resampled.shape[1:])
-            for part_name, part in estimate.items()
-            if part.is_estimated
+            part: number.resampled.reshape(replicates, -1, *number.resampled.shape[1:])
+            for part, number in estimated(estimate).items()
         }
         for name, estimate in estimates.items()
     }
@@ -152,14 +136,15 @@ def _values_of_range(estimators: Mapping[str, Estimator], source: SummarySource,
 
 def _shifted(replicates: Replicates, centre: Estimate, position: tuple[int, ...]) -> Replicates:
     """Replicates shifted by the difference between the estimates on the finer and on the coarser grid."""
-    parts = {name: part for name, part in replicates.centre.items() if isinstance(part, Number | Curve)}
-    shift = {name: centre[name].resampled[position] - part.resampled for name, part in parts.items()}
+    parts, fine = estimated(replicates.centre), estimated(centre)
+    shift = {name: fine[name].resampled[position] - part.resampled for name, part in parts.items()}
 
     def moved(values: Values) -> Values:
         return {name: np.clip(column + shift[name], *parts[name].limits) for name, column in values.items()}
 
     # Replicates of a calibrated model have a different curve, to which this difference does not apply.
-    return Replicates(centre, moved(replicates.values), replicates.by_chance, moved(replicates.left_out))
+    moves = {field: values if field == "by_chance" else moved(values) for field, values in replicates.fields.items()}
+    return Replicates(centre, moves)
 
 
 def _assembled(values: Sequence[Values], shape: tuple[int, int]) -> Values:

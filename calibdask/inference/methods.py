@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from scipy import special
 
-from calibdask.estimators.parts import CalibrationError, Number
+from calibdask.estimators.parts import Number
 from calibdask.statistics.exact import Array
 
 __all__ = [
@@ -46,7 +46,7 @@ def check_method(method: object) -> None:
 
 def method_of(method: Method | None, number: Number) -> Method:
     """The given method, or the default for the number."""
-    return method or ("corrected" if number.is_biased or isinstance(number, CalibrationError) else "percentile")
+    return method or ("corrected" if number.is_biased else "percentile")
 
 
 def number_ends(replicates: NumberReplicates, number: Number, level: float, method: Method) -> tuple[Array, Array]:
@@ -113,7 +113,7 @@ def _acceleration(left_out: Array) -> Array:
         return np.where(square > 0, np.nansum(distance**3, axis=0) / (6 * square**1.5), 0.0)
 
 
-def sign_pvalue(replicates: NumberReplicates, method: Method) -> Array:
+def sign_pvalue(replicates: NumberReplicates, method: Method | None) -> Array:
     """Two-sided p-value of the number being 0, from replicates: 1 minus the level whose interval ends there.
 
     For percentiles min(1, 2 (1 + min(#{d* <= 0}, #{d* >= 0})) / (R + 1)); for BCa at the corrected levels, also at

@@ -1,14 +1,14 @@
 """The bootstrap of rows, for intervals of numbers that cannot be computed from histograms of the scores."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-from typing_extensions import override
-
+from calibdask.engine.plan import Outcome
 from calibdask.estimators.estimator import Estimator
-from calibdask.estimators.parts import CalibrationError, Estimate, Number
-from calibdask.inference.methods import Method, NumberReplicates
+from calibdask.estimators.parts import estimated
+from calibdask.inference.choice import IntervalChoice
+from calibdask.inference.methods import NumberReplicates
 from calibdask.statistics.replicates.histograms import GROUPS
 from calibdask.statistics.request import Requests
 from calibdask.statistics.views.drawn_labels import DrawnLabels
@@ -20,73 +20,64 @@ __all__ = ["RowBootstrap"]
 
 
 @dataclass(frozen=True)
-class _ViewedEstimator(Estimator):
-    """An estimator applied to a view of the data, in the pass of the metrics."""
-
-    estimator: Estimator
-    view: View
-
-    @override
-    def estimate(self) -> Requests[Estimate]:
-        return seen_through(self.view, self.estimator.estimate())
-
-
-@dataclass(frozen=True)
 class RowBootstrap:
-    """The number of replicates of the rows, their seed, and the method of the intervals.
+    """Replicates of the rows: each row is weighted by a Poisson variable keyed by the seed and the row number."""
 
-    Every row is weighted by a Poisson variable keyed by the seed and the row number.
-    """
+    choice: IntervalChoice
 
-    method: Method | None
-    n_boot: int
-    seed: int
-
-    def estimators(self, estimator: Estimator, *, by_chance: bool) -> dict[str, Estimator]:
-        """The estimators of the replicates, by the field of `NumberReplicates`.
+    def requests(
+        self, metrics: Mapping[str, Estimator], resampled: Iterable[str], by_chance: Set[str] = frozenset()
+    ) -> dict[Any, Requests[Any]]:
+        """What the metrics request by (name,), and those resampled by (name, field of `NumberReplicates`).
 
         Raises
         ------
         ValueError
-            If the estimator does not support weights.
+            If one that is resampled does not support weights.
         """
-        if not estimator.supports_weights:
-            raise ValueError(
-                f"Rows are resampled by weights, which {estimator!r} does not support; leave it out or use another "
-                "metric."
-            )
-        views: dict[str, View] = {"values": PoissonWeights(self.n_boot, self.seed)}
-        if by_chance and self.method in (None, "corrected"):
-            views["by_chance"] = DrawnLabels(self.n_boot, self.seed)
-        if self.method == "bca":
-            views["left_out"] = LeftOut(GROUPS, self.seed)
-        return {field: _ViewedEstimator(estimator, view) for field, view in views.items()}
+        requests = {(name,): metric.estimate() for name, metric in metrics.items()}
+        viewed = {
+            (name, field): seen_through(view, metrics[name].estimate())
+            for name in resampled
+            for field, view in self._views(metrics[name], by_chance=name in by_chance).items()
+        }
+        return {**requests, **viewed}
 
-    def replicates(self, estimate: Estimate, viewed: Mapping[str, Estimate]) -> dict[str, NumberReplicates]:
-        """The replicates of each number of an estimate, from the estimates of `estimators`.
+    def _views(self, metric: Estimator, *, by_chance: bool) -> dict[str, View]:
+        if not metric.supports_weights:
+            raise ValueError(
+                f"Rows are resampled by weights, which {metric!r} does not support; leave it out or use another metric."
+            )
+        views: dict[str, View] = {"values": PoissonWeights(self.choice.n_boot, self.choice.seed)}
+        if by_chance and self.choice.method in (None, "corrected"):
+            views["by_chance"] = DrawnLabels(self.choice.n_boot, self.choice.seed)
+        if self.choice.method == "bca":
+            views["left_out"] = LeftOut(GROUPS, self.choice.seed)
+        return views
+
+    def replicates(self, name: str, outcome: Outcome[Any]) -> dict[str, NumberReplicates]:
+        """The replicates of each number of a metric, from the outcome of the requests.
 
         Raises
         ------
         TypeError
             If a calibration error is not declared as one, so that its size by chance was not computed.
         """
-        numbers = {name: part for name, part in estimate.items() if isinstance(part, Number)}
-        if self.method in (None, "corrected") and "by_chance" not in viewed:
-            undeclared = [name for name, part in numbers.items() if isinstance(part, CalibrationError)]
+        viewed = {key[1]: estimate for key, estimate in outcome.estimates.items() if key[0] == name and len(key) > 1}
+        numbers = estimated(outcome.estimates[(name,)])
+        if self.choice.method in (None, "corrected") and "by_chance" not in viewed:
+            undeclared = [part for part, number in numbers.items() if number.kind == "error"]
             if undeclared:
                 raise TypeError(
                     f"The part {undeclared[0]!r} is a calibration error, but `describe` of its estimator does not "
                     "declare it: return PartInfo(..., kind='error') for it."
                 )
         return {
-            name: NumberReplicates(
-                centre=part.values,
+            part: NumberReplicates(
+                centre=number.values,
                 resampled="rows",
-                **{field: _by_replicate(other[name].values, part.values) for field, other in viewed.items()},
+                **{field: other[part].values.reshape(-1, *number.values.shape) for field, other in viewed.items()},
             )
-            for name, part in numbers.items()
+            for part, number in numbers.items()
+            if not number.has_band
         }
-
-
-def _by_replicate(values: np.ndarray, like: np.ndarray) -> np.ndarray:
-    return values.reshape(-1, *like.shape)

@@ -4,22 +4,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from calibdask.plot.style import (
-    BAND,
-    BARS,
-    BIN_TOOLTIPS,
-    CURVE_TOOLTIPS,
-    DASHES,
-    DIAGONAL,
-    LIMITS,
-    LINE,
-    MEDIAN,
-    OUTLINE,
-    OVER,
-    SERIES,
-    TICKS,
-    UNDER,
-)
+from calibdask.plot import style
 
 __all__ = ["styled"]
 
@@ -28,26 +13,26 @@ Options = dict[str, Any]
 # Layouts of more columns have smaller panels, and smaller parts in these.
 _FEW_COLUMNS, _SOME_COLUMNS = 2, 3
 _INTERVAL = ("band", "@reliability_low{0.0000} to @reliability_high{0.0000}")
-_PLAIN, _BANDED = list(CURVE_TOOLTIPS), [*CURVE_TOOLTIPS[:2], _INTERVAL, *CURVE_TOOLTIPS[2:]]
+_PLAIN, _BANDED = list(style.CURVE_TOOLTIPS), [*style.CURVE_TOOLTIPS[:2], _INTERVAL, *style.CURVE_TOOLTIPS[2:]]
 # Colours by group, with the opacity of areas, the tooltips of the sides of a curve, and the dashes of several results.
 _AREAS = {
-    "Simultaneous": (BAND, 0.12),
-    "Pointwise": (BAND, 0.25),
-    "Over": (OVER, 0.15),
-    "Under": (UNDER, 0.15),
-    "Density": (BARS, 0.8),
-    "Spread": (BAND, 0.3),
-    **{f"Series_{number}": (color, 0.2) for number, color in enumerate(SERIES)},
+    "Simultaneous": (style.BAND, 0.12),
+    "Pointwise": (style.BAND, 0.25),
+    "Over": (style.OVER, 0.15),
+    "Under": (style.UNDER, 0.15),
+    "Density": (style.BARS, 0.8),
+    "Spread": (style.BAND, 0.3),
+    **{f"Series_{number}": (color, 0.2) for number, color in enumerate(style.SERIES)},
 }
 _SIDES = {
-    "Over": (OVER, _PLAIN),
-    "Under": (UNDER, _PLAIN),
-    "Over_with_band": (OVER, _BANDED),
-    "Under_with_band": (UNDER, _BANDED),
+    "Over": (style.OVER, _PLAIN),
+    "Under": (style.UNDER, _PLAIN),
+    "Over_with_band": (style.OVER, _BANDED),
+    "Under_with_band": (style.UNDER, _BANDED),
 }
-_DASHED = dict(enumerate(zip(SERIES, DASHES, strict=True)))
+_DASHED = dict(enumerate(zip(style.SERIES, style.DASHES, strict=True)))
 _SERIES = {f"Series_{number}": pair for number, pair in _DASHED.items()}
-_OUTLINES = {"Density": (OUTLINE, "solid"), **{f"Outline_{number}": pair for number, pair in _DASHED.items()}}
+_OUTLINES = {"Density": (style.OUTLINE, "solid"), **{f"Outline_{number}": pair for number, pair in _DASHED.items()}}
 
 
 def styled(layout: Any, backend: str, columns: int) -> Any:
@@ -73,8 +58,8 @@ def _bokeh_options(columns: int) -> dict[str, Options]:
     small = max(60, size // 5) + axis + 5
     frame = {
         "width": size + left + right,
-        "xlim": LIMITS,
-        "xticks": TICKS,
+        "xlim": style.LIMITS,
+        "xticks": style.TICKS,
         "toolbar": None,
         "fontsize": sizes,
     }
@@ -94,21 +79,21 @@ def _bokeh_options(columns: int) -> dict[str, Options]:
         **_by_group("Curve", _SERIES, lambda color, dash: {**series, "color": color, "line_dash": dash}),
         **_by_group("Curve", _OUTLINES, lambda color, dash: {**thin, "color": color, "line_dash": dash}),
         **_by_group("Scatter", _SERIES, lambda color, _: {**point, "color": color, "size": 7}),
-        "Curve.Median": {**thin, "color": MEDIAN, "line_width": 1.4, "line_dash": "dotted"},
-        "Slope": {"color": DIAGONAL, "line_dash": "dashed", "line_width": 1.2},
-        "Curve": {"color": LINE, "line_width": 1.2, "alpha": 0.6},
+        "Curve.Median": {**thin, "color": style.MEDIAN, "line_width": 1.4, "line_dash": "dotted"},
+        "Slope": {"color": style.DIAGONAL, "line_dash": "dashed", "line_width": 1.2},
+        "Curve": {"color": style.LINE, "line_width": 1.2, "alpha": 0.6},
         "Segments": {"color": "color", "line_width": 3, "alpha": 0.15 + dim("share") * 0.5},
         "Points": {
             **point,
             "color": "color",
             "size": 4 + dim("share") * (10 if few else 6),
-            "hover_tooltips": list(BIN_TOOLTIPS),
+            "hover_tooltips": list(style.BIN_TOOLTIPS),
         },
         "Overlay": {
             **frame,
             "height": size + title + axis // 2,
-            "ylim": LIMITS,
-            "yticks": TICKS,
+            "ylim": style.LIMITS,
+            "yticks": style.TICKS,
             "backend_opts": borders,
             "xlabel": "",
             "show_legend": False,
@@ -143,7 +128,7 @@ def _bokeh_options(columns: int) -> dict[str, Options]:
             "height": small,
             "ylim": (0, None),
             "backend_opts": borders,
-            "color": BARS,
+            "color": style.BARS,
             "line_color": "white",
             "yticks": 3,
             "tools": ["hover"],
@@ -165,7 +150,7 @@ def _matplotlib_options(columns: int) -> dict[str, Options]:
     series = {**wide, "linewidth": 1.8}
     thin = {"linewidth": 1.0, "alpha": 1.0}
     frame = {
-        "xlim": LIMITS,
+        "xlim": style.LIMITS,
         "fontsize": {"title": 9.5, "labels": 8.5, "ticks": 8, "legend": 7.5 if few else 6.5},
         "show_grid": True,
     }
@@ -175,16 +160,16 @@ def _matplotlib_options(columns: int) -> dict[str, Options]:
         **_by_group("Curve", _SERIES, lambda color, dash: {**series, "color": color, "linestyle": dash}),
         **_by_group("Curve", _OUTLINES, lambda color, dash: {**thin, "color": color, "linestyle": dash}),
         **_by_group("Scatter", _SERIES, lambda color, _: {"color": color, "s": 36, "edgecolors": "white"}),
-        "Curve.Median": {**thin, "color": MEDIAN, "linewidth": 1.1, "linestyle": "dotted"},
-        "Slope": {"color": DIAGONAL, "linestyle": "dashed", "linewidth": 1.0},
-        "Curve": {"color": LINE, "linewidth": 1.0, "alpha": 0.6},
+        "Curve.Median": {**thin, "color": style.MEDIAN, "linewidth": 1.1, "linestyle": "dotted"},
+        "Slope": {"color": style.DIAGONAL, "linestyle": "dashed", "linewidth": 1.0},
+        "Curve": {"color": style.LINE, "linewidth": 1.0, "alpha": 0.6},
         "Segments": {"color": "color", "linewidth": 2.5, "alpha": 0.5},
         "Points": {"color": "color", "s": (4 + dim("share") * (8 if few else 4)) ** 2, "edgecolors": "white"},
         "Overlay": {
             **frame,
-            "ylim": LIMITS,
-            "xticks": list(TICKS),
-            "yticks": list(TICKS),
+            "ylim": style.LIMITS,
+            "xticks": list(style.TICKS),
+            "yticks": list(style.TICKS),
             "xlabel": "",
             "aspect": 1,
             "show_legend": False,
@@ -207,9 +192,9 @@ def _matplotlib_options(columns: int) -> dict[str, Options]:
             **frame,
             "show_grid": False,
             "ylim": (0, None),
-            "xticks": list(TICKS),
+            "xticks": list(style.TICKS),
             "yticks": 3,
-            "color": BARS,
+            "color": style.BARS,
             "edgecolor": "white",
             "aspect": 4,
         },

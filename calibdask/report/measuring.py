@@ -260,7 +260,7 @@ class _Request:
             if not isinstance(metric.interval(layout), FromRows):
                 return True
             # Pairs of rows are many sooner. The size of data whose rows nobody has counted yet is NaN.
-            work = size**2 if hasattr(metric, "max_pairs") else size
+            work = size**2 if metric.compares_pairs else size
             return bool(metric.supports_weights and work * self.options["n_boot"] <= MOST_RESAMPLED)
 
         return tuple(name for name, metric in chosen.items() if not resampled(metric))

@@ -160,6 +160,14 @@ class Block:
             strata.setdefault(b, []).append((g, index))
         return strata
 
+    @property
+    def stratum_rows(self) -> npt.NDArray[np.int64]:
+        """Rows of positive weight of every stratum, (batch, groups)."""
+        rows = np.zeros((self.layout.batch, self.layout.groups), np.int64)
+        for b, g, index in self.strata:
+            rows[b, g] = index.size
+        return rows
+
     def strata_of(self, b: int) -> list[tuple[int, npt.NDArray[np.int64]]]:
         """Slice and numbers of the rows of positive weight, of every stratum of batch element b."""
         return self._strata_of.get(b, [])

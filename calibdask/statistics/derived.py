@@ -2,13 +2,11 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.request import Plan, Request, Requests
 from calibdask.statistics.views.view import View, seen_through
-
-if TYPE_CHECKING:
-    from calibdask.statistics.bins.histograms import Histograms
 
 __all__ = ["Derived"]
 
@@ -25,7 +23,7 @@ class Derived(Request[AnswerT]):
     def derive(self) -> Requests[AnswerT]:
         """Ask for statistics and return the answer."""
 
-    def from_histograms(self, histograms: "Histograms") -> Requests[AnswerT]:
+    def from_histograms(self, histograms: Histograms) -> Requests[AnswerT]:
         """The answer where histograms on a grid stand for the rows; by default it is derived as from the data."""
         return self.derive()
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from calibdask.kernels.compiled import FRACTION_BITS
 
-__all__ = ["Array", "Counts", "Sums", "add", "from_counts", "in_order", "pooled", "subtract", "value"]
+__all__ = ["Array", "Counts", "Sums", "add", "from_counts", "in_order", "pooled", "subtract", "value", "zeros"]
 
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -37,6 +37,11 @@ def subtract(a: Sums, b: Sums) -> Sums:
     """The difference of two sums; exact for words, whose whole part may become negative."""
     difference = a - b
     return _carried(difference) if difference.dtype == np.int64 else difference
+
+
+def zeros(shape: tuple[int, ...], *, weighted: bool) -> Sums:
+    """Sums of nothing."""
+    return np.zeros(shape) if weighted else np.zeros((*shape, 2), np.int64)
 
 
 def from_counts(counts: Counts) -> Counts:

@@ -3,14 +3,12 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-import numpy as np
-
 from calibdask.kernels import row_terms
 from calibdask.statistics import exact
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Sums
 from calibdask.statistics.settings import Setting
-from calibdask.statistics.statistic import Statistic
+from calibdask.statistics.statistic import SumStatistic
 
 __all__ = ["RowTerms", "RowTermsState", "Term"]
 
@@ -26,7 +24,7 @@ class RowTermsState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RowTerms(Statistic[RowTermsState]):
+class RowTerms(SumStatistic[RowTermsState]):
     """Sums over rows of two terms, for every column of a setting.
 
     ==================  ============================================================================================
@@ -49,14 +47,11 @@ class RowTerms(Statistic[RowTermsState]):
     Without weights each term is rounded to 2**-44; sums of the rounded terms are exact.
     """
 
+    counts = 0
+
     setting: Setting
     term: Term
     smallest: float = 0.0
-
-    @property
-    def adds(self) -> bool:
-        """Sums."""
-        return True
 
     def from_block(self, block: Block) -> RowTermsState:
         """Sums of one block."""
@@ -64,7 +59,7 @@ class RowTerms(Statistic[RowTermsState]):
         kind, smallest = _KINDS[self.term], self.smallest
         shape = (2, layout.batch, layout.groups, self.setting.columns(layout.classes))
         weighted = block.weights is not None
-        sums = np.zeros(shape) if weighted else np.zeros((*shape, 2), np.int64)
+        sums = exact.zeros(shape, weighted=weighted)
         for b in range(layout.batch):
             scores, labels = columns.of(b)
             if weighted:
@@ -73,7 +68,3 @@ class RowTerms(Statistic[RowTermsState]):
             else:
                 row_terms.term_sums(kind, scores, labels, columns.first_class, block.group, smallest, sums[:, b])
         return RowTermsState(sums)
-
-    def merge(self, a: RowTermsState, b: RowTermsState) -> RowTermsState:
-        """Sums of both."""
-        return RowTermsState(exact.add(a.sums, b.sums))

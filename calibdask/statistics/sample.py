@@ -53,10 +53,8 @@ class RowSample(Statistic[RowSampleState]):
     size: int
     seed: int
 
-    @property
-    def ordered(self) -> bool:
-        """Priorities are keyed by global row numbers."""
-        return True
+    # Priorities are keyed by global row numbers.
+    ordered = True
 
     def bytes(self, layout: Layout) -> int:
         """Memory of a state."""

@@ -9,7 +9,7 @@ from calibdask.kernels import scores
 from calibdask.statistics import exact
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Counts, Sums
-from calibdask.statistics.statistic import Statistic
+from calibdask.statistics.statistic import SumStatistic
 
 if TYPE_CHECKING:
     from calibdask.statistics.bins.histograms import Histograms
@@ -28,13 +28,10 @@ class ScoreSumsState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ScoreSums(Statistic[ScoreSumsState]):
+class ScoreSums(SumStatistic[ScoreSumsState]):
     """Sums over rows of the Brier score (summed over classes) and the logarithmic score."""
 
-    @property
-    def adds(self) -> bool:
-        """Sums."""
-        return True
+    counts = 2
 
     def from_block(self, block: Block) -> ScoreSumsState:
         """Sums of one block."""
@@ -50,11 +47,6 @@ class ScoreSums(Statistic[ScoreSumsState]):
             scores.score_sums(block.scores_of(b), block.labels_of(b), block.group, *options, counts[b], words[b])
         count, clipped = counts[:, 0], counts[:, 1]
         return ScoreSumsState(count, clipped, exact.from_counts(count), words[:, 0], words[:, 1])
-
-    def merge(self, a: ScoreSumsState, b: ScoreSumsState) -> ScoreSumsState:
-        """Sums of both."""
-        sums = (exact.add(x, y) for x, y in zip(a[2:], b[2:], strict=True))
-        return ScoreSumsState(a.rows + b.rows, a.clipped + b.clipped, *sums)
 
     def from_histograms(self, histograms: "Histograms") -> ScoreSumsState:
         """The sums that are stored with the histograms."""

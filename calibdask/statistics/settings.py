@@ -1,13 +1,15 @@
 """Settings: which (score, outcome) pairs of a prediction are measured."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 
-__all__ = ["Setting", "resolve"]
+__all__ = ["Setting", "SettingChoice", "resolve"]
 
 Kind = Literal["binary", "class", "classwise", "confidence", "top-k", "multiclass"]
+_KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 
 
 @dataclass(frozen=True)
@@ -37,13 +39,22 @@ class Setting:
         >>> Setting.parse("top-k 3"), Setting.parse("confidence"), Setting.parse("")
         (Setting(kind='top-k', index=3), Setting(kind='confidence', index=0), None)
         """
-        kind, _, index = text.partition(" ")
-        return cls(kind, int(index or 0)) if kind in get_args(Kind) else None  # type: ignore[arg-type]
+        word, _, index = text.partition(" ")
+        return cls(_KINDS[word], int(index or 0)) if word in _KINDS else None
 
     @property
     def per_class(self) -> bool:
         """Whether there is a column for each class."""
         return self.kind == "classwise"
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Dimensions of a number for each column: classes in class-wise settings."""
+        return ("class",) if self.per_class else ()
+
+    def by_class(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Values by (batch, group, column, ...) with the dimensions `dims` in place of columns."""
+        return values if self.per_class else values[:, :, 0]
 
     def columns(self, classes: int) -> int:
         """Number of (score, outcome) columns."""
@@ -53,6 +64,10 @@ class Setting:
         if self.kind in ("class", "top-k"):
             return f"{self.kind} {self.index}"
         return self.kind
+
+
+# What estimators of columns take as their setting; see `resolve`.
+SettingChoice = Setting | Literal["confidence", "classwise", "binary", "top-k"] | str | int | None
 
 
 def resolve(setting: "Setting | str | int | None", classes: int, vector: bool, k: int | None = None) -> Setting:
@@ -94,7 +109,7 @@ def resolve(setting: "Setting | str | int | None", classes: int, vector: bool, k
                 raise ValueError(f"setting 'top-k' expects k from 1 to the number of classes ({classes}), got k={k}.")
             return Setting("top-k", int(k))
         if setting in ("confidence", "classwise", "multiclass"):
-            return Setting(setting)  # type: ignore[arg-type]
+            return Setting(_KINDS[setting])
         raise ValueError(
             "setting expects 'confidence', 'classwise', 'binary', 'top-k', 'multiclass', the index of a class or None, "
             f"got {setting!r}."

@@ -4,18 +4,19 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
+from calibdask.statistics import exact
+from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.block import Block
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Plan, Request, Requests
 from calibdask.statistics.views.view import View
 
 if TYPE_CHECKING:
-    from calibdask.statistics.bins.histograms import Histograms
     from calibdask.statistics.schedule import Schedule
 
-__all__ = ["Statistic", "ViewedStatistic"]
+__all__ = ["Statistic", "SumStatistic", "ViewedStatistic"]
 
 # A NamedTuple of float64 and int64 arrays whose size does not depend on the number of rows.
 StateT = TypeVar("StateT")
@@ -54,7 +55,7 @@ class Statistic(Request[StateT]):
         """The state, extracted from that of a statistic that it follows from."""
         raise NotImplementedError
 
-    def from_histograms(self, histograms: "Histograms") -> StateT:
+    def from_histograms(self, histograms: Histograms) -> StateT:
         """The state, computed from histograms on a grid that stand for the rows.
 
         Raises
@@ -87,6 +88,24 @@ class Statistic(Request[StateT]):
     def through(self, view: View) -> Requests[StateT]:
         """The statistic of the rows seen through the view."""
         return (yield from ViewedStatistic(view, self))
+
+
+class SumStatistic(Statistic[StateT]):
+    """A statistic whose states merge by addition."""
+
+    # How many fields of the state, the first ones, are plain counts; the others are exact or weighted sums.
+    counts: ClassVar[int] = 1
+
+    @property
+    def adds(self) -> bool:
+        """They do."""
+        return True
+
+    def merge(self, a: StateT, b: StateT) -> StateT:
+        """Sums of both."""
+        pairs: Any = list(zip(cast("tuple[Any, ...]", a), cast("tuple[Any, ...]", b), strict=True))
+        added = [x + y for x, y in pairs[: self.counts]], [exact.add(x, y) for x, y in pairs[self.counts :]]
+        return cast("Any", type(a))(*added[0], *added[1])
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,15 @@
 """Readers for files that hold whole arrays: NumPy archives, Zarr groups, netCDF."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from calibdask.engine.inputs.columns import ColumnNames, choose_arrays, unknown
 from calibdask.errors import Unavailable
-from calibdask.storage.location import ColumnChoice, Location, missing, read_error
+from calibdask.storage.location import ColumnChoice, Location, read_error
 from calibdask.storage.retry import with_retries
 from calibdask.storage.writers import texts_settled
 
@@ -46,15 +48,22 @@ def read_npz(location: Location, choice: ColumnChoice) -> dict[str, Any]:
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise ValueError("it holds one bare array; save labels and scores together by numpy.savez.")
         with archive:
-            label, score = choice.label or "labels", choice.score or "scores"
-            arrays = {name: archive[name] for name in (label, score, *choice.further) if name in archive}
             there = archive.files
-    for name in (label, score, *choice.further):
-        if name not in arrays:
-            raise missing(location, "array", name, there)
-        if arrays[name].ndim == 0:
+            # Others are not decompressed; what is missing is said outside, as it is.
+            names = _names(location, choice, there, "array")
+            arrays = {name: archive[name] for name in (names.label, *names.scores, *choice.further)}
+    for name, array in arrays.items():
+        if array.ndim == 0:
             raise ValueError(f"{location.url}: array {name!r} expects one entry for each row, got a single value.")
-    return choice.collect(arrays[label], arrays[score], arrays.__getitem__)
+    labels, scores = arrays[names.label], arrays[names.scores[0]]
+    return {**choice.collect(labels, scores, arrays.__getitem__), "names": names}
+
+
+def _names(location: Location, choice: ColumnChoice, there: Sequence[str], kind: str) -> ColumnNames:
+    for name in choice.further:
+        if name not in there:
+            raise unknown(location.url, kind, name, there)
+    return choose_arrays(there, choice.label, choice.score, location.url, kind, choice.further)
 
 
 @dataclass(frozen=True)
@@ -134,19 +143,25 @@ def read_zarr(location: Location, node: Any, choice: ColumnChoice) -> dict[str, 
     """Arrays of a Zarr group, as Dask arrays with the chunks of the store."""
     import zarr
 
+    lists = node.store.supports_listing
+    there = sorted(node.array_keys()) if lists else []
+    if lists:
+        groups = [f"{group}/ (a group)" for group in sorted(node.group_keys())]
+        names = _names(location, choice, [*there, *groups], "array")
+    else:
+        names = ColumnNames(choice.label or "labels", (str(choice.score or "scores"),))
+
     def opened(name: str) -> Any:
         with location.reading("a Zarr group"), texts_settled():
             array = node.get(name)
         if not isinstance(array, zarr.Array):
             # Where folders cannot be listed (http), an array that is missing can still be named.
-            there = sorted(node.array_keys()) if node.store.supports_listing else ["what cannot be listed here"]
-            groups = sorted(node.group_keys()) if node.store.supports_listing else []
-            raise missing(location, "array", name, [*there, *(f"{group}/ (a group)" for group in groups)])
+            raise unknown(location.url, "array", name, there or ["what cannot be listed here"])
         if array.ndim == 0:
             raise ValueError(f"{location.url}: array {name!r} expects one entry for each row, got a single value.")
         return array
 
-    labels, scores = opened(choice.label or "labels"), opened(choice.score or "scores")
+    labels, scores = opened(names.label), opened(names.scores[0])
     axis = -1 if scores.ndim == labels.ndim else -2
     row_bytes = scores.dtype.itemsize * (scores.size // max(1, scores.shape[axis]))
     rows = block_rows(scores.shape[axis], _unit(scores)[axis], row_bytes, choice.chunk_rows)
@@ -157,7 +172,7 @@ def read_zarr(location: Location, node: Any, choice: ColumnChoice) -> dict[str, 
         chunks[axis] = rows if rows % max(1, chunks[axis]) == 0 else chunks[axis]
         return _lazy(_Stored(array, location.url, array.basename), tuple(max(1, size) for size in chunks))
 
-    return choice.collect(lazy(labels), lazy(scores, axis), lambda name: lazy(opened(name)))
+    return {**choice.collect(lazy(labels), lazy(scores, axis), lambda name: lazy(opened(name))), "names": names}
 
 
 def _unit(array: Any) -> tuple[int, ...]:
@@ -167,13 +182,8 @@ def _unit(array: Any) -> tuple[int, ...]:
 
 def read_netcdf(location: Location, dataset: xr.Dataset, choice: ColumnChoice) -> dict[str, Any]:
     """Variables of a netCDF file, as DataArrays of Dask arrays with dimensions ``sample`` and ``class``."""
-
-    def opened(name: str) -> Any:
-        if name not in dataset.variables:
-            raise missing(location, "variable", name, map(str, dataset.variables))
-        return dataset[name]
-
-    labels, scores = opened(choice.label or "labels"), opened(choice.score or "scores")
+    names = _names(location, choice, list(map(str, dataset.variables)), "variable")
+    labels, scores = dataset[names.label], dataset[names.scores[0]]
     if labels.ndim != 1:
         raise ValueError(
             f"{location.url}: variable {labels.name!r} expects one dimension, of samples, got {labels.dims}."
@@ -185,7 +195,7 @@ def read_netcdf(location: Location, dataset: xr.Dataset, choice: ColumnChoice) -
             f"got {scores.dims}."
         )
     others = [dim for dim in scores.dims if dim != sample]
-    names = {sample: "sample", **({others[-1]: "class"} if others else {})}
+    dims = {sample: "sample", **({others[-1]: "class"} if others else {})}
     row_bytes = scores.dtype.itemsize * (scores.size // max(1, scores.sizes[sample]))
     chunks = scores.encoding.get("chunksizes")
     # Without chunks any part of the file can be read alone.
@@ -196,7 +206,7 @@ def read_netcdf(location: Location, dataset: xr.Dataset, choice: ColumnChoice) -
         if sample not in variable.dims:
             raise ValueError(f"{location.url}: variable {variable.name!r} expects the dimension {sample!r} of labels.")
         chunked = variable.chunk({dim: rows if dim == sample else -1 for dim in variable.dims})
-        return chunked.rename({dim: names[dim] for dim in variable.dims if names.get(dim, dim) != dim})
+        return chunked.rename({dim: dims[dim] for dim in variable.dims if dims.get(dim, dim) != dim})
 
     ordered = lazy(scores.transpose(*others[:-1], sample, *others[-1:]))
-    return choice.collect(lazy(labels), ordered, lambda name: lazy(opened(name)))
+    return {**choice.collect(lazy(labels), ordered, lambda name: lazy(dataset[name])), "names": names}

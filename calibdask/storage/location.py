@@ -1,6 +1,6 @@
 """Where data lies: a local path or a URL, with the file system behind it; and errors that say what was wrong there."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +12,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from calibdask.errors import Unavailable
 
-__all__ = ["ColumnChoice", "Location", "missing", "read_error"]
+__all__ = ["ColumnChoice", "Location", "read_error"]
 
 # What to install where a package for a protocol is missing.
 _INSTALL = {
@@ -21,8 +21,6 @@ _INSTALL = {
     "http": "pip install aiohttp",
     "https": "pip install aiohttp",
 }
-# What labels and scores are called unless another name is given.
-_USUAL = {"label", "labels", "score", "scores"}
 # An error of a library is quoted up to this length.
 _LONGEST_QUOTE = 300
 
@@ -32,7 +30,7 @@ class ColumnChoice:
     """What to take from a file: names (None: the format's own), and about how many rows at a time."""
 
     label: str | None
-    score: str | None
+    score: str | Sequence[str] | None
     by: tuple[str, ...]
     weight: str | None
     chunk_rows: int | None
@@ -81,6 +79,17 @@ class Location:
         with self.reading():
             return any(self.fs.exists(f"{self.path}/{name}") for name in ("zarr.json", ".zgroup", ".zarray"))
 
+    @cached_property
+    def is_folder(self) -> bool:
+        """Whether this is a folder."""
+        with self.reading():
+            return bool(self.fs.isdir(self.path))
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file or folder of this name in the folder."""
+        with self.reading():
+            return bool(self.fs.exists(f"{self.path.rstrip('/')}/{name}"))
+
     def holds(self, suffix: str) -> bool:
         """Whether this is a folder with files of this suffix in it."""
         with self.reading():
@@ -127,12 +136,3 @@ def read_error(url: str, error: BaseException, what: str = "") -> ValueError:
     if len(quoted) > _LONGEST_QUOTE:
         quoted = quoted[:_LONGEST_QUOTE].rstrip() + " ..."
     return ValueError(f"{url} cannot be read{f' as {what}' if what else ''}: {quoted}")
-
-
-def missing(location: Location, kind: str, name: str, there: Iterable[str]) -> ValueError:
-    """What to say when an array, a variable or a column is not there."""
-    names = list(there)
-    shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
-    option = name.rstrip("s")
-    mend = f" Say what it is called there: --{option} NAME, in Python {option}=." if name in _USUAL else ""
-    return ValueError(f"{location.url} has no {kind} {name!r}; it has {shown or 'none'}.{mend}")

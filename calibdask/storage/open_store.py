@@ -5,12 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import xarray as xr
 
-from calibdask.storage import array_files, column_files
+from calibdask.storage import array_files, arrow_files, csv_files, parquet_files
+from calibdask.storage.file_sets import FileSet, column_format, is_pattern
 from calibdask.storage.location import Location
 from calibdask.storage.readers import StoredRows, Table
 from calibdask.storage.summary import Summary, is_summary
@@ -23,10 +24,10 @@ __all__ = ["CUBE_BEGUN", "CUBE_MARK", "Store", "StoredCube", "StoredResult", "op
 CUBE_MARK, CUBE_BEGUN = "calibdask_study", ""
 # The attribute that every version writes with a result; summaries have it too.
 _RESULT_MARK = "calibdask_version"
-_Format = Literal[".npz", ".zarr", ".nc", ".parquet", ".csv"]
-_FORMATS: tuple[_Format, ...] = (".npz", ".zarr", ".nc", ".parquet", ".csv")
+_FORMATS = (".npz", ".zarr", ".nc", ".parquet", ".csv", ".arrow")
 _NETCDF = {".nc4", ".netcdf", ".cdf"}
-_COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".zip")
+# Several files of these may be read as one.
+_COLUMN_FORMATS = (".parquet", ".csv", ".arrow")
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,43 +95,59 @@ def open_store(url: str) -> Store:
             return _open_netcdf(location)
         case ".npz":
             return StoredRows(location, partial(array_files.read_npz, location))
-        case ".parquet":
-            return StoredRows(location, partial(column_files.read_parquet, location), "column")
+        case "delta":
+            return StoredRows(location, partial(parquet_files.read_delta, location), "column")
         case ".csv":
-            return StoredRows(location, partial(column_files.read_csv, location), "column")
+            return StoredRows(location, partial(csv_files.read_csv, FileSet.of(location)), "column")
+        case ".arrow":
+            return StoredRows(location, partial(arrow_files.read_arrow, FileSet.of(location)), "column")
+        case _:
+            return StoredRows(location, partial(parquet_files.read_parquet, FileSet.of(location)), "column")
 
 
 def read_rows(
     url: str,
     *,
     label: str | None = None,
-    score: str | None = None,
+    score: str | Sequence[str] | None = None,
     by: Sequence[str] = (),
     weight: str | None = None,
     chunk_rows: int | None = None,
+    skip_missing: bool = False,
 ) -> Table:
     """Open a file or store of scored rows; what does not fit in one block is read lazily, by Dask.
 
-    =====================  ============================================================  ==========================
-    name                   what is in it                                                 how it is read
-    =====================  ============================================================  ==========================
-    ``.npz``               arrays ``labels`` (n,) and ``scores`` (n,) or (n, K)          into memory
-    ``.zarr``              a group with arrays ``labels`` and ``scores``                 in chunks of the store
-    ``.nc``                variables ``labels`` and ``scores``                           in chunks of the file
-    ``.parquet``           columns ``label``; ``score``, or ``score_0 ... score_{K-1}``  in row groups
-    ``.csv``, ``.csv.gz``  the same columns                                              in blocks of 64 MB; smaller or
-                                                                                         compressed ones into memory
-    =====================  ============================================================  ==========================
+    ======================  ============================================================  ==========================
+    name                    what is in it                                                 how it is read
+    ======================  ============================================================  ==========================
+    ``.npz``                arrays ``labels`` (n,) and ``scores`` (n,) or (n, K)          into memory
+    ``.zarr``               a group with arrays ``labels`` and ``scores``                 in chunks of the store
+    ``.nc``                 variables ``labels`` and ``scores``                           in chunks of the file
+    ``.parquet``            columns ``label``; ``score``, or ``score_0 ... score_{K-1}``  in row groups
+    ``.csv``, ``.csv.gz``   the same columns; also ``.bz2``, ``.xz``, ``.zst``            in blocks of 64 MB; smaller or
+                                                                                          compressed ones into memory
+    ``.arrow``              the same columns; also ``.feather``, ``.ipc``                 in record batches; the format
+                                                                                          of streams into memory
+    a folder, a pattern     files of one of the last three, such as ``data/*.parquet``    as these
+    a folder of Delta Lake  the last version; expects ``pip install "calibdask[delta]"``  in row groups
+    ======================  ============================================================  ==========================
 
-    A folder inside a Zarr store is a Zarr group, a folder of ``.parquet`` files a Parquet data set.
+    A folder inside a Zarr store is a Zarr group. Several files are read in the order of their names, and names of
+    folders such as ``day=1`` are columns too. A CSV file of more than 64 MB is read once to find where its rows end:
+    texts between quotation marks may hold line breaks.
+
+    Without ``label`` and ``score`` columns of other common names (``y_true``, ``target``, ``y``; ``y_prob``, ``prob``,
+    ``p``) are taken where there is one of each, with a warning that names them.
 
     Parameters
     ----------
     url : str
         A local path or any URL that fsspec knows.
-    label, score : str, optional
-        Names of the arrays, variables or columns where they are not those above; score columns of several classes are
-        ``<score>_0``, ``<score>_1``, ...
+    label : str, optional
+        Name of the array, variable or column of labels.
+    score : str or sequence of str, optional
+        Name of that of scores: the column of P(y = 1), or the first part of columns ``<score>_0``, ``<score>_1``, ...;
+        or a column for each class, in their order.
     by : sequence of str
         Names of further arrays or columns with one value for each row, to slice by.
     weight : str, optional
@@ -138,6 +155,8 @@ def read_rows(
     chunk_rows : int, optional
         About how many rows a block holds, for ``.zarr``, ``.nc`` and ``.parquet``. None: as stored, small ones taken
         together.
+    skip_missing : bool, default False
+        Leave out rows without a label, a score or a weight; ``table.skipped(rows)`` says how many, given the rows left.
 
     Returns
     -------
@@ -162,35 +181,60 @@ def read_rows(
     store = open_store(url)
     if not isinstance(store, StoredRows):
         raise ValueError(f"{url} is {store.kind}, which holds no scored rows; {store.mend}.")
-    return store.read(label=label, score=score, by=by, weight=weight, chunk_rows=chunk_rows)
+    return store.read(label=label, score=score, by=by, weight=weight, chunk_rows=chunk_rows, skip_missing=skip_missing)
 
 
-def _format_of(location: Location) -> _Format:
-    """The format that a name tells; of a name that says nothing, that of what the folder holds."""
+def _format_of(location: Location) -> str:
+    """The format that a name tells; of a name that says nothing, or a pattern, that of the files."""
     path = PurePosixPath(location.path)
-    suffixes = [part.lower() for part in path.suffixes]
-    while suffixes and suffixes[-1] in _COMPRESSIONS and ".csv" in suffixes[:-1]:
-        suffixes.pop()
-    suffix = ".nc" if suffixes and suffixes[-1] in _NETCDF else "".join(suffixes[-1:])
-    named = next((name for name in _FORMATS if name == suffix), None)
+    suffix = path.suffix.lower()
+    named = ".nc" if suffix in _NETCDF else column_format(location.path) or (suffix if suffix in _FORMATS else None)
     # A folder inside a store, or a store under any name.
     if named == ".zarr" or (
         named is None and (any(part.lower().endswith(".zarr") for part in path.parts) or location.is_zarr)
     ):
         return ".zarr"
+    if is_pattern(location):
+        return _format_of_files(location)
     if not location.exists:
         raise ValueError(f"{location.url} does not exist.")
+    if location.is_folder:
+        if location.has("_delta_log"):
+            return "delta"
+        if location.has("metadata") and location.holds(".metadata.json"):
+            raise ValueError(
+                f"{location.url} is an Iceberg table, which is not read here; scan it by Polars (scan_iceberg) or "
+                "DuckDB (iceberg_scan), and give the frame to calibdask.evaluate."
+            )
+    known = ", ".join(_FORMATS)
     if named is not None:
         return named
-    if location.holds(".parquet"):
-        return ".parquet"
+    if location.is_folder:
+        return _format_of_files(location)
+    raise ValueError(f"{location.url} expects a name that ends in one of {known}, or a folder of a Zarr store.")
+
+
+def _format_of_files(location: Location) -> str:
+    """The format of the files in a folder, or that a pattern names."""
+    files = FileSet.of(location)
+    formats = files.formats
+    if len(formats) == 1 and formats[0] in _COLUMN_FORMATS:
+        return formats[0]
+    columns = [name for name in formats if name in _COLUMN_FORMATS]
+    if len(columns) > 1:
+        raise ValueError(
+            f"{location.url} stands for files of several formats, {', '.join(columns)}; give a pattern of one, such as "
+            f"'*{columns[0]}'."
+        )
     known = ", ".join(_FORMATS)
-    if location.fs.isdir(location.path):
+    if location.is_folder:
         raise ValueError(
             f"{location.url} is a folder of no known format; it expects a name that ends in one of {known}, "
-            "a Zarr store, or a folder of .parquet files."
+            f"a Zarr store, a Delta table, or files of {', '.join(_COLUMN_FORMATS)} in it."
         )
-    raise ValueError(f"{location.url} expects a name that ends in one of {known}, or a folder of a Zarr store.")
+    raise ValueError(
+        f"{location.url} expects a pattern of {', '.join(_COLUMN_FORMATS)} files, got {', '.join(formats) or 'none'}."
+    )
 
 
 def _open_zarr(location: Location) -> Store:

@@ -1,5 +1,6 @@
 """Stored rows, of whatever format: labels, scores, weights and slices as arrays, each by its name."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -7,6 +8,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import xarray as xr
 
+from calibdask.engine.inputs.columns import ColumnNames
+from calibdask.engine.inputs.missing import without_missing
 from calibdask.storage.location import ColumnChoice, Location, read_error
 
 __all__ = ["StoredRows", "Table"]
@@ -22,12 +25,18 @@ class Table:
     scores : array of shape (n,) or (n, K)
     weights : array of shape (n,), optional
     by : mapping from name to array of shape (n,)
+    names : ColumnNames
+        The columns or arrays of the labels and scores.
+    skipped : function, optional
+        From the number of rows that are left to that of rows left out.
     """
 
     labels: Any
     scores: Any
     weights: Any
     by: dict[str, Any]
+    names: ColumnNames
+    skipped: Callable[[int], int] | None = None
 
     @property
     def vector(self) -> bool:
@@ -72,10 +81,11 @@ class StoredRows:
         self,
         *,
         label: str | None = None,
-        score: str | None = None,
+        score: str | Sequence[str] | None = None,
         by: Sequence[str] = (),
         weight: str | None = None,
         chunk_rows: int | None = None,
+        skip_missing: bool = False,
     ) -> Table:
         """The rows, as `calibdask.read_rows` gives them.
 
@@ -93,12 +103,17 @@ class StoredRows:
             raise read_error(self.url, error) from error
         if arrays["scores"].shape[0] == 0:
             raise ValueError(f"{self.url} holds no rows.")
-        plural = "" if self.holds == "column" else "s"
-        roles = {"labels": label or f"label{plural}", "scores": score or f"score{plural}", "weights": weight}
-        for role, name in roles.items():
+        names: ColumnNames = arrays["names"]
+        if names.guess:
+            warnings.warn(names.guess, UserWarning, stacklevel=3)
+        for role, name in {"scores": names.scores[0], "weights": weight}.items():
             if role in arrays:
                 _check_numbers(self.url, f"{self.holds} {name!r}", arrays[role])
-        return Table(arrays["labels"], arrays["scores"], arrays.get("weights"), arrays["by"])
+        labels, scores, weights, slices = arrays["labels"], arrays["scores"], arrays.get("weights"), arrays["by"]
+        if not skip_missing:
+            return Table(labels, scores, weights, slices, names)
+        kept = without_missing(labels, scores, slices, weights)
+        return Table(kept.y_true, kept.y_prob, kept.sample_weight, kept.by or {}, names, kept.skipped)
 
 
 def _check_numbers(url: str, what: str, array: Any) -> None:
@@ -107,10 +122,7 @@ def _check_numbers(url: str, what: str, array: Any) -> None:
         return
     row = next((i for i, value in enumerate(array) if not _is_number(value)), 0) if _in_memory(array) else None
     where = "" if row is None else f" in row {row}, {str(array[row])!r}"
-    raise ValueError(
-        f"{url}: {what} expects numbers, got {'dates' if array.dtype.kind in 'Mm' else 'text'}{where}; "
-        "class names are to be encoded as 0, 1, ..., in the order of the scores."
-    )
+    raise ValueError(f"{url}: {what} expects numbers, got {'dates' if array.dtype.kind in 'Mm' else 'text'}{where}.")
 
 
 def _in_memory(array: Any) -> bool:

@@ -48,17 +48,20 @@ class CellExecutor:
         None for threads of this process.
     patience : float
         Seconds for which the cluster may be without workers.
+    own_threads : int
+        Number of threads of this process.
     """
 
     executor: Executor
     client: Any = None
     patience: float = 0.0
+    own_threads: int = 0
 
     @property
     def threads(self) -> int:
         """Current number of threads."""
         if self.client is None:
-            return int(self.executor._max_workers)  # type: ignore[attr-defined]
+            return self.own_threads
         with _lost_connections(self.client):
             return int(sum(self.client.nthreads().values()))
 
@@ -159,7 +162,7 @@ def cell_executor(cluster: Any) -> Iterator[CellExecutor]:
 
         # Cells run in parallel; further threads within each of them would only compete.
         with threadpool_limits(1), ThreadPoolExecutor(spec.count) as executor:
-            yield CellExecutor(executor)
+            yield CellExecutor(executor, own_threads=spec.count)
         return
     with connected(spec) as client:
         yield _of_client(client, spec.patience)

@@ -1,21 +1,66 @@
-"""The cells of a study that remain to be computed, and their computation."""
+"""The cells of a study that remain to be computed, and the tasks that compute them."""
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from calibdask.cluster.versions import installed
+from calibdask.cluster.versions import installed, version_mismatch
 from calibdask.engine.progress_events import advance
 from calibdask.errors import Unavailable
 from calibdask.study.cell_executor import CellExecutor, Numbers, TaskResult
 from calibdask.study.cube import DONE, FAILED, Cube
 from calibdask.study.shipped_study import ship
 from calibdask.study.study import Study
-from calibdask.study.task import Task
 
-__all__ = ["Work"]
+__all__ = ["Task", "Work"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Computes cells of a study and writes them to its cube.
+
+    Parameters
+    ----------
+    study : Study
+    cube : Cube
+    versions : mapping from str to str, optional
+        Versions in the process of the driver, if workers must have the same.
+    """
+
+    study: Study
+    cube: Cube
+    versions: Mapping[str, str] | None = None
+
+    def __call__(self, numbers: list[int]) -> list[int]:
+        """Compute and write cells, and return the numbers of those that failed.
+
+        Raises
+        ------
+        ValueError
+            If the versions of this process differ.
+        OSError
+            If the store cannot be written, which concerns all cells and is not an error of one.
+        """
+        if self.versions is not None and (problem := version_mismatch(self.versions, installed(), "of a task")):
+            raise ValueError(problem)
+        return [number for chunk in self.cube.chunks(numbers) for number in self._written(chunk)]
+
+    def _written(self, chunk: list[int]) -> list[int]:
+        """Compute the cells of one chunk, and write them together."""
+        computed, errors = {}, {}
+        for number in chunk:
+            try:
+                computed[number] = self.study.computed(number)
+            except Exception:
+                errors[number] = traceback.format_exc()
+        if computed:
+            self.cube.write(computed)
+        for number, text in errors.items():
+            self.cube.fail(number, text)
+        return list(errors)
 
 
 class Work:

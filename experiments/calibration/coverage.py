@@ -4,6 +4,7 @@ import argparse
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -204,16 +205,7 @@ def root_square(s: Any, c: Any) -> float:
     return float(np.sqrt(((c - s) ** 2).mean()))
 
 
-def binned_mass(s: Any, c: Any) -> float:
-    """The error of bins of equal mass."""
-    return binned_error(s, c, mass=True)
-
-
-def binned_square(s: Any, c: Any) -> float:
-    """The root of the squared error of bins of equal width."""
-    return binned_error(s, c, square=True)
-
-
+binned_mass, binned_square = partial(binned_error, mass=True), partial(binned_error, square=True)
 NUMBERS = [
     Number("BrierScore", "brier", brier_score),
     Number("LogLoss", "log", log_loss),

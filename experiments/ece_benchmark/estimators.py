@@ -34,8 +34,8 @@ def _binned(name: str) -> cd.ECE:
     if name.startswith("rms-"):
         binning: Any = "uniform" if "uniform" in name else "equal-mass"
         return cd.ECE(bins=10, binning=binning, norm="l2", debias=name.endswith("-debiased"))
-    start, mapping, bins = name.rsplit("-", 2)
-    return cd.ECE(bins=_BINS[bins], binning=start, mapping=mapping)  # type: ignore[arg-type]
+    choices: Any = dict(zip(("binning", "mapping", "bins"), name.rsplit("-", 2), strict=True))
+    return cd.ECE(**{**choices, "bins": _BINS[choices["bins"]]})
 
 
 def _density(form: Any, bandwidth: str) -> cd.DensityECE:

@@ -1,6 +1,7 @@
 """Size of the tests for difficult calibrated binary models: few rows, rare outcomes, close locations."""
 
 import argparse
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,18 +26,18 @@ LEVEL = 0.05
 MOST_ROWS_OF_PAIRS = 1000
 
 
-def tests(rows: int, bandwidth: float, seed: int) -> dict[str, cd.SKCETest | cd.CMETest | cd.SpiegelhalterTest]:
+def tests(rows: int, bandwidth: float, seed: int) -> dict[str, Any]:
     """Tests of one data set."""
-    options = {"bandwidth": bandwidth, "seed": seed}
-    made: dict[str, cd.SKCETest | cd.CMETest | cd.SpiegelhalterTest] = {
-        "linear": cd.SKCETest(estimator="linear", **options),  # type: ignore[arg-type]
-        "features": cd.SKCETest(estimator="features", features=128, draws=400, **options),  # type: ignore[arg-type]
-        "CME": cd.CMETest(**options),  # type: ignore[arg-type]
-        "CME observed": cd.CMETest(covariance="observed", **options),  # type: ignore[arg-type]
+    options: dict[str, Any] = {"bandwidth": bandwidth, "seed": seed}
+    made: dict[str, Any] = {
+        "linear": cd.SKCETest(estimator="linear", **options),
+        "features": cd.SKCETest(estimator="features", features=128, draws=400, **options),
+        "CME": cd.CMETest(**options),
+        "CME observed": cd.CMETest(covariance="observed", **options),
         "Spiegelhalter": cd.SpiegelhalterTest(),
     }
     if rows <= MOST_ROWS_OF_PAIRS:
-        made["unbiased"] = cd.SKCETest(draws=400, **options)  # type: ignore[arg-type]
+        made["unbiased"] = cd.SKCETest(draws=400, **options)
     return made
 
 

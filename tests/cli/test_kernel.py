@@ -347,7 +347,7 @@ def test_out(name: str, run: Run, files: list[str]) -> None:
 
 def test_rows_of_unknown_number_are_counted(run: Run, files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     (known,) = metrics_of(run, "bold.csv", "--max-pairs", "1000", *QUICK)
-    monkeypatch.setattr("calibdask.storage.column_files._CSV_BLOCK_BYTES", 2000)
+    monkeypatch.setattr("calibdask.storage.csv_files._CSV_BLOCK_BYTES", 2000)
     assert np.isnan(read_rows("bold.csv").labels.shape[0])
     assert metrics_of(run, "bold.csv", "--max-pairs", "1000", *QUICK) == [known]
     assert "note" in known["skce_biased"]

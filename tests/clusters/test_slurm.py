@@ -94,7 +94,6 @@ def same(store: Path, folder: Path) -> None:
 
 def test_the_script_of_jobs(here: Path) -> None:
     pytest.importorskip("dask_jobqueue")
-    pytest.importorskip("cryptography")
     from calibdask.cluster.certificates import make_certificates
     from calibdask.cluster.security import Transport
     from calibdask.cluster.slurm import Slurm
@@ -122,22 +121,33 @@ def test_the_script_of_jobs(here: Path) -> None:
         "python -m distributed.cli.dask_worker tls://ADDRESS",
         *("name dummy-name", "nthreads 4", "memory-limit 7.45GiB", "nanny", "death-timeout 60"),
         *("lifetime 52m", "lifetime-stagger 4m", "no-dashboard", "dashboard-address 127.0.0.1:0"),
-        *("interface lo", "protocol tls://"),
         *("tls-ca-file HERE/tls/ca.pem", "tls-cert HERE/tls/node.pem", "tls-key HERE/tls/node-key.pem"),
+        *("interface lo", "protocol tls://"),
     ]
 
 
-def test_paths_with_blanks_are_refused(here: Path) -> None:
+@pytest.mark.parametrize("name", ["my tls", "a;touch PWN;b", "$(touch PWN)", "`touch PWN`", "it's", "a&b|c", '[x]"y"'])
+def test_paths_of_certificates_are_words_of_the_script(name: str, here: Path) -> None:
     pytest.importorskip("dask_jobqueue")
-    pytest.importorskip("cryptography")
     from calibdask.cluster.certificates import make_certificates
     from calibdask.cluster.security import Transport
     from calibdask.cluster.slurm import Slurm
 
-    make_certificates(here / "my tls")
-    transport = Transport(str(here / "my tls"))
-    with configured(interface="lo"), pytest.raises(ValueError, match=r"a path without blanks, got '.*my tls/ca\.pem'"):
-        Slurm(transport).cluster(transport.certificates())
+    make_certificates(here / name)
+    transport = Transport(str(here / name))
+    with configured(interface="lo"), Slurm(transport).cluster(transport.certificates()) as cluster:
+        worker = cluster.job_script().splitlines()[-1]
+    echoed = subprocess.run(
+        ["bash", "-c", f"printf '%s\\n' {worker}"], cwd=here, capture_output=True, text=True, check=True
+    )
+    words = echoed.stdout.splitlines()
+    assert words[0] == sys.executable
+    first = words.index("--tls-ca-file")
+    assert words[first : first + 6] == [
+        *("--tls-ca-file", str(here / name / "ca.pem"), "--tls-cert", str(here / name / "node.pem")),
+        *("--tls-key", str(here / name / "node-key.pem")),
+    ]
+    assert not (here / "PWN").exists()
 
 
 @pytest.mark.parametrize(
@@ -153,7 +163,6 @@ def test_configurations_that_cannot_work(
     values: dict[str, Any], message: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("dask_jobqueue")
-    pytest.importorskip("cryptography")
     import dask
 
     monkeypatch.setattr("shutil.which", lambda command: command)
@@ -227,7 +236,6 @@ SMALL = {"cores": 1, "memory": "1GB", "walltime": "00:10:00", "interface": "lo"}
 @real
 def test_dask_workers_in_jobs_one_of_them_cancelled(there: Daemons, here: Path) -> None:
     pytest.importorskip("dask_jobqueue")
-    pytest.importorskip("cryptography")
     import dask
 
     store = here / "walks.zarr"
@@ -347,7 +355,6 @@ def test_tasks_are_numbered_as_one_likes(there: Daemons, here: Path) -> None:
 @real
 def test_a_driver_in_a_job(there: Daemons, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("dask_jobqueue")
-    pytest.importorskip("cryptography")
     store = here / "walks.zarr"
     monkeypatch.setenv("DASK_CONFIG", str(DEPLOY / "dask.yaml"))
     monkeypatch.setenv("DASK_CALIBDASK__SLURM__JOBS", "2")

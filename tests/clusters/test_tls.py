@@ -3,14 +3,18 @@
 import stat
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
+from distributed import Client
 
 from calibdask.cli import main
 from calibdask.cluster import cluster_spec
 from calibdask.cluster.certificates import make_certificates
+from calibdask.cluster.connecting import connected
 from calibdask.cluster.security import Transport
 from tests.clusters.dask_processes import PATIENCE, Processes, eventually, free_port, processes
 
@@ -79,6 +83,32 @@ def test_a_variable_names_the_folder(certificates: Path, monkeypatch: pytest.Mon
     security = Transport().security("tls://10.1.2.3:1")
     assert security.require_encryption
     assert security.tls_client_key == str(certificates.resolve() / "node-key.pem")
+
+
+@pytest.mark.faults
+def test_processes_of_this_machine_trust_only_one_another() -> None:
+    """The loopback is shared by all users of a machine, and who talks to a scheduler or worker runs code in it."""
+    with connected("local:2") as client:
+        addresses = [client.scheduler.address, *client.scheduler_info()["workers"]]
+        for address in addresses:
+            assert address.startswith("tls://127.0.0.1:")
+            with pytest.raises(OSError, match=r"Timed out|closed|refused"):
+                Client(address.replace("tls://", "tcp://"), timeout=3)
+        family = [psutil.Process(), *psutil.Process().children(recursive=True)]
+        sockets = {(c.laddr.ip, c.laddr.port) for p in family for c in p.net_connections() if c.status == "LISTEN"}
+        secured = {int(address.rpartition(":")[2]) for address in addresses}
+        assert {ip for ip, _ in sockets} == {"127.0.0.1"}
+        assert secured <= {port for _, port in sockets}
+        assert {page(port, path) for _, port in sockets for path in ("/health", "/info/main/workers.html")} == {"none"}
+
+
+def page(port: int, path: str) -> str:
+    """What a browser of another user sees there."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            return str(answer.read())
+    except OSError:  # 404 of the HTTP servers, a closed connection of those with TLS
+        return "none"
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from calibdask.engine.inputs.rows import Rows, make_block
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import FromHistograms, FromRows, KnownEnds, NoInterval
 from calibdask.estimators.parts import Number, calibration_error
+from calibdask.inference.choice import IntervalChoice
 from calibdask.inference.ends import bounds_of_number
 from calibdask.inference.methods import NumberReplicates, sign_pvalue
 from calibdask.inference.multiplicity import benjamini_hochberg, holm
@@ -28,7 +29,9 @@ from tests.catalogue import ANY_ROWS, ESTIMATORS
 def ends(values: Any, estimate: float, method: Any, left: Any = None, chance: Any = None, level: float = 0.9) -> Any:
     error = calibration_error(np.array([[[estimate]]])) if chance is not None else Number(np.array([[estimate]]))
     shaped = [None if sample is None else np.reshape(sample, (-1, 1, 1)) for sample in (values, chance, left)]
-    result = bounds_of_number(error, NumberReplicates(shaped[0], error.values, "rows", *shaped[1:]), level, method)
+    result = bounds_of_number(
+        error, NumberReplicates(shaped[0], error.values, "rows", *shaped[1:]), IntervalChoice(level, method, 200, 0)
+    )
     return result["low"].values.item(), result["high"].values.item()
 
 
@@ -84,7 +87,7 @@ def test_pvalues_agree_with_intervals(method: Any) -> None:
         assert 2 / 2000 <= p <= 1
         if p < 0.98:
             tight, wide = (
-                bounds_of_number(Number(np.array([[shift]])), replicates, 1 - level, method)
+                bounds_of_number(Number(np.array([[shift]])), replicates, IntervalChoice(1 - level, method, 200, 0))
                 for level in (p + 0.01, p - 0.003)
             )
             assert tight["low"].values * tight["high"].values > 0

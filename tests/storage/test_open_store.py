@@ -15,7 +15,7 @@ import calibdask as cd
 from calibdask.cli import main
 from calibdask.engine.sources.memory import MemorySource
 from calibdask.explore.application import page_of
-from calibdask.storage import array_files, column_files
+from calibdask.storage import array_files, csv_files
 from calibdask.storage.location import Location
 from calibdask.storage.open_store import StoredCube, StoredResult, open_store, read_rows
 from calibdask.storage.readers import StoredRows
@@ -304,7 +304,7 @@ def openings(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         (xr, "open_dataset"),
         (xr, "open_zarr"),
         (array_files, "read_npz"),
-        (column_files, "read_csv"),
+        (csv_files, "read_csv"),
     ):
         count_calls(module, name)
     return count

@@ -12,7 +12,7 @@ import xarray as xr
 import zarr
 
 import calibdask as cd
-from calibdask.storage import column_files
+from calibdask.storage import csv_files
 from calibdask.storage.open_store import read_rows
 from calibdask.study.example import Means
 from tests.storage.written_rows import LABELS, SCORES, frame, write_all, write_zarr
@@ -76,14 +76,14 @@ BAD: list[tuple[str, Callable[[Path], object], str]] = [
     ("rows.npz", text("no archive"), "cannot be read as a NumPy archive"),
     ("rows.npz", bare_array, "one bare array"),
     ("rows.npz", object_archive, "Object arrays cannot be loaded"),
-    ("rows.npz", arrays(scores=[0.5], y=[1]), "has no array 'labels'; it has scores, y"),
+    ("rows.npz", arrays(scores=[0.5], labl=[1]), "has no array 'labels'; it has labl, scores"),
     ("rows.npz", arrays(labels=1, scores=0.5), "expects one entry for each row"),
     ("rows.npz", arrays(labels=[], scores=[]), "holds no rows"),
     ("rows.npz", lambda path: path.mkdir(), "cannot be read"),
     ("rows.csv", text(""), "cannot be read as CSV: it is empty"),
     ("rows.csv", text("label,score\n"), "holds no rows"),
     ("rows.csv", text("label;score\n1;0.5\n"), "has no column 'label'; it has label;score"),
-    ("rows.csv", some_frame(label=[1], p=[0.5]), "neither a column 'score' nor columns score_0"),
+    ("rows.csv", some_frame(label=[1], q=[0.5]), "neither a column 'score' nor columns score_0"),
     ("rows.csv", some_frame(label=[1], score=[0.5], score_0=[0.5]), "has both 'score' and score_0"),
     ("rows.csv", some_frame(label=[1], score_1=[0.5], score_2=[0.5]), "without gaps, got score_1, score_2"),
     ("rows.csv", some_frame(label=[1], score_0=[0.5], score_2=[0.5]), "without gaps, got score_0, score_2"),
@@ -105,7 +105,7 @@ BAD: list[tuple[str, Callable[[Path], object], str]] = [
     ("rows.zarr", zarr_array, "is a Zarr array; give the group"),
     ("rows.zarr", lambda path: write_zarr(path, {"labels": LABELS}), "has no array 'scores'; it has labels"),
     ("rows.zarr", lambda path: cd.run(Means(), str(path)), "is the cube of a study, which holds no scored rows"),
-    ("rows.csv", text("y,score\n1,0.5\n"), "it has y, score. Say what it is called there: --label NAME"),
+    ("rows.csv", text("klass,score\n1,0.5\n"), "it has klass, score. Name the columns by --label and --score"),
     ("rows.zarr", lambda path: write_zarr(path, {"labels": LABELS[:0], "scores": SCORES[:0]}), "holds no rows"),
     ("rows.nc", text("no netCDF"), "cannot be read as netCDF"),
     ("rows.nc", netcdf(labels=("a", [1])), "has no variable 'scores'; it has labels"),
@@ -157,8 +157,8 @@ def test_damage_inside_is_said_with_its_place(tmp_path: Path, folder: Path) -> N
 
 
 def test_damage_in_a_csv_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_files, "_CSV_BLOCK_BYTES", 5000)
-    monkeypatch.setattr(column_files, "_CSV_SAMPLE_BYTES", 500)
+    monkeypatch.setattr(csv_files, "_CSV_BLOCK_BYTES", 5000)
+    monkeypatch.setattr(csv_files, "_CSV_SAMPLE_BYTES", 500)
     table = frame().astype({"score_1": object})
     table.loc[500, "score_1"] = "high"
     table.to_csv(tmp_path / "rows.csv", index=False)

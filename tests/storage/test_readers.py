@@ -14,7 +14,7 @@ import xarray as xr
 import zarr
 
 import calibdask as cd
-from calibdask.storage import column_files
+from calibdask.storage import csv_files, parquet_files
 from calibdask.storage.array_files import block_rows
 from calibdask.storage.open_store import read_rows
 from calibdask.storage.readers import Table
@@ -74,15 +74,15 @@ def test_same_rows_from_urls(name: str, folder: Path, expected: xr.Dataset) -> N
 
 
 def test_large_csv_in_blocks(folder: Path, expected: xr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_files, "_CSV_BLOCK_BYTES", 5000)
-    monkeypatch.setattr(column_files, "_CSV_SAMPLE_BYTES", 500)
+    monkeypatch.setattr(csv_files, "_CSV_BLOCK_BYTES", 5000)
+    monkeypatch.setattr(csv_files, "_CSV_SAMPLE_BYTES", 500)
     table = read_rows(str(folder / "rows.csv"), by=["country", "day"], weight="w")
     assert table.scores.numblocks[0] > 5
     check(table, expected)
 
 
 def test_row_numbers_in_csv_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_files, "_CSV_BLOCK_BYTES", 5000)
+    monkeypatch.setattr(csv_files, "_CSV_BLOCK_BYTES", 5000)
     table = frame()
     table.loc[437, "score_1"] = np.nan
     table.to_csv(tmp_path / "rows.csv", index=False)
@@ -119,13 +119,13 @@ def test_small_chunks_are_taken_together() -> None:
 
 def test_each_block_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = []
-    load = column_files._load_row_groups
+    load = parquet_files._load_row_groups
 
     def counting(*arguments: Any) -> Any:
         loaded.append(arguments)
         return load(*arguments)
 
-    monkeypatch.setattr(column_files, "_load_row_groups", counting)
+    monkeypatch.setattr(parquet_files, "_load_row_groups", counting)
     table = read_rows(str(folder / "rows.parquet"), by=["day"], weight="w")
     cd.evaluate(table.labels, table.scores, cd.ECE(), sample_weight=table.weights)
     assert len(loaded) == 6
@@ -222,7 +222,7 @@ def test_missing_numbers_become_errors_with_their_row(tmp_path: Path) -> None:
 def test_empty_texts_of_csv_are_missing(block: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "rows.csv").write_text('label,score,g\n1,0.5,a\n0,0.2,\n1,0.3,""\n1,0.4,NA\n')
     if block:
-        monkeypatch.setattr(column_files, "_CSV_BLOCK_BYTES", block)
+        monkeypatch.setattr(csv_files, "_CSV_BLOCK_BYTES", block)
     table = read_rows(str(tmp_path / "rows.csv"), by=["g"])
     with pytest.raises(ValueError, match="by 'g' expects a value in every row, 2 are missing"):
         cd.ece(table.labels, table.scores, by=table.by)
@@ -250,11 +250,8 @@ def test_texts_name_their_column_and_row(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=f"column '{column}' expects numbers{row}"):
             read_rows(str(tmp_path / "rows.csv"), **given)  # type: ignore[arg-type]
-    (tmp_path / "rows.csv").write_text("y,p\n1,0.5\ncat,0.5\n")
-    with pytest.raises(ValueError, match="column 'y' expects numbers, got text in row 1, 'cat'"):
-        read_rows(str(tmp_path / "rows.csv"), label="y", score="p")
-    np.savez(tmp_path / "rows.npz", labels=["a", "b"], scores=[0.1, 0.2])
-    with pytest.raises(ValueError, match="array 'labels' expects numbers, got text in row 0, 'a'"):
+    np.savez(tmp_path / "rows.npz", labels=[0, 1], scores=["a", "b"])
+    with pytest.raises(ValueError, match="array 'scores' expects numbers, got text in row 0, 'a'"):
         read_rows(str(tmp_path / "rows.npz"))
 
 

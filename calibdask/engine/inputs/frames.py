@@ -1,14 +1,180 @@
-"""Conversion of columns of Dask data frames to Dask arrays with common chunks, read together."""
+"""Columns of data frames that users name become labels, scores, weights and slices; those of Dask are joined."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from calibdask.engine.inputs.arrays import is_dask
+from calibdask.engine.inputs.columns import ColumnNames, choose_columns, unknown
+from calibdask.engine.inputs.containers import DaskColumns, MemoryColumns, StreamColumns, columns_of, has_columns
+from calibdask.engine.inputs.missing import without_missing
 from calibdask.engine.inputs.slices import missing_values
+from calibdask.engine.inputs.streams import RowStream
 
-__all__ = ["is_frame", "joined_arrays", "series_codes"]
+__all__ = ["GivenRows", "given_models", "given_rows", "is_frame", "joined_arrays", "series_codes"]
+
+_WHERE = "The frame"
+
+
+@dataclass(frozen=True)
+class GivenRows:
+    """Rows as `calibdask.evaluate` reads them: arrays, or a stream in place of the labels.
+
+    Attributes
+    ----------
+    guess : str
+        What was taken for labels and scores because of its name, in a sentence.
+    skipped : function or None
+        From the number of rows that are left to that of rows left out, where the user asked to leave some out.
+    """
+
+    y_true: Any
+    y_prob: Any
+    by: Any
+    sample_weight: Any
+    guess: str = ""
+    skipped: Callable[[int], int] | None = None
+
+    def attributes(self, rows: int) -> dict[str, Any]:
+        """What a result of so many rows says about its input."""
+        guess = {"guessed_columns": self.guess} if self.guess else {}
+        return guess | ({} if self.skipped is None else {"rows_skipped": self.skipped(rows)})
+
+
+def given_rows(
+    y_true: Any,
+    y_prob: Any,
+    by: Any,
+    sample_weight: Any,
+    *,
+    label: Any = None,
+    score: Any = None,
+    skip_missing: bool = False,
+    sample_dim: str = "sample",
+    class_dim: str = "class",
+) -> GivenRows:
+    """What the user gave, with the columns of a frame in place of the frame, and without rows to be left out.
+
+    Raises
+    ------
+    ValueError
+        If columns do not exist, or several could be meant.
+    """
+    named = label is not None or score is not None
+    if not (named or (y_prob is None and has_columns(y_true))):
+        rows = GivenRows(y_true, y_prob, by, sample_weight)
+    elif y_prob is not None:
+        raise ValueError(
+            "label and score name columns of a frame, which replaces y_true and y_prob: evaluate(frame, label=..., "
+            "score=...). With arrays leave label and score out."
+        )
+    else:
+        rows = _of_columns(columns_of(y_true), label, score, by, sample_weight, (sample_dim, class_dim), skip_missing)
+    if rows.guess:
+        _say(rows.guess)
+    if not skip_missing or rows.skipped is not None:
+        return rows
+    if rows.y_prob is None:
+        raise ValueError("skip_missing expects arrays, a frame or a file; drop the rows from blocks before.")
+    kept = without_missing(rows.y_true, rows.y_prob, rows.by, rows.sample_weight, sample_dim)
+    return GivenRows(kept.y_true, kept.y_prob, kept.by, kept.sample_weight, rows.guess, kept.skipped)
+
+
+def given_models(
+    y_true: Any, models: Mapping[str, Any], by: Any, sample_weight: Any, label: Any, dims: tuple[str, str]
+) -> tuple[Any, dict[str, Any], Any, Any]:
+    """Labels, scores of models, slices and weights, with the columns of a frame in place of their names.
+
+    Raises
+    ------
+    ValueError
+        If columns do not exist, or the frame is read in batches.
+    """
+    if not (has_columns(y_true) or label is not None):
+        return y_true, dict(models), by, sample_weight
+    columns = columns_of(y_true)
+    if isinstance(columns, StreamColumns):
+        raise ValueError("compare expects a frame in memory or of Dask; collect this one, or scan its file by Dask.")
+    rows = {name: _of_columns(columns, label, score, by, sample_weight, dims, False) for name, score in models.items()}
+    first = next(iter(rows.values()))
+    if first.guess:
+        _say(first.guess)
+    return first.y_true, {name: given.y_prob for name, given in rows.items()}, first.by, first.sample_weight
+
+
+def _say(guess: str) -> None:
+    import warnings
+
+    warnings.warn(guess, UserWarning, stacklevel=4)
+
+
+def _of_columns(
+    columns: MemoryColumns | DaskColumns | StreamColumns,
+    label: Any,
+    score: Any,
+    by: Any,
+    sample_weight: Any,
+    dims: tuple[str, str],
+    skip_missing: bool,
+) -> GivenRows:
+    """Rows of the columns that are named, or guessed."""
+    slicing = _slicing(by, columns.names)
+    weight = sample_weight if isinstance(sample_weight, str) else None
+    for name in (*(column for column in slicing.values() if _is_name(column)), *([] if weight is None else [weight])):
+        if name not in columns.names:
+            raise unknown(_WHERE, "column", name, columns.names)
+    used = [column for column in (*slicing.values(), weight) if _is_name(column)]
+    names = choose_columns(columns.names, label, score, _WHERE, used=used)
+    if isinstance(columns, StreamColumns):
+        return _streamed(columns, names, slicing, weight, sample_weight, skip_missing)
+    if isinstance(columns, DaskColumns):
+        scores = columns.values(list(names.scores) if len(names.scores) > 1 else names.scores[0])
+        slices = {name: columns.frame[column] if _is_name(column) else column for name, column in slicing.items()}
+    else:
+        scores = _scores(columns, names, dims)
+        slices = {name: columns.slicing(column) if _is_name(column) else column for name, column in slicing.items()}
+    weights = sample_weight if weight is None else columns.values(weight)
+    return GivenRows(columns.values(names.label), scores, slices or None, weights, names.guess)
+
+
+def _slicing(by: Any, names: list[Any]) -> dict[Any, Any]:
+    """Slicing variables by name: their columns, or arrays."""
+    if by is None:
+        return {}
+    if isinstance(by, Mapping):
+        return dict(by)
+    if isinstance(by, str) or not isinstance(by, list | tuple):
+        by = [by]
+    if not all(_is_name(name) for name in by):
+        raise ValueError("by expects names of columns of the frame, or a mapping from names to columns or arrays.")
+    return {name: name for name in by}
+
+
+def _is_name(column: Any) -> bool:
+    return isinstance(column, str | int)
+
+
+def _scores(columns: MemoryColumns, names: ColumnNames, dims: tuple[str, str]) -> Any:
+    """Scores of one column, (n,), or of one for each class, (n, K)."""
+    first, *others = (columns.values(name) for name in names.scores)
+    if not others:
+        return first
+    if isinstance(first, xr.DataArray):
+        return xr.concat([first, *others], dims[1]).transpose(..., *dims)
+    scores = np.stack([first, *others], axis=1)
+    return scores if names.classes is None else xr.DataArray(scores, {dims[1]: list(names.classes)}, dims)
+
+
+def _streamed(
+    columns: StreamColumns, names: ColumnNames, slicing: dict[Any, Any], weight: Any, given: Any, skip_missing: bool
+) -> GivenRows:
+    if (given is not None and weight is None) or not all(map(_is_name, slicing.values())):
+        raise ValueError("by and sample_weight of a lazy frame, a relation or a reader expect names of its columns.")
+    stream = RowStream(columns.batches, names, weight, slicing, skip_missing)
+    return GivenRows(stream, None, None, None, names.guess, (lambda rows: stream.skipped) if skip_missing else None)
 
 
 def is_frame(values: Any) -> bool:

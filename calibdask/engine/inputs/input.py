@@ -12,12 +12,13 @@ from calibdask.engine.inputs.arrays import as_variable, check_types, is_dask, wi
 from calibdask.engine.inputs.frames import is_frame, joined_arrays, series_codes
 from calibdask.engine.inputs.rows import Rows
 from calibdask.engine.inputs.slices import Axis, Coded
+from calibdask.engine.inputs.streams import RowStream
 from calibdask.engine.sources.memory import MemorySource, piece_count, pieces
 from calibdask.engine.sources.source import Source
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.validity import Validity
 
-__all__ = ["Input", "check_coordinates", "frames_to_arrays", "read_arrays", "read_blocks", "read_data"]
+__all__ = ["Input", "check_coordinates", "frames_to_arrays", "read_arrays", "read_blocks", "read_data", "read_stream"]
 
 
 Blocks = Iterable[tuple[Any, ...]]
@@ -53,6 +54,8 @@ def read_data(
         If shapes or types do not match.
     """
     validity = Validity(sum_tolerance=sum_tolerance)
+    if isinstance(y_true, RowStream):
+        return read_stream(y_true, validity)
     if y_prob is not None:
         return read_arrays(y_true, y_prob, by, sample_weight, sample_dim, class_dim, validity)
     if by is not None or sample_weight is not None:
@@ -131,6 +134,25 @@ def read_blocks(
         weighted=first.weights is not None,
     )
     return Input(MemorySource(iterate_all, layout, validity))
+
+
+def read_stream(stream: RowStream, validity: Validity) -> Input:
+    """A source for rows that come in batches; a pass finds the distinct values of slices."""
+    stream.check_types()
+    coding, axes = stream.slices()
+    layout = Layout(
+        groups=_product(axes),
+        classes=max(2, len(stream.names.scores)),
+        vector=stream.vector,
+        dtype="float32" if stream.score_type in (np.float16, np.float32) else "float64",
+        weighted=stream.weight is not None,
+    )
+
+    def iterate() -> Iterator[Rows]:
+        return (piece for rows in stream.rows(coding) for piece in pieces(rows))
+
+    classes = None if stream.names.classes is None else np.asarray(stream.names.classes, object)
+    return Input(MemorySource(iterate, layout, validity), (), axes, classes)
 
 
 def _like(first: Rows, rows: Rows) -> Rows:

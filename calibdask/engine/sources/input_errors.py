@@ -57,6 +57,8 @@ def _message(
         ),
     }[kind]
     what = {"row sum": "sum", "label": "label", "weight": "weight"}.get(kind, "score")
+    if value != value:
+        mend = f"Drop the rows without a {what}, or leave them out by skip_missing=True (--skip-missing)."
     more = f" {others} more rows are invalid in other ways." if others else ""
     differ = "differs" if count == 1 else "differ"
     return (

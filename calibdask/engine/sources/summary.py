@@ -1,6 +1,5 @@
 """The source for stored states: histograms on a grid answer without the data, and so do replicates of them."""
 
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -143,7 +142,7 @@ class SummarySource(Source):
             column = _column(stored.setting, histogram.setting)
             if column is not None:
                 whole = self._state(stored)
-                state = GridState.of(operator.itemgetter((slice(None), slice(None), column)), whole)
+                state = whole.part((slice(None), slice(None), column))
                 return state if same_grid else coarsened(state, stored.grid)
         raise ValueError(
             f"The histogram of the setting {histogram.setting} on [{histogram.grid.low:.4g}, 1] in "

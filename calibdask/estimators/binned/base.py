@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from typing_extensions import override
 
 from calibdask.estimators.checks import check_choice, check_setting
+from calibdask.estimators.columns import SettingEstimator
 from calibdask.estimators.compat import Compat, choices
-from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import FromHistograms, FromRows, Interval
 from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
 from calibdask.statistics.bins.binnings import BinEdges, Binning, EqualMass, Explicit, Uniform, binned_sums
@@ -19,7 +18,7 @@ from calibdask.statistics.bins.grid import Grid, GridHistogram
 from calibdask.statistics.bins.mappings import Bins, Mapping, bin_edges, mapped
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
-from calibdask.statistics.settings import Setting
+from calibdask.statistics.settings import Setting, SettingChoice
 
 # More bins than this are a mistake, and would not fit in memory for many classes.
 _MOST_BINS = 1 << 24
@@ -28,12 +27,12 @@ __all__ = ["BinnedDecomposition", "BinnedEstimator"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BinnedEstimator(Estimator):
+class BinnedEstimator(SettingEstimator):
     """The parameters of bins, documented in `calibdask.ECE`; None: the value of ``compat``, or the default."""
 
     bins: int | Literal["sqrt"] | tuple[float, ...] | None = None
     binning: Literal["uniform", "equal-mass"] = "uniform"
-    setting: Setting | str | int | None = None
+    setting: SettingChoice = None
     k: int | None = None
     closed: Closed | None = None
     range: tuple[float, float] | None = None
@@ -60,21 +59,12 @@ class BinnedEstimator(Estimator):
 
     def interval(self, layout: Layout) -> Interval:
         """From a fine histogram if bins consist of whole cells, from replicates of the rows otherwise."""
-        setting = layout.setting(self.measured(layout), self.k)
+        setting = self.measured(layout)
         mapping: Mapping = getattr(self, "mapping", "hard")
         grid = Grid(refined=True)
-        by_chance = self.errs_by_chance(layout)
         if not _of_cells(self.rule(layout, setting, mapping), mapping, setting, grid):
-            return FromRows(by_chance)
-        return FromHistograms((GridHistogram(setting, grid),), self, by_chance)
-
-    @override
-    def measured_setting(self, layout: Layout) -> str:
-        return str(layout.setting(self.measured(layout), self.k))
-
-    def measured(self, layout: Layout) -> Setting | str | int | None:
-        """The setting that is measured, given or by default."""
-        return self.setting
+            return FromRows()
+        return FromHistograms((GridHistogram(setting, grid),), self)
 
     def rule(self, layout: Layout, setting: Setting, mapping: Mapping) -> Binning:
         """The binning that follows from the parameters for data of this shape."""
@@ -95,7 +85,7 @@ class BinnedEstimator(Estimator):
     def binned(self, mapping: Mapping) -> Requests[tuple[Setting, Edges, BinSumsState, Bins]]:
         """Request edges and sums."""
         layout = yield from Layout()
-        setting = layout.setting(self.setting, self.k)
+        setting = self.measured(layout)
         edges = yield from BinEdges(self.rule(layout, setting, mapping), setting)
         if mapping == "hard":
             sums = yield from binned_sums(setting, edges)
@@ -108,9 +98,7 @@ class BinnedEstimator(Estimator):
 class BinnedDecomposition(BinnedEstimator):
     """A decomposition of a score, whose terms are summed over classes."""
 
-    def measured(self, layout: Layout) -> Setting | str | int | None:
-        """All classes of a matrix where no setting is given."""
-        return "classwise" if self.setting is None and not layout.vector else self.setting
+    usual_setting = "classwise"
 
 
 def _of_cells(binning: Binning, mapping: Mapping, setting: Setting, grid: Grid) -> bool:

@@ -1,10 +1,8 @@
 """The reliability diagram: mean score and frequency of the outcome by bin."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
@@ -78,11 +76,7 @@ class ReliabilityDiagram(BinnedEstimator):
             "lower": np.broadcast_to(edges.values[..., :-1], shape),
             "upper": np.broadcast_to(edges.values[..., 1:], shape),
         }
-        dims = ("class", "bin") if setting.per_class else ("bin",)
-
-        def by_class(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            return values if setting.per_class else values[:, :, 0]
-
+        dims, by_class = (*setting.dims, "bin"), setting.by_class
         return {
             "score": Number(by_class(means[0]), dims, limits=(0.0, 1.0)),
             "outcome": Number(by_class(means[1]), dims, limits=(0.0, 1.0)),

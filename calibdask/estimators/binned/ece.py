@@ -129,7 +129,7 @@ class ECE(BinnedEstimator):
 
     @override
     def describe(self, layout: Layout) -> Description:
-        quantity = gap(layout, self.measured(layout), self.k)
+        quantity = gap(layout, self.measured(layout))
         words = {"l1": "mean", "l2": "root mean square", "max": "largest"}
         corrected = ", corrected for sampling bias" if self.debias else ""
         meaning = f"{words[self.norm]} {quantity}, in {self._bins}{corrected}"

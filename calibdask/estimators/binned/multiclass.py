@@ -9,8 +9,7 @@ from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.checks import check_choice
-from calibdask.estimators.estimator import Estimator
-from calibdask.estimators.multiclass_setting import check_setting, in_setting, setting_words
+from calibdask.estimators.multiclass_setting import VectorEstimator, VectorSetting, check_setting
 from calibdask.estimators.parts import Estimate, calibration_error
 from calibdask.statistics import exact
 from calibdask.statistics.exact import Array, Counts
@@ -19,7 +18,6 @@ from calibdask.statistics.order.medians import ColumnValues, medians
 from calibdask.statistics.request import Requests
 from calibdask.statistics.simplex.cells import CellSums, CellSumsState, UniformCells
 from calibdask.statistics.simplex.tree import Tree, planted
-from calibdask.statistics.views.lens import Lens
 
 __all__ = ["MulticlassECE"]
 
@@ -35,7 +33,7 @@ _SLAB_SCORES = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class MulticlassECE(Estimator):
+class MulticlassECE(VectorEstimator):
     """Expected calibration error of whole score vectors: calibration in the strong sense.
 
     The simplex is divided into cells. With n_A rows in cell A, their mean score vector pbar_A and their frequencies of
@@ -117,7 +115,7 @@ class MulticlassECE(Estimator):
     bins: int = 10
     min_size: int = 10
     distance: Distance = "tv"
-    setting: Lens | str | int = "multiclass"
+    setting: VectorSetting = "multiclass"
 
     def __post_init__(self) -> None:
         check_setting(self.setting)
@@ -132,14 +130,6 @@ class MulticlassECE(Estimator):
     @override
     def describe(self, layout: Layout) -> Description:
         return {"": PartInfo("mean distance between score vectors and label frequencies, in cells", "error")}
-
-    @override
-    def measured_setting(self, layout: Layout) -> str:
-        return setting_words(self.setting, layout)
-
-    @override
-    def estimate(self) -> Requests[Estimate]:
-        return in_setting(self.setting, self._estimate())
 
     def _estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()

@@ -7,14 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import override
 
 from calibdask.estimators.checks import check_choice, check_whole
-from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.kernel.median_distance import median_distance
-from calibdask.estimators.multiclass_setting import check_setting, in_setting, setting_words
-from calibdask.estimators.parts import Estimate
+from calibdask.estimators.multiclass_setting import VectorEstimator, VectorSetting, check_setting
 from calibdask.html_repr import HtmlRepr
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.derived import Derived
@@ -24,7 +21,6 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.pairs.pair_kernel import Distance, KernelTerm, PairKernel, Profile
 from calibdask.statistics.request import Requests
 from calibdask.statistics.sample import RowSample, RowSampleState
-from calibdask.statistics.views.lens import Lens
 
 __all__ = ["FittedKernel", "Kernel", "KernelEstimator", "KernelTest", "check_pairs", "note_values", "row_counts"]
 
@@ -91,14 +87,14 @@ class Kernel(HtmlRepr):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelEstimator(Estimator):
+class KernelEstimator(VectorEstimator):
     """The parameters of a kernel, documented in `calibdask.SKCE`."""
 
     kernel: Profile | Kernel | Sequence[Kernel] = "exponential"
     distance: Distance | None = None
     bandwidth: Bandwidth | None = None
     matrix: Any = None
-    setting: Lens | str | int = "multiclass"
+    setting: VectorSetting = "multiclass"
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -131,17 +127,6 @@ class KernelEstimator(Estimator):
         chosen: dict[str, Any] = {name: value for name, value in parameters.items() if value is not None}
         return (Kernel(profile=self.kernel, **chosen),)
 
-    @override
-    def measured_setting(self, layout: Layout) -> str:
-        return setting_words(self.setting, layout)
-
-    @override
-    def estimate(self) -> Requests[Estimate]:
-        return in_setting(self.setting, self._estimate())
-
-    def _estimate(self) -> Requests[Estimate]:
-        raise NotImplementedError
-
     def sampled(self, size: int) -> Requests[RowSampleState]:
         """Request a sample of at least ``size`` rows: that of the bandwidths where it is large enough."""
         layout = yield from Layout()
@@ -161,10 +146,8 @@ class KernelTest(KernelEstimator):
         """None: a test has a p-value instead."""
         return NoInterval()
 
-    @property
-    def supports_weights(self) -> bool:
-        """No: the null distribution holds for unweighted rows."""
-        return False
+    # No: the null distribution holds for unweighted rows.
+    supports_weights = False
 
 
 @dataclass(frozen=True)
@@ -195,10 +178,8 @@ class FittedKernel(Derived[tuple[PairKernel, dict[str, Any]]]):
         bandwidths = np.stack(values)
         return PairKernel(terms, FrozenArray(bandwidths)), {"bandwidth": note_values(bandwidths), **notes}
 
-    @property
-    def fixed_in_replicates(self) -> bool:
-        """Yes: bandwidths are not re-estimated."""
-        return True
+    # Yes: bandwidths are not re-estimated.
+    fixed_in_replicates = True
 
     def tiled(self, answer: tuple[PairKernel, dict[str, Any]], times: int) -> tuple[PairKernel, dict[str, Any]]:
         """The same bandwidths for every replicate."""
@@ -256,7 +237,7 @@ def note_values(values: npt.NDArray[Any]) -> Any:
 def _checked_bandwidth(bandwidth: Any) -> Bandwidth:
     if isinstance(bandwidth, str):
         check_choice("bandwidth", bandwidth, ("median", "median-full"))
-        return bandwidth  # type: ignore[return-value]
+        return "median" if bandwidth == "median" else "median-full"
     if isinstance(bandwidth, bool) or not isinstance(bandwidth, int | float | np.number) or not bandwidth > 0:
         raise ValueError(f"bandwidth expects a positive number, 'median' or 'median-full', got {bandwidth!r}.")
     if not math.isfinite(bandwidth):

@@ -10,9 +10,8 @@ from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.checks import check_choice, check_whole
-from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.kernel.base import check_pairs, note_values, row_counts
-from calibdask.estimators.multiclass_setting import check_setting, in_setting, setting_words
+from calibdask.estimators.multiclass_setting import VectorEstimator, VectorSetting, check_setting
 from calibdask.estimators.parts import Estimate, calibration_error
 from calibdask.statistics import exact
 from calibdask.statistics.derived import Derived
@@ -22,7 +21,6 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.pairs.neighbours import NeighbourSums
 from calibdask.statistics.request import Requests
 from calibdask.statistics.sample import RowSample
-from calibdask.statistics.views.lens import Lens
 
 __all__ = ["KernelCanonicalECE"]
 
@@ -35,7 +33,7 @@ _LEAST = -745.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelCanonicalECE(Estimator):
+class KernelCanonicalECE(VectorEstimator):
     """Expected calibration error of whole score vectors by Dirichlet kernels, each row left out of its own estimate.
 
     ::
@@ -99,9 +97,11 @@ class KernelCanonicalECE(Estimator):
         "canonical ECE",
     )
 
+    compares_pairs = True
+
     bandwidth: float | Literal["likelihood"] = "likelihood"
     distance: Literal["tv", "euclidean", "squared-euclidean"] = "tv"
-    setting: Lens | str | int = "multiclass"
+    setting: VectorSetting = "multiclass"
     seed: int = 0
     max_pairs: float = 10**10
 
@@ -117,14 +117,6 @@ class KernelCanonicalECE(Estimator):
     @override
     def describe(self, layout: Layout) -> Description:
         return {"": PartInfo("mean distance between score vectors and label frequencies, by kernels", "error")}
-
-    @override
-    def measured_setting(self, layout: Layout) -> str:
-        return setting_words(self.setting, layout)
-
-    @override
-    def estimate(self) -> Requests[Estimate]:
-        return in_setting(self.setting, self._estimate())
 
     def _estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
@@ -151,10 +143,8 @@ class _LikelihoodBandwidth(Derived[Array]):
 
     seed: int
 
-    @property
-    def fixed_in_replicates(self) -> bool:
-        """Yes: the bandwidth is not re-estimated."""
-        return True
+    # Yes: the bandwidth is not re-estimated.
+    fixed_in_replicates = True
 
     def tiled(self, answer: Array, times: int) -> Array:
         """The same bandwidths for every replicate."""

@@ -57,7 +57,8 @@ def _distances_of_ranks(
         cell, other = np.searchsorted(below, (low, high), side="right").tolist()
         if cell != other:
             # They lie in two cells: find them separately.
-            return tuple(_distances_of_ranks(scores, distance, (rank, rank))[0] for rank in ranks)  # type: ignore[return-value]
+            lower, upper = (_distances_of_ranks(scores, distance, (rank, rank))[0] for rank in ranks)
+            return lower, upper
         count = int(counts[cell])
         low, high = (rank - int(below[cell]) + count for rank in (low, high))
         start, width = start + (cell << shift), shift

@@ -1,7 +1,7 @@
 """The kernel calibration error of the predicted class."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from typing_extensions import override
@@ -9,7 +9,7 @@ from typing_extensions import override
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.checks import check_choice
 from calibdask.estimators.estimator import Estimator
-from calibdask.estimators.kernel.base import note_values
+from calibdask.estimators.kernel.base import Bandwidth, note_values
 from calibdask.estimators.kernel.skce import SKCE
 from calibdask.estimators.parts import Estimate, calibration_error
 from calibdask.statistics.layout import Layout
@@ -65,7 +65,9 @@ class MMCE(Estimator):
         "MMCE",
     )
 
-    bandwidth: Any = 0.4
+    compares_pairs = True
+
+    bandwidth: Bandwidth = 0.4
     kernel: Literal["exponential", "gaussian"] = "exponential"
     estimator: Literal["biased", "features-biased"] = "biased"
     features: int = 512
@@ -98,7 +100,7 @@ class MMCE(Estimator):
             max_pairs=self.max_pairs,
         )
 
-    def _euclidean_bandwidth(self) -> Any:
+    def _euclidean_bandwidth(self) -> Bandwidth:
         """The bandwidth for the Euclidean distance between vectors (1 - s, s), which is sqrt(2) |s - s'|."""
         return self.bandwidth if isinstance(self.bandwidth, str) else self.bandwidth * np.sqrt(2.0)
 

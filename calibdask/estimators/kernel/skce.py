@@ -105,6 +105,8 @@ class SKCE(KernelEstimator):
         "SKCE",
     )
 
+    compares_pairs = True
+
     estimator: Literal["unbiased", "biased", "linear", "block", "features", "features-biased"] = "unbiased"
     block: int | None = None
     features: int = 512

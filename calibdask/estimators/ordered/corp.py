@@ -17,7 +17,6 @@ from calibdask.estimators.parts import Estimate, Number, calibration_error
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
-from calibdask.statistics.settings import Setting
 
 __all__ = ["CORP"]
 
@@ -79,6 +78,8 @@ class CORP(ColumnEstimator):
         "CORP",
     )
 
+    usual_setting = "classwise"
+
     rule: Literal["brier", "log"] = "brier"
 
     def __post_init__(self) -> None:
@@ -102,15 +103,7 @@ class CORP(ColumnEstimator):
 
     def interval(self, layout: Layout) -> FromHistograms:
         """From replicates of a fine histogram in place of distinct scores."""
-        return FromHistograms((histogram_of(self.measured(layout)),), self, by_chance=True)
-
-    @override
-    def measured_setting(self, layout: Layout) -> str:
-        return str(self.measured(layout))
-
-    def measured(self, layout: Layout) -> Setting:
-        """The setting: by default all classes of a matrix."""
-        return layout.setting("classwise" if self.setting is None and not layout.vector else self.setting, self.k)
+        return FromHistograms((histogram_of(self.measured(layout)),), self)
 
     @override
     def estimate(self) -> Requests[Estimate]:

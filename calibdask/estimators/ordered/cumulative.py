@@ -101,12 +101,12 @@ class ECCE(ColumnEstimator):
 
     def interval(self, layout: Layout) -> FromHistograms:
         """From replicates of a fine histogram in place of distinct scores."""
-        return FromHistograms((histogram_of(layout.setting(self.setting, self.k)),), self, by_chance=True)
+        return FromHistograms((histogram_of(self.measured(layout)),), self)
 
     @override
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
-        setting = layout.setting(self.setting, self.k)
+        setting = self.measured(layout)
         points = yield from ScorePoints(setting)
         values, pvalues = np.full(points.shape, np.nan), np.full(points.shape, np.nan)
         for index, at in points.strata():
@@ -120,12 +120,9 @@ class ECCE(ColumnEstimator):
                 exceeded = exceeded_maximum if self.kind == "mad" else exceeded_range
                 pvalues[index] = exceeded(np.asarray(values[index] / sigma))
         notes = {**points.notes, "assumes": "rows are independent and many"}
-        dims = ("class",) if setting.per_class else ()
-        if not setting.per_class:
-            values, pvalues = values[..., 0], pvalues[..., 0]
         return {
-            "": calibration_error(values[..., None], dims=dims, **notes),
-            "pvalue": Given(pvalues, dims, notes),
+            "": calibration_error(setting.by_class(values)[..., None], dims=setting.dims, **notes),
+            "pvalue": Given(setting.by_class(pvalues), setting.dims, notes),
         }
 
 

@@ -93,7 +93,7 @@ class BrierDecomposition(BinnedDecomposition):
     @override
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
-        setting = layout.setting(self.measured(layout), self.k)
+        setting = self.measured(layout)
         edges = yield from BinEdges(self.rule(layout, setting, "hard"), setting)
         sums = yield from BinSums(setting, edges, "squares")
         terms = _terms(sums)

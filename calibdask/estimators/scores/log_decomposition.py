@@ -69,7 +69,7 @@ class LogLossDecomposition(BinnedDecomposition):
 
     def interval(self, layout: Layout) -> FromRows:
         """From replicates of the rows, since the score is a sum of logarithms over rows."""
-        return FromRows(by_chance=True)
+        return FromRows()
 
     @override
     def describe(self, layout: Layout) -> Description:
@@ -84,7 +84,7 @@ class LogLossDecomposition(BinnedDecomposition):
     @override
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
-        setting = layout.setting(self.measured(layout), self.k)
+        setting = self.measured(layout)
         edges = yield from BinEdges(self.rule(layout, setting, "hard"), setting)
         sums = yield from binned_sums(setting, edges)
         logs = yield from RowTerms(setting, "logarithm", layout.smallest)

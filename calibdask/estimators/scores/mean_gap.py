@@ -73,8 +73,8 @@ class MeanGap(GriddedEstimator):
     @override
     def estimate(self) -> Requests[Estimate]:
         gridded = yield from self.gridded()
-        score, outcome, error = map(gridded.by_class, _means(gridded.state, gridded.grid))
-        dims, gap = gridded.dims, outcome - score
+        score, outcome, error = map(gridded.setting.by_class, _means(gridded.state, gridded.grid))
+        dims, gap = gridded.setting.dims, outcome - score
         return {
             "": Number(gap, dims, limits=(-1.0, 1.0), known_ends=partial(_ends, gap, error)),
             "score": Given(score, dims),

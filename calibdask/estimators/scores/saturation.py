@@ -72,7 +72,7 @@ class Saturation(GriddedEstimator):
 
     def histogram(self, layout: Layout) -> GridHistogram:
         """The refined histogram on the unit interval, which summaries store."""
-        return GridHistogram(layout.setting(self.setting, self.k), Grid(cells_of(self.step), refined=True))
+        return GridHistogram(self.measured(layout), Grid(cells_of(self.step), refined=True))
 
     @override
     def describe(self, layout: Layout) -> Description:
@@ -87,7 +87,7 @@ class Saturation(GriddedEstimator):
     def estimate(self) -> Requests[Estimate]:
         gridded = yield from self.gridded()
         shares = self._shares(gridded.state, gridded.grid)
-        return {name: Given(gridded.by_class(values), gridded.dims) for name, values in shares.items()}
+        return {name: Given(gridded.setting.by_class(values), gridded.setting.dims) for name, values in shares.items()}
 
     def _shares(self, state: GridState, grid: Grid) -> Mapping[str, np.ndarray]:
         """By (batch, group, column); NaN where there are no rows."""

@@ -30,11 +30,8 @@ class Sharpness(ColumnEstimator):
 
     Parameters
     ----------
-    setting : str, int or None
-        The setting: ``"confidence"``, ``"classwise"``, ``"binary"``, a class, ``"top-k"``; None: binary for a vector of
-        scores, confidence for a matrix.
-    k : int, optional
-        Number of classes of the setting ``"top-k"``.
+    setting, k
+        As for `ECE`.
 
     Notes
     -----
@@ -67,11 +64,10 @@ class Sharpness(ColumnEstimator):
 
     @override
     def estimate(self) -> Requests[Estimate]:
-        setting = (yield from Layout()).setting(self.setting, self.k)
+        setting = self.measured((yield from Layout()))
         sums = yield from BinSums(setting, (yield from BinEdges(Uniform(1), setting)), "squares")
         with np.errstate(divide="ignore", invalid="ignore"):
             weight = exact.value(sums.weight)
             mean, square = exact.value(sums.score) / weight, exact.value(sums.second[0]) / weight
         variance = np.maximum(square - mean**2, 0.0)[..., 0]
-        dims = ("class",) if setting.per_class else ()
-        return {"": Number(variance if setting.per_class else variance[..., 0], dims, limits=(0.0, 0.25))}
+        return {"": Number(setting.by_class(variance), setting.dims, limits=(0.0, 0.25))}

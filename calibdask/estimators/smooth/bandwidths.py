@@ -132,7 +132,7 @@ def _sheather_jones(state: GridState, grid: Grid) -> Array:
     for index in np.ndindex(rows.shape):
         if rows[index] < 2:
             continue
-        column = GridState.of(lambda sums: sums[index][None, None, None], state)  # noqa: B023 - called at once
+        column = state.part(tuple(slice(at, at + 1) for at in index))
         weights = smooth_weights(column, grid)[0, 0, 0, :2].sum(0)
         square = (Mirrored(weights, grid).coefficients / weights.sum())[1:] ** 2
         time = _diffusion_time(square, float(rows[index]))

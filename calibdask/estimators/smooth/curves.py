@@ -91,9 +91,9 @@ class _Curve(SmoothedEstimator):
 
         def ends(compute: Callable[[float], tuple[Array, Array]], level: float) -> tuple[Array, Array]:
             low, high = compute(level)
-            return gridded.by_class(low) - zero, gridded.by_class(high) - zero
+            return gridded.setting.by_class(low) - zero, gridded.setting.by_class(high) - zero
 
-        labelled, dims = gridded.by_class, gridded.dims
+        labelled, dims = gridded.setting.by_class, gridded.setting.dims
         curve = Curve(
             labelled(reliability) - zero,
             (*dims, "score"),

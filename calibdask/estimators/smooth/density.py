@@ -120,7 +120,7 @@ class DensityECE(SmoothedEstimator):
 
     @override
     def describe(self, layout: Layout) -> Description:
-        quantity = gap(layout, self.setting, self.k)
+        quantity = gap(layout, self.measured(layout))
         method = "smoothed residuals" if self.form == "residual" else "kernel densities"
         return {"": PartInfo(f"mean {quantity}, by {method}", "error", quantity="mean-gap")}
 

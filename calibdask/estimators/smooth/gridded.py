@@ -52,15 +52,6 @@ class Gridded(NamedTuple):
         batch, groups, columns = self.state.mass.shape[:3]
         return batch, groups, columns
 
-    @property
-    def dims(self) -> tuple[str, ...]:
-        """Dimensions of a result besides batch and groups: classes in class-wise settings."""
-        return ("class",) if self.setting.per_class else ()
-
-    def by_class(self, values: Array) -> Array:
-        """Values by (batch, group, column, ...) with the dimensions `dims`."""
-        return values if self.setting.per_class else values[:, :, 0]
-
     def by_columns(self, compute: Callable[..., Array], *arguments: Array, smooth: Array | None = None) -> Array:
         """``compute(weights, *arguments)`` for all columns, a few at a time; arguments have the shape (b, g, c).
 
@@ -75,7 +66,7 @@ class Gridded(NamedTuple):
         step = max(1, _NODES_AT_ONCE // self.grid.cells)
         for start in range(0, count, step):
             here = slice(start, start + step)
-            state = GridState.of(lambda sums: sums[:, :, here], flat)  # noqa: B023 - called at once
+            state = flat.part((slice(None), slice(None), here))
             total = np.asarray(state.mass.sum((-1, -2)), np.float64).reshape(-1, 1, 1)
             weights = shared_weights(state, self.grid, widths[None, None, here])[0, 0]
             values = compute(weights / np.where(total > 0, total, 1.0), *(argument[here] for argument in columns))
@@ -112,12 +103,12 @@ class GriddedEstimator(ColumnEstimator):
 
     def histogram(self, layout: Layout) -> GridHistogram:
         """The histogram that the estimate is computed from."""
-        setting = layout.setting(self.setting, self.k)
+        setting = self.measured(layout)
         return GridHistogram(setting, Grid(cells_of(self.step), self.grid_start(setting, layout.classes)))
 
     def interval(self, layout: Layout) -> Interval:
         """From replicates of the histogram."""
-        return FromHistograms((self.histogram(layout),), self, self.errs_by_chance(layout))
+        return FromHistograms((self.histogram(layout),), self)
 
     def gridded(self) -> Requests[Gridded]:
         """Request the histogram."""
@@ -142,9 +133,7 @@ class SmoothedEstimator(GriddedEstimator):
     def interval(self, layout: Layout) -> Interval:
         """From replicates of the histogram, on as coarse a grid as the bandwidth allows."""
         chosen = self.for_replicates()
-        return FromHistograms(
-            (self.histogram(layout),), chosen, self.errs_by_chance(layout), partial(chosen.coarsened, layout)
-        )
+        return FromHistograms((self.histogram(layout),), chosen, partial(chosen.coarsened, layout))
 
     def for_replicates(self) -> "SmoothedEstimator":
         """The estimator that is applied to replicates; a different one where that reduces bias."""
@@ -154,7 +143,7 @@ class SmoothedEstimator(GriddedEstimator):
         """The record for the coarsest grid that suffices for the bandwidth of this histogram."""
         bandwidth = self.chosen_bandwidths(gridded)
         coarser = self.on_fewer_cells(float(bandwidth.min()), gridded.grid.low)
-        return FromHistograms((coarser.histogram(layout),), coarser, self.errs_by_chance(layout))
+        return FromHistograms((coarser.histogram(layout),), coarser)
 
     def on_fewer_cells(self, bandwidth: float, grid_start: float) -> Self:
         """The same on the coarsest grid whose cells are unions of cells of this grid and narrow for the bandwidth.

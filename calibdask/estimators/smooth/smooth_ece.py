@@ -74,7 +74,7 @@ class SmoothECE(GriddedEstimator):
 
     @override
     def describe(self, layout: Layout) -> Description:
-        quantity = gap(layout, self.setting, self.k)
+        quantity = gap(layout, self.measured(layout))
         return {
             "": PartInfo(f"mean {quantity}, smoothed", "error", quantity="mean-gap"),
             "bandwidth": PartInfo("bandwidth, equal to the error", "choice"),
@@ -86,7 +86,10 @@ class SmoothECE(GriddedEstimator):
         widest = np.ones(gridded.shape)
         roots = gridded.by_columns(partial(_fixed_points, gridded.grid), widest, smooth=widest)
         value, bandwidth = roots[..., 0], roots[..., 1]
-        return {"": calibration_error(value), "bandwidth": Given(gridded.by_class(bandwidth), gridded.dims)}
+        return {
+            "": calibration_error(value),
+            "bandwidth": Given(gridded.setting.by_class(bandwidth), gridded.setting.dims),
+        }
 
 
 def _fixed_points(grid: Grid, weights: Array, widest: Array) -> Array:

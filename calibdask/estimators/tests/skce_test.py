@@ -123,6 +123,8 @@ class SKCETest(KernelTest):
         "SKCE test",
     )
 
+    compares_pairs = True
+
     method: Literal["asymptotic", "distribution-free"] = "asymptotic"
     estimator: Literal["unbiased", "biased", "linear", "block", "features"] = "unbiased"
     block: int | None = None

@@ -79,8 +79,7 @@ class SpiegelhalterTest(ColumnEstimator):
 
     @override
     def estimate(self) -> Requests[Estimate]:
-        layout = yield from Layout()
-        setting = layout.setting(self.setting, self.k)
+        setting = self.measured((yield from Layout()))
         state = yield from RowTerms(setting, "spiegelhalter")
         excess, variance = exact.value(state.sums)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -91,6 +90,4 @@ class SpiegelhalterTest(ColumnEstimator):
             "null_hypothesis": "the model is calibrated",
         }
         values = {"statistic": z, "pvalue": 2 * special.ndtr(-np.abs(z))}
-        if setting.per_class:
-            return {name: Number(column, ("class",), notes) for name, column in values.items()}
-        return {name: Number(column[..., 0], notes=notes) for name, column in values.items()}
+        return {name: Number(setting.by_class(column), setting.dims, notes) for name, column in values.items()}

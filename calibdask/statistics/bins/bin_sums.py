@@ -1,7 +1,7 @@
 """Sums by bin: the statistic behind all binned calibration measures."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,13 +10,11 @@ from calibdask.kernels import binning
 from calibdask.kernels.sparse_bins import FEWEST_COLUMNS, sparse_bin_sums
 from calibdask.statistics import exact
 from calibdask.statistics.bins.edges import Edges
+from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts, Sums
 from calibdask.statistics.settings import Setting
-from calibdask.statistics.statistic import Statistic
-
-if TYPE_CHECKING:
-    from calibdask.statistics.bins.histograms import Histograms
+from calibdask.statistics.statistic import Statistic, SumStatistic
 
 __all__ = ["BinSums", "BinSumsState"]
 
@@ -41,7 +39,7 @@ class BinSumsState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BinSums(Statistic[BinSumsState]):
+class BinSums(SumStatistic[BinSumsState]):
     """Count, outcome and score by bin, for every column of a setting.
 
     Parameters
@@ -62,11 +60,6 @@ class BinSums(Statistic[BinSumsState]):
     edges: Edges
     second: Literal["none", "squares", "offsets"] = "none"
 
-    @property
-    def adds(self) -> bool:
-        """Sums."""
-        return True
-
     def from_block(self, block: Block) -> BinSumsState:
         """Sums of one block."""
         layout = block.layout
@@ -76,11 +69,7 @@ class BinSums(Statistic[BinSumsState]):
         weighted = block.weights is not None
         n_second = _SECOND[self.second]
         counts = np.zeros((layout.batch, 2, cells), np.int64)
-        sums = (
-            np.zeros((layout.batch, 4 + n_second, cells))
-            if weighted
-            else np.zeros((layout.batch, 1 + n_second, cells, 2), np.int64)
-        )
+        sums = exact.zeros((layout.batch, (4 if weighted else 1) + n_second, cells), weighted=weighted)
         bins = _KernelBins(self.edges, columns.scores.dtype, shape)
         if self._sparse(block, shape[2]):
             for b in range(layout.batch):
@@ -106,7 +95,7 @@ class BinSums(Statistic[BinSumsState]):
         """The plain sums."""
         return state._replace(second=state.second[:0])
 
-    def from_histograms(self, histograms: "Histograms") -> BinSumsState:
+    def from_histograms(self, histograms: Histograms) -> BinSumsState:
         """Sums over bins whose edges are borders of cells."""
         return histograms.bin_sums(self)
 
@@ -115,10 +104,6 @@ class BinSums(Statistic[BinSumsState]):
         plain = self.second == "none" and block.weights is None and block.layout.groups == 1
         shared = self.edges.values.shape[1] * self.edges.values.shape[2] == 1 and self.edges.bins > 1
         return plain and shared and columns >= FEWEST_COLUMNS
-
-    def merge(self, a: BinSumsState, b: BinSumsState) -> BinSumsState:
-        """Sums of both."""
-        return BinSumsState(a.rows + b.rows, *(exact.add(x, y) for x, y in zip(a[1:], b[1:], strict=True)))
 
 
 class _KernelBins:

@@ -3,12 +3,13 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
 from calibdask.statistics.bins.edges import Closed, Edges, uniform_edges
+from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.bins.mass_sums import sums_between
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.derived import Derived
@@ -19,9 +20,6 @@ from calibdask.statistics.order.quantiles import neighbours
 from calibdask.statistics.order.ranks import KeyCounts
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
-
-if TYPE_CHECKING:
-    from calibdask.statistics.bins.histograms import Histograms
 
 __all__ = [
     "BinCount",
@@ -87,7 +85,7 @@ class Binning(ABC):
     def edges(self, setting: Setting) -> Requests[Edges]:
         """Edges of the columns of a setting."""
 
-    def edges_of_cells(self, histograms: "Histograms", setting: Setting) -> Requests[Edges]:
+    def edges_of_cells(self, histograms: Histograms, setting: Setting) -> Requests[Edges]:
         """The edges where histograms on a grid stand for the rows; by default those of the data."""
         return self.edges(setting)
 
@@ -172,7 +170,7 @@ class EqualMass(Binning):
             return Edges(array, self.closed)
         return MassEdges(array, self.closed, sums=sums_between(ordered.tables, Edges(array, self.closed)))
 
-    def edges_of_cells(self, histograms: "Histograms", setting: Setting) -> Requests[Edges]:
+    def edges_of_cells(self, histograms: Histograms, setting: Setting) -> Requests[Edges]:
         """Edges on borders of cells."""
         yield from ()
         return histograms.equal_mass_edges(self, setting)
@@ -240,10 +238,8 @@ class BinEdges(Derived[Edges]):
     binning: Binning
     setting: Setting
 
-    @property
-    def fixed_in_replicates(self) -> bool:
-        """Bins are chosen once."""
-        return True
+    # Bins are chosen once.
+    fixed_in_replicates = True
 
     def tiled(self, answer: Edges, times: int) -> Edges:
         """The same edges for every replicate."""
@@ -258,7 +254,7 @@ class BinEdges(Derived[Edges]):
         """Edges of the binning."""
         return self.binning.edges(self.setting)
 
-    def from_histograms(self, histograms: "Histograms") -> Requests[Edges]:
+    def from_histograms(self, histograms: Histograms) -> Requests[Edges]:
         """Edges of the binning, those of equal mass on borders of cells."""
         return self.binning.edges_of_cells(histograms, self.setting)
 

@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +13,12 @@ import numpy.typing as npt
 from calibdask.kernels import gridding
 from calibdask.kernels.gridding import HALVINGS, PARTS
 from calibdask.statistics.bins.edges import uniform_edges
+from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
-
-if TYPE_CHECKING:
-    from calibdask.statistics.bins.histograms import Histograms
 
 __all__ = [
     "DIVISIBLE",
@@ -155,6 +154,10 @@ class GridState(NamedTuple):
         """A function of the arrays of one state, or of the arrays of several with the same name."""
         return cls(*map(function, *states))
 
+    def part(self, index: Any) -> "GridState":
+        """The sums at an index of the leading axes."""
+        return GridState.of(itemgetter(index), self)
+
     @property
     def weighted(self) -> bool:
         """Whether there are weights."""
@@ -235,7 +238,7 @@ class GridHistogram(Statistic[GridState]):
         """Sums of both."""
         return GridState.of(np.add, a, b)
 
-    def from_histograms(self, histograms: "Histograms") -> GridState:
+    def from_histograms(self, histograms: Histograms) -> GridState:
         """One of the histograms, or derived from one."""
         return histograms.state(self)
 

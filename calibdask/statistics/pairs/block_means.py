@@ -51,10 +51,8 @@ class BlockMeans(Statistic[BlockMeansState]):
     kernel: PairKernel
     length: int
 
-    @property
-    def ordered(self) -> bool:
-        """Runs follow the order of the rows."""
-        return True
+    # Runs follow the order of the rows.
+    ordered = True
 
     def from_block(self, block: Block) -> BlockMeansState:
         """Runs of one block."""

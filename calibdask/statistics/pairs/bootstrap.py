@@ -53,15 +53,15 @@ class PairDraws(PairStatistic[PairDrawsState]):
     O(n**2 (K + draws)) time, mostly products of matrices. Defined without weights.
     """
 
+    counts = 0
+
     kernel: PairKernel
     rows: FrozenArray
     draws: int
     seed: int
 
-    @property
-    def ordered(self) -> bool:
-        """Draws are keyed by the rank of a row in its slice."""
-        return True
+    # Draws are keyed by the rank of a row in its slice.
+    ordered = True
 
     def bytes(self, layout: Layout) -> int:
         """Memory of a state."""
@@ -93,13 +93,9 @@ class PairDraws(PairStatistic[PairDrawsState]):
             self._add_pairs(state, b, g, left, right)
         return state
 
-    def merge(self, a: PairDrawsState, b: PairDrawsState) -> PairDrawsState:
-        """Sums of both."""
-        return PairDrawsState(*(exact.add(x, y) for x, y in zip(a, b, strict=True)))
-
     def _zeros(self, block: Block) -> PairDrawsState:
-        shape = (block.layout.batch, block.layout.groups, self.draws, 2)
-        return PairDrawsState(*(np.zeros(shape, np.int64) for _ in range(3)))
+        shape = (block.layout.batch, block.layout.groups, self.draws)
+        return PairDrawsState(*(exact.zeros(shape, weighted=False) for _ in range(3)))
 
     def _counts(self, block: Block, g: int, index: Counts) -> Array:
         """How often each row is drawn, (draws, rows)."""

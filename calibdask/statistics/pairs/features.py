@@ -13,7 +13,7 @@ from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts, Sums
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.pairs.pair_kernel import KernelTerm, PairKernel
-from calibdask.statistics.statistic import Statistic
+from calibdask.statistics.statistic import SumStatistic
 
 __all__ = ["FeatureSums", "FeatureSumsState", "feature_kernels", "frequencies"]
 
@@ -34,7 +34,7 @@ class FeatureSumsState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FeatureSums(Statistic[FeatureSumsState]):
+class FeatureSums(SumStatistic[FeatureSumsState]):
     """Sums over the rows of a slice of ``features`` random waves of the scores, times their residuals.
 
     k(p - q) is the mean of cos(<f, p - q>) over frequencies f drawn from its Fourier transform (Rahimi & Recht 2007),
@@ -54,23 +54,15 @@ class FeatureSums(Statistic[FeatureSumsState]):
         """Memory of a state."""
         return layout.batch * layout.groups * len(self.kernel.terms) * layout.classes * self.features * 32
 
-    @property
-    def adds(self) -> bool:
-        """Sums."""
-        return True
-
     def from_block(self, block: Block) -> FeatureSumsState:
         """Sums of one block."""
         layout, weighted = block.layout, block.weights is not None
         shape = (layout.batch, layout.groups)
-        tail, dtype = ((), np.float64) if weighted else ((2,), np.int64)
-        classes = block.matrix.shape[-1]
-        rows = np.zeros(shape, np.int64)
-        weight, weight_square, within = (np.zeros((*shape, *tail), dtype) for _ in range(3))
-        sums = np.zeros((*shape, len(self.kernel.terms), classes, 2 * self.features, *tail), dtype)
+        classes, rows = block.matrix.shape[-1], block.stratum_rows
+        weight, weight_square, within = (exact.zeros(shape, weighted=weighted) for _ in range(3))
+        sums = exact.zeros((*shape, len(self.kernel.terms), classes, 2 * self.features), weighted=weighted)
         for b, g, index in block.strata:
             part = self.kernel.rows(block, b, index)
-            rows[b, g] = index.size
             squares = part.squares()
             if weighted:
                 weight[b, g], weight_square[b, g] = part.weights.sum(), (part.weights**2).sum()
@@ -89,11 +81,6 @@ class FeatureSums(Statistic[FeatureSumsState]):
         if not weighted:
             weight = weight_square = exact.from_counts(rows)
         return FeatureSumsState(rows, weight, weight_square, within, sums)
-
-    def merge(self, a: FeatureSumsState, b: FeatureSumsState) -> FeatureSumsState:
-        """Sums of both."""
-        sums = (exact.add(x, y) for x, y in zip(a[1:], b[1:], strict=True))
-        return FeatureSumsState(a.rows + b.rows, *sums)
 
 
 @lru_cache(maxsize=8)

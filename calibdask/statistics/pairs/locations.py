@@ -12,7 +12,7 @@ from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.pairs.pair_kernel import PairKernel
-from calibdask.statistics.statistic import Statistic
+from calibdask.statistics.statistic import SumStatistic
 
 __all__ = ["LocationSums", "LocationSumsState"]
 
@@ -30,7 +30,7 @@ class LocationSumsState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LocationSums(Statistic[LocationSumsState]):
+class LocationSums(SumStatistic[LocationSumsState]):
     """Sums of z_ij = (e_yi - p_i)^T k(p_i, q_j) e_lj over rows i, for test locations (q_j, l_j).
 
     Parameters
@@ -54,30 +54,19 @@ class LocationSums(Statistic[LocationSumsState]):
     labels: FrozenArray
     calibrated: bool
 
-    @property
-    def adds(self) -> bool:
-        """Sums."""
-        return True
-
     def from_block(self, block: Block) -> LocationSumsState:
         """Sums of one block."""
         count = self.labels.values.shape[2]
         shape = (block.layout.batch, block.layout.groups)
-        rows = np.zeros(shape, np.int64)
-        first, second = np.zeros((*shape, count, 2), np.int64), np.zeros((*shape, count * count, 2), np.int64)
+        first, second = (exact.zeros((*shape, size), weighted=False) for size in (count, count * count))
         for b, g, index in block.strata:
-            rows[b, g] = index.size
             for start in range(0, index.size, _ROWS):
                 part = self.kernel.rows(block, b, index[start : start + _ROWS])
                 kernels = self._kernels(part.scores, b, g)
                 labels = self.labels.values[b, g]
                 options = (labels, self._matrices(block.layout.classes), self.calibrated)
                 locations.location_sums(part.scores, part.left, kernels, *options, first[b, g], second[b, g])
-        return LocationSumsState(rows, first, second.reshape(*shape, count, count, 2))
-
-    def merge(self, a: LocationSumsState, b: LocationSumsState) -> LocationSumsState:
-        """Sums of both."""
-        return LocationSumsState(a.rows + b.rows, exact.add(a.first, b.first), exact.add(a.second, b.second))
+        return LocationSumsState(block.stratum_rows, first, second.reshape(*shape, count, count, 2))
 
     def _kernels(self, scores: npt.NDArray[np.floating], b: int, g: int) -> Array:
         """The scalar kernel of each term between rows and locations, (terms, rows, m)."""

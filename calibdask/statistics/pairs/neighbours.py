@@ -61,15 +61,11 @@ class NeighbourSums(TargetReduction[_Held, NeighbourSumsState]):
     bandwidths: FrozenArray
     distance: Literal["tv", "euclidean", "squared-euclidean"]
 
-    @property
-    def ordered(self) -> bool:
-        """Rows are distinguished by their numbers."""
-        return True
+    # Rows are distinguished by their numbers.
+    ordered = True
 
-    @property
-    def rounds(self) -> int:
-        """One for the peaks, one for the densities."""
-        return 2
+    # One for the peaks, one for the densities.
+    rounds = 2
 
     def begin(self, target: Block) -> _Held:
         """Peaks and densities before any row."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from calibdask.statistics.block import Block
 from calibdask.statistics.request import Requests
-from calibdask.statistics.statistic import Statistic, ViewedStatistic
+from calibdask.statistics.statistic import SumStatistic, ViewedStatistic
 from calibdask.statistics.views.view import View
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ __all__ = ["PairStatistic"]
 StateT = TypeVar("StateT")
 
 
-class PairStatistic(Statistic[StateT]):
+class PairStatistic(SumStatistic[StateT]):
     """A summary of all pairs of rows, those of a row with itself included.
 
     The law: ``from_block(A ++ B) == merge(from_block(A), from_block(B), from_pair(A, B))``. A source visits every pair

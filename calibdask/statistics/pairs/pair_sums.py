@@ -69,11 +69,6 @@ class PairSums(PairStatistic[PairSumsState]):
             self._add(*rows, b, g, state.between, same=False)
         return state
 
-    def merge(self, a: PairSumsState, b: PairSumsState) -> PairSumsState:
-        """Sums of both."""
-        sums = (exact.add(x, y) for x, y in zip(a[1:], b[1:], strict=True))
-        return PairSumsState(a.rows + b.rows, *sums)
-
     def _add(self, a: PairRows, b: PairRows, element: int, group: int, sums: Sums, *, same: bool) -> None:
         options = (same, self.kernel.kinds, self.kernel.scales(element, group, a.scores.dtype))
         if a.weights.size:
@@ -85,6 +80,5 @@ class PairSums(PairStatistic[PairSumsState]):
 
 def _zeros(block: Block) -> PairSumsState:
     shape = (block.layout.batch, block.layout.groups)
-    words = (*shape, 2) if block.weights is None else shape
-    sums = (np.zeros(words, np.int64 if block.weights is None else np.float64) for _ in range(4))
+    sums = (exact.zeros(shape, weighted=block.weights is not None) for _ in range(4))
     return PairSumsState(np.zeros(shape, np.int64), *sums)

@@ -28,7 +28,7 @@ def resampled(state: GridState, grid: Grid, seed: int, replicates: range, *, cal
     mass, rows = np.zeros(shape, state.mass.dtype), np.zeros((len(replicates), *state.rows.shape), np.int64)
     offset, square = np.zeros(shape), np.zeros((len(replicates), *state.square.shape))
     for stratum in np.ndindex(state.mass.shape[:3]):
-        column = _Column(GridState.of(lambda sums: sums[stratum], state), grid, calibrated)  # noqa: B023 - called at once
+        column = _Column(state.part(stratum), grid, calibrated)
         keys = ((replicate, stratum[2], int(calibrated)) for replicate in replicates)
         drawn = np.stack([column.draw(generator(seed, key)) for key in keys])
         at = (slice(None), *stratum)

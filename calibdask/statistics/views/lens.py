@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class Lens(HtmlRepr, View):
         if (self.k is None) == (self.parts is None):
             raise ValueError("Make a lens with Lens.largest(k) or Lens.groups([[...], ...]).")
         if self.parts is None:
-            if not _whole(self.k) or self.k < 1:  # type: ignore[operator]
+            if not _whole(self.k) or self.k < 1:
                 raise ValueError(f"Lens.largest expects a number of classes from 1 on, got {self.k!r}.")
             return
         parts = [list(part) for part in self.parts]
@@ -129,5 +129,5 @@ class Lens(HtmlRepr, View):
         return group
 
 
-def _whole(value: Any) -> bool:
+def _whole(value: Any) -> TypeGuard[int]:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -1,0 +1,200 @@
+"""Rows that come in batches of Arrow - lazy frames, relations, data sets, readers - read anew in each pass."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from calibdask.engine.inputs import slices
+from calibdask.engine.inputs.arrow import dtype_of, to_numpy
+from calibdask.engine.inputs.columns import ColumnNames
+from calibdask.engine.inputs.missing import is_missing
+from calibdask.engine.inputs.rows import Rows
+from calibdask.engine.inputs.slices import Axis, Coded
+
+__all__ = ["Batches", "RowStream"]
+
+# Batches are taken together up to about this many scores, and at least this many rows.
+_SCORES, _FEWEST_ROWS = 1 << 22, 1 << 15
+
+Columns = dict[Any, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Batches:
+    """A container that gives its rows batch by batch.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    read : function
+        From names of columns to an iterator of record batches of these columns.
+    once : bool
+        Whether it can be read a single time.
+    """
+
+    schema: Any
+    read: Callable[[Sequence[Any]], Iterator[Any]]
+    once: bool = False
+
+
+@dataclass
+class _Count:
+    """What the passes have counted."""
+
+    passes: int = 0
+    skipped: int = 0
+
+
+@dataclass(frozen=True)
+class RowStream:
+    """Labels, scores, weights and slices in batches.
+
+    Attributes
+    ----------
+    batches : Batches
+    names : ColumnNames
+    weight : name of a column, optional
+    by : mapping from name of a slicing variable to its column
+    skip_missing : bool
+        Whether rows without a label, a score or a weight are left out.
+    encode : function, optional
+        From labels to class numbers.
+    """
+
+    batches: Batches
+    names: ColumnNames
+    weight: Any = None
+    by: Mapping[Any, Any] = field(default_factory=dict)
+    skip_missing: bool = False
+    encode: Callable[[np.ndarray], np.ndarray] | None = None
+    _count: _Count = field(default_factory=_Count, compare=False)
+
+    @property
+    def vector(self) -> bool:
+        """Whether the scores are a vector of P(y = 1)."""
+        return len(self.names.scores) == 1
+
+    @property
+    def skipped(self) -> int:
+        """Rows left out in the last pass."""
+        return self._count.skipped
+
+    @property
+    def label_type(self) -> np.dtype[Any]:
+        """The type of the labels as they come."""
+        return self._type(self.names.label)
+
+    @property
+    def score_type(self) -> np.dtype[Any]:
+        """The type of the scores."""
+        return np.result_type(*map(self._type, self.names.scores))
+
+    def encoded(self, encode: Callable[[np.ndarray], np.ndarray]) -> "RowStream":
+        """The same rows with labels that a function makes class numbers of."""
+        return replace(self, encode=encode)
+
+    def check_types(self) -> None:
+        """Raise ValueError for columns that cannot be scores, labels or weights."""
+        roles = dict.fromkeys(self.names.scores, "scores") | ({} if self.weight is None else {self.weight: "weights"})
+        if self.encode is None:
+            roles[self.names.label] = "class numbers"
+        for name, role in roles.items():
+            if self._type(name).kind not in "fiub":
+                raise ValueError(f"Column {name!r} expects {role}, got {self.batches.schema.field(str(name)).type}.")
+
+    def rows(self, coding: Callable[[Columns], np.ndarray] | None) -> Iterator[Rows]:
+        """Rows of one pass, at least one piece; ``coding`` gives the slice of each."""
+        empty = True
+        for columns in self._read([self.names.label, *self.names.scores, *self._weights, *self.by.values()]):
+            empty = False
+            yield self._piece(columns, None if coding is None else coding(columns))
+        if empty:
+            width, group = len(self.names.scores), None if coding is None else np.empty(0, np.int32)
+            weights = None if self.weight is None else np.empty((1, 0))
+            yield Rows(np.empty((1, 0, width), self.score_type), np.empty((1, 0)), weights, group)
+
+    def slices(self) -> tuple[Callable[[Columns], np.ndarray] | None, tuple[Axis, ...]]:
+        """The function from columns to slices, and the axes; one pass finds the distinct values."""
+        if not self.by:
+            return None, ()
+        import pandas as pd
+
+        distinct: dict[Any, np.ndarray] = {}
+        # Rows that are left out make no slices.
+        needed = [self.names.label, *self.names.scores, *self._weights] if self.skip_missing else []
+        for columns in self._read([*self.by.values(), *needed]):
+            for name in self.by.values():
+                known = [distinct[name]] if name in distinct else []
+                distinct[name] = pd.unique(np.concatenate([*known, columns[name]]))
+        lookups, axes = [], []
+        for name, column in self.by.items():
+            values = distinct.get(column, np.empty(0, object))
+            codes, (axis,) = slices.coded({name: values}, len(values), "sample")
+            lookups.append((column, pd.Index(values), codes, axis.size))
+            axes.append(Coded(np.empty(0, np.int32), axis.labels))
+        # Checks the number of all combinations.
+        return _Coding(lookups), slices.coded(dict(zip(self.by, axes, strict=True)), 0, "sample")[1]
+
+    @property
+    def _weights(self) -> list[Any]:
+        return [] if self.weight is None else [self.weight]
+
+    def _type(self, name: Any) -> np.dtype[Any]:
+        return dtype_of(self.batches.schema.field(str(name)).type)
+
+    def _piece(self, columns: Columns, group: np.ndarray | None) -> Rows:
+        scores = np.stack([columns[name] for name in self.names.scores], axis=1)[None]
+        labels = columns[self.names.label]
+        labels = labels if self.encode is None else self.encode(labels)
+        return Rows(scores, labels[None], None if self.weight is None else columns[self.weight][None], group)
+
+    def _read(self, names: Sequence[Any]) -> Iterator[Columns]:
+        """Columns of several batches at a time, without the rows that are left out."""
+        self._count.passes += 1
+        if self.batches.once and self._count.passes > 1:
+            raise ValueError(
+                "These metrics or slices need several passes, but the reader is exhausted; give a function that "
+                "returns a new reader, or a table."
+            )
+        self._count.skipped = 0
+        wanted = list(dict.fromkeys(names))
+        for table in self._tables(wanted):
+            columns = {name: to_numpy(table.column(number)) for number, name in enumerate(wanted)}
+            if self.skip_missing and self.names.label in columns:
+                absent = [is_missing(columns[name]) for name in (self.names.label, *self.names.scores, *self._weights)]
+                left_out = np.any(absent, axis=0)
+                if left_out.any():
+                    self._count.skipped += int(left_out.sum())
+                    columns = {name: column[~left_out] for name, column in columns.items()}
+            yield columns
+
+    def _tables(self, names: Sequence[Any]) -> Iterator[Any]:
+        import pyarrow
+
+        target = max(_FEWEST_ROWS, _SCORES // len(self.names.scores))
+        held: list[Any] = []
+        for batch in self.batches.read(names):
+            held.append(batch)
+            if sum(part.num_rows for part in held) >= target:
+                yield pyarrow.Table.from_batches(held)
+                held = []
+        if held:
+            yield pyarrow.Table.from_batches(held)
+
+
+@dataclass(frozen=True)
+class _Coding:
+    """Slices of rows: for each variable its column, the distinct values, their codes, and how many there are."""
+
+    lookups: list[tuple[Any, Any, np.ndarray, int]]
+
+    def __call__(self, columns: Columns) -> np.ndarray:
+        group = np.zeros(1, np.int64)
+        for column, index, codes, size in self.lookups:
+            positions = index.get_indexer(columns[column])
+            if (positions < 0).any():
+                raise ValueError("by expects the same values in every pass over the data; they changed between two.")
+            group = group * size + codes[positions]
+        return group

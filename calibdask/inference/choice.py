@@ -1,0 +1,34 @@
+"""The choice of intervals: their level and method, and the replicates that they are computed from."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibdask.estimators.checks import check_whole
+from calibdask.inference.methods import Method
+
+__all__ = ["IntervalChoice", "check_interval", "check_level"]
+
+
+def check_level(level: object, name: str = "level") -> None:
+    """Raise ValueError unless this is a level of an interval."""
+    if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < float(level) < 1:
+        raise ValueError(f"{name} expects a number between 0 and 1 such as 0.95, got {level!r}.")
+
+
+def check_interval(ci: object, n_boot: object, seed: object) -> None:
+    """Raise ValueError unless these are a level, a number of replicates and a seed."""
+    check_level(ci, "ci")
+    check_whole("n_boot", n_boot, 2)
+    check_whole("seed", seed, 0)
+
+
+@dataclass(frozen=True)
+class IntervalChoice:
+    """The requested intervals: level, method, number of replicates and seed, and whether replicates are kept."""
+
+    level: float
+    method: Method | None
+    n_boot: int
+    seed: int
+    keep: bool = False

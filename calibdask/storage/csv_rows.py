@@ -1,0 +1,109 @@
+"""Where rows of a CSV file end: at line breaks outside quotation marks."""
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+__all__ = ["header_of", "row_blocks", "rows_end"]
+
+# Longest header, and longest row that is looked for.
+_LONGEST_HEADER, _LONGEST_ROW = 1 << 26, 1 << 30
+# Rows by the reader's own rules: a mark quotes where it begins a field, and there a doubled one stands for itself.
+_FIELD = rb'(?:"(?:[^"]++|"")*+"[^,\n]*+|[^",\n][^,\n]*+|)'
+_ROWS = re.compile(rb"(?:(?:" + _FIELD + rb",)*+" + _FIELD + rb"\n)*+")
+_QUOTE, _BREAK = 34, 10
+_BEFORE_FIELD = np.frombuffer(b",\r\n", np.uint8)
+
+
+def header_of(read: Callable[[int], bytes], size: int) -> tuple[list[str], int, bytes]:
+    """Names of columns, the bytes of the header with its line break, and the beginning of the file.
+
+    Raises
+    ------
+    ValueError
+        If the file is empty, or its header has no end.
+    UnicodeDecodeError
+        If it is not UTF-8.
+    """
+    text = b""
+    while True:
+        more = read(size)
+        text += more
+        end = _first_row_end(text)
+        if end or not more:
+            break
+        if len(text) > _LONGEST_HEADER:
+            raise ValueError(f"its header does not end within {_LONGEST_HEADER >> 20} MB.")
+    end = end or len(text)
+    header = text[:end].decode("utf-8-sig")
+    names = next(csv.reader(io.StringIO(header, newline="")), [])
+    if not names:
+        raise ValueError("it is empty.")
+    return names, end, text
+
+
+def _first_row_end(text: bytes) -> int:
+    """The end of the first row; 0 if it is not in this text."""
+    mark = len(codecs.BOM_UTF8) if text.startswith(codecs.BOM_UTF8) else 0
+    end = text.find(b"\n") + 1
+    while end and rows_end(text[mark:end]) != end - mark:
+        end = text.find(b"\n", end) + 1
+    return end
+
+
+def row_blocks(file: Any, start: int, size: int, length: int) -> Iterator[tuple[int, int]]:
+    """Offsets and lengths of whole rows, about ``length`` bytes of them at a time; the file is read once.
+
+    Raises
+    ------
+    ValueError
+        If no row ends for very long.
+    """
+    while start < size:
+        taken = length
+        while True:
+            file.seek(start)
+            text = file.read(min(taken, size - start))
+            end = len(text) if start + len(text) >= size else rows_end(text)
+            if end:
+                break
+            if taken > _LONGEST_ROW:
+                raise ValueError(f"no row ends within 1 GB from byte {start} on; a quotation mark may not be closed.")
+            taken *= 2
+        yield start, end
+        start += end
+
+
+def rows_end(text: bytes) -> int:
+    r"""Where the last row in a text ends that begins with a row; 0 if none does.
+
+    Examples
+    --------
+    >>> rows_end(b'1,"one\ntwo"\n0,"three\nfo')
+    12
+    """
+    if b'"' not in text:
+        return text.rfind(b"\n") + 1
+    letters = np.frombuffer(text, np.uint8)
+    quotes = np.flatnonzero(letters == _QUOTE)
+    if not _paired(letters, quotes):
+        match = _ROWS.match(text)
+        return match.end() if match else 0
+    breaks = np.flatnonzero(letters == _BREAK)
+    outside = breaks[np.searchsorted(quotes, breaks) % 2 == 0]
+    return int(outside[-1]) + 1 if outside.size else 0
+
+
+def _paired(letters: np.ndarray, quotes: np.ndarray) -> bool:
+    """Whether every second mark opens a field, or follows the one before at once: then the others close."""
+    opening = quotes[::2]
+    before = letters[np.maximum(opening - 1, 0)]
+    begins = (opening == 0) | np.isin(before, _BEFORE_FIELD)
+    doubled = np.zeros(opening.size, bool)
+    doubled[1:] = opening[1:] - quotes[1 : 2 * opening.size - 1 : 2] == 1
+    return bool((begins | doubled).all())

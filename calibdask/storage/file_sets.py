@@ -1,0 +1,139 @@
+"""Files that are read as one: a single one, those in a folder, or those that a pattern names; with their partitions."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+
+from calibdask.storage.location import Location
+
+__all__ = ["COLUMN_SUFFIXES", "FileSet", "column_format", "constant", "is_pattern"]
+
+# Formats of columns, by the suffixes of their files.
+COLUMN_SUFFIXES = {
+    ".parquet": ".parquet",
+    ".pq": ".parquet",
+    ".parq": ".parquet",
+    ".csv": ".csv",
+    ".arrow": ".arrow",
+    ".arrows": ".arrow",
+    ".feather": ".arrow",
+    ".ipc": ".arrow",
+}
+_COMPRESSED = {".gz", ".bz2", ".xz", ".zst", ".zip"}
+_MISSING = "__HIVE_DEFAULT_PARTITION__"
+
+
+def column_format(path: str) -> str | None:
+    """The format of columns that the name of a file tells, without the suffix of a compressed CSV file.
+
+    Examples
+    --------
+    >>> column_format("day=1/rows.csv.gz"), column_format("rows.feather"), column_format("rows.npz")
+    ('.csv', '.arrow', None)
+    """
+    suffixes = [suffix.lower() for suffix in PurePosixPath(path).suffixes]
+    while suffixes and suffixes[-1] in _COMPRESSED and ".csv" in suffixes[:-1]:
+        suffixes.pop()
+    return COLUMN_SUFFIXES.get(suffixes[-1]) if suffixes else None
+
+
+def is_pattern(location: Location) -> bool:
+    """Whether a name that does not exist is a pattern, such as ``data/*.parquet``."""
+    # In addresses of the web a question mark begins a query.
+    signs = "[*]" if location.url.startswith(("http://", "https://")) else r"[*?\[]"
+    return re.search(signs, location.path) is not None and not location.exists
+
+
+@dataclass(frozen=True)
+class FileSet:
+    """Files of one format, in the order of their names.
+
+    Attributes
+    ----------
+    location : Location
+        What the user named.
+    paths : tuple of str
+        The files, in the file system of the location.
+    """
+
+    location: Location
+    paths: tuple[str, ...]
+
+    @classmethod
+    def of(cls, location: Location) -> "FileSet":
+        """The files of columns that a file, a folder or a pattern stands for.
+
+        Raises
+        ------
+        ValueError
+            If there is none.
+        """
+        fs = location.fs
+        with location.reading():
+            if is_pattern(location):
+                roots = sorted(fs.glob(location.path))
+                if not roots:
+                    raise ValueError("no file matches this pattern.")
+            else:
+                roots = [location.path]
+            paths: list[str] = []
+            for root in roots:
+                if not fs.isdir(root):
+                    paths.append(root)
+                    continue
+                inside = sorted(path for path in fs.find(root) if not _is_hidden(path.removeprefix(root)))
+                # Spark writes parts without suffixes, and marks of its own.
+                paths += [path for path in inside if column_format(path) is not None] or inside
+        return cls(location, tuple(paths))
+
+    @property
+    def formats(self) -> list[str]:
+        """Their formats, each once; of files of other kinds the suffixes."""
+        return list(dict.fromkeys(column_format(path) or PurePosixPath(path).suffix for path in self.paths))
+
+    @property
+    def single(self) -> bool:
+        """Whether the user named one file."""
+        return self.paths == (self.location.path,)
+
+    def member(self, path: str) -> Location:
+        """One of the files; messages call it as the user does where there is only one."""
+        return self.location if self.single else Location(path, self.location.fs, path)
+
+    @cached_property
+    def partitions(self) -> dict[str, list[Any]]:
+        """Columns that are in the names of folders, as in ``day=1/rows.csv``: for each the value of every file."""
+        found = [_keys(path) for path in self.paths]
+        names = [name for name in dict(found[0]) if all(name in dict(keys) for keys in found)] if found else []
+        return {name: _values([dict(keys)[name] for keys in found]) for name in names}
+
+
+def _is_hidden(path: str) -> bool:
+    return any(part.startswith(("_", ".")) for part in PurePosixPath(path).parts)
+
+
+def _keys(path: str) -> tuple[tuple[str, str], ...]:
+    folders: Sequence[str] = PurePosixPath(path).parts[:-1]
+    return tuple((name, unquote(value)) for name, equals, value in (part.partition("=") for part in folders) if equals)
+
+
+def _values(texts: list[str]) -> list[Any]:
+    """Whole numbers where all are, else texts; None for what is missing."""
+    present = [text for text in texts if text != _MISSING]
+    whole = all(re.fullmatch(r"-?\d{1,18}", text) for text in present)
+    return [None if text == _MISSING else int(text) if whole else text for text in texts]
+
+
+def constant(value: Any, rows: int) -> np.ndarray:
+    """A column of one value."""
+    if value is None or isinstance(value, str):
+        column = np.empty(rows, object)
+        column[:] = value
+        return column
+    return np.full(rows, value)

@@ -1,0 +1,116 @@
+"""Readers for Parquet files, folders of them, and Delta tables: only the columns asked for, in groups of rows."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from calibdask.engine.inputs.arrow import dtype_of, to_numpy
+from calibdask.errors import Unavailable
+from calibdask.storage.array_files import block_rows
+from calibdask.storage.file_sets import FileSet
+from calibdask.storage.lazy_columns import Columns, lazy_columns, names_in
+from calibdask.storage.location import ColumnChoice, Location, read_error
+from calibdask.storage.retry import with_retries
+
+__all__ = ["read_delta", "read_parquet"]
+
+
+def read_parquet(files: FileSet, choice: ColumnChoice) -> dict[str, Any]:
+    """Columns of Parquet files (names like ``day=1`` of folders are columns too), lazily."""
+    import pyarrow.dataset
+
+    location = files.location
+    with location.reading("Parquet"):
+        if not files.paths:
+            raise ValueError("the folder holds no files.")
+        paths = location.path if files.single else list(files.paths)
+        dataset = pyarrow.dataset.dataset(
+            paths, format="parquet", filesystem=location.fs, partitioning="hive", exclude_invalid_files=False
+        )
+    return _read_dataset(location, dataset, choice)
+
+
+def read_delta(location: Location, choice: ColumnChoice) -> dict[str, Any]:
+    """Columns of a Delta table as of its last version, lazily.
+
+    Raises
+    ------
+    ValueError
+        If the package deltalake is not installed.
+    """
+    try:
+        from deltalake import DeltaTable
+    except ImportError as error:
+        raise ValueError(
+            f"{location.url} is a Delta table, which expects the package deltalake; install it: "
+            'pip install "calibdask[delta]"'
+        ) from error
+    with location.reading("a Delta table"):
+        dataset = DeltaTable(location.path if location.local else location.url).to_pyarrow_dataset()
+    return _read_dataset(location, dataset, choice)
+
+
+def _read_dataset(location: Location, dataset: Any, choice: ColumnChoice) -> dict[str, Any]:
+    with location.reading("Parquet"):
+        groups = [group for file in dataset.get_fragments() for group in file.split_by_row_group()]
+        rows = [sum(group.num_rows for group in part.row_groups) for part in groups]
+    names = names_in(location, choice, dataset.schema.names)
+    wanted = list(dict.fromkeys((names.label, *names.scores, *choice.further)))
+    types = {name: dtype_of(dataset.schema.field(name).type) for name in wanted}
+    for name in (names.label, *names.scores, *(() if choice.weight is None else (choice.weight,))):
+        field = dataset.schema.field(name).type
+        if types[name].kind not in "fiub" and not (name == names.label and _is_text(field)):
+            raise ValueError(
+                f"{location.url}: column {name!r} expects numbers, got {field}"
+                + ("; one column for each class is called score_0, score_1, ..." if name in names.scores else "")
+                + "."
+            )
+    row_bytes = sum(types[name].itemsize for name in wanted)
+    parts, sizes = _together(groups, rows, row_bytes, choice.chunk_rows)
+    load = partial(_load_row_groups, location.url, dataset.schema, tuple(wanted))
+    if not parts:
+        empty = {name: np.empty(0, types[name]) for name in wanted}
+        return {**choice.collect(empty[names.label], np.empty(0), empty.__getitem__), "names": names}
+    return lazy_columns(choice, names, types, parts, sizes, load)
+
+
+def _is_text(given: Any) -> bool:
+    from pyarrow import types
+
+    value = given.value_type if types.is_dictionary(given) else given
+    return types.is_string(value) or types.is_large_string(value) or types.is_string_view(value)
+
+
+def _together(
+    groups: list[Any], rows: list[int], row_bytes: int, chunk_rows: int | None
+) -> tuple[list[list[Any]], list[int]]:
+    """Neighbouring row groups of a block, and its rows."""
+    total = sum(rows)
+    typical = max(1, total // max(1, len(groups)))
+    target = block_rows(total, typical, row_bytes, chunk_rows)
+    parts: list[list[Any]] = []
+    sizes: list[int] = []
+    for group, count in zip(groups, rows, strict=True):
+        if count == 0:
+            continue
+        if parts and sizes[-1] + count <= target:
+            parts[-1].append(group)
+            sizes[-1] += count
+        else:
+            parts.append([group])
+            sizes.append(count)
+    return parts, sizes
+
+
+def _load_row_groups(url: str, schema: Any, names: tuple[str, ...], groups: list[Any]) -> Columns:
+    import pyarrow
+
+    try:
+        tables = [with_retries(partial(group.to_table, schema=schema, columns=list(names))) for group in groups]
+        table = pyarrow.concat_tables(tables)
+        return {name: to_numpy(table.column(name)) for name in names}
+    except Unavailable:
+        raise
+    except Exception as error:
+        raise read_error(url, error, f"Parquet, {groups[0].path}") from error

@@ -1,0 +1,167 @@
+"""Misuse of containers of columns: one sentence that says what came, what was expected and how to mend it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import calibdask as cd
+
+FRAME = pd.DataFrame({"clicked": [0, 1, 1], "prediction": [0.2, 0.4, 0.9], "country": ["de", "fr", "fr"]})
+NAMING = " Name the columns by --label and --score, in Python by label= and score=."
+TABLE = pa.Table.from_pandas(FRAME)
+
+
+def evaluated(frame: Any, **options: Any) -> Callable[[], Any]:
+    return lambda: cd.evaluate(frame, metrics=cd.ECE(), **options)
+
+
+MISUSE: list[tuple[Callable[[], Any], str]] = [
+    (
+        evaluated(FRAME, label="clickd", score="prediction"),
+        "The frame has no column 'clickd'; it has clicked, prediction, country." + NAMING,
+    ),
+    (
+        evaluated(FRAME, label="clicked", score="predictions"),
+        "The frame has neither a column 'predictions' nor columns predictions_0, predictions_1, ...; it has prediction, "
+        "clicked, country." + NAMING,
+    ),
+    (
+        evaluated(FRAME, label="clicked", score=["prediction", "p1"]),
+        "The frame has no column 'p1'; it has clicked, prediction, country." + NAMING,
+    ),
+    (
+        evaluated(FRAME, label="clicked", score="prediction", by="contry"),
+        "The frame has no column 'contry'; it has country, clicked, prediction.",
+    ),
+    (
+        evaluated(FRAME, label="clicked", score="prediction", sample_weight="w"),
+        "The frame has no column 'w'; it has clicked, prediction, country.",
+    ),
+    (evaluated(FRAME), "The frame has no column 'label'; it has clicked, prediction, country." + NAMING),
+    (
+        evaluated(FRAME.assign(y=0, target=1), score="prediction"),
+        "The frame has several columns that may be the labels: 'y', 'target'." + NAMING,
+    ),
+    (
+        evaluated(FRAME.assign(prob=0.5, p_0=0.5, p_1=0.5), label="clicked"),
+        "The frame has several columns that may be the scores: 'prob', 'p_0, ...'." + NAMING,
+    ),
+    (
+        evaluated(FRAME, label="clicked", score=[]),
+        "score expects a column, or one column for each class, got an empty list.",
+    ),
+    (
+        evaluated(FRAME, label="clicked", score=["prediction", "prediction"]),
+        "score expects different columns, got 'prediction', 'prediction'.",
+    ),
+    (
+        lambda: cd.evaluate([0, 1], [0.1, 0.9], cd.ECE(), label="y"),
+        "label and score name columns of a frame, which replaces y_true and y_prob: evaluate(frame, label=..., score=...). "
+        "With arrays leave label and score out.",
+    ),
+    (
+        evaluated([0, 1], label="y", score="p"),
+        "label and score name columns of a data frame, a table, a relation, a data set, or a function that returns a "
+        "reader of record batches; got list.",
+    ),
+    (
+        evaluated(TABLE.to_reader(), label="clicked", score="prediction", by=["country"]),
+        "These metrics or slices need several passes, but the reader is exhausted; give a function that returns a new "
+        "reader, or a table.",
+    ),
+    (
+        evaluated(pl.from_arrow(TABLE).lazy(), label="clicked", score="country"),  # type: ignore[union-attr]
+        "Column 'country' expects scores, got large_string.",
+    ),
+    (
+        evaluated(pl.from_arrow(TABLE).lazy(), label="clicked", score="prediction", sample_weight=np.ones(3)),  # type: ignore[union-attr]
+        "by and sample_weight of a lazy frame, a relation or a reader expect names of its columns.",
+    ),
+    (
+        evaluated(FRAME, label="clicked", score="prediction", by=[np.ones(3)]),
+        "by expects names of columns of the frame, or a mapping from names to columns or arrays.",
+    ),
+    (
+        evaluated(FRAME.assign(clicked=[0, np.nan, 1]), label="clicked", score="prediction"),
+        "Expected labels that are whole numbers from 0 to 1, but 1 of 3 rows differs; the first is row 1 with label nan. "
+        "Drop the rows without a label, or leave them out by skip_missing=True (--skip-missing).",
+    ),
+    (
+        lambda: cd.evaluate([([0, 1], [0.1, 0.9])], metrics=cd.ECE(), skip_missing=True),
+        "skip_missing expects arrays, a frame or a file; drop the rows from blocks before.",
+    ),
+    (
+        lambda: cd.compare(pl.from_arrow(TABLE).lazy(), "prediction", "p", label="clicked"),  # type: ignore[union-attr]
+        "compare expects a frame in memory or of Dask; collect this one, or scan its file by Dask.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "sentence"), MISUSE, ids=range(len(MISUSE)))
+def test_sentences(call: Callable[[], Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=".") as caught:
+        call()
+    assert str(caught.value) == sentence
+
+
+def folder_of_two(folder: Path) -> Path:
+    FRAME.to_csv(folder / "rows.csv", index=False)
+    FRAME.to_parquet(folder / "rows.parquet", index=False)
+    return folder
+
+
+def iceberg(folder: Path) -> Path:
+    (folder / "metadata").mkdir()
+    (folder / "metadata" / "v1.metadata.json").write_text("{}")
+    return folder
+
+
+FILES: list[tuple[Callable[[Path], object], dict[str, Any], str]] = [
+    (
+        folder_of_two,
+        {},
+        "{} stands for files of several formats, .csv, .parquet; give a pattern of one, such as '*.csv'.",
+    ),
+    (lambda folder: folder / "*.parquet", {}, "{} cannot be read: no file matches this pattern."),
+    (
+        iceberg,
+        {},
+        "{} is an Iceberg table, which is not read here; scan it by Polars (scan_iceberg) or DuckDB (iceberg_scan), and "
+        "give the frame to calibdask.evaluate.",
+    ),
+    (
+        lambda folder: folder_of_two(folder) / "rows.parquet",
+        {"label": "klicked"},
+        "{} has no column 'klicked'; it has clicked, prediction, country." + NAMING,
+    ),
+    (
+        lambda folder: folder_of_two(folder) / "*.csv",
+        {"label": "clicked", "score": "prediction", "by": ["land"]},
+        "{} has no column 'land'; it has clicked, prediction, country.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "options", "sentence"), FILES, ids=range(len(FILES)))
+def test_sentences_about_files(
+    make: Callable[[Path], object], options: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    url = str(make(tmp_path))
+    with pytest.raises(ValueError, match=".") as caught:
+        cd.read_rows(url, **options)
+    assert str(caught.value) == sentence.replace("{}", url)
+
+
+def test_delta_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "_delta_log").mkdir()
+    monkeypatch.setitem(__import__("sys").modules, "deltalake", None)
+    with pytest.raises(
+        ValueError, match=r'expects the package deltalake; install it: pip install "calibdask\[delta\]"$'
+    ):
+        cd.read_rows(str(tmp_path))

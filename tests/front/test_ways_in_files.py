@@ -1,0 +1,325 @@
+"""Ways in: every container of columns and every file gives the numbers of the NumPy arrays, to the last bit."""
+
+import bz2
+import decimal
+import gzip
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dask.dataframe as dd
+import deltalake
+import duckdb
+import fsspec
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+import xarray as xr
+
+import calibdask as cd
+from calibdask.storage import csv_files
+
+ROWS = 300
+RNG = np.random.default_rng(3)
+SCORES = RNG.random(ROWS).round(6)
+LABELS = (RNG.random(ROWS) < SCORES).astype(np.int64)
+COUNTRY = np.array(["de", "fr", "it"])[RNG.integers(0, 3, ROWS)]
+DAY = np.sort(RNG.integers(1, 4, ROWS))
+MATRIX = RNG.dirichlet(np.ones(3), ROWS)
+CLASSES = RNG.integers(0, 3, ROWS)
+METRICS = {"ece": cd.ECE(), "mass": cd.ECE(binning="equal-mass", bins=7), "brier": cd.BrierScore()}
+TABLE = pa.table(
+    {"y": LABELS, "p": SCORES, "country": COUNTRY, "day": DAY, "c": CLASSES} | {f"q{k}": MATRIX[:, k] for k in range(3)}
+)
+FRAME = TABLE.to_pandas()
+TEXTS = np.array([f'said "{word}",\nthen left' if row % 7 == 0 else word for row, word in enumerate(COUNTRY)])
+
+
+def plain(result: xr.Dataset) -> xr.Dataset:
+    # Texts of NumPy and of pandas are the same names.
+    names = {"country": result["country"].astype(object)} if "country" in result.coords else {}
+    return result.assign_coords(names).drop_attrs()
+
+
+@pytest.fixture(scope="module")
+def expected() -> xr.Dataset:
+    return plain(cd.evaluate(LABELS, SCORES, METRICS, by={"country": COUNTRY}))
+
+
+CONTAINERS: dict[str, Callable[[], Any]] = {
+    "pandas": lambda: FRAME,
+    "pandas of Arrow": lambda: FRAME.convert_dtypes(dtype_backend="pyarrow"),
+    "pandas nullable": lambda: FRAME.convert_dtypes(),
+    "polars": lambda: pl.from_arrow(TABLE),
+    "polars lazy": lambda: pl.from_arrow(TABLE).lazy(),  # type: ignore[union-attr]
+    "arrow table": lambda: TABLE,
+    "arrow batch": lambda: TABLE.combine_chunks().to_batches()[0],
+    "arrow dataset": lambda: pyarrow.dataset.dataset(TABLE),
+    "function of readers": lambda: lambda: TABLE.to_reader(max_chunksize=50),
+    "duckdb": lambda: duckdb.from_arrow(TABLE),
+    "duckdb query": lambda: duckdb.from_arrow(TABLE).filter("p >= 0"),
+    "dask frame": lambda: dd.from_pandas(FRAME, npartitions=4),
+    "dask frame of Arrow": lambda: dd.from_pandas(FRAME.convert_dtypes(dtype_backend="pyarrow"), npartitions=4),
+    "mapping": lambda: {name: FRAME[name].to_numpy() for name in FRAME},
+    "xarray": lambda: xr.Dataset({name: ("sample", FRAME[name].to_numpy()) for name in FRAME}),
+    "any stream of Arrow": lambda: Stream(TABLE),
+}
+
+
+class Stream:
+    """Nothing but the protocol."""
+
+    def __init__(self, table: Any) -> None:
+        self.table, self.schema = table, None
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize("container", CONTAINERS.values(), ids=CONTAINERS)
+def test_containers(container: Callable[[], Any], expected: xr.Dataset) -> None:
+    result = cd.evaluate(container(), metrics=METRICS, label="y", score="p", by=["country"])
+    xr.testing.assert_identical(plain(result), expected)
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars lazy", "duckdb", "dask frame", "arrow table"])
+def test_columns_of_classes(name: str) -> None:
+    result = cd.evaluate(CONTAINERS[name](), metrics=cd.ECE(setting="classwise"), label="c", score=["q0", "q1", "q2"])
+    assert result.ece.item() == cd.ece(CLASSES, MATRIX, setting="classwise")
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars", "polars lazy", "dask frame"])
+def test_summaries_and_shorthands(name: str) -> None:
+    given = CONTAINERS[name]()
+    summary = cd.summarize(given, label="y", score="p", by="country", settings=["binary"])
+    of_arrays = cd.summarize(LABELS, SCORES, by={"country": COUNTRY}, settings=["binary"])
+    xr.testing.assert_identical(plain(summary), plain(of_arrays))
+    assert cd.ece(given, label="y", score="p") == cd.ece(LABELS, SCORES)
+
+
+def test_models_of_a_frame() -> None:
+    result = cd.compare(FRAME, "p", "q0", cd.BrierScore(), label="y", n_boot=10)
+    of_arrays = cd.compare(LABELS, SCORES, MATRIX[:, 0], cd.BrierScore(), n_boot=10)
+    xr.testing.assert_identical(result.drop_attrs(), of_arrays.drop_attrs())
+
+
+def typed(**columns: Any) -> pa.Table:
+    table = TABLE
+    for name, column in columns.items():
+        table = table.set_column(table.column_names.index(name), name, column)
+    return table
+
+
+TYPES = {
+    "decimals": typed(p=pa.array([decimal.Decimal(f"{score:.6f}") for score in SCORES], pa.decimal128(9, 6))),
+    "booleans": typed(y=pa.array(LABELS.astype(bool))),
+    "dictionaries": typed(country=pa.array(COUNTRY).dictionary_encode()),
+    "small integers": typed(y=pa.array(LABELS.astype(np.uint8))),
+    "views": typed(country=pa.array(COUNTRY.tolist(), pa.string_view())),
+}
+
+
+@pytest.mark.parametrize("table", TYPES.values(), ids=TYPES)
+def test_types(table: pa.Table, tmp_path: Path, expected: xr.Dataset) -> None:
+    pa.parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=100)
+    for given in (table, lambda: table.to_reader(90), pl.from_arrow(table).lazy()):  # type: ignore[union-attr]
+        result = cd.evaluate(given, metrics=METRICS, label="y", score="p", by=["country"])
+        xr.testing.assert_identical(plain(result), expected)
+    check_file(tmp_path / "rows.parquet", expected)
+
+
+def check_file(url: Any, expected: xr.Dataset, **options: Any) -> None:
+    table = cd.read_rows(str(url), **{"label": "y", "score": "p", "by": ["country"]} | options)
+    result = cd.evaluate(table.labels, table.scores, METRICS, by=table.by)
+    xr.testing.assert_identical(plain(result), expected)
+
+
+def parts(folder: Path, write: Callable[[pa.Table, Path], object], suffix: str) -> Path:
+    folder.mkdir()
+    for number in range(3):
+        write(TABLE.slice(number * 100, 100), folder / f"part{number}{suffix}")
+    return folder
+
+
+def partitioned(folder: Path, write: Callable[[pa.Table, Path], object], suffix: str) -> Path:
+    for day in (1, 2, 3):
+        (folder / f"day={day}").mkdir(parents=True)
+        rows = TABLE.filter(pa.compute.equal(TABLE["day"], day)).drop_columns(["day"])
+        write(rows, folder / f"day={day}" / f"rows{suffix}")
+    return folder
+
+
+def to_csv(table: pa.Table, path: Path) -> None:
+    pa.csv.write_csv(table, path)
+
+
+def to_parquet(table: pa.Table, path: Path) -> None:
+    pa.parquet.write_table(table, path, row_group_size=40)
+
+
+def to_feather(table: pa.Table, path: Path) -> None:
+    pa.feather.write_feather(table, path, chunksize=40)
+
+
+def to_ipc_stream(table: pa.Table, path: Path) -> None:
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table, max_chunksize=70)
+
+
+def compressed(compress: Callable[[bytes], bytes]) -> Callable[[pa.Table, Path], object]:
+    return lambda table, path: path.write_bytes(compress(table.to_pandas().to_csv(index=False).encode()))
+
+
+def zstandard(table: pa.Table, path: Path) -> None:
+    with pa.CompressedOutputStream(str(path), "zstd") as file:
+        file.write(table.to_pandas().to_csv(index=False).encode())
+
+
+FILES: list[tuple[str, Callable[[pa.Table, Path], object]]] = [
+    (".parquet", to_parquet),
+    (".pq", to_parquet),
+    (".csv", to_csv),
+    (".csv.gz", compressed(gzip.compress)),
+    (".csv.bz2", compressed(bz2.compress)),
+    (".csv.xz", compressed(lzma.compress)),
+    (".csv.zst", zstandard),
+    (".feather", to_feather),
+    (".arrow", to_ipc_stream),
+]
+
+
+@pytest.mark.parametrize(("suffix", "write"), FILES, ids=[suffix for suffix, _ in FILES])
+def test_files_folders_and_patterns(
+    suffix: str, write: Callable[[pa.Table, Path], object], tmp_path: Path, expected: xr.Dataset
+) -> None:
+    write(TABLE, tmp_path / f"rows{suffix}")
+    check_file(tmp_path / f"rows{suffix}", expected)
+    folder = parts(tmp_path / "parts", write, suffix)
+    check_file(folder, expected)
+    check_file(folder / f"part*{suffix}", expected)
+    memory = fsspec.filesystem("memory")
+    memory.put(str(folder), "/ways", recursive=True)
+    try:
+        check_file(f"memory://ways/part?{suffix}", expected)
+        check_file("memory://ways", expected)
+    finally:
+        memory.rm("/ways", recursive=True)
+
+
+@pytest.mark.parametrize(("suffix", "write"), [(".parquet", to_parquet), (".csv", to_csv), (".feather", to_feather)])
+def test_partitions_are_columns(suffix: str, write: Any, tmp_path: Path) -> None:
+    folder = partitioned(tmp_path / "rows", write, suffix)
+    expected = cd.evaluate(LABELS, SCORES, METRICS, by={"day": DAY})
+    for url in (folder, f"{folder}/day=*/*{suffix}"):
+        table = cd.read_rows(str(url), label="y", score="p", by=["day"])
+        result = cd.evaluate(table.labels, table.scores, METRICS, by=table.by)
+        xr.testing.assert_equal(result, expected)
+
+
+def test_delta(tmp_path: Path, expected: xr.Dataset) -> None:
+    deltalake.write_deltalake(tmp_path / "rows", TABLE.slice(0, 200))
+    deltalake.write_deltalake(tmp_path / "rows", TABLE.slice(200), mode="append")
+    table = cd.read_rows(str(tmp_path / "rows"), label="y", score="p")
+    assert cd.ece(table.labels, table.scores) == cd.ece(LABELS, SCORES)
+    # Files of earlier versions are still there, and not read.
+    deltalake.write_deltalake(tmp_path / "rows", TABLE, mode="overwrite")
+    check_file(tmp_path / "rows", expected)
+
+
+@pytest.mark.parametrize("block", [None, 2000])
+def test_line_breaks_inside_quotation_marks(
+    block: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected: xr.Dataset
+) -> None:
+    if block:
+        monkeypatch.setattr(csv_files, "_CSV_BLOCK_BYTES", block)
+        monkeypatch.setattr(csv_files, "_CSV_SAMPLE_BYTES", 500)
+    frame = FRAME.assign(text=TEXTS)[["text", "y", "p", "country"]]
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    check_file(tmp_path / "rows.csv", expected)
+    memory = fsspec.filesystem("memory")
+    memory.put(str(tmp_path / "rows.csv"), "/quoted/rows.csv")
+    try:
+        check_file("memory://quoted/rows.csv", expected)
+        table = cd.read_rows("memory://quoted/rows.csv", label="y", score="p", by=["text"])
+        texts = table.by["text"].compute() if block else table.by["text"]
+        assert texts.tolist() == TEXTS.tolist()
+    finally:
+        memory.rm("/quoted", recursive=True)
+
+
+MISSING = FRAME.astype({"y": float, "p": float}).assign(country=COUNTRY)
+MISSING.loc[[5, 17], "y"] = np.nan
+MISSING.loc[[17, 200], "p"] = np.nan
+LEFT = MISSING.dropna()
+
+
+@pytest.fixture(scope="module")
+def left_over() -> xr.Dataset:
+    return plain(cd.evaluate(LEFT.y.to_numpy(), LEFT.p.to_numpy(), METRICS, by={"country": LEFT.country.to_numpy()}))
+
+
+@pytest.mark.parametrize(
+    "kind", ["arrays", "pandas", "polars lazy", "arrow", "duckdb", "dask", "dask arrays", "xarray"]
+)
+def test_missing_rows(kind: str, left_over: xr.Dataset) -> None:
+    table = pa.Table.from_pandas(MISSING)
+    frame = dd.from_pandas(MISSING, npartitions=3)
+    named: Any = {
+        "pandas": MISSING,
+        "arrow": lambda: table.to_reader(80),
+        "polars lazy": pl.from_arrow(table).lazy(),  # type: ignore[union-attr]
+        "duckdb": duckdb.from_arrow(table),
+        "dask": frame,
+        "xarray": xr.Dataset({name: ("sample", MISSING[name].to_numpy()) for name in MISSING}),
+    }.get(kind)
+    arrays = {name: MISSING[name].to_numpy() for name in ("y", "p")}
+    if kind == "dask arrays":
+        arrays = {name: frame[name].to_dask_array(lengths=True) for name in arrays}
+    given = (tuple(arrays.values()), {}) if named is None else ((named,), {"label": "y", "score": "p"})
+    by = {"country": MISSING.country.to_numpy()} if named is None else ["country"]
+    with pytest.raises(ValueError, match=r"3 of 300 rows|2 of 300 rows .* 2 more|first is row (5|17)"):
+        cd.evaluate(*given[0], metrics=METRICS, **given[1])
+    result = cd.evaluate(*given[0], metrics=METRICS, by=by, skip_missing=True, **given[1])
+    assert (result.attrs["rows"], result.attrs["rows_skipped"]) == (297, 3)
+    xr.testing.assert_identical(plain(result), left_over)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_missing_rows_of_files(suffix: str, tmp_path: Path, left_over: xr.Dataset) -> None:
+    path = tmp_path / f"rows{suffix}"
+    (MISSING.to_csv if suffix == ".csv" else MISSING.to_parquet)(path, index=False)  # type: ignore[operator]
+    table = cd.read_rows(str(path), label="y", score="p", by=["country"], skip_missing=True)
+    result = cd.evaluate(table.labels, table.scores, METRICS, by=table.by)
+    xr.testing.assert_identical(plain(result), left_over)
+    assert table.skipped is not None
+    assert table.skipped(result.attrs["rows"]) == 3
+
+
+COMMON = [("y_true", "y_prob"), ("target", "prob"), ("Label", "P"), ("y", "score")]
+
+
+@pytest.mark.parametrize(("label", "score"), COMMON)
+def test_common_names(label: str, score: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({label: LABELS, score: SCORES, "age": DAY})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    said = "labels from" if score == "score" else rf"labels from '{label}' and scores from '{score}'"
+    with pytest.warns(UserWarning, match=said):
+        result = cd.evaluate(frame, metrics=cd.ECE())
+    assert label in result.attrs["guessed_columns"]
+    assert result.ece.item() == cd.ece(LABELS, SCORES)
+    with pytest.warns(UserWarning, match=said):
+        table = cd.read_rows(str(tmp_path / "rows.parquet"))
+    assert cd.ece(table.labels, table.scores) == cd.ece(LABELS, SCORES)
+
+
+def test_common_names_of_classes() -> None:
+    frame = pd.DataFrame({"target": CLASSES} | {f"prob_{k}": MATRIX[:, k] for k in (2, 0, 1)})
+    with pytest.warns(UserWarning, match="scores from 'prob_0', 'prob_1', 'prob_2'"):
+        assert cd.ece(frame) == cd.ece(CLASSES, MATRIX)

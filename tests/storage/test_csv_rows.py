@@ -1,0 +1,49 @@
+"""Blocks of CSV files end where the reader's rows end."""
+
+import io
+import random
+
+import pyarrow as pa
+import pytest
+from pyarrow import csv
+
+from calibdask.storage.csv_rows import header_of, row_blocks, rows_end
+
+
+def rows_of(text: bytes) -> int:
+    options = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=lambda row: "skip")
+    names = [f"c{number}" for number in range(3)]
+    try:
+        read = csv.ReadOptions(column_names=names)
+        return csv.read_csv(io.BytesIO(text), parse_options=options, read_options=read).num_rows
+    except pa.ArrowInvalid:
+        return -1
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_blocks_have_the_rows_of_the_whole(seed: int) -> None:
+    draw = random.Random(seed)
+    fields = ["1", "0.25", "fr", '"a,b"', '"two\nlines"', '"said ""no""\n"', '5" pipe', 'x"y', '""']
+    lines = [",".join(draw.choices(fields, k=3)) for _ in range(60)]
+    text = ("\n".join(lines) + "\n" * draw.randrange(2)).encode()
+    blocks = list(row_blocks(io.BytesIO(text), 0, len(text), draw.randrange(1, 200)))
+    assert sum(length for _, length in blocks) == len(text)
+    parts = [text[start : start + length] for start, length in blocks]
+    assert [rows_of(part) for part in parts].count(-1) == 0
+    assert sum(map(rows_of, parts)) == rows_of(text) == 60
+
+
+def test_a_mark_that_is_not_closed() -> None:
+    assert rows_end(b'1,"open\n2,x\n') == 0
+    assert rows_end(b'1,x\n1,"open\n2,x\n') == 4
+
+
+@pytest.mark.parametrize("size", [3, 1000])
+def test_headers(size: int) -> None:
+    file = io.BytesIO('\ufeff"score\nof it",label\n1,0\n'.encode())
+    names, start, _ = header_of(file.read, size)
+    assert names == ["score\nof it", "label"]
+    assert file.getvalue()[start:] == b"1,0\n"
+    assert header_of(io.BytesIO(b"a,b").read, size)[:2] == (["a", "b"], 3)
+    with pytest.raises(ValueError, match="it is empty"):
+        header_of(io.BytesIO(b"").read, size)

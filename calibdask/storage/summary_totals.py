@@ -48,7 +48,7 @@ def check_totals(dataset: xr.Dataset) -> None:
             f"This sum of summaries holds {int(here.where(lost, 0).max()):,} of the "
             f"{int(total.where(lost, 0).max()):,} rows that went into it: + of xarray keeps only the slices that all "
             "summaries have. Add them by calibdask.merge(a, b), calibdask merge at the shell, which unites slices; "
-            "select slices of what it returns."
+            "select slices of what it returns, by sel or isel rather than where."
         )
     if not rows.size:
         raise ValueError(

@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 
 # The public names, for type checkers and for what follows.
 if TYPE_CHECKING:
+    from calibdask.accumulator import Accumulator as Accumulator
     from calibdask.calibrators.local import LCECalibrator as LCECalibrator
     from calibdask.comparison import compare as compare
     from calibdask.display import ReliabilityDisplay as ReliabilityDisplay
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from calibdask.estimators.tests.skce_test import SKCETest as SKCETest
     from calibdask.estimators.tests.spiegelhalter_test import SpiegelhalterTest as SpiegelhalterTest
     from calibdask.evaluation import evaluate as evaluate
+    from calibdask.merging import merge as merge
     from calibdask.results.ranking import worst_slices as worst_slices
     from calibdask.shorthands import brier_score as brier_score
     from calibdask.shorthands import density_ece as density_ece

@@ -6,7 +6,7 @@ from typing import Any
 import xarray as xr
 
 from calibdask.column_check import column_check
-from calibdask.engine.inputs.frames import GivenRows, given_rows
+from calibdask.engine.inputs.frames import given_rows
 from calibdask.engine.inputs.input import Input, read_data
 from calibdask.engine.inputs.options import InputOptions, Task, refuse_for_summary
 from calibdask.engine.plan import run
@@ -15,6 +15,7 @@ from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, named_metrics
 from calibdask.estimators.panel import default_metrics, summary_metrics
+from calibdask.estimators.scores.proper import BrierScore, LogLoss
 from calibdask.estimators.slice_totals import SliceTotals
 from calibdask.inference.choice import IntervalChoice, check_interval
 from calibdask.inference.intervals import BoundedEstimates, estimates_with_intervals
@@ -22,7 +23,7 @@ from calibdask.inference.methods import Method, check_method
 from calibdask.results.build import DEFAULT_PANEL, DatasetBuilder, check_names
 from calibdask.storage.summary import Summary, is_summary
 
-__all__ = ["ALL", "evaluate", "slice_totals", "usual_metrics"]
+__all__ = ["ALL", "evaluate", "evaluated", "interval_choice", "slice_totals", "usual_metrics"]
 
 # The word for the full panel.
 ALL = "all"
@@ -203,52 +204,71 @@ def evaluate(
     >>> cd.evaluate(frame, metrics=cd.ECE(bins=2), label="clicked", score="model", by="day").ece.values
     array([0.2, 0.3])
     """
-    if ci is not None:
-        check_interval(ci, n_boot, seed)
-    check_method(ci_method)
+    choice = interval_choice(ci, ci_method, n_boot, seed, keep=keep_replicates)
     options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
-    if keep_replicates and ci is None:
-        raise ValueError("keep_replicates requires intervals; give ci too, such as ci=0.95.")
-    given: GivenRows | None = None
     if is_summary(y_true):
-        data = _from_summary(y_true, y_prob, by, sample_weight)
         refuse_for_summary(options)
-    else:
-        given = given_rows(
-            y_true,
-            y_prob,
-            by,
-            sample_weight,
-            label=label,
-            score=score,
-            skip_missing=skip_missing,
-            sample_dim=options.sample_dims[0],
-            class_dim=class_dim,
-        )
-        data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
+        return evaluated(_from_summary(y_true, y_prob, by, sample_weight), metrics, choice, class_dim)
+    given = given_rows(
+        y_true,
+        y_prob,
+        by,
+        sample_weight,
+        label=label,
+        score=score,
+        skip_missing=skip_missing,
+        sample_dim=options.sample_dims[0],
+        class_dim=class_dim,
+    )
+    data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
+    result = evaluated(data, metrics, choice, class_dim)
+    return result.assign_attrs(given.attributes(data.source.rows or 0))
+
+
+def interval_choice(
+    ci: float | None, ci_method: Method | None, n_boot: int, seed: int, *, keep: bool = False
+) -> IntervalChoice | None:
+    """The requested intervals, checked; None without.
+
+    Raises
+    ------
+    ValueError
+        If there are no such intervals.
+    """
+    check_method(ci_method)
+    if ci is None:
+        if keep:
+            raise ValueError("keep_replicates requires intervals; give ci too, such as ci=0.95.")
+        return None
+    check_interval(ci, n_boot, seed)
+    return IntervalChoice(ci, ci_method, n_boot, seed, keep)
+
+
+def evaluated(
+    data: Input, metrics: Metrics | None, choice: IntervalChoice | None = None, class_dim: str = "class"
+) -> xr.Dataset:
+    """What `evaluate` returns, of data that have been read."""
     if metrics is None or (isinstance(metrics, str) and metrics == ALL):
         chosen = usual_metrics(data.source, full=metrics is not None)
     else:
         chosen = named_metrics(metrics)
     axes = (*data.batch, *data.by)
-    own_class_dim = data.class_dim(class_dim)
-    check_names(chosen, axes, own_class_dim)
-    result = DatasetBuilder(data, own_class_dim)
+    class_dim = data.class_dim(class_dim)
+    check_names(chosen, axes, class_dim)
+    result = DatasetBuilder(data, class_dim)
     requested = {**chosen, **column_check(chosen, data), _TOTALS: slice_totals(data.source)}
-    if ci is None:
+    attributes: dict[str, Any] = {}
+    if choice is None:
         outcome = run(requested, data.source)
         measured = BoundedEstimates(outcome.estimates, {}, outcome.passes)
-        attributes: dict[str, Any] = {}
     else:
-        choice = IntervalChoice(ci, ci_method, n_boot, seed, keep_replicates)
         measured = estimates_with_intervals(requested, data.source, choice)
-        attributes = {"ci": ci, "n_boot": n_boot, "seed": seed}
+        attributes = {"ci": choice.level, "n_boot": choice.n_boot, "seed": choice.seed}
     for name, estimator in chosen.items():
         result.add(name, estimator, measured.estimates[name], measured.bounds.get(name, {}), axes)
     result.add_totals(measured.estimates[_TOTALS], requested[_TOTALS], axes)
     if metrics is None:
         attributes["panel"] = DEFAULT_PANEL
-    attributes |= {} if given is None else given.attributes(data.source.rows or 0)
     return result.dataset(measured.passes, **attributes, **data.attributes)
 
 
@@ -267,13 +287,15 @@ def usual_metrics(source: Source, setting: str | int | None = None, *, full: boo
     layout = source.layout
     if not isinstance(source, SummarySource):
         return default_metrics(layout.classes, layout.vector, full=full)
+
+    def is_told(metric: Any) -> bool:
+        if isinstance(metric, BrierScore | LogLoss):
+            return source.scores is not None
+        return source.tells(layout.setting(setting if metric.setting is None else metric.setting))
+
     # A summary of the classes alone has none of the first metrics, but some of the full panel.
     for panel in (summary_metrics(vector=layout.vector, full=full), summary_metrics(vector=layout.vector, full=True)):
-        available = {
-            name: metric
-            for name, metric in panel.items()
-            if source.tells(layout.setting(setting if metric.setting is None else metric.setting))
-        }
+        available = {name: metric for name, metric in panel.items() if is_told(metric)}
         if available:
             return {**available}
     # The source raises an error that lists the stored settings.

@@ -10,10 +10,12 @@ from calibdask.engine.inputs.frames import given_rows
 from calibdask.engine.inputs.input import read_data
 from calibdask.engine.inputs.options import InputOptions, Task
 from calibdask.estimators.smooth.gridded import check_step
-from calibdask.statistics.counts import RowCount
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.score_sums import ScoreSums
+from calibdask.statistics.settings import Setting
 from calibdask.storage.summary_format import check_names, histograms, to_dataset
 
-__all__ = ["summarize"]
+__all__ = ["stored_settings", "summarize"]
 
 
 def summarize(
@@ -55,8 +57,10 @@ def summarize(
     xarray.Dataset
         For each setting ``<setting>_count`` (..., [class,] cell, outcome), the rows by fine cell of the score and by
         outcome, and ``<setting>_offset``, the sum of their positions in the cell in units of 2**-30 (with weights:
-        sums of weights, and ``<setting>_square``, ``<setting>_rows``); and ``rows``. Settings whose scores have a
-        positive lower bound have a second histogram, ``<setting>_support_count`` and so on, on the interval above it.
+        sums of weights, and ``<setting>_square``, ``<setting>_rows``); ``rows``, and ``total_rows`` of all slices.
+        Settings whose scores have a positive lower bound have a second histogram, ``<setting>_support_count`` and so
+        on, on the interval above it. ``brier_sum`` and ``log_loss_sum`` are the sums of these scores, without weights
+        as two words in units of ``word_unit``; ``clipped_rows`` those whose logarithm was clipped.
 
     Raises
     ------
@@ -66,10 +70,15 @@ def summarize(
     Notes
     -----
     Summaries add: the sum over a dimension of slices **is** the summary of the pooled rows, to the last bit without
-    weights. Summaries of different days may be concatenated and summed; ``a + b`` in xarray keeps only slices that
-    both have. `DensityECE`, `SmoothECE`, curves, binned metrics whose edges are edges of cells (10, 15, 20, 100 or any
-    number of bins that divides 3600) and equal-mass bins on borders of cells can be computed from them, all with
-    intervals and bands.
+    weights, and `calibdask.merge` unites summaries of different rows, for example of different days. In plain xarray
+    ``a + b`` keeps the slices that both have: a summary carries its total, ``total_rows``, and a sum that has lost rows
+    is refused when it is evaluated, and so is a selection of slices of a sum, but not one of a merged summary.
+    Dimensions of models are no slices: a sum over them counts rows several times, and is refused as well. Summaries may
+    be concatenated along a new dimension, as slices.
+
+    `DensityECE`, `SmoothECE`, curves, binned metrics whose edges are edges of cells (10, 15, 20, 100 or any number of
+    bins that divides 3600) and equal-mass bins on borders of cells can be computed from them, all with intervals and
+    bands; and `BrierScore` and `LogLoss`, whose exact sums are kept, with intervals for a vector of scores.
 
     Cells are finer next to 0 and 1: 32 for every doubling of the distance to the end, down to 4e-9. With a thousand
     classes, whose scores are mostly below 0.001, equal-mass calibration errors are within 1 % of those of the rows.
@@ -103,15 +112,27 @@ def summarize(
     data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
     class_dim = data.class_dim(class_dim)
     layout = data.source.layout
+    kept = stored_settings(settings, layout)
+    requests = histograms(kept, layout.classes, step)
+    check_names(data, requests, class_dim)
+    scores, *states = data.source.answer((ScoreSums(), *requests))
+    summary = to_dataset(zip(requests, states, strict=True), scores, data, class_dim)
+    attributes = given.attributes(data.source.rows or 0) | data.attributes
+    return summary.assign_attrs(calibdask_version=__version__, **attributes)
+
+
+def stored_settings(settings: Sequence[str | int] | str | int, layout: Layout) -> tuple[Setting, ...]:
+    """The settings of a summary, each once.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or one that histograms do not tell.
+    """
     names = [settings] if isinstance(settings, str | int) else settings
     kept = dict.fromkeys(layout.setting(setting) for setting in names)
     if not kept or any(setting.kind == "multiclass" for setting in kept):
         raise ValueError(
             f"settings expects some of 'confidence', 'classwise', 'binary' and class numbers, got {settings!r}."
         )
-    requests = histograms(kept, layout.classes, step)
-    check_names(data, requests, class_dim)
-    rows, *states = data.source.answer((RowCount(), *requests))
-    summary = to_dataset(zip(requests, states, strict=True), rows.rows, data, class_dim)
-    attributes = given.attributes(data.source.rows or 0) | data.attributes
-    return summary.assign_attrs(calibdask_version=__version__, **attributes)
+    return tuple(kept)

@@ -14,6 +14,7 @@ from calibdask.cli.completion import with_completions
 from calibdask.cli.demo import demo as _demo
 from calibdask.cli.evaluate import evaluate as _evaluate
 from calibdask.cli.explore import explore as _explore
+from calibdask.cli.merge import merge as _merge
 from calibdask.cli.report import report as _report
 from calibdask.cli.studies import run as _run
 from calibdask.cli.studies import status as _status
@@ -42,6 +43,7 @@ def cli(context: click.Context) -> None:
 cli.add_command(_evaluate)
 cli.add_command(_compare)
 cli.add_command(_summarize)
+cli.add_command(_merge)
 cli.add_command(_report)
 cli.add_command(_explore)
 cli.add_command(_run)

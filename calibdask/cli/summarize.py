@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from calibdask.storage.readers import StoredRows, Table
+    from calibdask.storage.summary import Summary
     from calibdask.storage.writers import Output
 
-__all__ = ["summarize"]
+__all__ = ["FORMATS", "described", "summarize", "written"]
 
-_FORMATS = (".zarr", ".nc")
+FORMATS = (".zarr", ".nc")
 _EPILOG = """\b
 Then, without the data:
   calibdask evaluate summary.zarr              all slices together
@@ -28,7 +29,7 @@ Then, without the data:
   calibdask evaluate summary.zarr --ci 0.95    with intervals
 \b
 In Python: cd.evaluate(xarray.open_zarr("summary.zarr", consolidated=False)).
-Summaries of further days may be added to it.
+Summaries of further days are added to it by calibdask merge.
 \b
 Exit status: 0 success; 2 invalid use or input, explained in one line on stderr,
 with nothing written; 130 interrupted.
@@ -44,7 +45,7 @@ _EXAMPLES = (
 
 @click.command(cls=GroupedCommand, epilog=_EPILOG, examples=_EXAMPLES)
 @click.argument("data", metavar="DATA...", nargs=-1, required=True)
-@click.option("--out", metavar="FILE", required=True, help=f"The summary to write: {', '.join(_FORMATS)}.")
+@click.option("--out", metavar="FILE", required=True, help=f"The summary to write: {', '.join(FORMATS)}.")
 @click.option(
     "--setting",
     "settings",
@@ -68,18 +69,22 @@ def summarize(
     DATA is what evaluate takes; several DATA, or NAME=DATA, are models on the same rows, side by side in one summary.
     The size of a summary does not depend on the number of rows.
     """
+    from calibdask.storage.summary import Summary
     from calibdask.storage.writers import check_apart, checked_output
 
     requests = {name: RowsRequest(data=path, **where) for name, path in named_data(data).items()}
     for request in requests.values():
         check_apart(request.data, {"--out": out})
-    target = checked_output(out, _FORMATS, overwrite=overwrite)
-    mend = "summarize expects scored rows. Slices of a summary are added up by calibdask evaluate."
+    target = checked_output(out, FORMATS, overwrite=overwrite)
+    mend = (
+        "summarize expects scored rows. Slices of a summary are added up by calibdask evaluate, summaries by "
+        "calibdask merge."
+    )
     stored = {name: rows_of(request.opened(), mend) for name, request in requests.items()}
     choices = {"settings": settings or None, "step": step}
     summary = _summarized(requests, stored, {name: value for name, value in choices.items() if value is not None})
-    size = _written(summary, target)
-    click.echo(f"wrote {target}: {_described(summary, where['by'])}, {size}")
+    size = written(summary, target)
+    click.echo(f"wrote {target}: {described(Summary.of(summary))}, {size}")
 
 
 def _summarized(
@@ -134,7 +139,7 @@ def _stacked(tables: "dict[str, Table]") -> Any:
     return _by_name(stacked, *dims).assign_coords(model=list(tables))
 
 
-def _written(summary: Any, target: "Output") -> str:
+def written(summary: Any, target: "Output") -> str:
     """Write it; its size in words."""
     from calibdask.storage.writers import replacing, write_dataset
 
@@ -144,19 +149,16 @@ def _written(summary: Any, target: "Output") -> str:
     return size
 
 
-def _described(summary: Any, by: tuple[str, ...]) -> str:
+def described(summary: "Summary") -> str:
     """Rows, slices and classes in words."""
-    from calibdask.storage.summary import Summary
-
-    read = Summary.of(summary)
-    rows, slices = read.rows, math.prod(summary.sizes[name] for name in dict.fromkeys(by))
+    slices = math.prod(summary.dataset.sizes[name] for name in summary.slices)
     return ", ".join(
         f"{number:,} {word if number == 1 else words}"
         for number, word, words in (
-            *((summary.sizes[name], name, f"{name}s") for name in read.batch),
-            (rows, "row", "rows"),
+            *((summary.dataset.sizes[name], name, f"{name}s") for name in summary.batch),
+            (summary.rows, "row", "rows"),
             (slices, "slice", "slices"),
-            (int(summary["classes"]), "class", "classes"),
+            (summary.source.layout.classes, "class", "classes"),
         )
     )
 

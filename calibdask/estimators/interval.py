@@ -25,6 +25,11 @@ class Interval:
     # What is resampled: nothing, "rows" or "histograms".
     resampled: ClassVar[str] = ""
 
+    @property
+    def from_summaries(self) -> bool:
+        """Whether replicates of the histograms of a summary serve instead."""
+        return bool(self.resampled)
+
     def of_histograms(self, estimator: Estimating) -> "FromHistograms":
         """Intervals of an estimator from the histograms of a summary."""
         return FromHistograms((), estimator)
@@ -44,7 +49,15 @@ class KnownEnds(Interval):
 class FromRows(Interval):
     """Intervals from replicates of the rows."""
 
+    # Whether histograms do not determine how the estimate varies, so that from a summary it has no interval.
+    by_rows_only: bool = False
+
     resampled: ClassVar[str] = "rows"
+
+    @property
+    def from_summaries(self) -> bool:
+        """Whether histograms do."""
+        return not self.by_rows_only
 
 
 @dataclass(frozen=True)

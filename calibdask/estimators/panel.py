@@ -12,7 +12,7 @@ from calibdask.estimators.tests.spiegelhalter_test import SpiegelhalterTest
 
 __all__ = ["comparison_metrics", "default_metrics", "summary_metrics"]
 
-_FromHistograms = ECE | DensityECE | SmoothECE | MeanGap
+_FromHistograms = BrierScore | LogLoss | ECE | DensityECE | SmoothECE | MeanGap
 
 
 def default_metrics(classes: int, vector: bool | None = None, *, full: bool = False) -> dict[str, Estimator]:
@@ -84,11 +84,17 @@ def summary_metrics(*, vector: bool, full: bool = False) -> dict[str, _FromHisto
     Examples
     --------
     >>> list(summary_metrics(vector=True))
-    ['ece', 'smooth_ece', 'mean_gap']
-    >>> list(summary_metrics(vector=True, full=True))[3:]
+    ['ece', 'smooth_ece', 'mean_gap', 'brier_score', 'log_loss']
+    >>> list(summary_metrics(vector=True, full=True))[5:]
     ['ece_equal_mass', 'density_ece', 'rmsce', 'mce']
     """
-    first: dict[str, _FromHistograms] = {"ece": ECE(), "smooth_ece": SmoothECE(), "mean_gap": MeanGap()}
+    first: dict[str, _FromHistograms] = {
+        "ece": ECE(),
+        "smooth_ece": SmoothECE(),
+        "mean_gap": MeanGap(),
+        "brier_score": BrierScore(),
+        "log_loss": LogLoss(),
+    }
     return {**first, **_errors(vector=vector)} if full else first
 
 

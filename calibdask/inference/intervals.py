@@ -44,7 +44,7 @@ def estimates_with_intervals(
     records = {
         name: interval.of_histograms(metrics[name])
         for name, interval in intervals.items()
-        if interval.resampled == "histograms" or (interval.resampled and summary)
+        if interval.resampled == "histograms" or (summary and interval.from_summaries)
     }
     by_rows = {
         name

@@ -1,7 +1,7 @@
 """Sums of proper scores over rows."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from calibdask.statistics import exact
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Counts, Sums
 from calibdask.statistics.statistic import SumStatistic
+
+if TYPE_CHECKING:
+    from calibdask.statistics.bins.histograms import Histograms
 
 __all__ = ["ScoreSums", "ScoreSumsState"]
 
@@ -44,3 +47,7 @@ class ScoreSums(SumStatistic[ScoreSumsState]):
             scores.score_sums(block.scores_of(b), block.labels_of(b), block.group, *options, counts[b], words[b])
         count, clipped = counts[:, 0], counts[:, 1]
         return ScoreSumsState(count, clipped, exact.from_counts(count), words[:, 0], words[:, 1])
+
+    def from_histograms(self, histograms: "Histograms") -> ScoreSumsState:
+        """The sums that are stored with the histograms."""
+        return histograms.score_sums()

@@ -34,6 +34,11 @@ class Statistic(Request[StateT]):
         """Whether it needs the position of rows: their global number and, in each slice, their rank."""
         return False
 
+    @property
+    def adds(self) -> bool:
+        """Whether states are arrays of one shape that merge by addition, up to the carry of exact sums."""
+        return False
+
     @abstractmethod
     def from_block(self, block: Block) -> StateT:
         """State of the rows of one block."""
@@ -59,12 +64,13 @@ class Statistic(Request[StateT]):
             If histograms do not determine it.
         """
         raise ValueError(
-            f"A metric needs {self._name}, which cannot be computed from a summary; "
+            f"A metric needs {self.word}, which cannot be computed from a summary; "
             "evaluate the data themselves for this metric."
         )
 
     @property
-    def _name(self) -> str:
+    def word(self) -> str:
+        """Its name in messages."""
         return type(self).__name__
 
     def bytes(self, layout: Layout) -> int:
@@ -90,6 +96,11 @@ class SumStatistic(Statistic[StateT]):
     # How many fields of the state, the first ones, are plain counts; the others are exact or weighted sums.
     counts: ClassVar[int] = 1
 
+    @property
+    def adds(self) -> bool:
+        """They do."""
+        return True
+
     def merge(self, a: StateT, b: StateT) -> StateT:
         """Sums of both."""
         pairs: Any = list(zip(cast("tuple[Any, ...]", a), cast("tuple[Any, ...]", b), strict=True))
@@ -108,6 +119,11 @@ class ViewedStatistic(Statistic[StateT]):
     def ordered(self) -> bool:
         """Whether the view or the statistic is."""
         return self.view.ordered or self.statistic.ordered
+
+    @property
+    def adds(self) -> bool:
+        """Whether the statistic does."""
+        return self.statistic.adds
 
     def from_block(self, block: Block) -> StateT:
         """State of one block, viewed a few rows at a time so that memory stays bounded."""
@@ -128,5 +144,6 @@ class ViewedStatistic(Statistic[StateT]):
         return self.statistic.bytes(self.view.layout(layout))
 
     @property
-    def _name(self) -> str:
-        return self.statistic._name
+    def word(self) -> str:
+        """That of the statistic."""
+        return self.statistic.word

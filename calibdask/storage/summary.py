@@ -15,7 +15,16 @@ from calibdask.engine.sources.summary import SummarySource
 from calibdask.statistics.bins.grid import GridHistogram
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
-from calibdask.storage.summary_format import MARK, class_labels, extra_dims, scalar, stored_states, variables_of
+from calibdask.storage.summary_format import (
+    class_labels,
+    extra_dims,
+    is_marked,
+    scalar,
+    stored_scores,
+    stored_states,
+    variables_of,
+)
+from calibdask.storage.summary_totals import with_totals
 
 __all__ = ["Summary", "is_summary"]
 
@@ -64,7 +73,8 @@ class Summary:
         Raises
         ------
         ValueError
-            If the dataset has another format, or lacks variables or coordinates. Sums are checked when they are read.
+            If the dataset has another format, or lacks variables or coordinates; if it is a sum that has lost slices,
+            or of models. Other sums are checked when they are read.
         """
         if isinstance(given, cls):
             return given
@@ -80,7 +90,7 @@ class Summary:
         )
         rows = int(given["rows"].isel(dict.fromkeys(batch, 0)).sum())
         labels = class_labels(given) if any(histogram.setting.per_class for histogram in states) else None
-        return cls(given, SummarySource(states, layout, rows), axes, batch, labels, url)
+        return cls(given, SummarySource(states, layout, rows, stored_scores(given)), axes, batch, labels, url)
 
     @property
     def input(self) -> Input:
@@ -120,6 +130,11 @@ class Summary:
         """The variables of all histograms that answer for a setting."""
         return [name for histogram in self._telling(setting) for name in variables_of(self.dataset, histogram)]
 
+    @property
+    def histogram_variables(self) -> list[str]:
+        """The variables of all histograms."""
+        return [name for histogram in self.source.histograms for name in variables_of(self.dataset, histogram)]
+
     def pooled(self, by: Sequence[str] = ()) -> "Summary":
         """The summary with these slices alone, in this order; all others are added up.
 
@@ -135,7 +150,8 @@ class Summary:
         gone = [axis.name for axis in self.axes if axis.name not in self.batch and str(axis.name) not in by]
         # Missing weights stay visible as such: nothing is skipped.
         summed = self.dataset.sum(gone, skipna=False, keep_attrs=True) if gone else self.dataset
-        return Summary.of(summed.transpose(*self.batch, *dict.fromkeys(by), ...), self.url)
+        # What is summed has been checked: it is one summary again, of which slices may be selected.
+        return Summary.of(with_totals(summed.transpose(*self.batch, *dict.fromkeys(by), ...), self.batch), self.url)
 
     def _telling(self, setting: Setting) -> list[GridHistogram]:
         layout, histograms = self.source.layout, self.source.histograms
@@ -144,7 +160,7 @@ class Summary:
 
 def is_summary(given: Any) -> bool:
     """Whether this is a summary, as a dataset or as an object."""
-    return isinstance(given, Summary) or (isinstance(given, xr.Dataset) and MARK in given.variables)
+    return isinstance(given, Summary) or (isinstance(given, xr.Dataset) and is_marked(given))
 
 
 def _axis(dataset: xr.Dataset, name: Hashable) -> Axis:

@@ -12,22 +12,30 @@ import xarray as xr
 from calibdask.engine.inputs.input import Input
 from calibdask.engine.inputs.slices import Axis
 from calibdask.statistics.bins.grid import UNIT, Grid, GridHistogram, GridState, cells_of, support
+from calibdask.statistics.score_sums import ScoreSumsState
 from calibdask.statistics.settings import Setting
+from calibdask.storage.summary_scores import SCORES, WORD, WORD_UNIT, score_state, score_variables
+from calibdask.storage.summary_totals import MODELS, PARTS, TOTALS, check_totals, with_totals
 
 __all__ = [
     "FORMAT",
     "MARK",
     "check_names",
     "class_labels",
+    "extra_attributes",
     "extra_dims",
     "histograms",
+    "is_marked",
     "scalar",
+    "stored_scores",
     "stored_states",
     "to_dataset",
     "variables_of",
+    "whole",
 ]
 
-FORMAT = 1
+# Format 1 had neither totals nor the sums of proper scores.
+FORMAT = 2
 # Scalar coordinates say what the numbers mean: they outlive sums, selections and files, as attributes need not.
 MARK = "calibdask_summary"
 _SCALARS = (MARK, "classes", "vector", "cells")
@@ -49,12 +57,12 @@ def histograms(settings: Iterable[Setting], classes: int, step: float) -> tuple[
 
 
 def to_dataset(
-    stored: Iterable[tuple[GridHistogram, GridState]], rows: Any, data: Input, class_dim: Hashable
+    stored: Iterable[tuple[GridHistogram, GridState]], scores: ScoreSumsState, data: Input, class_dim: Hashable
 ) -> xr.Dataset:
     """States as variables ``<setting>_count`` and so on, on plain dimensions."""
     layout = data.source.layout
     axes = (*data.batch, *data.by)
-    variables: dict[str, xr.Variable] = {"rows": _variable(rows, axes, ())}
+    variables: dict[str, xr.Variable] = {"rows": _variable(scores.rows, axes, ())}
     coordinates: dict[Hashable, Any] = {axis.name: axis.labels for axis in axes if axis.labels is not None}
     for histogram, state in stored:
         name, cell = _word(histogram), _cell(histogram.grid)
@@ -71,11 +79,13 @@ def to_dataset(
                 kept = values if histogram.setting.per_class else values[:, :, 0]
                 variables[f"{name}_{part}"] = _variable(kept, axes, dims)
         cells = histogram.grid.cells
+    sums, units = score_variables(scores)
+    variables |= {name: _variable(values, axes, dims) for name, (values, dims) in sums.items()}
     # Every model has histograms of all rows: such dimensions are no slices, and adding them up would count rows twice.
-    extra = {_EXTRA: json.dumps([str(axis.name) for axis in data.batch])} if data.batch else {}
+    batch = [str(axis.name) for axis in data.batch]
     scalars = (FORMAT, layout.classes, layout.vector, cells)
-    coordinates |= {name: ((), value) for name, value in zip(_SCALARS, scalars, strict=True)}
-    return xr.Dataset(variables, coordinates, extra)
+    coordinates |= units | {name: ((), value) for name, value in zip(_SCALARS, scalars, strict=True)}
+    return with_totals(xr.Dataset(variables, coordinates, extra_attributes(batch)), batch)
 
 
 def check_names(data: Input, asked: Iterable[GridHistogram], class_dim: Hashable) -> None:
@@ -87,6 +97,7 @@ def check_names(data: Input, asked: Iterable[GridHistogram], class_dim: Hashable
         If there is such a dimension.
     """
     own = {*_SCALARS, "rows", "outcome", "cell", "support_cell", "cell_lower", "cell_upper", class_dim}
+    own |= {*TOTALS, *SCORES, WORD, WORD_UNIT}
     own |= {f"{_word(histogram)}_{part}" for histogram in asked for part in _PARTS}
     names = [axis.name for axis in (*data.batch, *data.by)]
     for name in names:
@@ -94,10 +105,24 @@ def check_names(data: Input, asked: Iterable[GridHistogram], class_dim: Hashable
             raise ValueError(f"A summary has something called {name!r} already; rename this slice or dimension.")
 
 
+def is_marked(dataset: xr.Dataset) -> bool:
+    """Whether this is a summary, or a sum of summaries of different formats, which has lost its mark."""
+    return MARK in dataset.variables or set(_SCALARS[1:]) <= set(dataset.variables)
+
+
+def extra_attributes(batch: Iterable[Hashable]) -> dict[str, str]:
+    """The attribute that names the dimensions of models or replicates."""
+    names = [str(name) for name in batch]
+    return {_EXTRA: json.dumps(names)} if names else {}
+
+
 def extra_dims(dataset: xr.Dataset) -> tuple[str, ...]:
     """Dimensions of a summary that are models or replicates, not slices."""
-    noted = json.loads(dataset.attrs.get(_EXTRA, "[]"))
-    return tuple(name for name in noted if name in dataset["rows"].dims)
+    noted = set(json.loads(dataset.attrs.get(_EXTRA, "[]")))
+    if MODELS in dataset:
+        # Attributes are lost on the way; dimensions of summaries that were concatenated are those of parts too.
+        noted |= set(dataset[MODELS].dims) - set(dataset[PARTS].dims)
+    return tuple(str(name) for name in dataset["rows"].dims if name in noted)
 
 
 def stored_states(dataset: xr.Dataset) -> dict[GridHistogram, Callable[[], GridState]]:
@@ -108,21 +133,29 @@ def stored_states(dataset: xr.Dataset) -> dict[GridHistogram, Callable[[], GridS
     ValueError
         If the dataset has another format, or lacks variables or coordinates.
     """
-    formats = [int(value) for value in np.unique(dataset[MARK])]
-    if formats != [FORMAT]:
-        raise ValueError(
-            f"This version of calibdask reads summaries of format {FORMAT}, this one has "
-            f"{', '.join(map(str, formats))}; use the version that wrote it, or summarize the data again."
-        )
     missing = [name for name in (*_SCALARS, "rows") if name not in dataset.variables]
+    formats = [int(value) for value in np.unique(dataset[MARK])] if MARK not in missing else []
+    if unknown := [number for number in formats if number not in range(1, FORMAT + 1)]:
+        raise ValueError(
+            f"This version of calibdask reads summaries of formats up to {FORMAT}, this one has "
+            f"{', '.join(map(str, unknown))}; use the version that wrote it, or summarize the data again."
+        )
     if missing:
         raise ValueError(
-            f"This summary has lost {', '.join(missing)}; select from summaries without dropping variables."
+            f"This summary has lost {', '.join(missing)}; select from summaries without dropping variables, and add "
+            "them by calibdask.merge, since + of xarray drops what differs between two."
         )
+    if FORMAT in formats:
+        check_totals(dataset)
     classes, cells = int(scalar(dataset, "classes")), int(scalar(dataset, "cells"))
     names = [str(name).removesuffix("_count") for name in dataset.data_vars if str(name).endswith("_count")]
     histograms = [_histogram(name, classes, cells) for name in names]
     return {histogram: partial(_state, dataset, histogram) for histogram in histograms}
+
+
+def stored_scores(dataset: xr.Dataset) -> Callable[[], ScoreSumsState] | None:
+    """A function that reads the sums of proper scores; None if there are none, as in format 1."""
+    return partial(score_state, dataset, whole) if set(SCORES) & set(dataset.data_vars) else None
 
 
 def variables_of(dataset: xr.Dataset, histogram: GridHistogram) -> list[str]:
@@ -159,7 +192,7 @@ def _variable(values: Any, axes: tuple[Axis, ...], dims: tuple[Hashable, ...]) -
 
 def _class_dims(summary: xr.Dataset) -> list[Hashable]:
     """The dimension of classes, under whatever name."""
-    known = {"cell", "support_cell", "outcome", *summary["rows"].dims}
+    known = {"cell", "support_cell", "outcome", WORD, *summary["rows"].dims}
     return [dim for dim in summary.dims if dim not in known]
 
 
@@ -195,9 +228,9 @@ def _state(summary: xr.Dataset, histogram: GridHistogram) -> GridState:
         raise ValueError(f"This summary has lost some of {lost}; select from summaries without dropping variables.")
     if square is None:
         none = np.zeros((*mass.shape[:3], 0, 2))
-        state = GridState(_whole(mass), _whole(offset), none, none.astype(np.int64))
+        state = GridState(whole(mass), whole(offset), none, none.astype(np.int64))
     else:
-        state = GridState(mass.astype(np.float64), offset.astype(np.float64), square, _whole(rows))
+        state = GridState(mass.astype(np.float64), offset.astype(np.float64), square, whole(rows))
     _check(_word(histogram), state)
     return state
 
@@ -220,7 +253,7 @@ def _sums(summary: xr.Dataset, histogram: GridHistogram, part: str, axes: tuple[
     return values.reshape(1, -1, columns, histogram.grid.size, 2)
 
 
-def _whole(values: Any) -> Any:
+def whole(values: Any) -> Any:
     """Whole numbers as int64: joins of summaries fill with what makes them floats."""
     if values.dtype.kind in "iu":
         return values.astype(np.int64)

@@ -23,6 +23,7 @@ from calibdask.explore.summaries.slice_ranking import RANKING_METRICS, RankingMe
 from calibdask.explore.summaries.sparse_sums import SparseSums
 from calibdask.storage.open_store import open_store
 from calibdask.storage.summary import Summary
+from calibdask.storage.summary_totals import with_totals
 from calibdask.storage.writers import write_dataset
 
 RNG = np.random.default_rng(8)
@@ -60,8 +61,10 @@ def test_pooled_slices_are_their_sum(setting: str | int) -> None:
     pooled, plain = Pool(summary).pooled(SOME, setting).dataset, selected(summary)
     assert int(pooled["rows"]) == int(plain["rows"]) == Pool(summary).rows(SOME)
     stored = {"confidence": "confidence", "classwise": "classwise", 2: "classwise"}[setting]
-    assert {str(name).split("_")[0] for name in pooled.data_vars} == {"rows", stored}
-    for name in pooled.data_vars:
+    assert {str(name).split("_")[0] for name in pooled.data_vars} == {"rows", "total", stored}
+    # A selection by xarray keeps the total of all slices.
+    assert int(pooled["total_rows"]) == int(plain["rows"]) < int(plain["total_rows"])
+    for name in (name for name in pooled.data_vars if not str(name).startswith("total_")):
         np.testing.assert_array_equal(pooled[name], plain[name])
         assert pooled[name].dtype == plain[name].dtype
 
@@ -81,6 +84,8 @@ def test_others_are_the_sum_of_all_other_slices(weighted: bool) -> None:
     others = Selection(SOME.slices, is_others=True)
     inside = summary["country"].isin(["AT", "CH"]) & summary["day"].isin(summary["day"][1:4])
     plain = summary.where(~inside, 0).sum(["country", "day"]).astype({n: v.dtype for n, v in summary.data_vars.items()})
+    # The total of all slices was spread over them.
+    plain = with_totals(plain, ())
     pool = Pool(summary)
     assert 0 < pool.rows(others) == ROWS - pool.rows(SOME) == int(plain["rows"])
     metrics = {"ece": cd.ECE(), "bins": cd.ReliabilityDiagram(), "density": cd.DensityECE()}

@@ -8,7 +8,7 @@ from calibdask.engine.inputs.one_hot import one_hot_fault
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.validity import KINDS, Validity, ValidityState
 
-__all__ = ["raise_if_invalid"]
+__all__ = ["raise_if_invalid", "raise_if_nothing"]
 
 
 def raise_if_invalid(
@@ -18,14 +18,18 @@ def raise_if_invalid(
 
     ``row_of`` turns the position noted in a state into a global row number.
     """
-    if state.rows == 0:
-        raise ValueError("Expected at least one row of scores and labels, got none.")
     invalid = np.flatnonzero(state.invalid)
     if invalid.size:
         kind = int(invalid[np.argmin(state.first[invalid])])
         count, first, value = int(state.invalid[kind]), row_of(int(state.first[kind])), float(state.value[kind])
         others = sum(int(state.invalid[k]) for k in invalid if k != kind)
         raise ValueError(_message(KINDS[kind], count, first, value, checked, layout, int(state.rows), others))
+
+
+def raise_if_nothing(state: ValidityState) -> None:
+    """Raise ValueError if there are no rows, or none of positive weight."""
+    if state.rows == 0:
+        raise ValueError("Expected at least one row of scores and labels, got none.")
     if state.positive == 0:
         raise ValueError(f"At least one sample weight must be positive, all {int(state.rows)} are zero.")
 

@@ -1,7 +1,7 @@
 """Sources answer requests for statistics; estimators cannot distinguish them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, TypeVar
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from calibdask.engine.sources.input_errors import raise_if_invalid
+from calibdask.engine.sources.input_errors import raise_if_invalid, raise_if_nothing
 from calibdask.statistics.block import Block
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.layout import Layout
@@ -18,7 +18,7 @@ from calibdask.statistics.pairs.target_reduction import TargetReduction
 from calibdask.statistics.request import Requests
 from calibdask.statistics.schedule import Schedule
 from calibdask.statistics.statistic import Statistic
-from calibdask.statistics.validity import Validity
+from calibdask.statistics.validity import Validity, ValidityState
 
 __all__ = ["RowSource", "Source", "States", "apart", "merged", "states_of"]
 
@@ -80,21 +80,31 @@ class RowSource(Source):
                 known[reduction] = self._targets(reduction)
         return tuple(known[statistic] for statistic in statistics)
 
-    def _states(self, statistics: Sequence[Statistic[Any]]) -> dict[Statistic[Any], Any]:
-        """States from one pass, in which what follows from others is not computed again."""
-        needed, following = apart(statistics)
-        known = dict(zip(needed, self._checked(needed), strict=True))
-        return known | {statistic: statistic.taken_from(known[other]) for statistic, other in following.items()}
+    def part(self, statistics: Sequence[Statistic[Any]]) -> tuple[States, ValidityState]:
+        """The states from one pass that checks each row, and how many rows there are: none, perhaps.
 
-    def _checked(self, statistics: tuple[Statistic[Any], ...]) -> States:
-        """One pass; the first one checks the data too."""
+        Raises
+        ------
+        ValueError
+            If rows are invalid.
+        """
         self.passes += 1
-        if self.rows is not None:
-            return self._pass(statistics)
-        *states, checked = self._pass((*statistics, self._validity))
+        needed, following = apart(statistics)
+        *states, checked = self._pass((*needed, self._validity))
         raise_if_invalid(checked, self._validity, self.layout, self._original_row)
-        self.rows = int(checked.rows)
-        return tuple(states)
+        return _in_order(statistics, needed, states, following), checked
+
+    def _states(self, statistics: Sequence[Statistic[Any]]) -> dict[Statistic[Any], Any]:
+        """States from one pass, in which what follows from others is not computed again; the first checks the data."""
+        if self.rows is None:
+            states, checked = self.part(statistics)
+            raise_if_nothing(checked)
+            self.rows = int(checked.rows)
+        else:
+            self.passes += 1
+            needed, following = apart(statistics)
+            states = _in_order(statistics, needed, self._pass(needed), following)
+        return dict(zip(statistics, states, strict=True))
 
     @abstractmethod
     def _pass(self, statistics: tuple[Statistic[Any], ...]) -> States:
@@ -125,6 +135,20 @@ def apart(
     needed = tuple(statistic for statistic in statistics if not any(map(statistic.follows_from, statistics)))
     following = [statistic for statistic in statistics if statistic not in needed]
     return needed, {statistic: next(filter(statistic.follows_from, needed)) for statistic in following}
+
+
+def _in_order(
+    statistics: Sequence[Statistic[Any]],
+    needed: Sequence[Statistic[Any]],
+    states: Sequence[Any],
+    following: Mapping[Statistic[Any], Statistic[Any]],
+) -> States:
+    """The states of all statistics, from those that were needed."""
+    known = dict(zip(needed, states, strict=True))
+    return tuple(
+        known[statistic] if statistic in known else statistic.taken_from(known[following[statistic]])
+        for statistic in statistics
+    )
 
 
 def states_of(block: Block, statistics: tuple[Statistic[Any], ...]) -> States:

@@ -5,7 +5,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+import numpy as np
+
 from calibdask.engine.sources.source import Source, States
+from calibdask.statistics import exact
 from calibdask.statistics.bins import grid_bins
 from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
 from calibdask.statistics.bins.binnings import BinEdges, EqualMass
@@ -19,6 +22,7 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.replicates.bins import resampled_bins
 from calibdask.statistics.replicates.histograms import left_out, resampled
 from calibdask.statistics.request import Requests
+from calibdask.statistics.score_sums import ScoreSums, ScoreSumsState
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
@@ -30,8 +34,9 @@ Answer = TypeVar("Answer")
 class SummarySource(Source):
     """Answers from histograms on the grid: those themselves, coarser ones, and what statistics compute from them.
 
-    ``stored`` has for each histogram a function that reads its state, called when the state is needed. Statistics know
-    this source as `calibdask.statistics.bins.histograms.Histograms`.
+    ``stored`` has for each histogram a function that reads its state, called when the state is needed; ``scores`` is
+    one for the sums of proper scores, where there are such. Statistics know this source as
+    `calibdask.statistics.bins.histograms.Histograms`.
     """
 
     def __init__(
@@ -39,9 +44,11 @@ class SummarySource(Source):
         stored: Mapping[GridHistogram, Callable[[], GridState]],
         layout: Layout,
         rows: int | None = None,
+        scores: Callable[[], ScoreSumsState] | None = None,
     ) -> None:
         self.layout = layout
         self.rows = rows
+        self.scores = scores
         self._stored = stored
         self._read: dict[GridHistogram, GridState] = {}
         self._summed: dict[GridHistogram, CellSums] = {}
@@ -84,7 +91,8 @@ class SummarySource(Source):
         sums = sum(
             part.nbytes for statistic, state in known.items() if isinstance(statistic, BinSums) for part in state
         )
-        cells = by_cells or self.layout.weighted or any(isinstance(statistic, GridHistogram) for statistic in known)
+        of_cells = any(isinstance(statistic, GridHistogram | ScoreSums) for statistic in known)
+        cells = by_cells or self.layout.weighted or of_cells
         return sums + (sum(stored.bytes(self.layout) for stored in self._stored) if cells else 0)
 
     def tells(self, setting: Setting) -> bool:
@@ -114,6 +122,15 @@ class SummarySource(Source):
         state = self._state(next(iter(self._stored)))
         rows = state.rows if state.weighted else state.mass
         return RowCountState(rows[:, :, 0].sum((-1, -2)))
+
+    def score_sums(self) -> ScoreSumsState:
+        """The sums of proper scores."""
+        if self.scores is None:
+            raise ValueError(
+                "This summary has no sums of proper scores, which summaries of earlier versions lack; summarize the "
+                "data again, or evaluate them."
+            )
+        return self.scores()
 
     def state(self, histogram: GridHistogram) -> GridState:
         """The stored histogram, the sum of its parts, or one of its columns."""
@@ -173,7 +190,8 @@ class _Replicates(SummarySource):
         sampled: int = 1,
     ) -> None:
         layout = replace(of.layout, batch=of.layout.batch * count, rows=None)
-        super().__init__({stored: partial(histogram, stored) for stored in of.histograms}, layout, of.rows)
+        stored = {stored: partial(histogram, stored) for stored in of.histograms}
+        super().__init__(stored, layout, of.rows, self._scores_of_cells)
         self._of, self._bins, self._count, self._sampled = of, bins, count, sampled
 
     def equal_mass_edges(self, binning: EqualMass, setting: Setting) -> Edges:
@@ -185,6 +203,21 @@ class _Replicates(SummarySource):
         sums = super().bin_sums(request) if self._bins is None else self._bins(request)
         # Rows drawn twice carry the information of half as many, like rows that are resampled by weights.
         return sums._replace(weight_square=self._sampled * sums.weight_square)
+
+    def _scores_of_cells(self) -> ScoreSumsState:
+        """Those of the data, moved by as much as the sums that the histogram of either class alone tells."""
+        one = Setting("class", 1)
+        histogram = self.finest(one if self.tells(one) else next(iter(self._stored)).setting)
+        smallest = self.layout.smallest
+        centre = grid_bins.binary_scores(self._of.state(histogram), histogram.grid, smallest)
+        drawn = grid_bins.binary_scores(self.state(histogram), histogram.grid, smallest)
+        exactly = self._of.score_sums()
+        weight, brier, log = (
+            np.maximum(values + np.tile(exact.value(sums) - at_cells, (self._count, 1)), 0.0)
+            for values, sums, at_cells in zip(drawn, exactly[2:], centre, strict=True)
+        )
+        none = np.zeros(weight.shape, np.int64)
+        return ScoreSumsState(none, none, weight, brier, log)
 
 
 def _of_the_data(edges: Edges, layout: Layout) -> Edges:

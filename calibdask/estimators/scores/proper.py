@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.interval import FromRows
 from calibdask.estimators.parts import Estimate, number
 from calibdask.statistics import exact
 from calibdask.statistics.layout import Layout
@@ -33,7 +34,9 @@ class BrierScore(Estimator):
 
     Notes
     -----
-    One pass, 64 bytes for each slice; smaller is better.
+    One pass, 64 bytes for each slice; a summary holds the same sums. Smaller is better.
+    With ``ci`` from replicates of the rows; from a summary of binary scores from those of its cells, while the
+    histograms of several classes do not tell how the sum over classes varies, and there is no interval.
 
     References
     ----------
@@ -67,6 +70,10 @@ class BrierScore(Estimator):
         return {"": PartInfo("mean squared error of the scores", "score")}
 
     @override
+    def interval(self, layout: Layout) -> FromRows:
+        return FromRows(by_rows_only=not layout.vector)
+
+    @override
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
         sums = yield from ScoreSums()
@@ -85,7 +92,8 @@ class LogLoss(Estimator):
 
     Notes
     -----
-    One pass, 64 bytes for each slice. Never negative; smaller is better.
+    One pass, 64 bytes for each slice; a summary holds the same sums. Never negative; smaller is better. Intervals as
+    for `BrierScore`.
 
     References
     ----------
@@ -108,6 +116,10 @@ class LogLoss(Estimator):
     @override
     def describe(self, layout: Layout) -> Description:
         return {"": PartInfo("mean of -log(score of the label)", "score")}
+
+    @override
+    def interval(self, layout: Layout) -> FromRows:
+        return FromRows(by_rows_only=not layout.vector)
 
     @override
     def estimate(self) -> Requests[Estimate]:

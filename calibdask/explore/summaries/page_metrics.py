@@ -77,8 +77,8 @@ def metrics_of(pooled: Summary, choice: Choice) -> dict[str, Estimator]:
         {} if choice.setting == "classwise" else {_MEAN_GAP: MeanGap(setting=choice.setting)}
     )
     for name, estimator in usual.items():
-        # Others have a setting of their own.
-        if estimator.setting is None and name != _MEAN_GAP:
+        # Others have a setting of their own, or none.
+        if getattr(estimator, "setting", "") is None and name != _MEAN_GAP:
             bins = {"bins": choice.bins} if "bins" in {field.name for field in fields(estimator)} else {}
             metrics[name] = replace(estimator, setting=choice.setting, **bins)
     return metrics

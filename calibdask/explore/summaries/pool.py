@@ -16,6 +16,7 @@ from calibdask.engine.sources.summary import SummarySource
 from calibdask.explore.summaries.sparse_sums import SparseSums
 from calibdask.results.cautions import MODEL_DIMS
 from calibdask.storage.summary import Summary
+from calibdask.storage.summary_totals import with_totals
 
 __all__ = ["Group", "Pool", "Selection", "pool_of"]
 
@@ -178,7 +179,7 @@ class Pool:
         for name in names:
             cells = tuple(dim for dim in self.summary[name].dims if dim not in self.axes)
             sums[name] = ((*dims, *cells), self._shaped(self.sums.of(name, groups), dims))
-        return Summary.of(xr.Dataset(sums, template.coords))
+        return Summary.of(with_totals(xr.Dataset(sums, template.coords), ()))
 
     def _shaped(self, values: Any, dims: tuple[str, ...]) -> Any:
         return np.asarray(values) if dims else values[0]

@@ -202,6 +202,11 @@ class GridHistogram(Statistic[GridState]):
     setting: Setting
     grid: Grid = Grid()
 
+    @property
+    def adds(self) -> bool:
+        """Sums."""
+        return True
+
     def from_block(self, block: Block) -> GridState:
         """Sums of one block."""
         layout, grid = block.layout, self.grid

@@ -12,7 +12,7 @@ from calibdask.statistics.bins.grid import Grid, GridState
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
 
-__all__ = ["CellSums", "bin_sums", "borders", "cell_sums", "equal_mass_edges", "second_sums"]
+__all__ = ["CellSums", "bin_sums", "binary_scores", "borders", "cell_sums", "equal_mass_edges", "second_sums"]
 
 
 def equal_mass_edges(binning: EqualMass, state: GridState, grid: Grid) -> Edges:
@@ -96,6 +96,20 @@ def bin_sums(request: BinSums, cells: CellSums, grid: Grid) -> BinSumsState:
         return plain
     square = np.divide(score**2, count, out=np.zeros_like(score), where=count > 0).sum(-2)
     return plain._replace(second=second_sums(request, plain, _total(square, at), _total(score[..., 1, :], at)))
+
+
+def binary_scores(state: GridState, grid: Grid, smallest: float) -> tuple[Array, Array, Array]:
+    """Sums of w, w * Brier score and w * logarithmic score of binary scores, (batch, groups), from their one column.
+
+    All scores of a cell with one outcome count as equal to their mean; probabilities are clipped at ``smallest``.
+    """
+    cells = cell_sums(state, grid)
+    mass = cells.mass[:, :, 0]
+    score = np.divide(cells.score[:, :, 0], mass, out=np.zeros_like(mass), where=mass > 0).clip(0.0, 1.0)
+    chosen = np.stack([1.0 - score[..., 0, :], score[..., 1, :]], axis=-2)
+    brier, log = mass * (1.0 - chosen) ** 2, mass * -np.log(np.maximum(chosen, smallest))
+    weight, brier, log = (values.sum((-1, -2)) for values in (mass, brier, log))
+    return weight, brier, log
 
 
 def second_sums(request: BinSums, plain: BinSumsState, square: Array, product: Array) -> Array:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from calibdask.statistics.bins.edges import Edges
     from calibdask.statistics.bins.grid import GridHistogram, GridState
     from calibdask.statistics.counts import RowCountState
+    from calibdask.statistics.score_sums import ScoreSumsState
 
 __all__ = ["Histograms"]
 
@@ -34,3 +35,6 @@ class Histograms(Protocol):
 
     def row_count(self) -> "RowCountState":
         """Rows of positive weight in each slice."""
+
+    def score_sums(self) -> "ScoreSumsState":
+        """Sums of proper scores."""

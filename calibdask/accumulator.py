@@ -1,0 +1,385 @@
+"""`Accumulator`: metrics of rows that come part by part, as in a training loop, in constant memory."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from calibdask.engine.inputs.input import Input, read_data
+from calibdask.engine.inputs.options import InputOptions, Task
+from calibdask.engine.one_pass import NotOnePass, few_rows, is_told, no_rows, requests_of_one_pass
+from calibdask.engine.sources.accumulated import AccumulatedSource
+from calibdask.engine.sources.source import RowSource, apart, merged, states_of
+from calibdask.estimators.checks import check_whole
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.metrics import Metrics, named_metrics
+from calibdask.estimators.smooth.gridded import check_step
+from calibdask.evaluation import evaluated, interval_choice
+from calibdask.inference.methods import Method
+from calibdask.statistics.counts import RowCount
+from calibdask.statistics.exact import Counts
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.score_sums import ScoreSums
+from calibdask.statistics.statistic import Statistic
+from calibdask.storage.summary_format import histograms
+from calibdask.summary import stored_settings
+
+__all__ = ["Accumulator"]
+
+_SETTINGS = ("confidence", "classwise")
+# Of scores whose number of columns is not known yet.
+_ANY = (Layout(), Layout(classes=3, vector=False))
+# Entries of state dictionaries that are no states.
+_LAYOUT, _ROWS = "layout", "rows"
+
+
+class Accumulator:
+    """Metrics of rows that come part by part: as `calibdask.evaluate` gives of all rows, without keeping any.
+
+    Parameters
+    ----------
+    metrics : estimator, sequence, or mapping from name to estimator, optional
+        As for `calibdask.evaluate`. None: the default metrics of a summary.
+    settings : sequence of str or int, optional
+        Settings whose fine histograms are kept besides, as by `calibdask.summarize`, with the sums of proper scores:
+        from these come intervals, and metrics that would need several passes, with bins of equal mass on borders of
+        cells. None: confidence and classwise without ``metrics``, otherwise no histograms.
+    step : float, default 0.0003
+        Largest width of a cell of these histograms.
+    classes : int, optional
+        Number of columns of the scores, 1 for a vector of P(y = 1). None: that of the first update.
+    weighted : bool, default False
+        With ``classes``: whether updates have weights, where a state is asked for before the first update.
+    task, logits, labels, pos_label, ignore_label, sum_tolerance
+        As for `calibdask.evaluate`.
+
+    Raises
+    ------
+    ValueError
+        If one pass over the rows does not tell a metric: because it compares pairs of rows, reads them several times,
+        or depends on their order. The message names the metric and the reason.
+
+    Notes
+    -----
+    Metrics that one pass tells are equal to those of `calibdask.evaluate` on all rows to the last bit, without weights
+    for any cut into updates, processes and order; with weights up to rounding. Memory: the states of the metrics, a few
+    kB; 156 kB for each class of ``settings`` (312 kB with weights).
+
+    *Several processes.* All entries of `state_dict` are arrays of int64, with weights also of float64; added up entry
+    by entry over up to 2047 processes, they are the state of all rows. With ``torch.distributed``, and ``classes``
+    given so that processes without rows take part::
+
+        state = {name: torch.from_numpy(array) for name, array in accumulator.state_dict().items()}
+        for tensor in state.values():
+            torch.distributed.all_reduce(tensor)
+        accumulator.load_state_dict(state)
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> accumulator = cd.Accumulator([cd.ECE(bins=2), cd.BrierScore()])
+    >>> for y_true, y_prob in [([0, 1], [0.2, 0.4]), ([1, 1], [0.6, 0.8])]:
+    ...     _ = accumulator.update(y_true, y_prob)
+    >>> result = accumulator.result()
+    >>> round(float(result.ece), 12), round(float(result.brier_score), 12)
+    (0.25, 0.15)
+    """
+
+    def __init__(
+        self,
+        metrics: Metrics | None = None,
+        *,
+        settings: Sequence[str | int] | str | int | None = None,
+        step: float = 0.0003,
+        classes: int | None = None,
+        weighted: bool = False,
+        task: Task | None = None,
+        logits: bool = False,
+        labels: Any = None,
+        pos_label: Any = None,
+        ignore_label: Any = None,
+        sum_tolerance: float = 1e-3,
+    ) -> None:
+        check_step(step)
+        self._metrics = None if metrics is None else named_metrics(metrics)
+        self._settings = _listed(_SETTINGS if settings is None and metrics is None else settings)
+        self._step = step
+        self._options = InputOptions(task, logits, labels, pos_label, ignore_label, sum_tolerance=sum_tolerance)
+        self._expected = None if classes is None else _layout(classes, weighted=weighted)
+        self.reset()
+        self._check_metrics()
+
+    def reset(self) -> Self:
+        """Forget all rows."""
+        self._rows = 0
+        self._layout: Layout | None = None
+        self._states: dict[Statistic[Any], Any] = {}
+        self._classes: Any = None
+        return self
+
+    def update(self, y_true: Any, y_prob: Any, sample_weight: Any = None) -> Self:
+        """Add rows, of any kind that `calibdask.evaluate` takes; invalid ones raise its errors and add nothing.
+
+        Parameters
+        ----------
+        y_true : array of shape (n,)
+        y_prob : array of shape (n,) or (n, K)
+        sample_weight : array of shape (n,), optional
+
+        Raises
+        ------
+        ValueError
+            If rows are invalid, or differ from earlier ones in classes, precision or having weights.
+        """
+        data = read_data(y_true, y_prob, None, sample_weight, self._options)
+        if data.batch:
+            names = ", ".join(str(axis.name) for axis in data.batch)
+            raise ValueError(
+                f"An Accumulator expects the scores of one model, got several along {names}; have one each."
+            )
+        # How the rows were read makes no difference to the states.
+        layout = replace(data.source.layout, rows=None, logits=False, one_hot=False)
+        states = self._begun(layout)
+        assert isinstance(data.source, RowSource)
+        classes = self._common(data.classes)
+        added, checked = data.source.part(tuple(states))
+        self._set(layout, states, added, self._rows + int(checked.rows))
+        self._classes = classes
+        return self
+
+    def merge(self, other: "Accumulator") -> Self:
+        """Add the rows of another one with the same metrics and settings.
+
+        Raises
+        ------
+        ValueError
+            If its metrics, settings or rows are not alike.
+        """
+        if (self._metrics, self._settings, self._step) != (other._metrics, other._settings, other._step):
+            raise ValueError("merge expects an Accumulator with the same metrics, settings and step.")
+        if other._layout is not None:
+            states = self._begun(other._layout)
+            classes = self._common(other._classes)
+            self._set(other._layout, states, tuple(other._states.values()), self._rows + other._rows)
+            self._classes = classes
+        return self
+
+    def result(
+        self, ci: float | None = None, *, ci_method: Method | None = None, n_boot: int = 200, seed: int = 0
+    ) -> xr.Dataset:
+        """The metrics of all rows so far, as `calibdask.evaluate` returns them; more rows may follow.
+
+        Parameters
+        ----------
+        ci, ci_method, n_boot, seed
+            As for `calibdask.evaluate` of a summary: replicates are those of the histograms of ``settings``.
+
+        Raises
+        ------
+        ValueError
+            If there are no rows yet, or intervals are asked for and the ``settings`` that tell them are not kept.
+        """
+        layout = self._layout
+        if layout is None or not self._states[RowCount()].rows.any():
+            raise ValueError("An Accumulator expects rows of positive weight before its result; call update first.")
+        if ci is not None and not self._settings:
+            raise ValueError("Intervals come from histograms; construct the Accumulator with settings=['confidence'].")
+        source = AccumulatedSource(self._states, layout, self._rows)
+        return evaluated(
+            Input(source, classes=self._classes), self._metrics, interval_choice(ci, ci_method, n_boot, seed)
+        )
+
+    def state_dict(self) -> dict[str, npt.NDArray[Any]]:
+        """All that was added up, as arrays of int64 and float64: their sums are the state of the rows of several.
+
+        Raises
+        ------
+        ValueError
+            If there are no rows, and ``classes`` was not given.
+        """
+        layout = self._layout or self._expected
+        if layout is None:
+            raise ValueError("The state of an Accumulator without rows expects classes=..., which tells its shapes.")
+        # One that has no rows yet adds nothing to those of others.
+        counted = _as_numbers(layout) * (self._layout is not None)
+        return {_LAYOUT: counted, _ROWS: np.array(self._rows), **_parts(self._states or self._begun(layout))}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Self:
+        """Replace all rows by those of a state, or of a sum of states, of Accumulators constructed in the same way.
+
+        Raises
+        ------
+        ValueError
+            If it is the state of another kind of Accumulator, or a sum of states that do not fit each other.
+        """
+        arrays = {name: np.asarray(array) for name, array in state.items()}
+        if missing := [name for name in (_LAYOUT, _ROWS) if name not in arrays]:
+            raise ValueError(f"load_state_dict expects what state_dict returned; it lacks {', '.join(missing)}.")
+        self.reset()
+        layout = _from_numbers(arrays[_LAYOUT])
+        if layout is None:
+            return self
+        empty = self._begun(layout)
+        expected = _parts(empty)
+        for name in {*expected, *arrays} - {_LAYOUT, _ROWS}:
+            is_like = name in arrays and name in expected and arrays[name].shape == expected[name].shape
+            if not is_like or arrays[name].dtype != expected[name].dtype:
+                raise ValueError(
+                    f"load_state_dict expects the state of an Accumulator with the same metrics and settings; {name} "
+                    "is not the same."
+                )
+        loaded = tuple(
+            part._replace(
+                **{
+                    field: arrays[entry]
+                    for field in part._fields
+                    if (entry := _entry(number, statistic, field)) in arrays
+                }
+            )
+            for number, (statistic, part) in enumerate(empty.items())
+        )
+        # Merging carries what sums of words have left over.
+        self._set(layout, empty, loaded, int(arrays[_ROWS]))
+        return self
+
+    def __repr__(self) -> str:
+        named = "the default metrics" if self._metrics is None else ", ".join(self._metrics)
+        return f"<Accumulator of {named}: {self._rows:,} rows>"
+
+    def _begun(self, layout: Layout) -> dict[Statistic[Any], Any]:
+        """The states so far; of the first rows those of none."""
+        if self._layout is None:
+            if self._expected is not None and (layout.classes, layout.vector) != (
+                self._expected.classes,
+                self._expected.vector,
+            ):
+                raise ValueError(f"This Accumulator expects {_described(self._expected)}, got {_described(layout)}.")
+            statistics = self._statistics(layout)
+            return dict(zip(statistics, states_of(no_rows(layout), statistics), strict=True))
+        if layout != self._layout:
+            raise ValueError(
+                "All updates of an Accumulator expect the same classes and precision, and weights in all or none; got "
+                f"{_described(layout)} after {_described(self._layout)}."
+            )
+        return self._states
+
+    def _common(self, classes: Any) -> Any:
+        """The names of the classes, which rows without such names have too."""
+        if self._classes is None or classes is None or list(self._classes) == list(classes):
+            return classes if self._classes is None else self._classes
+        raise ValueError(
+            "All updates of an Accumulator expect the same classes in the same order, got "
+            f"{', '.join(map(str, classes))} after {', '.join(map(str, self._classes))}."
+        )
+
+    def _set(self, layout: Layout, states: Mapping[Statistic[Any], Any], added: tuple[Any, ...], rows: int) -> None:
+        statistics = tuple(states)
+        total = merged(statistics, tuple(states.values()), added)
+        self._layout, self._rows, self._states = layout, rows, dict(zip(statistics, total, strict=True))
+
+    def _statistics(self, layout: Layout) -> tuple[Statistic[Any], ...]:
+        """What is kept, in an order that does not depend on the rows."""
+        kept = _kept_for(self._settings, layout, self._step)
+        requests: list[Statistic[Any]] = [RowCount(), *kept]
+        for name, metric in (self._metrics or {}).items():
+            try:
+                requests += requests_of_one_pass(metric, layout)
+            except NotOnePass as reason:
+                if not _is_told(metric, self._settings, layout, self._step):
+                    may_be = not self._settings and _is_told(metric, _SETTINGS, layout, self._step)
+                    raise NotOnePass(_refusal(name, metric, reason, may_be=may_be)) from None
+        return apart(tuple(dict.fromkeys(requests)))[0]
+
+    def _check_metrics(self) -> None:
+        """Raise NotOnePass for metrics that no rows could be added up for."""
+        reasons = []
+        layouts = _ANY if self._expected is None else (self._expected,)
+        for layout in layouts:
+            try:
+                self._statistics(layout)
+            except NotOnePass as reason:
+                reasons.append(reason)
+            except ValueError:
+                # For example the number of a class that scores of another shape have.
+                if self._expected is not None:
+                    raise
+        if len(reasons) == len(layouts):
+            raise ValueError(str(reasons[0]))
+
+
+def _kept_for(settings: tuple[str | int, ...], layout: Layout, step: float) -> tuple[Statistic[Any], ...]:
+    """What a summary with these settings holds."""
+    if not settings:
+        return ()
+    return (RowCount(), ScoreSums(), *histograms(stored_settings(settings, layout), layout.classes, step))
+
+
+def _is_told(metric: Estimator, settings: tuple[str | int, ...], layout: Layout, step: float) -> bool:
+    """Whether the histograms of these settings tell a metric."""
+    kept = _kept_for(settings, layout, step)
+    states = dict(zip(kept, states_of(few_rows(layout), kept), strict=True))
+    return bool(kept) and is_told(metric, AccumulatedSource(states, layout, 0))
+
+
+def _refusal(name: str, metric: Estimator, reason: NotOnePass, *, may_be: bool) -> str:
+    """Why a metric cannot be accumulated, and what to do."""
+    mend = "give settings such as ['confidence'], whose histograms tell it" if may_be else "evaluate all rows for it"
+    return (
+        f"An Accumulator adds up rows in one pass, which does not tell the metric {name!r} ({metric.label}): {reason}. "
+        f"Leave it out, or {mend}."
+    )
+
+
+def _listed(settings: Sequence[str | int] | str | int | None) -> tuple[str | int, ...]:
+    if settings is None:
+        return ()
+    return (settings,) if isinstance(settings, str | int) else tuple(settings)
+
+
+def _layout(classes: int, *, weighted: bool) -> Layout:
+    """The layout of scores with this number of columns."""
+    check_whole("classes", classes, 1)
+    return Layout(weighted=weighted) if classes == 1 else Layout(classes=classes, vector=False, weighted=weighted)
+
+
+def _described(layout: Layout) -> str:
+    columns = "a vector" if layout.vector else f"{layout.classes} columns"
+    return f"{columns} of {layout.dtype} scores, {'with' if layout.weighted else 'without'} weights"
+
+
+def _as_numbers(layout: Layout) -> Counts:
+    """A layout as numbers; sums of them, and of their squares, tell whether all were equal."""
+    numbers = np.array([layout.classes, layout.vector, layout.weighted, layout.dtype == "float32"], np.int64)
+    return np.concatenate([[1], numbers, numbers**2])
+
+
+def _from_numbers(numbers: Counts) -> Layout | None:
+    """The layout that was added up; None if none was."""
+    count, values, squares = int(numbers[0]), numbers[1:5], numbers[5:]
+    if count == 0:
+        return None
+    if (count * squares != values**2).any():
+        raise ValueError(
+            "load_state_dict expects states of rows with the same classes and precision, and weights in all or none; "
+            "those that were added up differ."
+        )
+    classes, vector, weighted, single = (values // count).tolist()
+    dtype = "float32" if single else "float64"
+    return Layout(classes=classes, vector=bool(vector), weighted=bool(weighted), dtype=dtype)
+
+
+def _entry(number: int, statistic: Statistic[Any], field: str) -> str:
+    return f"{number}.{statistic.word}.{field}"
+
+
+def _parts(states: Mapping[Statistic[Any], Any]) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of all states by name, copied; those that are empty without weights left out."""
+    return {
+        _entry(number, statistic, field): np.array(getattr(state, field))
+        for number, (statistic, state) in enumerate(states.items())
+        for field in state._fields
+        if getattr(state, field).size
+    }

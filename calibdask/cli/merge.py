@@ -1,0 +1,52 @@
+"""``calibdask merge``: stored summaries of different rows as one."""
+
+import click
+
+from calibdask.cli.row_options import noted
+from calibdask.cli.summarize import FORMATS, described, written
+
+__all__ = ["merge"]
+
+_EPILOG = """\b
+For example a summary of each day, and of all of them:
+  calibdask summarize monday.parquet --by day --out monday.zarr
+  calibdask summarize tuesday.parquet --by day --out tuesday.zarr
+  calibdask merge monday.zarr tuesday.zarr --out week.zarr
+\b
+Exit status: 0 success; 2 invalid use or input, explained in one line on stderr,
+with nothing written; 130 interrupted.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("summaries", metavar="SUMMARY...", nargs=-1, required=True)
+@click.option("--out", metavar="FILE", required=True, help=f"The summary to write: {', '.join(FORMATS)}.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing summary.")
+def merge(summaries: tuple[str, ...], out: str, overwrite: bool) -> None:
+    """Merge stored summaries of different rows, each given once: slices are united, those that several have added.
+
+    Summaries have the same settings, step, classes and dimensions of slices, and all have weights or none has. The
+    result is that of one pass over all rows.
+    """
+    import calibdask as cd
+    from calibdask.storage.open_store import open_store
+    from calibdask.storage.summary import Summary
+    from calibdask.storage.writers import check_apart, checked_output
+
+    for url in summaries:
+        check_apart(url, {"--out": out})
+    if twice := next((url for url in summaries if summaries.count(url) > 1), None):
+        raise click.UsageError(f"{twice} is given more than once, and its rows would count as often.")
+    target = checked_output(out, FORMATS, overwrite=overwrite)
+    parts = []
+    for url in summaries:
+        store = open_store(url)
+        if not isinstance(store, Summary):
+            raise click.UsageError(f"{url} is {store.kind}; merge expects summaries that calibdask summarize wrote.")
+        parts.append(store)
+    with noted():
+        summary = cd.merge(*parts)
+    for part in parts:
+        part.dataset.close()
+    size = written(summary, target)
+    click.echo(f"wrote {target}: {described(Summary.of(summary))}, {size}")

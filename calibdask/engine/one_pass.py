@@ -1,0 +1,97 @@
+"""What estimators ask for, found out without data: whether one pass over rows in any order and grouping suffices."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from calibdask.engine.plan import run
+from calibdask.engine.sources.source import Source, States, states_of
+from calibdask.estimators.estimator import Estimator
+from calibdask.statistics.block import Block
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.schedule import Schedule
+from calibdask.statistics.statistic import Statistic
+
+__all__ = ["NotOnePass", "few_rows", "is_told", "no_rows", "requests_of_one_pass"]
+
+# The root of this many rows is a number of bins whose edges are no edges of cells.
+_FEW = 50
+
+
+class NotOnePass(ValueError):
+    """Why an estimator cannot be computed from sums over the rows in one pass."""
+
+
+def no_rows(layout: Layout) -> Block:
+    """A block without rows; its states are those that add nothing."""
+    return few_rows(layout).part(0, 0)
+
+
+def few_rows(layout: Layout) -> Block:
+    """A block of rows that stand for those to come."""
+    scores = np.random.default_rng(0).dirichlet(np.ones(layout.classes), (layout.batch, _FEW))
+    labels = np.broadcast_to(np.arange(_FEW) % layout.classes, (layout.batch, _FEW))
+    weights = np.ones((layout.batch, _FEW)) if layout.weighted else None
+    return Block(
+        layout, scores[..., 1:2].astype(layout.dtype) if layout.vector else scores.astype(layout.dtype), labels, weights
+    )
+
+
+def requests_of_one_pass(estimator: Estimator, layout: Layout) -> tuple[Statistic[Any], ...]:
+    """The statistics that an estimator asks for, all of which are sums over the rows in one pass.
+
+    Raises
+    ------
+    NotOnePass
+        If it asks for anything else.
+
+    Examples
+    --------
+    >>> from calibdask.estimators.scores.proper import BrierScore
+    >>> requests_of_one_pass(BrierScore(), Layout())
+    (ScoreSums(),)
+    """
+    source = _FirstPass(layout)
+    _computed(estimator, source)
+    return source.asked
+
+
+def is_told(estimator: Estimator, source: Source) -> bool:
+    """Whether a source of few rows answers all that an estimator asks for."""
+    try:
+        _computed(estimator, source)
+    except ValueError:
+        return False
+    return True
+
+
+def _computed(estimator: Estimator, source: Source) -> None:
+    """Compute an estimate of few rows, which warns of nothing."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        run({"": estimator}, source)
+
+
+class _FirstPass(Source):
+    """Answers once, for few rows, and only what is a sum over rows."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.rows = _FEW
+        self.asked: tuple[Statistic[Any], ...] = ()
+
+    def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
+        """The states of few rows."""
+        schedule = Schedule.of(statistics)
+        if schedule.pairs or schedule.targets:
+            raise NotOnePass("it compares pairs of rows")
+        if self.passes:
+            raise NotOnePass("it reads the rows several times")
+        for statistic in statistics:
+            if statistic.ordered:
+                raise NotOnePass(f"it needs {statistic.word}, which depends on the order of the rows")
+            if not statistic.adds:
+                raise NotOnePass(f"it needs {statistic.word}, which is no sum over the rows")
+        self.passes, self.asked = 1, statistics
+        return states_of(few_rows(self.layout), statistics)

@@ -1,0 +1,38 @@
+"""The source for states that were added up part by part: exact where a statistic was kept, else from histograms."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from calibdask.engine.sources.source import States
+from calibdask.engine.sources.summary import SummarySource
+from calibdask.statistics.bins.grid import GridHistogram
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.score_sums import ScoreSums
+from calibdask.statistics.statistic import Statistic
+
+__all__ = ["AccumulatedSource"]
+
+
+class AccumulatedSource(SummarySource):
+    """Answers with the states that are kept, and with what follows from them."""
+
+    def __init__(self, states: Mapping[Statistic[Any], Any], layout: Layout, rows: int) -> None:
+        stored = {
+            statistic: partial(states.__getitem__, statistic)
+            for statistic in states
+            if isinstance(statistic, GridHistogram)
+        }
+        scores = partial(states.__getitem__, ScoreSums()) if ScoreSums() in states else None
+        super().__init__(stored, layout, rows, scores)
+        self._kept = states
+
+    def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
+        """The states of all statistics; raises ValueError for those that neither follow nor are told by histograms."""
+        return tuple(map(self._answered, statistics))
+
+    def _answered(self, statistic: Statistic[Any]) -> Any:
+        if statistic in self._kept:
+            return self._kept[statistic]
+        origin = next(filter(statistic.follows_from, self._kept), None)
+        return statistic.from_histograms(self) if origin is None else statistic.taken_from(self._kept[origin])

@@ -1,0 +1,194 @@
+"""`merge`: summaries of different rows as one, whatever slices each of them has."""
+
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from calibdask import __version__
+from calibdask.storage.summary import Summary, is_summary
+from calibdask.storage.summary_format import FORMAT, MARK, extra_attributes, whole
+from calibdask.storage.summary_scores import SCORES, carried
+from calibdask.storage.summary_totals import with_totals
+
+__all__ = ["merge"]
+
+
+def merge(*summaries: xr.Dataset | Summary) -> xr.Dataset:
+    """Merge summaries of different rows: slices are united, and what several summaries say of one slice is added.
+
+    Parameters
+    ----------
+    *summaries : xarray.Dataset
+        Results of `calibdask.summarize`, in memory or opened from files, with the same settings, step, classes,
+        dimensions of slices and models; all with weights, or all without.
+
+    Returns
+    -------
+    xarray.Dataset
+        The summary of all rows. Labels along a dimension of slices are sorted, unless all summaries have the same in
+        the same order; slices that no summary has, such as a country on a day without it, have no rows.
+
+    Raises
+    ------
+    TypeError
+        If something is not a summary.
+    ValueError
+        If there is none, if summaries are not alike, or one cannot be evaluated, for example because it is a sum that
+        has lost slices.
+
+    Notes
+    -----
+    Without weights all sums are integers: the result is the same to the last bit in any order and grouping, and equal
+    to the summary of all rows; with weights up to rounding. Whether two summaries hold the same rows cannot be seen:
+    each is to be given once. In memory: the result and one variable of one summary at a time.
+
+    In plain xarray ``a + b`` keeps the slices that both have, and is refused when it is evaluated, unless nothing was
+    lost.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> monday = cd.summarize([0, 1], [0.2, 0.4], by={"day": ["mon", "mon"]}, settings=["binary"])
+    >>> tuesday = cd.summarize([1, 1], [0.6, 0.8], by={"day": ["tue", "tue"]}, settings=["binary"])
+    >>> both = cd.merge(monday, tuesday)
+    >>> both.day.values.tolist(), cd.evaluate(both, metrics=cd.ECE(bins=2)).ece.values.round(6).tolist()
+    (['mon', 'tue'], [0.2, 0.3])
+    >>> round(float(cd.evaluate(both.sum("day"), metrics=cd.ECE(bins=2)).ece), 12)
+    0.25
+    """
+    if not summaries:
+        raise ValueError("merge expects at least one summary, got none.")
+    for given in summaries:
+        if not is_summary(given):
+            raise TypeError(f"merge expects summaries of calibdask.summarize, got {type(given).__name__}.")
+    parts = [Summary.of(given) for given in summaries]
+    first, *others = parts
+    for other in others:
+        _check_alike(first, other)
+    labels = {axis: _united(axis, parts) for axis in _axes(parts)}
+    sums = {name: _added(name, parts, labels) for name in _names(parts)}
+    coordinates = {
+        name: coordinate.variable
+        for name, coordinate in first.dataset.coords.items()
+        if not {*coordinate.dims} & {*labels}
+        and all(name in part.dataset and coordinate.variable.equals(part.dataset[name].variable) for part in parts)
+    }
+    # Labels of slices that are left where one of several was selected say nothing of the sum.
+    coordinates |= {axis: index for axis, index in labels.items() if axis in first.dataset.coords}
+    merged = with_totals(xr.Dataset(sums, coordinates, extra_attributes(first.batch)), first.batch)
+    return carried(merged).assign_coords({MARK: FORMAT}).assign_attrs(calibdask_version=__version__)
+
+
+def _check_alike(first: Summary, other: Summary) -> None:
+    """Raise ValueError for summaries whose numbers do not add up."""
+    both = (first, other)
+    layouts = [part.source.layout for part in both]
+    kinds = ["a vector of P(y = 1)" if layout.vector else f"{layout.classes} columns" for layout in layouts]
+    compared = [
+        ("scores", kinds, ""),
+        ("settings", [", ".join(sorted({str(kept.setting) for kept in part.source.histograms})) for part in both], ""),
+        ("step", [f"{part.step:.4g}" for part in both], ""),
+        ("weights", ["weights" if layout.weighted else "none" for layout in layouts], ""),
+        ("names of classes", [", ".join(map(str, part.classes)) for part in both], ""),
+        (
+            "dimensions of slices",
+            [", ".join(sorted(part.slices)) or "none" for part in both],
+            "; sum over those that one of them lacks, or give it the dimension by expand_dims",
+        ),
+        ("dimensions of models", [", ".join(part.batch) or "none" for part in both], ""),
+        ("models", [str([part.labels[dim].tolist() for dim in part.batch]) for part in both], ""),
+    ]
+    for what, (one, two), mend in compared:
+        if one != two:
+            raise ValueError(f"merge expects summaries with the same {what}, got {one} and {two}{mend}.")
+
+
+def _axes(parts: Sequence[Summary]) -> list[Hashable]:
+    """Models, then slices, in the order of all summaries or by their names."""
+    orders = {tuple(part.dataset["rows"].dims) for part in parts}
+    if len(orders) == 1:
+        return list(orders.pop())
+    return [*parts[0].batch, *sorted(parts[0].slices)]
+
+
+def _united(axis: Hashable, parts: Sequence[Summary]) -> Any:
+    """The labels of all summaries along a dimension; positions of models without labels.
+
+    Raises
+    ------
+    ValueError
+        If slices have no labels, or they cannot be compared.
+    """
+    indexes = [part.dataset.indexes.get(axis) for part in parts]
+    first = indexes[0]
+    if axis in parts[0].batch or len(parts) == 1:
+        return np.arange(parts[0].dataset.sizes[axis]) if first is None else first.values
+    labelled = [index for index in indexes if index is not None]
+    if first is None or len(labelled) < len(indexes):
+        raise ValueError(
+            f"merge expects labels along the slices {axis!r}, which tell those that are the same; add them by "
+            "assign_coords."
+        )
+    united = first
+    if not all(index.equals(first) for index in labelled):
+        try:
+            united = first.append(labelled[1:]).unique().sort_values()
+        except TypeError as error:
+            raise ValueError(f"merge expects labels of one kind along {axis!r}; {error}.") from error
+    dtypes = [part.dataset[axis].dtype for part in parts]
+    same_kind = len({dtype.kind for dtype in dtypes}) == 1
+    return united.values.astype(np.result_type(*dtypes)) if same_kind else united.values
+
+
+def _names(parts: Sequence[Summary]) -> list[str]:
+    """The variables that are added up; proper scores only where all summaries have their sums."""
+    without = [number for number, part in enumerate(parts) if part.source.scores is None]
+    if 0 < len(without) < len(parts):
+        listed = ", ".join(str(number + 1) for number in without)
+        warnings.warn(
+            f"Of these {len(parts)} summaries number {listed} has no sums of proper scores, which earlier versions did "
+            "not write; the merged one has none either.",
+            stacklevel=3,
+        )
+    scores = [] if without else [name for name in SCORES if name in parts[0].dataset]
+    return ["rows", *parts[0].histogram_variables, *scores]
+
+
+def _added(name: str, parts: Sequence[Summary], labels: Mapping[Hashable, Any]) -> xr.Variable:
+    """One variable of all summaries, each added where its slices are."""
+    own = [dim for dim in parts[0].dataset[name].dims if dim not in labels]
+    sizes = [parts[0].dataset.sizes[dim] for dim in own]
+    is_whole = name == "rows" or name.endswith("_rows") or not parts[0].source.layout.weighted
+    total = np.zeros([*(len(index) for index in labels.values()), *sizes], np.int64 if is_whole else np.float64)
+    for part in parts:
+        array = part.dataset.get(name)
+        if array is None or {*array.dims} != {*labels, *own} or [array.sizes[dim] for dim in own] != sizes:
+            raise ValueError(
+                f"A summary has lost {name} or a part of it; select slices only, without dropping variables."
+            )
+        values = array.transpose(*labels, *own).values
+        at = [_positions(part, axis, index) for axis, index in labels.items()]
+        _add_at(total, at, whole(values) if is_whole else values)
+    return xr.Variable((*labels, *own), total)
+
+
+def _positions(part: Summary, axis: Hashable, labels: Any) -> npt.NDArray[np.intp]:
+    """Where the slices of a summary are in the merged one."""
+    own = part.dataset.indexes.get(axis)
+    if own is None:
+        return np.arange(len(labels))
+    position = {label: number for number, label in enumerate(np.asarray(labels).tolist())}
+    return np.array([position[label] for label in np.asarray(own.values).tolist()], np.intp)
+
+
+def _add_at(total: npt.NDArray[Any], at: Sequence[npt.NDArray[np.intp]], values: npt.NDArray[Any]) -> None:
+    positions = np.ix_(*at)
+    if all(np.unique(along).size == along.size for along in at):
+        total[positions] += values
+    else:
+        # Summaries that were concatenated may have a slice several times.
+        np.add.at(total, positions, values)

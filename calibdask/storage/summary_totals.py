@@ -1,0 +1,57 @@
+"""Totals that a summary carries, by which rows that were lost, or counted twice, are noticed."""
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import xarray as xr
+
+__all__ = ["MODELS", "PARTS", "TOTALS", "check_totals", "with_totals"]
+
+# Neither has a dimension of slices, so that sums over slices and selections leave them as they are, while additions of
+# two summaries add them. A sum over models adds up the last one alone.
+ROWS, PARTS, MODELS = "total_rows", "total_parts", "total_models"
+TOTALS = (ROWS, PARTS, MODELS)
+
+
+def with_totals(dataset: xr.Dataset, batch: Sequence[Hashable]) -> xr.Dataset:
+    """The summary with its rows for its total: ``total_rows`` (of each model), one part, one model."""
+    rows = dataset["rows"].sum([dim for dim in dataset["rows"].dims if dim not in batch]).variable.load()
+    one = np.ones((), np.int64)
+    return dataset.assign({ROWS: rows, PARTS: ((), one), MODELS: xr.full_like(rows, 1, np.int64)})
+
+
+def check_totals(dataset: xr.Dataset) -> None:
+    """Refuse sums that have lost rows, or count them more than once.
+
+    A selection of slices has fewer rows than the total too; what tells a sum that has lost some is that it has parts.
+
+    Raises
+    ------
+    ValueError
+        If slices were lost as summaries were added, or models were added up.
+    """
+    if missing := [name for name in TOTALS if name not in dataset]:
+        raise ValueError(
+            f"This summary has lost {', '.join(missing)}, which tell whether rows are missing; keep them where "
+            "variables are selected, or summarize the data again."
+        )
+    rows, total, parts, models = (dataset[name].astype(np.float64) for name in ("rows", *TOTALS))
+    if (models > parts).any():
+        raise ValueError(
+            f"This summary adds up {float((models / parts).max()):g} models, or replicates, of the same rows, which "
+            "counts every row as often; evaluate it without that sum, which keeps models apart, or select one of them, "
+            "such as by isel(model=0)."
+        )
+    here = rows.sum([dim for dim in rows.dims if dim not in total.dims])
+    if (lost := (parts > 1) & (here < total)).any():
+        raise ValueError(
+            f"This sum of summaries holds {int(here.where(lost, 0).max()):,} of the "
+            f"{int(total.where(lost, 0).max()):,} rows that went into it: + of xarray keeps only the slices that all "
+            "summaries have. Add them by calibdask.merge(a, b), calibdask merge at the shell, which unites slices; "
+            "select slices of what it returns, by sel or isel rather than where."
+        )
+    if not rows.size:
+        raise ValueError(
+            "This summary has no slices left; where it is a sum, add the summaries by calibdask.merge(a, b), which "
+            "unites slices, since + of xarray keeps only those that all have."
+        )

@@ -105,6 +105,14 @@ def _tile(scores, begin, end, first, last, buffer):
     return buffer[:e]
 
 
+@inlined
+def _buffers(scores, width):
+    """Rows at a time, and buffers for their scores, cells and positions."""
+    rows = max(1, _TILE // width)
+    size = rows * width
+    return rows, (np.empty(size, scores.dtype), np.empty(size, np.int32), np.empty(size, np.int32))
+
+
 def _width(columns: int) -> int:
     """Columns at a time: the sums of few stay in the cache, and a cache line of scores is used whole."""
     return columns if columns <= 2 * _COLUMNS else _COLUMNS

@@ -19,7 +19,8 @@ from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, 
 from calibdask.estimators.expression import Expression
 
 if TYPE_CHECKING:
-    from calibdask.storage.readers import StoredRows
+    from calibdask.storage.open_store import Store
+    from calibdask.storage.readers import StoredRows, Table
     from calibdask.storage.summary import Summary
     from calibdask.storage.writers import Output
 
@@ -218,7 +219,7 @@ def evaluate(**given: Any) -> None:
         run_tests(given)
         return
     refuse_tests_options(given)
-    from calibdask.storage.summary import Summary
+    from calibdask.storage.readers import StoredRows
     from calibdask.storage.writers import replacing
 
     given["data"] = _one(given["data"])
@@ -226,8 +227,12 @@ def evaluate(**given: Any) -> None:
     request.check()
     result_path, plot_path, report_path = _outputs(request)
     store = request.opened()
-    # Bad metrics and options are found before the data is touched; what the panel holds does not matter yet.
-    if not isinstance(store, Summary):
+    table = None
+    if isinstance(store, StoredRows):
+        # Columns that are not there are found before estimators are imported, which takes longer.
+        with noted():
+            table = request.table(store) if store.holds == "column" else None
+        # Bad metrics and options are found before the data is touched; what the panel holds does not matter yet.
         request.chosen(request.panel(2, vector=True))
 
     from calibdask.cli.tables import as_json, console, show
@@ -236,10 +241,7 @@ def evaluate(**given: Any) -> None:
     shown = console()
     pictured = request.is_pictured(terminal=shown.is_terminal)
     begun = perf_counter()
-    if isinstance(store, Summary):
-        evaluation = _of_summary(request, store, pictured)
-    else:
-        evaluation = _of_data(request, rows_of(store), pictured)
+    evaluation = _evaluated(request, store, table, pictured)
     dataset = evaluation.dataset
     seconds = perf_counter() - begun
     names = [name for name in evaluation.chosen if name not in (DIAGRAM, CURVE)]
@@ -275,13 +277,15 @@ def _one(data: tuple[str, ...]) -> str:
 
 def _outputs(request: _Request) -> "tuple[Output | None, Output | None, Output | None]":
     """Where the result, the picture and the report go, checked."""
-    from calibdask.plot.export import FORMATS, check_format
     from calibdask.storage.writers import check_apart, checked_output
 
     check_apart(request.data, {"--out": request.out, "--plot": request.plot, "--report": request.report})
     result_path = None if request.out is None else checked_output(request.out, RESULTS, overwrite=request.overwrite)
-    plot_path = None if request.plot is None else checked_output(request.plot, FORMATS, overwrite=request.overwrite)
-    if plot_path is not None:
+    plot_path = None
+    if request.plot is not None:
+        from calibdask.plot.export import FORMATS, check_format
+
+        plot_path = checked_output(request.plot, FORMATS, overwrite=request.overwrite)
         check_format(str(plot_path))
     report_path = None
     if request.report is not None:
@@ -301,14 +305,22 @@ class _Evaluation:
     models: Mapping[str, Any]
 
 
-def _of_data(request: _Request, rows: "StoredRows", pictured: bool) -> _Evaluation:
+def _evaluated(request: _Request, store: "Store", table: "Table | None", pictured: bool) -> _Evaluation:
+    from calibdask.storage.summary import Summary
+
+    if isinstance(store, Summary):
+        return _of_summary(request, store, pictured)
+    return _of_data(request, rows_of(store), table, pictured)
+
+
+def _of_data(request: _Request, rows: "StoredRows", opened: "Table | None", pictured: bool) -> _Evaluation:
     """The evaluation of scored rows, with the models of its report."""
     import calibdask as cd
     from calibdask.cluster import connected
     from calibdask.progress import shown_progress
 
     with connected(request.cluster), shown_progress("evaluating"), noted():
-        table = request.table(rows)
+        table = request.table(rows) if opened is None else opened
         chosen = request.chosen(request.panel(table.classes, table.vector))
         if pictured:
             chosen = {**request.diagram(chosen), **chosen}

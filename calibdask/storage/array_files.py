@@ -1,15 +1,17 @@
 """Readers for files that hold whole arrays: NumPy archives, Zarr groups, netCDF."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from calibdask.errors import Unavailable
 from calibdask.storage.location import ColumnChoice, Location, missing, read_error
 from calibdask.storage.retry import with_retries
 from calibdask.storage.writers import texts_settled
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 __all__ = ["block_rows", "open_group", "open_netcdf", "read_netcdf", "read_npz", "read_zarr"]
 
@@ -118,7 +120,7 @@ def open_group(location: Location) -> Any:
     return node
 
 
-def open_netcdf(location: Location) -> xr.Dataset:
+def open_netcdf(location: Location) -> "xr.Dataset":
     """The dataset in a netCDF file, its numbers read when they are needed.
 
     Raises
@@ -126,6 +128,8 @@ def open_netcdf(location: Location) -> xr.Dataset:
     ValueError
         If it cannot be read.
     """
+    import xarray as xr
+
     with location.reading("netCDF"):
         return xr.open_dataset(location.path if location.local else location.open(), chunks=None, cache=False)
 
@@ -165,7 +169,7 @@ def _unit(array: Any) -> tuple[int, ...]:
     return tuple(array.shards or array.chunks)
 
 
-def read_netcdf(location: Location, dataset: xr.Dataset, choice: ColumnChoice) -> dict[str, Any]:
+def read_netcdf(location: Location, dataset: "xr.Dataset", choice: ColumnChoice) -> dict[str, Any]:
     """Variables of a netCDF file, as DataArrays of Dask arrays with dimensions ``sample`` and ``class``."""
 
     def opened(name: str) -> Any:

@@ -13,10 +13,10 @@ from calibdask.storage.writers import texts_settled
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["block_rows", "open_group", "open_netcdf", "read_netcdf", "read_npz", "read_zarr"]
+__all__ = ["TARGET_BYTES", "block_rows", "open_group", "open_netcdf", "read_netcdf", "read_npz", "read_zarr"]
 
 # Blocks smaller than this are read several at a time, as long as this many blocks are left to work on side by side.
-_TARGET_BYTES = 16 << 20
+TARGET_BYTES = 16 << 20
 _ENOUGH_BLOCKS = 64
 # How a NumPy archive begins, and a bare array.
 _ZIP, _NPY = b"PK", b"\x93NUMPY"
@@ -33,7 +33,7 @@ def block_rows(rows: int, stored: int, row_bytes: int, chunk_rows: int | None) -
     stored = max(1, stored)
     if chunk_rows is not None:
         return stored * max(1, chunk_rows // stored)
-    together = min(_TARGET_BYTES // max(1, row_bytes * stored), rows // (stored * _ENOUGH_BLOCKS))
+    together = min(TARGET_BYTES // max(1, row_bytes * stored), rows // (stored * _ENOUGH_BLOCKS))
     return stored * max(1, together)
 
 
@@ -193,7 +193,7 @@ def read_netcdf(location: Location, dataset: "xr.Dataset", choice: ColumnChoice)
     row_bytes = scores.dtype.itemsize * (scores.size // max(1, scores.sizes[sample]))
     chunks = scores.encoding.get("chunksizes")
     # Without chunks any part of the file can be read alone.
-    stored = chunks[scores.dims.index(sample)] if chunks else choice.chunk_rows or _TARGET_BYTES // max(1, row_bytes)
+    stored = chunks[scores.dims.index(sample)] if chunks else choice.chunk_rows or TARGET_BYTES // max(1, row_bytes)
     rows = block_rows(scores.sizes[sample], stored, row_bytes, choice.chunk_rows)
 
     def lazy(variable: Any) -> Any:

@@ -13,7 +13,8 @@ from fsspec.compression import compr
 from fsspec.utils import read_block
 
 from calibdask.errors import Unavailable
-from calibdask.storage.array_files import block_rows
+
+from calibdask.storage.array_files import TARGET_BYTES, block_rows
 from calibdask.storage.location import ColumnChoice, Location, missing, read_error
 from calibdask.storage.retry import with_retries
 
@@ -172,6 +173,10 @@ def read_parquet(location: Location, choice: ColumnChoice) -> dict[str, Any]:
     load = partial(_load_row_groups, location.url, dataset.schema, tuple(names.all))
     if not parts:
         return choice.collect(np.empty(0), np.empty(0), lambda name: np.empty(0, types[name]))
+    if len(parts) == 1 and sizes[0] * row_bytes <= TARGET_BYTES and choice.chunk_rows is None:
+        # One small block: importing Dask would take longer than all the rest.
+        columns = load(parts[0])
+        return choice.collect(columns[names.label], _stacked(columns, names.scores), columns.__getitem__)
     return _lazy(choice, names, types, parts, sizes, load)
 
 

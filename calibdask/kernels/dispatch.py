@@ -18,7 +18,7 @@ from calibdask.kernels.compilation import started
 from calibdask.kernels.compiled import Kernel
 from calibdask.kernels.folders import Folders, loaded, saved
 
-__all__ = ["dispatcher"]
+__all__ = ["dispatcher", "folders"]
 
 # Never fastmath: it may assume that no NaN exists and reorder sums. Divisions by 0 are those of NumPy: Python's error
 # would be a branch in every loop that divides.
@@ -52,7 +52,8 @@ def _type_of_kernel(kernel: Kernel, _context: Any) -> types.Type:
 
 
 @cache
-def _folders() -> Folders:
+def folders() -> Folders:
+    """Where kernels are looked for, and written."""
     return Folders.chosen(_numba_config.CACHE_DIR)
 
 
@@ -74,13 +75,13 @@ class _KernelCache:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
-        self.cache_path = str(_folders().write)
+        self.cache_path = str(folders().write)
 
     def load_overload(self, signature: Any, target: Any) -> CompileResult | None:
         """What has been compiled for these types on such a processor; None where it has to be."""
         target.refresh()
         name = self._file_name(signature, target.codegen())
-        for folder in _folders().read:
+        for folder in folders().read:
             content = loaded(folder, name)
             if content is not None:
                 compiled: CompileResult = CompileResult._rebuild(target, *pickle.loads(content))
@@ -90,7 +91,7 @@ class _KernelCache:
 
     def save_overload(self, signature: Any, compiled: CompileResult) -> None:
         """Keep what has been compiled, if a folder can be written."""
-        folder = _folders().write
+        folder = folders().write
         if compiled.library.has_dynamic_globals:
             raise TypeError(f"The kernel {self._function.__qualname__} refers to large arrays, or code at addresses.")
         try:

@@ -35,7 +35,7 @@ def first_doubtful(scores, labels, n_classes, low, high, tolerance, zero, start,
     ``low`` and ``high`` are limits of the scores, of their type, and ``tolerance`` of the difference of the sum of a
     row from 1, None where sums are not checked; like ``zero`` it is of the type to add in.
     """
-    n, columns = scores.shape
+    n = scores.shape[0]
     for begin in range(start, n, tile):
         end = min(n, begin + tile)
         good = True

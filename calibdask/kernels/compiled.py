@@ -52,6 +52,7 @@ class Kernel:
         return dispatcher(self)
 
     def __call__(self, *arguments: Any) -> Any:
+        """Compile for the types of the arguments, unless that has been done, and run."""
         return self.dispatcher(*arguments)
 
 

@@ -1,11 +1,13 @@
 """How numba compiles kernels and keeps them on disk: imported when the first kernel is called."""
 
 import hashlib
+import marshal
 import pickle
 import sys
 import warnings
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -75,6 +77,9 @@ class _KernelCache:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
+        # The folder is named for the kernels of the package; others have sources of their own.
+        source = Path(function.__code__.co_filename)
+        self._source = source.read_bytes() if source.is_file() else marshal.dumps(function.__code__)
         self.cache_path = str(folders().write)
 
     def load_overload(self, signature: Any, target: Any) -> CompileResult | None:
@@ -112,5 +117,5 @@ class _KernelCache:
 
     def _file_name(self, signature: Any, codegen: Any) -> str:
         function = f"{self._function.__module__.rpartition('.')[-1]}.{self._function.__qualname__}"
-        made_for = (str(signature), codegen.magic_tuple(), numba.__version__, sys.version_info[:3])
+        made_for = (str(signature), codegen.magic_tuple(), numba.__version__, sys.version_info[:3], self._source)
         return f"{function}-{hashlib.sha256(repr(made_for).encode()).hexdigest()[:16]}"

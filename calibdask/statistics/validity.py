@@ -72,9 +72,7 @@ class Validity(Statistic[ValidityState]):
             while (begin := checks.first_doubtful(*rows, layout.classes, *certain, begin, tile)) < block.rows:
                 end = min(block.rows, begin + tile)
                 weights = block.weights_of(b)
-                checks.inspect_rows(
-                    *rows, weights, begin, end, layout.classes, *limits, marks, count, first, value
-                )
+                checks.inspect_rows(*rows, weights, begin, end, layout.classes, *limits, marks, count, first, value)
                 begin = end
         if count[checks.LABEL]:
             value[checks.LABEL] = _label(block, int(first[checks.LABEL]))

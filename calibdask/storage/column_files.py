@@ -13,7 +13,6 @@ from fsspec.compression import compr
 from fsspec.utils import read_block
 
 from calibdask.errors import Unavailable
-
 from calibdask.storage.array_files import TARGET_BYTES, block_rows
 from calibdask.storage.location import ColumnChoice, Location, missing, read_error
 from calibdask.storage.retry import with_retries

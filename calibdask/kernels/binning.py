@@ -133,9 +133,9 @@ def bin_sums(
         for e in range(values.size):
             terms[e] = fixed(unit(values[e]))
         for e in range(values.size):
-            slot = np.uint64(slots[e])
-            counted[slot] += 1
-            added[slot] += terms[e]
+            at = np.uint64(slots[e])
+            counted[at] += 1
+            added[at] += terms[e]
         if squares is not None:
             _add_squares(values, slots, terms, table)
         if positions is not None:
@@ -149,9 +149,9 @@ def bin_sums(
             for k in range(1, table.shape[0]):
                 fraction, full = table[k], whole[k]
                 for e in range(slots.size):
-                    slot = np.uint64(slots[e])
-                    full[slot] += fraction[slot] >> FRACTION_BITS
-                    fraction[slot] &= _FRACTION
+                    at = np.uint64(slots[e])
+                    full[at] += fraction[at] >> FRACTION_BITS
+                    fraction[at] &= _FRACTION
             continue
         pending += stop - start
         if pending + tile > ROWS_BEFORE_CARRY:

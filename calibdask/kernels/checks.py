@@ -39,14 +39,16 @@ def first_doubtful(scores, labels, n_classes, low, high, tolerance, zero, start,
     for begin in range(start, n, tile):
         end = min(n, begin + tile)
         good = True
-        values = scores[begin:end].reshape(-1)
+        # Slices, whose indices cannot be negative: so their loops become vector instructions.
+        rows, observed = scores[begin:end], labels[begin:end]
+        values = rows.reshape(-1)
         for e in range(values.size):
             good &= (values[e] >= low) & (values[e] <= high)
         if tolerance is not None:
-            for r in range(begin, end):
-                good &= abs(rough_sum(scores[r], zero) - 1) <= tolerance
-        for r in range(begin, end):
-            good &= (labels[r] >= 0) & (labels[r] < n_classes)
+            for r in range(rows.shape[0]):
+                good &= abs(rough_sum(rows[r], zero) - 1) <= tolerance
+        for r in range(observed.size):
+            good &= (observed[r] >= 0) & (observed[r] < n_classes)
         if not good:
             return begin
     return n

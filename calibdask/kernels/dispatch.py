@@ -50,7 +50,8 @@ def dispatcher(kernel: Kernel) -> Callable[..., Any]:
 @typeof_impl.register(Kernel)
 def _type_of_kernel(kernel: Kernel, _context: Any) -> types.Type:
     """Within a kernel, another one is what numba makes of it."""
-    return types.Dispatcher(kernel.dispatcher)
+    jitted: Any = kernel.dispatcher
+    return types.Dispatcher(jitted)
 
 
 @cache
@@ -94,7 +95,7 @@ class _KernelCache:
         started(self._function.__name__)
         return None
 
-    def save_overload(self, signature: Any, compiled: CompileResult) -> None:
+    def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep what has been compiled, if a folder can be written."""
         folder = folders().write
         if compiled.library.has_dynamic_globals:

@@ -86,9 +86,9 @@ def _add_brier(scores, labels, p, vector, matrix, words):
 def score_sums(scores, labels, group, vector, matrix, smallest, counts, sums):
     """Add the rows of one block to the exact sums of both scores.
 
-    ``scores`` (n, classes) of a ``matrix`` or, of a ``vector`` of P(y = 1), (n, 1). ``counts`` (2, groups) gets rows and
-    rows whose probability was clipped at ``smallest``; ``sums`` (2, groups, 2) the Brier and the logarithmic score: squares of
-    every score, and logarithms of every row, are rounded to 2**-52.
+    ``scores`` (n, classes) of a ``matrix`` or, of a ``vector`` of P(y = 1), (n, 1). ``counts`` (2, groups) gets rows
+    and rows whose probability was clipped at ``smallest``; ``sums`` (2, groups, 2) the Brier and the logarithmic score:
+    squares of every score, and logarithms of every row, are rounded to 2**-52.
     """
     p, log = np.empty(_TILE), np.empty(_TILE)
     for start in range(0, scores.shape[0], _TILE):

@@ -136,13 +136,13 @@ def _are_integers(labels: npt.NDArray[np.generic]) -> bool:
 
 
 def _are_whole(labels: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
-    return np.asarray(labels == np.floor(labels))  # type: ignore[call-overload]  # floats
+    return np.asarray(labels == np.floor(labels))
 
 
 def _label(block: Block, row: int) -> float:
     """The label that is no class, of the first batch element in which this row has one."""
     for b in range(block.layout.batch):
-        weights, label = block.weights_of(b), float(block.labels[b % len(block.labels), row])  # type: ignore[arg-type]
+        weights, label = block.weights_of(b), float(block.labels[b % len(block.labels), row])
         counts = not (weights.size and weights[row] == 0.0)
         if counts and not (0 <= label < block.layout.classes and label == np.floor(label)):
             return label

@@ -8,6 +8,7 @@ from threading import Event, RLock, Thread, Timer
 from typing import Any
 
 from calibdask.engine.progress_events import Stage, watching
+from calibdask.kernels.compilation import observed
 
 __all__ = ["cell_progress", "shown_progress"]
 
@@ -45,6 +46,7 @@ def shown_progress(what: str, console: Any = None) -> Iterator[None]:
         _bar(what, console, "tasks") as bar,
         _threads_watched(bar),
         _cluster_watched(bar),
+        observed(bar.compile),
         watching(bar, bar.start_stage),
     ):
         yield
@@ -122,6 +124,7 @@ class _Bar:
         self.what, self.unit = what, unit
         self.stage: Stage | None = None
         self._shown, self._pace = shown, pace
+        self._kernels = 0
         self._number = shown.add_task(what, total=None, blocks="", visible=False)
         # Shared with the threads that poll a cluster or wait for the bar to appear.
         self._lock = RLock()
@@ -142,6 +145,15 @@ class _Bar:
             self._number = self._shown.add_task(name, total=stage.total or None, blocks="", visible=False)
             (task,) = self._shown.tasks
             task.start_time, task.visible = before.start_time, before.visible
+
+    def compile(self, kernel: str) -> None:
+        """Say that kernels are being compiled, and which one is; for how many nobody knows beforehand."""
+        with self._lock:
+            self._kernels += 1
+            if self._kernels == 1:
+                note = "Kernels are being compiled, once on this machine; calibdask warm does it beforehand."
+                self._shown.console.print(note, style="dim", highlight=False)
+            self._shown.update(self._number, blocks=f"compiling kernel {self._kernels}: {kernel}")
 
     def __call__(self, done: int, total: int, failed: int = 0) -> None:
         """Update the counts; a total of 0 means unknown."""

@@ -15,7 +15,7 @@ from calibdask.cli.metrics import CURVE, DIAGRAM
 from calibdask.cli.param_types import MetricType
 from calibdask.cli.reporting import named_data, write_models
 from calibdask.cli.results import RESULTS, write_result
-from calibdask.cli.row_options import row_options
+from calibdask.cli.row_options import noted, row_options
 
 if TYPE_CHECKING:
     from calibdask.cli.evaluations import Evaluation
@@ -145,7 +145,7 @@ def evaluate(**given: Any) -> None:
         return
     refuse_tests_options(given)
     from calibdask.storage.open_store import open_store
-    from calibdask.storage.summary import Summary
+    from calibdask.storage.readers import StoredRows
     from calibdask.storage.writers import replacing
 
     files = named_data(given["data"])
@@ -153,8 +153,15 @@ def evaluate(**given: Any) -> None:
     request.check()
     result_path, plot_path, report_path = _outputs(request)
     stores = {name: open_store(path) for name, path in files.items()}
+    # Columns that are not there are found before estimators are imported, which takes longer.
+    with noted():
+        tables = {
+            name: request.of_file(name).table(store)
+            for name, store in stores.items()
+            if isinstance(store, StoredRows) and store.holds == "column"
+        }
     # Bad metrics and options are found before the data is touched; what the panel holds does not matter yet.
-    if not all(isinstance(store, Summary) for store in stores.values()):
+    if any(isinstance(store, StoredRows) for store in stores.values()):
         request.chosen(request.panel(2, vector=True))
 
     from calibdask.cli.evaluations import evaluated
@@ -166,7 +173,7 @@ def evaluate(**given: Any) -> None:
     shown = console()
     pictured = request.is_pictured(terminal=shown.is_terminal)
     begun = perf_counter()
-    evaluation = evaluated(request, stores, pictured)
+    evaluation = evaluated(request, stores, tables, pictured)
     dataset = evaluation.dataset
     seconds = perf_counter() - begun
     names = [name for name in evaluation.chosen if name not in (DIAGRAM, CURVE)]
@@ -195,14 +202,16 @@ def evaluate(**given: Any) -> None:
 
 def _outputs(request: EvaluateRequest) -> "tuple[Output | None, Output | None, Output | None]":
     """Where the result, the picture and the report go, checked."""
-    from calibdask.plot.export import FORMATS, check_format
     from calibdask.storage.writers import check_apart, checked_output
 
     for path in request.files.values():
         check_apart(path, {"--out": request.out, "--plot": request.plot, "--report": request.report})
     result_path = None if request.out is None else checked_output(request.out, RESULTS, overwrite=request.overwrite)
-    plot_path = None if request.plot is None else checked_output(request.plot, FORMATS, overwrite=request.overwrite)
-    if plot_path is not None:
+    plot_path = None
+    if request.plot is not None:
+        from calibdask.plot.export import FORMATS, check_format
+
+        plot_path = checked_output(request.plot, FORMATS, overwrite=request.overwrite)
         check_format(str(plot_path))
     report_path = None
     if request.report is not None:

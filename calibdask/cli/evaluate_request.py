@@ -1,7 +1,7 @@
 """What ``calibdask evaluate`` was asked for, checked."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import click
@@ -44,6 +44,10 @@ class EvaluateRequest(RowsRequest):
         own = {field.name: given.pop(field.name) for field in fields(cls) if field.name in given}
         own["metrics"] = tuple(expression for expressions in own["metrics"] for expression in expressions)
         return cls(**own, options=given)
+
+    def of_file(self, name: str) -> "EvaluateRequest":
+        """The same of the file of one model alone."""
+        return replace(self, data=self.files[name])
 
     @property
     def picture(self) -> str | None:

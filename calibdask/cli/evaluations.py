@@ -1,7 +1,7 @@
 """The numbers of ``calibdask evaluate``: of scored rows, of a summary, or of several of them as models."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +12,7 @@ from calibdask.cli.row_options import noted, rows_of, skipped_rows, stem_of
 
 if TYPE_CHECKING:
     from calibdask.storage.open_store import Store
-    from calibdask.storage.readers import StoredRows
+    from calibdask.storage.readers import StoredRows, Table
     from calibdask.storage.summary import Summary
 
 __all__ = ["Evaluation", "evaluated"]
@@ -28,14 +28,14 @@ class Evaluation:
     models: Mapping[str, Any]
 
 
-def _of_rows(request: EvaluateRequest, rows: "StoredRows", pictured: bool) -> Evaluation:
+def _of_rows(request: EvaluateRequest, rows: "StoredRows", columns: "Table | None", pictured: bool) -> Evaluation:
     """The evaluation of scored rows, with the models of its report."""
     import calibdask as cd
     from calibdask.cluster import connected
     from calibdask.progress import shown_progress
 
     with connected(request.cluster), shown_progress("evaluating"), noted():
-        table = request.table(rows)
+        table = request.table(rows) if columns is None else columns
         shape = request.shape(table)
         chosen = request.chosen(request.panel(shape.classes, shape.vector))
         if pictured:
@@ -90,8 +90,12 @@ def _of_summary(request: EvaluateRequest, summary: "Summary", pictured: bool) ->
     return Evaluation(result, chosen, layout.vector, models)
 
 
-def evaluated(request: EvaluateRequest, stores: "Mapping[str, Store]", pictured: bool) -> Evaluation:
+def evaluated(
+    request: EvaluateRequest, stores: "Mapping[str, Store]", tables: "Mapping[str, Table]", pictured: bool
+) -> Evaluation:
     """The evaluation of what was opened; of several stores each by itself, side by side as models.
+
+    ``tables``: rows whose columns were looked up already, by the name of the model.
 
     Raises
     ------
@@ -99,15 +103,15 @@ def evaluated(request: EvaluateRequest, stores: "Mapping[str, Store]", pictured:
         If their numbers do not belong side by side; the message of a file that cannot be evaluated names it.
     """
     if len(stores) == 1:
-        (store,) = stores.values()
-        return _of_store(request, store, pictured)
+        ((name, store),) = stores.items()
+        return _of_store(request, store, tables.get(name), pictured)
     from calibdask.results.models import joined_models
 
     single = {}
     for name, store in stores.items():
         path = request.files[name]
         try:
-            single[name] = _of_store(replace(request, data=path), store, pictured)
+            single[name] = _of_store(request.of_file(name), store, tables.get(name), pictured)
         except ValueError as error:
             raise ValueError(str(error) if path in str(error) else f"{path}: {error}") from error
     first = next(iter(single.values()))
@@ -118,9 +122,9 @@ def evaluated(request: EvaluateRequest, stores: "Mapping[str, Store]", pictured:
     return Evaluation(joined, first.chosen, first.vector, models)
 
 
-def _of_store(request: EvaluateRequest, store: "Store", pictured: bool) -> Evaluation:
+def _of_store(request: EvaluateRequest, store: "Store", columns: "Table | None", pictured: bool) -> Evaluation:
     from calibdask.storage.summary import Summary
 
     if isinstance(store, Summary):
         return _of_summary(request, store, pictured)
-    return _of_rows(request, rows_of(store), pictured)
+    return _of_rows(request, rows_of(store), columns, pictured)

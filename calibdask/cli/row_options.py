@@ -152,10 +152,11 @@ def rows_of(store: "Store", mend: str = "") -> "StoredRows":
         If it is anything else; the message ends in how to mend it, for a summary in ``mend``.
     """
     from calibdask.storage.readers import StoredRows
-    from calibdask.storage.summary import Summary
 
     if isinstance(store, StoredRows):
         return store
+    from calibdask.storage.summary import Summary
+
     if isinstance(store, Summary):
         raise click.UsageError(f"{store.url} is a stored summary already; {mend}")
     raise click.UsageError(f"{store.url} is {store.kind}, which holds no scored rows; {store.mend}.")

@@ -4,14 +4,15 @@ import numpy as np
 
 from calibdask.kernels.compiled import inlined, unit
 
-__all__ = ["GIVEN", "TILE", "UNIFORM_LEFT", "UNIFORM_RIGHT", "locate", "uniform_bin"]
+__all__ = ["GIVEN", "MOST_EXACT_BINS", "TILE", "UNIFORM_LEFT", "UNIFORM_RIGHT", "locate", "uniform_bin"]
 
 # Bins between given thresholds; or between the edges i / n_bins, either end of a bin belonging to it.
 GIVEN, UNIFORM_RIGHT, UNIFORM_LEFT = 0, 1, 2
 
 # Scores at a time: buffers of this size stay in the first-level cache.
 TILE = 1024
-_MOST_EXACT_BINS = 1 << 16
+# Products of up to so many bins with a score of single precision are exact in double precision.
+MOST_EXACT_BINS = 1 << 16
 _COUNTED_THRESHOLDS = 48  # up to here counting all thresholds beats a search
 
 
@@ -33,9 +34,6 @@ def uniform_bin(x, n_bins, right):
 @inlined
 def _uniform_bins(scores, n_bins, right, cells):
     """The uniform bin of each score."""
-    if scores.itemsize == 4 and n_bins <= _MOST_EXACT_BINS:
-        _exact_bins(scores, np.float64(n_bins), right, cells)
-        return
     for e in range(scores.size):
         cells[e] = uniform_bin(unit(scores[e]), n_bins, right)
 
@@ -56,69 +54,58 @@ def _exact_bins(scores, number, right, cells):
 
 
 @inlined
-def _count_bins(scores, thresholds, cells):
-    """Bin = number of thresholds below the score; some thresholds at a time, which vectorises."""
+def _given_bins(scores, n_columns, group, thresholds, cells):
+    """Bin = number of thresholds below the score, those of its column (and group) where each has its own."""
+    groups, columns, n_thresholds = thresholds.shape
+    few = n_thresholds <= _COUNTED_THRESHOLDS
+    if few and groups * columns == 1:
+        # Some thresholds at a time, which vectorises.
+        row = thresholds[0, 0]
+        for e in range(scores.size):
+            cells[e] = 0
+        whole = n_thresholds - n_thresholds % 4
+        for t in range(0, whole, 4):
+            t0, t1, t2, t3 = row[t], row[t + 1], row[t + 2], row[t + 3]
+            for e in range(scores.size):
+                x = scores[e]
+                cells[e] += np.int32(x > t0) + np.int32(x > t1) + np.int32(x > t2) + np.int32(x > t3)
+        for t in range(whole, n_thresholds):
+            for e in range(scores.size):
+                cells[e] += np.int32(scores[e] > row[t])
+        return
     for e in range(scores.size):
-        cells[e] = 0
-    whole = thresholds.size - thresholds.size % 4
-    for t in range(0, whole, 4):
-        t0, t1, t2, t3 = thresholds[t], thresholds[t + 1], thresholds[t + 2], thresholds[t + 3]
-        for e in range(scores.size):
-            x = scores[e]
-            cells[e] += np.int32(x > t0) + np.int32(x > t1) + np.int32(x > t2) + np.int32(x > t3)
-    for t in range(whole, thresholds.size):
-        threshold = thresholds[t]
-        for e in range(scores.size):
-            cells[e] += np.int32(scores[e] > threshold)
-
-
-@inlined
-def _search(score, thresholds):
-    """The number of thresholds below the score, by bisection."""
-    low, high = 0, thresholds.size
-    while low < high:
-        middle = (low + high) >> 1
-        if score > thresholds[middle]:
-            low = middle + 1
+        g = group[e // n_columns] if groups > 1 else 0
+        own = thresholds[g, e % n_columns if columns > 1 else 0]
+        x, low = scores[e], 0
+        if few:
+            for t in range(n_thresholds):
+                low += x > own[t]
         else:
-            high = middle
-    return low
+            high = n_thresholds
+            while low < high:
+                middle = (low + high) >> 1
+                if x > own[middle]:
+                    low = middle + 1
+                else:
+                    high = middle
+        cells[e] = low
 
 
 @inlined
-def _column_bins(scores, n_columns, group, thresholds, cells):
-    """Bins where each column (and group) has thresholds of its own."""
-    n_thresholds = thresholds.shape[-1]
-    groups, columns = thresholds.shape[0], thresholds.shape[1]
-    e = 0
-    for r in range(scores.size // n_columns):
-        g = group[r] if groups > 1 else 0
-        for c in range(n_columns):
-            row = thresholds[g, c if columns > 1 else 0]
-            if n_thresholds <= _COUNTED_THRESHOLDS:
-                j = np.int32(0)
-                score = scores[e]
-                for t in range(n_thresholds):
-                    j += np.int32(score > row[t])
-                cells[e] = j
-            else:
-                cells[e] = _search(scores[e], row)
-            e += 1
-
-
-@inlined
-def locate(scores, n_columns, group, n_bins, bins, thresholds, columns, cells):
+def locate(scores, n_columns, group, n_bins, uniform, exact, thresholds, columns, cells):
     """Flat cell (group, column, bin) of each score of a tile of whole rows.
 
-    ``bins`` are uniform, or given: right-closed at ``thresholds`` (groups or 1, columns or 1, n_bins - 1), of the dtype
-    of the scores. ``columns`` holds the column of each score of a tile, times the number of bins.
+    Of three ways one is not None, and the others are left out as numba compiles: ``uniform`` bins, closed on the right
+    if it is True; the same where products of scores with their number are ``exact``; or right-closed bins between
+    ``thresholds`` (groups or 1, columns or 1, n_bins - 1), of the dtype of the scores. ``columns`` holds the column of
+    each score of a tile, times the number of bins.
     """
-    if bins != GIVEN:
-        _uniform_bins(scores, n_bins, bins == UNIFORM_RIGHT, cells)
-    elif thresholds.shape[0] * thresholds.shape[1] == 1 and thresholds.shape[2] <= _COUNTED_THRESHOLDS:
-        _count_bins(scores, thresholds[0, 0], cells)
-    else:
-        _column_bins(scores, n_columns, group, thresholds, cells)
+    if uniform is not None:
+        _uniform_bins(scores, n_bins, uniform, cells)
+    if exact is not None:
+        _exact_bins(scores, np.float64(n_bins), exact, cells)
+    if thresholds is not None:
+        _given_bins(scores, n_columns, group, thresholds, cells)
     if n_columns > 1:
         for e in range(scores.size):
             cells[e] += columns[e]

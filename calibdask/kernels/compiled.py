@@ -1,17 +1,16 @@
 """How kernels are compiled, and the exact number format that they add in."""
 
-import hashlib
 from collections.abc import Callable
-from pathlib import Path
+from functools import cached_property, partial, update_wrapper
 from typing import Any
 
-import numba
 import numpy as np
 
 __all__ = [
     "FRACTION_BITS",
     "ROUNDER_BITS",
     "ROWS_BEFORE_CARRY",
+    "Kernel",
     "add_fixed",
     "add_units",
     "carry",
@@ -23,40 +22,44 @@ __all__ = [
     "units",
 ]
 
-# Numba sets the names of its configuration as it reads the environment.
-_numba_config: Any = numba.config
 
+class Kernel:
+    """A function that numba compiles when it is first called, or when a kernel that calls it is compiled.
 
-def _cache_folder() -> str:
-    """Where compiled kernels are kept: a folder for each state of all kernel sources.
+    Numba is not imported before: whoever only names a metric or asks for help does not wait for it.
 
-    Numba checks only the file of a kernel; a kernel that inlines a function of another file would become stale.
+    Attributes
+    ----------
+    function : function
+        What is compiled.
+    inlined : bool
+        Whether it is only called by other kernels; the others are kept on disk for the next process.
+    options : dict
+        Further options of numba.
     """
-    folder = Path(__file__).parent
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))).hexdigest()[:16]
-    return str(Path(_numba_config.CACHE_DIR or folder / "__pycache__") / f"calibdask-{digest}")
+
+    def __init__(self, function: Callable[..., Any], *, inlined: bool, **options: Any) -> None:
+        update_wrapper(self, function)
+        self.function = function
+        self.inlined = inlined
+        self.options = options
+
+    @cached_property
+    def dispatcher(self) -> Callable[..., Any]:
+        """What numba makes of it."""
+        from calibdask.kernels.dispatch import dispatcher
+
+        return dispatcher(self)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Compile for the types of the arguments, unless that has been done, and run."""
+        return self.dispatcher(*arguments)
 
 
-_CACHE_FOLDER = _cache_folder()
-_OPTIONS: Any = {"nogil": True, "error_model": "numpy"}
-
-
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a kernel: it releases the GIL, so that threads scale, and is kept on disk for the next process.
-
-    Never fastmath: it may assume that no NaN exists and reorder sums. Divisions by 0 are those of NumPy: Python's error
-    would be a branch in every loop that divides.
-    """
-    before, _numba_config.CACHE_DIR = _numba_config.CACHE_DIR, _CACHE_FOLDER
-    try:
-        kernel: Callable[..., Any] = numba.njit(cache=True, **_OPTIONS)(function)
-    finally:
-        _numba_config.CACHE_DIR = before
-    return kernel
-
-
+# A kernel that Python calls: it releases the GIL, so that threads scale.
+compiled: Callable[[Callable[..., Any]], Kernel] = partial(Kernel, inlined=False)
 # Small functions are inlined by LLVM; a cached copy of their own would only cost compile time.
-inlined: Callable[..., Any] = numba.njit(**_OPTIONS)
+inlined: Callable[[Callable[..., Any]], Kernel] = partial(Kernel, inlined=True)
 
 FRACTION_BITS = 52
 _FRACTION_MASK = (1 << FRACTION_BITS) - 1

@@ -1,5 +1,7 @@
 """Fine cells: counts and positions within the cell, by outcome, for linear binning and moments."""
 
+from typing import Any
+
 import numpy as np
 
 from calibdask.kernels.compiled import compiled, inlined, unit
@@ -104,20 +106,6 @@ def _tile(scores, begin, end, first, last, buffer):
 
 
 @inlined
-def _located(scores, begin, end, first, last, n_cells, low, scale, size, buffers):
-    """Cells or their parts, and positions, of the scores of some rows and columns."""
-    values = _tile(scores, begin, end, first, last, buffers[0])
-    cells, offsets = buffers[1][: values.size], buffers[2][: values.size]
-    if scores.itemsize == 4 and low == 0.0 and scale == n_cells:
-        _locate_single(values, np.float64(n_cells), cells, offsets)
-    else:
-        _locate(values, np.float64(n_cells), low, scale, cells, offsets)
-    if size > n_cells:
-        _refine(np.int32(n_cells), cells, offsets)
-    return cells, offsets
-
-
-@inlined
 def _buffers(scores, width):
     """Rows at a time, and buffers for their scores, cells and positions."""
     rows = max(1, _TILE // width)
@@ -125,19 +113,15 @@ def _buffers(scores, width):
     return rows, (np.empty(size, scores.dtype), np.empty(size, np.int32), np.empty(size, np.int32))
 
 
-@inlined
-def _width(columns):
+def _width(columns: int) -> int:
     """Columns at a time: the sums of few stay in the cache, and a cache line of scores is used whole."""
     return columns if columns <= 2 * _COLUMNS else _COLUMNS
 
 
-@inlined
-def _add_column(labels, first_class, cells, offsets, packed):
-    """Add the scores of one column and one group, that of the whole table; ``cells`` are overwritten."""
-    for e in range(cells.size):
-        cells[e] = 2 * cells[e] + np.int32(labels[e] == first_class)
-    for e in range(cells.size):
-        packed[np.uint32(cells[e])] += (1 << _COUNT_BIT) + np.int64(offsets[e])
+def _ways(scores: Any, n_cells: int, low: float, scale: float, size: int) -> tuple[bool | None, ...]:
+    """How cells are found, for scores of single or of double precision, and whether they have parts; None: not so."""
+    single = scores.itemsize == 4 and low == 0.0 and scale == n_cells
+    return single or None, not single or None, size > n_cells or None
 
 
 @inlined
@@ -175,8 +159,17 @@ def _add_plainly(labels, first_class, group, first, columns, total, size, cells,
             e += 1
 
 
-@compiled
-def grid_sums(scores, labels, first_class, group, n_cells, low, scale, size, sums):
+def grid_sums(
+    scores: Any,
+    labels: Any,
+    first_class: int,
+    group: Any,
+    n_cells: int,
+    low: float,
+    scale: float,
+    size: int,
+    sums: Any,
+) -> None:
     """Add the rows of one block to counts and offsets by cell and outcome.
 
     ``scores`` (n, columns); ``labels`` (n,), column c is hit where the label is ``first_class + c``; ``group`` (n,) or
@@ -184,9 +177,56 @@ def grid_sums(scores, labels, first_class, group, n_cells, low, scale, size, sum
     number, or that of their parts. ``sums``, for every (group, column, fine cell, outcome) in this order, gets the
     count and the sum of positions in units of 2**-30.
     """
+    ways = _ways(scores, n_cells, low, scale, size)
+    if scores.shape[1] == 1 and group.size == 0 and len(scores) >= len(sums):
+        _sums_of_column(scores, labels, first_class, n_cells, low, scale, *ways, sums)
+    else:
+        _sums_of_columns(
+            scores, labels, first_class, group, n_cells, low, scale, *ways, size, _width(scores.shape[1]), sums
+        )
+
+
+# What is None is left out as numba compiles.
+@inlined
+def _located(values, n_cells, low, scale, single, double, refined, cells, offsets):
+    """Cells or their parts, and positions, of scores."""
+    if single is not None:
+        _locate_single(values, np.float64(n_cells), cells, offsets)
+    if double is not None:
+        _locate(values, np.float64(n_cells), low, scale, cells, offsets)
+    if refined is not None:
+        _refine(np.int32(n_cells), cells, offsets)
+
+
+@compiled
+def _sums_of_column(scores, labels, first_class, n_cells, low, scale, single, double, refined, sums):
+    """Of one column and no groups, where there are more rows than sums."""
+    n = scores.shape[0]
+    packed = np.zeros(sums.shape[0], np.int64)
+    all_cells, all_offsets = np.empty(_TILE, np.int32), np.empty(_TILE, np.int32)
+    pending = 0
+    for begin in range(0, n, _TILE):
+        end = min(n, begin + _TILE)
+        cells, offsets = all_cells[: end - begin], all_offsets[: end - begin]
+        _located(scores[begin:end].reshape(-1), n_cells, low, scale, single, double, refined, cells, offsets)
+        observed = labels[begin:end]
+        for e in range(cells.size):
+            cells[e] = 2 * cells[e] + np.int32(observed[e] == first_class)
+        for e in range(cells.size):
+            packed[np.uint32(cells[e])] += (1 << _COUNT_BIT) + np.int64(offsets[e])
+        pending += end - begin
+        if pending + _TILE > _ROWS or end == n:
+            pending = 0
+            _unpack(packed, sums)
+
+
+@compiled
+def _sums_of_columns(
+    scores, labels, first_class, group, n_cells, low, scale, single, double, refined, size, width, sums
+):
+    """Of any columns, ``width`` at a time, and groups."""
     n, total = scores.shape
-    width = _width(total)
-    rows, buffers = _buffers(scores, width)
+    rows, (buffer, all_cells, all_offsets) = _buffers(scores, width)
     groups = len(sums) // (2 * size * total)
     for first in range(0, total, width):
         columns = min(total - first, width)
@@ -196,15 +236,14 @@ def grid_sums(scores, labels, first_class, group, n_cells, low, scale, size, sum
         pending = 0
         for begin in range(0, n, rows):
             end = min(n, begin + rows)
-            cells, offsets = _located(scores, begin, end, first, first + columns, n_cells, low, scale, size, buffers)
+            values = _tile(scores, begin, end, first, first + columns, buffer)
+            cells, offsets = all_cells[: values.size], all_offsets[: values.size]
+            _located(values, n_cells, low, scale, single, double, refined, cells, offsets)
             members = group[begin:end] if group.size else group
             if packed.size == 0:
                 _add_plainly(labels[begin:end], first_class, members, first, columns, total, size, cells, offsets, sums)
                 continue
-            if total == 1 and group.size == 0:
-                _add_column(labels[begin:end], first_class, cells, offsets, packed)
-            else:
-                _add_columns(labels[begin:end], first_class + first, members, columns, size, cells, offsets, packed)
+            _add_columns(labels[begin:end], first_class + first, members, columns, size, cells, offsets, packed)
             pending += end - begin
             if pending + rows > _ROWS or end == n:
                 pending = 0
@@ -232,20 +271,41 @@ def _add_weighted(labels, weights, first_class, group, first, columns, total, si
             e += 1
 
 
-@compiled
-def weighted_grid_sums(scores, labels, weights, first_class, group, n_cells, low, scale, size, sums):
+def weighted_grid_sums(
+    scores: Any,
+    labels: Any,
+    weights: Any,
+    first_class: int,
+    group: Any,
+    n_cells: int,
+    low: float,
+    scale: float,
+    size: int,
+    sums: Any,
+) -> None:
     """The weighted counterpart of ``grid_sums``, in float64 and row order.
 
     ``sums`` gets the sums of w, w * position, w**2 and the number of rows.
     """
+    ways = _ways(scores, n_cells, low, scale, size)
+    _weighted_sums(
+        scores, labels, weights, first_class, group, n_cells, low, scale, *ways, size, _width(scores.shape[1]), sums
+    )
+
+
+@compiled
+def _weighted_sums(
+    scores, labels, weights, first_class, group, n_cells, low, scale, single, double, refined, size, width, sums
+):
     n, total = scores.shape
-    width = _width(total)
-    rows, buffers = _buffers(scores, width)
+    rows, (buffer, all_cells, all_offsets) = _buffers(scores, width)
     for first in range(0, total, width):
         columns = min(total - first, width)
         for begin in range(0, n, rows):
             end = min(n, begin + rows)
-            cells, offsets = _located(scores, begin, end, first, first + columns, n_cells, low, scale, size, buffers)
+            values = _tile(scores, begin, end, first, first + columns, buffer)
+            cells, offsets = all_cells[: values.size], all_offsets[: values.size]
+            _located(values, n_cells, low, scale, single, double, refined, cells, offsets)
             members = group[begin:end] if group.size else group
             _add_weighted(
                 labels[begin:end],

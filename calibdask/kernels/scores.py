@@ -23,14 +23,15 @@ def _brier(row, label, vector):
     return total
 
 
+# Of ``vector`` and ``matrix`` one is None, and what it is for left out as numba compiles.
 @inlined
-def _look_up(scores, labels, vector, smallest, p, log):
+def _look_up(scores, labels, vector, matrix, smallest, p, log):
     """Scores of the observed classes, 0 for labels that are no class, and their logarithmic scores."""
-    if vector:
+    if vector is not None:
         for r in range(labels.size):
             x = unit(scores[r, 0])
             p[r] = x if labels[r] == 1 else 1.0 - x
-    else:
+    if matrix is not None:
         n_classes = np.uint64(scores.shape[1])
         for r in range(labels.size):
             # Unsigned, so that one comparison decides whether it is a class, and no index is negative.
@@ -55,78 +56,64 @@ def _add_log(log, words):
 
 
 @inlined
-def _add_squares(values, words):
-    """Add the squares of any number of scores, each rounded to 2**-52."""
-    for at in range(0, values.size, ROWS_BEFORE_CARRY):
-        part = values[at : at + ROWS_BEFORE_CARRY]
+def _add_brier(scores, labels, p, vector, matrix, words):
+    """Add the squares of the distances of the scores to what was observed, each rounded to 2**-52."""
+    if vector is not None:
         total = np.int64(0)
-        for e in range(part.size):
-            x = unit(part[e])
-            total += fixed(x * x)
+        for r in range(labels.size):
+            difference = unit(scores[r, 0]) - np.float64(labels[r] == 1)
+            total += fixed(difference * difference)
+        add_fixed(total, words)
+    if matrix is not None:
+        values = scores.reshape(-1)
+        for at in range(0, values.size, ROWS_BEFORE_CARRY):
+            part = values[at : at + ROWS_BEFORE_CARRY]
+            total = np.int64(0)
+            for e in range(part.size):
+                x = unit(part[e])
+                total += fixed(x * x)
+            add_fixed(total, words)
+        # The squares of the scores of the observed classes are replaced by those of their distances to 1.
+        total = np.int64(0)
+        for r in range(labels.size):
+            if 0 <= labels[r] < scores.shape[1]:
+                missing = 1.0 - p[r]
+                total += fixed(missing * missing) - fixed(p[r] * p[r])
         add_fixed(total, words)
 
 
-@inlined
-def _add_surprises(p, labels, n_classes, words):
-    """Replace the squares of the scores of the observed classes by those of their distances to 1."""
-    total = np.int64(0)
-    for r in range(labels.size):
-        if 0 <= labels[r] < n_classes:
-            missing = 1.0 - p[r]
-            total += fixed(missing * missing) - fixed(p[r] * p[r])
-    add_fixed(total, words)
-
-
-@inlined
-def _add_differences(scores, labels, words):
-    """Add the squares of the distances of a vector of scores to its labels."""
-    total = np.int64(0)
-    for r in range(labels.size):
-        difference = unit(scores[r, 0]) - np.float64(labels[r] == 1)
-        total += fixed(difference * difference)
-    add_fixed(total, words)
-
-
-@inlined
-def _add_brier(scores, labels, p, vector, words):
-    if vector:
-        _add_differences(scores, labels, words)
-    else:
-        _add_squares(scores.reshape(-1), words)
-        _add_surprises(p, labels, scores.shape[1], words)
-
-
 @compiled
-def score_sums(scores, labels, group, vector, smallest, counts, sums):
+def score_sums(scores, labels, group, vector, matrix, smallest, counts, sums):
     """Add the rows of one block to the exact sums of both scores.
 
-    ``scores`` (n, classes) or, for a ``vector`` of P(y = 1), (n, 1). ``counts`` (2, groups) gets rows and rows whose
-    probability was clipped at ``smallest``; ``sums`` (2, groups, 2) the Brier and the logarithmic score: squares of
-    every score, and logarithms of every row, are rounded to 2**-52.
+    ``scores`` (n, classes) of a ``matrix`` or, of a ``vector`` of P(y = 1), (n, 1). ``counts`` (2, groups) gets rows
+    and rows whose probability was clipped at ``smallest``; ``sums`` (2, groups, 2) the Brier and the logarithmic score:
+    squares of every score, and logarithms of every row, are rounded to 2**-52.
     """
     p, log = np.empty(_TILE), np.empty(_TILE)
     for start in range(0, scores.shape[0], _TILE):
         stop = min(scores.shape[0], start + _TILE)
         values, classes = scores[start:stop], labels[start:stop]
         chosen, logs = p[: stop - start], log[: stop - start]
-        _look_up(values, classes, vector, smallest, chosen, logs)
+        _look_up(values, classes, vector, matrix, smallest, chosen, logs)
         if group.size == 0:
             counts[0, 0] += stop - start
             for r in range(chosen.size):
                 counts[1, 0] += chosen[r] < smallest
-            _add_brier(values, classes, chosen, vector, sums[0, 0])
+            _add_brier(values, classes, chosen, vector, matrix, sums[0, 0])
             _add_log(logs, sums[1, 0])
             continue
         for r in range(stop - start):
             g = group[start + r]
             counts[0, g] += 1
             counts[1, g] += chosen[r] < smallest
-            _add_brier(values[r : r + 1], classes[r : r + 1], chosen[r : r + 1], vector, sums[0, g])
-            _add_log(logs[r : r + 1], sums[1, g])
+            row = slice(r, r + 1)
+            _add_brier(values[row], classes[row], chosen[row], vector, matrix, sums[0, g])
+            _add_log(logs[row], sums[1, g])
 
 
 @compiled
-def weighted_score_sums(scores, labels, weights, group, vector, smallest, counts, sums):
+def weighted_score_sums(scores, labels, weights, group, vector, matrix, smallest, counts, sums):
     """The weighted counterpart in float64, of all batch elements, whose scores, labels or weights may be shared.
 
     ``scores``, ``labels`` and ``weights`` (m, n, ...), of which batch element b has number b % m; ``counts``
@@ -139,9 +126,9 @@ def weighted_score_sums(scores, labels, weights, group, vector, smallest, counts
         stop = min(n, start + _TILE)
         for s in range(apart):
             own_scores, own_labels = scores[s % scores.shape[0]], labels[s % labels.shape[0]]
-            _look_up(own_scores[start:stop], own_labels[start:stop], vector, smallest, p, log)
+            _look_up(own_scores[start:stop], own_labels[start:stop], vector, matrix, smallest, p, log)
             for r in range(start, stop):
-                brier[r - start] = _brier(own_scores[r], np.int64(own_labels[r]), vector)
+                brier[r - start] = _brier(own_scores[r], np.int64(own_labels[r]), vector is not None)
             for b in range(s, batch, apart):
                 row = weights[b % weights.shape[0]]
                 for r in range(start, stop):

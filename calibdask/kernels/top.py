@@ -45,7 +45,7 @@ class Extremes(NamedTuple):
 def top_class(scores: Any, labels: Any, top: Any, hits: Any) -> Extremes:
     """Largest score of each row, and whether its class (the lowest one among equals) is the label.
 
-    ``scores`` (n, classes), C-contiguous; ``top`` (n,) of the same dtype and ``hits`` (n,) uint8 are filled.
+    ``scores`` (n, classes), C-contiguous; ``top`` (n,) of the same dtype and ``hits`` (n,) int64 are filled.
     """
     zero = scores.dtype.type(0)
     if scores.shape[1] < _WIDE:
@@ -113,7 +113,7 @@ def _top_of_many(scores, bits, labels, zero, top, hits):
 def top_k(scores, labels, k, top, hits):
     """Sum of the k largest scores of each row, and whether the label is among their classes.
 
-    Among equal scores the lower class counts as the larger. ``top`` (n,) float64 and ``hits`` (n,) uint8 are filled.
+    Among equal scores the lower class counts as the larger. ``top`` (n,) float64 and ``hits`` (n,) int64 are filled.
     """
     largest = np.empty(k, np.float64)
     for r in range(scores.shape[0]):

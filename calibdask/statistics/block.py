@@ -114,18 +114,14 @@ class Block:
         return self.scores.shape[1]
 
     @cached_property
-    def codes(self) -> npt.NDArray[np.integer]:
-        """Labels in one of the three integer types that kernels are compiled for."""
-        if self.labels.dtype in (np.uint8, np.int32, np.int64):
-            return np.ascontiguousarray(self.labels)
-        if self.labels.dtype == np.bool_:
-            return np.ascontiguousarray(self.labels).view(np.uint8)
+    def codes(self) -> npt.NDArray[np.int64]:
+        """Labels in the one type that kernels are compiled for."""
         if self.labels.dtype.kind == "f":
             # No class is beyond 2**31, and casting a float out of range is undefined.
             return np.clip(np.nan_to_num(self.labels, nan=-1.0), -1.0, 2.0**31).astype(np.int64)
         if self.labels.dtype == np.uint64:
             return np.minimum(self.labels, 2**62).astype(np.int64)
-        return self.labels.astype(np.int64 if self.labels.dtype.itemsize > 2 else np.int32)
+        return np.ascontiguousarray(self.labels, np.int64)
 
     @cached_property
     def matrix(self) -> npt.NDArray[np.floating]:
@@ -214,7 +210,7 @@ class Block:
     def _largest(self, setting: Setting) -> Columns:
         batch, n, _ = self.matrix.shape
         largest = np.empty((batch, n, 1), self.matrix.dtype if setting.kind == "confidence" else np.float64)
-        hits = np.empty((max(batch, len(self.codes)), n), np.uint8)
+        hits = np.empty((max(batch, len(self.codes)), n), np.int64)
         for b in range(len(hits)):
             scores, labels, into = self.matrix_of(b), self.labels_of(b), largest[b % batch, :, 0]
             if setting.kind == "confidence":

@@ -37,7 +37,7 @@ class ScoreSums(SumStatistic[ScoreSumsState]):
         """Sums of one block."""
         layout = block.layout
         counts = np.zeros((layout.batch, 2, layout.groups), np.int64)
-        options = (layout.vector, layout.smallest)
+        options = (layout.vector or None, not layout.vector or None, layout.smallest)
         if block.weights is not None:
             sums = np.zeros((layout.batch, 3, layout.groups))
             scores.weighted_score_sums(block.scores, block.codes, block.weights, block.group, *options, counts, sums)

@@ -4,10 +4,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from calibdask.kernels import checks
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.layout import Layout
 from calibdask.statistics.statistic import Statistic
 
 __all__ = ["KINDS", "Validity", "ValidityState"]
@@ -59,25 +61,21 @@ class Validity(Statistic[ValidityState]):
         marks = np.zeros((len(KINDS), block.rows), np.bool_)
         first = np.full(len(KINDS), _NEVER)
         value = np.zeros(len(KINDS))
-        labels = block.labels
-        whole = labels.dtype.kind in "biu"
-        labels = block.codes if whole else np.ascontiguousarray(labels, np.float64)
-        certain = self._certain(block.scores.dtype, layout.classes)
-        for b in () if whole and self._proven(block) else range(layout.batch):
-            checks.check_rows(
-                block.scores_of(b),
-                labels[b % labels.shape[0]],
-                block.weights_of(b),
-                layout.classes,
-                self.tolerance,
-                self.sum_tolerance,
-                certain,
-                not layout.vector,
-                marks,
-                count,
-                first,
-                value,
-            )
+        # Fractions and missing labels are no integers: they count as a class that does not exist.
+        labels = block.codes if _are_integers(block.labels) else np.where(_are_whole(block.labels), block.codes, -1)
+        certain = self._certain(block.scores.dtype, layout)
+        for b in () if _are_integers(block.labels) and self._proven(block) else range(layout.batch):
+            rows = block.scores_of(b), labels[b % labels.shape[0]]
+            tile = checks.tile_rows(block.scores.shape[-1])
+            limits = self.tolerance, self.sum_tolerance, not layout.vector
+            begin = 0
+            while (begin := checks.first_doubtful(*rows, layout.classes, *certain, begin, tile)) < block.rows:
+                end = min(block.rows, begin + tile)
+                weights = block.weights_of(b)
+                checks.inspect_rows(*rows, weights, begin, end, layout.classes, *limits, marks, count, first, value)
+                begin = end
+        if count[checks.LABEL]:
+            value[checks.LABEL] = _label(block, int(first[checks.LABEL]))
         positive = block.rows
         if block.weights is not None:
             positive = int((block.weights > 0).any(0).sum())
@@ -105,16 +103,21 @@ class Validity(Statistic[ValidityState]):
         """Largest rounding error of the sum of a row, whose partial sums are at most about 1."""
         return 2 * (classes + 2) * float(np.finfo(dtype).eps)
 
-    def _certain(self, dtype: np.dtype[np.floating], classes: int) -> tuple[np.floating, ...]:
-        """Limits within which a quick check, in the type of the scores, proves rows valid; and a zero."""
+    def _certain(self, dtype: np.dtype[np.floating], layout: Layout) -> tuple[np.floating | None, ...]:
+        """Limits within which a quick check, in the type of the scores, proves rows valid; and a zero.
+
+        Of scores, and of the difference of the sum of a row from 1, where there is one.
+        """
         low, high = dtype.type(-self.tolerance), dtype.type(1 + self.tolerance)
         # Compared as Python floats: a comparison with float32 would round the other side too.
         low = low if float(low) >= -self.tolerance else np.nextafter(low, dtype.type(0))
         high = high if float(high) <= 1 + self.tolerance else np.nextafter(high, dtype.type(0))
+        if layout.vector:
+            return low, high, None, None
         # float32 is too coarse for very many classes.
-        rough = self._slack(dtype, classes) < self.sum_tolerance / 4
+        rough = self._slack(dtype, layout.classes) < self.sum_tolerance / 4
         total = np.dtype(dtype if rough else np.float64)
-        return low, high, total.type(self.sum_tolerance - self._slack(total, classes)), total.type(0)
+        return low, high, total.type(self.sum_tolerance - self._slack(total, layout.classes)), total.type(0)
 
     def merge(self, a: ValidityState, b: ValidityState) -> ValidityState:
         """Counts of both; the earlier first row."""
@@ -126,3 +129,21 @@ class Validity(Statistic[ValidityState]):
             np.where(earlier, a.first, b.first),
             np.where(earlier, a.value, b.value),
         )
+
+
+def _are_integers(labels: npt.NDArray[np.generic]) -> bool:
+    return labels.dtype.kind in "biu"
+
+
+def _are_whole(labels: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
+    return np.asarray(labels == np.floor(labels))
+
+
+def _label(block: Block, row: int) -> float:
+    """The label that is no class, of the first batch element in which this row has one."""
+    for b in range(block.layout.batch):
+        weights, label = block.weights_of(b), float(block.labels[b % len(block.labels), row])
+        counts = not (weights.size and weights[row] == 0.0)
+        if counts and not (0 <= label < block.layout.classes and label == np.floor(label)):
+            return label
+    raise AssertionError("A row with an invalid label has one.")

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from calibdask.engine.inputs.columns import ColumnNames, choose_arrays, unknown
 from calibdask.errors import Unavailable
@@ -13,10 +12,13 @@ from calibdask.storage.location import ColumnChoice, Location, read_error
 from calibdask.storage.retry import with_retries
 from calibdask.storage.writers import texts_settled
 
-__all__ = ["block_rows", "open_group", "open_netcdf", "read_netcdf", "read_npz", "read_zarr"]
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["TARGET_BYTES", "block_rows", "open_group", "open_netcdf", "read_netcdf", "read_npz", "read_zarr"]
 
 # Blocks smaller than this are read several at a time, as long as this many blocks are left to work on side by side.
-_TARGET_BYTES = 16 << 20
+TARGET_BYTES = 16 << 20
 _ENOUGH_BLOCKS = 64
 # How a NumPy archive begins, and a bare array.
 _ZIP, _NPY = b"PK", b"\x93NUMPY"
@@ -33,7 +35,7 @@ def block_rows(rows: int, stored: int, row_bytes: int, chunk_rows: int | None) -
     stored = max(1, stored)
     if chunk_rows is not None:
         return stored * max(1, chunk_rows // stored)
-    together = min(_TARGET_BYTES // max(1, row_bytes * stored), rows // (stored * _ENOUGH_BLOCKS))
+    together = min(TARGET_BYTES // max(1, row_bytes * stored), rows // (stored * _ENOUGH_BLOCKS))
     return stored * max(1, together)
 
 
@@ -127,7 +129,7 @@ def open_group(location: Location) -> Any:
     return node
 
 
-def open_netcdf(location: Location) -> xr.Dataset:
+def open_netcdf(location: Location) -> "xr.Dataset":
     """The dataset in a netCDF file, its numbers read when they are needed.
 
     Raises
@@ -135,6 +137,8 @@ def open_netcdf(location: Location) -> xr.Dataset:
     ValueError
         If it cannot be read.
     """
+    import xarray as xr
+
     with location.reading("netCDF"):
         return xr.open_dataset(location.path if location.local else location.open(), chunks=None, cache=False)
 
@@ -180,7 +184,7 @@ def _unit(array: Any) -> tuple[int, ...]:
     return tuple(array.shards or array.chunks)
 
 
-def read_netcdf(location: Location, dataset: xr.Dataset, choice: ColumnChoice) -> dict[str, Any]:
+def read_netcdf(location: Location, dataset: "xr.Dataset", choice: ColumnChoice) -> dict[str, Any]:
     """Variables of a netCDF file, as DataArrays of Dask arrays with dimensions ``sample`` and ``class``."""
     names = _names(location, choice, list(map(str, dataset.variables)), "variable")
     labels, scores = dataset[names.label], dataset[names.scores[0]]
@@ -199,7 +203,7 @@ def read_netcdf(location: Location, dataset: xr.Dataset, choice: ColumnChoice) -
     row_bytes = scores.dtype.itemsize * (scores.size // max(1, scores.sizes[sample]))
     chunks = scores.encoding.get("chunksizes")
     # Without chunks any part of the file can be read alone.
-    stored = chunks[scores.dims.index(sample)] if chunks else choice.chunk_rows or _TARGET_BYTES // max(1, row_bytes)
+    stored = chunks[scores.dims.index(sample)] if chunks else choice.chunk_rows or TARGET_BYTES // max(1, row_bytes)
     rows = block_rows(scores.sizes[sample], stored, row_bytes, choice.chunk_rows)
 
     def lazy(variable: Any) -> Any:

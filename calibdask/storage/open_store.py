@@ -1,22 +1,28 @@
-"""The one place that opens a path, and decides whether it holds rows, a summary, the cube of a study or a result."""
+"""The one place that opens a path, and decides whether it holds rows, a summary, the cube of a study or a result.
+
+xarray and summaries are imported for formats that need them: of a file of columns, a name that is wrong is found
+before, since importing them takes longer than reading a schema.
+"""
 
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
-import xarray as xr
 
 from calibdask.storage import array_files, arrow_files, csv_files, parquet_files
 from calibdask.storage.file_sets import FileSet, column_format, is_pattern
 from calibdask.storage.location import Location
 from calibdask.storage.readers import StoredRows, Table
-from calibdask.storage.summary import Summary, is_summary
-from calibdask.storage.summary_format import MARK
 from calibdask.storage.writers import texts_settled
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from calibdask.storage.summary import Summary
 
 __all__ = ["CUBE_BEGUN", "CUBE_MARK", "Store", "StoredCube", "StoredResult", "open_store", "read_rows"]
 
@@ -38,7 +44,7 @@ class StoredCube:
     mend: ClassVar[str] = "look at it by calibdask explore, or calibdask report"
 
     url: str
-    dataset: xr.Dataset
+    dataset: "xr.Dataset"
     fingerprint: dict[str, Any]
 
 
@@ -50,10 +56,10 @@ class StoredResult:
     mend: ClassVar[str] = "look at it by calibdask explore, or open it by xarray"
 
     url: str
-    dataset: xr.Dataset
+    dataset: "xr.Dataset"
 
 
-Store = StoredRows | Summary | StoredCube | StoredResult
+Store: TypeAlias = "StoredRows | Summary | StoredCube | StoredResult"
 
 
 def open_store(url: str) -> Store:
@@ -238,9 +244,14 @@ def _format_of_files(location: Location) -> str:
 
 
 def _open_zarr(location: Location) -> Store:
+    from calibdask.storage.summary import Summary
+    from calibdask.storage.summary_format import MARK
+
     node = array_files.open_group(location)
 
-    def dataset(**chunks: Any) -> xr.Dataset:
+    def dataset(**chunks: Any) -> "xr.Dataset":
+        import xarray as xr
+
         with location.reading("a Zarr group of variables on named axes"), texts_settled():
             return xr.open_zarr(node.store, group=node.path or None, consolidated=False, **chunks)
 
@@ -258,6 +269,8 @@ def _open_zarr(location: Location) -> Store:
 
 
 def _open_netcdf(location: Location) -> Store:
+    from calibdask.storage.summary import Summary, is_summary
+
     dataset = array_files.open_netcdf(location)
     if is_summary(dataset):
         return Summary.of(dataset.chunk("auto"), location.url)
@@ -266,7 +279,7 @@ def _open_netcdf(location: Location) -> Store:
     return StoredRows(location, partial(array_files.read_netcdf, location, dataset), labelled=lambda: dataset)
 
 
-def _cube(url: str, fingerprint: Any, open_dataset: Callable[[], xr.Dataset]) -> StoredCube:
+def _cube(url: str, fingerprint: Any, open_dataset: "Callable[[], xr.Dataset]") -> StoredCube:
     if fingerprint == CUBE_BEGUN:
         raise ValueError(
             f"{url} is a cube that was stopped while it was laid out; run its study again with overwrite=True "

@@ -7,9 +7,9 @@ import numpy as np
 
 from calibdask.engine.inputs.arrow import dtype_of, to_numpy
 from calibdask.errors import Unavailable
-from calibdask.storage.array_files import block_rows
+from calibdask.storage.array_files import TARGET_BYTES, block_rows
 from calibdask.storage.file_sets import FileSet
-from calibdask.storage.lazy_columns import Columns, lazy_columns, names_in
+from calibdask.storage.lazy_columns import Columns, collected, lazy_columns, names_in
 from calibdask.storage.location import ColumnChoice, Location, read_error
 from calibdask.storage.retry import with_retries
 
@@ -72,6 +72,9 @@ def _read_dataset(location: Location, dataset: Any, choice: ColumnChoice) -> dic
     if not parts:
         empty = {name: np.empty(0, types[name]) for name in wanted}
         return {**choice.collect(empty[names.label], np.empty(0), empty.__getitem__), "names": names}
+    if len(parts) == 1 and sizes[0] * row_bytes <= TARGET_BYTES and choice.chunk_rows is None:
+        # One small block: importing Dask would take longer than all the rest.
+        return collected(choice, names, load(parts[0]))
     return lazy_columns(choice, names, types, parts, sizes, load)
 
 

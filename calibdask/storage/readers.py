@@ -3,14 +3,16 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-import xarray as xr
 
 from calibdask.engine.inputs.columns import ColumnNames
 from calibdask.engine.inputs.missing import without_missing
 from calibdask.storage.location import ColumnChoice, Location, read_error
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 __all__ = ["StoredRows", "Table"]
 
@@ -70,7 +72,7 @@ class StoredRows:
     location: Location
     reader: Callable[[ColumnChoice], dict[str, Any]]
     holds: Literal["array", "column"] = "array"
-    labelled: Callable[[], xr.Dataset] | None = None
+    labelled: "Callable[[], xr.Dataset] | None" = None
 
     @property
     def url(self) -> str:

@@ -9,13 +9,15 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import xarray as xr
 from fsspec.implementations.local import LocalFileSystem
 
 from calibdask.storage.location import Location, read_error
 from calibdask.storage.retry import with_retries
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 __all__ = ["Output", "check_apart", "checked_output", "replacing", "texts_settled", "write_dataset"]
 
@@ -174,7 +176,7 @@ def _upload(part: Path, target: Location) -> None:
         raise ValueError(f"{target.url} cannot be written: {' '.join(str(error).split())}") from error
 
 
-def write_dataset(dataset: xr.Dataset, path: Path) -> None:
+def write_dataset(dataset: "xr.Dataset", path: Path) -> None:
     """Write a result or a summary as ``.nc`` or ``.zarr`` (version 3)."""
     writers: dict[str, Callable[[], object]] = {
         ".nc": lambda: dataset.to_netcdf(path, engine="h5netcdf", encoding=_compressed(dataset)),
@@ -193,7 +195,7 @@ def texts_settled() -> Iterator[None]:
         yield
 
 
-def _compressed(dataset: xr.Dataset) -> dict[Any, dict[str, Any]]:
+def _compressed(dataset: "xr.Dataset") -> dict[Any, dict[str, Any]]:
     """Numbers deflated: netCDF compresses nothing unless told to."""
     return {
         name: {"zlib": True, "complevel": 4}

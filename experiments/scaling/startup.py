@@ -1,5 +1,6 @@
-"""Startup cost of a new process: imports, and its first evaluation."""
+"""Startup cost of a new process: imports, and its first evaluation; run, that of commands."""
 
+import argparse
 import json
 import os
 import statistics
@@ -9,9 +10,11 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from experiments.scaling.tables import Table
+from experiments.scaling import commands
+from experiments.scaling.machine import surroundings
+from experiments.scaling.tables import Table, markdown
 
-__all__ = ["measured"]
+__all__ = ["main", "measured"]
 
 # Packages that `import calibdask` leaves alone until they are needed.
 _HEAVY = ("dask", "distributed", "xarray", "hvplot", "numba", "pandas", "scipy", "sklearn", "zarr")
@@ -74,3 +77,18 @@ def _row(name: str, reports: list[dict[str, Any]]) -> dict[str, Any]:
         "compiled": max(report["compiled"] for report in reports),
         "loads": ", ".join(reports[0]["loaded"]) or "none",
     }
+
+
+def main() -> None:
+    """Print the processor seconds of commands as a table."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.scaling.startup", description=commands.__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--command", action="append", choices=commands.COMMANDS, help="all, where none is named")
+    parser.add_argument("--file", action="append", choices=commands.FILES, help="all, where none is named")
+    chosen = parser.parse_args()
+    table = commands.measured(chosen.rounds, chosen.command or (), chosen.file or ())
+    print(markdown({"startup": table}, surroundings("cores", chosen.rounds)))
+
+
+if __name__ == "__main__":
+    main()

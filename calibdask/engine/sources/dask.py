@@ -15,6 +15,7 @@ from calibdask.engine.inputs.arrays import is_dask
 from calibdask.engine.inputs.ignored import Ignored
 from calibdask.engine.inputs.rows import Rows, make_block
 from calibdask.engine.progress_events import Stage, start_stage
+from calibdask.engine.scheduler import scheduler
 from calibdask.engine.sources import pair_schedule
 from calibdask.engine.sources.reduction import packed, tree
 from calibdask.engine.sources.source import RowSource, States, merged, states_of
@@ -70,7 +71,7 @@ class DaskSource(RowSource):
         """One pass through the scheduler in force (threads, or the current distributed client)."""
         reduced = self._reduced(statistics)
         start_stage(Stage(f"pass {self.passes}", total=self._scores.numblocks[1], tasks=(_BLOCK,)))
-        (result,) = dask.compute(reduced)
+        (result,) = dask.compute(reduced, scheduler=scheduler())
         states: States = result.item()
         return states
 
@@ -112,7 +113,7 @@ class DaskSource(RowSource):
                 earlier = blocks[start : min(stop, number)]
                 strip += [_pair_states(block, blocks[number], sent) for block in earlier]
             self._start_pairs(len(strip))
-            (states,) = dask.compute(_reduced_states(strip, sent))
+            (states,) = dask.compute(_reduced_states(strip, sent), scheduler=scheduler())
             self.passes += 1
             strips.append(states)
         return reduce(partial(merged, statistics), strips)
@@ -131,7 +132,8 @@ class DaskSource(RowSource):
                         held = _folded(sent, held, turn, target, block)
                 finished.append(_finished(sent, held, target))
             self._start_pairs((stop - start) * reduction.rounds * len(blocks))
-            (states,) = dask.compute(_reduced_states(finished, dask.delayed((reduction,), traverse=False)))
+            sent_reduction = dask.delayed((reduction,), traverse=False)
+            (states,) = dask.compute(_reduced_states(finished, sent_reduction), scheduler=scheduler())
             self.passes += 1
             strips.append(states)
         (state,) = reduce(partial(merged, (reduction,)), strips)
@@ -189,7 +191,7 @@ class DaskSource(RowSource):
             token=_COUNTED,
         )
         start_stage(Stage("counting rows", total=counted.numblocks[-1], tasks=(_COUNTED,)))
-        rows = np.stack(counts.compute().ravel().tolist())
+        rows = np.stack(counts.compute(scheduler=scheduler()).ravel().tolist())
         before = np.cumsum(rows, axis=0) - rows
         return np.concatenate([before.sum(axis=1, keepdims=True), before], axis=1)
 

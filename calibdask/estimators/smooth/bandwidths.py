@@ -6,7 +6,6 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 from calibdask.estimators.smooth.smoothing import Mirrored
 from calibdask.statistics.bins.grid import Grid, GridState, scores_of_cells, smooth_weights
@@ -171,6 +170,9 @@ def _diffusion_time(square: Array, rows: float) -> float | None:
             factor = (1 + 0.5 ** (stage + 0.5)) / 3
             norm = functional(stage, (2 * factor * odd / (rows * norm)) ** (2 / (3 + 2 * stage)))
         return float(time - (2 * rows * math.sqrt(math.pi) * norm) ** -0.4)
+
+    # Importing it takes as long as a small evaluation, and nothing else needs it.
+    from scipy.optimize import brentq
 
     with np.errstate(all="ignore"):
         # From one step of the grid to a fifth of the support, as squares of bandwidths.

@@ -1,6 +1,7 @@
 """The smooth calibration error (smECE)."""
 
 import math
+from collections.abc import Generator
 from dataclasses import dataclass
 from functools import partial
 
@@ -93,28 +94,37 @@ class SmoothECE(GriddedEstimator):
 
 
 def _fixed_points(grid: Grid, weights: Array, widest: Array) -> Array:
-    """Value and bandwidth of each column, (columns, 2); one column at a time, so that it stays in the cache."""
-    points = [_fixed_point(grid, column, end) for column, end in zip(weights, widest.tolist(), strict=True)]
-    return np.asarray(points, np.float64).reshape(-1, 2)
+    """Value and bandwidth of each column, (columns, 2); in each step all columns are smoothed together."""
+    mirrored = Mirrored(weights[:, 1] - weights[:, 2], grid)
+    searches = [_fixed_point(grid.width, end) for end in widest.tolist()]
+    asked = {column: next(search) for column, search in enumerate(searches)}
+    points = np.empty((len(searches), 2))
+    while asked:
+        columns = list(asked)
+        # Both ends of the bracket are the same for all.
+        shared = len(set(asked.values())) == 1
+        bandwidth = np.array([*asked.values()][: 1 if shared else None])
+        errors = integral(np.abs(mirrored.of(columns).by("gaussian", bandwidth)), grid)
+        asked = {}
+        for column, error in zip(columns, errors.tolist(), strict=True):
+            try:
+                asked[column] = searches[column].send(error)
+            except StopIteration as found:
+                points[column] = found.value
+    return points
 
 
-def _fixed_point(grid: Grid, weights: Array, widest: float) -> tuple[float, float]:
-    """Value and bandwidth of a column.
+def _fixed_point(low: float, high: float) -> Generator[float, float, tuple[float, float]]:
+    """Value and bandwidth of a column: asks for the error at one bandwidth after the other.
 
     The error does not increase with the bandwidth, so there is one root, which is bracketed by two bandwidths. The next
     one is where the secant of log(error / bandwidth) over log(bandwidth) is 0; an end that is retained is down-weighted
     (Anderson & Bjorck 1973), and every few steps the interval is bisected instead.
     """
-    mirrored = Mirrored(weights[1] - weights[2], grid)
-
-    def error(bandwidth: float) -> float:
-        return float(integral(np.abs(mirrored.by("gaussian", np.asarray(bandwidth))), grid))
-
-    low, high = grid.width, widest
-    value = error(low)
+    value = yield low
     if value < low:
         return value, low
-    above, below = _height(value, low), _height(error(high), high)
+    above, below = _height(value, low), _height((yield high), high)
     last, step = 0, 0
     while high - low > (nearest := _TOLERANCE * high):
         step += 1
@@ -122,7 +132,7 @@ def _fixed_point(grid: Grid, weights: Array, widest: float) -> tuple[float, floa
         share = above / (above - below) if step % _BISECTED else 0.5
         middle = low * (high / low) ** share
         middle = min(max(middle, low + nearest / 2), high - nearest / 2)
-        candidate = error(middle)
+        candidate = yield middle
         height = _height(candidate, middle)
         if candidate >= middle:
             below *= _retained_factor(height / above) if last > 0 else 1.0

@@ -4,6 +4,8 @@ Weights are on the nodes of a grid, last axis; bandwidths and results are in uni
 """
 
 import math
+from collections.abc import Sequence
+from copy import copy
 from typing import Literal, get_args
 
 import numpy as np
@@ -64,6 +66,13 @@ class Mirrored:
         halved[..., [0, -1]] = weights[..., [0, -1]]
         self._grid = grid
         self.coefficients: Array = dct(halved, 1)
+
+    def of(self, columns: Sequence[int]) -> "Mirrored":
+        """Some of the columns, the first axis."""
+        part = copy(self)
+        if len(columns) < len(self.coefficients):
+            part.coefficients = self.coefficients[columns]
+        return part
 
     def by(self, kernel: Kernel, bandwidth: Array) -> Array:
         """Values on the nodes; the bandwidth has the shape of the leading axes, or one that broadcasts to it."""

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.kernels import binning
+from calibdask.kernels.bins import GIVEN, MOST_EXACT_BINS, UNIFORM_RIGHT
 from calibdask.kernels.sparse_bins import FEWEST_COLUMNS, sparse_bin_sums
 from calibdask.statistics import exact
 from calibdask.statistics.bins.edges import Edges
@@ -18,7 +19,6 @@ from calibdask.statistics.statistic import Statistic, SumStatistic
 
 __all__ = ["BinSums", "BinSumsState"]
 
-_KINDS = {"none": binning.PLAIN, "squares": binning.SQUARES, "offsets": binning.OFFSETS}
 _SECOND = {"none": 0, "squares": 2, "offsets": 3}
 
 
@@ -70,14 +70,14 @@ class BinSums(SumStatistic[BinSumsState]):
         n_second = _SECOND[self.second]
         counts = np.zeros((layout.batch, 2, cells), np.int64)
         sums = exact.zeros((layout.batch, (4 if weighted else 1) + n_second, cells), weighted=weighted)
-        bins = _KernelBins(self.edges, columns.scores.dtype, shape)
+        bins = _KernelBins(self, columns.scores.dtype, shape)
         if self._sparse(block, shape[2]):
             for b in range(layout.batch):
                 scores, labels = columns.of(b)
                 sparse_bin_sums(scores, labels, columns.first_class, *bins.shared(b), counts[b], sums[b, 0])
             return _exact_state(counts, sums, shape)
         for b in range(layout.batch):
-            options = (columns.first_class, block.group, *bins.of(b), _KINDS[self.second], counts[b], sums[b])
+            options = (columns.first_class, block.group, *bins.of(b, weighted=weighted), counts[b], sums[b])
             scores, labels = columns.of(b)
             if weighted:
                 binning.weighted_bin_sums(scores, labels, block.weights_of(b), *options)
@@ -109,9 +109,14 @@ class BinSums(SumStatistic[BinSumsState]):
 class _KernelBins:
     """Edges of each batch element in the form that kernels take."""
 
-    def __init__(self, edges: Edges, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> None:
+    def __init__(self, sums: BinSums, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> None:
+        edges = sums.edges
         self._bins = edges.bins
         self._kind = edges.kind
+        self._single = np.dtype(dtype) == np.float32
+        self._second = sums.second
+        # One column and slice: cells are bins.
+        self._alone = shape[1] * shape[2] == 1
         self._thresholds = edges.thresholds(dtype)
         widths = np.diff(edges.values, axis=-1)
         self._left = np.broadcast_to(np.nan_to_num(edges.values[..., :-1]), shape)
@@ -121,10 +126,21 @@ class _KernelBins:
         """Number of bins, their kind, and the thresholds of all columns."""
         return self._bins, self._kind, self._thresholds[b % self._thresholds.shape[0], 0, 0]
 
-    def of(self, b: int) -> tuple[int, int, npt.NDArray[np.floating], Array, Array]:
-        """Number of bins, their kind, thresholds, left edges and widths."""
-        thresholds = self._thresholds[b % self._thresholds.shape[0]]
-        return self._bins, self._kind, thresholds, self._left[b].ravel(), self._width[b].ravel()
+    def of(self, b: int, *, weighted: bool) -> tuple[Any, ...]:
+        """Number of bins, and the ways to find them; what else is summed, left edges and widths: None where unused."""
+        right = self._kind == UNIFORM_RIGHT
+        ways: tuple[Any, ...]
+        if self._kind == GIVEN:
+            ways = None, None, self._thresholds[b % self._thresholds.shape[0]]
+        elif self._single and self._bins <= MOST_EXACT_BINS:
+            ways = None, right, None
+        else:
+            ways = right, None, None
+        squares, positions = (True if self._second == name else None for name in ("squares", "offsets"))
+        # Edges of uniform bins that are cells are computed; a look-up is slower.
+        looked_up = positions and (weighted or not (right and self._alone))
+        edges = (self._left[b].ravel(), self._width[b].ravel()) if looked_up else (None, None)
+        return self._bins, *ways, squares, positions, *edges
 
 
 def _exact_state(counts: Counts, sums: Counts, shape: tuple[int, ...]) -> BinSumsState:

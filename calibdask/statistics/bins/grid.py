@@ -220,8 +220,8 @@ class GridHistogram(Statistic[GridState]):
         for b in range(layout.batch):
             scores, labels = columns.of(b)
             if weighted:
-                options = (block.weights_of(b), columns.first_class, block.group)
-                gridding.weighted_grid_sums(scores, labels, *options, *cells, table[b])
+                weights, first = block.weights_of(b), columns.first_class
+                gridding.weighted_grid_sums(scores, labels, weights, first, block.group, *cells, table[b])
             else:
                 gridding.grid_sums(scores, labels, columns.first_class, block.group, *cells, table[b])
         sums = table.reshape(*shape, -1)

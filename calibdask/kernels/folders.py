@@ -1,0 +1,108 @@
+"""Where compiled kernels are kept on disk: folders that nobody else can write to, for what is loaded there is run."""
+
+import contextlib
+import hashlib
+import os
+import stat
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["Folders", "loaded", "saved"]
+
+_PACKAGE = Path(__file__).parent
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+class Folders(NamedTuple):
+    """Where kernels are looked for, and where they are written: None where nothing may be written.
+
+    One folder for each state of all kernel sources: a kernel that inlines a function of another file would become
+    stale with it.
+    """
+
+    read: tuple[Path, ...]
+    write: Path | None
+
+    @classmethod
+    def chosen(cls, given: str) -> "Folders":
+        """Those of this user: ``given`` by NUMBA_CACHE_DIR, else beside the sources, else in the folder for caches.
+
+        What whoever installed the package has compiled beside the sources is read in any case.
+        """
+        bases = [Path(given).absolute()] if given else [_beside_sources(), *_for_caches()]
+        folders = [base / _name() for base in bases]
+        write = next(filter(_is_writable, folders), None)
+        read = [*([] if write is None else [write]), _beside_sources() / _name()]
+        return cls(tuple(dict.fromkeys(read)), write)
+
+
+def loaded(folder: Path, name: str) -> bytes | None:
+    """The content of a file, None where there is none that can be trusted."""
+    try:
+        with (folder / name).open("rb") as file:
+            return file.read() if _is_private(os.fstat(file.fileno())) else None
+    except OSError:
+        return None
+
+
+def saved(folder: Path, name: str, content: bytes) -> None:
+    """Write a file, whole or not at all.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    handle, part = tempfile.mkstemp(dir=folder, prefix=f".{name}")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        # As readable as the folder that it is in.
+        os.chmod(part, stat.S_IMODE(folder.stat().st_mode) & 0o644)
+        os.replace(part, folder / name)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+        raise
+
+
+def _beside_sources() -> Path:
+    return _PACKAGE / "__pycache__"
+
+
+def _for_caches() -> list[Path]:
+    """The user's folder for caches, if there is a home."""
+    given = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    if given:
+        return [Path(given) / "calibdask"]
+    try:
+        return [Path.home() / ".cache" / "calibdask"]
+    except RuntimeError:
+        return []
+
+
+@cache
+def _name() -> str:
+    sources = b"".join(path.read_bytes() for path in sorted(_PACKAGE.glob("*.py")))
+    return f"calibdask-{hashlib.sha256(sources).hexdigest()[:16]}"
+
+
+def _is_writable(folder: Path) -> bool:
+    """Whether the folder is there, made if it was not, and only this user can write to it."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # Beside the sources others may read what is compiled, as they read these; elsewhere it is the user's own.
+        folder.mkdir(mode=0o755 if folder.parent == _beside_sources() else 0o700, exist_ok=True)
+        return _is_private(folder.stat()) and os.access(folder, os.W_OK | os.X_OK)
+    except OSError:
+        return False
+
+
+def _is_private(status: os.stat_result) -> bool:
+    """Whether a file or folder belongs to this user, or whoever owns the package, and nobody else can write to it."""
+    if not hasattr(os, "getuid"):
+        return True
+    trusted = {os.getuid(), 0, _PACKAGE.stat().st_uid}
+    return status.st_uid in trusted and not status.st_mode & _OTHERS_WRITE

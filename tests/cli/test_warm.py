@@ -1,0 +1,36 @@
+"""``calibdask warm`` compiles kernels beforehand."""
+
+from pathlib import Path
+
+import pytest
+
+from calibdask import warming
+from calibdask.cli import main
+from calibdask.kernels import dispatch
+from calibdask.kernels.folders import Folders
+
+
+def test_jobs_cover_all_metrics_and_types_of_scores() -> None:
+    every = warming.jobs()
+    assert {job.dtype for job in every} == {"float32", "float64"}
+    assert {"ece", "skce", "corp"} < {job.metric for job in every}
+    assert {job.metric for job in warming.jobs(["ece"])} == {"ece"}
+
+
+def test_kernels_of_a_metric_are_compiled_in_other_processes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(dispatch, "folders", lambda: Folders.chosen(str(tmp_path)))
+    monkeypatch.setattr(warming, "_COLUMNS", (1,))
+    assert main(["warm", "--metric", "brier-score", "--jobs", "1"]) == 0
+    assert f"they are kept in {tmp_path}" in capsys.readouterr().out
+    assert any(path.name.startswith("scores.score_sums") for path in tmp_path.rglob("*"))
+
+
+def test_warming_is_refused_where_nothing_can_be_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(warming, "kernel_folder", lambda: None)
+    assert main(["warm"]) != 0
+    assert "NUMBA_CACHE_DIR" in capsys.readouterr().err

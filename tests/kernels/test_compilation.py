@@ -1,0 +1,81 @@
+"""Kernels are compiled when they are called, kept where nobody else can write, and announced."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibdask.kernels import folders
+from calibdask.kernels.folders import Folders, loaded, saved
+
+KERNEL = """
+import warnings
+import sys
+import numpy as np
+import calibdask.kernels.compiled as c
+assert "numba" not in sys.modules
+from calibdask.kernels.compilation import observed
+double = c.inlined(lambda x: x + x)
+kernel = c.compiled(lambda x: double(x))
+names = []
+with warnings.catch_warnings(record=True) as caught, observed(names.append):
+    warnings.simplefilter("always")
+    assert (kernel(1.5), kernel(2), kernel(3)) == (3.0, 4, 6)
+print(len(names), len(caught), *{str(warning.message) for warning in caught})
+"""
+
+
+def run(folder: Path | str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", KERNEL],
+        env=os.environ | {"NUMBA_CACHE_DIR": str(folder)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout
+
+
+def test_a_kernel_is_compiled_once_for_each_type_and_taken_from_the_disk_by_the_next_process(tmp_path: Path) -> None:
+    assert run(tmp_path).split() == ["2", "0"]
+    assert run(tmp_path).split() == ["0", "0"]
+
+
+def test_kernels_run_where_nothing_can_be_written_with_one_warning() -> None:
+    said = run(Path(os.devnull, "nowhere"))
+    assert said.startswith("2 1 Compiled kernels cannot be kept")
+    assert "NUMBA_CACHE_DIR" in said
+
+
+def test_without_a_home_and_beside_read_only_sources_nothing_is_written(monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.setattr(folders, "_beside_sources", lambda: Path(os.devnull, "package"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(Path(os.devnull, "home")))
+    assert Folders.chosen("").write is None
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    chosen = Folders.chosen("").write
+    assert chosen is not None
+    assert chosen.parent == tmp_path / "calibdask"
+    assert chosen.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs owners of files")
+def test_nothing_is_loaded_that_others_could_have_written(tmp_path: Path) -> None:
+    saved(tmp_path, "kernel", b"code")
+    assert loaded(tmp_path, "kernel") == b"code"
+    for mode in (0o620, 0o602):
+        (tmp_path / "kernel").chmod(mode)
+        assert loaded(tmp_path, "kernel") is None
+    assert loaded(tmp_path, "another") is None
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs owners of files")
+def test_nothing_is_written_where_others_can_write(tmp_path: Path) -> None:
+    folder = Folders.chosen(str(tmp_path)).write
+    assert folder is not None
+    folder.chmod(0o777)
+    chosen = Folders.chosen(str(tmp_path))
+    assert chosen.write is None
+    assert folder not in chosen.read

@@ -293,10 +293,10 @@ def usual_metrics(source: Source, setting: str | int | None = None, *, full: boo
             return source.scores is not None
         return source.tells(layout.setting(setting if metric.setting is None else metric.setting))
 
-    # A summary of the classes alone has none of the first metrics, but some of the full panel.
+    # A summary of the classes alone has none of the first calibration errors, but some of the full panel.
     for panel in (summary_metrics(vector=layout.vector, full=full), summary_metrics(vector=layout.vector, full=True)):
         available = {name: metric for name, metric in panel.items() if is_told(metric)}
-        if available:
+        if not all(isinstance(metric, BrierScore | LogLoss) for metric in available.values()):
             return {**available}
     # The source raises an error that lists the stored settings.
     return {**panel}

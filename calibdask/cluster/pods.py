@@ -117,7 +117,6 @@ def _environment(settings: KubernetesSettings) -> dict[str, str]:
     variables = {
         "HOME": _SCRATCH_FOLDER,
         "TMPDIR": _SCRATCH_FOLDER,
-        "NUMBA_CACHE_DIR": f"{_SCRATCH_FOLDER}/numba",
         # How long a worker may be silent before it is given up; the default of Dask is 5 minutes.
         "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "2 minutes",
     }

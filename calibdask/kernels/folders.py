@@ -27,15 +27,15 @@ class Folders(NamedTuple):
 
     @classmethod
     def chosen(cls, given: str) -> "Folders":
-        """Those of this user: ``given`` by NUMBA_CACHE_DIR, else beside the sources, else in the folder for caches.
+        """That ``given`` by NUMBA_CACHE_DIR alone; else beside the sources, else in the folder for caches.
 
-        What whoever installed the package has compiled beside the sources is read in any case.
+        What whoever installed the package has compiled beside the sources is read where nothing is given.
         """
         bases = [Path(given).absolute()] if given else [_beside_sources(), *_for_caches()]
         folders = [base / _name() for base in bases]
         write = next(filter(_is_writable, folders), None)
-        read = [*([] if write is None else [write]), _beside_sources() / _name()]
-        return cls(tuple(dict.fromkeys(read)), write)
+        shared = [] if given else [_beside_sources() / _name()]
+        return cls(tuple(dict.fromkeys([*([] if write is None else [write]), *shared])), write)
 
 
 def loaded(folder: Path, name: str) -> bytes | None:

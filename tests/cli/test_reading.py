@@ -94,4 +94,4 @@ def test_rows_without_a_slice_are_one(run: Run, tmp_path: Path) -> None:
     ]
     status, out, _ = run("evaluate", tmp_path / "rows.csv", "--metric", "ece", "--by", "day")
     assert status == 0
-    assert [line.split()[0] for line in out.splitlines()[2:4]] == ["1.0", "missing"]
+    assert [line.split()[0] for line in out.splitlines()[3:5]] == ["1.0", "missing"]

@@ -79,7 +79,7 @@ CASES: dict[str, tuple[Callable[[], Inputs], str]] = {
     ),
     "labels are strings": (
         lambda: (np.array(["cat", "dog"])[VECTOR[0]], VECTOR[1], {}),
-        "y_true expects class numbers 0, 1, ..., got an array of type <U3",
+        "y_true expects the class numbers 0 and 1, got type <U3",
     ),
     **{
         f"{number} labels": (

@@ -83,6 +83,12 @@ def encode_labels(y_true: Any, y_prob: Any, shape: Shape, *, whole: bool = True)
     if unnamed and _has_names(y_true):
         names = None
     classes = listed or _classes_of(y_true, names, shape.columns, whole=whole)
+    if listed is None and classes is not None and len(classes) != shape.columns:
+        raise ValueError(
+            f"y_true expects a class for each of the {shape.columns} columns of scores, got the names of "
+            f"{len(classes)}: {_shown(classes)}. If these are the labels, name all classes in the order of the columns "
+            "by labels=... (--labels)."
+        )
     if classes is None or (classes == list(range(shape.columns)) and declared is None):
         return Encoded(y_true, _as_array(listed or names, y_prob))
     encode = partial(_positions, names=_checked(classes, shape.columns), ignored=options.ignore_label)

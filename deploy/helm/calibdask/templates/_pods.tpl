@@ -16,8 +16,6 @@
   value: /scratch
 - name: TMPDIR
   value: /scratch
-- name: NUMBA_CACHE_DIR
-  value: /scratch/numba
 - name: DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL
   value: 2 minutes
 {{- if .Values.tls.secret }}

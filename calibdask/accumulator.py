@@ -19,6 +19,7 @@ from calibdask.estimators.metrics import Metrics, named_metrics
 from calibdask.estimators.smooth.gridded import check_step
 from calibdask.evaluation import evaluated, interval_choice
 from calibdask.inference.methods import Method
+from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.exact import Counts
 from calibdask.statistics.layout import Layout
@@ -283,7 +284,7 @@ class Accumulator:
     def _statistics(self, layout: Layout) -> tuple[Statistic[Any], ...]:
         """What is kept, in an order that does not depend on the rows."""
         kept = _kept_for(self._settings, layout, self._step)
-        requests: list[Statistic[Any]] = [RowCount(), *kept]
+        requests: list[Statistic[Any]] = [RowCount(), ColumnSums(layout.setting(None)), *kept]
         for name, metric in (self._metrics or {}).items():
             try:
                 requests += requests_of_one_pass(metric, layout)

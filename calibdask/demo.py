@@ -146,7 +146,8 @@ def _evaluated(folder: Path) -> tuple[xr.Dataset, int]:
         }
         result = cd.evaluate(table.labels, table.scores, metrics)
         curve = cd.evaluate(table.labels, table.scores, {_CURVE: cd.ReliabilityCurve(bandwidth=_BANDWIDTH)}, ci=_LEVEL)
-        results[model] = result.merge(curve)
+        # Both say how many rows there are.
+        results[model] = result.merge(curve, compat="override")
     models = xr.DataArray(list(results), dims="model", name="model")
     joined = xr.concat(
         list(results.values()), dim=models, combine_attrs="override", coords="minimal", compat="override"

@@ -274,7 +274,7 @@ def evaluated(
 
 def slice_totals(source: Source) -> SliceTotals:
     """What says how many rows the numbers of each slice rest on, as far as the source can tell."""
-    is_told = not isinstance(source, SummarySource) or source.tells(source.layout.setting(None))
+    is_told = not isinstance(source, SummarySource) or source.sums_up(source.layout.setting(None))
     return SliceTotals(rows_only=not is_told)
 
 

@@ -18,7 +18,7 @@ def as_json(estimator: Any) -> str:
     --------
     >>> import calibdask as cd
     >>> as_json(cd.BrierScore())
-    '{"name": "BrierScore", "parameters": {"reduction": "sum"}}'
+    '{"name": "BrierScore", "parameters": {"reduction": "auto"}}'
     """
     return json.dumps(_plain(estimator), ensure_ascii=False)
 

@@ -97,7 +97,7 @@ class CurveKeywords(_DensityKeywords, total=False):
 class ScoreKeywords(TypedDict, total=False):
     """Parameters of `BrierScore`."""
 
-    reduction: Literal["sum", "mean"]
+    reduction: Literal["auto", "sum", "mean"]
 
 
 class SKCEKeywords(TypedDict, total=False):

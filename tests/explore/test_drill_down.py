@@ -60,7 +60,7 @@ def test_one_cell(cube: xr.Dataset, store: str) -> None:
 
 def test_diagrams_of_cells_are_recognised() -> None:
     rows = np.random.default_rng(0).random(200)
-    diagram = cd.evaluate((rows < 0.5).astype(int), rows, {"diagram": cd.ReliabilityDiagram(bins=5)})
+    diagram = cd.evaluate((rows > 0.5).astype(int), rows, {"diagram": cd.ReliabilityDiagram(bins=5)})
     cube = diagram.expand_dims(model=["a", "b"])
     (picture,) = plots_at(cube, {"model": "b"})
     assert len(picture) == 2

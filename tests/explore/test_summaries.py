@@ -74,7 +74,8 @@ def test_numbers_of_a_pool_are_those_of_evaluate() -> None:
     metrics = {"ece": cd.ECE(setting=2), "density": cd.DensityECE(setting=2)}
     ours = cd.evaluate(Pool(summary).pooled(SOME, 2), metrics=metrics, ci=0.9, n_boot=20)
     theirs = cd.evaluate(selected(summary), metrics=metrics, ci=0.9, n_boot=20)
-    xr.testing.assert_identical(ours, theirs)
+    # The pool has the histograms of this setting alone.
+    xr.testing.assert_identical(ours, theirs.drop_vars(["events", "mean_score", "frequency"]))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -178,7 +178,7 @@ def test_vectors_of_scores() -> None:
     for chosen in (("confidence", "classwise"), ("binary",)):
         summary = cd.summarize(labels, scores, settings=chosen)
         compare(cd.evaluate(summary, metrics=metrics), cd.evaluate(labels, scores, metrics))
-        assert {"ece", "density_ece", "smooth_ece"} <= set(cd.evaluate(summary).data_vars)
+        assert {"ece", "smooth_ece", "brier_score"} <= set(cd.evaluate(summary).data_vars)
 
 
 def test_further_dimensions_of_the_input() -> None:

@@ -119,7 +119,7 @@ def test_answers_to_requests_have_types(tmp_path: Path) -> None:
     errors = [line for line in lines if ": error: " in line]
     assert len(errors) == 4
     assert '"BinSumsState" has no attribute "outcomes"' in errors[0]
-    assert 'Argument 2 to "merge" of "BinSums" has incompatible type "Edges"; expected "BinSumsState"' in errors[1]
+    assert 'Argument 2 to "merge" of "SumStatistic" has incompatible type "Edges"; expected "BinSumsState"' in errors[1]
     assert 'Argument 1 to "taken_from" of "BinSums" has incompatible type "Layout"' in errors[2]
     assert 'Incompatible return value type (got "str", expected "float")' in errors[3]
 
@@ -148,4 +148,4 @@ def test_shorthands_take_what_evaluate_takes() -> None:
     known = inspect.signature(cd.evaluate).parameters
     own = {"y_true", "y_prob", "metrics", "sample_weight", "keep_replicates"}
     documented = get_type_hints(shorthands._Curve).keys() - get_type_hints(keywords.CurveKeywords).keys()
-    assert documented - {"labels", "pos_label"} == known.keys() - own
+    assert documented == known.keys() - own

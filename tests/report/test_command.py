@@ -30,7 +30,7 @@ class TestCommand:
         assert (status, out, err) == (0, f"wrote {data / 'page.html'}\n", "")
         reader = Reader((data / "page.html").read_text())
         assert float(cd.ece(LABELS, TRUTH)) in reader.numbers
-        assert "2 models, 8,000 rows" in reader.text
+        assert "2 models, 4,000 rows each" in reader.text
         assert f"calibdask report new={data / 'rows.csv'} {data / 'other.npz'} --out" in reader.text
 
     def test_slices_and_weights(self, run: Any, data: Path) -> None:

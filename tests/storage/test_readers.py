@@ -224,8 +224,12 @@ def test_empty_texts_of_csv_are_missing(block: int | None, tmp_path: Path, monke
     if block:
         monkeypatch.setattr(csv_files, "_CSV_BLOCK_BYTES", block)
     table = read_rows(str(tmp_path / "rows.csv"), by=["g"])
-    with pytest.raises(ValueError, match="by 'g' expects a value in every row, 2 are missing"):
-        cd.ece(table.labels, table.scores, by=table.by)
+    result = cd.evaluate(table.labels, table.scores, cd.ECE(), by=table.by)
+    assert dict(zip(result.g.values.tolist(), result.rows.values.tolist(), strict=True)) == {
+        "NA": 1,
+        "a": 1,
+        "missing": 2,
+    }
 
 
 @pytest.mark.parametrize("content", ["label,score,g\n1,0.5,\xe9\n", "label,score,\xe9\n1,0.5,a\n"])

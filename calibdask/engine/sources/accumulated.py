@@ -7,8 +7,10 @@ from typing import Any
 from calibdask.engine.sources.source import States
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.statistics.bins.grid import GridHistogram
+from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.score_sums import ScoreSums
+from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
 __all__ = ["AccumulatedSource"]
@@ -26,6 +28,10 @@ class AccumulatedSource(SummarySource):
         scores = partial(states.__getitem__, ScoreSums()) if ScoreSums() in states else None
         super().__init__(stored, layout, rows, scores)
         self._kept = states
+
+    def sums_up(self, setting: Setting) -> bool:
+        """Whether the sums of scores and outcomes of this setting are known: those of the default one are kept."""
+        return self._kept.keys() >= {ColumnSums(setting)} or super().sums_up(setting)
 
     def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
         """The states of all statistics; raises ValueError for those that neither follow nor are told by histograms."""

@@ -41,7 +41,7 @@ def _message(
     what = {"row sum": "sum", "label": "label", "weight": "weight"}.get(kind, "logit" if layout.logits else "score")
     expected, mend = _expectation(kind, checked, layout)
     if value != value:
-        mend = f"Drop the rows without a {what}, or leave them out by skip_missing=True (--skip-missing)."
+        mend = f"Drop the rows whose {what} is NaN, or leave them out by skip_missing=True (--skip-missing)."
     with_value = f"with {what} {shown}"
     if kind == "label" and layout.one_hot and value < 0:
         with_value = one_hot_fault(value)

@@ -99,6 +99,10 @@ class SummarySource(Source):
         """Whether a histogram of this setting is stored."""
         return any(_column(stored.setting, setting) is not None for stored in self._stored)
 
+    def sums_up(self, setting: Setting) -> bool:
+        """Whether the sums of scores and outcomes of this setting are known."""
+        return self.tells(setting)
+
     def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
         """The states of all statistics; raises ValueError for those that need the data."""
         return tuple(statistic.from_histograms(self) for statistic in statistics)

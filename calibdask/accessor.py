@@ -38,7 +38,7 @@ class CalibrationAccessor:
         The dimension of samples, or several. None: that of the labels if they have only one, else ``"sample"``.
     class_dim : str, default "class"
         The dimension of classes.
-    **options
+    ``**options``
         Further arguments of `calibdask.evaluate`, such as ``task``, ``logits`` and ``ignore_label``.
 
     For a summary from `calibdask.summarize`, which replaces labels and scores, none of these apply.

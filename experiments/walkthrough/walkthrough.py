@@ -61,7 +61,7 @@ rows = cd.read_rows(str(folder / "forest.parquet"), by=["ink"])
 # %% [markdown]
 # ## Evaluate, with intervals
 #
-# The corresponding command is `calibdask evaluate forest.parquet --ci 0.95`.
+# The corresponding command is `calibdask evaluate forest.parquet --metric brier,log-loss,ece,smooth-ece --ci 0.95`.
 
 # %%
 metrics = [cd.BrierScore(), cd.LogLoss(), cd.ECE(), cd.SmoothECE()]
@@ -69,8 +69,8 @@ before = cd.evaluate(rows.labels, rows.scores, metrics, ci=0.95)
 print(before.calib.table())
 
 # %% [markdown]
-# Nearly every digit is recognized, and yet the confidence of the random forest is off by a quarter. The numbers do not
-# show in which direction.
+# Nearly every digit is recognized, and yet the confidence of the random forest is off by a quarter: as the last line
+# shows, it is too low on average. The numbers do not show at which scores.
 #
 # ## Plot
 #
@@ -196,8 +196,8 @@ for name, chance in zip(tested.model.values, tested.skce_test_pvalue.values, str
 #
 # ## Merging summaries
 #
-# A summary stands in for the rows, in a few hundred kilobytes for any number of rows. The sum of the summaries of parts
-# is the summary of the whole, so that the days of a month need not be read again.
+# A summary stands in for the rows, in a few hundred kilobytes for any number of rows. Its slices can be pooled, and
+# `cd.merge` unites the summaries of different rows, so that the days of a month need not be read again.
 
 # %%
 summary = cd.summarize(labels, scores, by={"ink": ink})

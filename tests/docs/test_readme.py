@@ -1,32 +1,43 @@
-"""Python examples of the README and of the pages of the documentation run."""
+"""Python examples of the README and of the pages run, and commands print what is shown beneath them."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from calibdask.cli import main
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "deploy" / "docs").glob("*.md"))]
-EXAMPLES = [
-    pytest.param(example, page, id=f"{page.stem}-{number}")
-    for page in PAGES
-    for number, example in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
-]
+PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
+COMMAND = re.compile(r"```sh\ncalibdask ([^\n]*)\n```\n\n```text\n(.*?)```", re.DOTALL)
+WITH_EXAMPLES = {page.stem: page for page in PAGES if PYTHON.search(page.read_text())}
 
 
-@pytest.mark.parametrize(("example", "page"), EXAMPLES)
-def test_example_runs(
-    example: str, page: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("page", WITH_EXAMPLES.values(), ids=WITH_EXAMPLES)
+def test_examples_run(
+    page: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     # One namespace for globals and locals, as in a script; dataclasses look their module up by name.
-    exec(compile(example, str(page), "exec"), {"__name__": "__main__"})
-    assert capsys.readouterr().out
+    defined = {"__name__": "__main__"}
+    for example in PYTHON.findall(page.read_text()):
+        exec(compile(example, str(page), "exec"), defined)
+        assert capsys.readouterr().out
+    for command, expected in COMMAND.findall(page.read_text()):
+        # On a terminal the diagram is printed without being asked for.
+        diagram = ["--text-plot"] if "Frequency of" in expected else []
+        assert main([*shlex.split(command), *diagram]) == 0
+        assert without_time(capsys.readouterr().out) == without_time(expected)
+
+
+def without_time(printed: str) -> str:
+    return re.sub(r"[\d.]+ s$", "", printed, flags=re.MULTILINE)
 
 
 def test_pages_with_examples() -> None:
-    with_examples = {example.id.rsplit("-", 1)[0] for example in EXAMPLES}
-    assert with_examples == {
+    assert set(WITH_EXAMPLES) == {
         "README",
         "data",
         "ecosystem",
@@ -38,3 +49,4 @@ def test_pages_with_examples() -> None:
         "summaries",
         "testing",
     }
+    assert [len(COMMAND.findall(WITH_EXAMPLES[page].read_text())) for page in ("README", "testing")] == [3, 1]

@@ -85,6 +85,12 @@ def test_cells_are_those_of_the_script() -> None:
             compile(text, "cell", "exec")
 
 
+def test_kept_output_has_the_form_of_today(walked: dict[str, Any], folder: Path) -> None:
+    # Numbers may depend on the version of scikit-learn.
+    kept, printed = (re.sub(r"\d", "0", (path / "walkthrough.md").read_text()) for path in (KEPT, folder))
+    assert kept == printed, "run python -m experiments.walkthrough --out experiments/walkthrough/results"
+
+
 def test_kept_page_is_that_of_the_script() -> None:
     without_output = re.sub(r"```text\n.*?```\n\n", "", (KEPT / "walkthrough.md").read_text(), flags=re.DOTALL)
     expected = [text if kind == "markdown" else f"```python\n{text}\n```" for kind, text in cells()]

@@ -69,8 +69,8 @@ FREE = "distribution-free"
 
 ENTRIES: dict[str, Entry] = {
     # Scores.
-    "brier_score": Entry(cd.BrierScore()),
-    "log_loss": Entry(cd.LogLoss()),
+    "brier_score": Entry(cd.BrierScore(), summary=True),
+    "log_loss": Entry(cd.LogLoss(), summary=True),
     "brier_decomposition": Entry(cd.BrierDecomposition(bins=6), summary=True),
     "log_loss_decomposition": Entry(cd.LogLossDecomposition(bins=5)),
     "mean_gap": Entry(cd.MeanGap(), summary=True),

@@ -106,5 +106,7 @@ def user_arrays(data: Data) -> tuple[NDArray[Any], NDArray[Any], dict[str, Any]]
     options = {
         "sample_weight": None if data.weights is None else data.weights[0],
         "by": None if data.group is None else {"slice": data.group},
+        # Labels and scores of one shape can be read in three ways.
+        "task": "binary" if data.layout.vector else None,
     }
     return labels, scores, options

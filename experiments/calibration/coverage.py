@@ -89,7 +89,8 @@ def bands(chosen: argparse.Namespace) -> Iterator[str]:
     for curve, true in CURVES.items():
         for density in DENSITIES:
             labels, scores = drawn(chosen, curve, density)
-            result = cd.reliability_curve(labels, scores, ci=0.95, n_boot=chosen.n_boot, points=101, band=chosen.band)
+            options: dict[str, Any] = {"task": "binary", "ci": 0.95, "n_boot": chosen.n_boot}
+            result = cd.reliability_curve(labels, scores, points=101, band=chosen.band, **options)
             truth = true(result.score.values)
             low, high = result.reliability_low.values - 1e-12, result.reliability_high.values + 1e-12
             within = (low <= truth) & (truth <= high)
@@ -105,7 +106,7 @@ def errors(chosen: argparse.Namespace) -> Iterator[str]:
     for curve, true in CURVES.items():
         truth = np.abs(true(uniform) - uniform).mean()
         labels, scores = drawn(chosen, curve, "uniform")
-        result = cd.evaluate(labels, scores, ERRORS, ci=0.9, n_boot=chosen.n_boot)
+        result = cd.evaluate(labels, scores, ERRORS, task="binary", ci=0.9, n_boot=chosen.n_boot)
         shares = {
             name: ((result[f"{name}_low"] <= truth + 1e-9) & (truth <= result[f"{name}_high"])).mean().item()
             for name in ERRORS
@@ -239,9 +240,8 @@ def ends(labels: Any, scores: Any, asked: Mapping[str, Any], chosen: argparse.Na
     by_variable: dict[str, list[Any]] = {}
     for start in range(0, len(labels), AT_ONCE):
         here = slice(start, start + AT_ONCE)
-        result = cd.evaluate(
-            labels[here], scores[here], asked, ci=0.9, ci_method=chosen.method, n_boot=chosen.n_boot, seed=start
-        )
+        options: dict[str, Any] = {"ci": 0.9, "ci_method": chosen.method, "n_boot": chosen.n_boot, "seed": start}
+        result = cd.evaluate(labels[here], scores[here], asked, task="binary", **options)
         for name in result:
             if str(name).endswith(("_low", "_high")):
                 by_variable.setdefault(str(name), []).append(result[name].values)
@@ -320,7 +320,7 @@ def comparisons(chosen: argparse.Namespace) -> Iterator[str]:
         for start in range(0, chosen.sets, AT_ONCE):
             here = slice(start, start + AT_ONCE)
             options: dict[str, Any] = {"ci": 0.9, "ci_method": chosen.method, "n_boot": chosen.n_boot, "seed": start}
-            results.append(cd.compare(labels[here], first[here], second[here], asked, **options))
+            results.append(cd.compare(labels[here], first[here], second[here], asked, task="binary", **options))
         for name in asked:
             errors_of_models = [COMPARED_TRUTHS[name](model(cause), (cause + 0.5) / 2) for model in models]
             truth = errors_of_models[1] - errors_of_models[0]

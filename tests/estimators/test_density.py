@@ -249,7 +249,7 @@ def test_isj_of_slices_batches_chunks_and_scaled_weights() -> None:
     labels, group = rng.integers(0, 2, 2000), np.arange(2000) % 2
     metric, chunks = cd.DensityECE(bandwidth="isj"), ((900, 1, 1099),)
     sliced = cd.evaluate(labels, scores[0], metric, by={"g": group}).density_ece
-    batch = cd.evaluate(np.stack([labels, labels]), scores, metric).density_ece
+    batch = cd.evaluate(np.stack([labels, labels]), scores, metric, task="binary").density_ece
     pieces = cd.evaluate(da.from_array(labels, chunks=chunks), da.from_array(scores[0], chunks=chunks), metric)
     assert float(pieces.density_ece) == ece_d(labels, scores[0], bandwidth="isj")
     for i in range(2):

@@ -43,7 +43,7 @@ def test_cme_test_of_binary_models_keeps_its_level(kind: str) -> None:
     scores = rng.random((200, 1000)) if kind == "uniform" else rng.beta(0.5, 50, (200, 3000))
     labels = (rng.random(scores.shape) < scores).astype(int)
     # At 0.05, more than 21 of 200 have a probability of 0.0005.
-    assert rejections(cd.evaluate(labels, scores, {"cme": cd.CMETest()}).cme_pvalue) <= 21
+    assert rejections(cd.evaluate(labels, scores, {"cme": cd.CMETest()}, task="binary").cme_pvalue) <= 21
 
 
 def test_cme_test_with_the_covariance_of_calibrated_rows() -> None:
@@ -88,6 +88,6 @@ def test_spiegelhalter_test_rejects_calibrated_models_at_its_level() -> None:
     rng = np.random.default_rng(1986)
     scores = rng.random((400, 200))
     labels = (rng.random((400, 200)) < scores).astype(np.int64)
-    result = cd.evaluate(labels, scores, {"x": cd.SpiegelhalterTest()})
+    result = cd.evaluate(labels, scores, {"x": cd.SpiegelhalterTest()}, task="binary")
     # A binomial count of rate 0.05: below 7 with a probability of 2e-4, above 35 with 6e-4.
     assert 7 <= rejections(result.x_pvalue) <= 35

@@ -174,7 +174,7 @@ def test_a_vector_of_scores_is_the_matrix_of_its_two_columns(dtype: Any) -> None
         for p in (rng.beta(0.5, 2, n), rng.integers(0, 11, n) / 10, 0.1 + 1e-15 * rng.random(n), rng.random(n) ** 40):
             p, labels = p.astype(dtype), rng.integers(0, 2, n)
             columns = np.stack([1 - p.astype(np.float64), p.astype(np.float64)], axis=1)
-            vector, matrix = cd.evaluate(labels, p, both(3)), cd.evaluate(labels, columns, both(3))
+            vector, matrix = (cd.evaluate(labels, scores, both(3)).reset_coords(drop=True) for scores in (p, columns))
             assert vector.identical(matrix)
 
 

@@ -41,6 +41,7 @@ def sets_of_three(seed: int, sets: int) -> tuple[Any, Any]:
 def evaluated(labels: Any, scores: Any, asked: Mapping[str, Any], method: Any = None) -> xr.Dataset:
     """Results by set; others of the random replicates for every few sets, which within a call are the same."""
     options: dict[str, Any] = {"ci": 0.9, "ci_method": method, "n_boot": REPLICATES}
+    options["task"] = "binary" if scores.ndim == labels.ndim else None
     parts = [
         cd.evaluate(labels[start : start + AT_ONCE], scores[start : start + AT_ONCE], asked, **options, seed=start)
         for start in range(0, len(labels), AT_ONCE)

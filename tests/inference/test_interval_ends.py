@@ -239,7 +239,8 @@ def test_debiased_metrics_lose_what_sampling_adds_twice() -> None:
                 "parts": cd.BrierDecomposition(debias=True, closed=closed),  # type: ignore[arg-type]
                 "root": cd.ECE(norm="l2", debias=True, closed=closed),  # type: ignore[arg-type]
             }
-            results.append(cd.evaluate(labels, scores, metrics, ci=0.9, ci_method=method, n_boot=100))
+            options: dict[str, Any] = {"task": "binary", "ci": 0.9, "ci_method": method, "n_boot": 100}
+            results.append(cd.evaluate(labels, scores, metrics, **options))
         right, left = results
         for result in results:
             # 90 % in truth; fewer than 21 of 30 once in 2000 times. Biased ones hold 0 in half of them.
@@ -317,7 +318,9 @@ def test_kept_replicates_of_models_belong_together() -> None:
     rows = rng.integers(0, 500, (200, 500))
     for name, metric in metrics.items():
         difference = one[f"{name}_replicates"] - other[f"{name}_replicates"]
-        drawn = [cd.evaluate(labels[rows], scores[rows], {"it": metric})["it"] for scores in (first, second)]
+        drawn = [
+            cd.evaluate(labels[rows], scores[rows], {"it": metric}, task="binary")["it"] for scores in (first, second)
+        ]
         expected = float((drawn[0] - drawn[1]).std())
         # Two standard deviations of 200 values each: a ratio within 30 % is four standard errors.
         assert float(difference.std()) == pytest.approx(expected, rel=0.3), name

@@ -39,7 +39,7 @@ class CORP(ColumnEstimator):
     setting : str, int or None
         ``"confidence"``, ``"binary"``, a class, ``"top-k"``, ``"classwise"``; None: binary for a vector of scores and
         class-wise for a matrix. Class-wise terms are summed over classes, so that with the Brier score ``score`` is
-        that of whole vectors.
+        that of whole vectors, ``BrierScore(reduction="sum")``.
     k : int, optional
         Number of classes of the setting ``"top-k"``.
 

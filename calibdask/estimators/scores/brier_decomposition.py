@@ -35,7 +35,7 @@ class BrierDecomposition(BinnedDecomposition):
     ----------
     bins, binning, setting, k, closed, range, compat
         As for `ECE`. The setting None means binary for a vector of scores and class-wise for a matrix; class-wise terms
-        are summed over classes, so that ``score`` is the Brier score.
+        are summed over classes, so that ``score`` is ``BrierScore(reduction="sum")``.
     debias : bool, default False
         Subtract what sampling adds: to the terms [3]_ [4]_, with V = B/A (1 - B/A) / (n - 1) in a bin of n rows and
         v = obar (1 - obar) / (n - 1) of all rows, (1/N) sum A V from reliability and resolution, and v from

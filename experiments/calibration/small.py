@@ -28,7 +28,7 @@ class Outcomes:
     """A beta distribution of scores, whose mean is about the rate of the outcome."""
 
     label: str
-    density: tuple[float, float]
+    density: tuple[int, int]
     off: Callable[[Any], Any]
 
     def population(self, calibrated: bool, points: int = 200_000) -> tuple[Any, Any]:

@@ -115,7 +115,7 @@ class BrierDecomposition(BinnedDecomposition):
 
 
 # Terms that sampling shifts.
-_BIASED = ("resolution", "uncertainty", "refinement_loss")
+_BIASED = ("resolution", "uncertainty", "refinement_loss", "within_variance", "within_covariance")
 
 
 def _terms(sums: BinSumsState) -> dict[str, Array]:

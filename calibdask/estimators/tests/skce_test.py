@@ -39,6 +39,7 @@ _NORMALS = 1 << 22
 
 _BOUND = "rows are independent; holds for any number of rows, and is conservative"
 _NORMAL = "rows are independent and blocks many: the mean of their estimates is approximately normal"
+_INDEPENDENT = "rows are independent; the largest value of the kernel is allowed for where such pairs of rows are rare"
 _DEGENERATE = "rows are independent and many: the distribution is that of bootstrap draws of a degenerate U-statistic"
 _CHI_SQUARE = "rows are independent and many: the distribution is a weighted sum of chi-square variables"
 
@@ -53,7 +54,8 @@ class SKCETest(KernelTest):
         distribution-free  biased            p = exp( -max(0, sqrt(n t / B) - 1)**2 / 2 )
                            unbiased, linear  p = exp( -floor(n / 2) t**2 / (2 B**2) ) for t > 0, else 1
                            block             the same with floor(n / block)
-        asymptotic         linear, block     p = 1 - Phi( t / (s / sqrt(blocks)) ), s their standard deviation
+        asymptotic         linear, block     p = 1 - Phi( t / (s / sqrt(blocks)) ), s their standard deviation;
+                                             with delta see the notes
                            unbiased          p = share of bootstrap draws of n / (n - 1) SKCE_unbiased - SKCE_biased
                                              that reach its value, itself counted
                            features          p from draws of the limit of n SKCE_unbiased on a sample of rows
@@ -69,7 +71,7 @@ class SKCETest(KernelTest):
     ddof : int, default 1
         The variance of the estimates of blocks has the divisor blocks - ddof; the tables of [1]_ use 0.
     delta : float, optional
-        Test SKCE >= delta instead: with bounds for unbiased, linear and block, asymptotically for linear and block.
+        Test SKCE >= delta instead: by bounds for unbiased, linear and block, from the variance for linear and block.
         At significance 1 - ``level`` exactly the values of delta above the part ``bound`` are rejected.
     level : float, default 0.95
         Level of the ``bound``, an upper limit of SKCE.
@@ -88,6 +90,15 @@ class SKCETest(KernelTest):
     ``assumes`` states the assumptions of the p-value. Weights are not supported.
 
     With 10**6 rows or more practically every model is rejected. Then test how large the error is, with ``delta``.
+
+    With delta, and for ``bound``, the mean of blocks is that of N = blocks * floor(block / 2) pairs of rows, each
+    within +-B, of variance v = floor(block / 2) s**2. Of all distributions with this mean and variance the most skewed
+    has the values B and a = t - v / (B - t), B with the share q = v / (v + (B - t)**2), and the limits are those of
+    Clopper & Pearson for that share: p = P(a + (B - a) X > delta), X of the beta distribution with the parameters
+    N q + 1 and N (1 - q); p = P(T < z), T of Student's distribution with blocks - 1 degrees of freedom, where that is
+    Phi(z). Few rows cannot show that an error is small: without any pair in error the bound at 95 % is 3 B / N. In
+    simulations with outcomes of rates from 0.5 to 50 % and 30 to 20,000 rows, p <= 0.05 occurred in at most 5 % of data
+    sets whose true error was delta.
 
     Cost in addition to that of `SKCE`: for the bootstrap n**2 / 2 times ``draws`` multiplications, as products of
     matrices; its draws are keyed by the seed and the position of a row in its slice. For the features the predictions
@@ -199,9 +210,10 @@ class SKCETest(KernelTest):
         error = moments.standard_error(self.ddof)
         with np.errstate(divide="ignore", invalid="ignore"):
             z = (moments.mean - (self.delta or 0.0)) / error
-        pvalue = special.ndtr(-z if self.delta is None else z)
-        bound = moments.mean + special.ndtri(self.level) * error
-        return self._parts(moments.mean, z, pvalue, bound, {**moments.notes, "assumes": _NORMAL})
+        bounded = moments.bounded(self.ddof)
+        pvalue = special.ndtr(-z) if self.delta is None else bounded.pvalue(self.delta)
+        notes = {**moments.notes, "assumes": _NORMAL if self.delta is None else _INDEPENDENT}
+        return self._parts(moments.mean, z, pvalue, bounded.upper(1 - self.level), notes)
 
     def _bounded(self, values: Array, terms: Counts, kernel: PairKernel, notes: dict[str, Any]) -> Estimate:
         """The test by the bound for means of ``terms`` independent values within +-B."""

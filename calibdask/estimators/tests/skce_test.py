@@ -10,6 +10,7 @@ from typing_extensions import override
 from calibdask.estimators.about import PVALUE, About, Description, PartInfo
 from calibdask.estimators.checks import check_choice, check_whole
 from calibdask.estimators.kernel.base import KernelTest, note_values
+from calibdask.estimators.kernel.drawn_outcomes import MOST_SAMPLED, DrawnOutcomes, sample_size, share_reaching
 from calibdask.estimators.kernel.estimates import (
     BlockMoments,
     block_moments,
@@ -30,18 +31,16 @@ from calibdask.statistics.request import Requests
 
 __all__ = ["SKCETest"]
 
-# Rows of the sample for the limit distribution; fewer with many draws or classes, to limit the time to seconds.
-_SAMPLE_ROWS = 2000
-_FEWEST_SAMPLE_ROWS = 100
+# Of draws of sums over pairs, which limits their time to seconds.
 _MULTIPLICATIONS = 1 << 35
-# Normal variables that are stored at a time.
-_NORMALS = 1 << 22
 
 _BOUND = "rows are independent; holds for any number of rows, and is conservative"
 _NORMAL = "rows are independent and blocks many: the mean of their estimates is approximately normal"
 _INDEPENDENT = "rows are independent; the largest value of the kernel is allowed for where such pairs of rows are rare"
 _DEGENERATE = "rows are independent and many: the distribution is that of bootstrap draws of a degenerate U-statistic"
-_CHI_SQUARE = "rows are independent and many: the distribution is a weighted sum of chi-square variables"
+_DRAWN = (
+    f"rows are independent: outcomes are drawn from the predictions, of more than {MOST_SAMPLED} rows of a sample of them"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +57,8 @@ class SKCETest(KernelTest):
                                              with delta see the notes
                            unbiased          p = share of bootstrap draws of n / (n - 1) SKCE_unbiased - SKCE_biased
                                              that reach its value, itself counted
-                           features          p from draws of the limit of n SKCE_unbiased on a sample of rows
+                           features          p = share of values with outcomes drawn from the predictions that reach
+                                             the estimate, itself counted
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class SKCETest(KernelTest):
     estimator : {"unbiased", "biased", "linear", "block", "features"}
         As in `SKCE`. "biased" is distribution-free only, "features" asymptotic only.
     draws : int, default 1000
-        Draws of the bootstrap or of the limit.
+        Draws of the bootstrap or of outcomes.
     ddof : int, default 1
         The variance of the estimates of blocks has the divisor blocks - ddof; the tables of [1]_ use 0.
     delta : float, optional
@@ -102,19 +102,17 @@ class SKCETest(KernelTest):
 
     Cost in addition to that of `SKCE`: for the bootstrap n**2 / 2 times ``draws`` multiplications, as products of
     matrices; its draws are keyed by the seed and the position of a row in its slice. For the features the predictions
-    of a sample of 2000 rows (with many classes fewer): residuals are drawn from the normal distribution with the
-    covariance diag(p) - p p^T of labels drawn from p, and their sum over pairs is a weighted sum of chi-square
-    variables.
+    of a sample of 2000 rows (with many classes fewer), from which outcomes are drawn: with no more rows than that the
+    p-value is exact, with more each sampled prediction stands for several rows.
 
-    Asymptotic p-values are too small where rows, or rows of an outcome, are few. In simulations a level of 5 % rejected
-    10 to 13 % of calibrated models with 5 or 10 binary rows of uniform scores, 5 to 9 % with 50, and with the features
-    12 % with 5000 rows of which 50 are positive. `ConsistencyTest` is valid for any number of rows.
+    Other asymptotic p-values are too small where rows, or rows of an outcome, are few. In simulations a level of 5 %
+    rejected 10 to 13 % of calibrated models with 5 or 10 binary rows of uniform scores, 5 to 9 % with 50. The features
+    and `ConsistencyTest` are valid for any number of rows.
 
     References
     ----------
     .. [1] Widmann, Lindsten & Zachariah, Calibration tests in multi-class classification, 2019, section 6, Lemmas 2, 3.
     .. [2] Arcones & Gine, On the bootstrap of U and V statistics, 1992.
-    .. [3] Gretton et al., A fast, consistent kernel two-sample test, 2009, for the sum of chi-square variables.
 
     Examples
     --------
@@ -254,40 +252,45 @@ class SKCETest(KernelTest):
         features = yield from features_estimate(self, self.features)
         values, error = features.unbiased
         affordable = int((_MULTIPLICATIONS / (self.draws * layout.classes)) ** 0.5)
-        size = min(_SAMPLE_ROWS, max(_FEWEST_SAMPLE_ROWS, affordable))
+        size = sample_size(self.draws, layout.classes, affordable)
         sample = yield from self.sampled(size)
         statistic = features.rows * values
         pvalue = np.full(values.shape, np.nan)
         for b, g in zip(*np.nonzero(features.rows > 1), strict=True):
             if np.isfinite(statistic[b, g]):
-                drawn = self._limit(features.kernel, sample.of(b, g, size).scores.astype(np.float64), b, g)
-                pvalue[b, g] = (1 + (drawn >= statistic[b, g]).sum()) / (1 + self.draws)
-        notes = {**features.notes, "approximation_error": note_values(error), "assumes": _CHI_SQUARE}
+                scores = sample.of(b, g, size).scores
+                outcomes = DrawnOutcomes(scores.astype(np.float64), int(features.rows[b, g]), self.draws, self.seed)
+                drawn, own = self._drawn(features.kernel, outcomes, b, g)
+                rounding = np.finfo(scores.dtype).eps ** 0.5 * own.mean()
+                pvalue[b, g] = share_reaching(statistic[b, g], drawn, rounding)
+        notes = {**features.notes, "approximation_error": note_values(error), "assumes": _DRAWN}
         return self._parts(values, statistic, pvalue, None, notes)
 
-    def _limit(self, kernel: PairKernel, scores: Array, b: int, g: int) -> Array:
-        """Draws of (1 / m) sum over i != j of x_i^T k_ij x_j, x_i normal with the covariance of calibrated residuals.
+    def _drawn(self, kernel: PairKernel, outcomes: DrawnOutcomes, b: int, g: int) -> tuple[Array, Array]:
+        """Draws of n SKCE_unbiased for a calibrated model and the kernel approximated by the features.
 
-        For m sampled rows and the kernel approximated by the features.
+        And the part of each that rows have with themselves, which is subtracted.
         """
+        scores = outcomes.scores
         rows, classes = scores.shape
-        generator = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(rows, classes)))
         values = feature_kernels(kernel, scores, b, g, self.features, self.seed)
-        values[:, np.arange(rows), np.arange(rows)] = 0.0
-        root = np.sqrt(scores.clip(0.0))
-        step = max(1, _NORMALS // scores.size)
-        sums = []
-        for start in range(0, self.draws, step):
+        residuals = np.eye(classes) - scores[:, None]
+        expected = outcomes.repeats[:, None] * scores
+        totals, withins = [], []
+        for counts in outcomes:
             # Rows are the first axis, so that one product serves all draws.
-            normal = generator.standard_normal((rows, min(step, self.draws - start), classes)) * root[:, None]
-            drawn = normal - scores[:, None] * (normal * root[:, None]).sum(axis=2, keepdims=True)
-            total = np.zeros(drawn.shape[1])
+            drawn = np.ascontiguousarray((counts - expected).swapaxes(0, 1))
+            total, within = np.zeros((2, len(counts)))
             for term, between in zip(kernel.terms, values, strict=True):
-                other = drawn if term.matrix is None else drawn @ term.matrix.values
+                matrix = np.eye(classes) if term.matrix is None else term.matrix.values
+                other = drawn if term.matrix is None else drawn @ matrix
                 products = (between @ drawn.reshape(rows, -1)).reshape(drawn.shape)
                 total += (products * other).sum(axis=(0, 2))
-            sums.append(total / rows)
-        return np.concatenate(sums)
+                within += counts.reshape(len(counts), -1) @ ((residuals @ matrix) * residuals).sum(-1).ravel()
+            totals.append(total / (outcomes.rows - 1))
+            withins.append(within / (outcomes.rows - 1))
+        own = np.concatenate(withins)
+        return np.concatenate(totals) - own, own
 
     def _parts(
         self, estimate: Array, statistic: Array, pvalue: Array, bound: Array | None, notes: dict[str, Any]

@@ -39,12 +39,24 @@ class DrawnOutcomes:
     def __iter__(self) -> Iterator[Array]:
         """Some draws at a time, (draws, m, K): how often each outcome of each prediction is drawn."""
         generator = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=self.scores.shape))
-        total = self.scores.sum(axis=1, keepdims=True)
-        chances, repeats = self.scores / total, self.repeats
+        chances, repeats = self.scores / self.scores.sum(axis=1, keepdims=True), self.repeats
         step = max(1, _NUMBERS // self.scores.size)
         for start in range(0, self.draws, step):
             size = (min(step, self.draws - start), len(repeats))
-            yield generator.multinomial(repeats, chances, size).astype(np.float64)
+            if self.rows == len(repeats):
+                yield _labels(generator.random(size), chances)
+            else:
+                yield generator.multinomial(repeats, chances, size).astype(np.float64)
+
+
+def _labels(uniform: Array, chances: Array) -> Array:
+    """One outcome of each prediction (m, K), as 0 and 1, (draws, m, K): by far faster than multinomial counts."""
+    cumulative = np.cumsum(chances, axis=1)
+    # Rounding must leave no row without an outcome.
+    cumulative[:, -1] = np.inf
+    below = (uniform[..., None] < cumulative).astype(np.float64)
+    below[..., 1:] -= below[..., :-1].copy()
+    return below
 
 
 def sample_size(draws: int, classes: int, affordable: int = MOST_SAMPLED) -> int:

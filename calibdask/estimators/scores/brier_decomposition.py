@@ -150,7 +150,9 @@ def _too_few(sums: BinSumsState) -> dict[str, npt.NDArray[np.bool_]]:
     """Whether rows are too few for an interval of the terms within bins, (batch, groups): of any column."""
     weight, outcome, square = (exact.in_order(exact.value(s)) for s in (sums.weight, sums.outcome, sums.weight_square))
     in_bins = sums.rows.sum(-1) < _FEWEST_IN_A_BIN * (sums.rows > 0).sum(-1)
-    rarer = np.minimum(outcome, weight - outcome) * np.divide(weight, square, out=np.zeros_like(weight), where=square > 0)
+    rarer = np.minimum(outcome, weight - outcome) * np.divide(
+        weight, square, out=np.zeros_like(weight), where=square > 0
+    )
     few = in_bins | (rarer < _FEWEST_OUTCOMES)
     return {"within_variance": in_bins.any(-1), "within_covariance": few.any(-1)}
 

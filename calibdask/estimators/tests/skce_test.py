@@ -25,22 +25,20 @@ from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.pairs.bootstrap import PairDraws
-from calibdask.statistics.pairs.features import feature_kernels
+from calibdask.statistics.pairs.features import feature_vectors
 from calibdask.statistics.pairs.pair_kernel import PairKernel
 from calibdask.statistics.request import Requests
 
 __all__ = ["SKCETest"]
 
-# Of draws of sums over pairs, which limits their time to seconds.
+# Of the features of drawn outcomes, to limit their time to seconds.
 _MULTIPLICATIONS = 1 << 35
 
 _BOUND = "rows are independent; holds for any number of rows, and is conservative"
 _NORMAL = "rows are independent and blocks many: the mean of their estimates is approximately normal"
 _INDEPENDENT = "rows are independent; the largest value of the kernel is allowed for where such pairs of rows are rare"
 _DEGENERATE = "rows are independent and many: the distribution is that of bootstrap draws of a degenerate U-statistic"
-_DRAWN = (
-    f"rows are independent: outcomes are drawn from the predictions, of more than {MOST_SAMPLED} rows of a sample of them"
-)
+_DRAWN = f"rows are independent: outcomes are drawn from the predictions, of more than {MOST_SAMPLED} rows of a sample of them"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,7 +249,7 @@ class SKCETest(KernelTest):
     def _of_features(self, layout: Layout) -> Requests[Estimate]:
         features = yield from features_estimate(self, self.features)
         values, error = features.unbiased
-        affordable = int((_MULTIPLICATIONS / (self.draws * layout.classes)) ** 0.5)
+        affordable = _MULTIPLICATIONS // (2 * self.features * self.draws * layout.classes)
         size = sample_size(self.draws, layout.classes, affordable)
         sample = yield from self.sampled(size)
         statistic = features.rows * values
@@ -273,7 +271,7 @@ class SKCETest(KernelTest):
         """
         scores = outcomes.scores
         rows, classes = scores.shape
-        values = feature_kernels(kernel, scores, b, g, self.features, self.seed)
+        vectors = feature_vectors(kernel, scores, b, g, self.features, self.seed)
         residuals = np.eye(classes) - scores[:, None]
         expected = outcomes.repeats[:, None] * scores
         totals, withins = [], []
@@ -281,11 +279,10 @@ class SKCETest(KernelTest):
             # Rows are the first axis, so that one product serves all draws.
             drawn = np.ascontiguousarray((counts - expected).swapaxes(0, 1))
             total, within = np.zeros((2, len(counts)))
-            for term, between in zip(kernel.terms, values, strict=True):
+            for term, waves in zip(kernel.terms, vectors, strict=True):
                 matrix = np.eye(classes) if term.matrix is None else term.matrix.values
-                other = drawn if term.matrix is None else drawn @ matrix
-                products = (between @ drawn.reshape(rows, -1)).reshape(drawn.shape)
-                total += (products * other).sum(axis=(0, 2))
+                sums = (waves.T @ drawn.reshape(rows, -1)).reshape(-1, *drawn.shape[1:])
+                total += ((sums @ matrix) * sums).sum(axis=(0, 2))
                 within += counts.reshape(len(counts), -1) @ ((residuals @ matrix) * residuals).sum(-1).ravel()
             totals.append(total / (outcomes.rows - 1))
             withins.append(within / (outcomes.rows - 1))

@@ -1,4 +1,4 @@
-"""Tests whose null distribution are outcomes drawn from the predictions: exact for few rows, at their level for many."""
+"""Tests whose null distribution is that of outcomes drawn from the predictions: exact for few rows."""
 
 import itertools
 from typing import Any

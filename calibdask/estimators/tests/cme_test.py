@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special
 from typing_extensions import override
 
@@ -47,8 +48,8 @@ class CMETest(KernelTest):
 
     That holds for many rows, but not where a few rows with unlikely outcomes make up most of T. The effective number of
     rows is n**2 m (m + 2) / sum_i E (z_i^T S**-1 z_i)**2, the expectation given the predictions, of a sample of up to
-    2000 rows: n if z were normal, and with rare outcomes about their number. Below 300 the p-value is (1 + #{T* >= T}) /
-    (1 + draws), T* with outcomes drawn from the predictions of the sample.
+    2000 rows: n if z were normal, and with rare outcomes no more than their number. Below 300 the p-value is
+    (1 + #{T* >= T}) / (1 + draws), T* with outcomes drawn from the predictions of the sample.
 
     Parameters
     ----------
@@ -59,8 +60,7 @@ class CMETest(KernelTest):
         How S, the covariance of z, is estimated: the sample covariance with the divisor n - 1, as in [1]_; or the mean
         over rows of the covariance that z has given the prediction p if the model is calibrated, from that of the
         residual, diag(p) - p p^T. None: observed for locations that are given, calibrated for random ones, which may
-        lie near each other: with the observed covariance, a quarter of calibrated data sets of 1000 binary rows with
-        uniform scores is rejected at 5 %, and most where outcomes are rare.
+        lie near each other, so that the observed covariance is almost singular.
     draws : int, default 1000
         Draws of outcomes.
     kernel, distance, bandwidth, matrix, setting, seed
@@ -145,7 +145,7 @@ class CMETest(KernelTest):
             predictions = sample.of(b, g, size).scores
             outcomes = DrawnOutcomes(predictions.astype(np.float64), int(state.rows[b, g]), self.draws, self.seed)
             z = locations.values(predictions, b, g)
-            effective[b, g] = _effective_rows(outcomes, z)
+            effective[b, g] = _effective_rows(outcomes, z, calibrated)
             if effective[b, g] < _MANY_ROWS:
                 drawn = _drawn_statistics(outcomes, z, calibrated)
                 rounding = np.finfo(predictions.dtype).eps ** 0.5 * statistic[b, g]
@@ -191,8 +191,7 @@ def _chi_square(rows: Counts, first: Array, second: Array, calibrated: bool) -> 
             covariance = (second - n[..., None] * mean[..., :, None] * mean[..., None, :]) / (n[..., None] - 1)
     covariance[~enough] = 0.0
     variance, directions = np.linalg.eigh(covariance)
-    smallest = _SMALLEST_SHARE if calibrated else _SMALLEST_OBSERVED_SHARE
-    varies = variance > np.maximum(smallest * variance[..., -1:], _ROUNDED)
+    varies = _varying(variance, calibrated)
     along = np.einsum("...ji,...j->...i", directions, np.where(enough[..., None], mean, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
         total = (n * np.where(varies, along**2 / variance, 0.0)).sum(axis=-1)
@@ -200,11 +199,17 @@ def _chi_square(rows: Counts, first: Array, second: Array, calibrated: bool) -> 
     return np.where(enough, total, np.nan), freedom
 
 
-def _effective_rows(outcomes: DrawnOutcomes, z: Array) -> float:
+def _varying(variance: Array, calibrated: bool) -> npt.NDArray[np.bool_]:
+    """Which directions count, by their variances in increasing order."""
+    smallest = _SMALLEST_SHARE if calibrated else _SMALLEST_OBSERVED_SHARE
+    return np.asarray(variance > np.maximum(smallest * variance[..., -1:], _ROUNDED))
+
+
+def _effective_rows(outcomes: DrawnOutcomes, z: Array, calibrated: bool) -> float:
     """The number of rows whose z, were they normal, would give the statistic the same variance; z (sampled, K, m)."""
     chances = outcomes.scores * outcomes.repeats[:, None] / outcomes.rows
     variance, directions = np.linalg.eigh(np.einsum("nc,ncj,nck->jk", chances, z, z))
-    varies = variance > np.maximum(_SMALLEST_SHARE * variance[-1:], _ROUNDED)
+    varies = _varying(variance, calibrated)
     freedom = int(varies.sum())
     squares = ((z @ directions[:, varies]) ** 2 / variance[varies]).sum(axis=-1)
     fourth = float((chances * squares**2).sum())

@@ -38,7 +38,7 @@ _BOUND = "rows are independent; holds for any number of rows, and is conservativ
 _NORMAL = "rows are independent and blocks many: the mean of their estimates is approximately normal"
 _INDEPENDENT = "rows are independent; the largest value of the kernel is allowed for where such pairs of rows are rare"
 _DEGENERATE = "rows are independent and many: the distribution is that of bootstrap draws of a degenerate U-statistic"
-_DRAWN = f"rows are independent: outcomes are drawn from the predictions, of more than {MOST_SAMPLED} rows of a sample of them"
+_DRAWN = f"rows are independent; outcomes are drawn from the predictions, at most {MOST_SAMPLED} that are sampled"
 
 
 @dataclass(frozen=True, kw_only=True)

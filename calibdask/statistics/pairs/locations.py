@@ -69,7 +69,7 @@ class LocationSums(SumStatistic[LocationSumsState]):
         return LocationSumsState(block.stratum_rows, first, second.reshape(*shape, count, count, 2))
 
     def values(self, scores: npt.NDArray[np.floating], b: int, g: int) -> Array:
-        """z of rows with these predictions (n, K) for each outcome, (n, K, m)."""
+        """The values z of rows with these predictions (n, K), for each outcome they may have, (n, K, m)."""
         kernels = self._kernels(np.ascontiguousarray(scores), b, g)
         along = np.einsum("tnj,tcj->ncj", kernels, self._matrices(scores.shape[1])[:, :, self.labels.values[b, g]])
         return np.asarray(along - np.einsum("nc,ncj->nj", scores, along)[:, None])

@@ -89,14 +89,14 @@ class SKCETest(KernelTest):
 
     With 10**6 rows or more practically every model is rejected. Then test how large the error is, with ``delta``.
 
-    With delta, and for ``bound``, the mean of blocks is that of N = blocks * floor(block / 2) pairs of rows, each
-    within +-B, of variance v = floor(block / 2) s**2. Of all distributions with this mean and variance the most skewed
-    has the values B and a = t - v / (B - t), B with the share q = v / (v + (B - t)**2), and the limits are those of
-    Clopper & Pearson for that share: p = P(a + (B - a) X > delta), X of the beta distribution with the parameters
-    N q + 1 and N (1 - q); p = P(T < z), T of Student's distribution with blocks - 1 degrees of freedom, where that is
-    Phi(z). Few rows cannot show that an error is small: without any pair in error the bound at 95 % is 3 B / N. In
-    simulations with outcomes of rates from 0.5 to 50 % and 30 to 20,000 rows, p <= 0.05 occurred in at most 5 % of data
-    sets whose true error was delta.
+    With delta, and for ``bound``, the mean of blocks counts as that of N = blocks * floor(block / 2) pairs of rows,
+    each within +-B, of variance v = floor(block / 2) s**2. Of all distributions of this mean and variance the most
+    skewed has the values B, with the share q = v / (v + (B - t)**2), and a = t - v / (B - t). As Clopper & Pearson do
+    for a share, p0 = P(a + (B - a) X > delta), X of the beta distribution with the parameters N q + 1 and N (1 - q);
+    since s is estimated, p is the probability that Student's distribution with blocks - 1 degrees of freedom has below
+    the normal quantile of p0. Few rows cannot show that an error is small: with no pair in error the bound is 3 B / N
+    at 95 %. In simulations with outcomes of rates from 0.5 to 50 % and 30 to 20,000 rows, p <= 0.05 occurred in at most
+    5 % of data sets whose true error was delta; NaN with a single block.
 
     Cost in addition to that of `SKCE`: for the bootstrap n**2 / 2 times ``draws`` multiplications, as products of
     matrices; its draws are keyed by the seed and the position of a row in its slice. For the features the predictions

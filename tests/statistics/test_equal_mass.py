@@ -62,7 +62,7 @@ def test_edges_equal_those_of_the_sorted_array(kind: str, dtype: Any) -> None:
         assert lazy.passes <= 3
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_weighted_edges(drawn: st.DataObject) -> None:
     rng = np.random.default_rng(drawn.draw(st.integers(0, 2**32 - 1)))
@@ -86,7 +86,7 @@ def test_equal_weights_change_nothing(weight: float) -> None:
         np.testing.assert_array_equal(found_edges(weighted), found_edges(plain))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_whole_weights_repeat_rows_in_data_and_summaries(drawn: st.DataObject) -> None:
     rng = np.random.default_rng(drawn.draw(st.integers(0, 2**32 - 1)))
@@ -112,7 +112,7 @@ def test_whole_weights_repeat_rows_in_data_and_summaries(drawn: st.DataObject) -
         assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_any_weights_give_summaries_the_bins_of_the_rows(drawn: st.DataObject) -> None:
     rng = np.random.default_rng(drawn.draw(st.integers(0, 2**32 - 1)))
@@ -189,7 +189,7 @@ def test_sums_that_come_with_edges_are_those_of_a_further_pass(kind: str, dtype:
             assert_sums_are_those_of_the_edges(blocks, setting, EqualMass(bins, closed=closed))  # type: ignore[arg-type]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(strategies.data(weighted=False), st.integers(1, 12), st.integers(1, 200))
 def test_sums_of_columns_slices_and_batches(data: strategies.Data, bins: int, times: int) -> None:
     """Repeated rows leave the single keys of few rows behind."""

@@ -42,6 +42,8 @@ UNIT = 2.0**-gridding.OFFSET_BITS
 DIVISIBLE = 300
 # Edges of bins may differ from a border by rounding, less than scores are rounded by.
 _ROUNDING = 1e-14
+# How far rows may be from a sum of 1, and scores from [0, 1], where nothing else is said.
+_SUM_TOLERANCE, _SCORE_TOLERANCE = 1e-3, 1e-6
 
 
 def cells_of(step: float) -> int:
@@ -196,7 +198,12 @@ class GridHistogram(Statistic[GridState]):
     One pass; memory batch * groups * columns * cells * 32 bytes (64 with weights): 115 kB for a class, 156 kB if
     refined.
 
-    A score is rounded by at most 2**-31 of a cell, 1.3e-13.
+    A score is rounded by at most 2**-31 of a cell, 1.3e-13. Scores below the support by rounding count as its end.
+
+    Raises
+    ------
+    ValueError
+        If scores lie further below the support: those of rows whose sum is far from 1.
     """
 
     setting: Setting
@@ -211,6 +218,7 @@ class GridHistogram(Statistic[GridState]):
         """Sums of one block."""
         layout, grid = block.layout, self.grid
         columns = block.columns(self.setting)
+        self._check_support(block, columns.scores)
         shape = (layout.batch, layout.groups, columns.scores.shape[-1], grid.size, 2)
         weighted = block.weights is not None
         table = np.zeros(
@@ -228,6 +236,22 @@ class GridHistogram(Statistic[GridState]):
         empty = np.zeros((*shape[:3], 0, 2))
         square, rows = (sums[..., 2], sums[..., 3]) if weighted else (empty, empty)
         return GridState.of(np.ascontiguousarray, (sums[..., 0], sums[..., 1], square, rows.astype(np.int64)))
+
+    def _check_support(self, block: Block, scores: npt.NDArray[np.floating]) -> None:
+        """Refuse scores that only rows with other sums can have; the usual tolerance of sums has none."""
+        least = self.grid.low * (1 - _SUM_TOLERANCE) - _SCORE_TOLERANCE
+        if self.grid.low == 0 or block.layout.sum_tolerance <= _SUM_TOLERANCE or not (scores < least).any():
+            return
+        below = scores[..., 0] < least
+        if block.weights is not None:
+            below = below & (block.weights > 0)
+        rows = np.flatnonzero(below.any(0))
+        if rows.size:
+            raise ValueError(
+                f"Expected scores of the setting {self.setting} of at least {self.grid.low:.4g}, as they are where rows "
+                f"sum to 1, which densities, curves and summaries of it rely on; {rows.size} rows of a block have less, "
+                f"the first {scores[:, rows[0], 0].min():.4g}. Normalise the rows, or choose other metrics or settings."
+            )
 
     def bytes(self, layout: Layout) -> int:
         """Memory of a state."""

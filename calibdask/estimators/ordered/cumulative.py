@@ -116,9 +116,12 @@ class ECCE(ColumnEstimator):
             top, bottom = max(0.0, walk.max()), min(0.0, walk.min())
             values[index] = max(top, -bottom) if self.kind == "mad" else top - bottom
             sigma = np.sqrt((points.square[at] * score * (1 - score)).sum()) / total
+            exceeded = exceeded_maximum if self.kind == "mad" else exceeded_range
             if sigma > 0:
-                exceeded = exceeded_maximum if self.kind == "mad" else exceeded_range
                 pvalues[index] = exceeded(np.asarray(values[index] / sigma))
+            elif values[index] > 0:
+                # A wrong score of 0 or 1 cannot be if the model is calibrated.
+                pvalues[index] = 0.0
         notes = {**points.notes, "assumes": "rows are independent and many"}
         return {
             "": calibration_error(setting.by_class(values)[..., None], dims=setting.dims, **notes),

@@ -22,6 +22,7 @@ from calibdask.statistics.statistic import Statistic
 
 __all__ = [
     "DIVISIBLE",
+    "MOST_ROWS",
     "UNIT",
     "Grid",
     "GridHistogram",
@@ -37,6 +38,8 @@ __all__ = [
 
 # Positions within cells are stored in this unit where they are whole numbers.
 UNIT = 2.0**-gridding.OFFSET_BITS
+# Most rows of a cell and outcome whose positions, as whole numbers, fit an int64.
+MOST_ROWS = (1 << (63 - gridding.OFFSET_BITS)) - 1
 # Numbers of cells are multiples of this: edges of 10, 12, 15, 20, 25, 30, 50, 60, 75, 100, 150 or 300 bins are edges
 # of cells, and the lengths of the transforms have small factors.
 DIVISIBLE = 300
@@ -261,6 +264,15 @@ class GridHistogram(Statistic[GridState]):
     def merge(self, a: GridState, b: GridState) -> GridState:
         """Sums of both."""
         return GridState.of(np.add, a, b)
+
+    def check(self, state: GridState) -> None:
+        """Refuse more rows of one cell and outcome than the sums of their positions can hold."""
+        if not state.weighted and state.mass.max(initial=0) > MOST_ROWS:
+            raise ValueError(
+                f"The histogram of the setting {self.setting} holds fewer than 2**33 rows with scores in one cell "
+                f"of {self.grid.width:.2g} and the same outcome, got {state.mass.max()}; keep slices apart, or give "
+                "weights (of 1), whose sums are not limited."
+            )
 
     def from_histograms(self, histograms: Histograms) -> GridState:
         """One of the histograms, or derived from one."""

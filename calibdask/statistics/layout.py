@@ -32,14 +32,14 @@ class Layout(Request["Layout"]):
         Number of rows, where it is known before the first pass and every row counts (no weights, no slices).
     dtype : str
         Type of the scores in the kernels, ``float32`` or ``float64``.
-    half : bool
-        Whether the scores are given as float16; kernels take them as float32.
     weighted : bool
         Whether there are sample weights.
     logits : bool
         Whether the scores are given as logits; blocks hold the scores that follow from them.
     one_hot : bool
         Whether the labels are given as one-hot rows; blocks hold their class numbers.
+    half : bool
+        Whether the scores are given as float16; kernels take them as float32.
     sum_tolerance : float
         How far the sum of a row of scores may differ from 1; layouts are equal whatever it is.
     """
@@ -50,10 +50,10 @@ class Layout(Request["Layout"]):
     vector: bool = True
     rows: int | None = None
     dtype: str = "float64"
-    half: bool = False
     weighted: bool = False
     logits: bool = False
     one_hot: bool = False
+    half: bool = False
     sum_tolerance: float = field(default=1e-3, compare=False)
 
     def __post_init__(self) -> None:

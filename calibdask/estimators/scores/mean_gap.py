@@ -90,7 +90,9 @@ class MeanGap(GriddedEstimator):
         means = _Means(*map(gridded.setting.by_class, _means(gridded.state, gridded.grid)))
         dims = gridded.setting.dims
         return {
-            "": Number(means.outcome - means.score, dims, limits=(-1.0, 1.0), known_ends=means.ends, ends_method="score"),
+            "": Number(
+                means.outcome - means.score, dims, limits=(-1.0, 1.0), known_ends=means.ends, ends_method="score"
+            ),
             "score": Given(means.score, dims),
             "outcome": Given(means.outcome, dims),
         }

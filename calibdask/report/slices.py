@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.report.measuring import CLASSES
+from calibdask.report.measuring import CLASSES, EVIDENCE
 from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
+from calibdask.results.decisions import Evidence
 from calibdask.results.format import slice_text
 from calibdask.results.ranking import worst_order
 from calibdask.results.reliability import Bins
@@ -21,13 +22,14 @@ __all__ = ["Slice", "slices_of"]
 class Slice:
     """One slice: its label, its rows (NaN where no diagram counts them), its numbers by name, and its bins.
 
-    Numbers of very few rows have no interval.
+    Numbers of very few rows have no interval. ``evidence`` is what its error is decided on.
     """
 
     label: str
     rows: float
     numbers: Mapping[str, Value]
     bins: Sequence[tuple[str, Bins]]
+    evidence: Evidence | None = None
 
     @property
     def is_tiny(self) -> bool:
@@ -62,7 +64,8 @@ def slices_of(result: xr.Dataset, variable: str = "ece") -> list[Slice]:
 def _slice(results: Results, at: Mapping[Any, int], labels: Iterable[Any]) -> Slice:
     bins = list(Bins.first(results.dataset, at, skip=CLASSES).items())
     rows = bins[0][1].rows if bins else np.nan
-    numbers = {value.name: value for value in results.at(at).values()}
+    here = results.at(at)
+    numbers = {value.name: value for value in here.values()}
     if rows < TOO_FEW_IN_A_SLICE:
         numbers = {name: replace(value, low=None, high=None) for name, value in numbers.items()}
-    return Slice(" · ".join(slice_text(label) for label in labels), rows, numbers, bins)
+    return Slice(" · ".join(slice_text(label) for label in labels), rows, numbers, bins, Evidence.of(here, EVIDENCE))

@@ -231,20 +231,29 @@ def decision_table(model: ModelResult, limits: Limits) -> Table:
         for outcome, hidden in Counter(judgement.outcome for judgement in judgements[_MOST_SLICES:]).items():
             notes.append(f"{counted(hidden, 'further slice')} by {name} not shown: {outcome}.")
     columns = [("what", False), ("rows", True), ("metric", False), ("value", True), (_interval(model), True)]
-    return Table(f"Decision on {model.name}", [*columns, ("limit", True), ("decision", False)], rows, " ".join(notes))
+    columns += [("not excluded", True), ("limit", True), ("decision", False), ("rows needed", True)]
+    return Table(f"Decision on {model.name}", columns, rows, " ".join(notes))
 
 
 def _judged(judgement: Judgement, what: str) -> list[Cell]:
-    error = judgement.error
+    decision = judgement.decision
+    error, (low, high) = decision.error, decision.ends
     return [
         text(what),
         _rows_cell(judgement.rows),
         text(judgement.label),
         text("–") if error is None else number(error.value, figure(error.value)),
         Cell((_ends(error) if error else "") or "–", numeric=True),
-        number(judgement.limit, str(judgement.limit)),
+        Cell("–" if np.isnan(high) else PLAIN.span(low, high), numeric=True),
+        number(decision.limit, str(decision.limit)),
         text(judgement.outcome),
+        _needed_cell(judgement.rows_needed),
     ]
+
+
+def _needed_cell(rows: float) -> Cell:
+    """How many rows, in two digits: it is an estimate."""
+    return text("–") if np.isnan(rows) else number(rows, f"{float(f'{rows:.1e}'):,.0f}")
 
 
 def class_table(model: ModelResult) -> Table | None:

@@ -88,7 +88,7 @@ def smallest_error(strata: Strata, alpha: float, *, by_bin: bool = True) -> Arra
     --------
     >>> half = np.full((1, 1), 0.5)
     >>> smallest_error(Strata(np.ones((1, 1)), half, np.full((1, 1), 0.1), np.array([100.0])), 0.025).round(2).tolist()
-    [0.29]
+    [0.28]
     """
     required = _required(strata, alpha / 2)
     with np.errstate(divide="ignore"):

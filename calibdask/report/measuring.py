@@ -179,7 +179,7 @@ class _Request:
             return partial(evaluate, labels, scores, by=sliced or None, sample_weight=weights, **reading)
 
         names = tuple(map(str, by))
-        whole = {**plain, **self._pictures(layout, meant), **_evidence(plain, layout)}
+        whole = {**plain, **self._pictures(layout, meant), **_evidence(headline_metric(plain, layout), layout)}
         asked = _by_slices(whole, self._of_slices(plain, layout), names)
         measured = replace(self._measured(at, asked, names), classes=classes, setting=meant, bare=bare)
         if extra := [str(dim) for dim in measured.result[GAP].dims if dim != "class"]:
@@ -204,7 +204,8 @@ class _Request:
         own = self if meant == layout.setting(self.setting, self.k) else replace(self, setting="classwise")
         names = summary.slices if by is None else given
         sliced = _stepped(own._of_slices(chosen, layout), summary.step)
-        whole = _stepped({**chosen, **drawn, **_evidence(chosen, layout)}, summary.step)
+        whole = {**chosen, **drawn, **_evidence(headline_metric(chosen, layout), layout)}
+        whole = _stepped(whole, summary.step)
         asked = _by_slices(whole, sliced, names if is_told else ())
         measured = self._measured(lambda kept: partial(evaluate, summary.pooled(kept)), asked, given)
         weights = "in the summary" if layout.weighted else ""
@@ -268,7 +269,7 @@ class _Request:
         else:
             own[density] = chosen[density]
         sliced = {**own, **{name: metric for name, metric in usual.items() if name not in own}}
-        return {**sliced, **({} if leading is None else {EVIDENCE: cautious_metric(leading)})}
+        return {**sliced, **_evidence({} if leading is None else {"": leading}, layout)}
 
     def _bare(self, chosen: Mapping[str, Estimator], layout: Layout, size: Any) -> tuple[str, ...]:
         """The metrics without intervals: rows would be resampled, and cannot be or are too many."""
@@ -283,9 +284,10 @@ class _Request:
         return tuple(name for name, metric in chosen.items() if not resampled(metric))
 
 
-def _evidence(chosen: _Metrics, layout: Layout) -> dict[str, Estimator]:
-    """What the error is decided on that a report is about."""
-    return {EVIDENCE: cautious_metric(metric) for metric in headline_metric(chosen, layout).values()}
+def _evidence(leading: _Metrics, layout: Layout) -> dict[str, Estimator]:
+    """What the error is decided on that a report, or the order of its slices, is about."""
+    cautious = (cautious_metric(metric, layout) for metric in leading.values())
+    return {EVIDENCE: metric for metric in cautious if metric is not None}
 
 
 def _by_slices(whole: _Metrics, sliced: _Metrics, names: Sequence[str]) -> dict[tuple[str, ...], _Metrics]:

@@ -73,10 +73,11 @@ class CalibrationTest:
 
 @dataclass(frozen=True, eq=False)
 class ModelResult:
-    """One model by its name."""
+    """One model by its name; ``models`` is the number of those that a page is about."""
 
     name: str
     measured: Measured
+    models: int = 1
 
     @cached_property
     def results(self) -> Results:
@@ -176,7 +177,7 @@ class ModelResult:
 
     def _slices_by(self, name: str, results: Results) -> SlicesBy:
         errors = sorted(results.errors, key=lambda part: not self.is_headline(part))
-        return SlicesBy(name, errors, slices_of(results.dataset, errors[0].variable if errors else ""))
+        return SlicesBy(name, errors, slices_of(results.dataset, errors[0].variable if errors else "", self.models))
 
     def is_headline(self, part: PartResult) -> bool:
         """Whether a part of another result is computed as the headline is."""

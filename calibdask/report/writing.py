@@ -1,6 +1,7 @@
 """Reports to files."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,7 @@ def write_report(
     limits = Limits(limit, slice_limit)
     target = checked_output(str(path), FORMATS, overwrite=overwrite)
     models = list(_models(results))
+    models = [replace(model, models=len(models)) for model in models]
     if not models:
         raise ValueError("A report expects at least one result, got none.")
     if slice_limit is not None and not any(model.measured.slices for model in models):

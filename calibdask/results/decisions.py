@@ -10,9 +10,12 @@ from scipy import special
 from calibdask.estimators.binned.betting_ends import poisson_end
 from calibdask.estimators.binned.cautious import CautiousECE
 from calibdask.estimators.binned.ece import ECE
+from calibdask.estimators.columns import SettingEstimator
 from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.ordered.cumulative import ECCE
 from calibdask.estimators.without_interval import bare
 from calibdask.results.values import PartResult, Results, Value
+from calibdask.statistics.layout import Layout
 
 __all__ = ["OUTCOMES", "Decision", "Evidence", "Outcome", "cautious_metric", "requires_evidence"]
 
@@ -146,18 +149,22 @@ class Decision:
         return needed if needed < _MOST_ROWS else np.nan
 
 
-def cautious_metric(metric: Estimator) -> CautiousECE:
-    """What is to be measured beside an error so that it can be decided, where that `requires_evidence`."""
+def cautious_metric(metric: Estimator, layout: Layout) -> CautiousECE | None:
+    """What is measured beside an error so that it can be decided; None where it is decided by its interval."""
     metric = bare(metric)
     if isinstance(metric, ECE) and metric.mapping == "hard":
         names = ("bins", "binning", "setting", "k", "closed", "range", "compat", "norm")
         return CautiousECE(**{name: getattr(metric, name) for name in names})
-    return CautiousECE(setting=getattr(metric, "setting", None), k=getattr(metric, "k", None), signs="common")
+    is_gap = any(info.quantity == _MEAN_GAP for info in metric.describe(layout).values())
+    if not is_gap and not isinstance(metric, ECE | ECCE):
+        return None
+    given = {"setting": metric.setting, "k": metric.k} if isinstance(metric, SettingEstimator) else {}
+    return CautiousECE(**given, signs="common")
 
 
 def requires_evidence(part: PartResult) -> bool:
-    """Whether an error can be decided with evidence only: errors of bins, and other mean gaps."""
-    return part.quantity == _MEAN_GAP or part.estimator_class == "ECE"
+    """Whether an error can be decided with evidence only: those that are never below the absolute mean gap."""
+    return part.quantity == _MEAN_GAP or part.estimator_class in (ECE.__name__, ECCE.__name__)
 
 
 def _least_rows(serve: Callable[[float], bool]) -> float:

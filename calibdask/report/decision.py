@@ -100,8 +100,7 @@ def slices_judged(model: ModelResult, limits: Limits) -> Iterator[tuple[str, lis
         return
     for sliced in model.sliced:
         judgements = [
-            Judgement(piece.label, piece.rows, sliced.label, sliced.decided(piece, limit))
-            for piece in sliced.slices
+            Judgement(piece.label, piece.rows, sliced.label, sliced.decided(piece, limit)) for piece in sliced.slices
         ]
         yield sliced.name, sorted(judgements, key=lambda judgement: OUTCOMES.index(judgement.outcome))
 

@@ -285,9 +285,9 @@ class _Request:
 
 
 def _evidence(leading: _Metrics, layout: Layout) -> dict[str, Estimator]:
-    """What the error is decided on that a report, or the order of its slices, is about."""
-    cautious = (cautious_metric(metric, layout) for metric in leading.values())
-    return {EVIDENCE: metric for metric in cautious if metric is not None}
+    """What the error is decided on that a report, or the order of its slices, is about: one metric at most."""
+    cautious = next((cautious_metric(metric, layout) for metric in leading.values()), None)
+    return {} if cautious is None else {EVIDENCE: cautious}
 
 
 def _by_slices(whole: _Metrics, sliced: _Metrics, names: Sequence[str]) -> dict[tuple[str, ...], _Metrics]:

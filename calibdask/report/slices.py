@@ -23,8 +23,8 @@ __all__ = ["Slice", "slices_of"]
 class Slice:
     """One slice: its label, its rows (NaN where no diagram counts them), its numbers by name, and its bins.
 
-    Numbers of very few rows have no interval. ``evidence`` is what its error is decided on, and ``least`` what the error
-    that slices are ordered by is at least, for all slices at a time; NaN without an interval.
+    Numbers of very few rows have no interval. ``evidence`` is what its error is decided on, and ``least`` what the
+    error that slices are ordered by is at least, for all slices at a time; NaN without an interval.
     """
 
     label: str

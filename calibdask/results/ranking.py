@@ -58,13 +58,17 @@ def certain_ends(part: PartResult, level: float, numbers: int) -> tuple[Array, A
     totals = _totals(part)
     if totals is not None:
         alpha = (1 - level) / 2 / max(1, numbers)
-        number = part.choices.get("bins")
-        is_of_bins = part.choices.get("norm") == "l1" and part.choices.get("mapping") == "hard"
-        rows = totals[2]
-        bins: Any = np.sqrt(rows) if number == "sqrt" else len(number) - 1 if isinstance(number, list) else number
-        of_bins = (value, *totals, alpha, bins) if is_of_bins else (None, *totals, alpha)
-        ends[0] = np.minimum(low, certain_error(*of_bins))
+        of_bins = part.choices.get("norm") == "l1" and part.choices.get("mapping") == "hard"
+        bins = _most_bins(part.choices["bins"]) if of_bins else 1.0
+        ends[0] = np.minimum(low, certain_error(value if of_bins else None, *totals, alpha, bins))
     return ends[0], ends[1]
+
+
+def _most_bins(bins: Any) -> float:
+    """The number of bins, of ``bins`` of `calibdask.ECE`; infinite where it depends on the rows."""
+    if isinstance(bins, str):
+        return np.inf
+    return float(len(bins) - 1 if isinstance(bins, list | tuple) else bins)
 
 
 def _totals(part: PartResult) -> tuple[Array, Array, Array] | None:
@@ -79,15 +83,11 @@ def _totals(part: PartResult) -> tuple[Array, Array, Array] | None:
         return None
     totals = (coords[name].variable for name in ("mean_score", "frequency", "rows"))
     sizes = dict(part.values.sizes)
-    score, outcome, rows = (
-        np.asarray(total.set_dims(sizes).transpose(*sizes).values, np.float64) for total in totals
-    )
+    score, outcome, rows = (np.asarray(total.set_dims(sizes).transpose(*sizes).values, np.float64) for total in totals)
     return score, outcome, rows
 
 
-def worst_slices(
-    result: xr.Dataset, metric: str, n: int = 10, *, adjust: Adjust | None = "bonferroni"
-) -> xr.Dataset:
+def worst_slices(result: xr.Dataset, metric: str, n: int = 10, *, adjust: Adjust | None = "bonferroni") -> xr.Dataset:
     """The slices where a number is largest, the worst first.
 
     Parameters

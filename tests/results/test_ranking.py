@@ -166,7 +166,9 @@ class TestAdjusted:
     def test_weighted_slices_and_other_settings_have_them_too(self) -> None:
         labels, scores, _, _ = binary(400, 5)
         by = {"day": np.arange(400) % 4}
-        weighted = cd.evaluate(labels, scores, cd.ECE(), by=by, sample_weight=1.0 + np.arange(400) % 3, ci=0.9, n_boot=20)
+        weighted = cd.evaluate(
+            labels, scores, cd.ECE(), by=by, sample_weight=1.0 + np.arange(400) % 3, ci=0.9, n_boot=20
+        )
         matrix = np.stack([1 - scores, scores], 1)
         by_class = cd.evaluate(labels, matrix, {"ece": cd.ECE(setting="classwise")}, by=by, ci=0.9, n_boot=20)
         for result in (weighted, by_class):
@@ -181,9 +183,11 @@ class TestAdjusted:
             cd.worst_slices(result, "ece", adjust="holm")  # type: ignore[arg-type]
 
     def test_strata_of_all_models_are_judged_together(self) -> None:
-        labels, scores, near, square = binary(900, 33)
+        labels, _, near, square = binary(900, 33)
         both = xr.DataArray(np.stack([near, square]), dims=("model", "sample"))
-        result = cd.evaluate(xr.DataArray(labels, dims="sample"), both, cd.ECE(), by={"day": np.arange(900) % 3}, ci=0.9)
+        result = cd.evaluate(
+            xr.DataArray(labels, dims="sample"), both, cd.ECE(), by={"day": np.arange(900) % 3}, ci=0.9
+        )
         results = Results(result)
         part = results.variable("ece")
         low = certain_ends(part, 0.9, 6)[0]

@@ -74,9 +74,7 @@ class CautiousECE(BinnedEstimator):
     @override
     def estimate(self) -> Requests[Estimate]:
         _, _, sums, _ = yield from self.binned("hard")
-        weight, square, outcome, score = map(
-            exact.value, (sums.weight, sums.weight_square, sums.outcome, sums.score)
-        )
+        weight, square, outcome, score = map(exact.value, (sums.weight, sums.weight_square, sums.outcome, sums.score))
         bins = _bins_alone(weight, square, outcome, score) if self.norm == "max" else None
         strata = _pooled(weight, square, outcome, score)
         gaps = strata.share * (strata.outcome - strata.score)

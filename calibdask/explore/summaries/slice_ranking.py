@@ -57,9 +57,9 @@ class RankingMetric:
 class SliceRanking:
     """Slices in the order of `calibdask.worst_slices`: by the lower end of the interval of an error.
 
-    Ends are adjusted for the number of slices with rows. The lower end is never above the value. So slices get their intervals in the order of their values, and ranks are
-    settled as soon as a lower end is not below any value that has no interval yet. Errors without intervals order
-    slices by their values.
+    Ends are adjusted for the number of slices with rows. The lower end is never above the value. So slices get their
+    intervals in the order of their values, and ranks are settled as soon as a lower end is not below any value that has
+    no interval yet. Errors without intervals order slices by their values.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -51,7 +51,7 @@ class EvaluateRequest(RowsRequest):
         return replace(self, data=self.files[name])
 
     @property
-    def adjustment(self) -> str | None:
+    def adjustment(self) -> Literal["bonferroni"] | None:
         """How the ends that slices are ordered by are adjusted for their number."""
         return None if self.adjust == "none" else "bonferroni"
 

@@ -158,8 +158,9 @@ def cautious_metric(metric: Estimator, layout: Layout) -> CautiousECE | None:
     is_gap = any(info.quantity == _MEAN_GAP for info in metric.describe(layout).values())
     if not is_gap and not isinstance(metric, ECE | ECCE):
         return None
-    given = {"setting": metric.setting, "k": metric.k} if isinstance(metric, SettingEstimator) else {}
-    return CautiousECE(**given, signs="common")
+    if isinstance(metric, SettingEstimator):
+        return CautiousECE(setting=metric.setting, k=metric.k, signs="common")
+    return CautiousECE(signs="common")
 
 
 def requires_evidence(part: PartResult) -> bool:

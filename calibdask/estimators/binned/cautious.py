@@ -104,9 +104,9 @@ def _pooled(weight: Array, square: Array, outcome: Array, score: Array) -> Strat
     filled = weight > 0
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(total[..., None] > 0, weight / total[..., None], 0.0)
-        means = [np.where(filled, sums / weight, 0.0).clip(0.0, 1.0) for sums in (outcome, score)]
+        frequency, mean = (np.where(filled, sums / weight, 0.0).clip(0.0, 1.0) for sums in (outcome, score))
         rows = np.where(total > 0, total**2 / square.sum(-1), 0.0)
-    return Strata(share, *means, rows)
+    return Strata(share, frequency, mean, rows)
 
 
 def _bins_alone(weight: Array, square: Array, outcome: Array, score: Array) -> Strata:

@@ -53,7 +53,7 @@ def main() -> None:
         print(line, flush=True)
 
 
-def decided(labels: Any, scores: Any) -> Iterator[tuple[Decision, Decision]]:
+def decided(labels: Any, scores: Any, limit: float = LIMIT) -> Iterator[tuple[Decision, Decision]]:
     """Of each data set the decision by the interval alone, and that with evidence."""
     for start in range(0, len(labels), AT_ONCE):
         here = slice(start, start + AT_ONCE)
@@ -62,7 +62,7 @@ def decided(labels: Any, scores: Any) -> Iterator[tuple[Decision, Decision]]:
         for k in range(result.ece.size):
             one = Results(result.isel({result.ece.dims[0]: k}))
             error, evidence = one.variable("ece").value(), Evidence.of(one, "cautious")
-            yield Decision(error, LIMIT, requires_evidence=False), Decision(error, LIMIT, evidence)
+            yield Decision(error, limit, requires_evidence=False), Decision(error, limit, evidence)
 
 
 def decisions(chosen: argparse.Namespace) -> Iterator[str]:

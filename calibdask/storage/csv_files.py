@@ -74,7 +74,7 @@ def read_csv(files: FileSet, choice: ColumnChoice) -> dict[str, Any]:
     heads = _heads(files)
     first = heads[0]
     names = names_in(files.location, choice, [*first.names, *first.partitions])
-    wanted = list(dict.fromkeys((names.label, *names.scores, *choice.further)))
+    wanted = list(dict.fromkeys((*names.columns, *choice.further)))
     for head in heads:
         _check_header(head, wanted)
     numbers = dict.fromkeys((*names.scores, *(() if choice.weight is None else (choice.weight,))), pyarrow.float64())

@@ -114,7 +114,7 @@ def open_store(url: str) -> Store:
 def read_rows(
     url: str,
     *,
-    label: str | None = None,
+    label: str | Sequence[str] | None = None,
     score: str | Sequence[str] | None = None,
     by: Sequence[str] = (),
     weight: str | None = None,
@@ -149,11 +149,12 @@ def read_rows(
     ----------
     url : str
         A local path or any URL that fsspec knows.
-    label : str, optional
-        Name of the array, variable or column of labels.
+    label : str or sequence of str, optional
+        Name of the array, variable or column of labels; of one-hot or multilabel columns as for ``score``.
     score : str or sequence of str, optional
-        Name of that of scores: the column of P(y = 1), or the first part of columns ``<score>_0``, ``<score>_1``, ...;
-        or a column for each class, in their order.
+        Name of that of scores: the column of P(y = 1), or of lists of K; or the first part of columns ``<score>_0``,
+        ``<score>_1``, ...; or a column for each class, in their order, whose names are those of the classes; or a
+        pattern such as ``"prob_*"``, whose ``*`` stands for them.
     by : sequence of str
         Names of further arrays or columns with one value for each row, to slice by.
     weight : str, optional
@@ -171,7 +172,7 @@ def read_rows(
     Raises
     ------
     ValueError
-        If there is no such file, the format is unknown or the file damaged, a name is missing, score columns are not
+        If there is no such file, the format is unknown or the file damaged, a name is missing, columns are not
         numbered from 0 without gaps, or there are no rows. Values are checked by `calibdask.evaluate`.
 
     Examples

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import is_dask
-from calibdask.engine.inputs.arrow import to_numpy
+from calibdask.engine.inputs.arrays import is_dask, rows_of_lists
+from calibdask.engine.inputs.arrow import list_width, to_numpy
 from calibdask.engine.inputs.streams import Batches
 
 __all__ = ["DaskColumns", "MemoryColumns", "StreamColumns", "columns_of", "has_columns"]
@@ -98,7 +98,14 @@ def _series(frame: Any, name: Any) -> Any:
     series = frame[name]
     if series.ndim > 1:
         raise ValueError(f"The frame has several columns called {name!r}; rename them.")
-    return series.to_numpy() if isinstance(series.dtype, np.dtype) else _numbers(series).to_numpy()
+    if isinstance(series.dtype, np.dtype):
+        return rows_of_lists(series.to_numpy(), f"Column {name!r}")
+    arrow_type = getattr(series.dtype, "pyarrow_dtype", None)
+    if arrow_type is not None and list_width(arrow_type) is not None:
+        import pyarrow
+
+        return to_numpy(pyarrow.Array.from_pandas(series))
+    return _numbers(series).to_numpy()
 
 
 def _numbers(part: Any) -> Any:

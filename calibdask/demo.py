@@ -10,6 +10,7 @@ import xarray as xr
 
 import calibdask as cd
 from calibdask.plot import reliability_curve, reliability_diagram, save
+from calibdask.results.models import joined_models
 from calibdask.storage.open_store import read_rows
 from calibdask.storage.writers import checked_output, replacing
 
@@ -18,8 +19,6 @@ __all__ = ["Demo", "run"]
 _SEED = 0
 _FOLDS = 5
 _CHUNK_ROWS = 100
-_DIAGRAM = "reliability_diagram"
-_CURVE = "reliability_curve"
 _LEVEL = 0.95
 # One bandwidth for all: nearest neighbours have only six distinct scores, from which no rule finds one.
 _BANDWIDTH = 0.05
@@ -74,19 +73,16 @@ def run(folder: Path, notify: Callable[[str], None] = lambda _: None) -> Demo:
     with replacing(store) as part:
         for data, model, labels, scores in _predictions(notify):
             _store(part, data, model, labels, scores)
-    results, chunks = {}, {}
-    for data in _TITLES:
+    numbers, chunks, plots = {}, {}, {}
+    for data, title in _TITLES.items():
         notify(f"evaluating {data}")
-        results[data], chunks[data] = _evaluated(store / data)
+        numbers[data], diagrams, curves, chunks[data] = _evaluated(store / data)
+        plots[title] = reliability_diagram(diagrams)
+        plots[f"{title}, as a curve"] = reliability_curve(curves)
     notify("drawing")
-    plots = {}
-    for data, result in results.items():
-        plots[_TITLES[data]] = reliability_diagram(_only(result, _DIAGRAM))
-        plots[f"{_TITLES[data]}, as a curve"] = reliability_curve(_only(result, _CURVE))
     with replacing(page) as part:
         save(plots, part, title="How far can these classifiers be believed?", lead=_LEAD)
-    figures = {data: _numbers(result) for data, result in results.items()}
-    return Demo(figures, chunks, store, page)
+    return Demo(numbers, chunks, store, page)
 
 
 def _predictions(notify: Callable[[str], None]) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
@@ -134,32 +130,14 @@ def _store(store: Path, data: str, model: str, labels: np.ndarray, scores: np.nd
         group.create_array(name, data=values, chunks=(_CHUNK_ROWS, *values.shape[1:]))
 
 
-def _evaluated(folder: Path) -> tuple[xr.Dataset, int]:
-    """Results of all models of a data set, read lazily from the store, and the number of chunks."""
-    results, chunks = {}, 0
+def _evaluated(folder: Path) -> tuple[xr.Dataset, xr.Dataset, xr.Dataset, int]:
+    """Numbers, diagrams and curves of all models of a data set, read lazily from the store; how many chunks."""
+    numbers, diagrams, curves, chunks = {}, {}, {}, 0
     for model in _classifiers():
         table = read_rows(str(folder / model))
+        rows = (table.labels, table.scores)
         chunks += int(table.scores.numblocks[0])
-        metrics = cd.default_metrics(table.classes, table.vector) | {
-            "density_ece": cd.DensityECE(bandwidth=_BANDWIDTH),
-            _DIAGRAM: cd.ReliabilityDiagram(),
-        }
-        result = cd.evaluate(table.labels, table.scores, metrics)
-        curve = cd.evaluate(table.labels, table.scores, {_CURVE: cd.ReliabilityCurve(bandwidth=_BANDWIDTH)}, ci=_LEVEL)
-        # Both say how many rows there are.
-        results[model] = result.merge(curve, compat="override")
-    models = xr.DataArray(list(results), dims="model", name="model")
-    joined = xr.concat(
-        list(results.values()), dim=models, combine_attrs="override", coords="minimal", compat="override"
-    )
-    return joined, chunks
-
-
-def _only(result: xr.Dataset, metric: str) -> xr.Dataset:
-    """The variables of one metric."""
-    return result[[name for name in result.data_vars if str(name).startswith(metric)]]
-
-
-def _numbers(result: xr.Dataset) -> xr.Dataset:
-    """The result without diagrams and curves."""
-    return result.drop_vars([name for name in result.variables if str(name).startswith((_DIAGRAM, _CURVE))])
+        numbers[model] = cd.evaluate(*rows)
+        diagrams[model] = cd.evaluate(*rows, {"diagram": cd.ReliabilityDiagram()})
+        curves[model] = cd.evaluate(*rows, {"curve": cd.ReliabilityCurve(bandwidth=_BANDWIDTH)}, ci=_LEVEL)
+    return joined_models(numbers), joined_models(diagrams), joined_models(curves), chunks

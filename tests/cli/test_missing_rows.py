@@ -29,7 +29,7 @@ def test_rows_that_are_left_out(pattern: str, capsys: pytest.CaptureFixture[str]
     assert main(["evaluate", pattern, "--metric", "brier", "--json"]) == 2
     captured = capsys.readouterr()
     assert "read labels from 'target' and scores from 'prob', by their names" in captured.err
-    assert "the first is row 7 with label nan. Drop the rows without a label" in captured.err
+    assert "the first is row 7 with label nan. Drop the rows whose label is NaN" in captured.err
     assert main(["evaluate", pattern, "--metric", "brier", "--json", "--skip-missing"]) == 0
     captured = capsys.readouterr()
     assert "calibdask: left out 1 of 60 rows, without a label, a score or a weight\n" in captured.err

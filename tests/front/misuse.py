@@ -149,8 +149,8 @@ CASES = (
     Misuse(
         "a logit of NaN",
         _call(_LABELS, _second(_SCORES, [0.0, np.nan, 2.0]), logits=True),
-        "Expected finite logits, but 1 of 12 rows differs; the first is row 1 with logit nan. Drop the rows without "
-        "a logit, or leave them out by skip_missing=True (--skip-missing).",
+        "Expected finite logits, but 1 of 12 rows differs; the first is row 1 with logit nan. Drop the rows whose "
+        "logit is NaN, or leave them out by skip_missing=True (--skip-missing).",
     ),
     Misuse(
         "logits in the place of scores",

@@ -240,7 +240,7 @@ def test_names_are_looked_at_when_they_are_computed() -> None:
         ((MAIL, SCORES, {"labels": ["ham", "ham"]}), "labels expects different classes"),
         (
             (MAIL, MATRIX, {}),
-            r"one class for each of the 3 columns of scores, in their order, got 2: \['ham', 'spam'\]",
+            r"a class for each of the 3 columns of scores, got the names of 2: \['ham', 'spam'\]. If these",
         ),
         ((MAIL, MATRIX, {"pos_label": "spam"}), "pos_label belongs to vectors of scores; name the 3 classes"),
         ((MAIL, MATRIX, {"labels": NAMES}), r"y_true expects classes among \['cat', 'dog', 'eel'\], got 'ham'"),
@@ -293,7 +293,7 @@ def test_every_shorthand_is_a_scorer(metric: Any) -> None:
 def test_folds_that_lack_a_class_expect_labels() -> None:
     model = GaussianNB().fit(IRIS.data, SPECIES)
     few = IRIS.target < 2
-    with pytest.raises(ValueError, match="labels expects one class for each of the 3 columns"):
+    with pytest.raises(ValueError, match="expects a class for each of the 3 columns of scores, got the names of 2"):
         error_scorer(cd.ece)(model, IRIS.data[few], SPECIES[few])
     result = error_scorer(cd.ece, labels=IRIS.target_names)(model, IRIS.data[few], SPECIES[few])
     assert result == -cd.ece(IRIS.target[few], model.predict_proba(IRIS.data[few]))

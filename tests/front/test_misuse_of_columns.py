@@ -90,7 +90,7 @@ MISUSE: list[tuple[Callable[[], Any], str]] = [
     (
         evaluated(FRAME.assign(clicked=[0, np.nan, 1]), label="clicked", score="prediction"),
         "Expected labels that are whole numbers from 0 to 1, but 1 of 3 rows differs; the first is row 1 with label "
-        "nan. Drop the rows without a label, or leave them out by skip_missing=True (--skip-missing).",
+        "nan. Drop the rows whose label is NaN, or leave them out by skip_missing=True (--skip-missing).",
     ),
     (
         lambda: cd.evaluate([([0, 1], [0.1, 0.9])], metrics=cd.ECE(), skip_missing=True),

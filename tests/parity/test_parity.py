@@ -55,10 +55,11 @@ def test_dask_equals_numpy(drawn: st.DataObject) -> None:
     if axis:
         score_chunks[0] = drawn.draw(st.sampled_from([-1, 1]))
     label_chunks = (*([1] * (labels.ndim - 1)), drawn.draw(strategies.chunks(n)))
-    lazy = {
+    lazy: dict[str, Any] = {
         k: v if v is None else da.from_array(v, chunks=(drawn.draw(strategies.chunks(n)),))
         for k, v in (("sample_weight", options["sample_weight"]),)
     }
+    lazy["task"] = options["task"]
     if options["by"]:
         lazy["by"] = {"slice": da.from_array(data.group, chunks=(drawn.draw(strategies.chunks(n)),))}
     with dask.config.set(scheduler=drawn.draw(st.sampled_from(["threads", "sync"]))):

@@ -61,6 +61,9 @@ def has_columns(container: Any) -> bool:
     """Whether this is a container of named columns, besides datasets of xarray and mappings; imports nothing."""
     if isinstance(container, np.ndarray | xr.Dataset | xr.DataArray | list | tuple | str):
         return False
+    # One column of a Dask frame has columns, too.
+    if getattr(container, "ndim", 2) == 1:
+        return False
     # Of the type: lazy frames of Polars warn where their columns are asked for.
     if hasattr(type(container), "columns") or hasattr(container, "collect_schema"):
         return True

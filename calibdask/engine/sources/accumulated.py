@@ -31,7 +31,8 @@ class AccumulatedSource(SummarySource):
 
     def sums_up(self, setting: Setting) -> bool:
         """Whether the sums of scores and outcomes of this setting are known: those of the default one are kept."""
-        return self._kept.keys() >= {ColumnSums(setting)} or super().sums_up(setting)
+        sums = ColumnSums(setting)
+        return sums in self._kept or any(map(sums.follows_from, self._kept)) or super().sums_up(setting)
 
     def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
         """The states of all statistics; raises ValueError for those that neither follow nor are told by histograms."""

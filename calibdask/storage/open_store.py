@@ -210,8 +210,9 @@ def _format_of(location: Location) -> str:
             return "delta"
         if location.has("metadata") and location.holds(".metadata.json"):
             raise ValueError(
-                f"{location.url} is an Iceberg table, which is not read here; scan it by Polars (scan_iceberg) or "
-                "DuckDB (iceberg_scan), and give the frame to calibdask.evaluate."
+                f"{location.url} is an Iceberg table, which is not read here; scan it by Polars (scan_iceberg), DuckDB "
+                "(iceberg_scan) or pyiceberg (to_arrow), and give the frame to calibdask.evaluate, or write it to "
+                "Parquet."
             )
     known = ", ".join(_FORMATS)
     if named is not None:

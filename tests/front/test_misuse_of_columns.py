@@ -132,8 +132,8 @@ FILES: list[tuple[Callable[[Path], object], dict[str, Any], str]] = [
     (
         iceberg,
         {},
-        "{} is an Iceberg table, which is not read here; scan it by Polars (scan_iceberg) or DuckDB (iceberg_scan), "
-        "and give the frame to calibdask.evaluate.",
+        "{} is an Iceberg table, which is not read here; scan it by Polars (scan_iceberg), DuckDB (iceberg_scan) or "
+        "pyiceberg (to_arrow), and give the frame to calibdask.evaluate, or write it to Parquet.",
     ),
     (
         lambda folder: folder_of_two(folder) / "rows.parquet",

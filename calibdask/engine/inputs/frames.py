@@ -235,7 +235,11 @@ def series_codes(series: Any) -> tuple[Any, Any]:
     import dask
     import pandas as pd
 
-    distinct, absent = dask.compute(series.unique().dropna(), series.isna().sum())
+    from calibdask.engine.scheduler import scheduler
+
+    # Dask looks for a cluster to shuffle on, which imports distributed, unless it is told how.
+    unique = series.unique(split_out=1, shuffle_method="tasks").dropna()
+    distinct, absent = dask.compute(unique, series.isna().sum(), scheduler=scheduler())
     if isinstance(series.dtype, pd.CategoricalDtype) and series.cat.known:
         labels = np.asarray(series.dtype.categories)
     else:

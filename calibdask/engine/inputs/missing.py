@@ -74,8 +74,11 @@ def without_missing(
             count = keep.astype(np.int64).map_blocks(np.ones_like).sum()
 
     def skipped(rows: int) -> int:
-        total = count.compute() if is_dask(count) else count
-        return int(total) - rows
+        if not is_dask(count):
+            return int(count) - rows
+        from calibdask.engine.scheduler import scheduler
+
+        return int(count.compute(scheduler=scheduler())) - rows
 
     return Kept(kept["y_true"], kept.get("y_prob"), slices or None, kept.get("sample_weight"), skipped)
 

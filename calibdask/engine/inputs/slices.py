@@ -141,13 +141,14 @@ def _absent(array: np.ndarray) -> np.ndarray:
 
 
 def _dask_codes(array: Any) -> tuple[Any, np.ndarray]:
+    from calibdask.engine.scheduler import scheduler
     from calibdask.engine.sources.reduction import tree
 
     chunks = ((1,) * array.numblocks[0],)
     boxes = array.map_blocks(_distinct, dtype=object, meta=np.empty(0, object), chunks=chunks)
     distinct = tree(boxes, _both, axis=0, name=_LABELS)
     start_stage(Stage("slices", total=array.numblocks[0], tasks=(_LABELS,)))
-    labels, missing = distinct.compute().item()
+    labels, missing = distinct.compute(scheduler=scheduler()).item()
     codes = array.map_blocks(_search, labels, dtype=np.int32, meta=np.empty(0, np.int32))
     return codes, with_missing(labels) if missing else labels
 

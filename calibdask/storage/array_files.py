@@ -41,24 +41,31 @@ def block_rows(rows: int, stored: int, row_bytes: int, chunk_rows: int | None) -
 
 def read_npz(location: Location, choice: ColumnChoice) -> dict[str, Any]:
     """Arrays of a NumPy archive, in memory; others in the archive are not read."""
-    with location.open() as file, location.reading("a NumPy archive"):
-        start = file.read(len(_NPY))
-        file.seek(0)
-        if not start.startswith((_ZIP, _NPY)):
-            raise ValueError("it is not a readable .npz archive.")
-        archive = np.load(file, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise ValueError("it holds one bare array; save labels and scores together by numpy.savez.")
+    what = "a NumPy archive"
+    with location.open() as file:
+        with location.reading(what):
+            archive = _archive(file)
         with archive:
-            there = archive.files
-            # Others are not decompressed; what is missing is said outside, as it is.
-            names = _names(location, choice, there, "array")
-            arrays = {name: archive[name] for name in (*names.columns, *choice.further)}
+            names = _names(location, choice, archive.files, "array")
+            # Others are not decompressed.
+            with location.reading(what):
+                arrays = {name: archive[name] for name in (*names.columns, *choice.further)}
     for name, array in arrays.items():
         if array.ndim == 0:
             raise ValueError(f"{location.url}: array {name!r} expects one entry for each row, got a single value.")
     labels, scores = arrays[names.labels[0]], arrays[names.scores[0]]
     return {**choice.collect(labels, scores, arrays.__getitem__), "names": names}
+
+
+def _archive(file: Any) -> Any:
+    start = file.read(len(_NPY))
+    file.seek(0)
+    if not start.startswith((_ZIP, _NPY)):
+        raise ValueError("it is not a readable .npz archive.")
+    archive = np.load(file, allow_pickle=False)
+    if not isinstance(archive, np.lib.npyio.NpzFile):
+        raise ValueError("it holds one bare array; save labels and scores together by numpy.savez.")
+    return archive
 
 
 def _names(location: Location, choice: ColumnChoice, there: Sequence[str], kind: str) -> ColumnNames:

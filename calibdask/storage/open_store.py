@@ -5,6 +5,7 @@ before, since importing them takes longer than reading a schema.
 """
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -112,7 +113,7 @@ def open_store(url: str) -> Store:
 
 
 def read_rows(
-    url: str,
+    url: str | os.PathLike[str],
     *,
     label: str | Sequence[str] | None = None,
     score: str | Sequence[str] | None = None,
@@ -130,7 +131,7 @@ def read_rows(
     ``.zarr``               a group with arrays ``labels`` and ``scores``                 in chunks of the store
     ``.nc``                 variables ``labels`` and ``scores``                           in chunks of the file
     ``.parquet``            columns ``label``; ``score``, or ``score_0 ... score_{K-1}``  in row groups
-    ``.csv``, ``.csv.gz``   the same columns; also ``.bz2``, ``.xz``, ``.zst``            in blocks of 64 MB; smaller or
+    ``.csv``, ``.csv.gz``   the same columns; also ``.tsv``, ``.bz2``, ``.xz``, ``.zst``  in blocks of 64 MB; smaller or
                                                                                           compressed ones into memory
     ``.arrow``              the same columns; also ``.feather``, ``.ipc``                 in record batches; the format
                                                                                           of streams into memory
@@ -147,7 +148,7 @@ def read_rows(
 
     Parameters
     ----------
-    url : str
+    url : str or path
         A local path or any URL that fsspec knows.
     label : str or sequence of str, optional
         Name of the array, variable or column of labels; of one-hot or multilabel columns as for ``score``.
@@ -185,7 +186,7 @@ def read_rows(
     ...     read_rows(path).scores
     array([0.2, 0.7, 0.9])
     """
-    store = open_store(url)
+    store = open_store(os.fspath(url))
     if not isinstance(store, StoredRows):
         raise ValueError(f"{url} is {store.kind}, which holds no scored rows; {store.mend}.")
     return store.read(label=label, score=score, by=by, weight=weight, chunk_rows=chunk_rows, skip_missing=skip_missing)

@@ -82,7 +82,7 @@ BAD: list[tuple[str, Callable[[Path], object], str]] = [
     ("rows.npz", lambda path: path.mkdir(), "cannot be read"),
     ("rows.csv", text(""), "cannot be read as CSV: it is empty"),
     ("rows.csv", text("label,score\n"), "holds no rows"),
-    ("rows.csv", text("label;score\n1;0.5\n"), "has no column 'label'; it has label;score"),
+    ("rows.csv", text("label:score\n1:0.5\n"), "has no column 'label'; it has label:score"),
     ("rows.csv", some_frame(label=[1], q=[0.5]), "neither a column 'score' nor columns score_0"),
     ("rows.csv", some_frame(label=[1], score=[0.5], score_0=[0.5]), "has both 'score' and score_0"),
     ("rows.csv", some_frame(label=[1], score_1=[0.5], score_2=[0.5]), "without gaps, got score_1, score_2"),

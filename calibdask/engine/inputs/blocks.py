@@ -152,7 +152,11 @@ class _Block:
     def of(cls, block: Any, options: InputOptions) -> "_Block":
         """Read one block."""
         if not isinstance(block, tuple | list) or len(block) not in (2, 3) or any(part is None for part in block):
-            raise ValueError("A block expects (y_true, y_prob) or (y_true, y_prob, sample_weight).")
+            given = "one with None" if isinstance(block, tuple | list) else type(block).__name__
+            raise ValueError(
+                f"A block expects (y_true, y_prob) or (y_true, y_prob, sample_weight), got {given}; where these are all "
+                "rows, give both: evaluate(y_true, y_prob)."
+            )
         names = ("y_true", "y_prob", "sample_weight")
         arrays = [hosted(name, array) for name, array in zip(names, block, strict=False)]
         shape = Shape.of(arrays[0], arrays[1], options)

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,8 +19,8 @@ __all__ = ["Encoded", "encode_labels"]
 _IGNORED = -(2**31)
 # How to mend names of columns that are not those of the labels.
 _RENAME = (
-    "; the columns of scores are called so: name the classes in their order by labels=... (--labels), or the columns by "
-    "a pattern such as score='prob_*', whose * stands for the classes"
+    "; the columns of scores are called so: name the classes in their order by labels=... (--labels), or the columns "
+    "by a pattern such as score='prob_*', whose * stands for the classes"
 )
 # Number of classes that an error message lists.
 _SHOWN = 5
@@ -203,7 +203,11 @@ def _numbers_of_objects(y_true: Any) -> Any:
 
 def _listed(labels: Any, y_true: Any) -> list[Any]:
     """The classes that the user lists, checked to be distinct."""
-    names = [] if isinstance(labels, str) else np.asarray(labels, object).ravel().tolist()
+    if isinstance(labels, str | Mapping) or not np.iterable(labels):
+        raise ValueError(
+            f"labels expects a list of the classes, in the order of the columns, got {type(labels).__name__} {labels!r}."
+        )
+    names = np.asarray(labels, object).ravel().tolist()
     if len(set(names)) != len(names) or len(names) < 2:
         raise ValueError(f"labels expects different classes, at least two of them, got {labels!r}.")
     return [_like(name, y_true) for name in names]
@@ -262,8 +266,8 @@ def _binary_encoder(
     """The function from labels to outcomes of the class whose probability a vector of scores is."""
     if labels is None and pos_label is None:
         raise ValueError(
-            "Class names require pos_label=..., the class whose probability a vector of scores is; or labels=..., "
-            "both classes with this one last. Without, y_true expects the class numbers 0 and 1, got type "
+            "Class names require pos_label=... (--pos-label), the class whose probability a vector of scores is; or "
+            "labels=..., both classes with this one last. Without, y_true expects the class numbers 0 and 1, got type "
             f"{_dtype(y_true)}."
         )
     if labels is None:

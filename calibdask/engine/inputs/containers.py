@@ -10,7 +10,7 @@ from calibdask.engine.inputs.arrays import is_dask, rows_of_lists
 from calibdask.engine.inputs.arrow import list_width, to_numpy
 from calibdask.engine.inputs.streams import Batches
 
-__all__ = ["DaskColumns", "MemoryColumns", "StreamColumns", "columns_of", "has_columns"]
+__all__ = ["DaskColumns", "MemoryColumns", "StreamColumns", "columns_of", "has_columns", "has_fields"]
 
 # Rows of a batch where the container lets us choose.
 _BATCH_ROWS = 1 << 17
@@ -72,6 +72,11 @@ def has_columns(container: Any) -> bool:
     )
 
 
+def has_fields(container: Any) -> bool:
+    """Whether this is a mapping, a dataset of xarray, or a structured array of NumPy."""
+    return isinstance(container, Mapping) or (isinstance(container, np.ndarray) and container.dtype.names is not None)
+
+
 def columns_of(container: Any) -> MemoryColumns | DaskColumns | StreamColumns:
     """The columns of a container.
 
@@ -85,6 +90,8 @@ def columns_of(container: Any) -> MemoryColumns | DaskColumns | StreamColumns:
         return MemoryColumns(names, container.__getitem__, container.__getitem__)
     if isinstance(container, Mapping):
         return MemoryColumns(list(container), container.__getitem__, container.__getitem__)
+    if isinstance(container, np.ndarray) and container.dtype.names is not None:
+        return MemoryColumns(container.dtype.names, container.__getitem__, container.__getitem__)
     if is_dask(container) and hasattr(container, "columns"):
         return DaskColumns(container)
     if _is_pandas(container):

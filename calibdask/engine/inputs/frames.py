@@ -9,7 +9,14 @@ import xarray as xr
 
 from calibdask.engine.inputs.arrays import is_dask
 from calibdask.engine.inputs.columns import ColumnNames, choose_columns, unknown
-from calibdask.engine.inputs.containers import DaskColumns, MemoryColumns, StreamColumns, columns_of, has_columns
+from calibdask.engine.inputs.containers import (
+    DaskColumns,
+    MemoryColumns,
+    StreamColumns,
+    columns_of,
+    has_columns,
+    has_fields,
+)
 from calibdask.engine.inputs.missing import without_missing
 from calibdask.engine.inputs.slices import with_missing
 from calibdask.engine.inputs.streams import RowStream
@@ -64,7 +71,7 @@ def given_rows(
         If columns do not exist, or several could be meant.
     """
     named = label is not None or score is not None
-    if not (named or (y_prob is None and has_columns(y_true))):
+    if not (named or (y_prob is None and (has_columns(y_true) or has_fields(y_true)))):
         rows = GivenRows(y_true, y_prob, by, sample_weight)
     elif y_prob is not None:
         raise ValueError(

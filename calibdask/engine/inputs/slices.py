@@ -130,7 +130,10 @@ def with_missing(labels: np.ndarray) -> np.ndarray:
 
 def _check_rows(name: str, shape: tuple[float, ...], n: float) -> None:
     if len(shape) != 1 or (shape[0] == shape[0] and n == n and shape[0] != n):
-        raise ValueError(f"by {name!r} expects one value for each of the {n} rows, got an array of shape {shape}.")
+        mend = "" if shape else ", a single value; names of columns are for frames and files"
+        raise ValueError(
+            f"by {name!r} expects one value for each of the {n} rows, got an array of shape {shape}{mend}."
+        )
 
 
 def _absent(array: np.ndarray) -> np.ndarray:

@@ -159,7 +159,10 @@ def described(summary: "Summary") -> str:
     return ", ".join(
         f"{number:,} {word if number == 1 else words}"
         for number, word, words in (
-            *((summary.dataset.sizes[name], name, f"{name}s") for name in summary.batch),
+            *(
+                (summary.dataset.sizes[name], name, f"{name}{'es' if name.endswith('s') else 's'}")
+                for name in summary.batch
+            ),
             (summary.rows, "row", "rows"),
             (slices, "slice", "slices"),
             (summary.source.layout.classes, "class", "classes"),

@@ -366,3 +366,30 @@ def test_refused(name: str) -> None:
     with pytest.raises(ValueError, match=".") as raised:
         cd.evaluate(make(), metrics=METRICS, **options)
     assert message in str(raised.value)
+
+
+COMPARED = [
+    (["--label=name", "--score=p_*", "--labels=tit,owl,auk"], {"y_true": NAMES[CLASSES], "labels": NAMES}),
+    (["--label=is_*", "--score=p_*", "--task=multiclass"], {"y_true": CLASSES}),
+]
+
+
+@pytest.mark.parametrize(("arguments", "options"), COMPARED, ids=["names", "one-hot"])
+def test_models_are_compared_as_they_are_evaluated(
+    arguments: list[str], options: dict[str, Any], folder: Path, tmp_path: Path, run: Any
+) -> None:
+    better = pa.table({**{name: TABLE[name] for name in TABLE.column_names}, **dict(flattened())})
+    pa.csv.write_csv(better, tmp_path / "flat.csv")
+    out = tmp_path / "result.nc"
+    files = [str(folder / "rows.csv"), str(tmp_path / "flat.csv")]
+    code, _, error = run("compare", *files, *arguments, "--metric=brier", "--n-boot=20", "--out", str(out))
+    assert code == 0, error
+    scores = np.stack([column for _, column in flattened()], axis=1)
+    models = {"rows": SCORES, "flat": scores}
+    expected = cd.compare(options.pop("y_true"), models, metrics="brier", n_boot=20, **options)
+    with xr.open_dataset(out) as stored:
+        assert stored["brier_score"].values.tolist() == expected["brier_score"].values.tolist()
+
+
+def flattened() -> list[tuple[str, np.ndarray]]:
+    return [(f"p_{name}", column) for name, column in zip(NAMES, ((SCORES + 1 / K) / 2).round(9).T, strict=True)]

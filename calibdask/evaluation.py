@@ -174,8 +174,8 @@ def evaluate(
     borders of 1/3600 or of equal mass, `CORP`, `ECCE`, `DensityECE`, `SmoothECE` and curves. All other metrics are
     computed from replicates of the rows, each weighted by a Poisson variable keyed by ``seed`` and the row number: in
     the same pass, at ``n_boot`` times the cost and the memory (twice that for calibration errors). Edges of bins and
-    bandwidths of kernels on the simplex are not re-estimated. Means over blocks of rows (`SKCE`) have normal intervals.
-    Tests have none.
+    bandwidths of kernels on the simplex are not re-estimated. Bins of a `ReliabilityDiagram` and means over
+    blocks of rows (`SKCE`) have intervals of Clopper & Pearson, without replicates. Tests have none.
 
     *Ends.* ``"percentile"``: quantiles of the replicates. ``"bca"``: at levels corrected for median bias and skewness,
     estimated by leaving out 100 random groups of rows in turn. ``"corrected"``: the estimate plus and minus the larger

@@ -48,12 +48,13 @@ class Number(Part):
     """Numbers within ``limits``, each with its own interval.
 
     ``known_ends`` returns the ends at a level where a formula gives them, or percentiles of replicates are not
-    appropriate. ``is_biased``: resampling shifts the number as sampling did.
+    appropriate; ``ends_method`` names the formula. ``is_biased``: resampling shifts the number as sampling did.
     """
 
     limits: Limits = (-np.inf, np.inf)
     is_biased: bool = False
     known_ends: Ends | None = None
+    ends_method: str = "normal"
 
     # Whether there is a simultaneous band along the last dimension besides the ends of each value.
     has_band: ClassVar[bool] = False

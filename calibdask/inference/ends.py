@@ -51,7 +51,7 @@ def bounds_of_curve(curve: Number, values: Array, level: float) -> dict[str, Par
 def known_bounds(estimate: Estimate, level: float) -> dict[str, Bounds]:
     """The ends of numbers whose ends are given by a formula, by the name of the part."""
     return {
-        name: _named_ends(number, number.known_ends(level), "normal", "nothing")
+        name: _named_ends(number, number.known_ends(level), number.ends_method, "nothing")
         for name, number in estimated(estimate).items()
         if number.known_ends is not None
     }

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from calibdask.estimators.bounded_mean import CLOPPER_PEARSON
 from calibdask.report.direction import bearing, direction_sentences
 from calibdask.report.headline import is_mean_gap, scale_of
 from calibdask.report.model_result import CalibrationTest, ModelResult
@@ -21,7 +22,7 @@ __all__ = ["Verdict", "verdict_on"]
 _SMALL = 0.01
 # Intervals of these kinds hold 0 where a calibrated model may show such an error by chance; percentiles of an error
 # never reach it, however well a model is calibrated.
-_TELLING_CHANCE = ("corrected", "normal")
+_TELLING_CHANCE = ("corrected", "normal", CLOPPER_PEARSON)
 # What differs, by the setting of a mean gap.
 _SIDES = {
     "confidence": "confidence and accuracy",

@@ -1,11 +1,9 @@
 """Tests by conditional mean embeddings against loops and by hand."""
 
-import math
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import chdtrc
 
 import calibdask as cd
 from tests.estimators.calibration_test_data import FIXED, TV, numbers
@@ -29,14 +27,13 @@ def test_cme_test(kind: str, n: int, classes: int, dtype: Any, profile: Any, dis
     rng = np.random.default_rng(3)
     locations = rng.dirichlet(np.ones(classes), 4), np.arange(4) % classes
     kernel = reference.Kernel(profile, distance, 0.5)
-    statistic, pvalue = reference.cme(labels, scores, locations, kernel)
+    statistic, _ = reference.cme(labels, scores, locations, kernel)
     test = cd.CMETest(locations=locations, kernel=profile, distance=distance, bandwidth=0.5)
     result = numbers(labels, scores, test)
     assert set(result) == {"statistic", "pvalue"}
     # A linear system stands between the sums and the statistic.
     single = dtype == np.float32
     assert result["statistic"] == pytest.approx(statistic, rel=1e-3 if single else 1e-7)
-    assert result["pvalue"] == pytest.approx(pvalue, rel=1e-3 if single else 1e-7)
 
 
 def test_cme_test_of_one_location_by_hand() -> None:
@@ -46,7 +43,16 @@ def test_cme_test_of_one_location_by_hand() -> None:
     # Mean 1/4 and variance 1/4, both times powers of k, which cancel: 4 * (1/16) / (1/4).
     result = numbers(labels, scores, cd.CMETest(locations=locations, bandwidth=1.0))
     assert result["statistic"] == near(1.0)
-    assert result["pvalue"] == near(math.erfc(math.sqrt(0.5)))
+    # Of 16 sets of labels, 8 have a mean of +-1/4, and those of equal labels no variance. 1000 draws: 0.016 each.
+    assert result["pvalue"] == pytest.approx(0.5, abs=0.08)
+
+
+def test_cme_test_of_many_rows_is_chi_square() -> None:
+    labels, scores = drawn("smooth", 3000)
+    locations = np.random.default_rng(3).dirichlet(np.ones(3), 3), np.array([0, 1, 2])
+    statistic, pvalue = reference.cme(labels, scores, locations, reference.Kernel(bandwidth=0.5))
+    result = numbers(labels, scores, cd.CMETest(locations=locations, **FIXED))
+    assert list(result.values()) == pytest.approx([statistic, pvalue], rel=1e-7)
 
 
 def test_cme_test_of_sums_and_median_bandwidth() -> None:
@@ -55,10 +61,10 @@ def test_cme_test_of_sums_and_median_bandwidth() -> None:
     kernels = cd.Kernel(bandwidth=0.5), cd.Kernel(profile="gaussian", distance="euclidean", bandwidth=0.3)
     oracle = [TV, reference.Kernel("gaussian", "euclidean", 0.3)]
     result = numbers(labels, scores, cd.CMETest(locations=locations, kernel=kernels))
-    assert list(result.values()) == pytest.approx(reference.cme(labels, scores, locations, oracle), rel=1e-7)
+    assert result["statistic"] == pytest.approx(reference.cme(labels, scores, locations, oracle)[0], rel=1e-7)
     median = reference.Kernel(bandwidth=reference.median_bandwidth(scores))
     result = numbers(labels, scores, cd.CMETest(locations=locations))
-    assert list(result.values()) == pytest.approx(reference.cme(labels, scores, locations, median), rel=1e-7)
+    assert result["statistic"] == pytest.approx(reference.cme(labels, scores, locations, median)[0], rel=1e-7)
 
 
 def test_cme_test_of_random_locations() -> None:
@@ -72,4 +78,4 @@ def test_cme_test_of_random_locations() -> None:
         assert len({number["statistic"] for number in result}) == 3
         for number in result:
             assert number["statistic"] >= 0
-            assert number["pvalue"] == pytest.approx(float(chdtrc(m, number["statistic"])), rel=1e-9)
+            assert 0 < number["pvalue"] <= 1

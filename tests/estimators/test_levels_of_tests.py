@@ -27,7 +27,7 @@ def rejections(pvalues: Any, level: float = 0.05) -> int:
 
 def test_asymptotic_tests_reject_calibrated_models_at_their_level() -> None:
     labels, scores = data_sets(calibrated=True)
-    tests = {"quadratic": cd.SKCETest(), "linear": cd.SKCETest(estimator="linear"), "cme": cd.CMETest()}
+    tests = {"quadratic": cd.SKCETest(), "linear": cd.SKCETest(estimator="linear"), "cme": cd.CMETest(draws=199)}
     result = cd.evaluate(labels, scores, tests)
     # At a rate of 0.05, more than 12 of 100 have a probability of 0.0015, and none one of 0.006.
     assert 1 <= rejections(result.quadratic_pvalue) <= 12
@@ -40,10 +40,10 @@ def test_asymptotic_tests_reject_calibrated_models_at_their_level() -> None:
 def test_cme_test_of_binary_models_keeps_its_level(kind: str) -> None:
     """Random locations of one dimension lie near each other, and rare outcomes show in few rows."""
     rng = np.random.default_rng(11)
-    scores = rng.random((200, 1000)) if kind == "uniform" else rng.beta(0.5, 50, (200, 3000))
+    scores = rng.random((200, 1000)) if kind == "uniform" else rng.beta(0.5, 50, (200, 2000))
     labels = (rng.random(scores.shape) < scores).astype(int)
     # At 0.05, more than 21 of 200 have a probability of 0.0005.
-    assert rejections(cd.evaluate(labels, scores, {"cme": cd.CMETest()}, task="binary").cme_pvalue) <= 21
+    assert rejections(cd.evaluate(labels, scores, {"cme": cd.CMETest(draws=99)}, task="binary").cme_pvalue) <= 21
 
 
 def test_cme_test_with_the_covariance_of_calibrated_rows() -> None:

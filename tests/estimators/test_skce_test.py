@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import calibdask as cd
 from tests.estimators.calibration_test_data import FIXED, TV, numbers, wrong_rows
@@ -191,9 +192,9 @@ def test_asymptotic_equivalence(estimator: Any, delta: float, ddof: int) -> None
     for level in (0.95, 0.8):
         test = cd.SKCETest(estimator=estimator, block=block, delta=delta, level=level, ddof=ddof, **FIXED)
         result = numbers(labels, scores, test)
-        pvalue, bound = reference.z_equivalence(values, delta, level, ddof)
-        assert result["pvalue"] == pytest.approx(pvalue, rel=1e-9)
-        assert result["bound"] == near(bound)
+        pvalue, bound = reference.block_equivalence(values, m, reference.kernel_bound(TV), delta, level, ddof)
+        assert result["pvalue"] == pytest.approx(pvalue, rel=1e-7)
+        assert result["bound"] == pytest.approx(bound, rel=1e-9)
         assert result["estimate"] == near(math.fsum(values) / len(values))
 
 
@@ -245,6 +246,22 @@ def test_bound_is_the_delta_that_is_just_rejected(method: Any, estimator: Any, l
     assert falling == sorted(falling, reverse=True)
     assert falling[1] > 1 - level > falling[3]
     assert at["estimate"] == numbers(labels, scores, cd.SKCETest(**choices))["estimate"]
+
+
+def test_equivalence_without_rows_that_could_show_it() -> None:
+    """No pair in error: the bound is that of none of N pairs at the largest value, and of one block there is none."""
+    labels, scores = np.zeros(200, dtype=int), np.zeros(200)
+    result = numbers(labels, scores, cd.SKCETest(estimator="linear", delta=0.05, **FIXED))
+    level = 1 - stats.norm.cdf(stats.t(99).ppf(0.05))
+    assert result["bound"] == pytest.approx(2 * (1 - (1 - level) ** (1 / 100)), rel=1e-9)
+    assert result["pvalue"] > 0.05
+    assert math.isnan(result["statistic"])
+    one = numbers(labels, scores, cd.SKCETest(estimator="block", block=150, delta=0.05, **FIXED))
+    assert math.isnan(one["pvalue"])
+    assert math.isnan(one["bound"])
+    # All rows wrong alike: the error is the largest there is.
+    wrong = numbers(np.ones(200, dtype=int), scores, cd.SKCETest(estimator="linear", delta=2.0, **FIXED))
+    assert (wrong["estimate"], wrong["bound"], wrong["pvalue"]) == (2.0, 2.0, 1.0)
 
 
 # Refusals

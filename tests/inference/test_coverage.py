@@ -115,11 +115,11 @@ def test_histograms_and_rows_have_intervals_of_the_same_length(method: Any) -> N
     assert lengths[0] == pytest.approx(lengths[1], rel=0.1)
 
 
-def test_normal_ends_of_pairs_cover_the_truth() -> None:
+def test_ends_of_pairs_cover_the_truth() -> None:
     """The linear estimator of the kernel error, whose truth is the sum over pairs of points."""
     labels, scores = sets_of_three(3, 200)
     result = evaluated(labels, scores, {"skce": cd.SKCE(estimator="linear", bandwidth=0.2)})
-    assert result.skce_low.attrs["interval"] == "normal"
+    assert result.skce_low.attrs["interval"] == "clopper-pearson"
     gaps = CURVE - POINTS
     truth = 2 * float(gaps @ np.exp(-np.abs(POINTS[:, None] - POINTS) / 0.2) @ gaps) / 9
     check(within(result, "skce", truth), 200, 0.87, 0.93, "skce")

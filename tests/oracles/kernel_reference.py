@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtrc, ndtr, ndtri
+from scipy import stats
+from scipy.special import chdtrc, ndtr
 
 from tests.oracles.reference import score_matrix
 
@@ -216,10 +217,25 @@ def z_test(values: Sequence[float], ddof: int = 1) -> tuple[float, float]:
     return z, float(ndtr(-z))
 
 
-def z_equivalence(values: Sequence[float], delta: float, level: float = 0.95, ddof: int = 1) -> tuple[float, float]:
-    """Phi((mean - delta) / se) and mean + z_level se."""
-    mean, error = math.fsum(values) / len(values), standard_error(values, ddof)
-    return float(ndtr((mean - delta) / error)), mean + float(ndtri(level)) * error
+def block_equivalence(
+    values: Sequence[float], block: int, most: float, delta: float, level: float = 0.95, ddof: int = 1
+) -> tuple[float, float]:
+    """p-value of a mean of at least delta, and upper limit, of blocks that count as pairs of rows within +-most.
+
+    Of two values, one of them the largest, with the mean and the variance of the pairs; their share is limited by
+    quantiles of its beta distribution, at the level that Student's distribution has there.
+    """
+    blocks, pairs = len(values), block // 2
+    mean = math.fsum(values) / blocks
+    variance = pairs * math.fsum((v - mean) ** 2 for v in values) / (blocks - ddof)
+    other = mean - variance / (most - mean)
+    share = variance / (variance + (most - mean) ** 2)
+    rows = blocks * pairs
+    law = stats.beta(rows * share + 1, rows * (1 - share))
+    tail = float(law.sf((delta - other) / (most - other)))
+    pvalue = float(stats.t(blocks - 1).cdf(stats.norm.ppf(tail)))
+    reach = float(law.isf(stats.norm.sf(stats.t(blocks - 1).ppf(level))))
+    return pvalue, other + (most - other) * reach
 
 
 def quadratic_statistic(labels: ArrayLike, scores: ArrayLike, kernels: Kernels) -> float:

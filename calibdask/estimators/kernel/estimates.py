@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import special
 
+from calibdask.estimators.bounded_mean import BoundedMean
 from calibdask.estimators.checks import check_whole
 from calibdask.estimators.kernel.base import Kernel, KernelEstimator, check_pairs, note_values, row_counts
 from calibdask.statistics import exact
@@ -69,9 +69,10 @@ def _distinct(weight: Array, square: Array, rows: Counts) -> Array:
 
 @dataclass(frozen=True)
 class BlockMoments:
-    """Mean and mean square of the unbiased estimates of blocks of rows, (batch, groups)."""
+    """Mean and mean square of the unbiased estimates of blocks of ``length`` rows, (batch, groups)."""
 
     kernel: PairKernel
+    length: int
     blocks: Counts
     mean: Array
     mean_square: Array
@@ -84,10 +85,24 @@ class BlockMoments:
             positive = (self.blocks > ddof) & (variance > _ROUNDED * self.kernel.bound**2)
             return np.sqrt(np.where(positive, variance / (self.blocks - ddof), np.nan))
 
+    def bounded(self, ddof: int) -> BoundedMean:
+        """The mean with its variance, divisor blocks - ddof, as that of pairs of rows.
+
+        The estimate of a block is an average of means over half as many disjoint pairs as it has rows, each pair within
+        +-2 of the kernel's bound: it deviates no more than such a mean, whose rare values are those of single pairs.
+        """
+        pairs = self.length // 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = np.maximum(self.mean_square - self.mean**2, 0.0) * self.blocks / (self.blocks - ddof)
+        variance = np.where(self.blocks > ddof, variance, np.nan)
+        most = 2 * self.kernel.bound
+        # Single precision may exceed the bound.
+        mean = np.clip(self.mean, -most, most)
+        return BoundedMean(mean, pairs * variance, pairs * self.blocks, -most, most, sampled=self.blocks)
+
     def ends(self, level: float) -> tuple[Array, Array]:
-        """Ends of the interval at a level: the mean over independent blocks is approximately normal."""
-        reach = special.ndtri((1 + level) / 2) * self.standard_error(1)
-        return self.mean - reach, self.mean + reach
+        """Ends of the interval at a level."""
+        return self.bounded(1).ends(level)
 
 
 def block_moments(chosen: KernelEstimator, layout: Layout, length: int, most: float) -> Requests[BlockMoments]:
@@ -106,7 +121,7 @@ def block_moments(chosen: KernelEstimator, layout: Layout, length: int, most: fl
         mean = kernel.known(kernel.bound * exact.value(state.total) / state.runs)
         square = kernel.bound**2 * exact.value(state.square) / state.runs
     notes = {**notes, "blocks": note_values(state.runs), "rows_left_over": note_values(left)}
-    return BlockMoments(kernel, state.runs, mean, square, notes)
+    return BlockMoments(kernel, length, state.runs, mean, square, notes)
 
 
 @dataclass(frozen=True)

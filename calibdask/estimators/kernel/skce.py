@@ -8,6 +8,7 @@ import numpy as np
 from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
+from calibdask.estimators.bounded_mean import CLOPPER_PEARSON
 from calibdask.estimators.checks import check_choice
 from calibdask.estimators.interval import Interval, KnownEnds
 from calibdask.estimators.kernel.base import KernelEstimator, note_values
@@ -76,6 +77,9 @@ class SKCE(KernelEstimator):
 
     Notes
     -----
+    Intervals of ``linear`` and ``block`` allow for the largest value of the kernel, as ``bound`` of `SKCETest` does:
+    with few rows they are wide, since pairs of rare outcomes may be missing.
+
     Unbiased estimates may be negative. With weights, means over pairs are weighted by w_i w_j; blocks support no
     weights.
 
@@ -128,7 +132,7 @@ class SKCE(KernelEstimator):
         return self._is_biased
 
     def interval(self, layout: Layout) -> Interval:
-        """Normal for means over blocks of rows, from replicates of the rows otherwise."""
+        """By a formula for means over blocks of rows, from replicates of the rows otherwise."""
         return super().interval(layout) if self.supports_weights else KnownEnds()
 
     @property
@@ -144,7 +148,7 @@ class SKCE(KernelEstimator):
         layout = yield from Layout()
         if self.estimator in ("linear", "block"):
             moments = yield from block_moments(self, layout, self.block or 2, self.max_pairs)
-            return {"": Number(moments.mean, notes=moments.notes, known_ends=moments.ends)}
+            return {"": Number(moments.mean, notes=moments.notes, known_ends=moments.ends, ends_method=CLOPPER_PEARSON)}
         if self.estimator in ("biased", "unbiased"):
             pairs = yield from pair_estimates(self, layout, self.max_pairs)
             return self._number(pairs.biased if self._is_biased else pairs.unbiased, pairs.notes)

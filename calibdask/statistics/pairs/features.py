@@ -15,7 +15,7 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.pairs.pair_kernel import KernelTerm, PairKernel
 from calibdask.statistics.statistic import SumStatistic
 
-__all__ = ["FeatureSums", "FeatureSumsState", "feature_kernels", "frequencies"]
+__all__ = ["FeatureSums", "FeatureSumsState", "feature_vectors", "frequencies"]
 
 
 class FeatureSumsState(NamedTuple):
@@ -97,12 +97,11 @@ def frequencies(term: KernelTerm, seed: int, classes: int, count: int) -> Array:
     return drawn / (2 * np.pi)
 
 
-def feature_kernels(kernel: PairKernel, scores: Array, b: int, g: int, count: int, seed: int) -> Array:
-    """The approximate scalar kernel of each term between some rows (n, K) of a stratum, (terms, n, n)."""
+def feature_vectors(kernel: PairKernel, scores: Array, b: int, g: int, count: int, seed: int) -> Array:
+    """Vectors of some rows (n, K) of a stratum whose products are the scalar kernel of each term, (terms, n, 2 D)."""
     values = []
     for t, term in enumerate(kernel.terms):
         waves = frequencies(term, seed + t, scores.shape[1], count) / kernel.bandwidths.values[t, b, g]
         phases = 2 * np.pi * (scores @ waves)
-        features_of_rows = np.concatenate([np.cos(phases), np.sin(phases)], axis=1) / np.sqrt(count)
-        values.append(features_of_rows @ features_of_rows.T)
+        values.append(np.concatenate([np.cos(phases), np.sin(phases)], axis=1) / np.sqrt(count))
     return np.stack(values)

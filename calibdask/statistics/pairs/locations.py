@@ -68,6 +68,12 @@ class LocationSums(SumStatistic[LocationSumsState]):
                 locations.location_sums(part.scores, part.left, kernels, *options, first[b, g], second[b, g])
         return LocationSumsState(block.stratum_rows, first, second.reshape(*shape, count, count, 2))
 
+    def values(self, scores: npt.NDArray[np.floating], b: int, g: int) -> Array:
+        """The values z of rows with these predictions (n, K), for each outcome they may have, (n, K, m)."""
+        kernels = self._kernels(np.ascontiguousarray(scores), b, g)
+        along = np.einsum("tnj,tcj->ncj", kernels, self._matrices(scores.shape[1])[:, :, self.labels.values[b, g]])
+        return np.asarray(along - np.einsum("nc,ncj->nj", scores, along)[:, None])
+
     def _kernels(self, scores: npt.NDArray[np.floating], b: int, g: int) -> Array:
         """The scalar kernel of each term between rows and locations, (terms, rows, m)."""
         places = np.ascontiguousarray(self.scores.values[b, g], scores.dtype)

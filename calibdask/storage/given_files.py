@@ -1,4 +1,4 @@
-"""What the user gave to `calibdask.evaluate` and `calibdask.summarize`: arrays, a frame, the path of a file, or rows."""
+"""What the user gave to `calibdask.evaluate` and `calibdask.summarize`: arrays, a frame, a file, or its rows."""
 
 import os
 from collections.abc import Mapping

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from calibdask.engine.inputs.columns import ColumnNames
-from calibdask.engine.inputs.missing import without_missing
 from calibdask.storage.location import ColumnChoice, Location, read_error
 
 if TYPE_CHECKING:
@@ -119,6 +118,8 @@ class StoredRows:
             scores = xr.DataArray(scores, {"class": list(names.classes)}, ("sample", "class"))
         if not skip_missing:
             return Table(labels, scores, weights, slices, names)
+        from calibdask.engine.inputs.missing import without_missing
+
         kept = without_missing(labels, scores, slices, weights, matrix=self.holds == "column")
         return Table(kept.y_true, kept.y_prob, kept.sample_weight, kept.by or {}, names, kept.skipped)
 

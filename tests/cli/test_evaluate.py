@@ -36,6 +36,13 @@ def test_help_is_fast(run: Run) -> None:
     assert run("--version")[:2] == (0, f"calibdask, version {cd.__version__}\n")
 
 
+def test_a_wrong_column_is_found_before_xarray_is_imported(data: Path) -> None:
+    words = ["evaluate", str(data / "rows.csv"), "--metric", "ece", "--label", "nope"]
+    code = f"import sys; from calibdask.cli import main; assert main({words}) == 2"
+    code += "; assert not {'xarray', 'pandas', 'numba', 'scipy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, stderr=subprocess.DEVNULL)
+
+
 def test_dask_without_a_cluster_does_not_import_distributed() -> None:
     code = """
 import sys

@@ -173,8 +173,8 @@ CASES = (
     Misuse(
         "names without a positive class",
         _call(_NAMES[_OUTCOMES], _VECTOR),
-        "Class names require pos_label=... (--pos-label), the class whose probability a vector of scores is; or labels=..., both "
-        "classes with this one last. Without, y_true expects the class numbers 0 and 1, got type <U3.",
+        "Class names require pos_label=... (--pos-label), the class whose probability a vector of scores is; or "
+        "labels=..., both classes with this one last. Without, y_true expects the class numbers 0 and 1, got type <U3.",
     ),
     Misuse(
         "a positive class of a matrix",
@@ -254,8 +254,8 @@ CASES = (
     Misuse(
         "scores before labels",
         _call(_SCORES, _LABELS),
-        "y_true and y_prob expect shapes (..., n) and (..., n) or (..., n, K), got shapes (12, 3) and (12,); labels come "
-        "first.",
+        "y_true and y_prob expect shapes (..., n) and (..., n) or (..., n, K), got shapes (12, 3) and (12,); labels "
+        "come first.",
     ),
     Misuse(
         "the list of a classifier of several outputs",
@@ -266,8 +266,8 @@ CASES = (
     Misuse(
         "no scores",
         _call(_OUTCOMES, None),
-        "A block expects (y_true, y_prob) or (y_true, y_prob, sample_weight), got int64; where these are all rows, give "
-        "both: evaluate(y_true, y_prob).",
+        "A block expects (y_true, y_prob) or (y_true, y_prob, sample_weight), got int64; where these are all rows, "
+        "give both: evaluate(y_true, y_prob).",
     ),
     Misuse(
         "a column's name beside arrays",

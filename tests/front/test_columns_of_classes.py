@@ -1,5 +1,6 @@
 """A column for each class: one-hot and multilabel labels, logits, lists, names, from every container and file."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -162,8 +163,8 @@ def test_files(suffix: str, reading: str, folder: Path, expected: dict[str, xr.D
 
 ARGUMENTS = [
     ("one-hot", ["--label", "is_*", "--score", "p_*", "--task", "multiclass"]),
-    ("one-hot, listed", [*(f"--label=is_{name}" for name in NAMES), "--score", ",".join(f"z_{name}" for name in NAMES)]
-     + ["--logits", "--task", "multiclass"]),
+    ("one-hot, listed", ["--label=is_tit", "--label=is_owl", "--label=is_auk", "--score=z_tit,z_owl,z_auk", "--logits",
+     "--task=multiclass"]),
     ("multilabel", ["--label", "tag_*", "--score", "p_*", "--task", "multilabel"]),
     ("names", ["--label", "name", "--score", "p_*"]),
     ("names", ["--label", "name", "--score", "p_tit,p_owl,p_auk", "--labels", "tit,owl,auk"]),
@@ -294,15 +295,16 @@ REFUSED: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
     "other classes of labels than of scores": (
         lambda: TABLE,
         {"label": "is_*", "score": ["p_tit", "p_owl", "p_auk"]},
-        "The frame: the columns of labels stand for 'auk', 'owl', 'tit', the scores for 'p_tit', 'p_owl', 'p_auk'; give "
-        "patterns with the same names, such as label='y_*' and score='p_*', or list the columns of both in one order.",
+        "The frame: the columns of labels stand for 'auk', 'owl', 'tit', the scores for 'p_tit', 'p_owl', 'p_auk'; "
+        "give patterns with the same names, such as label='y_*' and score='p_*', or list the columns of both in one "
+        "order.",
     ),
     "names of columns that are not those of labels": (
         lambda: TABLE,
         {"label": "name", "score": ["p_tit", "p_owl", "p_auk"]},
-        "y_true expects classes among ['p_tit', 'p_owl', 'p_auk'], got 'auk'; the columns of scores are called so: name "
-        "the classes in their order by labels=... (--labels), or the columns by a pattern such as score='prob_*', whose "
-        "* stands for the classes.",
+        "y_true expects classes among ['p_tit', 'p_owl', 'p_auk'], got 'auk'; the columns of scores are called so: "
+        "name the classes in their order by labels=... (--labels), or the columns by a pattern such as score='prob_*', "
+        "whose * stands for the classes.",
     ),
     "a pattern of nothing": (
         lambda: TABLE.select(["class", "p_tit"]),
@@ -323,8 +325,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
     "lists of a reader that is read once": (
         lambda: pa.Table.from_batches(ragged()).to_reader(),
         {"label": "label", "score": "score"},
-        "Column 'score' holds lists whose length its type does not say, and this reader is read once: cast it to a list "
-        "of fixed size, or give a function that returns a new reader, or a table.",
+        "Column 'score' holds lists whose length its type does not say, and this reader is read once: cast it to a "
+        "list of fixed size, or give a function that returns a new reader, or a table.",
     ),
     "too few columns of labels": (
         lambda: lambda: TABLE.to_reader(),
@@ -363,9 +365,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
     make, options, message = REFUSED[name]
-    with pytest.raises(ValueError, match=".") as raised:
+    with pytest.raises(ValueError, match=re.escape(message)):
         cd.evaluate(make(), metrics=METRICS, **options)
-    assert message in str(raised.value)
 
 
 COMPARED = [

@@ -174,8 +174,8 @@ FILES: list[tuple[Callable[[Path], object], dict[str, Any], str]] = [
     (
         lambda folder: arrays(folder / "rows.npz"),
         {},
-        "{} has no array 'labels'; it has arr_0, arr_1. Name the arrays by --label and --score, in Python by label= and "
-        "score=.",
+        "{} has no array 'labels'; it has arr_0, arr_1. Name the arrays by --label and --score, in Python by label= "
+        "and score=.",
     ),
     (
         lambda folder: folder_of_two(folder) / "rows.parquet",

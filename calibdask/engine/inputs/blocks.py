@@ -154,8 +154,8 @@ class _Block:
         if not isinstance(block, tuple | list) or len(block) not in (2, 3) or any(part is None for part in block):
             given = "one with None" if isinstance(block, tuple | list) else type(block).__name__
             raise ValueError(
-                f"A block expects (y_true, y_prob) or (y_true, y_prob, sample_weight), got {given}; where these are all "
-                "rows, give both: evaluate(y_true, y_prob)."
+                f"A block expects (y_true, y_prob) or (y_true, y_prob, sample_weight), got {given}; where these are "
+                "all rows, give both: evaluate(y_true, y_prob)."
             )
         names = ("y_true", "y_prob", "sample_weight")
         arrays = [hosted(name, array) for name, array in zip(names, block, strict=False)]

@@ -205,7 +205,8 @@ def _listed(labels: Any, y_true: Any) -> list[Any]:
     """The classes that the user lists, checked to be distinct."""
     if isinstance(labels, str | Mapping) or not np.iterable(labels):
         raise ValueError(
-            f"labels expects a list of the classes, in the order of the columns, got {type(labels).__name__} {labels!r}."
+            "labels expects a list of the classes, in the order of the columns, got "
+            f"{type(labels).__name__} {labels!r}."
         )
     names = np.asarray(labels, object).ravel().tolist()
     if len(set(names)) != len(names) or len(names) < 2:

@@ -285,4 +285,22 @@ CASES = (
         _call(_LABELS, pd.Series([[0.5, 0.5], [0.2, 0.3, 0.5]] * 6)),
         "y_prob holds lists, and expects one value for each class in every row, got 2 and 3 of them.",
     ),
+    Misuse(
+        "probabilities as logits",
+        _call(_LABELS, _SCORES, logits=True),
+        "logits=True (--logits) expects logits, but the first 12 rows lie in [0, 1] and sum to 1, as probabilities do; "
+        "leave it out.",
+    ),
+    Misuse(
+        "probabilities as logits, in blocks",
+        lambda: {"y_true": [(_LABELS, _SCORES)], "logits": True},
+        "logits=True (--logits) expects logits, but the first 12 rows lie in [0, 1] and sum to 1, as probabilities do; "
+        "leave it out.",
+    ),
+    Misuse(
+        "probabilities as logits, classes first",
+        _call(xr.DataArray(_LABELS, dims="sample"), xr.DataArray(_SCORES.T, dims=("class", "sample")), logits=True),
+        "logits=True (--logits) expects logits, but the first 12 rows lie in [0, 1] and sum to 1, as probabilities do; "
+        "leave it out.",
+    ),
 )

@@ -11,6 +11,7 @@ from calibdask.engine.inputs.arrays import check_types
 from calibdask.engine.inputs.class_names import Encoded, encode_labels
 from calibdask.engine.inputs.ignored import Ignored
 from calibdask.engine.inputs.input import Input, NamedArrays, check_lengths, hosted, layout_of, numbered
+from calibdask.engine.inputs.logits_check import check_logits
 from calibdask.engine.inputs.options import InputOptions
 from calibdask.engine.inputs.rows import Rows
 from calibdask.engine.inputs.shapes import Shape
@@ -48,6 +49,7 @@ def read_blocks(
         return (_Block.of(block, options) for block in (blocks() if callable(blocks) else blocks))
 
     first, peeked = _peeked(iterate)
+    check_logits(first.rows.scores, first.shape)
 
     def iterate_all() -> Iterator[Rows]:
         nonlocal given, kept
@@ -87,6 +89,7 @@ def read_stream(stream: RowStream, options: InputOptions) -> Input:
         return encode_labels(labels, columns, shape, whole=False)
 
     def read(piece: Piece) -> Rows:
+        check_logits(piece.scores, shape)
         weights = None if piece.weights is None else shape.weights(piece.weights)
         arrays = shape.labels(encoded(piece.labels).labels), shape.scores(piece.scores)
         return replace(_rows(numbered(NamedArrays(*arrays, weights, {}, {}), shape), shape), group=piece.group)

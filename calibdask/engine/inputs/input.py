@@ -13,6 +13,7 @@ from calibdask.engine.inputs.arrays import check_types, is_dask, is_pandas, plai
 from calibdask.engine.inputs.class_names import Encoded, encode_labels
 from calibdask.engine.inputs.frames import is_frame, joined_arrays, series_codes
 from calibdask.engine.inputs.ignored import Ignored
+from calibdask.engine.inputs.logits_check import check_logits
 from calibdask.engine.inputs.one_hot import decoded
 from calibdask.engine.inputs.options import InputOptions
 from calibdask.engine.inputs.protocols import speaks_protocols
@@ -159,6 +160,7 @@ def hosted(name: str, array: Any) -> Any:
 def read_named(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Input:
     """A source for arrays with named dimensions."""
     options, class_dim = shape.options, shape.options.class_dim
+    check_logits((arrays.scores if shape.vector else arrays.scores.transpose(..., class_dim)).data, shape)
     arrays, sample_dim = _one_sample_dim(numbered(arrays, shape), options)
     scores, others = arrays.scores, {"labels": arrays.labels}
     if arrays.weights is not None:

@@ -353,12 +353,13 @@ def _layout(classes: int, *, weighted: bool) -> Layout:
 
 def _described(layout: Layout) -> str:
     columns = "a vector" if layout.vector else f"{layout.classes} columns"
-    return f"{columns} of {layout.dtype} scores, {'with' if layout.weighted else 'without'} weights"
+    return f"{columns} of {'float16' if layout.half else layout.dtype} scores, {'with' if layout.weighted else 'without'} weights"
 
 
 def _as_numbers(layout: Layout) -> Counts:
     """A layout as numbers; sums of them, and of their squares, tell whether all were equal."""
-    numbers = np.array([layout.classes, layout.vector, layout.weighted, layout.dtype == "float32"], np.int64)
+    precision = 2 if layout.half else int(layout.dtype == "float32")
+    numbers = np.array([layout.classes, layout.vector, layout.weighted, precision], np.int64)
     return np.concatenate([[1], numbers, numbers**2])
 
 
@@ -372,9 +373,9 @@ def _from_numbers(numbers: Counts) -> Layout | None:
             "load_state_dict expects states of rows with the same classes and precision, and weights in all or none; "
             "those that were added up differ."
         )
-    classes, vector, weighted, single = (values // count).tolist()
-    dtype = "float32" if single else "float64"
-    return Layout(classes=classes, vector=bool(vector), weighted=bool(weighted), dtype=dtype)
+    classes, vector, weighted, precision = (values // count).tolist()
+    dtype = "float32" if precision else "float64"
+    return Layout(classes=classes, vector=bool(vector), weighted=bool(weighted), dtype=dtype, half=precision == 2)
 
 
 def _entry(number: int, statistic: Statistic[Any], field: str) -> str:

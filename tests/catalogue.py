@@ -16,6 +16,7 @@ from calibdask.statistics.bins.bin_sums import BinSums
 from calibdask.statistics.bins.binnings import Explicit, Uniform
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.bins.grid import Grid, GridHistogram, support
+from calibdask.statistics.bins.tail_sums import TailSums
 from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.confusion import Confusion
 from calibdask.statistics.counts import RowCount
@@ -234,6 +235,7 @@ def statistics(layout: Layout) -> list[Statistic]:
     for setting in SETTINGS:
         made += [KeyCounts(setting), windows(setting, layout)]
         made.append(GridHistogram(setting, Grid(300, support(setting, layout.classes), refined=setting.per_class)))
+        made.append(TailSums(setting, finished(Uniform(5).edges(setting))))
         for edges in binnings:
             made += [BinSums(setting, finished(edges(setting)), second) for second in ("none", "squares", "offsets")]
     return made

@@ -100,6 +100,12 @@ _EXAMPLES = (
     metavar="N",
     help="Print the N slices where the first error is largest, with --ci by its lower end. Files have all.",
 )
+@click.option(
+    "--adjust",
+    type=click.Choice(["bonferroni", "none"]),
+    help="With --worst and --ci: whether that end holds for all slices at a time, or each by itself.  "
+    "[default: bonferroni]",
+)
 @click.option("--json", "as_text", is_flag=True, help="Print JSON instead of a table.")
 @click.option(
     "--json-schema",
@@ -167,7 +173,7 @@ def evaluate(**given: Any) -> None:
     from calibdask.cli.evaluations import evaluated
     from calibdask.cli.tables import as_json, console, show
     from calibdask.results.build import DEFAULT_PANEL
-    from calibdask.results.ranking import worst_strata
+    from calibdask.results.ranking import order_text, worst_strata
     from calibdask.results.values import Results
 
     shown = console()
@@ -180,7 +186,10 @@ def evaluate(**given: Any) -> None:
     figures = Results(dataset).only(names)
     if not request.metrics and not request.full:
         figures = figures.assign_attrs(panel=DEFAULT_PANEL)
-    strata = None if request.worst is None else worst_strata(Results(figures), request.worst)
+    strata, order = None, ""
+    if request.worst is not None:
+        strata = worst_strata(Results(figures), request.worst, request.adjustment)
+        order = order_text(Results(figures), request.adjustment)
     with ExitStack() as written:
         if report_path is not None:
             part = written.enter_context(replacing(report_path))
@@ -192,7 +201,7 @@ def evaluate(**given: Any) -> None:
     if request.as_text:
         click.echo(as_json(figures, names, strata))
         return
-    show(figures, shown, seconds=seconds, strata=strata)
+    show(figures, shown, seconds=seconds, strata=strata, order=order)
     if pictured:
         _picture(evaluation, shown, asked=request.text_plot is True)
     for path in (result_path, plot_path, report_path):

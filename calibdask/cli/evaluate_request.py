@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -24,6 +24,7 @@ class EvaluateRequest(RowsRequest):
     files: Mapping[str, str]
     full: bool
     worst: int | None
+    adjust: str | None
     ci: float | None
     ci_method: str | None
     n_boot: int | None
@@ -48,6 +49,11 @@ class EvaluateRequest(RowsRequest):
     def of_file(self, name: str) -> "EvaluateRequest":
         """The same of the file of one model alone."""
         return replace(self, data=self.files[name])
+
+    @property
+    def adjustment(self) -> Literal["bonferroni"] | None:
+        """How the ends that slices are ordered by are adjusted for their number."""
+        return None if self.adjust == "none" else "bonferroni"
 
     @property
     def picture(self) -> str | None:
@@ -97,6 +103,8 @@ class EvaluateRequest(RowsRequest):
             raise click.UsageError("--all has no effect with --metric, which names the metrics.")
         if self.worst is not None and not (self.by or len(self.files) > 1):
             raise click.UsageError("--worst has no effect without --by: there are no slices.")
+        if self.adjust is not None and (self.worst is None or self.ci is None):
+            raise click.UsageError("--adjust has no effect without --worst and --ci: it says which ends order slices.")
         needed = {
             "--n-boot": (self.n_boot, self.ci),
             "--ci-method": (self.ci_method, self.ci),

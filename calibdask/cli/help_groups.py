@@ -18,7 +18,7 @@ _GROUPS = {
         *("setting", "settings", "step"),
     ),
     "Metrics": ("metrics", "full", "panel", "baseline", "conventions", "consistency"),
-    "Slices and intervals": ("by", "worst", "ci", "ci_method", "n_boot", "seed", "limit", "slice_limit"),
+    "Slices and intervals": ("by", "worst", "adjust", "ci", "ci_method", "n_boot", "seed", "limit", "slice_limit"),
     "Output": (
         *("as_text", "json_schema", "out", "title", "plot", "curve", "text_plot", "report", "overwrite"),
         *("append", "period"),

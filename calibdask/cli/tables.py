@@ -8,7 +8,7 @@ import xarray as xr
 
 from calibdask.plot.style import OVER, UNDER
 from calibdask.results.format import plain
-from calibdask.results.text_layout import Line
+from calibdask.results.text_layout import Line, asides
 from calibdask.results.text_table import foot_lines, result_lines
 from calibdask.results.values import BEHIND, PartResult, Results
 
@@ -65,12 +65,18 @@ def show(
     seconds: float | None = None,
     title: str = "",
     strata: Sequence[int] | None = None,
+    order: str = "",
 ) -> None:
-    """Print a result: a line for each number, or with slices a line for each slice and a column for each number."""
+    """Print a result: a line for each number, or with slices a line for each slice and a column for each number.
+
+    ``order`` says what chosen slices are ordered by.
+    """
     if title:
         out.print(title, style="bold", markup=False)
     rest = "; --out gives them all." if strata is not None else "; --out or --json give them all."
     print_lines(result_lines(dataset, out.width, rule=rule_of(out), rest=rest, strata=strata), out)
+    if order:
+        print_lines(asides(order, out.width), out)
     further = () if seconds is None else (f"{seconds:.2f} s",)
     print_lines([(), *foot_lines(dataset, out.width, *further)], out)
 

@@ -25,14 +25,17 @@ def score_keys(scores, keys):
 def weigh_keys(scores, weights, group, shift, smallest, counts, masses):
     """Rows of positive weight and their weight by key cell ``max(key, smallest) >> shift``.
 
-    ``counts`` and ``masses`` (groups, columns, cells) count cells from that of ``smallest`` on.
+    ``counts`` (2, groups, columns, cells), of the rows and of those whose weight is not a whole number, and ``masses``
+    (groups, columns, cells) count cells from that of ``smallest`` on.
     """
     base = smallest >> shift
     for r in range(scores.shape[0]):
         g = group[r] if group.size else 0
         if not weights[r] > 0.0:
             continue
+        fractional = np.int64(weights[r] != np.floor(weights[r]))
         for c in range(scores.shape[1]):
             cell = (max(key_of(scores[r, c]), smallest) >> shift) - base
-            counts[g, c, cell] += 1
+            counts[0, g, c, cell] += 1
+            counts[1, g, c, cell] += fractional
             masses[g, c, cell] += weights[r]

@@ -50,9 +50,13 @@ _READING = (
 _NO_LIMITS = Limits()
 _DECIDING = (
     "Limits are the largest calibration errors that are accepted, as fractions: 0.01 is one percentage point. A limit "
-    "is met if the upper end of the interval is at most the limit, and broken if the lower end is above it; otherwise, "
-    "or without an interval, these rows cannot decide it. Each slice is judged by itself; of many slices, some may be "
-    "judged wrongly by chance."
+    "is met if the upper end of what is not excluded is at most the limit, and broken if the lower end is above it; "
+    "otherwise, or without an interval, these rows cannot decide it. Not excluded is what lies within the interval, or "
+    "within ends by bets on the outcomes, which hold with few rows and few events too: where the limit is the true "
+    "error, it comes out as met, or as broken, in at most half as many samples as intervals miss. Of errors "
+    "that may be below the mean gap only the interval is known. Rows needed: of so many, a calibrated model with such "
+    "scores meets the limit in about half of the samples; where there are as many already, so many would decide it if "
+    "only the ends moved. Each slice is judged by itself; of many slices, some may be judged wrongly by chance."
 )
 _NOTHING = (
     "None of the checks found anything. They look for few rows, in all, in bins or in slices; wide intervals of "

@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+
+import numpy as np
 
 from calibdask.report.model_result import ModelResult
+from calibdask.results.decisions import OUTCOMES, Decision, Outcome
 from calibdask.results.format import named
-from calibdask.results.values import Value
 
 __all__ = ["Judgement", "Limits", "line_of", "slices_judged", "whole_judged"]
-
-Outcome = Literal["broken", "cannot be decided", "met"]
-_OUTCOMES: tuple[Outcome, ...] = ("broken", "cannot be decided", "met")
 
 
 @dataclass(frozen=True)
@@ -53,24 +51,25 @@ class Limits:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The error of all rows or of a slice, and its limit; ``rows`` are NaN where no diagram counts them."""
+    """The decision on all rows or on a slice; ``rows`` are NaN where no diagram counts them."""
 
     what: str
     rows: float
     label: str
-    error: Value | None
-    limit: float
+    decision: Decision
 
     @property
     def outcome(self) -> Outcome:
-        """Met or broken, if the whole interval is on that side of the limit."""
-        error = self.error
-        # Comparisons with NaN are false: without an interval nothing is decided.
-        if error is None or not error.has_interval:
-            return "cannot be decided"
-        if error.low > self.limit:
-            return "broken"
-        return "met" if error.high <= self.limit else "cannot be decided"
+        """What is decided."""
+        return self.decision.outcome
+
+    @property
+    def rows_needed(self) -> float:
+        """How many rows would decide it, at the same weights; NaN where that cannot be said."""
+        evidence = self.decision.evidence
+        if evidence is None or not evidence.effective_rows:
+            return np.nan
+        return self.decision.rows_needed * max(1.0, self.rows / evidence.effective_rows)
 
 
 def whole_judged(model: ModelResult, limits: Limits) -> Judgement | None:
@@ -78,7 +77,7 @@ def whole_judged(model: ModelResult, limits: Limits) -> Judgement | None:
     if limits.rows is None:
         return None
     label = "–" if model.headline is None else model.headline.label
-    return Judgement("all rows", model.rows, label, model.error, limits.rows)
+    return Judgement("all rows", model.rows, label, model.decided(limits.rows))
 
 
 def slices_judged(model: ModelResult, limits: Limits) -> Iterator[tuple[str, list[Judgement]]]:
@@ -101,10 +100,9 @@ def slices_judged(model: ModelResult, limits: Limits) -> Iterator[tuple[str, lis
         return
     for sliced in model.sliced:
         judgements = [
-            Judgement(piece.label, piece.rows, sliced.label, piece.numbers.get(sliced.variable), limit)
-            for piece in sliced.slices
+            Judgement(piece.label, piece.rows, sliced.label, sliced.decided(piece, limit)) for piece in sliced.slices
         ]
-        yield sliced.name, sorted(judgements, key=lambda judgement: _OUTCOMES.index(judgement.outcome))
+        yield sliced.name, sorted(judgements, key=lambda judgement: OUTCOMES.index(judgement.outcome))
 
 
 def line_of(model: ModelResult, limits: Limits) -> str:
@@ -117,7 +115,7 @@ def line_of(model: ModelResult, limits: Limits) -> str:
     'tiny: limit 0.03 cannot be decided'
     """
     whole = whole_judged(model, limits)
-    parts = [] if whole is None else [f"limit {whole.limit} {whole.outcome}"]
+    parts = [] if whole is None else [f"limit {limits.rows} {whole.outcome}"]
     for name, judgements in slices_judged(model, limits):
         own = "" if limits.of_slices == limits.rows else f" (limit {limits.of_slices})"
         parts.append(f"by {name}{own}: {_not_met(judgements)}")
@@ -128,7 +126,7 @@ def _not_met(judgements: Sequence[Judgement]) -> str:
     """The slices that do not keep their limit, by name."""
     slices = {
         outcome: [judgement.what for judgement in judgements if judgement.outcome == outcome]
-        for outcome in _OUTCOMES[:-1]
+        for outcome in OUTCOMES[:-1]
     }
     parts = [f"{named(names)} {outcome}" for outcome, names in slices.items() if names]
     everything = {1: "the one slice", 2: "both"}.get(len(judgements), f"all {len(judgements)}")

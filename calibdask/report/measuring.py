@@ -28,15 +28,16 @@ from calibdask.estimators.without_interval import WithoutInterval, bare
 from calibdask.evaluation import evaluate, usual_metrics
 from calibdask.report.headline import headline_metric, measures_binned_gap
 from calibdask.report.shown import Shown, evaluate_both
+from calibdask.results.decisions import cautious_metric
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 from calibdask.storage.summary import Summary, is_summary
 
-__all__ = ["CLASSES", "CURVE", "DIAGRAM", "GAP", "MOST_RESAMPLED", "SPREAD", "Measured", "measure"]
+__all__ = ["CLASSES", "CURVE", "DIAGRAM", "EVIDENCE", "GAP", "MOST_RESAMPLED", "SPREAD", "Measured", "measure"]
 
 # What is drawn and described in addition to the metrics, by the names of its metrics.
 DIAGRAM, CURVE, GAP, SPREAD = "report_diagram", "report_curve", "report_gap", "report_scores"
-CLASSES = "report_classes"
+CLASSES, EVIDENCE = "report_classes", "report_evidence"
 # Rows, times classes and replicates, up to which rows are resampled: some ten seconds for each metric.
 MOST_RESAMPLED = 5e8
 
@@ -178,7 +179,8 @@ class _Request:
             return partial(evaluate, labels, scores, by=sliced or None, sample_weight=weights, **reading)
 
         names = tuple(map(str, by))
-        asked = _by_slices({**plain, **self._pictures(layout, meant)}, self._of_slices(plain, layout), names)
+        whole = {**plain, **self._pictures(layout, meant), **_evidence(headline_metric(plain, layout), layout)}
+        asked = _by_slices(whole, self._of_slices(plain, layout), names)
         measured = replace(self._measured(at, asked, names), classes=classes, setting=meant, bare=bare)
         if extra := [str(dim) for dim in measured.result[GAP].dims if dim != "class"]:
             raise ValueError(f"measure takes the scores of one model, got some along {', '.join(extra)}; select one.")
@@ -202,7 +204,9 @@ class _Request:
         own = self if meant == layout.setting(self.setting, self.k) else replace(self, setting="classwise")
         names = summary.slices if by is None else given
         sliced = _stepped(own._of_slices(chosen, layout), summary.step)
-        asked = _by_slices(_stepped({**chosen, **drawn}, summary.step), sliced, names if is_told else ())
+        whole = {**chosen, **drawn, **_evidence(headline_metric(chosen, layout), layout)}
+        whole = _stepped(whole, summary.step)
+        asked = _by_slices(whole, sliced, names if is_told else ())
         measured = self._measured(lambda kept: partial(evaluate, summary.pooled(kept)), asked, given)
         weights = "in the summary" if layout.weighted else ""
         return replace(measured, classes=layout.classes, setting=meant, weights=weights)
@@ -258,12 +262,14 @@ class _Request:
         usual: dict[str, Estimator] = {GAP: MeanGap(**given), DIAGRAM: ReliabilityDiagram(**given)}
         if not any(measures_binned_gap(metric, layout) for metric in own.values()):
             usual["ece"] = ECE(**given)
+        leading = next(iter(own.values()), usual.get("ece"))
         density = next((name for name, metric in chosen.items() if type(metric) is DensityECE), None)
         if density is None:
             usual["density_ece"] = DensityECE(**given)
         else:
             own[density] = chosen[density]
-        return {**own, **{name: metric for name, metric in usual.items() if name not in own}}
+        sliced = {**own, **{name: metric for name, metric in usual.items() if name not in own}}
+        return {**sliced, **_evidence({} if leading is None else {"": leading}, layout)}
 
     def _bare(self, chosen: Mapping[str, Estimator], layout: Layout, size: Any) -> tuple[str, ...]:
         """The metrics without intervals: rows would be resampled, and cannot be or are too many."""
@@ -276,6 +282,12 @@ class _Request:
             return bool(metric.supports_weights and work * self.options["n_boot"] <= MOST_RESAMPLED)
 
         return tuple(name for name, metric in chosen.items() if not resampled(metric))
+
+
+def _evidence(leading: _Metrics, layout: Layout) -> dict[str, Estimator]:
+    """What the error is decided on that a report, or the order of its slices, is about: one metric at most."""
+    cautious = next((cautious_metric(metric, layout) for metric in leading.values()), None)
+    return {} if cautious is None else {EVIDENCE: cautious}
 
 
 def _by_slices(whole: _Metrics, sliced: _Metrics, names: Sequence[str]) -> dict[tuple[str, ...], _Metrics]:

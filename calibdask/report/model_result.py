@@ -6,15 +6,16 @@ from functools import cached_property
 import numpy as np
 
 from calibdask.report.headline import headline_of
-from calibdask.report.measuring import CLASSES, CURVE, DIAGRAM, GAP, SPREAD, Measured
+from calibdask.report.measuring import CLASSES, CURVE, DIAGRAM, EVIDENCE, GAP, SPREAD, Measured
 from calibdask.report.slices import Slice, slices_of
+from calibdask.results.decisions import Decision, Evidence, requires_evidence
 from calibdask.results.reliability import Bins, Curve, reliability_variables
 from calibdask.results.values import PartResult, Results, Value
 from calibdask.statistics.settings import Setting
 
 __all__ = ["CalibrationTest", "ModelResult", "SlicesBy"]
 
-_OWN = {DIAGRAM, CURVE, GAP, SPREAD, CLASSES}
+_OWN = {DIAGRAM, CURVE, GAP, SPREAD, CLASSES, EVIDENCE}
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,11 @@ class SlicesBy:
         values = {piece.label: piece.numbers.get(self.variable) for piece in self.slices}
         return {label: value for label, value in values.items() if value is not None}
 
+    def decided(self, piece: Slice, limit: float) -> Decision:
+        """Whether that error of a slice keeps a limit."""
+        is_judged_by_it = self.error is not None and requires_evidence(self.error)
+        return Decision(piece.numbers.get(self.variable), limit, piece.evidence, is_judged_by_it)
+
 
 @dataclass(frozen=True)
 class CalibrationTest:
@@ -67,10 +73,11 @@ class CalibrationTest:
 
 @dataclass(frozen=True, eq=False)
 class ModelResult:
-    """One model by its name."""
+    """One model by its name; ``models`` is the number of those that a page is about."""
 
     name: str
     measured: Measured
+    models: int = 1
 
     @cached_property
     def results(self) -> Results:
@@ -119,6 +126,12 @@ class ModelResult:
         """The value of the headline."""
         return None if self.headline is None else self.numbers[self.headline.variable]
 
+    def decided(self, limit: float) -> Decision:
+        """Whether the headline keeps a limit."""
+        is_judged_by_it = self.headline is not None and requires_evidence(self.headline)
+        evidence = Evidence.of(self.results, EVIDENCE) if is_judged_by_it else None
+        return Decision(self.error, limit, evidence, is_judged_by_it)
+
     @cached_property
     def tests(self) -> list[CalibrationTest]:
         """All tests of single numbers."""
@@ -164,7 +177,7 @@ class ModelResult:
 
     def _slices_by(self, name: str, results: Results) -> SlicesBy:
         errors = sorted(results.errors, key=lambda part: not self.is_headline(part))
-        return SlicesBy(name, errors, slices_of(results.dataset, errors[0].variable if errors else ""))
+        return SlicesBy(name, errors, slices_of(results.dataset, errors[0].variable if errors else "", self.models))
 
     def is_headline(self, part: PartResult) -> bool:
         """Whether a part of another result is computed as the headline is."""

@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
-from calibdask.report.measuring import CLASSES
+from calibdask.report.measuring import CLASSES, EVIDENCE
 from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
+from calibdask.results.decisions import Evidence
 from calibdask.results.format import slice_text
-from calibdask.results.ranking import worst_order
+from calibdask.results.ranking import certain_ends, judged, worst_order
 from calibdask.results.reliability import Bins
 from calibdask.results.values import Results, Value
 
@@ -21,13 +23,16 @@ __all__ = ["Slice", "slices_of"]
 class Slice:
     """One slice: its label, its rows (NaN where no diagram counts them), its numbers by name, and its bins.
 
-    Numbers of very few rows have no interval.
+    Numbers of very few rows have no interval. ``evidence`` is what its error is decided on, and ``least`` what the
+    error that slices are ordered by is at least, for all slices at a time; NaN without an interval.
     """
 
     label: str
     rows: float
     numbers: Mapping[str, Value]
     bins: Sequence[tuple[str, Bins]]
+    evidence: Evidence | None = None
+    least: float = np.nan
 
     @property
     def is_tiny(self) -> bool:
@@ -35,8 +40,10 @@ class Slice:
         return self.rows < TOO_FEW_IN_A_SLICE
 
 
-def slices_of(result: xr.Dataset, variable: str = "ece") -> list[Slice]:
+def slices_of(result: xr.Dataset, variable: str = "ece", models: int = 1) -> list[Slice]:
     """The slices in the order of `calibdask.worst_slices`, those of very few rows and without a value last.
+
+    Lower ends are adjusted for the slices of so many models.
 
     Examples
     --------
@@ -53,8 +60,20 @@ def slices_of(result: xr.Dataset, variable: str = "ece") -> list[Slice]:
     order: list[int] = []
     if variable in result:
         part = results.variable(variable)
-        columns = [part.values, *(part.bounds[name] for name in ("low",) if name in part.bounds)]
-        order = worst_order(*(column.transpose(*results.shared_dims).values.ravel() for column in columns)).tolist()
+
+        def flat(values: Any) -> npt.NDArray[np.float64]:
+            spread = part.values.copy(data=values).transpose(*results.shared_dims)
+            return np.asarray(spread.values, np.float64).ravel()
+
+        lows = []
+        if part.has_interval and results.level is not None:
+            numbers = models * judged(part.values)
+            lows = [flat(certain_ends(part, results.level, numbers)[0]), flat(part.bounds["low"].values)]
+            slices = [
+                piece if piece.is_tiny else replace(piece, least=float(least))
+                for piece, least in zip(slices, lows[0], strict=True)
+            ]
+        order = worst_order(flat(part.values.values), *lows).tolist()
     rest = [i for i in range(len(slices)) if i not in set(order)]
     return sorted((slices[i] for i in (*order, *rest)), key=lambda piece: piece.is_tiny)
 
@@ -62,7 +81,8 @@ def slices_of(result: xr.Dataset, variable: str = "ece") -> list[Slice]:
 def _slice(results: Results, at: Mapping[Any, int], labels: Iterable[Any]) -> Slice:
     bins = list(Bins.first(results.dataset, at, skip=CLASSES).items())
     rows = bins[0][1].rows if bins else np.nan
-    numbers = {value.name: value for value in results.at(at).values()}
+    here = results.at(at)
+    numbers = {value.name: value for value in here.values()}
     if rows < TOO_FEW_IN_A_SLICE:
         numbers = {name: replace(value, low=None, high=None) for name, value in numbers.items()}
-    return Slice(" · ".join(slice_text(label) for label in labels), rows, numbers, bins)
+    return Slice(" · ".join(slice_text(label) for label in labels), rows, numbers, bins, Evidence.of(here, EVIDENCE))

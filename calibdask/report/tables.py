@@ -190,13 +190,14 @@ def slice_table(model: ModelResult, sliced: SlicesBy) -> Table:
             text(piece.label),
             _rows_cell(piece.rows),
             drawn_cell(piece.numbers.get(sliced.variable), reach),
+            text("–") if np.isnan(piece.least) else number(piece.least, figure(piece.least)),
             *(value_cell(piece.numbers.get(name)) for name in columns),
         ]
         for piece in shown
     ]
-    rows.append([Cell(), Cell(), Cell(picture=forest_axis(reach)), *(Cell() for _ in columns)])
+    rows.append([Cell(), Cell(), Cell(picture=forest_axis(reach)), Cell(), *(Cell() for _ in columns)])
     numeric = ((title, True) for title in columns.values())
-    headings = [(sliced.name, False), ("rows", True), (_interval(model), False), *numeric]
+    headings = [(sliced.name, False), ("rows", True), (_interval(model), False), ("at least", True), *numeric]
     return Table(f"{model.name} by {sliced.name}, the worst first", headings, rows, _slice_notes(model, sliced))
 
 
@@ -204,8 +205,15 @@ def _slice_notes(model: ModelResult, sliced: SlicesBy) -> str:
     notes = []
     if sliced.error is not None and model.headline is not None and not model.is_headline(sliced.error):
         notes.append(f"Slices are measured by {_which(sliced.error)}, all rows by {_which(model.headline)}.")
-    if model.level is not None:
-        notes.append("Ordered by the lower ends of the intervals: by how bad they are for certain.")
+    least = [piece.least for piece in sliced.slices if np.isfinite(piece.least)]
+    if least:
+        of_models = f" of each of {model.models} models" if model.models > 1 else ""
+        notes.append(
+            f"Ordered by what the errors are at least, for certain: lower ends adjusted so that they hold for all "
+            f"{counted(len(sliced.slices), 'slice')}{of_models} at a time (Bonferroni). "
+            f"{sum(low > 0 for low in least):,} of them are above 0; slices that are alike in this are in the order of "
+            "their own intervals."
+        )
     if any(piece.is_tiny for piece in sliced.slices):
         notes.append(
             f"Slices of fewer than {TOO_FEW_IN_A_SLICE} rows come last, without intervals: they say almost nothing."
@@ -231,20 +239,29 @@ def decision_table(model: ModelResult, limits: Limits) -> Table:
         for outcome, hidden in Counter(judgement.outcome for judgement in judgements[_MOST_SLICES:]).items():
             notes.append(f"{counted(hidden, 'further slice')} by {name} not shown: {outcome}.")
     columns = [("what", False), ("rows", True), ("metric", False), ("value", True), (_interval(model), True)]
-    return Table(f"Decision on {model.name}", [*columns, ("limit", True), ("decision", False)], rows, " ".join(notes))
+    columns += [("not excluded", True), ("limit", True), ("decision", False), ("rows needed", True)]
+    return Table(f"Decision on {model.name}", columns, rows, " ".join(notes))
 
 
 def _judged(judgement: Judgement, what: str) -> list[Cell]:
-    error = judgement.error
+    decision = judgement.decision
+    error, (low, high) = decision.error, decision.ends
     return [
         text(what),
         _rows_cell(judgement.rows),
         text(judgement.label),
         text("–") if error is None else number(error.value, figure(error.value)),
         Cell((_ends(error) if error else "") or "–", numeric=True),
-        number(judgement.limit, str(judgement.limit)),
+        Cell("–" if np.isnan(high) else PLAIN.span(low, high), numeric=True),
+        number(decision.limit, str(decision.limit)),
         text(judgement.outcome),
+        _needed_cell(judgement.rows_needed),
     ]
+
+
+def _needed_cell(rows: float) -> Cell:
+    """How many rows, in two digits: it is an estimate."""
+    return text("–") if np.isnan(rows) else number(rows, f"{float(f'{rows:.1e}'):,.0f}")
 
 
 def class_table(model: ModelResult) -> Table | None:

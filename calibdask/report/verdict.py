@@ -182,9 +182,9 @@ class _Assessment:
             if not error.has_interval or not self.error.has_interval:
                 continue
             scale = scale_of(sliced.error)
-            overlaps = self.model.is_headline(sliced.error) and error.low <= self.error.high
+            overlaps = self.model.is_headline(sliced.error) and not worst.least > self.error.high
             beyond = ", which does not lie above that of all rows" if overlaps else ""
-            alike = [piece.label for piece in others if _overlap(piece.numbers.get(sliced.variable), error)]
+            alike = [piece.label for piece in others if _reaches(piece.numbers.get(sliced.variable), worst.least)]
             apart = f"; {named(alike)} cannot be distinguished from it" if alike else ""
             size = f"{scale.number(error.value)}{scale.short_unit}"
             size = f"off by {size}" if is_mean_gap(sliced.error) else f"{sliced.label} {size}"
@@ -202,6 +202,6 @@ class _Assessment:
             yield "With so many rows every model is found to be off by something; what counts is by how much."
 
 
-def _overlap(one: Value | None, other: Value) -> bool:
-    """Whether intervals overlap; what has none tells nothing."""
-    return bool(one is not None and one.has_interval and one.low <= other.high and other.low <= one.high)
+def _reaches(error: Value | None, least: float) -> bool:
+    """Whether an interval reaches what another error is at least; what has none tells nothing."""
+    return bool(error is not None and error.has_interval and not error.high < least)

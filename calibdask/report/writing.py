@@ -1,6 +1,7 @@
 """Reports to files."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -51,8 +52,10 @@ def write_report(
         How the results were made, so that they can be reproduced.
     limit : float, optional
         The largest calibration error that is accepted, as a fraction such as 0.03. Then the page begins with a
-        decision: met if the upper end of the interval is at most the limit, broken if the lower end is above it,
-        otherwise it cannot be decided.
+        decision: met if the upper ends of the interval and of `CautiousECE`, which hold with few rows and few events,
+        are at most the limit, broken if the lower ends are above it, otherwise it cannot be decided. Results of
+        `calibdask.evaluate` do not hold the latter: errors that need them, such as the ECE, are decided only of what
+        `measure` gives.
     slice_limit : float, optional
         The same for each slice; None: ``limit``.
     overwrite : bool, default False
@@ -80,6 +83,7 @@ def write_report(
     limits = Limits(limit, slice_limit)
     target = checked_output(str(path), FORMATS, overwrite=overwrite)
     models = list(_models(results))
+    models = [replace(model, models=len(models)) for model in models]
     if not models:
         raise ValueError("A report expects at least one result, got none.")
     if slice_limit is not None and not any(model.measured.slices for model in models):

@@ -29,12 +29,15 @@ __all__ = [
     "DEFAULT_PANEL",
     "DESCRIBING",
     "FORMAT",
+    "LEAST_PVALUE",
     "DatasetBuilder",
     "check_names",
     "variable_attributes",
     "variable_name",
 ]
 
+# The smallest p-value of a result, the smallest positive number.
+LEAST_PVALUE = float(np.finfo(np.float64).smallest_subnormal)
 # What datasets of results have as their attribute ``format``.
 FORMAT = "calibdask result 1"
 # Their attribute ``panel`` where nobody has named the metrics: tables show one number of each.
@@ -172,7 +175,11 @@ class DatasetBuilder:
         written = {**attributes, **part.notes, **({"own_dims": dims} if dims else {})}
         shape = (*(axis.size for axis in axes), *part.values.shape[2:])
         names = (*(axis.name for axis in axes), *dims)
-        self.variables[variable] = xr.Variable(names, np.reshape(part.values, shape), written)
+        values = part.values
+        if attributes.get("kind") == "pvalue":
+            # The null hypothesis is never impossible: a p-value of 0 has left the range of float64.
+            values = np.maximum(values, LEAST_PVALUE)
+        self.variables[variable] = xr.Variable(names, np.reshape(values, shape), written)
 
     def add_totals(self, estimate: Estimate, estimator: Estimator, axes: tuple[Axis, ...]) -> None:
         """Add rows, events, mean score and frequency of each slice, as coordinates."""

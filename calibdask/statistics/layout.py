@@ -1,6 +1,6 @@
 """What a source knows about its data without reading it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +38,10 @@ class Layout(Request["Layout"]):
         Whether the scores are given as logits; blocks hold the scores that follow from them.
     one_hot : bool
         Whether the labels are given as one-hot rows; blocks hold their class numbers.
+    half : bool
+        Whether the scores are given as float16; kernels take them as float32.
+    sum_tolerance : float
+        How far the sum of a row of scores may differ from 1; layouts are equal whatever it is.
     """
 
     batch: int = 1
@@ -49,6 +53,8 @@ class Layout(Request["Layout"]):
     weighted: bool = False
     logits: bool = False
     one_hot: bool = False
+    half: bool = False
+    sum_tolerance: float = field(default=1e-3, compare=False)
 
     def __post_init__(self) -> None:
         if self.classes < 2:
@@ -60,8 +66,8 @@ class Layout(Request["Layout"]):
 
     @property
     def smallest(self) -> float:
-        """Smallest positive score of the data type, at which the logarithmic score clips."""
-        return float(np.finfo(self.dtype).smallest_subnormal)
+        """Smallest positive score of the given data type, at which the logarithmic score clips."""
+        return float(np.finfo("float16" if self.half else self.dtype).smallest_subnormal)
 
     def put_to(self, plan: Plan) -> None:
         """Ask for the layout of the source."""

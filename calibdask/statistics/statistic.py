@@ -47,6 +47,9 @@ class Statistic(Request[StateT]):
     def merge(self, a: StateT, b: StateT) -> StateT:
         """State of the rows of both."""
 
+    def check(self, state: StateT) -> None:
+        """Raise ValueError for the state of more rows than it can hold."""
+
     def follows_from(self, other: "Statistic[Any]") -> bool:
         """Whether the state of another statistic of the same rows contains the state of this one, to the last bit."""
         return False
@@ -138,6 +141,10 @@ class ViewedStatistic(Statistic[StateT]):
     def merge(self, a: StateT, b: StateT) -> StateT:
         """State of the rows of both."""
         return self.statistic.merge(a, b)
+
+    def check(self, state: StateT) -> None:
+        """As for the rows themselves."""
+        self.statistic.check(state)
 
     def bytes(self, layout: Layout) -> int:
         """Memory of a state."""

@@ -11,7 +11,7 @@ import xarray as xr
 
 from calibdask.engine.inputs.input import Input
 from calibdask.engine.inputs.slices import Axis
-from calibdask.statistics.bins.grid import UNIT, Grid, GridHistogram, GridState, cells_of, support
+from calibdask.statistics.bins.grid import MOST_ROWS, UNIT, Grid, GridHistogram, GridState, cells_of, support
 from calibdask.statistics.score_sums import ScoreSumsState
 from calibdask.statistics.settings import Setting
 from calibdask.storage.summary_scores import SCORES, WORD, WORD_UNIT, score_state, score_variables
@@ -40,7 +40,6 @@ FORMAT = 2
 MARK = "calibdask_summary"
 _SCALARS = (MARK, "classes", "vector", "cells")
 _EXTRA = "extra_dims"
-_MOST_ROWS = 1 << 33
 _PARTS = ("count", "offset", "square", "rows")
 
 
@@ -267,7 +266,7 @@ def _check(name: str, state: GridState) -> None:
     full = state.mass.astype(np.float64) * (1.0 if state.weighted else 1 / UNIT)
     slack = 1e-9 * full if state.weighted else 0.0
     possible = (state.mass >= 0).all() and (state.offset >= 0).all() and (state.offset <= full + slack).all()
-    if not possible or (not state.weighted and state.mass.max(initial=0) > _MOST_ROWS):
+    if not possible or (not state.weighted and state.mass.max(initial=0) > MOST_ROWS):
         raise ValueError(
             f"The sums of {name} are invalid: a cell holds up to 2**33 rows, and positions from 0 to 1; where there "
             "are more rows in one cell, keep slices apart."

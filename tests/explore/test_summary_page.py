@@ -199,7 +199,8 @@ def test_words_say_what_is_certain() -> None:
         worst.advance(0)
     assert ranking_text(worst) == (
         f"18 slices. Intervals have been computed for {worst.with_intervals} of them; the order of the first "
-        f"{worst.settled} is final. A click on a line selects its slice."
+        f"{worst.settled} is final. Ends are adjusted so that they hold for all 18 slices at a time (Bonferroni). A "
+        "click on a line selects its slice."
     )
 
 

@@ -86,27 +86,25 @@ def rank_edge(ordered: Sequence[float], rank: int) -> float | None:
     return (ordered[rank - 1] + ordered[rank]) / 2 if rank > 0 else None
 
 
-def mass_groups(values: Sequence[float], weights: Sequence[float]) -> list[tuple[float, Fraction, Fraction, int]]:
-    """Runs of equal scores in order as (score, mass before, mass up to, rows), zero weights left out; sections 1, 5."""
-    groups: list[tuple[float, Fraction, Fraction, int]] = []
-    before = Fraction(0)
-    for value in sorted({v for v, w in zip(values, weights, strict=True) if w > 0}):
-        members = [Fraction(w) for v, w in zip(values, weights, strict=True) if v == value and w > 0]
-        groups.append((value, before, before + sum(members), len(members)))
-        before += sum(members)
-    return groups
+def mass_groups(values: Sequence[float], weights: Sequence[float]) -> list[tuple[float, list[Fraction]]]:
+    """Runs of equal scores in order with the weights of their rows, zero weights left out; sections 1, 5."""
+    pairs = [(v, Fraction(w)) for v, w in zip(values, weights, strict=True) if w > 0]
+    return [(value, [w for v, w in pairs if v == value]) for value in sorted({v for v, _ in pairs})]
 
 
-def mass_edge(groups: Sequence[tuple[float, Fraction, Fraction, int]], i: int, bins: int) -> float | None:
-    """Edge i of equal-mass bins whose ranks are cumulative weight; section 1, Adaptive."""
-    total = groups[-1][2]
-    target, tolerance = total * i / bins, total / 10**12
-    below = [g for g, (_, start, end, rows) in enumerate(groups) if start + (end - start) / rows <= target + tolerance]
-    if not below:
+def mass_edge(groups: Sequence[tuple[float, list[Fraction]]], i: int, bins: int) -> float | None:
+    """Edge i of equal-mass bins of weighted rows, those of whole weights repeated; section 1, Adaptive."""
+    weights = [w for _, members in groups for w in members]
+    total = sum(weights, Fraction(0))
+    whole = all(w.denominator == 1 for w in weights)
+    unit = Fraction(1) if whole else total / len(weights)
+    target, tolerance = (i * int(total / unit) // bins) * unit, 0 if whole else total / 10**12
+    if not target:
         return None
-    low, _, end, _ = groups[below[-1]]
-    high = low if end > target + tolerance else groups[below[-1] + 1][0]
-    return (low + high) / 2
+    up_to = list(itertools.accumulate(sum(members, Fraction(0)) for _, members in groups))
+    low = next(g for g, mass in enumerate(up_to) if mass >= target - tolerance)
+    high = next(g for g, mass in enumerate(up_to) if mass > target + tolerance)
+    return (groups[low][0] + groups[high][0]) / 2
 
 
 def bin_index(s: float, edges: ArrayLike, closed: Closed = "right") -> int:

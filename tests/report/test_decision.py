@@ -11,6 +11,7 @@ import pytest
 import calibdask as cd
 from calibdask.report import Measured, measure, write_report
 from calibdask.report.decision import Limits, line_of, whole_judged
+from calibdask.report.measuring import EVIDENCE
 from calibdask.report.model_result import ModelResult
 from tests.report.page_reader import Reader, page_of
 from tests.report.sample_rows import FEW, LABELS, ROWS, TRUTH, calibrated
@@ -28,7 +29,8 @@ class TestDecision:
 
     def test_outcomes(self, grouped: Measured) -> None:
         model = ModelResult("m", grouped)
-        low, high = float(grouped.result.ece_low), float(grouped.result.ece_high)
+        low, high = model.decided(0.5).ends
+        assert low <= float(grouped.result.ece_low) < float(grouped.result.ece_high) <= high
         for limit, outcome in ((high, "met"), (low * 0.99, "broken"), ((low + high) / 2, "cannot be decided")):
             judgement = whole_judged(model, Limits(limit))
             assert judgement is not None
@@ -50,10 +52,16 @@ class TestDecision:
         assert html.index('id="decision"') < html.index('id="verdict"')
         assert f"{line_of(ModelResult('m', grouped), Limits(0.1))}." in reader.text
         assert "; by group: bad broken, rare cannot be decided." in reader.text
-        ends = " to ".join(
-            f"{float(grouped.slices['group'][f'ece_{end}'].sel(group='good')):.4f}" for end in ("low", "high")
+        of_slices = grouped.slices["group"].sel(group="good")
+        own, cautious = (
+            " to ".join(f"{float(of_slices[name]):.4f}" for name in (f"{metric}_low", f"{metric}_high"))
+            for metric in ("ece", EVIDENCE)
         )
-        assert re.search(rf"group: good 2,500 ECE, 15 bins [\d.]+ {ends} 0\.1 met", reader.text)
+        assert float(of_slices.ece_high) > float(of_slices[f"{EVIDENCE}_high"])
+        assert cautious.startswith("0.0000")
+        assert re.search(rf"group: good 2,500 ECE, 15 bins [\d.]+ {own} {own} 0\.1 met –", reader.text)
+        # A calibrated model of so many uniform scores meets it in half of the samples.
+        assert re.search(r"group: rare 100 ECE, .* 0\.1 cannot be decided 5\d\d ", reader.text)
         assert 'id="decision"' not in page_of(tmp_path, {"m": grouped})[0]
 
     def test_bad_limits(self, tmp_path: Path, extreme: Measured) -> None:

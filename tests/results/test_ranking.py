@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.stats import norm
 
 import calibdask as cd
+from calibdask.results.ranking import certain_ends, order_text, worst_strata
+from calibdask.results.values import Results
 from tests.front.scored_models import ADJUSTED, ENDS, binary
 
 
@@ -44,7 +47,7 @@ def test_worst_slices_of_an_evaluation(ci: float | None, metric: str, n: int) ->
     result, _ = sliced(ci)
     expected = worst_by_loops(result, metric, ("day", "site"))
     assert len(expected) == 13  # of 14 one has no rows
-    worst = cd.worst_slices(result, metric, n)
+    worst = cd.worst_slices(result, metric, n, adjust=None)
     assert dict(worst.sizes) == {"slice": min(n, 13)}
     assert list(zip(worst.day.values, worst.site.values, strict=True)) == expected[:n]
     assert worst.day.dims == worst.site.dims == ("slice",)
@@ -61,7 +64,7 @@ def test_worst_slices_of_a_comparison() -> None:
     result = cd.compare(labels, models, metrics=cd.BrierScore(), by={"day": day}, n_boot=50)
     one = result.sel(challenger="q")
     expected = [label for (label,) in worst_by_loops(one, "brier_score_difference", ("day",))]
-    worst = cd.worst_slices(one, "brier_score_difference")
+    worst = cd.worst_slices(one, "brier_score_difference", adjust=None)
     assert list(worst.day.values) == expected
     assert set(worst.data_vars) == {f"brier_score{end}" for end in (*ENDS, *ADJUSTED)}
     for name in worst.data_vars:
@@ -70,7 +73,7 @@ def test_worst_slices_of_a_comparison() -> None:
     values = result.brier_score.sel(model="r")
     assert list(model.day.values) == list(values.sortby(-values).day.values[:2])
     pair = cd.compare(labels, scores, models["q"], cd.BrierScore(), by={"day": day}, n_boot=50)
-    assert list(cd.worst_slices(pair, "brier_score_difference").day.values) == expected
+    assert list(cd.worst_slices(pair, "brier_score_difference", adjust=None).day.values) == expected
 
 
 def test_results_know_their_rows_and_their_slices_when_stored(tmp_path: Path) -> None:
@@ -99,7 +102,9 @@ def test_ties_of_slices_go_by_value_and_by_appearance() -> None:
     assert list(cd.worst_slices(result, "m", 2).day.values) == ["d", "a"]
     ends = {"low": [0.1, 0.05, 0.2, 0.1, 0.05], "high": np.ones(5)}
     lows = result.assign({f"m_{end}": ("day", v, {**result.m.attrs, "bound": end}) for end, v in ends.items()})
-    assert list(cd.worst_slices(lows, "m").day.values) == ["c", "d", "a", "b", "e"]
+    assert list(cd.worst_slices(lows, "m", adjust=None).day.values) == ["c", "d", "a", "b", "e"]
+    with pytest.raises(ValueError, match="intervals of a known level"):
+        cd.worst_slices(lows, "m")
 
 
 def test_worst_slices_refuse_what_they_cannot_order() -> None:
@@ -132,3 +137,63 @@ def test_bounds_are_not_ranked() -> None:
     day = {"day": np.arange(60) % 3}
     named = cd.evaluate(np.arange(60) % 2, np.linspace(0, 1, 60), {"ece_low": cd.ECE()}, by=day)
     assert cd.worst_slices(named, "ece_low", 1).sizes == {"slice": 1}
+
+
+class TestAdjusted:
+    @pytest.mark.parametrize("metric", ["brier", "ece"])
+    def test_ends_hold_for_all_slices(self, metric: str) -> None:
+        result, _ = sliced(0.9)
+        alone, worst = cd.worst_slices(result, metric, 13, adjust=None), cd.worst_slices(result, metric, 13)
+        assert alone.attrs["judged"] == worst.attrs["judged"] == 13
+        assert worst[f"{metric}_low"].attrs["adjusted"] == "bonferroni"
+        assert "adjusted" not in alone[f"{metric}_low"].attrs
+        alone = alone.set_xindex(["day", "site"]).sel(slice=worst.set_xindex(["day", "site"]).indexes["slice"])
+        assert (worst[f"{metric}_low"].values <= alone[f"{metric}_low"].values).all()
+        assert (worst[f"{metric}_high"].values >= alone[f"{metric}_high"].values).all()
+        assert (np.diff(worst[f"{metric}_low"]) <= 0).all()
+        # Those that are alike are in the order of their own ends.
+        equal = np.diff(worst[f"{metric}_low"]) == 0
+        assert (np.diff(alone[f"{metric}_low"])[equal] <= 0).all()
+
+    def test_other_numbers_have_ends_of_normal_intervals(self) -> None:
+        result, _ = sliced(0.9)
+        worst = cd.worst_slices(result, "brier", 13)
+        own = [result[name].sel(day=worst.day, site=worst.site) for name in ("brier", "brier_low", "brier_high")]
+        factor = norm.isf(0.05 / 13) / norm.isf(0.05)
+        np.testing.assert_allclose(worst.brier_low, np.maximum(own[0] - factor * (own[0] - own[1]), 0), rtol=1e-12)
+        np.testing.assert_allclose(worst.brier_high, own[0] + factor * (own[2] - own[0]), rtol=1e-12)
+
+    def test_weighted_slices_and_other_settings_have_them_too(self) -> None:
+        labels, scores, _, _ = binary(400, 5)
+        by = {"day": np.arange(400) % 4}
+        weighted = cd.evaluate(
+            labels, scores, cd.ECE(), by=by, sample_weight=1.0 + np.arange(400) % 3, ci=0.9, n_boot=20
+        )
+        matrix = np.stack([1 - scores, scores], 1)
+        by_class = cd.evaluate(labels, matrix, {"ece": cd.ECE(setting="classwise")}, by=by, ci=0.9, n_boot=20)
+        for result in (weighted, by_class):
+            worst = cd.worst_slices(result, "ece")
+            own = [result[name].sel(day=worst.day) for name in ("ece", "ece_low")]
+            factor = norm.isf(0.05 / 4) / norm.isf(0.05)
+            np.testing.assert_allclose(worst.ece_low, np.maximum(own[0] - factor * (own[0] - own[1]), 0), rtol=1e-12)
+
+    def test_bad_adjustment(self) -> None:
+        result, _ = sliced(0.9)
+        with pytest.raises(ValueError, match="adjust expects"):
+            cd.worst_slices(result, "ece", adjust="holm")  # type: ignore[arg-type]
+
+    def test_strata_of_all_models_are_judged_together(self) -> None:
+        labels, _, near, square = binary(900, 33)
+        both = xr.DataArray(np.stack([near, square]), dims=("model", "sample"))
+        result = cd.evaluate(
+            xr.DataArray(labels, dims="sample"), both, cd.ECE(), by={"day": np.arange(900) % 3}, ci=0.9
+        )
+        results = Results(result)
+        part = results.variable("ece")
+        low = certain_ends(part, 0.9, 6)[0]
+        order = sorted(range(6), key=lambda at: (-low.ravel()[at], -part.bounds["low"].values.ravel()[at]))
+        assert worst_strata(results, 6)[:2] == order[:2]
+        alone = sorted(range(6), key=lambda at: -part.bounds["low"].values.ravel()[at])
+        assert worst_strata(results, 6, None)[:3] == alone[:3]
+        assert "all 6 slices at a time" in order_text(results)
+        assert "each of 6 slices by itself" in order_text(results, None)

@@ -62,7 +62,7 @@ def test_edges_equal_those_of_the_sorted_array(kind: str, dtype: Any) -> None:
         assert lazy.passes <= 3
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_weighted_edges(drawn: st.DataObject) -> None:
     rng = np.random.default_rng(drawn.draw(st.integers(0, 2**32 - 1)))
@@ -74,7 +74,7 @@ def test_weighted_edges(drawn: st.DataObject) -> None:
     np.testing.assert_array_equal(found_edges(diagram), reference.equal_mass_edges(scores, bins, weights))
 
 
-@pytest.mark.parametrize("weight", [1.0, 0.1, 3.0])
+@pytest.mark.parametrize("weight", [1.0, 0.1, 3.5])
 def test_equal_weights_change_nothing(weight: float) -> None:
     rng = np.random.default_rng(0)
     for n in (10, 60, 20_000):
@@ -84,6 +84,53 @@ def test_equal_weights_change_nothing(weight: float) -> None:
             labels, scores, bins=9, binning="equal-mass", sample_weight=np.full(n, weight)
         )
         np.testing.assert_array_equal(found_edges(weighted), found_edges(plain))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_whole_weights_repeat_rows_in_data_and_summaries(drawn: st.DataObject) -> None:
+    rng = np.random.default_rng(drawn.draw(st.integers(0, 2**32 - 1)))
+    n, bins = drawn.draw(st.integers(2, 80)), drawn.draw(st.integers(1, 20))
+    # No two of these scores share a cell of a summary.
+    scores = rng.integers(0, drawn.draw(st.sampled_from([5, 1000])), n) / 1000
+    labels, weights = rng.integers(0, 2, n), rng.integers(0, 5, n).astype(np.float64)
+    weights[0] = 3.0
+    many = weights.astype(int)
+    repeated = np.repeat(labels, many), np.repeat(scores, many)
+    chosen = {"bins": bins, "binning": "equal-mass"}
+    diagram = cd.reliability_diagram(*repeated, **chosen)
+    for rows in (scores, da.from_array(scores, chunks=n // 2 + 1)):
+        weighted = cd.reliability_diagram(labels, rows, sample_weight=weights, **chosen)
+        for name in ("lower", "upper", "weight"):
+            np.testing.assert_array_equal(weighted[name], diagram[name].astype(np.float64))
+        np.testing.assert_allclose(weighted["score"], diagram["score"], rtol=1e-14, atol=1e-15)
+    expected = cd.ece(*repeated, **chosen)
+    stored = cd.summarize(labels, scores, sample_weight=weights, settings=["binary"])
+    for given_rows in ((labels, scores), (stored,)):
+        weight = {"sample_weight": weights} if len(given_rows) == 2 else {}
+        found = float(cd.evaluate(*given_rows, metrics=cd.ECE(**chosen), **weight).ece)
+        assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_any_weights_give_summaries_the_bins_of_the_rows(drawn: st.DataObject) -> None:
+    rng = np.random.default_rng(drawn.draw(st.integers(0, 2**32 - 1)))
+    n, bins = drawn.draw(st.integers(2, 80)), drawn.draw(st.integers(1, 20))
+    scores, labels, weights = rng.integers(0, 1000, n) / 1000, rng.integers(0, 2, n), rng.gamma(0.5, 2.0, n)
+    metric = cd.ECE(bins=bins, binning="equal-mass")
+    stored = cd.summarize(labels, scores, sample_weight=weights, settings=["binary"])
+    expected = float(cd.evaluate(labels, scores, metric, sample_weight=weights).ece)
+    assert float(cd.evaluate(stored, metrics=metric).ece) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_weighted_bins_by_hand() -> None:
+    scores, labels = np.arange(0.05, 1, 0.1), [0, 0, 1, 0, 1, 0, 1, 1, 0, 1]
+    weights = [1, 2, 1, 3, 1, 2, 1, 2, 1, 2]
+    # Of 16 rows the fifth and the tenth end a bin, at .35 and .55: gaps of 0.65, 0.55 and 0.1 of 16.
+    diagram = cd.reliability_diagram(labels, scores, bins=3, binning="equal-mass", sample_weight=weights)
+    np.testing.assert_allclose(found_edges(diagram), [0, 0.35, 0.6, 1])
+    assert cd.ece(labels, scores, bins=3, binning="equal-mass", sample_weight=weights) == pytest.approx(0.08125)
 
 
 def test_bins_hold_equally_many_rows_and_ties_are_not_split() -> None:
@@ -142,7 +189,7 @@ def test_sums_that_come_with_edges_are_those_of_a_further_pass(kind: str, dtype:
             assert_sums_are_those_of_the_edges(blocks, setting, EqualMass(bins, closed=closed))  # type: ignore[arg-type]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(strategies.data(weighted=False), st.integers(1, 12), st.integers(1, 200))
 def test_sums_of_columns_slices_and_batches(data: strategies.Data, bins: int, times: int) -> None:
     """Repeated rows leave the single keys of few rows behind."""

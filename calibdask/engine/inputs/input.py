@@ -250,9 +250,11 @@ def layout_of(
         vector=shape.vector,
         rows=rows,
         dtype="float32" if single else "float64",
+        half=bool(single and dtype == np.float16),
         weighted=weighted,
         logits=shape.options.logits,
         one_hot=shape.one_hot,
+        sum_tolerance=shape.options.sum_tolerance,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from calibdask.engine.sources.source import States
+from calibdask.engine.sources.source import States, check_states
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.statistics.bins.grid import GridHistogram
 from calibdask.statistics.column_sums import ColumnSums
@@ -25,6 +25,7 @@ class AccumulatedSource(SummarySource):
             for statistic in states
             if isinstance(statistic, GridHistogram)
         }
+        check_states(states.keys(), states.values())
         scores = partial(states.__getitem__, ScoreSums()) if ScoreSums() in states else None
         super().__init__(stored, layout, rows, scores)
         self._kept = states

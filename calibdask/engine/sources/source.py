@@ -1,7 +1,7 @@
 """Sources answer requests for statistics; estimators cannot distinguish them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from calibdask.statistics.schedule import Schedule
 from calibdask.statistics.statistic import Statistic
 from calibdask.statistics.validity import Validity, ValidityState
 
-__all__ = ["RowSource", "Source", "States", "apart", "merged", "states_of"]
+__all__ = ["RowSource", "Source", "States", "apart", "check_states", "merged", "states_of"]
 
 Answer = TypeVar("Answer")
 StateT = TypeVar("StateT")
@@ -92,6 +92,7 @@ class RowSource(Source):
         needed, following = apart(statistics)
         *states, checked = self._pass((*needed, self._validity))
         raise_if_invalid(checked, self._validity, self.layout, self._original_row)
+        check_states(needed, states)
         return _in_order(statistics, needed, states, following), checked
 
     def _states(self, statistics: Sequence[Statistic[Any]]) -> dict[Statistic[Any], Any]:
@@ -103,7 +104,9 @@ class RowSource(Source):
         else:
             self.passes += 1
             needed, following = apart(statistics)
-            states = _in_order(statistics, needed, self._pass(needed), following)
+            computed = self._pass(needed)
+            check_states(needed, computed)
+            states = _in_order(statistics, needed, computed, following)
         return dict(zip(statistics, states, strict=True))
 
     @abstractmethod
@@ -126,6 +129,12 @@ class RowSource(Source):
     def _row_of(self, position: int) -> int:
         """Global row number of a position that a block had for its start."""
         return position
+
+
+def check_states(statistics: Iterable[Statistic[Any]], states: Iterable[Any]) -> None:
+    """Raise ValueError where there are more rows than a state can hold."""
+    for statistic, state in zip(statistics, states, strict=True):
+        statistic.check(state)
 
 
 def apart(

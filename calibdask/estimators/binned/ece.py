@@ -89,6 +89,8 @@ class ECE(BinnedEstimator):
     The plain estimate is biased upward for a calibrated model, more so with more bins. One pass over the data; with
     equal-mass bins two, with weights or convex mapping three (for exceptions see
     ``calibdask.statistics.bins.binnings.EqualMass``). Memory: 72 bytes (convex: 120) for each class, bin and slice.
+    From a summary edges of equal mass lie on borders of cells, 1/3600 wide or less: each takes the rest of its cell to
+    its bin, which changes the error by at most twice the share of rows in the cell.
 
     References
     ----------

@@ -55,9 +55,10 @@ class ECCE(ColumnEstimator):
     n**2, is approximately a Brownian motion, whose maximum and range have known distributions. The error of a
     calibrated model has an expectation of about 1.25 sigma (mad) or 1.6 sigma (range).
 
-    Exact up to about four million distinct scores in total; beyond that, runs are the cells of a fine grid, with an
-    error of at most 1/3600 times the share of rows in a cell. The attribute ``points`` says which. O(n log n) time,
-    one pass (two for the grid).
+    Exact up to about four million distinct scores in total; beyond that, and from a summary, runs are the cells of a
+    fine grid, 1/3600 wide or less: too small by at most half the share of rows in one cell (``kind="range"``: by that
+    share), since the sums within a cell are not seen. The attribute ``points`` says which, ``largest_share`` the
+    largest share in a cell. O(n log n) time, one pass (two for the grid).
 
     References
     ----------
@@ -116,9 +117,12 @@ class ECCE(ColumnEstimator):
             top, bottom = max(0.0, walk.max()), min(0.0, walk.min())
             values[index] = max(top, -bottom) if self.kind == "mad" else top - bottom
             sigma = np.sqrt((points.square[at] * score * (1 - score)).sum()) / total
+            exceeded = exceeded_maximum if self.kind == "mad" else exceeded_range
             if sigma > 0:
-                exceeded = exceeded_maximum if self.kind == "mad" else exceeded_range
                 pvalues[index] = exceeded(np.asarray(values[index] / sigma))
+            elif values[index] > 0:
+                # A wrong score of 0 or 1 cannot be if the model is calibrated.
+                pvalues[index] = 0.0
         notes = {**points.notes, "assumes": "rows are independent and many"}
         return {
             "": calibration_error(setting.by_class(values)[..., None], dims=setting.dims, **notes),

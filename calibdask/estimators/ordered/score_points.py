@@ -42,8 +42,11 @@ class Points:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """Note on what the points are."""
-        return {"points": "distinct scores" if self.exact else "cells of a fine grid of scores"}
+        """Notes on what the points are, and on the largest share of the weight of a stratum in one cell."""
+        if self.exact:
+            return {"points": "distinct scores"}
+        shares = [self.weight[at].max() / self.weight[at].sum() for _, at in self.strata()]
+        return {"points": "cells of a fine grid of scores", "largest_share": float(max(shares, default=0.0))}
 
 
 @dataclass(frozen=True)

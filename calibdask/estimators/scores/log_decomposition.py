@@ -12,12 +12,16 @@ from calibdask.estimators.interval import FromRows
 from calibdask.estimators.parts import Estimate, Number, calibration_error
 from calibdask.statistics import exact
 from calibdask.statistics.bins.binnings import BinEdges, binned_sums
+from calibdask.statistics.bins.tail_sums import TailSums
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.row_terms import RowTerms
 
 __all__ = ["LogLossDecomposition"]
+
+# Sums in units of 2**-52 tell means and their logarithms to 1e-9 where they are further from 0 and 1.
+_NEAR = 2.0**-24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +46,8 @@ class LogLossDecomposition(BinnedDecomposition):
     -----
     ``score`` is the log-loss of (s, 1 - s); for a vector of scores that of `LogLoss`, with scores of 0 clipped
     likewise. ``within`` may be negative, and infinite reliability is clipped like the scores. One pass; with equal-mass
-    bins one to three.
+    bins one to three; one more where the mean score of a bin is within 6e-8 of 0 or 1 and not all outcomes there agree
+    with it, for its exact sum.
 
     References
     ----------
@@ -92,14 +97,20 @@ class LogLossDecomposition(BinnedDecomposition):
         weight, outcome, score = (exact.value(s) for s in (sums.weight, sums.outcome, sums.score))
         with np.errstate(divide="ignore", invalid="ignore"):
             overall = exact.in_order(outcome) / total
+            constant = overall[..., None], 1 - overall[..., None]
             filled = weight > 0
             # Bins without rows contribute nothing.
             frequency = np.where(filled, outcome / weight, overall[..., None])
             mean = np.where(filled, score / weight, frequency)
+            other = 1 - mean
+            coarse = ((mean < _NEAR) & (frequency > 0)) | ((other < _NEAR) & (frequency < 1))
+            if coarse.any():
+                tails = (yield from TailSums(setting, edges)).values / weight
+                mean, other = np.where(coarse, tails, (mean, other))
             terms = {
                 "score": 16 * loss / total,
-                "reliability": exact.in_order(weight * _divergence(frequency, mean, layout.smallest)) / total,
-                "resolution": exact.in_order(weight * _divergence(frequency, overall[..., None], 0.0)) / total,
+                "reliability": exact.in_order(weight * _divergence(frequency, mean, other, layout.smallest)) / total,
+                "resolution": exact.in_order(weight * _divergence(frequency, *constant, 0.0)) / total,
                 "uncertainty": special.entr(overall) + special.entr(1 - overall),
             }
         terms["within"] = terms["score"] - terms["reliability"] + terms["resolution"] - terms["uncertainty"]
@@ -114,8 +125,8 @@ class LogLossDecomposition(BinnedDecomposition):
         return parts | {"reliability": calibration_error(terms["reliability"], np.sum, np.inf)}
 
 
-def _divergence(p: Array, q: Array, smallest: float) -> Array:
-    """KL(p | q) of two outcomes, with probabilities q of at least ``smallest``."""
+def _divergence(p: Array, q: Array, other: Array, smallest: float) -> Array:
+    """KL(p | q) of two outcomes, with probabilities q and ``other``, 1 - q, of at least ``smallest``."""
     return np.asarray(
-        special.rel_entr(p, np.maximum(q, smallest)) + special.rel_entr(1 - p, np.maximum(1 - q, smallest))
+        special.rel_entr(p, np.maximum(q, smallest)) + special.rel_entr(1 - p, np.maximum(other, smallest))
     )

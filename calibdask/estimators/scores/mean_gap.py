@@ -1,7 +1,7 @@
 """Calibration in the large: the mean difference between outcomes and scores."""
 
 from dataclasses import dataclass
-from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -15,8 +15,12 @@ from calibdask.statistics.bins.grid import Grid, GridState, scores_of_cells
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
+from calibdask.statistics.settings import Setting
 
 __all__ = ["MeanGap"]
+
+# Smaller variances are those of rounding.
+_ROUNDED = 1e-20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,12 +39,18 @@ class MeanGap(GriddedEstimator):
 
     Notes
     -----
-    Parts: the gap itself, and the two means ``score`` and ``outcome``; in the class-wise setting for each class. With
-    ``ci`` the gap has normal intervals from the variance of o - s. One pass; can be computed from a summary.
+    Parts: the gap itself, and the two means ``score`` and ``outcome``; in the class-wise setting for each class. One
+    pass; can be computed from a summary.
+
+    With ``ci`` the gap has score intervals [2]_: all gaps d with (gap - d)**2 <= z**2 v(d) / n, where v(d) is the
+    variance of o - s with that of o replaced by that of a frequency of mean score + d. They have a width where all
+    outcomes are alike; where scores are 0 and 1 and all right, they allow for z**2 / (n + z**2) of errors. With weights
+    n is Kish's effective number of rows.
 
     References
     ----------
     .. [1] Van Calster et al., Calibration: the Achilles heel of predictive analytics, 2019.
+    .. [2] Wilson, Probable inference, the law of succession, and statistical inference, 1927, for equal scores.
 
     Examples
     --------
@@ -67,28 +77,54 @@ class MeanGap(GriddedEstimator):
         }
 
     def interval(self, layout: Layout) -> KnownEnds:
-        """A normal interval: the gap is a mean over rows."""
+        """A score interval: the gap is a mean over rows."""
         return KnownEnds()
+
+    def grid_start(self, setting: Setting, classes: int) -> float:
+        """The whole unit interval, whatever the setting."""
+        return 0.0
 
     @override
     def estimate(self) -> Requests[Estimate]:
         gridded = yield from self.gridded()
-        score, outcome, error = map(gridded.setting.by_class, _means(gridded.state, gridded.grid))
-        dims, gap = gridded.setting.dims, outcome - score
+        means = _Means(*map(gridded.setting.by_class, _means(gridded.state, gridded.grid)))
+        dims = gridded.setting.dims
         return {
-            "": Number(gap, dims, limits=(-1.0, 1.0), known_ends=partial(_ends, gap, error)),
-            "score": Given(score, dims),
-            "outcome": Given(outcome, dims),
+            "": Number(
+                means.outcome - means.score, dims, limits=(-1.0, 1.0), known_ends=means.ends, ends_method="score"
+            ),
+            "score": Given(means.score, dims),
+            "outcome": Given(means.outcome, dims),
         }
 
 
-def _ends(gap: Array, error: Array, level: float) -> tuple[Array, Array]:
-    half = special.ndtri(0.5 + level / 2) * error
-    return np.maximum(gap - half, -1.0), np.minimum(gap + half, 1.0)
+class _Means(NamedTuple):
+    """Mean score and mean outcome, variance of their difference over rows, and effective number of rows."""
+
+    score: Array
+    outcome: Array
+    variance: Array
+    rows: Array
+
+    def ends(self, level: float) -> tuple[Array, Array]:
+        """The ends of the score interval of the gap."""
+        square = special.ndtri(0.5 + level / 2) ** 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = square / self.rows
+            # The roots of (outcome - p)**2 = share (p (1 - p) + of_scores), of which the outcome lies between.
+            of_scores = self.variance - self.outcome * (1 - self.outcome)
+            middle = (self.outcome + share / 2) / (1 + share)
+            reach = np.sqrt(np.maximum(middle**2 - (self.outcome**2 - share * of_scores) / (1 + share), 0.0))
+            low = np.minimum(middle - reach, self.outcome) - self.score
+            high = np.maximum(middle + reach, self.outcome) - self.score
+            # Where all are right for certain, no share of errors shows in the variance.
+            certain = (self.variance < _ROUNDED) & (self.outcome > 0) & (self.outcome < 1)
+            unseen = np.where(certain, square / (self.rows + square), 0.0)
+        return np.maximum(low - unseen, -1.0), np.minimum(high + unseen, 1.0)
 
 
-def _means(state: GridState, grid: Grid) -> tuple[Array, Array, Array]:
-    """Mean score, mean outcome, and the standard error of their difference, by (batch, group, column).
+def _means(state: GridState, grid: Grid) -> tuple[Array, Array, Array, Array]:
+    """The fields of `_Means`, by (batch, group, column).
 
     Rows of one cell and outcome are placed at their mean score, which leaves the means unchanged and lowers the
     variance by less than a millionth.
@@ -102,5 +138,5 @@ def _means(state: GridState, grid: Grid) -> tuple[Array, Array, Array]:
     with np.errstate(divide="ignore", invalid="ignore"):
         gap = (mass * residual).sum((-1, -2)) / total
         outcome = mass[..., 1, :].sum(-1) / total
-        error = np.sqrt((squares * (residual - gap[..., None, None]) ** 2).sum((-1, -2))) / total
-    return outcome - gap, outcome, error
+        variance = (squares * (residual - gap[..., None, None]) ** 2).sum((-1, -2)) / squares.sum((-1, -2))
+    return outcome - gap, outcome, variance, state.effective_rows

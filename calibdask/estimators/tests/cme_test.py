@@ -196,6 +196,10 @@ def _chi_square(rows: Counts, first: Array, second: Array, calibrated: bool) -> 
     with np.errstate(divide="ignore", invalid="ignore"):
         total = (n * np.where(varies, along**2 / variance, 0.0)).sum(axis=-1)
     freedom = np.where(enough, varies.sum(axis=-1), np.nan)
+    if calibrated:
+        # Wrong scores of 0 or 1, which cannot be if the model is calibrated: residuals although none varies.
+        certain = enough & (freedom == 0) & (np.abs(mean) > _ROUNDED**0.5).any(-1)
+        total, freedom = np.where(certain, np.inf, total), np.where(certain, first.shape[-1], freedom)
     return np.where(enough, total, np.nan), freedom
 
 

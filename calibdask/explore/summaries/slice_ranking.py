@@ -15,7 +15,7 @@ from calibdask.evaluation import evaluate
 from calibdask.explore.summaries.own_metrics import error_of, in_setting
 from calibdask.explore.summaries.page_metrics import LEVEL
 from calibdask.explore.summaries.pool import Pool, Selection
-from calibdask.results.ranking import worst_order
+from calibdask.results.ranking import certain_ends, worst_order
 from calibdask.results.values import PartResult
 
 __all__ = ["RANKING_METRICS", "RankingMetric", "SliceRanking"]
@@ -57,9 +57,9 @@ class RankingMetric:
 class SliceRanking:
     """Slices in the order of `calibdask.worst_slices`: by the lower end of the interval of an error.
 
-    The lower end is never above the value. So slices get their intervals in the order of their values, and ranks are
-    settled as soon as a lower end is not below any value that has no interval yet. Errors without intervals order
-    slices by their values.
+    Ends are adjusted for the number of slices with rows. The lower end is never above the value. So slices get their
+    intervals in the order of their values, and ranks are settled as soon as a lower end is not below any value that has
+    no interval yet. Errors without intervals order slices by their values.
 
     Parameters
     ----------
@@ -89,9 +89,10 @@ class SliceRanking:
         self._pool, self._metric = pool, metric
         self._groups = pool.groups(dims, selection)
         self.rows = pool.group_rows(self._groups)
-        self.value, self.low, self.high = np.full((3, len(self._groups)), np.nan)
+        self.value, self.low, self.high, self._own_low = np.full((4, len(self._groups)), np.nan)
         # Without rows there is nothing to measure.
         self._unmeasured = np.flatnonzero(self.rows > 0)
+        self.judged = int(self._unmeasured.size)
         self._without_interval = self._unmeasured
         self._batch = _FIRST
         self.seconds = 0.0
@@ -128,7 +129,7 @@ class SliceRanking:
 
     def order(self) -> npt.NDArray[np.int64]:
         """Slices that have a value: those with intervals by the lower end, then others by the value."""
-        return worst_order(self.value, self.low)
+        return worst_order(self.value, self.low, self._own_low)
 
     def indexers(self) -> list[dict[str, int]]:
         """The position of each slice along the dimensions, in order."""
@@ -160,7 +161,8 @@ class SliceRanking:
         if not error.has_interval:
             self._without_interval = remaining[:0]
             return
-        self.low[batch], self.high[batch] = error.bounds["low"].values, error.bounds["high"].values
+        self._own_low[batch] = error.bounds["low"].values
+        self.low[batch], self.high[batch] = certain_ends(error, LEVEL, self.judged)
 
     def _measured(self, batch: npt.NDArray[np.int64], **options: Any) -> PartResult:
         start = perf_counter()

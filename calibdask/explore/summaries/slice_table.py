@@ -198,11 +198,15 @@ def ranking_text(ranking: SliceRanking) -> str:
     if not ranking.has_intervals:
         order = ", in the order of their values: this metric has no intervals."
     elif ranking.done():
-        order = ", in the order of the lower ends of their intervals: their errors are at least that large."
+        order = (
+            ", in the order of the lower ends of their intervals: their errors are at least that large, for certain; "
+            f"ends are adjusted so that they hold for all {ranking.judged:,} slices at a time (Bonferroni)."
+        )
     else:
         order = (
             f". Intervals have been computed for {ranking.with_intervals:,} of them; "
-            f"the order of the first {ranking.settled:,} is final."
+            f"the order of the first {ranking.settled:,} is final. Ends are adjusted so that they hold for all "
+            f"{ranking.judged:,} slices at a time (Bonferroni)."
         )
     few = int(((ranking.rows > 0) & (ranking.rows < TOO_FEW_IN_A_SLICE)).sum())
     if few:

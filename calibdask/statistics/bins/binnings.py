@@ -11,6 +11,7 @@ from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
 from calibdask.statistics.bins.edges import Closed, Edges, uniform_edges
 from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.bins.mass_sums import sums_between
+from calibdask.statistics.bins.masses import Masses
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.exact import Array, Counts
@@ -136,8 +137,10 @@ class Explicit(Binning):
 class EqualMass(Binning):
     """Bins with equally many rows: edge i is the midpoint of the sorted scores number floor(i n / bins) and the next.
 
-    Equal scores are never split: duplicate edges are dropped. With weights, ranks are cumulative weights. Edges are
-    exact order statistics of all rows, whatever the chunks, in bounded memory: two passes find them (one up to 4096
+    Equal scores are never split: duplicate edges are dropped. With weights an edge is the first score at which the
+    cumulative weight reaches its target (halfway to the next score where it is reached exactly): floor(i N / bins), N
+    the sum of the weights, if all of them are whole numbers, as if rows were repeated; else floor(i n / bins) times the
+    mean weight, so that equal weights change nothing. Edges are exact order statistics of all rows, whatever the chunks, in bounded memory: two passes find them (one up to 4096
     rows of up to 128 columns), which is certain for float32 scores and usual for float64 ones; float64 scores by the
     hundred million, or crammed into a tiny range, can take up to four. Plain sums by bin come with them, unless there
     are weights, another rule, or edges that take more than two passes: then they take one pass more.
@@ -159,10 +162,15 @@ class EqualMass(Binning):
         cells = yield from KeyCounts(setting, self._bits(layout, strata))
         rows = np.zeros(strata, np.int64)
         np.add.at(rows, cells.stratum, cells.rows)
-        mass = np.bincount(cells.stratum, cells.weight, strata) if layout.weighted else rows
         numbers = number_of_bins(self.bins, rows)
-        ranks = [self._ranks(total, bins) for total, bins in zip(mass.tolist(), numbers.tolist(), strict=True)]
-        ordered = yield from neighbours(setting, cells, shape, padded([rank for rank, _ in ranks]), layout.weighted)
+        masses, slack = Masses.of_rows(rows), None
+        if layout.weighted:
+            weight, fractional = (np.bincount(cells.stratum, x, strata) for x in (cells.weight, cells.fractional))
+            masses = Masses.of_weights(weight, rows, fractional == 0)
+            slack = masses.slack
+        ranks = [self._ranks(total, bins) for total, bins in zip(masses.total.tolist(), numbers.tolist(), strict=True)]
+        targets = padded([rank for rank, _ in ranks]) * masses.unit[:, None]
+        ordered = yield from neighbours(setting, cells, shape, targets, slack)
         between = padded([share for _, share in ranks])
         inner = self._between(ordered.below, ordered.above, between)
         array = FrozenArray(padded([self._column(row) for row in inner]).reshape(*shape, -1))
@@ -186,15 +194,13 @@ class EqualMass(Binning):
             bits = (max(self.bins, 16) * max(1, layout.rows)).bit_length() - 19
         return min(max(_COARSEST, bits), _FINEST)
 
-    def _ranks(self, total: Any, bins: int) -> tuple[Array, Array]:
-        """Cumulative count (or weight) below each inner edge, and its position between the neighbouring scores."""
+    def _ranks(self, total: int, bins: int) -> tuple[Array, Array]:
+        """Cumulative count below each inner edge, and its position between the neighbouring scores."""
         i = np.arange(1, bins)
         if self.rule == "percentile":
             # Through per cent, as NumPy does, for the same rounding.
             position = (total - 1) * (np.linspace(0, 1, bins + 1)[1:-1] * 100 / 100)
             return np.floor(position) + 1, position - np.floor(position)
-        if isinstance(total, float):
-            return total * (i / bins), np.full(bins - 1, 0.5)
         return (i * (total // bins) if self.rule == "last" else i * total // bins) * 1.0, np.full(bins - 1, 0.5)
 
     def _between(self, below: Array, above: Array, share: Array) -> Array:

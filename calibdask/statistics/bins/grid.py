@@ -22,6 +22,7 @@ from calibdask.statistics.statistic import Statistic
 
 __all__ = [
     "DIVISIBLE",
+    "MOST_ROWS",
     "UNIT",
     "Grid",
     "GridHistogram",
@@ -37,11 +38,15 @@ __all__ = [
 
 # Positions within cells are stored in this unit where they are whole numbers.
 UNIT = 2.0**-gridding.OFFSET_BITS
+# Most rows of a cell and outcome whose positions, as whole numbers, fit an int64.
+MOST_ROWS = (1 << (63 - gridding.OFFSET_BITS)) - 1
 # Numbers of cells are multiples of this: edges of 10, 12, 15, 20, 25, 30, 50, 60, 75, 100, 150 or 300 bins are edges
 # of cells, and the lengths of the transforms have small factors.
 DIVISIBLE = 300
 # Edges of bins may differ from a border by rounding, less than scores are rounded by.
 _ROUNDING = 1e-14
+# How far rows may be from a sum of 1, and scores from [0, 1], where nothing else is said.
+_SUM_TOLERANCE, _SCORE_TOLERANCE = 1e-3, 1e-6
 
 
 def cells_of(step: float) -> int:
@@ -196,7 +201,12 @@ class GridHistogram(Statistic[GridState]):
     One pass; memory batch * groups * columns * cells * 32 bytes (64 with weights): 115 kB for a class, 156 kB if
     refined.
 
-    A score is rounded by at most 2**-31 of a cell, 1.3e-13.
+    A score is rounded by at most 2**-31 of a cell, 1.3e-13. Scores below the support by rounding count as its end.
+
+    Raises
+    ------
+    ValueError
+        If scores lie further below the support: those of rows whose sum is far from 1.
     """
 
     setting: Setting
@@ -211,6 +221,7 @@ class GridHistogram(Statistic[GridState]):
         """Sums of one block."""
         layout, grid = block.layout, self.grid
         columns = block.columns(self.setting)
+        self._check_support(block, columns.scores)
         shape = (layout.batch, layout.groups, columns.scores.shape[-1], grid.size, 2)
         weighted = block.weights is not None
         table = np.zeros(
@@ -229,6 +240,22 @@ class GridHistogram(Statistic[GridState]):
         square, rows = (sums[..., 2], sums[..., 3]) if weighted else (empty, empty)
         return GridState.of(np.ascontiguousarray, (sums[..., 0], sums[..., 1], square, rows.astype(np.int64)))
 
+    def _check_support(self, block: Block, scores: npt.NDArray[np.floating]) -> None:
+        """Refuse scores that only rows with other sums can have; the usual tolerance of sums has none."""
+        least = self.grid.low * (1 - _SUM_TOLERANCE) - _SCORE_TOLERANCE
+        if self.grid.low == 0 or block.layout.sum_tolerance <= _SUM_TOLERANCE or not (scores < least).any():
+            return
+        below = scores[..., 0] < least
+        if block.weights is not None:
+            below = below & (block.weights > 0)
+        rows = np.flatnonzero(below.any(0))
+        if rows.size:
+            raise ValueError(
+                f"Expected scores of the setting {self.setting} of at least {self.grid.low:.4g}, as they are where rows "
+                f"sum to 1, which densities, curves and summaries of it rely on; {rows.size} rows of a block have less, "
+                f"the first {scores[:, rows[0], 0].min():.4g}. Normalise the rows, or choose other metrics or settings."
+            )
+
     def bytes(self, layout: Layout) -> int:
         """Memory of a state."""
         cells = layout.batch * layout.groups * self.setting.columns(layout.classes) * self.grid.size
@@ -237,6 +264,15 @@ class GridHistogram(Statistic[GridState]):
     def merge(self, a: GridState, b: GridState) -> GridState:
         """Sums of both."""
         return GridState.of(np.add, a, b)
+
+    def check(self, state: GridState) -> None:
+        """Refuse more rows of one cell and outcome than the sums of their positions can hold."""
+        if not state.weighted and state.mass.max(initial=0) > MOST_ROWS:
+            raise ValueError(
+                f"The histogram of the setting {self.setting} holds fewer than 2**33 rows with scores in one cell "
+                f"of {self.grid.width:.2g} and the same outcome, got {state.mass.max()}; keep slices apart, or give "
+                "weights (of 1), whose sums are not limited."
+            )
 
     def from_histograms(self, histograms: Histograms) -> GridState:
         """One of the histograms, or derived from one."""

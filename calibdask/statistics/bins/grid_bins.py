@@ -9,6 +9,7 @@ from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
 from calibdask.statistics.bins.binnings import EqualMass, number_of_bins, padded
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.bins.grid import Grid, GridState
+from calibdask.statistics.bins.masses import Masses
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
 
@@ -30,18 +31,27 @@ def equal_mass_edges(binning: EqualMass, state: GridState, grid: Grid) -> Edges:
         )
     shape = state.mass.shape[:3]
     mass = np.cumsum(state.mass.sum(-1), -1).reshape(-1, grid.size)
-    rows = mass[:, -1] if not state.weighted else state.rows.sum((-1, -2)).ravel()
+    masses = _masses(state, mass[:, -1])
+    rows = masses.total if not state.weighted else state.rows.sum((-1, -2)).ravel()
     columns = []
-    for cumulative, bins in zip(mass, number_of_bins(binning.bins, rows).tolist(), strict=True):
-        i = np.arange(1, bins)
-        ranks = i * (cumulative[-1] / bins) if state.weighted else i * cumulative[-1] // bins
+    for cumulative, bins, *units in zip(mass, number_of_bins(binning.bins, rows).tolist(), *masses, strict=True):
+        total, unit, slack = units
+        ranks = np.arange(1, bins) * total // bins
         # The cell that holds the score of this rank ends the bin, as a run of equal scores does.
-        ends = np.minimum(np.searchsorted(cumulative, ranks), grid.size - 1)
+        ends = np.minimum(np.searchsorted(cumulative, ranks[ranks > 0] * unit - slack), grid.size - 1)
         _, first = np.unique(cumulative[ends], return_index=True)
         inner = ends[first] + 1
         inner = inner[(cumulative[inner - 1] > 0) & (cumulative[inner - 1] < cumulative[-1])]
         columns.append(np.r_[0.0, grid.edges[inner], 1.0])
     return Edges(FrozenArray(padded(columns).reshape(*shape, -1)))
+
+
+def _masses(state: GridState, total: Array) -> Masses:
+    """Mass of each (batch, group, column); cells do not tell whole weights apart from some others that add up to them."""
+    if not state.weighted:
+        return Masses.of_rows(total)
+    whole = (state.mass == np.floor(state.mass)) & (state.square == np.floor(state.square)) & (state.rows <= state.mass)
+    return Masses.of_weights(total, state.rows.sum((-1, -2)).ravel(), whole.all((-1, -2)).ravel())
 
 
 class CellSums(NamedTuple):

@@ -15,8 +15,6 @@ from calibdask.statistics.settings import Setting
 __all__ = ["Neighbours", "Ordered", "neighbours"]
 
 _MOST_CELLS = 1 << 22
-# Cumulative weights are compared with this relative tolerance: rounding must not move an edge by a row.
-_TOLERANCE = 2.0**-40
 
 
 @dataclass(frozen=True)
@@ -70,15 +68,16 @@ _FIELDS = tuple(field.name for field in fields(Ordered))
 
 
 def neighbours(
-    setting: Setting, cells: KeyCells, shape: tuple[int, int, int], targets: Array, weighted: bool
+    setting: Setting, cells: KeyCells, shape: tuple[int, int, int], targets: Array, slack: Array | None
 ) -> Requests[Neighbours]:
     """Refine a table of `KeyCounts` until the neighbours of all targets are known exactly.
 
     ``targets`` has a row of cumulative counts (or weights) for each stratum, NaN where there is none; ``shape`` is
-    (batch, groups, columns), whose product is the number of strata.
+    (batch, groups, columns), whose product is the number of strata. ``slack`` of each stratum, with weights, is what
+    cumulative weights may be off by rounding; None without weights.
 
-    Sorted by score, a target t lies between the last row whose cumulative count (its own included) is at most t and
-    the next row. With weights the rows of equal score count with their mean weight.
+    Sorted by score, a target lies between the first score at which the cumulative count (or weight) reaches it and the
+    first one at which it is exceeded: the same score unless it is reached exactly.
 
     Notes
     -----
@@ -87,7 +86,10 @@ def neighbours(
     """
     tables = _split(cells, len(targets), tight=cells.low == cells.high)
     while True:
-        keys = [_find(table, row, weighted) for table, row in zip(tables, targets, strict=True)]
+        if slack is None:
+            keys = [_find(table, row) for table, row in zip(tables, targets, strict=True)]
+        else:
+            keys = [_find_weights(*each) for each in zip(tables, targets, slack, strict=True)]
         open_cells = [unresolved for _, _, unresolved in keys]
         if not any(chosen.size for chosen in open_cells):
             below, above = (np.stack([row[i] for row in keys]) for i in range(2))
@@ -108,29 +110,37 @@ def _split(cells: KeyCells, strata: int, tight: np.ndarray) -> list[Ordered]:
     return [Ordered(*(part[start:stop] for part in parts)) for start, stop in pairwise(bounds)]
 
 
-def _find(table: Ordered, targets: Array, weighted: bool) -> tuple[Counts, Counts, Counts]:
+def _find_weights(table: Ordered, targets: Array, slack: float) -> tuple[Counts, Counts, Counts]:
+    """Keys at which the cumulative weight reaches and exceeds each target, and the cells that must be refined."""
+    keys = np.full((2, targets.size), -1)
+    exists = targets > slack
+    if not table.low.size or not exists.any():
+        return keys[0], keys[1], np.zeros(0, np.int64)
+    after = np.cumsum(table.weight)
+    t = targets[exists]
+    reached, exceeded = np.searchsorted(after, t - slack), np.searchsorted(after, t + slack, side="right")
+    cells = np.minimum(np.stack([reached, exceeded]), after.size - 1)
+    single = table.low[cells] == table.high[cells]
+    keys[:, exists] = np.where(single, table.low[cells], -1)
+    return keys[0], keys[1], np.unique(cells[~single])
+
+
+def _find(table: Ordered, targets: Array) -> tuple[Counts, Counts, Counts]:
     """Keys below and above each target (-1 for none or not yet known), and the cells that must be refined."""
     below = np.full(targets.size, -1)
     above = np.full(targets.size, -1)
     exists = np.isfinite(targets)
     if not table.low.size or not exists.any():
         return below, above, np.zeros(0, np.int64)
-    mass = table.weight if weighted else table.rows
-    after = np.cumsum(mass)
-    slack = _TOLERANCE * after[-1] if weighted else 0
-    t = targets[exists] + slack
+    after = np.cumsum(table.rows)
+    t = targets[exists]
     cell = np.minimum(np.searchsorted(after, t, side="right"), after.size - 1)
-    before = after[cell] - mass[cell]
-    one = table.weight[cell] / table.rows[cell] if weighted else np.ones(cell.size)
+    before = after[cell] - table.rows[cell]
     single = table.low[cell] == table.high[cell]
-    shared = before + one <= t  # the first rows of the cell lie below the target
+    shared = before + 1 <= t  # the first rows of the cell lie below the target
     previous = np.maximum(cell - 1, 0)
-    # Without weights the position within a tight cell of several keys can be known from its ends.
-    first, second, last = (
-        (before == t, before + 1 == t, before + table.rows[cell] == t + 1)
-        if not weighted
-        else (np.zeros(cell.size, np.bool_),) * 3
-    )
+    # The position within a tight cell of several keys can be known from its ends.
+    first, second, last = before == t, before + 1 == t, before + table.rows[cell] == t + 1
     tight = table.tight[cell]
     above_known = single | (tight & (first | last))
     below_known = np.where(shared, single | (tight & second), table.tight[previous])
@@ -139,8 +149,7 @@ def _find(table: Ordered, targets: Array, weighted: bool) -> tuple[Counts, Count
     below[exists] = np.where(below_known & (shared | (cell > 0)), below_key, -1)
     above[exists] = np.where(above_known, above_key, -1)
     needs_cell = ~above_known | (shared & ~below_known)
-    # With weights whether the target lies beyond the first rows of an unresolved cell is not known either.
-    needs_previous = (cell > 0) & ~table.tight[previous] & (~shared | (weighted & ~single))
+    needs_previous = (cell > 0) & ~table.tight[previous] & ~shared
     return below, above, np.unique(np.r_[cell[needs_cell], previous[needs_previous]])
 
 

@@ -48,8 +48,9 @@ class KeyCells(NamedTuple):
     """Cells of keys, ordered by stratum and low: counts of the rows whose key lies in [low, high].
 
     ``stratum`` numbers (batch, group, column), or (batch, group, column, window), in C order. Up to ``single`` rows
-    ``seen`` a cell is a single key, beyond a range of 2**``shift`` keys. Fields may be empty: with weights there is
-    only ``weight``, else ``hits``, the rows of outcome 1, and in ranges of keys ``score``, their exact sum.
+    ``seen`` a cell is a single key, beyond a range of 2**``shift`` keys. Fields may be empty: with weights there are
+    only ``weight`` and, outside windows, ``fractional``, the rows whose weight is not a whole number; else ``hits``,
+    the rows of outcome 1, and in ranges of keys ``score``, their exact sum.
     """
 
     seen: Counts
@@ -62,6 +63,7 @@ class KeyCells(NamedTuple):
     weight: Array
     hits: Counts = _NO_HITS
     score: Counts = _NO_SCORE
+    fractional: Counts = _NO_HITS
 
 
 @dataclass(frozen=True)
@@ -254,8 +256,10 @@ def _single_keys(block: Block, setting: Setting, b: int, shift: int) -> tuple[np
     kept = np.broadcast_to(weights > 0, keys.shape)
     keys, stratum = keys[kept], stratum[kept] + b * block.layout.groups * width
     weight = np.broadcast_to(weights, kept.shape)[kept]
+    fractional = (weight != np.floor(weight)).astype(np.int64)
     none = (np.array(0),) * 3
-    return gathered(KeyCells(*none, stratum, keys, keys, np.ones_like(keys), weight), keys)[3:]
+    cells = KeyCells(*none, stratum, keys, keys, np.ones_like(keys), weight, fractional=fractional)
+    return gathered(cells, keys)[3:]
 
 
 def _counted_keys(b: int, keys: Counts, strata: Counts, low: Counts, shift: Counts) -> tuple[np.ndarray, ...]:
@@ -275,11 +279,12 @@ def _cells(block: Block, setting: Setting, b: int, shift: int) -> tuple[np.ndarr
     shape = (block.layout.groups, scores.shape[-1], size)
     base = b * shape[0] * shape[1]
     if block.weights is not None:
-        counts, masses = np.zeros(shape, np.int64), np.zeros(shape)
+        counts, masses = np.zeros((2, *shape), np.int64), np.zeros(shape)
         ranks.weigh_keys(scores, block.weights_of(b), block.group, shift, _SMALLEST, counts, masses)
-        filled = np.flatnonzero(counts)
+        filled = np.flatnonzero(counts[0])
         bounds = _bounds(filled % size, shift)
-        return base + filled // size, *bounds, counts.ravel()[filled], masses.ravel()[filled]
+        rows, fractional = counts.reshape(2, -1)[:, filled]
+        return base + filled // size, *bounds, rows, masses.ravel()[filled], _NO_HITS, _NO_SCORE, fractional
     sums = np.zeros((4, np.prod(shape)), np.int64)
     columns_of_block = scores, labels, columns.first_class, block.group
     narrow = scores.dtype == np.float32
@@ -307,16 +312,17 @@ def _merged(a: KeyCells, b: KeyCells, ids_a: Counts, ids_b: Counts) -> KeyCells:
     """Entries of both, those of the same stratum and identity added up."""
     at = tuple(np.empty(len(ids), np.int64) for ids in (ids_a, ids_b))
     count = key_sums.merge_strata(*map(_writable, (a.stratum, ids_a, b.stratum, ids_b)), *at)
-    weight, hits, score = (
+    weight, hits, score, fractional = (
         np.zeros((count if len(x) or len(y) else 0, *x.shape[1:]), x.dtype) for x, y in zip(a[7:], b[7:], strict=True)
     )
     total = np.zeros(count, np.int64), np.full(count, NO_WINDOW), np.full(count, -1), np.zeros(count, np.int64)
     for cells, entries in zip((a, b), at, strict=True):
         fields = cells.stratum, cells.low, cells.high, cells.rows, cells.hits, cells.score
         key_sums.add_entries(entries, *map(_writable, fields), *total, hits, score)
-        if len(cells.weight):
-            np.add.at(weight, entries, cells.weight)
-    return KeyCells(a.seen + b.seen, a.single, a.shift, *total, weight, hits, score)
+        for sums, added in ((weight, cells.weight), (fractional, cells.fractional)):
+            if len(added):
+                np.add.at(sums, entries, added)
+    return KeyCells(a.seen + b.seen, a.single, a.shift, *total, weight, hits, score, fractional)
 
 
 def _writable(field: Counts) -> Counts:
@@ -349,4 +355,5 @@ def gathered(cells: KeyCells, identity: Counts) -> KeyCells:
         np.maximum.reduceat(high, starts),
         np.add.reduceat(rows, starts),
         np.add.reduceat(weight, starts),
+        fractional=np.add.reduceat(cells.fractional[order], starts) if cells.fractional.size else cells.fractional,
     )

@@ -1,0 +1,42 @@
+"""The units in which bins of equal mass count their rows: one rule for rows and for cells of a grid."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.statistics.exact import Array, Counts
+
+__all__ = ["Masses"]
+
+# Sums of whole weights below are exact.
+_EXACT = 2.0**53
+# Cumulative weights are compared with this relative tolerance: rounding must not move an edge by a row.
+_TOLERANCE = 2.0**-40
+
+
+class Masses(NamedTuple):
+    """Mass of strata as whole numbers of units, all fields (strata,).
+
+    ``unit`` is the weight of one, and ``slack`` what cumulative weights may be off by rounding.
+    """
+
+    total: Counts
+    unit: Array
+    slack: Array
+
+    @classmethod
+    def of_rows(cls, rows: Counts) -> "Masses":
+        """Of rows without weights."""
+        return cls(rows, np.ones(rows.shape), np.zeros(rows.shape))
+
+    @classmethod
+    def of_weights(cls, weight: Array, rows: Counts, whole: npt.NDArray[np.bool_]) -> "Masses":
+        """Of sums of weights: units of 1 where all weights are ``whole`` numbers, as if rows were repeated.
+
+        Else the mean weight, so that equal weights are like none.
+        """
+        exact = whole & (weight < _EXACT)
+        mean = weight / np.maximum(rows, 1)
+        total = np.where(exact, weight, rows).astype(np.int64)
+        return cls(total, np.where(exact, 1.0, mean), np.where(exact, 0.0, _TOLERANCE * weight))

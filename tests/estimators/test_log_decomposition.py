@@ -1,0 +1,70 @@
+"""The decomposition of the logarithmic score next to 0 and 1, where sums in units of 2**-52 are too coarse."""
+
+import math
+from fractions import Fraction
+
+import dask.array as da
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import calibdask as cd
+
+SCORES = {
+    "equal": np.full(1000, 1e-17),
+    "next to the smallest": np.full(1000, 5e-324),
+    "of many sizes": 10.0 ** -np.random.default_rng(0).uniform(8, 300, 1000),
+    "next to 1": np.full(1000, 1 - 2.0**-53),
+    "single precision": np.full(1000, 1e-30, np.float32),
+    "some in another bin": np.r_[np.full(900, 1e-12), np.full(100, 0.5)],
+    "ordinary": np.random.default_rng(1).random(1000),
+}
+
+
+def reliability(labels: NDArray[np.int64], scores: NDArray[np.floating], bins: int) -> float:
+    """The mean over rows of the divergence of the frequency of a bin from the mean score, in fractions."""
+    of_bin = np.ceil(scores.astype(np.float64) * bins).clip(1)
+    total = 0.0
+    for number in np.unique(of_bin):
+        here = of_bin == number
+        mean = sum(map(Fraction, scores[here].astype(np.float64).tolist())) / int(here.sum())
+        frequency = Fraction(int(labels[here].sum()), int(here.sum()))
+        for p, q in ((frequency, mean), (1 - frequency, 1 - mean)):
+            if p:
+                total += int(here.sum()) * float(p) * (math.log(p) - math.log(q))
+    return total / labels.size
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_reliability_is_that_of_exact_means(name: str) -> None:
+    scores = SCORES[name]
+    labels = np.zeros(scores.size, int)
+    labels[[0, 950]] = 1
+    if name == "next to 1":
+        labels = 1 - labels
+    expected = reliability(labels, scores, 10)
+    metric = cd.LogLossDecomposition(bins=10)
+    found = cd.evaluate(labels, scores, metric)
+    assert float(found.log_loss_decomposition_reliability) == pytest.approx(expected, rel=1e-8)
+    terms = {part: float(found[f"log_loss_decomposition_{part}"]) for part in ("score", "resolution", "uncertainty")}
+    within = float(found.log_loss_decomposition_within)
+    assert terms["score"] == pytest.approx(expected - terms["resolution"] + terms["uncertainty"] + within, abs=1e-9)
+    weighted = cd.evaluate(labels, scores, metric, sample_weight=np.full(scores.size, 0.7))
+    assert float(weighted.log_loss_decomposition_reliability) == pytest.approx(expected, rel=1e-8)
+    lazy = cd.evaluate(labels, da.from_array(scores, chunks=170), metric)
+    assert lazy.drop_attrs().identical(found.drop_attrs())
+
+
+def test_zeros_of_half_precision_are_clipped_at_its_smallest_number() -> None:
+    scores, labels = np.array([0.0, 0.5], np.float16), np.array([1, 1])
+    expected = (-math.log(2.0**-24) + math.log(2)) / 2
+    for metric in (cd.LogLoss(), cd.LogLossDecomposition(), cd.CORP(rule="log")):
+        result = cd.evaluate(labels, scores, metric)
+        assert float(next(iter(result.data_vars.values()))) == pytest.approx(expected)
+    accumulator = cd.Accumulator([cd.LogLoss()])
+    accumulator.update(labels, scores)
+    other = cd.Accumulator([cd.LogLoss()])
+    other.load_state_dict(accumulator.state_dict())
+    assert float(other.result().log_loss) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="float32"):
+        other.update(labels, scores.astype(np.float32))

@@ -216,6 +216,11 @@ class Accumulator:
         ValueError
             If it is the state of another kind of Accumulator, or a sum of states that do not fit each other.
         """
+        if not isinstance(state, Mapping):
+            raise ValueError(
+                f"load_state_dict expects one mapping, as state_dict returns it, got {type(state).__name__}; of "
+                "several states add up the arrays of each name."
+            )
         arrays = {name: np.asarray(array) for name, array in state.items()}
         if missing := [name for name in (_LAYOUT, _ROWS) if name not in arrays]:
             raise ValueError(f"load_state_dict expects what state_dict returned; it lacks {', '.join(missing)}.")

@@ -6,7 +6,6 @@ from typing import Any
 import xarray as xr
 
 from calibdask.column_check import column_check
-from calibdask.engine.inputs.frames import given_rows
 from calibdask.engine.inputs.input import Input, read_data
 from calibdask.engine.inputs.options import InputOptions, Task, refuse_for_summary
 from calibdask.engine.plan import run
@@ -21,6 +20,7 @@ from calibdask.inference.choice import IntervalChoice, check_interval
 from calibdask.inference.intervals import BoundedEstimates, estimates_with_intervals
 from calibdask.inference.methods import Method, check_method
 from calibdask.results.build import DEFAULT_PANEL, DatasetBuilder, check_names
+from calibdask.storage.given_files import given_rows_or_file
 from calibdask.storage.summary import Summary, is_summary
 
 __all__ = ["ALL", "evaluate", "evaluated", "interval_choice", "slice_totals", "usual_metrics"]
@@ -65,7 +65,8 @@ def evaluate(
         ``__array__`` or DLPack. Or, without ``y_prob``: an iterable of blocks ``(y_true, y_prob[, sample_weight])``
         that can be iterated again, or a function that returns an iterator; or a summary that `calibdask.summarize`
         made; or a container of columns: a data frame of pandas, Polars (lazy ones too), Dask or any other that
-        narwhals knows, a table, a dataset or a reader of Arrow, a relation of DuckDB, a dataset of xarray, a mapping.
+        narwhals knows, a table, a dataset or a reader of Arrow, a relation of DuckDB, a dataset of xarray, a mapping, a
+        structured array. Or the path of a file, or the rows of one, as `calibdask.read_rows` reads them.
     y_prob : array of shape (..., n) or (..., n, K)
         Scores: P(y = 1), or one column for each class. Leading dimensions (models, replicates) are kept in the result;
         ``y_true`` may lack them if dimension names or class columns identify the sample dimension. Rows of pandas
@@ -73,13 +74,15 @@ def evaluate(
     metrics : estimator, sequence, or mapping from name to estimator, optional
         None: six numbers, see `calibdask.default_metrics`; ``"all"``: the full panel that they open. Estimators may be
         given as text such as ``"ece(bins=10)"``, as on the command line.
-    label : name of a column, optional
-        In a container of columns: the labels. By default the column ``label``, or the only one with a usual name such
-        as ``y_true``, ``target`` or ``y``; a warning and the attribute ``guessed_columns`` say which.
+    label : name or sequence of names of columns, optional
+        In a container of columns: the labels; with ``task`` one column for each class, as for ``score``. By default the
+        column ``label``, or the only one with a usual name such as ``y_true``, ``target`` or ``y``; a warning and the
+        attribute ``guessed_columns`` say which.
     score : name or sequence of names of columns, optional
-        In a container of columns: the scores. One column of P(y = 1); or one for each class, in their order, which one
-        name stands for where they are called ``<score>_0``, ``<score>_1``, ... By default ``score``, or the only one
-        with a usual name such as ``y_prob``, ``prob`` or ``p``.
+        In a container of columns: the scores. One column of P(y = 1), or of lists of K; or one for each class, in their
+        order, which one name stands for where they are called ``<score>_0``, ``<score>_1``, ...; a pattern such as
+        ``"p_*"`` names the classes too, by what its ``*`` stands for. By default ``score``, or the only one with a
+        usual name such as ``y_prob``, ``prob`` or ``p``.
     by : array of shape (n,), or mapping from name to array, optional
         Slices: results are computed for every value (every combination of values), with one dimension for each name.
         Rows without a value are a slice of their own, the last: NaN among numbers, NaT among dates, else ``"missing"``.
@@ -209,7 +212,7 @@ def evaluate(
     if is_summary(y_true):
         refuse_for_summary(options)
         return evaluated(_from_summary(y_true, y_prob, by, sample_weight), metrics, choice, class_dim)
-    given = given_rows(
+    given = given_rows_or_file(
         y_true,
         y_prob,
         by,

@@ -6,13 +6,13 @@ from typing import Any
 import xarray as xr
 
 from calibdask import __version__
-from calibdask.engine.inputs.frames import given_rows
 from calibdask.engine.inputs.input import read_data
 from calibdask.engine.inputs.options import InputOptions, Task
 from calibdask.estimators.smooth.gridded import check_step
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.score_sums import ScoreSums
 from calibdask.statistics.settings import Setting
+from calibdask.storage.given_files import given_rows_or_file
 from calibdask.storage.summary_format import check_names, histograms, to_dataset
 
 __all__ = ["stored_settings", "summarize"]
@@ -98,7 +98,7 @@ def summarize(
     """
     check_step(step)
     options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
-    given = given_rows(
+    given = given_rows_or_file(
         y_true,
         y_prob,
         by,

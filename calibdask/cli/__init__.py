@@ -3,6 +3,7 @@
 import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -30,8 +31,25 @@ _BAD = 2
 _INTERRUPTED = 130
 
 
+class _Commands(click.Group):
+    """The commands; what is no command may be a file that evaluate was meant for."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is named."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if not Path(args[0]).exists():
+                raise
+            raise click.UsageError(f"{args[0]} is no command, but a file: calibdask evaluate {args[0]}", ctx) from error
+
+
 @click.group(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, invoke_without_command=True
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    invoke_without_command=True,
 )
 @click.version_option(__version__, prog_name="calibdask")
 @click.pass_context

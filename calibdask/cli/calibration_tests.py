@@ -218,10 +218,13 @@ def _row_count(labels: Any) -> int:
 
     if not np.isnan(labels.shape[0]):
         return int(labels.shape[0])
+    from calibdask.engine.scheduler import scheduler
+
+    labels = labels if labels.ndim == 1 else labels[:, 0]
     counts = labels.map_blocks(
         _lengths, dtype=np.int64, meta=np.empty(0, np.int64), chunks=((1,) * labels.numblocks[0],)
     )
-    return int(counts.sum().compute())
+    return int(counts.sum().compute(scheduler=scheduler()))
 
 
 def _lengths(block: Any) -> Any:

@@ -134,7 +134,9 @@ def compare(
             ci_method=ci_method,
             n_boot=n_boot,
             seed=seed,
+            **first.reading,
         )
+        first.note_ignored(result.attrs)
     if target is not None:
         with ExitStack() as written:
             _write(result, written, target)

@@ -93,7 +93,7 @@ def models_of_rows(name: str, request: RowsRequest, table: "Table", **options: A
     if request.task != "multilabel":
         return {name: model(table.labels, table.scores, request.reading)}
     shape = request.shape(table)
-    names = request.reading.get("labels") or list(range(shape.columns or 0))
+    names = request.reading.get("labels") or table.names.classes or list(range(shape.columns or 0))
     reading: InputKeywords = {"task": "binary", "logits": request.logits}
     return {
         f"{name} {words}": model(table.labels[:, number], table.scores[:, number], reading)

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["RowsRequest", "noted", "place_options", "row_options", "rows_of", "skipped_rows", "stem_of"]
 
+
+def _one_or_several(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> Any:
+    """The name, or names that were repeated; None without."""
+    return list(given) if len(given) > 1 else next(iter(given), None)
+
+
 _SLICES = (
     click.option("--by", metavar="COLUMN", multiple=True, help="Slice by this column or array; repeatable."),
     click.option("--weight", metavar="COLUMN", help="Column or array of sample weights."),
@@ -29,13 +35,19 @@ _SLICES = (
 _PLACES = (
     click.option(
         "--label",
-        metavar="NAME",
-        help="Column or array of labels.  [default: label, labels in array files, or the one usual name]",
+        metavar="NAME[,...]",
+        multiple=True,
+        callback=_one_or_several,
+        help="Column or array of labels; or a column for each class, one-hot or multilabel (--task), as --score.  "
+        "[default: label, labels in array files, or the one usual name]",
     ),
     click.option(
         "--score",
         metavar="NAME[,...]",
-        help="Column of scores, first part of columns, or array; or a column for each class, in their order.",
+        multiple=True,
+        callback=_one_or_several,
+        help="Column of scores, first part of columns, or array; or a column for each class, in their order, between "
+        "commas or repeated; or a quoted pattern such as 'prob_*'.",
     ),
     click.option(
         "--skip-missing", is_flag=True, help="Leave out rows without a label, a score or a weight, and say how many."
@@ -79,8 +91,8 @@ class RowsRequest:
     data: str
     by: tuple[str, ...]
     weight: str | None
-    label: str | None
-    score: str | None
+    label: str | list[str] | None
+    score: str | list[str] | None
     cluster: ClusterSpec
     task: "Task | None" = None
     logits: bool = False

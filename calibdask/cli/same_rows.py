@@ -59,8 +59,13 @@ def _check_same_rows(command: str, first: tuple[str, Any], second: tuple[str, An
             f"{command} expects the same rows in the same order, got {labels.shape[0]:,} rows of {path} and "
             f"{others.shape[0]:,} of {other}. For different rows: calibdask evaluate {path} {other} --ci 0.95."
         )
-    differing = (labels != others).sum()
-    count = int(differing.compute() if hasattr(differing, "compute") else differing)
+    unequal = labels != others
+    differing = (unequal if unequal.ndim == 1 else unequal.any(axis=1)).sum()
+    if hasattr(differing, "dask"):
+        from calibdask.engine.scheduler import scheduler
+
+        differing = differing.compute(scheduler=scheduler())
+    count = int(differing)
     if count:
         raise ValueError(
             f"{command} expects the same rows in the same order, but {count:,} of {labels.shape[0]:,} labels of {path} "

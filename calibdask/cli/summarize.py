@@ -124,8 +124,11 @@ def _by_name(array: Any, *dims: str) -> Any:
 def _stacked(tables: "dict[str, Table]") -> Any:
     """The scores of all models, along a dimension of models."""
     import numpy as np
+    import xarray as xr
 
-    scores = [table.scores for table in tables.values()]
+    given = [table.scores for table in tables.values()]
+    named = next((array for array in given if isinstance(array, xr.DataArray) and "class" in array.coords), None)
+    scores = [array.data if isinstance(array, xr.DataArray) else array for array in given]
     if len({array.shape for array in scores}) > 1:
         shapes = ", ".join(f"{name}: {table.scores.shape}" for name, table in tables.items())
         raise ValueError(f"Models in one summary expect scores of one shape, got {shapes}.")
@@ -136,7 +139,8 @@ def _stacked(tables: "dict[str, Table]") -> Any:
     else:
         stacked = np.stack(scores)
     dims = ("model", "sample", "class")[: stacked.ndim]
-    return _by_name(stacked, *dims).assign_coords(model=list(tables))
+    classes = {} if named is None else {"class": named["class"]}
+    return _by_name(stacked, *dims).assign_coords(model=list(tables), **classes)
 
 
 def written(summary: Any, target: "Output") -> str:
@@ -155,7 +159,10 @@ def described(summary: "Summary") -> str:
     return ", ".join(
         f"{number:,} {word if number == 1 else words}"
         for number, word, words in (
-            *((summary.dataset.sizes[name], name, f"{name}s") for name in summary.batch),
+            *(
+                (summary.dataset.sizes[name], name, f"{name}{'es' if name.endswith('s') else 's'}")
+                for name in summary.batch
+            ),
             (summary.rows, "row", "rows"),
             (slices, "slice", "slices"),
             (summary.source.layout.classes, "class", "classes"),

@@ -41,24 +41,31 @@ def block_rows(rows: int, stored: int, row_bytes: int, chunk_rows: int | None) -
 
 def read_npz(location: Location, choice: ColumnChoice) -> dict[str, Any]:
     """Arrays of a NumPy archive, in memory; others in the archive are not read."""
-    with location.open() as file, location.reading("a NumPy archive"):
-        start = file.read(len(_NPY))
-        file.seek(0)
-        if not start.startswith((_ZIP, _NPY)):
-            raise ValueError("it is not a readable .npz archive.")
-        archive = np.load(file, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise ValueError("it holds one bare array; save labels and scores together by numpy.savez.")
+    what = "a NumPy archive"
+    with location.open() as file:
+        with location.reading(what):
+            archive = _archive(file)
         with archive:
-            there = archive.files
-            # Others are not decompressed; what is missing is said outside, as it is.
-            names = _names(location, choice, there, "array")
-            arrays = {name: archive[name] for name in (names.label, *names.scores, *choice.further)}
+            names = _names(location, choice, archive.files, "array")
+            # Others are not decompressed.
+            with location.reading(what):
+                arrays = {name: archive[name] for name in (*names.columns, *choice.further)}
     for name, array in arrays.items():
         if array.ndim == 0:
             raise ValueError(f"{location.url}: array {name!r} expects one entry for each row, got a single value.")
-    labels, scores = arrays[names.label], arrays[names.scores[0]]
+    labels, scores = arrays[names.labels[0]], arrays[names.scores[0]]
     return {**choice.collect(labels, scores, arrays.__getitem__), "names": names}
+
+
+def _archive(file: Any) -> Any:
+    start = file.read(len(_NPY))
+    file.seek(0)
+    if not start.startswith((_ZIP, _NPY)):
+        raise ValueError("it is not a readable .npz archive.")
+    archive = np.load(file, allow_pickle=False)
+    if not isinstance(archive, np.lib.npyio.NpzFile):
+        raise ValueError("it holds one bare array; save labels and scores together by numpy.savez.")
+    return archive
 
 
 def _names(location: Location, choice: ColumnChoice, there: Sequence[str], kind: str) -> ColumnNames:
@@ -153,7 +160,7 @@ def read_zarr(location: Location, node: Any, choice: ColumnChoice) -> dict[str, 
         groups = [f"{group}/ (a group)" for group in sorted(node.group_keys())]
         names = _names(location, choice, [*there, *groups], "array")
     else:
-        names = ColumnNames(choice.label or "labels", (str(choice.score or "scores"),))
+        names = ColumnNames((str(choice.label or "labels"),), (str(choice.score or "scores"),))
 
     def opened(name: str) -> Any:
         with location.reading("a Zarr group"), texts_settled():
@@ -165,8 +172,8 @@ def read_zarr(location: Location, node: Any, choice: ColumnChoice) -> dict[str, 
             raise ValueError(f"{location.url}: array {name!r} expects one entry for each row, got a single value.")
         return array
 
-    labels, scores = opened(names.label), opened(names.scores[0])
-    axis = -1 if scores.ndim == labels.ndim else -2
+    labels, scores = opened(names.labels[0]), opened(names.scores[0])
+    axis = _sample_axis(labels, scores)
     row_bytes = scores.dtype.itemsize * (scores.size // max(1, scores.shape[axis]))
     rows = block_rows(scores.shape[axis], _unit(scores)[axis], row_bytes, choice.chunk_rows)
 
@@ -176,7 +183,15 @@ def read_zarr(location: Location, node: Any, choice: ColumnChoice) -> dict[str, 
         chunks[axis] = rows if rows % max(1, chunks[axis]) == 0 else chunks[axis]
         return _lazy(_Stored(array, location.url, array.basename), tuple(max(1, size) for size in chunks))
 
-    return {**choice.collect(lazy(labels), lazy(scores, axis), lambda name: lazy(opened(name))), "names": names}
+    along = axis if labels.ndim == scores.ndim else -1
+    return {**choice.collect(lazy(labels, along), lazy(scores, axis), lambda name: lazy(opened(name))), "names": names}
+
+
+def _sample_axis(labels: Any, scores: Any) -> int:
+    """The axis of the scores along which rows are read: of labels of their shape, which may be one-hot, the longer."""
+    if labels.ndim < scores.ndim:
+        return -2
+    return -2 if scores.ndim > 1 and scores.shape[-2] > scores.shape[-1] else -1
 
 
 def _unit(array: Any) -> tuple[int, ...]:
@@ -187,10 +202,11 @@ def _unit(array: Any) -> tuple[int, ...]:
 def read_netcdf(location: Location, dataset: "xr.Dataset", choice: ColumnChoice) -> dict[str, Any]:
     """Variables of a netCDF file, as DataArrays of Dask arrays with dimensions ``sample`` and ``class``."""
     names = _names(location, choice, list(map(str, dataset.variables)), "variable")
-    labels, scores = dataset[names.label], dataset[names.scores[0]]
-    if labels.ndim != 1:
+    labels, scores = dataset[names.labels[0]], dataset[names.scores[0]]
+    if labels.ndim > 2 or (labels.ndim == 2 and {*labels.dims} != {*scores.dims}) or labels.ndim == 0:
         raise ValueError(
-            f"{location.url}: variable {labels.name!r} expects one dimension, of samples, got {labels.dims}."
+            f"{location.url}: variable {labels.name!r} expects one dimension, of samples, or with one-hot labels those "
+            f"of {scores.name!r}, {scores.dims}; got {labels.dims}."
         )
     sample = labels.dims[0]
     if sample not in scores.dims:

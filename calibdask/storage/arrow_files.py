@@ -10,7 +10,7 @@ from calibdask.engine.inputs.arrow import dtype_of, to_numpy
 from calibdask.errors import Unavailable
 from calibdask.storage.array_files import block_rows
 from calibdask.storage.file_sets import FileSet, constant
-from calibdask.storage.lazy_columns import Columns, collected, lazy_columns, names_in
+from calibdask.storage.lazy_columns import Columns, collected, lazy_columns, lists_in, names_in
 from calibdask.storage.location import ColumnChoice, Location, read_error
 
 __all__ = ["read_arrow"]
@@ -37,25 +37,28 @@ def read_arrow(files: FileSet, choice: ColumnChoice) -> dict[str, Any]:
         schema, _ = _schema(stream)
     partitions = {name: values for name, values in files.partitions.items() if name not in schema.names}
     names = names_in(files.location, choice, [*schema.names, *partitions])
-    wanted = list(dict.fromkeys((names.label, *names.scores, *choice.further)))
+    wanted = list(dict.fromkeys((*names.columns, *choice.further)))
     types = {
         name: constant(partitions[name][0], 0).dtype if name in partitions else dtype_of(schema.field(name).type)
         for name in wanted
     }
+    lists = lists_in(schema, names, choice.further, files.location)
+    inside = next(name for name in names.columns if name in schema.names)
     parts: list[_Batches] = []
     rows: list[int] = []
     for number, file in enumerate(members):
         held = {name: values[number] for name, values in partitions.items()}
         with file.reading("Arrow"):
-            sizes = _batch_rows(file, names.label)
+            sizes = _batch_rows(file, inside)
         parts += [_Batches(file, index, index + 1, held) for index in range(len(sizes))]
         rows += sizes
-    parts, rows = _together(parts, rows, sum(types[name].itemsize for name in wanted), choice.chunk_rows)
+    row_bytes = sum(types[name].itemsize * max(1, lists.get(name, 1)) for name in wanted)
+    parts, rows = _together(parts, rows, row_bytes, choice.chunk_rows)
     load = partial(_load, tuple(wanted))
     if len(parts) < 2:
         columns = load(parts[0]) if parts else {name: np.empty(0, types[name]) for name in wanted}
         return collected(choice, names, columns)
-    return lazy_columns(choice, names, types, parts, rows, load)
+    return lazy_columns(choice, names, types, parts, rows, load, lists)
 
 
 def _schema(stream: Any) -> tuple[Any, bool]:

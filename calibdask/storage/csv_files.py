@@ -46,6 +46,8 @@ class _Head:
         Whole rows from the beginning on.
     partitions : mapping from name to value
         Columns that are in the names of folders.
+    separator : str
+        What is between fields.
     """
 
     file: Location
@@ -54,6 +56,7 @@ class _Head:
     size: int | None
     text: bytes
     partitions: dict[str, Any]
+    separator: str = ","
 
     @property
     def is_small(self) -> bool:
@@ -73,8 +76,16 @@ def read_csv(files: FileSet, choice: ColumnChoice) -> dict[str, Any]:
         raise ValueError(f"{files.location.url} holds no files.")
     heads = _heads(files)
     first = heads[0]
-    names = names_in(files.location, choice, [*first.names, *first.partitions])
-    wanted = list(dict.fromkeys((names.label, *names.scores, *choice.further)))
+    try:
+        names = names_in(files.location, choice, [*first.names, *first.partitions])
+    except ValueError as error:
+        if not any(re.fullmatch(r"-?\d*\.\d+(e-?\d+)?", name, re.IGNORECASE) for name in first.names):
+            raise
+        raise ValueError(
+            f"{first.file.url} begins with values, {', '.join(first.names[:3])}, where names of columns are expected; "
+            "add a first line such as label,score."
+        ) from error
+    wanted = list(dict.fromkeys((*names.columns, *choice.further)))
     for head in heads:
         _check_header(head, wanted)
     numbers = dict.fromkeys((*names.scores, *(() if choice.weight is None else (choice.weight,))), pyarrow.float64())
@@ -117,15 +128,17 @@ def _head(file: Location, partitions: dict[str, Any]) -> _Head:
     compression = _compression(file)
     with file.reading("CSV"), _opened(file) as stream:
         try:
-            names, start, text = header_of(stream.read, _CSV_SAMPLE_BYTES)
+            separator = "\t" if ".tsv" in file.path.lower().rpartition("/")[2] else None
+            header = header_of(stream.read, _CSV_SAMPLE_BYTES, separator)
         except UnicodeDecodeError as error:
             raise _not_utf8() from error
         size = None if compression is not None else file.fs.size(file.path)
+    names = header.names
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise ValueError(f"{file.url} has several columns called {', '.join(map(repr, twice))}; rename them.")
     kept = {name: value for name, value in partitions.items() if name not in names}
-    return _Head(file, tuple(names), start, size, text, kept)
+    return _Head(file, tuple(names), header.end, size, header.text, kept, header.separator)
 
 
 def _check_header(head: _Head, wanted: Sequence[str]) -> None:
@@ -156,14 +169,14 @@ def _blocks(head: _Head) -> list[tuple[int, int] | None]:
     if head.is_small or head.size is None:
         return [None]
     with head.file.open() as stream:
-        return list(row_blocks(stream, head.start, head.size, _CSV_BLOCK_BYTES))
+        return list(row_blocks(stream, head.start, head.size, _CSV_BLOCK_BYTES, head.separator))
 
 
 def _sample(head: _Head, wanted: Sequence[str], types: Mapping[str, Any]) -> Any:
     """The first rows as a table."""
     text = head.text[head.start :]
     ended = head.size is not None and len(head.text) >= head.size
-    return _with_partitions(head, text if ended else text[: rows_end(text)], wanted, types, alone=True)
+    return _with_partitions(head, text if ended else text[: rows_end(text, head.separator)], wanted, types, alone=True)
 
 
 def _table(head: _Head, block: tuple[int, int] | None, wanted: Sequence[str], types: Mapping[str, Any]) -> Any:
@@ -190,7 +203,8 @@ def _with_partitions(head: _Head, text: bytes, wanted: Sequence[str], types: Map
     import pyarrow
 
     inside = [name for name in wanted if name in head.names]
-    table = _parsed(text, head.names, inside, {name: types[name] for name in inside if name in types}, alone=alone)
+    known = {name: types[name] for name in inside if name in types}
+    table = _parsed(text, head, inside, known, alone=alone)
     for name in wanted:
         if name in head.partitions:
             table = table.append_column(name, pyarrow.array(constant(head.partitions[name], table.num_rows)))
@@ -216,9 +230,7 @@ def _common_type(given: Sequence[Any]) -> Any:
     return pyarrow.string()
 
 
-def _parsed(
-    text: bytes, there: Sequence[str], names: Sequence[str], types: Mapping[str, Any], *, alone: bool = True
-) -> Any:
+def _parsed(text: bytes, head: _Head, names: Sequence[str], types: Mapping[str, Any], *, alone: bool = True) -> Any:
     """An Arrow table of the columns. Arrow refuses rows with too many or too few fields, where others guess."""
     import pyarrow
     from pyarrow import csv as arrow
@@ -230,8 +242,8 @@ def _parsed(
         return arrow.read_csv(
             pyarrow.BufferReader(text),
             # Blocks are on threads of their own.
-            read_options=arrow.ReadOptions(column_names=list(there), use_threads=alone),
-            parse_options=arrow.ParseOptions(newlines_in_values=b'"' in text),
+            read_options=arrow.ReadOptions(column_names=list(head.names), use_threads=alone),
+            parse_options=arrow.ParseOptions(delimiter=head.separator, newlines_in_values=b'"' in text),
             convert_options=arrow.ConvertOptions(include_columns=list(columns), column_types=types),
         )
 
@@ -243,10 +255,11 @@ def _parsed(
         match = re.search(r"column #(\d+): CSV (conversion error to .*: invalid value '(.*)')", str(error), re.DOTALL)
         if match is None:
             raise
-        name = there[int(match[1])]
+        name = head.names[int(match[1])]
         # In a block the number of the row is not known.
         row = f", row {read([name], {name: pyarrow.string()}).column(name).index(match[3]).as_py()}" if alone else ""
-        raise ValueError(f"column {name!r} expects numbers{row}: {match[2]}") from error
+        comma = "; write decimal commas as points" if re.fullmatch(r"-?\d+,\d+", match[3]) else ""
+        raise ValueError(f"column {name!r} expects numbers{row}: {match[2]}{comma}") from error
     if any(pyarrow.types.is_binary(field.type) for field in table.schema):
         raise _not_utf8()
     return table

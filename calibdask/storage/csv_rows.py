@@ -5,7 +5,8 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,15 +14,33 @@ __all__ = ["header_of", "row_blocks", "rows_end"]
 
 # Longest header, and longest row that is looked for.
 _LONGEST_HEADER, _LONGEST_ROW = 1 << 26, 1 << 30
-# Rows by the reader's own rules: a mark quotes where it begins a field, and there a doubled one stands for itself.
-_FIELD = rb'(?:"(?:[^"]++|"")*+"[^,\n]*+|[^",\n][^,\n]*+|)'
-_ROWS = re.compile(rb"(?:(?:" + _FIELD + rb",)*+" + _FIELD + rb"\n)*+")
 _QUOTE, _BREAK = 34, 10
-_BEFORE_FIELD = np.frombuffer(b",\r\n", np.uint8)
+_COMMA = ","
+# What separates fields where commas do not.
+_OTHERS = ("\t", ";", "|")
 
 
-def header_of(read: Callable[[int], bytes], size: int) -> tuple[list[str], int, bytes]:
-    """Names of columns, the bytes of the header with its line break, and the beginning of the file.
+@cache
+def _rows(separator: str) -> re.Pattern[bytes]:
+    """Rows by the reader's own rules: a mark quotes where it begins a field; doubled there it stands for itself."""
+    sign = re.escape(separator.encode())
+    field = rb'(?:"(?:[^"]++|"")*+"[^' + sign + rb'\n]*+|[^"' + sign + rb"\n][^" + sign + rb"\n]*+|)"
+    return re.compile(rb"(?:(?:" + field + sign + rb")*+" + field + rb"\n)*+")
+
+
+class Header(NamedTuple):
+    """Names of columns, the bytes of the header with its line break, the beginning of the file, and what separates."""
+
+    names: list[str]
+    end: int
+    text: bytes
+    separator: str
+
+
+def header_of(read: Callable[[int], bytes], size: int, separator: str | None = None) -> Header:
+    """The header of a file, whose fields are between commas; or, if it has none, between tabs, semicolons or bars.
+
+    ``separator`` is what the name of the file says about that.
 
     Raises
     ------
@@ -41,10 +60,12 @@ def header_of(read: Callable[[int], bytes], size: int) -> tuple[list[str], int, 
             raise ValueError(f"its header does not end within {_LONGEST_HEADER >> 20} MB.")
     end = end or len(text)
     header = text[:end].decode("utf-8-sig")
-    names = next(csv.reader(io.StringIO(header, newline="")), [])
-    if not names:
+    found = {sign: next(csv.reader(io.StringIO(header, newline=""), delimiter=sign), []) for sign in (_COMMA, *_OTHERS)}
+    if not found[_COMMA]:
         raise ValueError("it is empty.")
-    return names, end, text
+    if separator is None:
+        separator = _COMMA if len(found[_COMMA]) > 1 else max(found, key=lambda sign: len(found[sign]))
+    return Header(found[separator], end, text, separator)
 
 
 def _first_row_end(text: bytes) -> int:
@@ -56,7 +77,7 @@ def _first_row_end(text: bytes) -> int:
     return end
 
 
-def row_blocks(file: Any, start: int, size: int, length: int) -> Iterator[tuple[int, int]]:
+def row_blocks(file: Any, start: int, size: int, length: int, separator: str = _COMMA) -> Iterator[tuple[int, int]]:
     """Offsets and lengths of whole rows, about ``length`` bytes of them at a time; the file is read once.
 
     Raises
@@ -69,7 +90,7 @@ def row_blocks(file: Any, start: int, size: int, length: int) -> Iterator[tuple[
         while True:
             file.seek(start)
             text = file.read(min(taken, size - start))
-            end = len(text) if start + len(text) >= size else rows_end(text)
+            end = len(text) if start + len(text) >= size else rows_end(text, separator)
             if end:
                 break
             if taken > _LONGEST_ROW:
@@ -79,7 +100,7 @@ def row_blocks(file: Any, start: int, size: int, length: int) -> Iterator[tuple[
         start += end
 
 
-def rows_end(text: bytes) -> int:
+def rows_end(text: bytes, separator: str = _COMMA) -> int:
     r"""Where the last row in a text ends that begins with a row; 0 if none does.
 
     Examples
@@ -91,19 +112,19 @@ def rows_end(text: bytes) -> int:
         return text.rfind(b"\n") + 1
     letters = np.frombuffer(text, np.uint8)
     quotes = np.flatnonzero(letters == _QUOTE)
-    if not _paired(letters, quotes):
-        match = _ROWS.match(text)
+    if not _paired(letters, quotes, separator):
+        match = _rows(separator).match(text)
         return match.end() if match else 0
     breaks = np.flatnonzero(letters == _BREAK)
     outside = breaks[np.searchsorted(quotes, breaks) % 2 == 0]
     return int(outside[-1]) + 1 if outside.size else 0
 
 
-def _paired(letters: np.ndarray, quotes: np.ndarray) -> bool:
+def _paired(letters: np.ndarray, quotes: np.ndarray, separator: str) -> bool:
     """Whether every second mark opens a field, or follows the one before at once: then the others close."""
     opening = quotes[::2]
     before = letters[np.maximum(opening - 1, 0)]
-    begins = (opening == 0) | np.isin(before, _BEFORE_FIELD)
+    begins = (opening == 0) | np.isin(before, np.frombuffer(separator.encode() + b"\r\n", np.uint8))
     doubled = np.zeros(opening.size, bool)
     doubled[1:] = opening[1:] - quotes[1 : 2 * opening.size - 1 : 2] == 1
     return bool((begins | doubled).all())

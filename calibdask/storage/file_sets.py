@@ -20,6 +20,7 @@ COLUMN_SUFFIXES = {
     ".pq": ".parquet",
     ".parq": ".parquet",
     ".csv": ".csv",
+    ".tsv": ".csv",
     ".arrow": ".arrow",
     ".arrows": ".arrow",
     ".feather": ".arrow",
@@ -38,7 +39,7 @@ def column_format(path: str) -> str | None:
     ('.csv', '.arrow', None)
     """
     suffixes = [suffix.lower() for suffix in PurePosixPath(path).suffixes]
-    while suffixes and suffixes[-1] in _COMPRESSED and ".csv" in suffixes[:-1]:
+    while suffixes and suffixes[-1] in _COMPRESSED and {".csv", ".tsv"} & {*suffixes[:-1]}:
         suffixes.pop()
     return COLUMN_SUFFIXES.get(suffixes[-1]) if suffixes else None
 

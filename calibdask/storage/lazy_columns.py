@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from calibdask.engine.inputs.arrow import list_width
 from calibdask.engine.inputs.columns import ColumnNames, choose_columns, unknown
 from calibdask.storage.location import ColumnChoice, Location
 
@@ -28,16 +29,31 @@ def names_in(location: Location, choice: ColumnChoice, there: Sequence[str]) -> 
     return choose_columns(there, choice.label, choice.score, location.url, used=choice.further)
 
 
+def lists_in(schema: Any, names: ColumnNames, further: Sequence[str], location: Location) -> dict[str, int]:
+    """The columns of lists and how many values each holds, -1 if their type does not say it.
+
+    Raises
+    ------
+    ValueError
+        If lists stand where one value is expected.
+    """
+    widths = dict(zip(schema.names, map(list_width, schema.types), strict=True))
+    lists = {name: width for name, width in widths.items() if width is not None}
+    alone = {group[0] for group in (names.labels, names.scores) if len(group) == 1}
+    for name in (*names.columns, *further):
+        if name in lists and (name not in alone or name in further):
+            raise ValueError(f"{location.url}: column {name!r} expects one value in each row, got lists.")
+    return lists
+
+
 def collected(choice: ColumnChoice, names: ColumnNames, columns: Columns) -> dict[str, Any]:
     """Arrays in memory by their role."""
-    return {
-        **choice.collect(columns[names.label], _stacked(columns, names.scores), columns.__getitem__),
-        "names": names,
-    }
+    labels, scores = _stacked(columns, names.labels), _stacked(columns, names.scores)
+    return {**choice.collect(labels, scores, columns.__getitem__), "names": names}
 
 
 def _stacked(columns: Columns, names: tuple[str, ...]) -> np.ndarray:
-    """Scores (n,) of one column, (n, K) of several."""
+    """One column, (n,) or (n, K) of lists; (n, K) of several."""
     return columns[names[0]] if len(names) == 1 else np.stack([columns[name] for name in names], axis=1)
 
 
@@ -48,8 +64,12 @@ def lazy_columns(
     parts: Sequence[Any],
     sizes: Sequence[float],
     load: Callable[[Any], Columns],
+    lists: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
-    """Dask arrays by their role; ``load(part)`` reads the columns of a block, of ``sizes`` rows (NaN: not known)."""
+    """Dask arrays by their role; ``load(part)`` reads the columns of a block, of ``sizes`` rows (NaN: not known).
+
+    ``lists`` are the columns of lists and how many values each holds, -1 if that takes a look at the first block.
+    """
     import dask.array as da
     from dask.layers import ArrayValuesDep
 
@@ -70,19 +90,18 @@ def lazy_columns(
     def column(name: str) -> Any:
         return blocks.map_blocks(_column, name, dtype=types[name], meta=np.empty(0, types[name]))
 
-    if len(names.scores) == 1:
-        scores = column(names.scores[0])
-    else:
-        dtype = np.result_type(*(types[name] for name in names.scores))
-        scores = blocks.map_blocks(
-            _score_block,
-            names.scores,
-            dtype=dtype,
-            new_axis=1,
-            chunks=(*chunks, (len(names.scores),)),
-            meta=np.empty((0, 0), dtype),
+    def matrix(columns: tuple[str, ...]) -> Any:
+        width = len(columns) if len(columns) > 1 else (lists or {}).get(columns[0])
+        if width is None:
+            return column(columns[0])
+        width = int(load(parts[0])[columns[0]].shape[1]) if width < 0 else width
+        dtype = np.result_type(*(types[name] for name in columns))
+        meta = np.empty((0, 0), dtype)
+        return blocks.map_blocks(
+            _matrix_block, columns, width, dtype=dtype, new_axis=1, chunks=(*chunks, (width,)), meta=meta
         )
-    return {**choice.collect(column(names.label), scores, column), "names": names}
+
+    return {**choice.collect(matrix(names.labels), matrix(names.scores), column), "names": names}
 
 
 def _packed(load: Callable[[Any], Columns], part: Any) -> np.ndarray:
@@ -95,5 +114,11 @@ def _column(packed: np.ndarray, name: str) -> np.ndarray:
     return np.asarray(packed.item()[name])
 
 
-def _score_block(packed: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
-    return _stacked(packed.item(), names)
+def _matrix_block(packed: np.ndarray, names: tuple[str, ...], width: int) -> np.ndarray:
+    block = _stacked(packed.item(), names)
+    if block.shape[1] != width:
+        raise ValueError(
+            f"Column {names[0]!r} expects {width} values in every list, as in its first row, got lists of "
+            f"{block.shape[1]}."
+        )
+    return block

@@ -29,7 +29,7 @@ _LONGEST_QUOTE = 300
 class ColumnChoice:
     """What to take from a file: names (None: the format's own), and about how many rows at a time."""
 
-    label: str | None
+    label: str | Sequence[str] | None
     score: str | Sequence[str] | None
     by: tuple[str, ...]
     weight: str | None

@@ -5,6 +5,7 @@ before, since importing them takes longer than reading a schema.
 """
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -112,9 +113,9 @@ def open_store(url: str) -> Store:
 
 
 def read_rows(
-    url: str,
+    url: str | os.PathLike[str],
     *,
-    label: str | None = None,
+    label: str | Sequence[str] | None = None,
     score: str | Sequence[str] | None = None,
     by: Sequence[str] = (),
     weight: str | None = None,
@@ -130,7 +131,7 @@ def read_rows(
     ``.zarr``               a group with arrays ``labels`` and ``scores``                 in chunks of the store
     ``.nc``                 variables ``labels`` and ``scores``                           in chunks of the file
     ``.parquet``            columns ``label``; ``score``, or ``score_0 ... score_{K-1}``  in row groups
-    ``.csv``, ``.csv.gz``   the same columns; also ``.bz2``, ``.xz``, ``.zst``            in blocks of 64 MB; smaller or
+    ``.csv``, ``.csv.gz``   the same columns; also ``.tsv``, ``.bz2``, ``.xz``, ``.zst``  in blocks of 64 MB; smaller or
                                                                                           compressed ones into memory
     ``.arrow``              the same columns; also ``.feather``, ``.ipc``                 in record batches; the format
                                                                                           of streams into memory
@@ -147,13 +148,14 @@ def read_rows(
 
     Parameters
     ----------
-    url : str
+    url : str or path
         A local path or any URL that fsspec knows.
-    label : str, optional
-        Name of the array, variable or column of labels.
+    label : str or sequence of str, optional
+        Name of the array, variable or column of labels; of one-hot or multilabel columns as for ``score``.
     score : str or sequence of str, optional
-        Name of that of scores: the column of P(y = 1), or the first part of columns ``<score>_0``, ``<score>_1``, ...;
-        or a column for each class, in their order.
+        Name of that of scores: the column of P(y = 1), or of lists of K; or the first part of columns ``<score>_0``,
+        ``<score>_1``, ...; or a column for each class, in their order, whose names are those of the classes; or a
+        pattern such as ``"prob_*"``, whose ``*`` stands for them.
     by : sequence of str
         Names of further arrays or columns with one value for each row, to slice by.
     weight : str, optional
@@ -171,7 +173,7 @@ def read_rows(
     Raises
     ------
     ValueError
-        If there is no such file, the format is unknown or the file damaged, a name is missing, score columns are not
+        If there is no such file, the format is unknown or the file damaged, a name is missing, columns are not
         numbered from 0 without gaps, or there are no rows. Values are checked by `calibdask.evaluate`.
 
     Examples
@@ -184,7 +186,7 @@ def read_rows(
     ...     read_rows(path).scores
     array([0.2, 0.7, 0.9])
     """
-    store = open_store(url)
+    store = open_store(os.fspath(url))
     if not isinstance(store, StoredRows):
         raise ValueError(f"{url} is {store.kind}, which holds no scored rows; {store.mend}.")
     return store.read(label=label, score=score, by=by, weight=weight, chunk_rows=chunk_rows, skip_missing=skip_missing)
@@ -209,8 +211,9 @@ def _format_of(location: Location) -> str:
             return "delta"
         if location.has("metadata") and location.holds(".metadata.json"):
             raise ValueError(
-                f"{location.url} is an Iceberg table, which is not read here; scan it by Polars (scan_iceberg) or "
-                "DuckDB (iceberg_scan), and give the frame to calibdask.evaluate."
+                f"{location.url} is an Iceberg table, which is not read here; scan it by Polars (scan_iceberg), DuckDB "
+                "(iceberg_scan) or pyiceberg (to_arrow), and give the frame to calibdask.evaluate, or write it to "
+                "Parquet."
             )
     known = ", ".join(_FORMATS)
     if named is not None:

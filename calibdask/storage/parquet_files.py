@@ -9,7 +9,7 @@ from calibdask.engine.inputs.arrow import dtype_of, to_numpy
 from calibdask.errors import Unavailable
 from calibdask.storage.array_files import TARGET_BYTES, block_rows
 from calibdask.storage.file_sets import FileSet
-from calibdask.storage.lazy_columns import Columns, collected, lazy_columns, names_in
+from calibdask.storage.lazy_columns import Columns, collected, lazy_columns, lists_in, names_in
 from calibdask.storage.location import ColumnChoice, Location, read_error
 from calibdask.storage.retry import with_retries
 
@@ -56,26 +56,23 @@ def _read_dataset(location: Location, dataset: Any, choice: ColumnChoice) -> dic
         groups = [group for file in dataset.get_fragments() for group in file.split_by_row_group()]
         rows = [sum(group.num_rows for group in part.row_groups) for part in groups]
     names = names_in(location, choice, dataset.schema.names)
-    wanted = list(dict.fromkeys((names.label, *names.scores, *choice.further)))
+    wanted = list(dict.fromkeys((*names.columns, *choice.further)))
     types = {name: dtype_of(dataset.schema.field(name).type) for name in wanted}
-    for name in (names.label, *names.scores, *(() if choice.weight is None else (choice.weight,))):
+    for name in (*names.columns, *(() if choice.weight is None else (choice.weight,))):
         field = dataset.schema.field(name).type
-        if types[name].kind not in "fiub" and not (name == names.label and _is_text(field)):
-            raise ValueError(
-                f"{location.url}: column {name!r} expects numbers, got {field}"
-                + ("; one column for each class is called score_0, score_1, ..." if name in names.scores else "")
-                + "."
-            )
-    row_bytes = sum(types[name].itemsize for name in wanted)
+        if types[name].kind not in "fiub" and not (names.labels == (name,) and _is_text(field)):
+            raise ValueError(f"{location.url}: column {name!r} expects numbers, got {field}.")
+    lists = lists_in(dataset.schema, names, choice.further, location)
+    row_bytes = sum(types[name].itemsize * max(1, lists.get(name, 1)) for name in wanted)
     parts, sizes = _together(groups, rows, row_bytes, choice.chunk_rows)
     load = partial(_load_row_groups, location.url, dataset.schema, tuple(wanted))
     if not parts:
         empty = {name: np.empty(0, types[name]) for name in wanted}
-        return {**choice.collect(empty[names.label], np.empty(0), empty.__getitem__), "names": names}
+        return {**choice.collect(empty[names.labels[0]], np.empty(0), empty.__getitem__), "names": names}
     if len(parts) == 1 and sizes[0] * row_bytes <= TARGET_BYTES and choice.chunk_rows is None:
         # One small block: importing Dask would take longer than all the rest.
         return collected(choice, names, load(parts[0]))
-    return lazy_columns(choice, names, types, parts, sizes, load)
+    return lazy_columns(choice, names, types, parts, sizes, load, lists)
 
 
 def _is_text(given: Any) -> bool:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from calibdask.engine.inputs.columns import ColumnNames
-from calibdask.engine.inputs.missing import without_missing
 from calibdask.storage.location import ColumnChoice, Location, read_error
 
 if TYPE_CHECKING:
@@ -23,8 +22,9 @@ class Table:
 
     Parameters
     ----------
-    labels : array of shape (n,)
+    labels : array of shape (n,), or (n, K)
     scores : array of shape (n,) or (n, K)
+        With a coordinate where the columns have names of classes.
     weights : array of shape (n,), optional
     by : mapping from name to array of shape (n,)
     names : ColumnNames
@@ -43,7 +43,7 @@ class Table:
     @property
     def vector(self) -> bool:
         """Whether the scores are a vector of P(y = 1)."""
-        return bool(self.scores.ndim == self.labels.ndim)
+        return bool(self.scores.ndim == self.labels.ndim == 1)
 
     @property
     def classes(self) -> int:
@@ -82,7 +82,7 @@ class StoredRows:
     def read(
         self,
         *,
-        label: str | None = None,
+        label: str | Sequence[str] | None = None,
         score: str | Sequence[str] | None = None,
         by: Sequence[str] = (),
         weight: str | None = None,
@@ -112,9 +112,15 @@ class StoredRows:
             if role in arrays:
                 _check_numbers(self.url, f"{self.holds} {name!r}", arrays[role])
         labels, scores, weights, slices = arrays["labels"], arrays["scores"], arrays.get("weights"), arrays["by"]
+        if names.classes is not None:
+            import xarray as xr
+
+            scores = xr.DataArray(scores, {"class": list(names.classes)}, ("sample", "class"))
         if not skip_missing:
             return Table(labels, scores, weights, slices, names)
-        kept = without_missing(labels, scores, slices, weights)
+        from calibdask.engine.inputs.missing import without_missing
+
+        kept = without_missing(labels, scores, slices, weights, matrix=self.holds == "column")
         return Table(kept.y_true, kept.y_prob, kept.sample_weight, kept.by or {}, names, kept.skipped)
 
 

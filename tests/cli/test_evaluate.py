@@ -36,6 +36,27 @@ def test_help_is_fast(run: Run) -> None:
     assert run("--version")[:2] == (0, f"calibdask, version {cd.__version__}\n")
 
 
+def test_a_wrong_column_is_found_before_xarray_is_imported(data: Path) -> None:
+    words = ["evaluate", str(data / "rows.csv"), "--metric", "ece", "--label", "nope"]
+    code = f"import sys; from calibdask.cli import main; assert main({words}) == 2"
+    code += "; assert not {'xarray', 'pandas', 'numba', 'scipy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, stderr=subprocess.DEVNULL)
+
+
+def test_dask_without_a_cluster_does_not_import_distributed() -> None:
+    code = """
+import sys
+import dask.array as da, dask.dataframe as dd, numpy as np, pandas as pd
+import calibdask as cd
+columns = {"label": np.arange(90) % 2, "score": np.linspace(0.01, 0.99, 90), "day": np.arange(90) % 3}
+cd.evaluate(dd.from_pandas(pd.DataFrame(columns), npartitions=3), metrics="ece", by="day")
+labels, scores, days = (da.from_array(column, chunks=40) for column in columns.values())
+cd.evaluate(labels, scores, "ece", by={"day": days}, ignore_label=0, skip_missing=True)
+sys.exit("distributed" in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_help_describes_every_metric_and_the_json(run: Run) -> None:
     _, out, _ = run("evaluate", "--help")
     words = " ".join(out.split())

@@ -173,8 +173,8 @@ CASES = (
     Misuse(
         "names without a positive class",
         _call(_NAMES[_OUTCOMES], _VECTOR),
-        "Class names require pos_label=..., the class whose probability a vector of scores is; or labels=..., both "
-        "classes with this one last. Without, y_true expects the class numbers 0 and 1, got type <U3.",
+        "Class names require pos_label=... (--pos-label), the class whose probability a vector of scores is; or "
+        "labels=..., both classes with this one last. Without, y_true expects the class numbers 0 and 1, got type <U3.",
     ),
     Misuse(
         "a positive class of a matrix",
@@ -234,5 +234,73 @@ CASES = (
         "names of dask without their order",
         _call(da.from_array(_NAMES[_LABELS]), _SCORES),
         "Class names in a Dask collection require labels=..., the classes in the order of the scores.",
+    ),
+    Misuse(
+        "a column of labels, as networks are given",
+        _call(_LABELS[:, None], _SCORES),
+        "y_true is a matrix of a single column, (12, 1); give the vector y_true[:, 0].",
+    ),
+    Misuse(
+        "columns of labels and of scores, as networks are given",
+        _call(_OUTCOMES[:, None], _VECTOR[:, None]),
+        "y_true is a matrix of a single column, (12, 1); give the vector y_true[:, 0], and y_prob[:, 0].",
+    ),
+    Misuse(
+        "a matrix on its side",
+        _call(_LABELS, _SCORES.T),
+        "y_prob expects a row for each of the 12 labels, (n, K), got (3, 12); transpose it, y_prob.T, or, if these are "
+        "several models, say task='binary'.",
+    ),
+    Misuse(
+        "scores before labels",
+        _call(_SCORES, _LABELS),
+        "y_true and y_prob expect shapes (..., n) and (..., n) or (..., n, K), got shapes (12, 3) and (12,); labels "
+        "come first.",
+    ),
+    Misuse(
+        "the list of a classifier of several outputs",
+        _call(_ONE_HOT, [np.stack([1 - column, column], 1) for column in _SCORES.T], task="multilabel"),
+        "task='multilabel' expects 0 or 1 for every row and class, an array of the shape of y_prob, got labels (12, 3) "
+        "and scores (3, 12, 2); of a list of (n, 2) arrays give np.stack([p[:, 1] for p in y_prob], axis=1).",
+    ),
+    Misuse(
+        "no scores",
+        _call(_OUTCOMES, None),
+        "A block expects (y_true, y_prob) or (y_true, y_prob, sample_weight), got int64; where these are all rows, "
+        "give both: evaluate(y_true, y_prob).",
+    ),
+    Misuse(
+        "a column's name beside arrays",
+        _call(_OUTCOMES, _VECTOR, by="country"),
+        "by 'by' expects one value for each of the 12 rows, got an array of shape (), a single value; names of columns "
+        "are for frames and files.",
+    ),
+    Misuse(
+        "numbers of classes in place of a list",
+        _call(_NAMES[_LABELS], _SCORES, labels={"auk": 0, "owl": 1, "tit": 2}),
+        "labels expects a list of the classes, in the order of the columns, got dict {'auk': 0, 'owl': 1, 'tit': 2}.",
+    ),
+    Misuse(
+        "lists of different lengths",
+        _call(_LABELS, pd.Series([[0.5, 0.5], [0.2, 0.3, 0.5]] * 6)),
+        "y_prob holds lists, and expects one value for each class in every row, got 2 and 3 of them.",
+    ),
+    Misuse(
+        "probabilities as logits",
+        _call(_LABELS, _SCORES, logits=True),
+        "logits=True (--logits) expects logits, but the first 12 rows lie in [0, 1] and sum to 1, as probabilities do; "
+        "leave it out.",
+    ),
+    Misuse(
+        "probabilities as logits, in blocks",
+        lambda: {"y_true": [(_LABELS, _SCORES)], "logits": True},
+        "logits=True (--logits) expects logits, but the first 12 rows lie in [0, 1] and sum to 1, as probabilities do; "
+        "leave it out.",
+    ),
+    Misuse(
+        "probabilities as logits, classes first",
+        _call(xr.DataArray(_LABELS, dims="sample"), xr.DataArray(_SCORES.T, dims=("class", "sample")), logits=True),
+        "logits=True (--logits) expects logits, but the first 12 rows lie in [0, 1] and sum to 1, as probabilities do; "
+        "leave it out.",
     ),
 )

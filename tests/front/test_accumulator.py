@@ -196,5 +196,7 @@ def test_misuse() -> None:
         cd.Accumulator(cd.BrierScore()).load_state_dict(summed(binary, filled(cd.BrierScore())))
     with pytest.raises(ValueError, match=r"same metrics and settings; .* is not the same"):
         cd.Accumulator(cd.ECE()).load_state_dict(binary.state_dict())
+    with pytest.raises(ValueError, match="expects one mapping, as state_dict returns it, got list"):
+        cd.Accumulator(cd.ECE()).load_state_dict([binary.state_dict()])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="it lacks layout, rows"):
         cd.Accumulator(cd.ECE()).load_state_dict({})

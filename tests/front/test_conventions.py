@@ -236,7 +236,7 @@ def test_names_are_looked_at_when_they_are_computed() -> None:
             r"expects one of \['ham', 'spam'\], got 'egg'",
         ),
         ((MAIL, SCORES, {"labels": NAMES}), "A vector of scores expects labels of two classes, got 3"),
-        ((MAIL, SCORES, {"labels": "ham"}), "labels expects different classes"),
+        ((MAIL, SCORES, {"labels": "ham"}), r"labels expects a list of the classes, .* got str 'ham'"),
         ((MAIL, SCORES, {"labels": ["ham", "ham"]}), "labels expects different classes"),
         (
             (MAIL, MATRIX, {}),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import calibdask as cd
+from calibdask.errors import SuspectScoresWarning
 from tests.front.misuse import CASES, Misuse
 
 
@@ -22,3 +23,10 @@ def test_numbers_as_text_are_warned_of_where_their_order_is_not_theirs() -> None
     with pytest.warns(UserWarning, match=r"sorted as text, \['0', '1', '10', '11', '2', \.\.\.\].* give labels=\.\.\."):
         cd.ece(np.tile(names, 2), scores)
     assert cd.ece(np.tile(names, 2), scores, labels=names) >= 0
+
+
+def test_a_vector_of_probabilities_as_logits_is_warned_of() -> None:
+    labels, scores = np.arange(200) % 2, np.linspace(0, 1, 200)
+    with pytest.warns(SuspectScoresWarning, match=r"The first 200 logits lie between 0 and 1; if they are prob"):
+        cd.ece(labels, scores, logits=True)
+    assert cd.ece(labels, scores - 0.5, logits=True) > 0

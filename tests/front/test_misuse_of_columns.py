@@ -97,6 +97,20 @@ MISUSE: list[tuple[Callable[[], Any], str]] = [
         "skip_missing expects arrays, a frame or a file; drop the rows from blocks before.",
     ),
     (
+        evaluated(FRAME, label="clicked", score=FRAME["prediction"]),
+        "score expects the name of a column, or a list of names, got Series; with a frame all columns are named, and "
+        "arrays are given without it: evaluate(y_true, y_prob).",
+    ),
+    (
+        evaluated(FRAME.rename(columns={"clicked": " clicked"}), label="clicked", score="prediction"),
+        "The frame has no column 'clicked'; it has ' clicked', prediction, country." + NAMING,
+    ),
+    (
+        evaluated([FRAME, FRAME]),
+        "A block expects (y_true, y_prob) or (y_true, y_prob, sample_weight), got DataFrame; where these are all rows, "
+        "give both: evaluate(y_true, y_prob).",
+    ),
+    (
         lambda: cd.compare(pl.from_arrow(TABLE).lazy(), "prediction", "p", label="clicked"),  # type: ignore[union-attr]
         "compare expects a frame in memory or of Dask; collect this one, or scan its file by Dask.",
     ),
@@ -116,6 +130,16 @@ def folder_of_two(folder: Path) -> Path:
     return folder
 
 
+def text(path: Path, rows: str) -> Path:
+    path.write_text(rows)
+    return path
+
+
+def arrays(path: Path) -> Path:
+    np.savez(path, [0, 1], [0.2, 0.8])
+    return path
+
+
 def iceberg(folder: Path) -> Path:
     (folder / "metadata").mkdir()
     (folder / "metadata" / "v1.metadata.json").write_text("{}")
@@ -132,8 +156,26 @@ FILES: list[tuple[Callable[[Path], object], dict[str, Any], str]] = [
     (
         iceberg,
         {},
-        "{} is an Iceberg table, which is not read here; scan it by Polars (scan_iceberg) or DuckDB (iceberg_scan), "
-        "and give the frame to calibdask.evaluate.",
+        "{} is an Iceberg table, which is not read here; scan it by Polars (scan_iceberg), DuckDB (iceberg_scan) or "
+        "pyiceberg (to_arrow), and give the frame to calibdask.evaluate, or write it to Parquet.",
+    ),
+    (
+        lambda folder: text(folder / "rows.csv", "0,0.25,de\n1,0.75,fr\n"),
+        {},
+        "{} begins with values, 0, 0.25, de, where names of columns are expected; add a first line such as "
+        "label,score.",
+    ),
+    (
+        lambda folder: text(folder / "rows.csv", "label;score\n0;0,25\n1;0,75\n"),
+        {},
+        "{} cannot be read as CSV: column 'score' expects numbers, row 0: conversion error to double: invalid value "
+        "'0,25'; write decimal commas as points",
+    ),
+    (
+        lambda folder: arrays(folder / "rows.npz"),
+        {},
+        "{} has no array 'labels'; it has arr_0, arr_1. Name the arrays by --label and --score, in Python by label= "
+        "and score=.",
     ),
     (
         lambda folder: folder_of_two(folder) / "rows.parquet",

@@ -104,6 +104,34 @@ def test_summaries_and_shorthands(name: str) -> None:
     assert cd.ece(given, label="y", score="p") == cd.ece(LABELS, SCORES)
 
 
+def test_paths_and_their_rows(tmp_path: Path, expected: xr.Dataset) -> None:
+    path = tmp_path / "rows.parquet"
+    to_parquet(TABLE, path)
+    for given in (path, str(path)):
+        result = cd.evaluate(given, metrics=METRICS, label="y", score="p", by=["country"])
+        xr.testing.assert_identical(plain(result), expected)
+    rows = cd.read_rows(path, label="y", score="p", by=["country"])
+    xr.testing.assert_identical(plain(cd.evaluate(rows, metrics=METRICS)), expected)
+    named = cd.evaluate(path, metrics=METRICS, label="y", score="p", by={"land": "country"}, sample_weight="day")
+    arrays = cd.evaluate(LABELS, SCORES, METRICS, by={"land": COUNTRY}, sample_weight=DAY)
+    # Sums of weights depend on the order of rows.
+    xr.testing.assert_allclose(named.assign_coords(land=arrays.land), arrays, rtol=1e-12)
+    summary = cd.summarize(path, label="y", score="p", by="country", settings=["binary"])
+    of_arrays = cd.summarize(LABELS, SCORES, by={"country": COUNTRY}, settings=["binary"])
+    xr.testing.assert_identical(plain(summary), plain(of_arrays))
+    assert cd.ece(path, label="y", score="p") == cd.ece(LABELS, SCORES)
+
+
+def test_fields_without_names_given() -> None:
+    columns = {"label": LABELS, "score": SCORES, "country": COUNTRY}
+    expected = cd.ece(LABELS, SCORES)
+    assert cd.ece(columns) == expected
+    assert cd.ece({name: column.tolist() for name, column in columns.items()}) == expected
+    assert cd.ece(np.rec.fromarrays([*columns.values()], names=[*columns])) == expected
+    assert cd.ece(xr.Dataset({name: ("sample", column) for name, column in columns.items()})) == expected
+    assert cd.ece({"label": CLASSES, "score": MATRIX}) == cd.ece(CLASSES, MATRIX)
+
+
 def test_models_of_a_frame() -> None:
     result = cd.compare(FRAME, "p", "q0", cd.BrierScore(), label="y", n_boot=10)
     of_arrays = cd.compare(LABELS, SCORES, MATRIX[:, 0], cd.BrierScore(), n_boot=10)
@@ -177,6 +205,10 @@ def compressed(compress: Callable[[bytes], bytes]) -> Callable[[pa.Table, Path],
     return lambda table, path: path.write_bytes(compress(table.to_pandas().to_csv(index=False).encode()))
 
 
+def separated(sign: str) -> Callable[[pa.Table, Path], object]:
+    return lambda table, path: table.to_pandas().to_csv(path, index=False, sep=sign)
+
+
 def zstandard(table: pa.Table, path: Path) -> None:
     with pa.CompressedOutputStream(str(path), "zstd") as file:
         file.write(table.to_pandas().to_csv(index=False).encode())
@@ -186,6 +218,8 @@ FILES: list[tuple[str, Callable[[pa.Table, Path], object]]] = [
     (".parquet", to_parquet),
     (".pq", to_parquet),
     (".csv", to_csv),
+    (".tsv", separated("\t")),
+    (";.csv", separated(";")),
     (".csv.gz", compressed(gzip.compress)),
     (".csv.bz2", compressed(bz2.compress)),
     (".csv.xz", compressed(lzma.compress)),
@@ -233,15 +267,16 @@ def test_delta(tmp_path: Path, expected: xr.Dataset) -> None:
     check_file(tmp_path / "rows", expected)
 
 
+@pytest.mark.parametrize("separator", [",", ";"])
 @pytest.mark.parametrize("block", [None, 2000])
 def test_line_breaks_inside_quotation_marks(
-    block: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected: xr.Dataset
+    block: int | None, separator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected: xr.Dataset
 ) -> None:
     if block:
         monkeypatch.setattr(csv_files, "_CSV_BLOCK_BYTES", block)
         monkeypatch.setattr(csv_files, "_CSV_SAMPLE_BYTES", 500)
     frame = FRAME.assign(text=TEXTS)[["text", "y", "p", "country"]]
-    frame.to_csv(tmp_path / "rows.csv", index=False)
+    frame.to_csv(tmp_path / "rows.csv", index=False, sep=separator)
     check_file(tmp_path / "rows.csv", expected)
     memory = fsspec.filesystem("memory")
     memory.put(str(tmp_path / "rows.csv"), "/quoted/rows.csv")

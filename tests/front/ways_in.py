@@ -207,6 +207,7 @@ MATRIX: dict[str, Callable[[], Call]] = {
         "y_prob": _lazy(_with_void(SCORES, 7.0)),
         "ignore_label": -100,
     },
+    "cells that are lists": lambda: {"y_true": LABELS, "y_prob": pd.Series(SCORES.tolist())},
     "names to ignore": lambda: {
         "y_true": _with_void(NAMES[LABELS].astype(object), "void"),
         "y_prob": _with_void(SCORES, 0.0),

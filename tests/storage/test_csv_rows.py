@@ -10,8 +10,8 @@ from pyarrow import csv
 from calibdask.storage.csv_rows import header_of, row_blocks, rows_end
 
 
-def rows_of(text: bytes) -> int:
-    options = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=lambda row: "skip")
+def rows_of(text: bytes, separator: str = ",") -> int:
+    options = csv.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=lambda row: "skip")
     names = [f"c{number}" for number in range(3)]
     try:
         read = csv.ReadOptions(column_names=names)
@@ -20,17 +20,18 @@ def rows_of(text: bytes) -> int:
         return -1
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_blocks_have_the_rows_of_the_whole(seed: int) -> None:
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("seed", range(25))
+def test_blocks_have_the_rows_of_the_whole(seed: int, separator: str) -> None:
     draw = random.Random(seed)
-    fields = ["1", "0.25", "fr", '"a,b"', '"two\nlines"', '"said ""no""\n"', '5" pipe', 'x"y', '""']
-    lines = [",".join(draw.choices(fields, k=3)) for _ in range(60)]
+    fields = ["1", "0.25", "fr", f'"a{separator}b"', '"two\nlines"', '"said ""no""\n"', '5" pipe', 'x"y', '""']
+    lines = [separator.join(draw.choices(fields, k=3)) for _ in range(60)]
     text = ("\n".join(lines) + "\n" * draw.randrange(2)).encode()
-    blocks = list(row_blocks(io.BytesIO(text), 0, len(text), draw.randrange(1, 200)))
+    blocks = list(row_blocks(io.BytesIO(text), 0, len(text), draw.randrange(1, 200), separator))
     assert sum(length for _, length in blocks) == len(text)
-    parts = [text[start : start + length] for start, length in blocks]
-    assert [rows_of(part) for part in parts].count(-1) == 0
-    assert sum(map(rows_of, parts)) == rows_of(text) == 60
+    parts = [rows_of(text[start : start + length], separator) for start, length in blocks]
+    assert parts.count(-1) == 0
+    assert sum(parts) == rows_of(text, separator) == 60
 
 
 def test_a_mark_that_is_not_closed() -> None:
@@ -41,9 +42,12 @@ def test_a_mark_that_is_not_closed() -> None:
 @pytest.mark.parametrize("size", [3, 1000])
 def test_headers(size: int) -> None:
     file = io.BytesIO('\ufeff"score\nof it",label\n1,0\n'.encode())
-    names, start, _ = header_of(file.read, size)
-    assert names == ["score\nof it", "label"]
-    assert file.getvalue()[start:] == b"1,0\n"
+    header = header_of(file.read, size)
+    assert header.names == ["score\nof it", "label"]
+    assert file.getvalue()[header.end :] == b"1,0\n"
+    assert header_of(io.BytesIO(b'"score;",label\n').read, size).separator == ","
+    assert header_of(io.BytesIO(b"score;label\n").read, size).names == ["score", "label"]
+    assert header_of(io.BytesIO(b"name, first\tlabel\n").read, size, "\t").names == ["name, first", "label"]
     assert header_of(io.BytesIO(b"a,b").read, size)[:2] == (["a", "b"], 3)
     with pytest.raises(ValueError, match="it is empty"):
         header_of(io.BytesIO(b"").read, size)

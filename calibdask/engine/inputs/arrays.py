@@ -7,7 +7,7 @@ import xarray as xr
 
 from calibdask.engine.inputs.protocols import host_array, speaks_protocols
 
-__all__ = ["check_types", "is_dask", "is_named", "is_pandas", "ndim_of", "plain", "with_axis"]
+__all__ = ["check_types", "is_dask", "is_named", "is_pandas", "ndim_of", "plain", "rows_of_lists", "with_axis"]
 
 
 def is_dask(array: Any) -> bool:
@@ -53,6 +53,38 @@ def plain(array: Any, name: str = "An array") -> Any:
     if hasattr(array, "to_numpy") and type(array).__module__.partition(".")[0] != "pyarrow":
         return array.to_numpy()
     return host_array(name, array) if speaks_protocols(array) else np.asarray(array)
+
+
+def rows_of_lists(array: np.ndarray, name: str) -> np.ndarray:
+    """A matrix of an array whose cells are lists or arrays, as in a column of vectors; missing ones are rows of NaN.
+
+    Examples
+    --------
+    >>> cells = np.empty(2, object)
+    >>> cells[:] = [[0.2, 0.8], [0.7, 0.3]]
+    >>> rows_of_lists(cells, "y_prob").shape
+    (2, 2)
+    """
+    if (
+        array.dtype != object
+        or array.ndim != 1
+        or not array.size
+        or not isinstance(array[0], list | tuple | np.ndarray)
+    ):
+        return array
+    absent = np.array([not isinstance(cell, list | tuple | np.ndarray) for cell in array])
+    sizes = {np.shape(cell) for cell in array[~absent]}
+    if len(sizes) > 1:
+        raise ValueError(
+            f"{name} holds lists, and expects one value for each class in every row, got "
+            f"{' and '.join(str(size[0]) for size in sorted(sizes)[:2])} of them."
+        )
+    rows = np.stack([np.asarray(cell) for cell in array[~absent]])
+    if not absent.any():
+        return rows
+    matrix = np.full((array.size, *rows.shape[1:]), np.nan, np.result_type(rows, np.float16))
+    matrix[~absent] = rows
+    return matrix
 
 
 def check_types(scores: xr.Variable, others: dict[str, xr.Variable]) -> None:

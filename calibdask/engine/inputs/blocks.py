@@ -1,7 +1,7 @@
 """Reading blocks of rows that come one after the other, from an iterable or a stream of batches."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,12 @@ from calibdask.engine.inputs.arrays import check_types
 from calibdask.engine.inputs.class_names import Encoded, encode_labels
 from calibdask.engine.inputs.ignored import Ignored
 from calibdask.engine.inputs.input import Input, NamedArrays, check_lengths, hosted, layout_of, numbered
+from calibdask.engine.inputs.logits_check import check_logits
 from calibdask.engine.inputs.options import InputOptions
 from calibdask.engine.inputs.rows import Rows
 from calibdask.engine.inputs.shapes import Shape
 from calibdask.engine.inputs.slices import Axis
-from calibdask.engine.inputs.streams import RowStream
+from calibdask.engine.inputs.streams import Piece, RowStream
 from calibdask.engine.sources.memory import MemorySource, pieces
 
 __all__ = ["read_blocks", "read_stream"]
@@ -48,6 +49,7 @@ def read_blocks(
         return (_Block.of(block, options) for block in (blocks() if callable(blocks) else blocks))
 
     first, peeked = _peeked(iterate)
+    check_logits(first.rows.scores, first.shape)
 
     def iterate_all() -> Iterator[Rows]:
         nonlocal given, kept
@@ -60,10 +62,7 @@ def read_blocks(
             yield from pieces(rows)
 
     shape = first.shape
-    batch: tuple[Axis, ...] = ()
-    if shape.multilabel:
-        columns = first.rows.labels.shape[0]
-        batch = (Axis(options.class_dim, columns, np.arange(columns) if first.classes is None else first.classes),)
+    batch = _problems(shape, first.classes)
     layout = layout_of(
         shape, first.rows.scores.dtype, first.rows.scores.shape[0], weighted=first.rows.weights is not None
     )
@@ -78,15 +77,10 @@ def read_stream(stream: RowStream, options: InputOptions) -> Input:
     Raises
     ------
     ValueError
-        If labels are names that nobody has ordered, or the task needs more columns of labels than one.
+        If labels are names that nobody has ordered, or the task does not fit the columns.
     """
-    if options.task == "multilabel" or (options.task == "binary") > stream.vector:
-        raise ValueError(
-            f"task={options.task!r} does not fit one column of labels and {len(stream.names.scores)} of scores; "
-            "collect the frame, and give arrays."
-        )
-    shape = Shape(options, None if stream.vector else len(stream.names.scores))
-    columns: Any = np.empty((0, len(stream.names.scores)))
+    shape = _stream_shape(stream, options)
+    columns: Any = stream.empty.scores
     if stream.names.classes is not None:
         coordinates = {options.class_dim: list(stream.names.classes)}
         columns = xr.DataArray(columns, coordinates, (options.sample_dims[0], options.class_dim))
@@ -94,8 +88,13 @@ def read_stream(stream: RowStream, options: InputOptions) -> Input:
     def encoded(labels: np.ndarray) -> Encoded:
         return encode_labels(labels, columns, shape, whole=False)
 
-    known = encoded(np.empty(0, stream.label_type))
-    stream = stream.encoded(lambda labels: encoded(labels).labels)
+    def read(piece: Piece) -> Rows:
+        check_logits(piece.scores, shape)
+        weights = None if piece.weights is None else shape.weights(piece.weights)
+        arrays = shape.labels(encoded(piece.labels).labels), shape.scores(piece.scores)
+        return replace(_rows(numbered(NamedArrays(*arrays, weights, {}, {}), shape), shape), group=piece.group)
+
+    known = encoded(stream.empty.labels)
     stream.check_types()
     coding, axes = stream.slices()
     ignored = None if options.ignore_label is None else Ignored(known.ignored(options.ignore_label))
@@ -104,16 +103,43 @@ def read_stream(stream: RowStream, options: InputOptions) -> Input:
     def iterate() -> Iterator[Rows]:
         nonlocal count
         count = 0
-        for rows in stream.rows(coding):
+        for rows in map(read, stream.pieces(coding)):
             kept = rows if ignored is None else ignored.kept(rows)
             count += rows.count - kept.count
             yield from pieces(kept)
 
-    groups = int(np.prod([axis.size for axis in axes], dtype=np.int64))
-    layout = layout_of(shape, stream.score_type, groups=groups, weighted=stream.weight is not None)
+    batch = _problems(shape, known.classes)
+    sizes = [int(np.prod([axis.size for axis in group], dtype=np.int64)) for group in (batch, axes)]
+    layout = layout_of(shape, stream.score_type, *sizes, weighted=stream.weight is not None)
     source = MemorySource(iterate, layout, options.validity)
     classes = None if shape.vector or known.classes is None else np.asarray(known.classes, object)
-    return Input(source, (), axes, classes, ignored=None if ignored is None else lambda: count)
+    return Input(source, batch, axes, classes, ignored=None if ignored is None else lambda: count)
+
+
+def _stream_shape(stream: RowStream, options: InputOptions) -> Shape:
+    """How columns of labels and of scores are read."""
+    labels, scores, task = stream.label_columns, stream.score_columns, options.task
+    if labels is not None and task not in ("multiclass", "multilabel"):
+        raise ValueError(
+            f"{labels} columns of labels can be read in two ways. Say which: task='multiclass' if their rows are "
+            "one-hot; task='multilabel' if every column is a yes or no of its own. At the shell: --task."
+        )
+    if (scores is None) != (task in (None, "binary")) and task is not None:
+        expected = "one column of scores, P(y = 1)" if task == "binary" else "a column of scores for each class"
+        raise ValueError(f"task={task!r} expects {expected}, got {1 if scores is None else scores}.")
+    if (task == "multilabel" and labels is None) or (labels is not None and labels != scores):
+        raise ValueError(
+            f"task={task!r} expects a column of labels for each of the {scores} columns of scores, in their order, "
+            f"got {1 if labels is None else labels}."
+        )
+    return Shape(options, scores, one_hot=task == "multiclass" and labels is not None, multilabel=task == "multilabel")
+
+
+def _problems(shape: Shape, classes: Any) -> tuple[Axis, ...]:
+    """The axis of classes that are problems of their own."""
+    if not shape.multilabel or shape.columns is None:
+        return ()
+    return (Axis(shape.options.class_dim, shape.columns, np.arange(shape.columns) if classes is None else classes),)
 
 
 @dataclass(frozen=True)
@@ -129,7 +155,11 @@ class _Block:
     def of(cls, block: Any, options: InputOptions) -> "_Block":
         """Read one block."""
         if not isinstance(block, tuple | list) or len(block) not in (2, 3) or any(part is None for part in block):
-            raise ValueError("A block expects (y_true, y_prob) or (y_true, y_prob, sample_weight).")
+            given = "one with None" if isinstance(block, tuple | list) else type(block).__name__
+            raise ValueError(
+                f"A block expects (y_true, y_prob) or (y_true, y_prob, sample_weight), got {given}; where these are "
+                "all rows, give both: evaluate(y_true, y_prob)."
+            )
         names = ("y_true", "y_prob", "sample_weight")
         arrays = [hosted(name, array) for name, array in zip(names, block, strict=False)]
         shape = Shape.of(arrays[0], arrays[1], options)

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,6 +17,11 @@ __all__ = ["Encoded", "encode_labels"]
 
 # The number of labels that are left out.
 _IGNORED = -(2**31)
+# How to mend names of columns that are not those of the labels.
+_RENAME = (
+    "; the columns of scores are called so: name the classes in their order by labels=... (--labels), or the columns "
+    "by a pattern such as score='prob_*', whose * stands for the classes"
+)
 # Number of classes that an error message lists.
 _SHOWN = 5
 
@@ -91,7 +96,8 @@ def encode_labels(y_true: Any, y_prob: Any, shape: Shape, *, whole: bool = True)
         )
     if classes is None or (classes == list(range(shape.columns)) and declared is None):
         return Encoded(y_true, _as_array(listed or names, y_prob))
-    encode = partial(_positions, names=_checked(classes, shape.columns), ignored=options.ignore_label)
+    mend = "" if listed is not None or classes is not names else _RENAME
+    encode = partial(_positions, names=_checked(classes, shape.columns), ignored=options.ignore_label, mend=mend)
     labelled = names if listed is None and names is not None else classes
     return Encoded(_encode(y_true, encode), _as_array(labelled, y_prob), renumbered=True)
 
@@ -197,7 +203,12 @@ def _numbers_of_objects(y_true: Any) -> Any:
 
 def _listed(labels: Any, y_true: Any) -> list[Any]:
     """The classes that the user lists, checked to be distinct."""
-    names = [] if isinstance(labels, str) else np.asarray(labels, object).ravel().tolist()
+    if isinstance(labels, str | Mapping) or not np.iterable(labels):
+        raise ValueError(
+            "labels expects a list of the classes, in the order of the columns, got "
+            f"{type(labels).__name__} {labels!r}."
+        )
+    names = np.asarray(labels, object).ravel().tolist()
     if len(set(names)) != len(names) or len(names) < 2:
         raise ValueError(f"labels expects different classes, at least two of them, got {labels!r}.")
     return [_like(name, y_true) for name in names]
@@ -256,8 +267,8 @@ def _binary_encoder(
     """The function from labels to outcomes of the class whose probability a vector of scores is."""
     if labels is None and pos_label is None:
         raise ValueError(
-            "Class names require pos_label=..., the class whose probability a vector of scores is; or labels=..., "
-            "both classes with this one last. Without, y_true expects the class numbers 0 and 1, got type "
+            "Class names require pos_label=... (--pos-label), the class whose probability a vector of scores is; or "
+            "labels=..., both classes with this one last. Without, y_true expects the class numbers 0 and 1, got type "
             f"{_dtype(y_true)}."
         )
     if labels is None:
@@ -299,13 +310,13 @@ def _data(array: Any) -> Any:
     return array.data if is_named(array) else array
 
 
-def _positions(values: np.ndarray, names: Sequence[Any], ignored: Any) -> np.ndarray:
+def _positions(values: np.ndarray, names: Sequence[Any], ignored: Any, mend: str = "") -> np.ndarray:
     """Number of the class of each row."""
     import pandas as pd
 
     flat = pd.Index(values.ravel())
     positions = pd.Index(names).get_indexer(flat)
-    if (positions < 0).any():
+    if ignored is not None:
         positions = np.where(_equal(values.ravel(), ignored), _IGNORED, positions)
     unknown = positions == -1
     if unknown.any():
@@ -313,7 +324,7 @@ def _positions(values: np.ndarray, names: Sequence[Any], ignored: Any) -> np.nda
         if value != value or value is None:
             raise ValueError("y_true expects a class in every row, some are missing; drop these rows.")
         value = value.item() if isinstance(value, np.generic) else value
-        raise ValueError(f"y_true expects classes among {_shown(names)}, got {value!r}.")
+        raise ValueError(f"y_true expects classes among {_shown(names)}, got {value!r}{mend}.")
     return positions.reshape(values.shape)
 
 

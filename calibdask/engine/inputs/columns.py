@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,7 @@ __all__ = [
     "ColumnNames",
     "choose_arrays",
     "choose_columns",
-    "common_name",
     "listed",
-    "score_columns",
     "unknown",
 ]
 
@@ -33,19 +31,34 @@ class ColumnNames:
 
     Attributes
     ----------
-    label : str
+    labels : tuple of str
+        One column of labels, or one for each class, in the order of the scores.
     scores : tuple of str
         One column of P(y = 1), or one for each class, in their order.
     classes : tuple of str or None
-        Names of the classes: of columns that the user listed.
+        Names of the classes: of columns that the user listed, or what a pattern's ``*`` stands for.
     guess : str
         A sentence about what was taken for labels and scores because of its name; empty without any.
     """
 
-    label: Any
+    labels: tuple[Any, ...]
     scores: tuple[Any, ...]
     classes: tuple[Any, ...] | None = None
     guess: str = ""
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """All of them."""
+        return (*self.labels, *self.scores)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Columns of one role, and the names of classes that they carry."""
+
+    names: tuple[Any, ...]
+    classes: tuple[Any, ...] | None = None
+    is_pattern: bool = False
 
 
 def choose_columns(
@@ -56,9 +69,9 @@ def choose_columns(
     Parameters
     ----------
     there : iterable of names
-    label : name, optional
-    score : name or sequence of names, optional
-        One name stands for that column, or for the columns ``<score>_0``, ``<score>_1``, ...
+    label, score : name or sequence of names, optional
+        One name stands for that column, or for the columns ``<name>_0``, ``<name>_1``, ...; one with a ``*`` for the
+        columns that fit, which are then called by what it stands for.
     where : str
         What messages call the container.
     used : collection of names
@@ -73,34 +86,77 @@ def choose_columns(
     --------
     >>> choose_columns(["y_true", "prob", "country"], None, None, "rows.csv").scores
     ('prob',)
+    >>> choose_columns(["y_auk", "y_owl", "p_owl", "p_auk"], "y_*", "p_*", "rows.csv").labels
+    ('y_owl', 'y_auk')
     """
     names = list(there)
-    if label is not None and label not in names:
-        raise unknown(where, "column", label, names, NAMING)
-    listing = _listing(score, names)
+    # Names that are wrong are said of the labels first.
+    labels = None if label is None else _named(names, label, "label", where)
+    scores = None if score is None else _named(names, score, "score", where)
+    taken = {*used, *(() if scores is None else scores.names)}
+    if labels is None:
+        labels = _Columns(_common_columns(names, "label", where, taken))
+    if scores is None:
+        scores = _Columns(_common_columns(names, "score", where, {*used, *labels.names}))
+    guess = _guess(
+        where,
+        None if label is not None or re.fullmatch(r"label(_\d+)?", str(labels.names[0])) else listed(labels.names),
+        None if score is not None or str(scores.names[0]).startswith("score") else listed(scores.names),
+    )
+    return ColumnNames(_in_order(labels, scores, where), scores.names, scores.classes, guess)
+
+
+def _in_order(labels: _Columns, scores: _Columns, where: str) -> tuple[Any, ...]:
+    """The columns of labels in the order of the classes of the scores, where a pattern found them."""
+    if not labels.is_pattern or labels.classes is None:
+        return labels.names
+    ours, theirs = map(str, labels.classes), None if scores.classes is None else [*map(str, scores.classes)]
+    by_class = dict(zip(ours, labels.names, strict=True))
+    if theirs is None and list(by_class) == [*map(str, range(len(by_class)))]:
+        return labels.names
+    if theirs is None or sorted(theirs) != sorted(by_class):
+        raise ValueError(
+            f"{where}: the columns of labels stand for {listed([*by_class])}, the scores for "
+            f"{'the classes 0, 1, ...' if theirs is None else listed(theirs)}; give patterns with the same names, "
+            "such as label='y_*' and score='p_*', or list the columns of both in one order."
+        )
+    return tuple(by_class[name] for name in theirs)
+
+
+def _named(names: Sequence[Any], given: Any, role: str, where: str) -> _Columns:
+    """The columns that the user means."""
+    listing = _listing(given, names, role)
     if listing is not None:
         absent = [name for name in listing if name not in names]
         if absent:
             raise unknown(where, "column", absent[0], names, NAMING)
-        scores, classes = tuple(listing), tuple(listing) if len(listing) > 1 else None
-    else:
-        scores, classes = (), None
-        if score is not None:
-            scores = score_columns(names, score, where)
-    taken = {*used, *scores}
-    label_name = common_name(names, "label", "label", where, taken=taken) if label is None else label
-    if not scores:
-        scores = _common_scores(names, where, {*used, label_name})
-    guess = _guess(
-        where,
-        None if label is not None or label_name == "label" else label_name,
-        None if score is not None or str(scores[0]).startswith("score") else listed(scores),
-    )
-    return ColumnNames(label_name, scores, classes, guess)
+        return _Columns(tuple(listing), tuple(listing) if len(listing) > 1 else None)
+    if isinstance(given, str) and "*" in given and given not in names:
+        return _fitting(names, given, where)
+    if role == "label" and not _numbered(names, given):
+        if given not in names:
+            raise unknown(where, "column", given, names, NAMING)
+        return _Columns((given,))
+    # Labels and their one-hot columns may be there side by side.
+    if role == "label" and given in names:
+        return _Columns((given,))
+    return _Columns(_class_columns(names, given, role, where))
+
+
+def _fitting(names: Sequence[Any], pattern: str, where: str) -> _Columns:
+    """The columns that fit a pattern, called by what its ``*`` stands for; numbers in their order."""
+    sign = re.compile("(.+)".join(map(re.escape, pattern.split("*", 1))))
+    fits = [(match[1], name) for name in names if (match := sign.fullmatch(str(name)))]
+    if not fits:
+        raise ValueError(f"{where} has no columns {pattern!r}; {_nearest(pattern, names)} {NAMING}")
+    if all(re.fullmatch(r"\d+", part) for part, _ in fits):
+        fits.sort(key=lambda fit: int(fit[0]))
+    columns = tuple(name for _, name in fits)
+    return _Columns(columns, tuple(part for part, _ in fits) if len(fits) > 1 else None, is_pattern=True)
 
 
 def choose_arrays(
-    there: Iterable[str], label: str | None, score: Any, where: str, kind: str, used: Collection[str]
+    there: Iterable[str], label: Any, score: Any, where: str, kind: str, used: Collection[str]
 ) -> ColumnNames:
     """The arrays of labels and scores among ``there``, called ``labels`` and ``scores`` unless others are named.
 
@@ -110,52 +166,56 @@ def choose_arrays(
         If a name is not there, or several could be meant where none is named.
     """
     names = list(there)
-    if not (score is None or isinstance(score, str)):
-        raise ValueError(f"{where}: score expects the name of one {kind}, (n,) or (n, K), got {listed(score)}.")
+    for role, given in (("label", label), ("score", score)):
+        if not (given is None or isinstance(given, str)):
+            raise ValueError(f"{where}: {role} expects the name of one {kind}, (n,) or (n, K), got {listed(given)}.")
     for name in (*([] if label is None else [label]), *([] if score is None else [score])):
         if name not in names:
             raise unknown(where, kind, name, names, NAMING.replace("columns", f"{kind}s"))
     taken = {*used, *([] if score is None else [score])}
-    label_name = common_name(names, "labels", "label", where, kind, taken) if label is None else label
-    score_name = common_name(names, "scores", "score", where, kind, {*used, label_name}) if score is None else score
+    label_name = _common_array(names, "labels", "label", where, kind, taken) if label is None else label
+    score_name = _common_array(names, "scores", "score", where, kind, {*used, label_name}) if score is None else score
     guess = _guess(
         where,
-        None if label is not None or label_name == "labels" else label_name,
+        None if label is not None or label_name == "labels" else repr(label_name),
         None if score is not None or score_name == "scores" else repr(score_name),
     )
-    return ColumnNames(label_name, (score_name,), guess=guess)
+    return ColumnNames((label_name,), (score_name,), guess=guess)
 
 
-def _guess(where: str, label: Any, scores: str | None) -> str:
+def _guess(where: str, label: str | None, scores: str | None) -> str:
     """What was taken because of its name, in a sentence."""
-    parts = [] if label is None else [f"labels from {label!r}"]
+    parts = [] if label is None else [f"labels from {label}"]
     parts += [] if scores is None else [f"scores from {scores}"]
     if not parts:
         return ""
     return f"{where}: read {' and '.join(parts)}, by their names; --label and --score (label=, score=) name others."
 
 
-def _listing(score: Any, names: Sequence[Any]) -> list[Any] | None:
+def _listing(given: Any, names: Sequence[Any], role: str) -> list[Any] | None:
     """Columns that are listed one by one; at the shell between commas."""
-    if isinstance(score, str) and "," in score and score not in names:
-        return [name.strip() for name in score.split(",")]
-    if score is None or isinstance(score, str) or not isinstance(score, Sequence):
+    if isinstance(given, str) and "," in given and given not in names:
+        given = [name.strip() for name in given.split(",")]
+    if isinstance(given, Hashable) and not (isinstance(given, tuple) and given not in names):
         return None
-    if not score:
-        raise ValueError("score expects a column, or one column for each class, got an empty list.")
-    if len(set(score)) != len(score):
-        raise ValueError(f"score expects different columns, got {listed(score)}.")
-    return list(score)
+    if not isinstance(given, list | tuple):
+        raise ValueError(
+            f"{role} expects the name of a column, or a list of names, got {type(given).__name__}; with a frame all "
+            "columns are named, and arrays are given without it: evaluate(y_true, y_prob)."
+        )
+    if not given:
+        raise ValueError(f"{role} expects a column, or one column for each class, got an empty list.")
+    if len(set(given)) != len(given):
+        raise ValueError(f"{role} expects different columns, got {listed(given)}.")
+    return list(given)
 
 
-def common_name(
-    names: Sequence[Any], own: str, role: str, where: str, kind: str = "column", taken: Collection[Any] = ()
-) -> Any:
-    """The name among these that usually stands for a role, ``"label"`` or ``"score"``; ``own`` goes before others."""
+def _common_array(names: Sequence[Any], own: str, role: str, where: str, kind: str, taken: Collection[Any]) -> Any:
+    """The array that usually stands for a role; ``own`` goes before others."""
     if own in names and own not in taken:
         return own
     usual = _LABELS if role == "label" else _SCORES
-    candidates = [name for name in names if str(name).lower() in usual and name not in taken]
+    candidates = [name for name in names if name.lower() in usual and name not in taken]
     if len(candidates) > 1:
         raise _ambiguous(where, role, candidates, kind)
     if not candidates:
@@ -163,33 +223,24 @@ def common_name(
     return candidates[0]
 
 
-def score_columns(there: Iterable[Any], score: Any, url: str) -> tuple[Any, ...]:
-    """The columns that hold the scores, in the order of the classes.
-
-    Examples
-    --------
-    >>> score_columns(["score_0", "score_10", "score_1", "label"], "score", "rows.csv")
-    Traceback (most recent call last):
-    ValueError: rows.csv: score columns expect the numbers 0, 1, 2, ... without gaps, got score_0, score_1, score_10.
-    """
-    names = list(there)
-    numbered = _numbered(names, score)
+def _class_columns(names: Sequence[Any], stem: Any, role: str, url: str) -> tuple[Any, ...]:
+    """The column of this name, or those of it and a number, in the order of the classes."""
+    numbered = _numbered(names, stem)
     shown = ", ".join(name for _, name in numbered[:_SHOWN]) + (", ..." if len(numbered) > _SHOWN else "")
-    if score in names:
+    if stem in names:
         if numbered:
             raise ValueError(
-                f"{url} has both {score!r} and {shown}; drop one of the two, or name the scores otherwise."
+                f"{url} has both {stem!r} and {shown}; drop one of the two, or name the {role}s otherwise."
             )
-        return (score,)
+        return (stem,)
     if not numbered:
         raise ValueError(
-            f"{url} has neither a column {score!r} nor columns {score}_0, {score}_1, ...; {_nearest(score, names)} "
-            f"{NAMING}"
+            f"{url} has neither a column {stem!r} nor columns {stem}_0, {stem}_1, ...; {_nearest(stem, names)} {NAMING}"
         )
     if [number for number, _ in numbered] != list(range(len(numbered))):
-        raise ValueError(f"{url}: score columns expect the numbers 0, 1, 2, ... without gaps, got {shown}.")
+        raise ValueError(f"{url}: {role} columns expect the numbers 0, 1, 2, ... without gaps, got {shown}.")
     if len(numbered) == 1:
-        raise ValueError(f"{url} has scores of one class only, {shown}; call the column of P(y = 1) {score!r}.")
+        raise ValueError(f"{url} has {role}s of one class only, {shown}; call the column of P(y = 1) {stem!r}.")
     return tuple(name for _, name in numbered)
 
 
@@ -198,28 +249,34 @@ def _numbered(names: Sequence[Any], stem: Any) -> list[tuple[int, str]]:
     return sorted((int(match[1]), name) for match, name in matches if match)
 
 
-def _common_scores(names: Sequence[Any], where: str, taken: Collection[Any]) -> tuple[Any, ...]:
-    """Columns of scores, none of which was named: those called ``score`` go first."""
+def _common_columns(names: Sequence[Any], role: str, where: str, taken: Collection[Any]) -> tuple[Any, ...]:
+    """Columns of a role, none of which was named: those called ``label`` or ``score`` go first.
+
+    Of labels one column goes before several, which would be one-hot.
+    """
     free = [name for name in names if name not in taken]
-    if "score" in free or _numbered(free, "score"):
-        return score_columns(free, "score", where)
+    usual = _LABELS if role == "label" else _SCORES
+    if role in free or (role == "score" and _numbered(free, role)):
+        return (role,) if role == "label" else _class_columns(free, role, role, where)
     groups: dict[str, list[tuple[int, Any]]] = {}
     for name in free:
         match = re.fullmatch(r"(\D*?)_?(\d+)", str(name))
-        if match and match[1].lower() in _SCORES:
+        if match and match[1].lower() in usual:
             groups.setdefault(match[1], []).append((int(match[2]), name))
-    single = [(name,) for name in free if str(name).lower() in _SCORES]
+    single = [(name,) for name in free if str(name).lower() in usual]
     classwise = [
         tuple(name for _, name in sorted(group))
         for group in groups.values()
         if len(group) > 1 and sorted(number for number, _ in group) == list(range(len(group)))
     ]
-    candidates = [*single, *classwise]
+    candidates = single if single and role == "label" else [*single, *classwise]
     if len(candidates) > 1:
-        raise _ambiguous(where, "score", [group[0] if len(group) == 1 else f"{group[0]}, ..." for group in candidates])
-    if not candidates:
-        return score_columns(free, "score", where)
-    return candidates[0]
+        raise _ambiguous(where, role, [group[0] if len(group) == 1 else f"{group[0]}, ..." for group in candidates])
+    if candidates:
+        return candidates[0]
+    if role == "label":
+        raise unknown(where, "column", role, names, NAMING)
+    return _class_columns(free, role, role, where)
 
 
 def _ambiguous(where: str, role: str, candidates: Sequence[Any], kind: str = "column") -> ValueError:
@@ -236,7 +293,7 @@ def unknown(where: str, kind: str, name: Any, there: Iterable[Any], mend: str = 
 
 def _nearest(name: Any, there: Iterable[Any]) -> str:
     """What there is in words, the closest first."""
-    texts = list(map(str, there))
+    texts = [str(name) if str(name) == str(name).strip() else repr(name) for name in there]
     lower = {text.lower(): text for text in texts}
     close = [lower[match] for match in difflib.get_close_matches(str(name).lower(), lower, n=3)]
     ordered = [*close, *(text for text in texts if text not in close)]

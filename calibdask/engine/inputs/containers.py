@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import is_dask
-from calibdask.engine.inputs.arrow import to_numpy
+from calibdask.engine.inputs.arrays import is_dask, rows_of_lists
+from calibdask.engine.inputs.arrow import list_width, to_numpy
 from calibdask.engine.inputs.streams import Batches
 
-__all__ = ["DaskColumns", "MemoryColumns", "StreamColumns", "columns_of", "has_columns"]
+__all__ = ["DaskColumns", "MemoryColumns", "StreamColumns", "columns_of", "has_columns", "has_fields"]
 
 # Rows of a batch where the container lets us choose.
 _BATCH_ROWS = 1 << 17
@@ -72,6 +72,11 @@ def has_columns(container: Any) -> bool:
     )
 
 
+def has_fields(container: Any) -> bool:
+    """Whether this is a mapping, a dataset of xarray, or a structured array of NumPy."""
+    return isinstance(container, Mapping) or (isinstance(container, np.ndarray) and container.dtype.names is not None)
+
+
 def columns_of(container: Any) -> MemoryColumns | DaskColumns | StreamColumns:
     """The columns of a container.
 
@@ -85,6 +90,8 @@ def columns_of(container: Any) -> MemoryColumns | DaskColumns | StreamColumns:
         return MemoryColumns(names, container.__getitem__, container.__getitem__)
     if isinstance(container, Mapping):
         return MemoryColumns(list(container), container.__getitem__, container.__getitem__)
+    if isinstance(container, np.ndarray) and container.dtype.names is not None:
+        return MemoryColumns(container.dtype.names, container.__getitem__, container.__getitem__)
     if is_dask(container) and hasattr(container, "columns"):
         return DaskColumns(container)
     if _is_pandas(container):
@@ -101,7 +108,14 @@ def _series(frame: Any, name: Any) -> Any:
     series = frame[name]
     if series.ndim > 1:
         raise ValueError(f"The frame has several columns called {name!r}; rename them.")
-    return series.to_numpy() if isinstance(series.dtype, np.dtype) else _numbers(series).to_numpy()
+    if isinstance(series.dtype, np.dtype):
+        return rows_of_lists(series.to_numpy(), f"Column {name!r}")
+    arrow_type = getattr(series.dtype, "pyarrow_dtype", None)
+    if arrow_type is not None and list_width(arrow_type) is not None:
+        import pyarrow
+
+        return to_numpy(pyarrow.Array.from_pandas(series))
+    return _numbers(series).to_numpy()
 
 
 def _numbers(part: Any) -> Any:

@@ -1,6 +1,6 @@
 """Columns of data frames that users name become labels, scores, weights and slices; those of Dask are joined."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,14 @@ import xarray as xr
 
 from calibdask.engine.inputs.arrays import is_dask
 from calibdask.engine.inputs.columns import ColumnNames, choose_columns, unknown
-from calibdask.engine.inputs.containers import DaskColumns, MemoryColumns, StreamColumns, columns_of, has_columns
+from calibdask.engine.inputs.containers import (
+    DaskColumns,
+    MemoryColumns,
+    StreamColumns,
+    columns_of,
+    has_columns,
+    has_fields,
+)
 from calibdask.engine.inputs.missing import without_missing
 from calibdask.engine.inputs.slices import with_missing
 from calibdask.engine.inputs.streams import RowStream
@@ -64,7 +71,7 @@ def given_rows(
         If columns do not exist, or several could be meant.
     """
     named = label is not None or score is not None
-    if not (named or (y_prob is None and has_columns(y_true))):
+    if not (named or (y_prob is None and (has_columns(y_true) or has_fields(y_true)))):
         rows = GivenRows(y_true, y_prob, by, sample_weight)
     elif y_prob is not None:
         raise ValueError(
@@ -79,7 +86,9 @@ def given_rows(
         return rows
     if rows.y_prob is None:
         raise ValueError("skip_missing expects arrays, a frame or a file; drop the rows from blocks before.")
-    kept = without_missing(rows.y_true, rows.y_prob, rows.by, rows.sample_weight, sample_dim)
+    kept = without_missing(
+        rows.y_true, rows.y_prob, rows.by, rows.sample_weight, sample_dim, matrix=rows.y_true is not y_true
+    )
     return GivenRows(kept.y_true, kept.y_prob, kept.by, kept.sample_weight, rows.guess, kept.skipped)
 
 
@@ -131,13 +140,13 @@ def _of_columns(
     if isinstance(columns, StreamColumns):
         return _streamed(columns, names, slicing, weight, sample_weight, skip_missing)
     if isinstance(columns, DaskColumns):
-        scores = columns.values(list(names.scores) if len(names.scores) > 1 else names.scores[0])
+        labels, scores = _frame_columns(columns, names.labels), _frame_columns(columns, names.scores, names.classes)
         slices = {name: columns.frame[column] if _is_name(column) else column for name, column in slicing.items()}
     else:
-        scores = _scores(columns, names, dims)
+        labels, scores = _matrix(columns, names.labels, dims), _matrix(columns, names.scores, dims, names.classes)
         slices = {name: columns.slicing(column) if _is_name(column) else column for name, column in slicing.items()}
     weights = sample_weight if weight is None else columns.values(weight)
-    return GivenRows(columns.values(names.label), scores, slices or None, weights, names.guess)
+    return GivenRows(labels, scores, slices or None, weights, names.guess)
 
 
 def _slicing(by: Any, names: list[Any]) -> dict[Any, Any]:
@@ -157,15 +166,24 @@ def _is_name(column: Any) -> bool:
     return isinstance(column, str | int)
 
 
-def _scores(columns: MemoryColumns, names: ColumnNames, dims: tuple[str, str]) -> Any:
-    """Scores of one column, (n,), or of one for each class, (n, K)."""
-    first, *others = (columns.values(name) for name in names.scores)
+def _frame_columns(columns: DaskColumns, names: Sequence[Any], classes: Any = None) -> Any:
+    """A series of Dask, or a frame of several columns, which are called by their classes."""
+    if len(names) == 1:
+        return columns.values(names[0])
+    frame = columns.values(list(names))
+    return frame if classes in (None, tuple(names)) else frame.rename(columns=dict(zip(names, classes, strict=True)))
+
+
+def _matrix(columns: MemoryColumns, names: Sequence[Any], dims: tuple[str, str], classes: Any = None) -> Any:
+    """One column, (n,), or (n, K) where its cells are lists; of one for each class, (n, K)."""
+    first, *others = (columns.values(name) for name in names)
     if not others:
         return first
     if isinstance(first, xr.DataArray):
-        return xr.concat([first, *others], dims[1]).transpose(..., *dims)
-    scores = np.stack([first, *others], axis=1)
-    return scores if names.classes is None else xr.DataArray(scores, {dims[1]: list(names.classes)}, dims)
+        matrix = xr.concat([first, *others], dims[1]).transpose(..., *dims)
+        return matrix if classes is None else matrix.assign_coords({dims[1]: list(classes)})
+    matrix = np.stack([first, *others], axis=1)
+    return matrix if classes is None else xr.DataArray(matrix, {dims[1]: list(classes)}, dims)
 
 
 def _streamed(
@@ -224,7 +242,11 @@ def series_codes(series: Any) -> tuple[Any, Any]:
     import dask
     import pandas as pd
 
-    distinct, absent = dask.compute(series.unique().dropna(), series.isna().sum())
+    from calibdask.engine.scheduler import scheduler
+
+    # Dask looks for a cluster to shuffle on, which imports distributed, unless it is told how.
+    unique = series.unique(split_out=1, shuffle_method="tasks").dropna()
+    distinct, absent = dask.compute(unique, series.isna().sum(), scheduler=scheduler())
     if isinstance(series.dtype, pd.CategoricalDtype) and series.cat.known:
         labels = np.asarray(series.dtype.categories)
     else:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from calibdask.engine.inputs.arrays import is_dask
 from calibdask.engine.inputs.rows import Rows
 
 __all__ = ["Ignored"]
@@ -73,7 +74,12 @@ class Ignored:
 
     def count(self, labels: Any) -> int:
         """How many rows have the label; reads the labels of Dask."""
-        return int(np.asarray((labels == self.label).any(axis=0).sum()))
+        count = (labels == self.label).any(axis=0).sum()
+        if not is_dask(count):
+            return int(count)
+        from calibdask.engine.scheduler import scheduler
+
+        return int(count.compute(scheduler=scheduler()))
 
 
 def _keep(labels: np.ndarray, label: Any) -> np.ndarray:

@@ -9,10 +9,11 @@ import xarray as xr
 
 from calibdask.engine.inputs import slices
 from calibdask.engine.inputs.alignment import aligned
-from calibdask.engine.inputs.arrays import check_types, is_dask, plain, with_axis
+from calibdask.engine.inputs.arrays import check_types, is_dask, is_pandas, plain, rows_of_lists, with_axis
 from calibdask.engine.inputs.class_names import Encoded, encode_labels
 from calibdask.engine.inputs.frames import is_frame, joined_arrays, series_codes
 from calibdask.engine.inputs.ignored import Ignored
+from calibdask.engine.inputs.logits_check import check_logits
 from calibdask.engine.inputs.one_hot import decoded
 from calibdask.engine.inputs.options import InputOptions
 from calibdask.engine.inputs.protocols import speaks_protocols
@@ -142,12 +143,24 @@ def hosted(name: str, array: Any) -> Any:
     """Tensors and series of other libraries as NumPy arrays; what has names or is read later stays as it is."""
     known = type(array).__module__.partition(".")[0] in ("numpy", "pandas", "dask", "dask_expr", "xarray")
     foreign = not (known or hasattr(type(array), "columns")) and (hasattr(array, "to_numpy") or speaks_protocols(array))
-    return plain(array, name) if foreign else array
+    array = plain(array, name) if foreign else array
+    if isinstance(array, np.ndarray):
+        return rows_of_lists(array, name)
+    if not (is_pandas(array) and array.ndim == 1 and array.dtype == object):
+        return array
+    rows = rows_of_lists(array.to_numpy(), name)
+    if rows.ndim == 1:
+        return array
+    import pandas as pd
+
+    # Rows of pandas belong together by their index.
+    return pd.DataFrame(rows, array.index)
 
 
 def read_named(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Input:
     """A source for arrays with named dimensions."""
     options, class_dim = shape.options, shape.options.class_dim
+    check_logits((arrays.scores if shape.vector else arrays.scores.transpose(..., class_dim)).data, shape)
     arrays, sample_dim = _one_sample_dim(numbered(arrays, shape), options)
     scores, others = arrays.scores, {"labels": arrays.labels}
     if arrays.weights is not None:

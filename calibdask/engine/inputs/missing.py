@@ -39,8 +39,12 @@ def is_missing(values: Any) -> np.ndarray:
     return np.asarray(pd.isna(values))
 
 
-def without_missing(y_true: Any, y_prob: Any, by: Any, sample_weight: Any, sample_dim: str = "sample") -> Kept:
+def without_missing(
+    y_true: Any, y_prob: Any, by: Any, sample_weight: Any, sample_dim: str = "sample", *, matrix: bool = False
+) -> Kept:
     """Leave out the rows without a label, without all of their scores, or without a weight.
+
+    ``matrix`` says that labels of two dimensions have a column for each class.
 
     Raises
     ------
@@ -62,7 +66,7 @@ def without_missing(y_true: Any, y_prob: Any, by: Any, sample_weight: Any, sampl
         slices: dict[Any, Any] = {name: values[keep] for name, values in slicing.items()}
         count = keep.size
     else:
-        keep = _present(checked, sample_dim)
+        keep = _present(checked, sample_dim, {"y_prob", "y_true"} if matrix else {"y_prob"})
         kept = {name: _rows(values, keep, sample_dim) for name, values in checked.items()}
         slices = {name: _rows(values, keep, sample_dim) for name, values in slicing.items()}
         count = keep.shape[0]
@@ -70,8 +74,11 @@ def without_missing(y_true: Any, y_prob: Any, by: Any, sample_weight: Any, sampl
             count = keep.astype(np.int64).map_blocks(np.ones_like).sum()
 
     def skipped(rows: int) -> int:
-        total = count.compute() if is_dask(count) else count
-        return int(total) - rows
+        if not is_dask(count):
+            return int(count) - rows
+        from calibdask.engine.scheduler import scheduler
+
+        return int(count.compute(scheduler=scheduler())) - rows
 
     return Kept(kept["y_true"], kept.get("y_prob"), slices or None, kept.get("sample_weight"), skipped)
 
@@ -85,12 +92,12 @@ def _present_in_frames(frames: dict[str, Any]) -> Any:
     return ~first
 
 
-def _present(arrays: dict[str, Any], sample_dim: str) -> Any:
+def _present(arrays: dict[str, Any], sample_dim: str, matrices: set[str]) -> Any:
     """Whether nothing is missing in each row; of Dask where one of the arrays is."""
     present: Any = True
     for name, values in arrays.items():
         data = _samples_first(values, sample_dim)
-        if data.ndim > (2 if name == "y_prob" else 1):
+        if data.ndim > (2 if name in matrices else 1):
             raise ValueError(
                 "skip_missing expects labels of shape (n,) and scores of shape (n,) or (n, K), got "
                 f"{name} of shape {data.shape}; leave out rows before, the same ones for all."

@@ -67,7 +67,7 @@ class Shape:
             if not _has_classes(y_true, y_prob, options):
                 raise ValueError(
                     "task='multilabel' expects 0 or 1 for every row and class, an array of the shape of y_prob, got "
-                    f"labels {_shape(y_true)} and scores {_shape(y_prob)}."
+                    f"labels {_shape(y_true)} and scores {_shape(y_prob)}" + _of_classifiers(y_prob)
                 )
             return cls(options, columns, multilabel=True)
         return cls(options, columns, one_hot=_has_classes(y_true, y_prob, options))
@@ -104,6 +104,7 @@ class Shape:
             if columns is not None and not is_named(y_true) and _sizes(y_true) == _sizes(y_prob) != ():
                 raise _ambiguous(y_true, y_prob)
             return cls(options, columns)
+        _check_single_columns(y_true, y_prob, options)
         labels, scores = ndim_of(y_true), ndim_of(y_prob)
         if labels == scores:
             if scores == samples + 1 and not is_named(y_true) and _sizes(y_true) == _sizes(y_prob):
@@ -115,7 +116,7 @@ class Shape:
             raise ValueError("y_prob expects at least one dimension, of samples; got a single number.")
         raise ValueError(
             f"y_true and y_prob expect shapes (..., n) and (..., n) or (..., n, K), got shapes {_shape(y_true)} and "
-            f"{_shape(y_prob)}."
+            f"{_shape(y_prob)}" + ("; labels come first." if labels == scores + 1 else ".")
         )
 
     def labels(self, y_true: Any) -> xr.Variable:
@@ -155,6 +156,32 @@ class Shape:
         if array.ndim < len(dims):
             raise ValueError(f"{name} expects the dimensions {', '.join(dims)}, got an array of shape {array.shape}.")
         return xr.Variable((*(f"dim_{i}" for i in range(array.ndim - len(dims))), *dims), array)
+
+
+def _check_single_columns(y_true: Any, y_prob: Any, options: InputOptions) -> None:
+    """Refuse what is off by an axis: a column for a vector, and a matrix on its side."""
+    if is_named(y_true) or len(options.sample_dims) > 1:
+        return
+    labels, scores = _sizes(y_true), _sizes(y_prob)
+    if len(labels) == 2 and labels[1] == 1 < labels[0] and scores[:1] == labels[:1]:
+        both = scores == labels
+        raise ValueError(
+            f"y_true is a matrix of a single column, {_shape(y_true)}; give the vector y_true[:, 0]"
+            + (", and y_prob[:, 0]." if both else ".")
+        )
+    if len(labels) == 1 and len(scores) == 2 and scores[0] != labels[0] == scores[1] and labels[0] > 0:
+        raise ValueError(
+            f"y_prob expects a row for each of the {labels[0]} labels, (n, K), got {_shape(y_prob)}; transpose it, "
+            "y_prob.T, or, if these are several models, say task='binary'."
+        )
+
+
+def _of_classifiers(y_prob: Any) -> str:
+    """How to mend the list of (n, 2) arrays that classifiers of scikit-learn give."""
+    sizes = _sizes(y_prob)
+    if len(sizes) == 3 and sizes[-1] == 2:
+        return "; of a list of (n, 2) arrays give np.stack([p[:, 1] for p in y_prob], axis=1)."
+    return "."
 
 
 def _columns(y_true: Any, y_prob: Any, options: InputOptions) -> int:

@@ -130,7 +130,10 @@ def with_missing(labels: np.ndarray) -> np.ndarray:
 
 def _check_rows(name: str, shape: tuple[float, ...], n: float) -> None:
     if len(shape) != 1 or (shape[0] == shape[0] and n == n and shape[0] != n):
-        raise ValueError(f"by {name!r} expects one value for each of the {n} rows, got an array of shape {shape}.")
+        mend = "" if shape else ", a single value; names of columns are for frames and files"
+        raise ValueError(
+            f"by {name!r} expects one value for each of the {n} rows, got an array of shape {shape}{mend}."
+        )
 
 
 def _absent(array: np.ndarray) -> np.ndarray:
@@ -141,13 +144,14 @@ def _absent(array: np.ndarray) -> np.ndarray:
 
 
 def _dask_codes(array: Any) -> tuple[Any, np.ndarray]:
+    from calibdask.engine.scheduler import scheduler
     from calibdask.engine.sources.reduction import tree
 
     chunks = ((1,) * array.numblocks[0],)
     boxes = array.map_blocks(_distinct, dtype=object, meta=np.empty(0, object), chunks=chunks)
     distinct = tree(boxes, _both, axis=0, name=_LABELS)
     start_stage(Stage("slices", total=array.numblocks[0], tasks=(_LABELS,)))
-    labels, missing = distinct.compute().item()
+    labels, missing = distinct.compute(scheduler=scheduler()).item()
     codes = array.map_blocks(_search, labels, dtype=np.int32, meta=np.empty(0, np.int32))
     return codes, with_missing(labels) if missing else labels
 

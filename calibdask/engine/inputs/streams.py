@@ -1,19 +1,19 @@
 """Rows that come in batches of Arrow - lazy frames, relations, data sets, readers - read anew in each pass."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from calibdask.engine.inputs import slices
-from calibdask.engine.inputs.arrow import dtype_of, to_numpy
+from calibdask.engine.inputs.arrow import dtype_of, list_width, to_numpy
 from calibdask.engine.inputs.columns import ColumnNames
 from calibdask.engine.inputs.missing import is_missing
-from calibdask.engine.inputs.rows import Rows
 from calibdask.engine.inputs.slices import Axis, Coded
 
-__all__ = ["Batches", "RowStream"]
+__all__ = ["Batches", "Piece", "RowStream"]
 
 # Batches are taken together up to about this many scores, and at least this many rows.
 _SCORES, _FEWEST_ROWS = 1 << 22, 1 << 15
@@ -39,6 +39,15 @@ class Batches:
     once: bool = False
 
 
+class Piece(NamedTuple):
+    """Rows of several batches: labels (n,) or (n, K), scores (n,) or (n, K), weights and slices (n,)."""
+
+    labels: np.ndarray
+    scores: np.ndarray
+    weights: np.ndarray | None
+    group: np.ndarray | None
+
+
 @dataclass
 class _Count:
     """What the passes have counted."""
@@ -59,8 +68,6 @@ class RowStream:
     by : mapping from name of a slicing variable to its column
     skip_missing : bool
         Whether rows without a label, a score or a weight are left out.
-    encode : function, optional
-        From labels to class numbers.
     """
 
     batches: Batches
@@ -68,13 +75,17 @@ class RowStream:
     weight: Any = None
     by: Mapping[Any, Any] = field(default_factory=dict)
     skip_missing: bool = False
-    encode: Callable[[np.ndarray], np.ndarray] | None = None
     _count: _Count = field(default_factory=_Count, compare=False)
 
-    @property
-    def vector(self) -> bool:
-        """Whether the scores are a vector of P(y = 1)."""
-        return len(self.names.scores) == 1
+    @cached_property
+    def label_columns(self) -> int | None:
+        """How many columns of labels there are; None for one label a row."""
+        return self._width(self.names.labels)
+
+    @cached_property
+    def score_columns(self) -> int | None:
+        """How many columns of scores there are; None for a vector of P(y = 1)."""
+        return self._width(self.names.scores)
 
     @property
     def skipped(self) -> int:
@@ -84,36 +95,42 @@ class RowStream:
     @property
     def label_type(self) -> np.dtype[Any]:
         """The type of the labels as they come."""
-        return self._type(self.names.label)
+        return np.result_type(*map(self._type, self.names.labels))
 
     @property
     def score_type(self) -> np.dtype[Any]:
         """The type of the scores."""
         return np.result_type(*map(self._type, self.names.scores))
 
-    def encoded(self, encode: Callable[[np.ndarray], np.ndarray]) -> "RowStream":
-        """The same rows with labels that a function makes class numbers of."""
-        return replace(self, encode=encode)
-
     def check_types(self) -> None:
-        """Raise ValueError for columns that cannot be scores, labels or weights."""
+        """Raise ValueError for columns that cannot be scores, one-hot labels or weights."""
         roles = dict.fromkeys(self.names.scores, "scores") | ({} if self.weight is None else {self.weight: "weights"})
-        if self.encode is None:
-            roles[self.names.label] = "class numbers"
+        if self.label_columns is not None:
+            roles |= dict.fromkeys(self.names.labels, "0 or 1")
         for name, role in roles.items():
             if self._type(name).kind not in "fiub":
                 raise ValueError(f"Column {name!r} expects {role}, got {self.batches.schema.field(str(name)).type}.")
 
-    def rows(self, coding: Callable[[Columns], np.ndarray] | None) -> Iterator[Rows]:
+    def pieces(self, coding: Callable[[Columns], np.ndarray] | None) -> Iterator[Piece]:
         """Rows of one pass, at least one piece; ``coding`` gives the slice of each."""
         empty = True
-        for columns in self._read([self.names.label, *self.names.scores, *self._weights, *self.by.values()]):
+        for columns in self._read([*self.names.columns, *self._weights, *self.by.values()]):
             empty = False
-            yield self._piece(columns, None if coding is None else coding(columns))
+            yield Piece(
+                self._matrix(columns, self.names.labels, self.label_columns),
+                self._matrix(columns, self.names.scores, self.score_columns),
+                None if self.weight is None else columns[self.weight],
+                None if coding is None else coding(columns),
+            )
         if empty:
-            width, group = len(self.names.scores), None if coding is None else np.empty(0, np.int32)
-            weights = None if self.weight is None else np.empty((1, 0))
-            yield Rows(np.empty((1, 0, width), self.score_type), np.empty((1, 0)), weights, group)
+            yield self.empty._replace(group=None if coding is None else np.empty(0, np.int32))
+
+    @property
+    def empty(self) -> Piece:
+        """No rows, in the types and with the columns of all."""
+        labels, scores = self._shape(0, self.label_columns), self._shape(0, self.score_columns)
+        weights = None if self.weight is None else np.empty(0)
+        return Piece(np.empty(labels, self.label_type), np.empty(scores, self.score_type), weights, None)
 
     def slices(self) -> tuple[Callable[[Columns], np.ndarray] | None, tuple[Axis, ...]]:
         """The function from columns to slices, and the axes; one pass finds the distinct values."""
@@ -123,7 +140,7 @@ class RowStream:
 
         distinct: dict[Any, np.ndarray] = {}
         # Rows that are left out make no slices.
-        needed = [self.names.label, *self.names.scores, *self._weights] if self.skip_missing else []
+        needed = [*self.names.columns, *self._weights] if self.skip_missing else []
         for columns in self._read([*self.by.values(), *needed]):
             for name in self.by.values():
                 known = [distinct[name]] if name in distinct else []
@@ -144,11 +161,34 @@ class RowStream:
     def _type(self, name: Any) -> np.dtype[Any]:
         return dtype_of(self.batches.schema.field(str(name)).type)
 
-    def _piece(self, columns: Columns, group: np.ndarray | None) -> Rows:
-        scores = np.stack([columns[name] for name in self.names.scores], axis=1)[None]
-        labels = columns[self.names.label]
-        labels = labels if self.encode is None else self.encode(labels)
-        return Rows(scores, labels[None], None if self.weight is None else columns[self.weight][None], group)
+    def _width(self, names: Sequence[Any]) -> int | None:
+        """Columns of a matrix that columns are side by side, or the lists of one; None for a vector."""
+        if len(names) > 1:
+            return len(names)
+        width = list_width(self.batches.schema.field(str(names[0])).type)
+        if width != -1:
+            return width
+        if self.batches.once:
+            raise ValueError(
+                f"Column {names[0]!r} holds lists whose length its type does not say, and this reader is read once: "
+                "cast it to a list of fixed size, or give a function that returns a new reader, or a table."
+            )
+        rows = (to_numpy(batch.column(0)) for batch in self.batches.read(names) if batch.num_rows)
+        return int(next(rows, np.empty((0, 0))).shape[1])
+
+    @staticmethod
+    def _shape(rows: int, columns: int | None) -> tuple[int, ...]:
+        return (rows,) if columns is None else (rows, columns)
+
+    def _matrix(self, columns: Columns, names: Sequence[Any], width: int | None) -> np.ndarray:
+        """One column, or the matrix of several, or of lists."""
+        array = columns[names[0]] if len(names) == 1 else np.stack([columns[name] for name in names], axis=1)
+        if array.shape != self._shape(len(array), width):
+            raise ValueError(
+                f"Column {names[0]!r} expects {width} values in every list, as in its first row, got lists of "
+                f"{array.shape[1]}."
+            )
+        return array
 
     def _read(self, names: Sequence[Any]) -> Iterator[Columns]:
         """Columns of several batches at a time, without the rows that are left out."""
@@ -162,9 +202,9 @@ class RowStream:
         wanted = list(dict.fromkeys(names))
         for table in self._tables(wanted):
             columns = {name: to_numpy(table.column(number)) for number, name in enumerate(wanted)}
-            if self.skip_missing and self.names.label in columns:
-                absent = [is_missing(columns[name]) for name in (self.names.label, *self.names.scores, *self._weights)]
-                left_out = np.any(absent, axis=0)
+            if self.skip_missing and self.names.labels[0] in columns:
+                absent = [is_missing(columns[name]) for name in (*self.names.columns, *self._weights)]
+                left_out = np.any([rows if rows.ndim == 1 else rows.any(axis=1) for rows in absent], axis=0)
                 if left_out.any():
                     self._count.skipped += int(left_out.sum())
                     columns = {name: column[~left_out] for name, column in columns.items()}
@@ -173,7 +213,7 @@ class RowStream:
     def _tables(self, names: Sequence[Any]) -> Iterator[Any]:
         import pyarrow
 
-        target = max(_FEWEST_ROWS, _SCORES // len(self.names.scores))
+        target = max(_FEWEST_ROWS, _SCORES // max(1, self.score_columns or 1))
         held: list[Any] = []
         for batch in self.batches.read(names):
             held.append(batch)

@@ -10,7 +10,7 @@ from calibdask.engine.inputs.arrow import dtype_of, to_numpy
 from calibdask.errors import Unavailable
 from calibdask.storage.array_files import block_rows
 from calibdask.storage.file_sets import FileSet, constant
-from calibdask.storage.lazy_columns import Columns, collected, lazy_columns, names_in
+from calibdask.storage.lazy_columns import Columns, check_types, collected, lazy_columns, names_in
 from calibdask.storage.location import ColumnChoice, Location, read_error
 
 __all__ = ["read_arrow"]
@@ -42,6 +42,7 @@ def read_arrow(files: FileSet, choice: ColumnChoice) -> dict[str, Any]:
         name: constant(partitions[name][0], 0).dtype if name in partitions else dtype_of(schema.field(name).type)
         for name in wanted
     }
+    check_types(files.location, choice, names, schema)
     parts: list[_Batches] = []
     rows: list[int] = []
     for number, file in enumerate(members):

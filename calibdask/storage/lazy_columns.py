@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from calibdask.engine.inputs.arrow import dtype_of
 from calibdask.engine.inputs.columns import ColumnNames, choose_columns, unknown
+from calibdask.safe_text import message
 from calibdask.storage.location import ColumnChoice, Location
 
-__all__ = ["Columns", "collected", "lazy_columns", "names_in"]
+__all__ = ["Columns", "check_types", "collected", "lazy_columns", "names_in"]
 
 Columns = dict[str, Any]
 
@@ -26,6 +28,27 @@ def names_in(location: Location, choice: ColumnChoice, there: Sequence[str]) -> 
         if name not in there:
             raise unknown(location.url, "column", name, there)
     return choose_columns(there, choice.label, choice.score, location.url, used=choice.further)
+
+
+def check_types(location: Location, choice: ColumnChoice, names: ColumnNames, schema: Any) -> None:
+    """Raise ValueError unless scores and weights are numbers, labels these or texts, and slices no nested values."""
+    from pyarrow import types
+
+    for name in schema.names:
+        field = schema.field(name).type
+        value = field.value_type if types.is_dictionary(field) else field
+        number = dtype_of(field).kind in "fiub"
+        is_text = types.is_string(value) or types.is_large_string(value) or types.is_string_view(value)
+        expected = ""
+        if name in (*names.scores, choice.weight) and not number:
+            expected = "numbers"
+        elif name == names.label and not (number or is_text):
+            expected = "numbers or texts"
+        elif name in choice.by and types.is_nested(value):
+            expected = "numbers, texts or dates"
+        if expected:
+            mend = "; one column for each class is called score_0, score_1, ..." if name in names.scores else ""
+            raise ValueError(f"{location.url}: column {name!r} expects {expected}, got {message(field)}{mend}.")
 
 
 def collected(choice: ColumnChoice, names: ColumnNames, columns: Columns) -> dict[str, Any]:

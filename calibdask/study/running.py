@@ -9,6 +9,7 @@ from typing import Any
 
 from calibdask.cluster import ClusterLost, ClusterSpec, cluster_spec
 from calibdask.errors import Unavailable
+from calibdask.safe_text import message
 from calibdask.study.cell_executor import cell_executor
 from calibdask.study.cube import DONE, FAILED, TODO, Cube
 from calibdask.study.study import Study
@@ -216,7 +217,7 @@ def _store_errors(cube: Cube) -> Iterator[None]:
     except Unavailable:
         raise
     except OSError as error:
-        raise Unavailable(f"{cube.url} cannot be written: {error}.") from error
+        raise Unavailable(f"{cube.url} cannot be written: {message(error)}.") from error
 
 
 def _await(spec: ClusterSpec) -> None:

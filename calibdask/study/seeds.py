@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from calibdask.safe_text import data_without_credentials
+
 __all__ = ["Seeds"]
 
 
@@ -61,8 +63,8 @@ class Seeds:
 
 
 def _words(key: dict[str, Any]) -> tuple[int, ...]:
-    """Four 32-bit words for named values, independent of their order."""
-    text = json.dumps(key, sort_keys=True, default=_plain)
+    """Four 32-bit words for named values, independent of their order and of credentials in addresses."""
+    text = json.dumps(data_without_credentials(key), sort_keys=True, default=_plain)
     digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
     return tuple(int(word) for word in np.frombuffer(digest, "<u4"))
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 __all__ = [
+    "HIDDEN",
     "data_without_credentials",
     "listed",
     "message",
@@ -15,7 +16,7 @@ __all__ = [
 ]
 
 # What stands in the place of a credential.
-_HIDDEN = "***"
+HIDDEN = "***"
 # Names of parameters whose values give access: signed addresses of the object stores, tokens, keys, passwords.
 _SECRET = (
     r"(?:[\w.%-]*(?:signature|credential|token|secret|passw(?:or)?d|passphrase|api[_-]?key|access[_-]?key|account[_-]?key"
@@ -23,7 +24,7 @@ _SECRET = (
     r"|sig|key|pass|pwd|code|apikey|bearer|policy|key-pair-id)"
 )
 # `user:password@` with whatever signs a password has; a port is no password.
-_USER = re.compile(r"(?<=://)(?:[^\s/?#@:]*:(?!\d+(?:[/?#]|$))[^\s@\"'<>]*@(?:[^\s/?#@]*@)*)")
+_USER = re.compile(r"(?<=://)(?:[^\s/?#@:]*:(?!\d+(?:[/?#]|$))(?:(?!://)[^\s@\"'<>])*@(?:[^\s/?#@]*@)*)")
 # A user alone is a token where a web server asks for one; elsewhere it is a bucket, a container or a login.
 _WEB_USER = re.compile(r"(?<=http://|ttps://)[^\s/?#@]+@")
 _PARAMETER = re.compile(rf"(?<=[?&;#/,]){_SECRET}=[^\s&;#/,'\"<>]+", re.IGNORECASE)
@@ -53,10 +54,10 @@ def without_credentials(text: str) -> str:
     """
     if "://" not in text:
         return text
-    text = _WEB_USER.sub(f"{_HIDDEN}@", _USER.sub(f"{_HIDDEN}@", text))
-    text = _PARAMETER.sub(lambda found: f"{found[0].partition('=')[0]}={_HIDDEN}", text)
-    text = _FOLDER.sub(lambda found: f"{found[0].partition('/')[0]}/{_HIDDEN}", text)
-    return _TOKEN.sub(_HIDDEN, text)
+    text = _WEB_USER.sub(f"{HIDDEN}@", _USER.sub(f"{HIDDEN}@", text))
+    text = _PARAMETER.sub(lambda found: f"{found[0].partition('=')[0]}={HIDDEN}", text)
+    text = _FOLDER.sub(lambda found: f"{found[0].partition('/')[0]}/{HIDDEN}", text)
+    return _TOKEN.sub(HIDDEN, text)
 
 
 def data_without_credentials(data: Any) -> Any:

@@ -6,6 +6,7 @@ import xarray as xr
 
 from calibdask.estimators.checks import check_whole
 from calibdask.results.values import Results
+from calibdask.safe_text import listed, visible
 
 __all__ = ["worst_order", "worst_slices", "worst_strata"]
 
@@ -74,14 +75,14 @@ def worst_slices(result: xr.Dataset, metric: str, n: int = 10) -> xr.Dataset:
     results = Results(result)
     parts = {part.variable: part for part in results}
     if metric not in result.data_vars or (metric not in parts and "bound" in result[metric].attrs):
-        raise ValueError(f"metric expects one of {', '.join(parts)}, got {metric!r}.")
+        raise ValueError(f"metric expects one of {listed(parts)}, got {metric!r}.")
     dims = [dim for dim in results.slices if dim in result[metric].dims]
     if not dims:
         raise ValueError("The result has no slices; evaluate with by=... .")
     others = [str(dim) for dim in result[metric].dims if dim not in dims]
     if others:
         raise ValueError(
-            f"{metric} has the dimensions {', '.join(others)} beside its slices; select one place, for example "
+            f"{visible(metric)} has the dimensions {listed(others)} beside its slices; select one place, for example "
             f"result.isel({others[0]}=0)."
         )
     if "slice" in dims:

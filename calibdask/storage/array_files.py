@@ -154,18 +154,23 @@ def _check_links(location: Location) -> None:
         if stream.read(len(_HDF5)) != _HDF5:
             return
         stream.seek(0)
+        outside: list[str] = []
         with h5py.File(stream, "r") as file:
 
-            def check(name: str, link: Any) -> None:
-                outside = isinstance(link, h5py.ExternalLink)
+            def note(name: str, link: Any) -> None:
                 array = file.get(name) if isinstance(link, h5py.HardLink) else None
-                if isinstance(array, h5py.Dataset):
-                    inside = not array.is_virtual or all(part.file_name == "." for part in array.virtual_sources())
-                    outside = not inside or bool(array.external)
-                if outside:
-                    raise ValueError(f"{name!r} is a link to another file; copy its numbers into this one.")
+                if isinstance(link, h5py.ExternalLink) or (isinstance(array, h5py.Dataset) and _is_elsewhere(array)):
+                    outside.append(name)
 
-            file.visititems_links(check)
+            file.visititems_links(note)
+    if outside:
+        raise ValueError(f"{outside[0]!r} is a link to another file; copy its numbers into this one.")
+
+
+def _is_elsewhere(array: Any) -> bool:
+    """Whether numbers of an array of HDF5 are in other files."""
+    virtual = array.is_virtual and any(part.file_name != "." for part in array.virtual_sources())
+    return virtual or bool(array.external)
 
 
 def read_zarr(location: Location, node: Any, choice: ColumnChoice) -> dict[str, Any]:

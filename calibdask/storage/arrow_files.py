@@ -126,4 +126,4 @@ def _load(wanted: tuple[str, ...], part: _Batches) -> Columns:
     except Unavailable:
         raise
     except Exception as error:
-        raise read_error(part.file.url, error, "Arrow") from error
+        raise read_error(part.file, error, "Arrow") from error

@@ -1,6 +1,7 @@
 """Where data lies: a local path or a URL, with the file system behind it; and errors that say what was wrong there."""
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from calibdask.errors import Unavailable
-from calibdask.safe_text import message, shown_address
+from calibdask.safe_text import HIDDEN, message, shown_address
 
 __all__ = ["ColumnChoice", "Location", "read_error"]
 
@@ -23,6 +24,9 @@ _INSTALL = {
     "http": "pip install aiohttp",
     "https": "pip install aiohttp",
 }
+# What addresses are made of; shorter words in the place of a credential are found by chance elsewhere.
+_WORDS = re.compile(r"[:/@?&=;#,]+")
+_SHORTEST_SECRET = 4
 # An error of a library is quoted up to this length.
 _LONGEST_QUOTE = 300
 
@@ -119,7 +123,15 @@ class Location:
         except Unavailable:
             raise
         except Exception as error:
-            raise read_error(self.url, error, what) from error
+            raise read_error(self, error, what) from error
+
+    def quoted(self, error: BaseException) -> str:
+        """What an error of a library says; it may name a part of the path, without the rest of the address."""
+        text = message(error)
+        hidden = {*_WORDS.split(self.address)} - {*_WORDS.split(self.url)}
+        for word in sorted(hidden, key=len, reverse=True):
+            text = text.replace(word, HIDDEN) if len(word) >= _SHORTEST_SECRET else text
+        return text
 
     @classmethod
     def parse(cls, url: str) -> "Location":
@@ -144,9 +156,9 @@ class Location:
         return cls(url, fs, path)
 
 
-def read_error(url: str, error: BaseException, what: str = "") -> ValueError:
-    """One sentence from whatever a library had to say."""
-    quoted = message(error) or type(error).__name__
+def read_error(place: Location | str, error: BaseException, what: str = "") -> ValueError:
+    """One sentence from whatever a library had to say about a location, or an address."""
+    quoted = (place.quoted(error) if isinstance(place, Location) else message(error)) or type(error).__name__
     if len(quoted) > _LONGEST_QUOTE:
         quoted = quoted[:_LONGEST_QUOTE].rstrip() + " ..."
-    return ValueError(f"{shown_address(url)} cannot be read{f' as {what}' if what else ''}: {quoted}")
+    return ValueError(f"{shown_address(str(place))} cannot be read{f' as {what}' if what else ''}: {quoted}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fsspec.implementations.local import LocalFileSystem
 
-from calibdask.safe_text import message, shown_address
+from calibdask.safe_text import shown_address
 from calibdask.storage.location import Location, read_error
 from calibdask.storage.retry import with_retries
 
@@ -75,7 +75,7 @@ def _check_remote(location: Location, *, overwrite: bool) -> None:
             # Who may write to a bucket need not be allowed to look at it.
             pass
         except Exception as error:
-            raise read_error(location.url, error) from error
+            raise read_error(location, error) from error
     if location.exists:
         with location.reading():
             is_folder = location.fs.isdir(location.path)
@@ -179,7 +179,7 @@ def _upload(part: Path, target: Location) -> None:
             name = "" if path == part else f"/{path.relative_to(part).as_posix()}"
             with_retries(partial(target.fs.put_file, str(path), f"{target.path}{name}"))
     except Exception as error:
-        raise ValueError(f"{target.url} cannot be written: {message(error)}") from error
+        raise ValueError(f"{target.url} cannot be written: {target.quoted(error)}") from error
 
 
 def write_dataset(dataset: "xr.Dataset", path: Path) -> None:

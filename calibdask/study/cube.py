@@ -15,7 +15,7 @@ import xarray as xr
 import zarr
 
 from calibdask.errors import Unavailable
-from calibdask.safe_text import data_without_credentials, message, shown_address, without_credentials
+from calibdask.safe_text import data_without_credentials, shown_address, without_credentials
 from calibdask.storage.location import Location, read_error
 from calibdask.storage.open_store import CUBE_BEGUN, CUBE_MARK, StoredCube, open_store, read_fingerprint
 from calibdask.storage.retry import with_retries
@@ -40,6 +40,10 @@ class Cube:
     def url(self) -> str:
         """The address as messages show it."""
         return shown_address(self.address)
+
+    def quoted(self, error: BaseException) -> str:
+        """What an error of a library says of the location."""
+        return Location.parse(self.address).quoted(error)
 
     @property
     def exists(self) -> bool:
@@ -74,7 +78,7 @@ class Cube:
         try:
             self._lay_out(study)
         except (FileNotFoundError, PermissionError) as error:
-            raise ValueError(f"{self.url} cannot be written: {message(error)}") from error
+            raise ValueError(f"{self.url} cannot be written: {self.quoted(error)}") from error
 
     def _lay_out(self, study: Study) -> None:
         cells, inside = study.cells(), study.inside()
@@ -166,7 +170,7 @@ class Cube:
         except Unavailable:
             raise
         except Exception as error:
-            raise read_error(self.url, error, "a cube") from error
+            raise read_error(Location.parse(self.address), error, "a cube") from error
 
     def status(self) -> np.ndarray:
         """Status (TODO, DONE or FAILED) of all cells by number; raises ValueError if there is no cube."""

@@ -9,7 +9,6 @@ from typing import Any
 
 from calibdask.cluster import ClusterLost, ClusterSpec, cluster_spec
 from calibdask.errors import Unavailable
-from calibdask.safe_text import message
 from calibdask.study.cell_executor import cell_executor
 from calibdask.study.cube import DONE, FAILED, TODO, Cube
 from calibdask.study.study import Study
@@ -217,7 +216,7 @@ def _store_errors(cube: Cube) -> Iterator[None]:
     except Unavailable:
         raise
     except OSError as error:
-        raise Unavailable(f"{cube.url} cannot be written: {message(error)}.") from error
+        raise Unavailable(f"{cube.url} cannot be written: {cube.quoted(error)}.") from error
 
 
 def _await(spec: ClusterSpec) -> None:

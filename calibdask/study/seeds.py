@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.safe_text import data_without_credentials
+from calibdask.safe_text import data_without_credentials, listed
 
 __all__ = ["Seeds"]
 
@@ -55,9 +55,9 @@ class Seeds:
         coordinates = dict(self.at)
         for name in names:
             if name not in coordinates:
-                raise ValueError(f"The cell has the coordinates {', '.join(coordinates)}, got {name!r}.")
+                raise ValueError(f"The cell has the coordinates {listed(coordinates)}, got {name!r}.")
         if shared := sorted(coordinates.keys() & more.keys()):
-            raise ValueError(f"{', '.join(shared)} is a coordinate of the cell; give further keys another name.")
+            raise ValueError(f"{listed(shared)} is a coordinate of the cell; give further keys another name.")
         chosen = {name: coordinates[name] for name in names} if names else coordinates
         return np.random.SeedSequence(self.root, spawn_key=_words({**chosen, **more}))
 

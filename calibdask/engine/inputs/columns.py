@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from calibdask.safe_text import visible
+
 __all__ = [
     "NAMING",
     "ColumnNames",
@@ -174,7 +176,7 @@ def score_columns(there: Iterable[Any], score: Any, url: str) -> tuple[Any, ...]
     """
     names = list(there)
     numbered = _numbered(names, score)
-    shown = ", ".join(name for _, name in numbered[:_SHOWN]) + (", ..." if len(numbered) > _SHOWN else "")
+    shown = ", ".join(visible(name) for _, name in numbered[:_SHOWN]) + (", ..." if len(numbered) > _SHOWN else "")
     if score in names:
         if numbered:
             raise ValueError(
@@ -240,7 +242,7 @@ def _nearest(name: Any, there: Iterable[Any]) -> str:
     lower = {text.lower(): text for text in texts}
     close = [lower[match] for match in difflib.get_close_matches(str(name).lower(), lower, n=3)]
     ordered = [*close, *(text for text in texts if text not in close)]
-    shown = ", ".join(ordered[:_SHOWN]) + (", ..." if len(ordered) > _SHOWN else "")
+    shown = ", ".join(map(visible, ordered[:_SHOWN])) + (", ..." if len(ordered) > _SHOWN else "")
     return f"it has {shown or 'none'}."
 
 

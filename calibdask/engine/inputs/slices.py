@@ -9,6 +9,7 @@ import xarray as xr
 
 from calibdask.engine.inputs.arrays import is_dask, plain
 from calibdask.engine.progress_events import Stage, start_stage
+from calibdask.safe_text import listed
 
 __all__ = ["MISSING", "Axis", "Coded", "coded", "named", "with_missing"]
 
@@ -65,7 +66,7 @@ def coded(by: Any, n: float, sample_dim: str) -> tuple[Any, tuple[Axis, ...]]:
         group = codes if group is None else group * len(labels) + codes
     total = int(np.prod([axis.size for axis in axes], dtype=np.int64))
     if total > _MOST_SLICES:
-        sizes = ", ".join(f"{axis.name}: {axis.size}" for axis in axes)
+        sizes = listed(f"{axis.name}: {axis.size}" for axis in axes)
         raise ValueError(f"by expects at most {_MOST_SLICES} slices, got {total} ({sizes}); group the values first.")
     return group, tuple(axes)
 

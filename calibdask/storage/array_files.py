@@ -124,6 +124,7 @@ def open_group(location: Location) -> Any:
     # Where folders cannot be listed (http), the store's own file may be there though its folder is not.
     if not (location.exists or location.is_zarr):
         raise ValueError(f"{location.url} does not exist.")
+    location.check_file()
     with location.reading("a Zarr group"), texts_settled():
         node = with_retries(lambda: zarr.open(location.path if location.local else location.address, mode="r"))
     if not isinstance(node, zarr.Group):

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from tornado.routing import Matcher, Rule
 from tornado.web import OutputTransform, RequestHandler
 
-__all__ = ["MOST_SESSIONS", "check_hosts", "hosts_of", "limit_sessions", "protect_pages"]
+__all__ = ["MOST_SESSIONS", "check_hosts", "check_tokens", "hosts_of", "limit_sessions", "protect_pages"]
 
 # Each has the widgets and figures of a page in memory.
 MOST_SESSIONS = 32
@@ -64,13 +64,24 @@ def check_hosts(application: Any, hosts: set[str]) -> None:
 def limit_sessions(application: Any, count: Callable[[], int]) -> None:
     """Refuse further pages while there are many; a closed page is released after seconds."""
     text = f"{MOST_SESSIONS} pages are open already; close one, and try again in half a minute."
-    rule = Rule(_Full(count), _Refusal, {"status": 503, "text": text})
-    application.wildcard_router.rules.insert(0, application.wildcard_router.process_rule(rule))
+    _refuse_first(application, _Full(count), 503, text)
+
+
+def check_tokens(application: Any) -> None:
+    """Refuse connections of pages that this server has not made: each would make a session."""
+    text = "This connection belongs to no page of this server; reload the page."
+    _refuse_first(application, _Forged(application.secret_key), 403, text)
 
 
 def protect_pages(application: Any) -> None:
     """Add headers to all answers."""
     application.add_transform(_Protected)
+
+
+def _refuse_first(application: Any, matcher: Matcher, status: int, text: str) -> None:
+    """Look at requests before all others do."""
+    router = application.wildcard_router
+    router.rules.insert(0, router.process_rule(Rule(matcher, _Refusal, {"status": status, "text": text})))
 
 
 class _Refusal(RequestHandler):
@@ -93,6 +104,21 @@ class _Full(Matcher):
 
     def match(self, request: Any) -> dict[str, Any] | None:
         return {} if _SESSIONS.fullmatch(request.path) and self._count() >= MOST_SESSIONS else None
+
+
+class _Forged(Matcher):
+    """Connections whose token was not signed with this key."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def match(self, request: Any) -> dict[str, Any] | None:
+        from bokeh.util.token import check_token_signature
+
+        if request.path != "/ws":
+            return None
+        token = request.headers.get("Sec-WebSocket-Protocol", "").rpartition(",")[2].strip()
+        return None if check_token_signature(token, secret_key=self._key, signed=True) else {}
 
 
 class _Protected(OutputTransform):

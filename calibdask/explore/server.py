@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from calibdask.explore.access import check_hosts, hosts_of, limit_sessions, protect_pages
+from calibdask.explore.access import check_hosts, check_tokens, hosts_of, limit_sessions, protect_pages
 
-__all__ = ["Page", "filter_messages", "is_relevant", "serve"]
+__all__ = ["UNUSED_MILLISECONDS", "Page", "filter_messages", "is_relevant", "serve"]
 
 # How long a session waits for its page, at first or after the connection was lost.
-_UNUSED_MILLISECONDS = 15_000
+UNUSED_MILLISECONDS = 15_000
 # The header, in the colour of the links of reports.
 _HEADER = "#24425c"
 _CSS = """
@@ -68,8 +68,8 @@ def serve(
             # A session is what this server has made, and is released soon after its page was closed.
             sign_sessions=True,
             secret_key=secrets.token_bytes(32),
-            unused_session_lifetime_milliseconds=_UNUSED_MILLISECONDS,
-            check_unused_sessions_milliseconds=_UNUSED_MILLISECONDS // 2,
+            unused_session_lifetime_milliseconds=UNUSED_MILLISECONDS,
+            check_unused_sessions_milliseconds=UNUSED_MILLISECONDS // 2,
             show=False,
             start=False,
             title="calibdask",
@@ -81,6 +81,7 @@ def serve(
         ) from error
     application = server._tornado
     check_hosts(application, hosts_of(address, origins))
+    check_tokens(application)
     limit_sessions(application, lambda: len(server.get_sessions()))
     protect_pages(application)
     url = f"http://{f'[{address}]' if ':' in address else address}:{server.port}/"

@@ -5,19 +5,20 @@ from typing import Any
 __all__ = ["without_formulas"]
 
 # How a formula begins, or what is skipped before one.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_FORMULA = ("=", "+", "-", "@", "\t", "\n")
 
 
 def without_formulas(frame: Any) -> Any:
     r"""A data frame whose texts, and names of columns, are texts in a spreadsheet too; numbers stay numbers.
 
-    An apostrophe before what looks like a formula makes spreadsheets show it instead of computing it.
+    An apostrophe before what looks like a formula makes spreadsheets show it instead of computing it; carriage returns
+    are written as ``\r``.
 
     Examples
     --------
     >>> import pandas as pd
     >>> without_formulas(pd.DataFrame({"@day": ["=1+1", "monday"], "gap": [-0.5, 0.25]})).to_csv(index=False)
-    "'@day,gap\\n'=1+1,-0.5\\nmonday,0.25\\n"
+    "'@day,gap\n'=1+1,-0.5\nmonday,0.25\n"
     """
     made = frame.copy()
     for name, column in frame.items():
@@ -27,4 +28,8 @@ def without_formulas(frame: Any) -> Any:
 
 
 def _text(cell: Any) -> Any:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+    if not isinstance(cell, str):
+        return cell
+    # Readers begin a line at a carriage return that is not between quotes, and pandas puts none around it.
+    cell = cell.replace("\r", "\\r")
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell

@@ -13,7 +13,20 @@ import pytest
 import calibdask as cd
 from calibdask.cli import main
 from calibdask.storage.sizes import MOST_BLOCKS
-from tests.hostile.sizes import CALLS, CASES, ECE, LABELS, LISTS, SCORES, STRUCTS, columns, declared, linked, objects
+from tests.hostile.sizes import (
+    CALLS,
+    CASES,
+    ECE,
+    LABELS,
+    LISTS,
+    SCORES,
+    STRUCTS,
+    arrays,
+    columns,
+    declared,
+    linked,
+    objects,
+)
 
 SECONDS, BYTES = 2.0, 10**9
 
@@ -36,8 +49,9 @@ def bounded() -> Iterator[None]:
 def _imported(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What commands import, and kernels that are loaded, count for none of them."""
     folder = tmp_path_factory.mktemp("first")
-    main(["report", declared(folder / "a.zarr", 100, 10), "--out", str(folder / "o.html")])
-    main(["evaluate", linked(folder / "a.nc", "soft"), *ECE])
+    assert main(["report", columns(folder / "a.parquet"), "--out", str(folder / "o.html"), "--n-boot", "5"]) == 0
+    assert main(["evaluate", linked(folder / "a.nc", "soft"), *ECE]) == 0
+    assert main(["evaluate", arrays(folder / "a.zarr"), *ECE]) == 0
 
 
 @pytest.mark.parametrize("case", CASES)

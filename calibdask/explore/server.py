@@ -90,6 +90,8 @@ def serve(
         import webbrowser
 
         server.io_loop.add_callback(webbrowser.open, url)
+    # Without it the loop would serve pages, and release none.
+    server.start()
     try:
         server.io_loop.start()
     finally:

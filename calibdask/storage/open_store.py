@@ -299,12 +299,13 @@ def read_fingerprint(url: str, text: str) -> dict[str, Any]:
         If it is none.
     """
     try:
-        known: dict[str, Any] = data_without_credentials(json.loads(text))
+        known: Any = data_without_credentials(json.loads(text))
     except (ValueError, RecursionError) as error:
         raise read_error(url, error, "the cube of a study") from error
     if not isinstance(known, dict) or "study" not in known:
         raise ValueError(f"{url} expects the fingerprint of a study in its attributes, got other data; it is damaged.")
-    return known
+    fields: dict[str, Any] = known
+    return fields
 
 
 def _cube(url: str, fingerprint: Any, open_dataset: "Callable[[], xr.Dataset]") -> StoredCube:

@@ -21,7 +21,7 @@ from calibdask.cluster import cluster_spec, connected
 from calibdask.study.cube import Cube
 from calibdask.study.running import lay_out
 from tests.clusters.slurm_daemons import Daemons, daemons, missing_daemons, waited
-from tests.clusters.sockets import documented, sockets
+from tests.clusters.sockets import documented, ports, spoken
 from tests.study.sample_study import Walks
 
 ROOT = Path(__file__).parents[2]
@@ -263,11 +263,12 @@ def test_what_listens(there: Daemons, here: Path) -> None:
     pytest.importorskip("dask_jobqueue")
     import dask
 
+    # The daemons are children of this process too, and so are jobs.
+    before = ports(os.getpid())
     with configured(**SMALL, worker_extra_args=[]), dask.config.set({"calibdask.slurm.jobs": 1}):
         with connected("slurm") as client:
-            workers = client.run(os.getpid).values()
-            nannies = [psutil.Process(worker).ppid() for worker in workers]
-            served = sockets(os.getpid(), *nannies)
+            nannies = [psutil.Process(worker).ppid() for worker in client.run(os.getpid).values()]
+            served = {(address, spoken(port)) for address, port in ports(os.getpid(), *nannies) - before}
         waited(there.idle, 30, "jobs to end with the driver")
     assert {said for _, said in served} == {said for _, said in documented()["slurm"]}
     # The network is the loopback here, by the configuration.

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-# Functions are imported when they are called: registering costs no more than importing xarray.
 import calibdask as cd
+
+# Functions are imported when they are called: registering costs no more than importing xarray.
+from calibdask.safe_text import listed
 
 if TYPE_CHECKING:
     from calibdask.estimators.metrics import Metrics
@@ -240,7 +242,7 @@ class CalibrationAccessor:
         try:
             return self._dataset[name]
         except KeyError as error:
-            names = ", ".join(map(str, self._dataset.variables))
+            names = listed(self._dataset.variables)
             raise ValueError(
                 f"{argument} expects the name of a variable of the dataset, {names}; got {name!r}."
             ) from error

@@ -19,6 +19,7 @@ from calibdask.estimators.metrics import Metrics, named_metrics
 from calibdask.estimators.smooth.gridded import check_step
 from calibdask.evaluation import evaluated, interval_choice
 from calibdask.inference.methods import Method
+from calibdask.safe_text import listed
 from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.exact import Counts
@@ -137,7 +138,7 @@ class Accumulator:
         """
         data = read_data(y_true, y_prob, None, sample_weight, self._options)
         if data.batch:
-            names = ", ".join(str(axis.name) for axis in data.batch)
+            names = listed(axis.name for axis in data.batch)
             raise ValueError(
                 f"An Accumulator expects the scores of one model, got several along {names}; have one each."
             )
@@ -223,7 +224,7 @@ class Accumulator:
             )
         arrays = {name: np.asarray(array) for name, array in state.items()}
         if missing := [name for name in (_LAYOUT, _ROWS) if name not in arrays]:
-            raise ValueError(f"load_state_dict expects what state_dict returned; it lacks {', '.join(missing)}.")
+            raise ValueError(f"load_state_dict expects what state_dict returned; it lacks {listed(missing)}.")
         self.reset()
         layout = _from_numbers(arrays[_LAYOUT])
         if layout is None:
@@ -278,7 +279,7 @@ class Accumulator:
             return classes if self._classes is None else self._classes
         raise ValueError(
             "All updates of an Accumulator expect the same classes in the same order, got "
-            f"{', '.join(map(str, classes))} after {', '.join(map(str, self._classes))}."
+            f"{listed(classes)} after {listed(self._classes)}."
         )
 
     def _set(self, layout: Layout, states: Mapping[Statistic[Any], Any], added: tuple[Any, ...], rows: int) -> None:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask import __version__
+from calibdask.safe_text import listed
 from calibdask.storage.summary import Summary, is_summary
 from calibdask.storage.summary_format import FORMAT, MARK, extra_attributes, whole
 from calibdask.storage.summary_scores import SCORES, carried
@@ -93,13 +94,13 @@ def _check_alike(first: Summary, other: Summary) -> None:
         ("settings", [", ".join(sorted({str(kept.setting) for kept in part.source.histograms})) for part in both], ""),
         ("step", [f"{part.step:.4g}" for part in both], ""),
         ("weights", ["weights" if layout.weighted else "none" for layout in layouts], ""),
-        ("names of classes", [", ".join(map(str, part.classes)) for part in both], ""),
+        ("names of classes", [listed(part.classes) for part in both], ""),
         (
             "dimensions of slices",
-            [", ".join(sorted(part.slices)) or "none" for part in both],
+            [listed(sorted(part.slices)) or "none" for part in both],
             "; sum over those that one of them lacks, or give it the dimension by expand_dims",
         ),
-        ("dimensions of models", [", ".join(part.batch) or "none" for part in both], ""),
+        ("dimensions of models", [listed(part.batch) or "none" for part in both], ""),
         ("models", [str([part.labels[dim].tolist() for dim in part.batch]) for part in both], ""),
     ]
     for what, (one, two), mend in compared:

@@ -9,6 +9,7 @@ from typing import Any
 
 from calibdask.engine.progress_events import Stage, watching
 from calibdask.kernels.compilation import observed
+from calibdask.safe_text import visible
 
 __all__ = ["cell_progress", "shown_progress"]
 
@@ -77,7 +78,7 @@ class _Lines:
     """Periodic lines of progress."""
 
     def __init__(self, what: str, console: Any) -> None:
-        self._what, self._console = what, console
+        self._what, self._console = visible(what), console
         self._pace = _Pace()
         self._last = time.monotonic()
 
@@ -85,7 +86,9 @@ class _Lines:
         left = self._pace(done + failed, total)
         if time.monotonic() - self._last >= _LINE_SECONDS:
             self._last = time.monotonic()
-            self._console.print(f"{self._what}: {_counts(done, total, failed, 'cells')}{left}", highlight=False)
+            self._console.print(
+                f"{self._what}: {_counts(done, total, failed, 'cells')}{left}", highlight=False, markup=False
+            )
 
 
 class _Pace:
@@ -166,8 +169,11 @@ class _Bar:
 @contextmanager
 def _bar(what: str, console: Any, unit: str, pace: _Pace | None = None) -> Iterator[_Bar]:
     """A bar, which appears if the work takes long."""
+    from rich.markup import escape
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+    # Names are no markup.
+    what = escape(visible(what))
     width = max(_NARROWEST, min(_WIDEST, console.width - _BESIDE - len(what)))
     columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(width), TextColumn("{task.fields[blocks]}")
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as shown:

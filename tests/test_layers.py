@@ -17,8 +17,8 @@ ROOT = Path(__file__).parent
 TESTS = sorted(ROOT.rglob("*.py"))
 PAGE_TESTS = {"explore", "report", "cli", "plot", "browser"}
 PAGES = "(explore|report|cli|plot)"
-# Private names of Panel and HoloViews that have no public counterpart, and the method that notebooks call.
-OF_OTHERS = {"_process_event", "_max_cols", "_repr_html_"}
+# Private names of Panel, HoloViews and Bokeh that have no public counterpart, and the method that notebooks call.
+OF_OTHERS = {"_process_event", "_max_cols", "_repr_html_", "_tornado"}
 # The order of the rooms that hold the computations, each of which may import those before it.
 CORE = ("kernels", "statistics", "estimators", "engine", "storage", "inference", "results")
 # Third parties that only some rooms may know.

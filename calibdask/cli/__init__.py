@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from calibdask.cli.summarize import summarize as _summarize
 from calibdask.cli.test_alias import alias as _test
 from calibdask.cli.warm import warm as _warm
 from calibdask.errors import Unavailable
+from calibdask.safe_text import message, visible_lines, without_credentials
 
 __all__ = ["main"]
 
@@ -52,6 +54,7 @@ class _Commands(click.Group):
     invoke_without_command=True,
 )
 @click.version_option(__version__, prog_name="calibdask")
+@click.option("--debug", is_flag=True, expose_value=False, help="Show where an error was raised; after a COMMAND too.")
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Calibration of classifiers, measured exactly on data of any size."""
@@ -73,33 +76,47 @@ cli.add_command(_completion)
 cli.add_command(_test)
 cli.add_command(_warm)
 with_completions(cli)
+for command in cli.commands.values():
+    # `main` looks for it.
+    command.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, hidden=True))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
-    0 done, 1 stopped by circumstances, 2 bad use or bad input, 3 finished with failed cells, 130 interrupted,
-    143 stopped by the signal TERM.
+    0 done, 1 stopped by circumstances or a defect, 2 bad use or bad input, 3 finished with failed cells,
+    130 interrupted, 143 stopped by the signal TERM.
 
-    What is wrong with the use or the input is one line on stderr; anything else is a defect and keeps its traceback.
+    Whatever is wrong is one line on stderr; ``--debug`` shows before it where it was raised.
     """
+    given = sys.argv[1:] if arguments is None else [*arguments]
     try:
-        status = cli.main(None if arguments is None else list(arguments), "calibdask", standalone_mode=False)
+        status = cli.main(given, "calibdask", standalone_mode=False)
     except click.Abort:
         return _INTERRUPTED
     except click.ClickException as error:
         hint = f" Try '{error.ctx.command_path} --help'." if isinstance(error, click.UsageError) and error.ctx else ""
-        return _refused(error.format_message() + hint)
-    except Unavailable as error:
-        _refused(str(error))
-        given = sys.argv[1:] if arguments is None else arguments
-        sys.stderr.write(f"calibdask: to continue: {shlex.join(['calibdask', *given])}\n")
-        return _STOPPED
-    except (ValueError, OSError) as error:
-        return _refused(str(error))
+        return _said(error.format_message() + hint, _BAD)
+    except Exception as error:
+        if "--debug" in given:
+            sys.stderr.write(visible_lines(without_credentials(traceback.format_exc())))
+        return _failed(error, given)
     return status if isinstance(status, int) else 0
 
 
-def _refused(message: str) -> int:
-    sys.stderr.write(f"calibdask: {' '.join(message.split())}\n")
-    return _BAD
+def _failed(error: Exception, given: Sequence[str]) -> int:
+    """The status of an error, which is said."""
+    if isinstance(error, Unavailable):
+        _said(str(error), _STOPPED)
+        return _said(f"to continue: {shlex.join(['calibdask', *given])}", _STOPPED)
+    if isinstance(error, ValueError | OSError):
+        return _said(str(error), _BAD)
+    if isinstance(error, MemoryError):
+        return _said(f"The memory of this machine does not suffice: {error}", _STOPPED)
+    kind = type(error).__name__
+    return _said(f"This should not have happened: {kind}: {error} (calibdask --debug shows where)", _STOPPED)
+
+
+def _said(text: str, status: int) -> int:
+    sys.stderr.write(f"calibdask: {message(text)}\n")
+    return status

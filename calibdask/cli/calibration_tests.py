@@ -14,6 +14,7 @@ from calibdask.cli.results import RESULTS, write_result
 from calibdask.cli.row_options import RowsRequest, noted, rows_of, skipped_rows
 from calibdask.cli.test_panel import CONSISTENCY, Choices
 from calibdask.cluster import ClusterSpec
+from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
     from calibdask.storage.readers import StoredRows
@@ -151,7 +152,7 @@ def run_tests(given: Mapping[str, Any]) -> None:
     shown = console()
     table.show(shown, seconds=perf_counter() - begun)
     if target is not None:
-        shown.print(f"wrote {target}", style="dim", markup=False)
+        shown.print(f"wrote {visible(target)}", style="dim", markup=False)
 
 
 def _refuse_others(given: Mapping[str, Any]) -> None:

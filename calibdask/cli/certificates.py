@@ -2,6 +2,8 @@
 
 import click
 
+from calibdask.safe_text import listed
+
 __all__ = ["certs"]
 
 
@@ -22,4 +24,4 @@ def certs(folder: str, hosts: tuple[str, ...], days: int) -> None:
         files = make_certificates(folder, hosts, days)
     except ImportError as error:
         raise click.ClickException(str(error)) from error
-    click.echo(f"wrote {', '.join(map(str, files))}; valid for {days} days")
+    click.echo(f"wrote {listed(files)}; valid for {days} days")

@@ -1,6 +1,5 @@
 """``calibdask compare``: models on the same rows, and a sentence that says which is better."""
 
-import json
 from contextlib import ExitStack
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from calibdask.cli.reporting import named_data
 from calibdask.cli.results import RESULTS
 from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of
 from calibdask.cli.same_rows import same_rows
+from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -147,7 +147,7 @@ def compare(
     print_lines(comparison_lines(result, shown.width, rule=rule_of(shown)), shown)
     print_lines(foot_lines(result, shown.width, f"{perf_counter() - begun:.2f} s"), shown)
     if target is not None:
-        shown.print(f"wrote {target}", style="dim", markup=False)
+        shown.print(f"wrote {visible(target)}", style="dim", markup=False)
 
 
 def _metrics(given: tuple[Any, ...]) -> dict[str, Any]:
@@ -184,12 +184,13 @@ def _records(result: "xr.Dataset") -> list[dict[str, Any]]:
 
 
 def _as_json(result: "xr.Dataset") -> str:
+    from calibdask.cli.tables import json_text
     from calibdask.results.comparison import verdicts
     from calibdask.results.format import plain
 
     head = {"format": _FORMAT, **{name: plain(result.attrs[name]) for name in _HEAD}, "verdict": verdicts(result)}
     document = {**head, "comparisons": _records(result)}
-    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
+    return json_text(document)
 
 
 def _write(result: "xr.Dataset", written: ExitStack, target: "Output") -> None:
@@ -202,11 +203,13 @@ def _write(result: "xr.Dataset", written: ExitStack, target: "Output") -> None:
     elif target.suffix.lower() == ".csv":
         import pandas as pd
 
+        from calibdask.results.spreadsheet import without_formulas
+
         lines = [
             {**record["by"], "challenger": record["model"], "rows": record["rows"], "metric": name, **numbers}
             for record in _records(result)
             for name, numbers in record["metrics"].items()
         ]
-        pd.DataFrame(lines).to_csv(part, index=False)
+        without_formulas(pd.DataFrame(lines)).to_csv(part, index=False)
     else:
         write_dataset(result, part)

@@ -7,6 +7,7 @@ import click
 
 from calibdask.cli.cluster_options import cluster_options
 from calibdask.cluster import ClusterSpec
+from calibdask.safe_text import visible
 
 __all__ = ["demo"]
 
@@ -38,7 +39,7 @@ def demo(out: str, cluster: ClusterSpec) -> None:
         left_out = [part.variable for part in Results(result) if part.part in _LEFT_OUT]
         show(result.drop_vars(left_out), shown, title=f"{data}, read in {done.chunks[data]} chunks through Dask")
     shown.print()
-    shown.print(f"Predictions          {done.store}", markup=False, soft_wrap=True)
-    shown.print(f"Reliability diagrams {done.page}", markup=False, soft_wrap=True)
-    shown.print(f"Try it yourself:     calibdask evaluate {done.example}", markup=False, soft_wrap=True)
+    shown.print(f"Predictions          {visible(done.store)}", markup=False, soft_wrap=True)
+    shown.print(f"Reliability diagrams {visible(done.page)}", markup=False, soft_wrap=True)
+    shown.print(f"Try it yourself:     calibdask evaluate {visible(done.example)}", markup=False, soft_wrap=True)
     shown.print(f"{perf_counter() - begun:.0f} s", style="dim")

@@ -16,6 +16,7 @@ from calibdask.cli.param_types import MetricType
 from calibdask.cli.reporting import named_data, write_models
 from calibdask.cli.results import RESULTS, write_result
 from calibdask.cli.row_options import noted, row_options
+from calibdask.safe_text import shown_address, visible
 
 if TYPE_CHECKING:
     from calibdask.cli.evaluations import Evaluation
@@ -206,7 +207,7 @@ def evaluate(**given: Any) -> None:
         _picture(evaluation, shown, asked=request.text_plot is True)
     for path in (result_path, plot_path, report_path):
         if path is not None:
-            shown.print(f"wrote {path}", style="dim", markup=False)
+            shown.print(f"wrote {visible(path)}", style="dim", markup=False)
 
 
 def _outputs(request: EvaluateRequest) -> "tuple[Output | None, Output | None, Output | None]":
@@ -252,5 +253,6 @@ def _plot(dataset: Any, written: ExitStack, path: "Output", request: EvaluateReq
     from calibdask.storage.writers import replacing
 
     name, drawn = (CURVE, reliability_curve) if request.curve else (DIAGRAM, reliability_diagram)
+    names = ", ".join(map(shown_address, request.files.values()))
     picture = drawn(Results(dataset).only([name]))
-    save(picture, written.enter_context(replacing(path)), title=f"Reliability of {', '.join(request.files.values())}")
+    save(picture, written.enter_context(replacing(path)), title=f"Reliability of {names}")

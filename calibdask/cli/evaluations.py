@@ -9,6 +9,7 @@ import click
 from calibdask.cli.evaluate_request import EvaluateRequest
 from calibdask.cli.reporting import models_of_rows, models_of_summary
 from calibdask.cli.row_options import noted, rows_of, skipped_rows, stem_of
+from calibdask.safe_text import shown_address
 
 if TYPE_CHECKING:
     from calibdask.storage.open_store import Store
@@ -113,7 +114,8 @@ def evaluated(
         try:
             single[name] = _of_store(request.of_file(name), store, tables.get(name), pictured)
         except ValueError as error:
-            raise ValueError(str(error) if path in str(error) else f"{path}: {error}") from error
+            shown = shown_address(path)
+            raise ValueError(str(error) if shown in str(error) else f"{shown}: {error}") from error
     first = next(iter(single.values()))
     models = {name: model for name, one in single.items() for model in one.models.values()}
     if sum(len(one.models) for one in single.values()) > len(models):

@@ -4,6 +4,8 @@ import sys
 
 import click
 
+from calibdask.safe_text import shown_address
+
 __all__ = ["explore"]
 
 
@@ -33,13 +35,13 @@ def explore(store: str, port: int, address: str, origins: tuple[str, ...], show:
     """
     # Panel takes seconds to import.
     if sys.stderr.isatty():
-        click.echo(f"{store}: starting ...", err=True)
+        click.echo(f"{shown_address(store)}: starting ...", err=True)
     if origins and not port:
         raise click.UsageError("--origin names a port, so --port has to be given as well.")
 
     from calibdask.explore import explore as shown
 
     def tell(url: str) -> None:
-        click.echo(f"{store}: {url} (stop: Ctrl-C)")
+        click.echo(f"{shown_address(store)}: {url} (stop: Ctrl-C)")
 
     shown(store, address=address, port=port, origins=origins, show=show, tell=tell)

@@ -4,6 +4,7 @@ import click
 
 from calibdask.cli.row_options import noted
 from calibdask.cli.summarize import FORMATS, described, written
+from calibdask.safe_text import visible
 
 __all__ = ["merge"]
 
@@ -49,4 +50,4 @@ def merge(summaries: tuple[str, ...], out: str, overwrite: bool) -> None:
     for part in parts:
         part.dataset.close()
     size = written(summary, target)
-    click.echo(f"wrote {target}: {described(Summary.of(summary))}, {size}")
+    click.echo(f"wrote {visible(target)}: {described(Summary.of(summary))}, {size}")

@@ -8,6 +8,7 @@ from click.core import ParameterSource
 
 from calibdask.cli.reporting import Remembering, command_line, measured, named_data, write_models
 from calibdask.cli.row_options import RowsRequest, row_options
+from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,8 +98,8 @@ def report(
             write_models(part, models, title, limit=limit, slice_limit=slice_limit)
             lines = decision_lines(models, limits)
     for line in lines:
-        click.echo(line)
-    click.echo(f"wrote {target}")
+        click.echo(visible(line))
+    click.echo(f"wrote {visible(target)}")
 
 
 def _limits(limit: float | None, slice_limit: float | None) -> "Limits":

@@ -10,6 +10,7 @@ import click
 from calibdask.cli.metrics import CURVE, DIAGRAM
 from calibdask.cli.param_types import is_whole
 from calibdask.cli.row_options import RowsRequest, noted, rows_of, skipped_rows, stem_of
+from calibdask.safe_text import visible, without_credentials
 
 if TYPE_CHECKING:
     from calibdask.engine.inputs.options import InputKeywords
@@ -128,7 +129,7 @@ class Remembering(click.Command):
 def command_line() -> str:
     """The command that is running, as it was typed."""
     context = click.get_current_context()
-    return shlex.join(["calibdask", str(context.info_name), *context.meta[_WORDS]])
+    return visible(shlex.join(map(without_credentials, ["calibdask", str(context.info_name), *context.meta[_WORDS]])))
 
 
 def write_models(
@@ -165,4 +166,4 @@ def evaluation_options(
 
 def source_of(request: RowsRequest) -> str:
     """What a report calls the data."""
-    return PurePosixPath(request.data.rstrip("/")).name
+    return visible(PurePosixPath(without_credentials(request.data).rstrip("/")).name)

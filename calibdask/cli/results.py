@@ -27,7 +27,9 @@ def write_result(figures: Any, text: Callable[[], str], written: ExitStack, path
         case ".json":
             part.write_text(text() + "\n", encoding="utf-8")
         case ".csv":
-            _frame(figures).to_csv(part, index=False)
+            from calibdask.results.spreadsheet import without_formulas
+
+            without_formulas(_frame(figures)).to_csv(part, index=False)
         case _:
             write_dataset(figures, part)
 

@@ -13,6 +13,8 @@ import click
 from calibdask.cli.cluster_options import cluster_options
 from calibdask.cluster import ClusterSpec
 from calibdask.errors import SuspectScoresWarning
+from calibdask.safe_text import message as one_line
+from calibdask.safe_text import visible, without_credentials
 
 if TYPE_CHECKING:
     from calibdask.engine.inputs.options import InputKeywords, Task
@@ -141,7 +143,8 @@ class RowsRequest:
         ignored = attributes.get("rows_ignored")
         if ignored is not None:
             total = ignored + attributes.get("rows", 0)
-            sys.stderr.write(f"calibdask: left out {ignored:,} of {total:,} rows, whose label is {self.ignore_label}\n")
+            label = visible(self.ignore_label)
+            sys.stderr.write(f"calibdask: left out {ignored:,} of {total:,} rows, whose label is {label}\n")
 
 
 def skipped_rows(table: "Table", rows: int) -> dict[str, int]:
@@ -176,7 +179,7 @@ def rows_of(store: "Store", mend: str = "") -> "StoredRows":
 
 def stem_of(data: str) -> str:
     """The name of a file without suffixes; of a group in a store its own name."""
-    name = PurePosixPath(data).name
+    name = PurePosixPath(without_credentials(data)).name
     return name.partition(".")[0] or name
 
 
@@ -194,9 +197,9 @@ def noted() -> Iterator[None]:
         line: str | None = None,
     ) -> None:
         if category in (UserWarning, SuspectScoresWarning):
-            sys.stderr.write(f"calibdask: {' '.join(str(message).split())}\n")
+            sys.stderr.write(f"calibdask: {one_line(message)}\n")
         else:
-            show(message, category, filename, lineno, file, line)
+            show(one_line(message), category, filename, lineno, file, line)
 
     with warnings.catch_warnings():
         warnings.showwarning = note

@@ -6,6 +6,7 @@ from calibdask.cli.cluster_options import cluster_options
 from calibdask.cli.row_options import noted
 from calibdask.cli.stopping import TERMINATED, stopped_by_term
 from calibdask.cluster import ClusterSpec
+from calibdask.safe_text import shown_address, visible, visible_lines
 
 __all__ = ["run", "status"]
 
@@ -49,19 +50,19 @@ def run(
     chosen = load_study(study).with_settings(dict(map(_pair, settings)))
     if lay_out:
         counts = running.lay_out(chosen, store, overwrite=overwrite)
-        click.echo(f"{store}: laid out, {counts.done} of {counts.total} cells done")
+        click.echo(f"{shown_address(store)}: laid out, {counts.done} of {counts.total} cells done")
         return
     part = None if shard is None else _shard(shard)
     with stopped_by_term() as stop, cell_progress(f"running {chosen.name}"), noted():
         counts = running.run(chosen, store, cluster, overwrite=overwrite, shard=part, stop=stop)
     whose = "cells" if shard is None else f"cells of shard {shard}"
-    click.echo(f"{store}: {counts.done} of {counts.total} {whose} done, {counts.computed} computed now")
+    click.echo(f"{shown_address(store)}: {counts.done} of {counts.total} {whose} done, {counts.computed} computed now")
     if stop():
         click.echo("calibdask: stopped by TERM; the same command resumes the run", err=True)
         context.exit(TERMINATED)
     if counts.failed:
         what = "1 cell" if counts.failed == 1 else f"{counts.failed} cells"
-        click.echo(f"calibdask: {what} failed; see calibdask status {store}", err=True)
+        click.echo(f"calibdask: {what} failed; see calibdask status {shown_address(store)}", err=True)
         context.exit(_FAILED)
 
 
@@ -79,11 +80,11 @@ def status(context: click.Context, store: str, everything: bool) -> None:
     fingerprint = cube.fingerprint
     counts = count_cells(cube)
     done = f"{counts.done} of {counts.total} cells done, {counts.failed} failed, {counts.todo} to do"
-    click.echo(f"{fingerprint['study']}: {done}")
+    click.echo(f"{visible(fingerprint['study'])}: {done}")
     errors = cube.errors()
     for number in list(errors)[: None if everything else _SHOWN_ERRORS]:
         at = ", ".join(f"{name} = {value}" for name, value in coordinates_of(fingerprint["cells"], number).items())
-        click.echo(f"\ncell {at}\n{errors[number].rstrip()}")
+        click.echo(f"\ncell {visible(at)}\n{visible_lines(errors[number].rstrip())}")
     if not everything and len(errors) > _SHOWN_ERRORS:
         click.echo(f"\n... and {len(errors) - _SHOWN_ERRORS} more; --all shows them.")
     if counts.failed:

@@ -11,6 +11,7 @@ from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
 from calibdask.cli.reporting import named_data
 from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, skipped_rows
 from calibdask.cli.same_rows import same_rows
+from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -84,7 +85,7 @@ def summarize(
     choices = {"settings": settings or None, "step": step}
     summary = _summarized(requests, stored, {name: value for name, value in choices.items() if value is not None})
     size = written(summary, target)
-    click.echo(f"wrote {target}: {described(Summary.of(summary))}, {size}")
+    click.echo(f"wrote {visible(target)}: {described(Summary.of(summary))}, {size}")
 
 
 def _summarized(
@@ -130,7 +131,7 @@ def _stacked(tables: "dict[str, Table]") -> Any:
     named = next((array for array in given if isinstance(array, xr.DataArray) and "class" in array.coords), None)
     scores = [array.data if isinstance(array, xr.DataArray) else array for array in given]
     if len({array.shape for array in scores}) > 1:
-        shapes = ", ".join(f"{name}: {table.scores.shape}" for name, table in tables.items())
+        shapes = ", ".join(f"{visible(name)}: {table.scores.shape}" for name, table in tables.items())
         raise ValueError(f"Models in one summary expect scores of one shape, got {shapes}.")
     if any(hasattr(array, "dask") for array in scores):
         import dask.array as da

@@ -11,8 +11,9 @@ from calibdask.results.format import plain
 from calibdask.results.text_layout import Line, asides
 from calibdask.results.text_table import foot_lines, result_lines
 from calibdask.results.values import BEHIND, PartResult, Results
+from calibdask.safe_text import visible
 
-__all__ = ["as_json", "console", "has_signs", "metric_values", "print_lines", "rule_of", "show"]
+__all__ = ["as_json", "console", "has_signs", "json_text", "metric_values", "print_lines", "rule_of", "show"]
 
 # Of the JSON; it grows when what programs may rely on changes, and what is only added does not count.
 _FORMAT = 2
@@ -49,7 +50,21 @@ def as_json(dataset: xr.Dataset, metrics: Iterable[str], strata: Sequence[int] |
     if not results.shared_dims:
         # Rows of weight 0 are among those of the head.
         head |= {name: value for name, value in _totals(results, {}).items() if name != "rows"}
-    return json.dumps({**head, "metrics": described, "slices": slices}, indent=2, allow_nan=False, ensure_ascii=False)
+    return json_text({**head, "metrics": described, "slices": slices})
+
+
+def json_text(document: Any) -> str:
+    r"""A document as JSON, in which signs that do not show are escaped: it is printed on terminals too.
+
+    Examples
+    --------
+    >>> json_text(["caf\xe9", "\x7f"]).isascii(), json_text("\x7f")
+    (False, '"\\u007f"')
+    """
+    text = json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(sign if sign == "\n" or sign.isprintable() else json.dumps(sign)[1:-1] for sign in text)
 
 
 def metric_values(dataset: xr.Dataset, metrics: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -72,7 +87,7 @@ def show(
     ``order`` says what chosen slices are ordered by.
     """
     if title:
-        out.print(title, style="bold", markup=False)
+        out.print(visible(title), style="bold", markup=False)
     rest = "; --out gives them all." if strata is not None else "; --out or --json give them all."
     print_lines(result_lines(dataset, out.width, rule=rule_of(out), rest=rest, strata=strata), out)
     if order:
@@ -87,7 +102,9 @@ def print_lines(lines: Iterable[Line], out: Any) -> None:
 
     for line in lines:
         # A console whose encoding lacks a character must not fail for it.
-        texts = ((text.encode(out.encoding, "replace").decode(out.encoding), _STYLES[role]) for text, role in line)
+        texts = (
+            (visible(text).encode(out.encoding, "replace").decode(out.encoding), _STYLES[role]) for text, role in line
+        )
         shown = Text.assemble(*texts)
         shown.rstrip()
         out.print(shown, soft_wrap=True)

@@ -1,6 +1,5 @@
 """Estimates and p-values of several files beside each other: a table, JSON and a dataset."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +12,7 @@ import xarray as xr
 
 from calibdask import __version__
 from calibdask.cli.row_options import stem_of
-from calibdask.cli.tables import metric_values, print_lines, rule_of
+from calibdask.cli.tables import json_text, metric_values, print_lines, rule_of
 from calibdask.cli.test_panel import Choices, Entry
 from calibdask.estimators.about import Kind, PartInfo
 from calibdask.results.build import FORMAT, variable_attributes, variable_name
@@ -113,7 +112,7 @@ class FileTable:
             }
             for column in self.columns
         ]
-        return json.dumps({**self._head, "files": files}, indent=2, allow_nan=False, ensure_ascii=False)
+        return json_text({**self._head, "files": files})
 
     def _described(self, column: FileResult) -> dict[str, Any]:
         metrics = metric_values(column.result, [name for name in self._names if name not in column.left_out])

@@ -4,6 +4,7 @@ import click
 
 from calibdask.cli.param_types import MetricType
 from calibdask.estimators.expression import Expression
+from calibdask.safe_text import visible
 
 __all__ = ["warm"]
 
@@ -39,4 +40,4 @@ def warm(metrics: tuple[list[Expression], ...], jobs: int | None) -> None:
     words = list(dict.fromkeys(metric.word for chosen in metrics for metric in chosen))
     with shown_progress("compiling"):
         compiled = warming.warm(warming.jobs(words), jobs)
-    click.echo(f"compiled {compiled} kernels; they are kept in {folder}")
+    click.echo(f"compiled {compiled} kernels; they are kept in {visible(folder)}")

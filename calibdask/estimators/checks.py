@@ -6,7 +6,12 @@ import numpy as np
 
 from calibdask.statistics.settings import Setting
 
-__all__ = ["check_choice", "check_setting", "check_whole"]
+__all__ = ["MOST_BINS", "MOST_DRAWS", "check_choice", "check_setting", "check_whole"]
+
+# Random draws beyond this many change no digit that anybody reads, and take hours.
+MOST_DRAWS = 1_000_000
+# More are a mistake, and would not fit in memory for many classes.
+MOST_BINS = 1 << 24
 
 
 def check_choice(field: str, value: Any, allowed: tuple[str, ...]) -> None:
@@ -15,10 +20,12 @@ def check_choice(field: str, value: Any, allowed: tuple[str, ...]) -> None:
         raise ValueError(f"{field} expects one of {', '.join(map(repr, allowed))}, got {value!r}.")
 
 
-def check_whole(field: str, value: Any, least: int) -> None:
-    """Raise ValueError unless the value is a whole number of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{field} expects a whole number from {least} on, got {value!r}.")
+def check_whole(field: str, value: Any, least: int, most: int | None = None) -> None:
+    """Raise ValueError unless the value is a whole number of at least ``least``, and at most ``most``."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        upto = "on" if most is None else f"to {most:,}"
+        raise ValueError(f"{field} expects a whole number from {least} {upto}, got {value!r}.")
 
 
 def check_setting(setting: Any, k: Any) -> None:

@@ -8,6 +8,7 @@ import xarray as xr
 from calibdask.estimators.metrics import Metrics
 from calibdask.explore.server import Page, serve
 from calibdask.explore.summaries.own_metrics import OwnMetrics
+from calibdask.safe_text import shown_address
 from calibdask.storage.open_store import StoredCube, StoredResult, open_store
 from calibdask.storage.readers import StoredRows
 from calibdask.storage.summary import Summary
@@ -72,10 +73,11 @@ def page_of(store: str, metrics: Metrics | None = None) -> Callable[[], Page]:
     ValueError
         As for `explore`.
     """
-    name = store.rstrip("/").rpartition("/")[2]
+    shown = shown_address(store)
+    name = shown.rstrip("/").rpartition("/")[2]
     opened, own = open_store(store), OwnMetrics.of(metrics)
     if own.estimators and not isinstance(opened, Summary):
-        raise ValueError(f"metrics are computed from summaries; {store} is {opened.kind}.")
+        raise ValueError(f"metrics are computed from summaries; {shown} is {opened.kind}.")
     match opened:
         case StoredCube(dataset=cube):
             cube.close()
@@ -85,7 +87,7 @@ def page_of(store: str, metrics: Metrics | None = None) -> Callable[[], Page]:
             return partial(_summary_page, summary, name, own)
         case StoredResult(dataset=result):
             if not _has_axes(result):
-                raise ValueError(f"{store} is a result without slices or other axes to explore; open it by xarray.")
+                raise ValueError(f"{shown} is a result without slices or other axes to explore; open it by xarray.")
             return partial(_results_page, result, name)
         case StoredRows() as rows:
             return partial(_results_page, _numbers(rows), name)

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from io import StringIO
 from typing import Any
 
+from calibdask.results.spreadsheet import without_formulas
+
 __all__ = ["downloads"]
 
 # The browser renders the file: exactly what is shown, and no renderer to install.
@@ -40,7 +42,7 @@ def downloads(name: str, tables: Mapping[str, Callable[[], Any]], picture: Any =
 
     buttons: list[Any] = [
         pn.widgets.FileDownload(
-            callback=lambda table=table: StringIO(table().to_csv(index=False)),
+            callback=lambda table=table: StringIO(without_formulas(table()).to_csv(index=False)),
             filename=f"{name}-{table_name}.csv",
             label=f"CSV: {table_name}",
             height=32,

@@ -1,14 +1,19 @@
 """The server, and the frame around every page."""
 
 import logging
+import secrets
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-__all__ = ["Page", "filter_messages", "is_relevant", "serve"]
+from calibdask.explore.access import check_hosts, check_tokens, hosts_of, limit_sessions, protect_pages
 
+__all__ = ["UNUSED_MILLISECONDS", "Page", "filter_messages", "is_relevant", "serve"]
+
+# How long a session waits for its page, at first or after the connection was lost.
+UNUSED_MILLISECONDS = 15_000
 # The header, in the colour of the links of reports.
 _HEADER = "#24425c"
 _CSS = """
@@ -60,6 +65,11 @@ def serve(
             address=address,
             # Without any, the address itself and localhost: other sites cannot read pages through a browser here.
             websocket_origin=[*origins, f"{address}:{port}", f"localhost:{port}"] if origins else None,
+            # A session is what this server has made, and is released soon after its page was closed.
+            sign_sessions=True,
+            secret_key=secrets.token_bytes(32),
+            unused_session_lifetime_milliseconds=UNUSED_MILLISECONDS,
+            check_unused_sessions_milliseconds=UNUSED_MILLISECONDS // 2,
             show=False,
             start=False,
             title="calibdask",
@@ -69,12 +79,19 @@ def serve(
         raise OSError(
             f"Port {port} of {address} is not available ({error.strerror}); choose another --port."
         ) from error
+    application = server._tornado
+    check_hosts(application, hosts_of(address, origins))
+    check_tokens(application)
+    limit_sessions(application, lambda: len(server.get_sessions()))
+    protect_pages(application)
     url = f"http://{f'[{address}]' if ':' in address else address}:{server.port}/"
     tell(url)
     if show:
         import webbrowser
 
         server.io_loop.add_callback(webbrowser.open, url)
+    # Without it the loop would serve pages, and release none.
+    server.start()
     try:
         server.io_loop.start()
     finally:

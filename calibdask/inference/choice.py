@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibdask.estimators.checks import check_whole
+from calibdask.estimators.checks import MOST_DRAWS, check_whole
 from calibdask.inference.methods import Method
 
 __all__ = ["IntervalChoice", "check_interval", "check_level"]
@@ -19,7 +19,7 @@ def check_level(level: object, name: str = "level") -> None:
 def check_interval(ci: object, n_boot: object, seed: object) -> None:
     """Raise ValueError unless these are a level, a number of replicates and a seed."""
     check_level(ci, "ci")
-    check_whole("n_boot", n_boot, 2)
+    check_whole("n_boot", n_boot, 2, MOST_DRAWS)
     check_whole("seed", seed, 0)
 
 

@@ -10,6 +10,7 @@ import xarray as xr
 from calibdask.plot.panels import Panel, arrange, panels
 from calibdask.plot.style import DENSITY, PROBABILITY, SCORE, SERIES, SHARE
 from calibdask.results.reliability import Bins, Curve, Kind, reliability_variables
+from calibdask.safe_text import listed, visible
 
 __all__ = ["overlaid"]
 
@@ -72,7 +73,7 @@ def overlaid(results: Mapping[str, xr.Dataset], *, title: str = "") -> Any:
             return _arranged(list(results), series, title, DENSITY if kind == "curve" else SHARE)
     raise ValueError(
         "overlaid expects results with one cd.ReliabilityCurve each, or with one cd.ReliabilityDiagram each, got "
-        + "; ".join(f"{name}: {', '.join(map(str, result.data_vars))}" for name, result in results.items())
+        + "; ".join(f"{visible(name)}: {listed(result.data_vars)}" for name, result in results.items())
     )
 
 
@@ -100,7 +101,9 @@ def _of_bins(panel: Panel[Bins]) -> _Series:
 def _arranged(names: list[str], series: Sequence[list[_Series]], title: str, beneath: str) -> Any:
     headings = [[one.panel.heading for one in result] for result in series]
     if any(others != headings[0] for others in headings):
-        words = "; ".join(f"{name}: {', '.join(own) or 'none'}" for name, own in zip(names, headings, strict=True))
+        words = "; ".join(
+            f"{visible(name)}: {listed(own) or 'none'}" for name, own in zip(names, headings, strict=True)
+        )
         raise ValueError(f"overlaid expects results with the same panels, got {words}.")
     shown = list(zip(*series, strict=True))
     return arrange([(_above(names, panel, title), _beneath(panel, beneath)) for panel in shown])

@@ -11,6 +11,7 @@ import xarray as xr
 
 from calibdask.plot.options import styled
 from calibdask.results.reliability import Reliability
+from calibdask.safe_text import listed
 
 __all__ = ["Panel", "arrange", "pairs_of", "panels"]
 
@@ -56,7 +57,7 @@ def panels(dataset: xr.Dataset, read: type[Read], metric: str) -> list[Panel[Rea
     sizes = [dataset.sizes[dim] for dim in dims]
     total = int(np.prod(sizes, dtype=np.int64))
     if total > _MOST_PANELS:
-        words = ", ".join(f"{dim}: {size}" for dim, size in zip(dims, sizes, strict=True))
+        words = listed(f"{dim}: {size}" for dim, size in zip(dims, sizes, strict=True))
         raise ValueError(
             f"A plot of a reliability {read.kind} expects at most {_MOST_PANELS} curves, got {total} ({words}); select "
             "some of them."

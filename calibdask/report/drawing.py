@@ -11,6 +11,7 @@ from markupsafe import Markup
 from calibdask.plot.style import DENSITY, FREQUENCY, ROWS, SCORE, TICKS
 from calibdask.results.format import counted, figure
 from calibdask.results.reliability import Array, Bins, Curve
+from calibdask.safe_text import visible
 
 __all__ = ["curve_picture", "diagram_picture", "forest", "forest_axis", "forest_range"]
 
@@ -98,7 +99,9 @@ def _small(parts: Sequence[str]) -> Markup:
 
 def _svg(parts: Sequence[str], label: str) -> Markup:
     box = f'viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}"'
-    return Markup(f'<svg class="picture" {box} role="img" aria-label="{Markup.escape(label)}">{"".join(parts)}</svg>')
+    return Markup(
+        f'<svg class="picture" {box} role="img" aria-label="{Markup.escape(visible(label))}">{"".join(parts)}</svg>'
+    )
 
 
 def _x(score: float) -> float:
@@ -119,13 +122,13 @@ def _line(x1: float, y1: float, x2: float, y2: float, name: str) -> str:
 
 def _text(x: float, y: float, words: str, anchor: str, name: str = "") -> str:
     kind = f' class="{name}"' if name else ""
-    return f'<text{kind} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{Markup.escape(words)}</text>'
+    return f'<text{kind} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{Markup.escape(visible(words))}</text>'
 
 
 def _upward(middle: float, words: str) -> str:
     """The name of a vertical axis; the page hides it in small plots."""
     place = f'transform="translate(9,{middle:.0f}) rotate(-90)"'
-    return f'<text class="fine" {place} text-anchor="middle">{Markup.escape(words)}</text>'
+    return f'<text class="fine" {place} text-anchor="middle">{Markup.escape(visible(words))}</text>'
 
 
 def _diagonal() -> str:

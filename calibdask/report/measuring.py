@@ -29,6 +29,7 @@ from calibdask.evaluation import evaluate, usual_metrics
 from calibdask.report.headline import headline_metric, measures_binned_gap
 from calibdask.report.shown import Shown, evaluate_both
 from calibdask.results.decisions import cautious_metric
+from calibdask.safe_text import listed, visible
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 from calibdask.storage.summary import Summary, is_summary
@@ -183,15 +184,15 @@ class _Request:
         asked = _by_slices(whole, self._of_slices(plain, layout), names)
         measured = replace(self._measured(at, asked, names), classes=classes, setting=meant, bare=bare)
         if extra := [str(dim) for dim in measured.result[GAP].dims if dim != "class"]:
-            raise ValueError(f"measure takes the scores of one model, got some along {', '.join(extra)}; select one.")
+            raise ValueError(f"measure takes the scores of one model, got some along {listed(extra)}; select one.")
         return measured
 
     def of_summary(self, summary: Summary, by: Any) -> Measured:
         """From histograms, added up."""
         if summary.batch:
             raise ValueError(
-                f"A report of a summary with {', '.join(summary.batch)} expects one place, such as "
-                f"isel({summary.batch[0]}=0)."
+                f"A report of a summary with {listed(summary.batch)} expects one place, such as "
+                f"isel({visible(summary.batch[0])}=0)."
             )
         given = () if by is None else tuple(dict.fromkeys([by] if isinstance(by, str) else map(str, by)))
         layout = summary.source.layout
@@ -221,7 +222,8 @@ class _Request:
         results: dict[tuple[str, ...], xr.Dataset] = {}
         shown = None
         noted: list[warnings.WarningMessage] = []
-        for names, metrics in asked.items():
+        # Slices first: too many are refused before all rows are measured.
+        for names, metrics in sorted(asked.items(), key=lambda item: not item[0]):
             if self.shown is not None and names == shown_by:
                 # Where slices are shown, their warnings are too, as by `calibdask.evaluate`.
                 with nullcontext() if names else _noted(noted):

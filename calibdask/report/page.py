@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from calibdask.plot.style import BAND, BARS, OVER, UNDER
 from calibdask.report.blocks import Page
+from calibdask.safe_text import visible_lines
 
 __all__ = ["rendered"]
 
@@ -22,8 +23,13 @@ def rendered(page: Page) -> str:
 def _template() -> Any:
     from jinja2 import Environment, StrictUndefined
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=False)
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=_shown)
     return environment.from_string(_text("page.html.jinja"))
+
+
+def _shown(value: Any) -> Any:
+    """Texts of data with signs that do not show written out; Markup is made here."""
+    return visible_lines(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 @cache

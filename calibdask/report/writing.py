@@ -17,6 +17,7 @@ from calibdask.report.measuring import Measured
 from calibdask.report.model_result import ModelResult
 from calibdask.report.page import rendered
 from calibdask.results.values import Results, is_result, named_strata
+from calibdask.safe_text import without_credentials
 from calibdask.storage.open_store import StoredCube
 from calibdask.storage.writers import Output, checked_output, replacing
 from calibdask.study.cube import open_stored_cube
@@ -142,7 +143,7 @@ def _write(target: Output, page: Page) -> None:
 def _origin(title: str, command: str) -> Origin:
     """Where a report of this moment comes from."""
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return Origin(title, command, now, installed())
+    return Origin(title, without_credentials(command), now, installed())
 
 
 def _models(results: Any) -> Iterator[ModelResult]:

@@ -7,6 +7,7 @@ import xarray as xr
 
 from calibdask.estimators.slice_totals import TOTALS
 from calibdask.results.values import Results
+from calibdask.safe_text import visible
 
 __all__ = ["MODEL", "joined_models"]
 
@@ -69,7 +70,9 @@ def _check_alike(results: Mapping[str, xr.Dataset]) -> None:
     for other, dataset in others:
         for variable in first.data_vars:
             if variable not in dataset.data_vars:
-                raise ValueError(f"{name!r} has {variable}, and {other!r} has not; name metrics that both have.")
+                raise ValueError(
+                    f"{name!r} has {visible(variable)}, and {other!r} has not; name metrics that both have."
+                )
             settings = [part[variable].attrs.get("setting", "") for part in (first, dataset)]
             if settings[0] != settings[1]:
                 raise ValueError(

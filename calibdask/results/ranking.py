@@ -11,6 +11,7 @@ from calibdask.inference.simultaneous import certain_error, stretched
 from calibdask.results.decisions import requires_evidence
 from calibdask.results.format import counted
 from calibdask.results.values import PartResult, Results
+from calibdask.safe_text import listed, visible
 
 __all__ = ["Adjust", "certain_ends", "judged", "order_text", "worst_order", "worst_slices", "worst_strata"]
 
@@ -141,14 +142,14 @@ def worst_slices(result: xr.Dataset, metric: str, n: int = 10, *, adjust: Adjust
     results = Results(result)
     parts = {part.variable: part for part in results}
     if metric not in result.data_vars or (metric not in parts and "bound" in result[metric].attrs):
-        raise ValueError(f"metric expects one of {', '.join(parts)}, got {metric!r}.")
+        raise ValueError(f"metric expects one of {listed(parts)}, got {metric!r}.")
     dims = [dim for dim in results.slices if dim in result[metric].dims]
     if not dims:
         raise ValueError("The result has no slices; evaluate with by=... .")
     others = [str(dim) for dim in result[metric].dims if dim not in dims]
     if others:
         raise ValueError(
-            f"{metric} has the dimensions {', '.join(others)} beside its slices; select one place, for example "
+            f"{visible(metric)} has the dimensions {listed(others)} beside its slices; select one place, for example "
             f"result.isel({others[0]}=0)."
         )
     if "slice" in dims:

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from calibdask.safe_text import listed
+
 __all__ = [
     "Array",
     "Bins",
@@ -77,7 +79,7 @@ def only_metric(dataset: xr.Dataset, kind: Kind) -> str:
     if len(metrics) != 1:
         raise ValueError(
             f"A plot of a reliability {kind} expects a dataset with {', '.join(_REQUIRED[kind])} of one "
-            f"{_ESTIMATORS[kind]}, got {len(metrics)} {kind}s among {', '.join(map(str, dataset.data_vars))}."
+            f"{_ESTIMATORS[kind]}, got {len(metrics)} {kind}s among {listed(dataset.data_vars)}."
         )
     return metrics[0]
 

@@ -8,6 +8,8 @@ from itertools import zip_longest
 from textwrap import wrap
 from typing import Literal
 
+from calibdask.safe_text import visible
+
 __all__ = [
     "GAP",
     "INDENT",
@@ -49,6 +51,11 @@ class Column:
     right: bool = False
     role: Role = ""
 
+    def __post_init__(self) -> None:
+        # What moves the cursor would move the table, so that it is written out before widths are measured.
+        object.__setattr__(self, "heading", [*map(visible, self.heading)])
+        object.__setattr__(self, "cells", [[*map(visible, lines)] for lines in self.cells])
+
     @property
     def width(self) -> int:
         """That of the longest line."""
@@ -62,7 +69,7 @@ class Column:
 
 def joined(line: Line) -> str:
     """The line as plain text."""
-    return "".join(text for text, _ in line).rstrip()
+    return "".join(visible(text) for text, _ in line).rstrip()
 
 
 def width_of(text: str) -> int:

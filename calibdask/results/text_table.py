@@ -27,6 +27,7 @@ from calibdask.results.text_layout import (
     wrapped,
 )
 from calibdask.results.values import PartResult, Results
+from calibdask.safe_text import visible
 
 __all__ = ["MOST_SLICES", "foot_lines", "label_of", "result_columns", "result_lines", "shown_strata"]
 
@@ -145,8 +146,7 @@ def label_of(value: Any, longest: int = _LONGEST_LABEL) -> str:
     >>> label_of("de"), label_of("\x1b[31mred"), label_of("abcdefgh", 6)
     ('de', '\\x1b[31mred', 'abc...')
     """
-    text = slice_text(value)
-    text = "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
+    text = visible(slice_text(value))
     if width_of(text) <= longest:
         return text
     while width_of(text) > longest - 3:

@@ -13,6 +13,7 @@ import xarray as xr
 from calibdask.estimators.slice_totals import TOTALS
 from calibdask.results.build import DEFAULT_PANEL, DESCRIBING, FORMAT
 from calibdask.results.format import slice_text
+from calibdask.safe_text import listed, visible
 
 __all__ = ["BEHIND", "PartResult", "Results", "Value", "is_result", "named_strata"]
 
@@ -183,7 +184,7 @@ class PartResult:
             If there are several.
         """
         if self.values.ndim:
-            raise ValueError(f"{self.variable} has the dimensions {', '.join(map(str, self.values.dims))} left.")
+            raise ValueError(f"{visible(self.variable)} has the dimensions {listed(self.values.dims)} left.")
         low, high, pvalue = (
             self.bounds[name].item() if name in self.bounds else None for name in ("low", "high", "pvalue")
         )

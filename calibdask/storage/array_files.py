@@ -10,6 +10,7 @@ from calibdask.engine.inputs.columns import ColumnNames, choose_arrays, unknown
 from calibdask.errors import Unavailable
 from calibdask.storage.location import ColumnChoice, Location, read_error
 from calibdask.storage.retry import with_retries
+from calibdask.storage.sizes import MOST_BLOCKS, check_rows, check_size
 from calibdask.storage.writers import texts_settled
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ __all__ = ["TARGET_BYTES", "block_rows", "open_group", "open_netcdf", "read_netc
 TARGET_BYTES = 16 << 20
 _ENOUGH_BLOCKS = 64
 # How a NumPy archive begins, and a bare array.
-_ZIP, _NPY = b"PK", b"\x93NUMPY"
+_ZIP, _NPY, _HDF5 = b"PK", b"\x93NUMPY", b"\x89HDF\r\n\x1a\n"
 
 
 def block_rows(rows: int, stored: int, row_bytes: int, chunk_rows: int | None) -> int:
@@ -36,7 +37,8 @@ def block_rows(rows: int, stored: int, row_bytes: int, chunk_rows: int | None) -
     if chunk_rows is not None:
         return stored * max(1, chunk_rows // stored)
     together = min(TARGET_BYTES // max(1, row_bytes * stored), rows // (stored * _ENOUGH_BLOCKS))
-    return stored * max(1, together)
+    # Larger ones of more rows than would fit into blocks that can all be scheduled.
+    return stored * max(1, together, -(-rows // (stored * MOST_BLOCKS)))
 
 
 def read_npz(location: Location, choice: ColumnChoice) -> dict[str, Any]:
@@ -129,8 +131,9 @@ def open_group(location: Location) -> Any:
     # Where folders cannot be listed (http), the store's own file may be there though its folder is not.
     if not (location.exists or location.is_zarr):
         raise ValueError(f"{location.url} does not exist.")
+    location.check_file()
     with location.reading("a Zarr group"), texts_settled():
-        node = with_retries(lambda: zarr.open(location.path if location.local else location.url, mode="r"))
+        node = with_retries(lambda: zarr.open(location.path if location.local else location.address, mode="r"))
     if not isinstance(node, zarr.Group):
         raise ValueError(f"{location.url} is a Zarr array; give the group that holds the arrays of labels and scores.")
     return node
@@ -147,7 +150,35 @@ def open_netcdf(location: Location) -> "xr.Dataset":
     import xarray as xr
 
     with location.reading("netCDF"):
+        _check_links(location)
         return xr.open_dataset(location.path if location.local else location.open(), chunks=None, cache=False)
+
+
+def _check_links(location: Location) -> None:
+    """Raise ValueError if a file of HDF5 takes numbers from other files: whoever made it would choose what is read."""
+    import h5py
+
+    with location.open() as stream:
+        if stream.read(len(_HDF5)) != _HDF5:
+            return
+        stream.seek(0)
+        outside: list[str] = []
+        with h5py.File(stream, "r") as file:
+
+            def note(name: str, link: Any) -> None:
+                array = file.get(name) if isinstance(link, h5py.HardLink) else None
+                if isinstance(link, h5py.ExternalLink) or (isinstance(array, h5py.Dataset) and _is_elsewhere(array)):
+                    outside.append(name)
+
+            file.visititems_links(note)
+    if outside:
+        raise ValueError(f"{outside[0]!r} is a link to another file; copy its numbers into this one.")
+
+
+def _is_elsewhere(array: Any) -> bool:
+    """Whether numbers of an array of HDF5 are in other files."""
+    virtual = array.is_virtual and any(part.file_name != "." for part in array.virtual_sources())
+    return virtual or bool(array.external)
 
 
 def read_zarr(location: Location, node: Any, choice: ColumnChoice) -> dict[str, Any]:
@@ -173,6 +204,7 @@ def read_zarr(location: Location, node: Any, choice: ColumnChoice) -> dict[str, 
         return array
 
     labels, scores = opened(names.labels[0]), opened(names.scores[0])
+    check_rows(location.url, max(*labels.shape, *scores.shape))
     axis = _sample_axis(labels, scores)
     row_bytes = scores.dtype.itemsize * (scores.size // max(1, scores.shape[axis]))
     rows = block_rows(scores.shape[axis], _unit(scores)[axis], row_bytes, choice.chunk_rows)
@@ -181,6 +213,7 @@ def read_zarr(location: Location, node: Any, choice: ColumnChoice) -> dict[str, 
         chunks = list(_unit(array))
         # Other chunks than those of the scores are left as they are, and put together by Dask.
         chunks[axis] = rows if rows % max(1, chunks[axis]) == 0 else chunks[axis]
+        check_size(location.url, array.basename, array.shape, chunks, array.dtype.itemsize)
         return _lazy(_Stored(array, location.url, array.basename), tuple(max(1, size) for size in chunks))
 
     along = axis if labels.ndim == scores.ndim else -1
@@ -202,6 +235,7 @@ def _unit(array: Any) -> tuple[int, ...]:
 def read_netcdf(location: Location, dataset: "xr.Dataset", choice: ColumnChoice) -> dict[str, Any]:
     """Variables of a netCDF file, as DataArrays of Dask arrays with dimensions ``sample`` and ``class``."""
     names = _names(location, choice, list(map(str, dataset.variables)), "variable")
+    check_rows(location.url, max(dataset.sizes.values(), default=0))
     labels, scores = dataset[names.labels[0]], dataset[names.scores[0]]
     if labels.ndim > 2 or (labels.ndim == 2 and {*labels.dims} != {*scores.dims}) or labels.ndim == 0:
         raise ValueError(
@@ -225,7 +259,9 @@ def read_netcdf(location: Location, dataset: "xr.Dataset", choice: ColumnChoice)
     def lazy(variable: Any) -> Any:
         if sample not in variable.dims:
             raise ValueError(f"{location.url}: variable {variable.name!r} expects the dimension {sample!r} of labels.")
-        chunked = variable.chunk({dim: rows if dim == sample else -1 for dim in variable.dims})
+        whole = {dim: rows if dim == sample else size for dim, size in variable.sizes.items()}
+        check_size(location.url, str(variable.name), variable.shape, [*whole.values()], variable.dtype.itemsize)
+        chunked = variable.chunk(whole)
         return chunked.rename({dim: dims[dim] for dim in variable.dims if dims.get(dim, dim) != dim})
 
     ordered = lazy(scores.transpose(*others[:-1], sample, *others[-1:]))

@@ -10,7 +10,7 @@ from calibdask.engine.inputs.arrow import dtype_of, to_numpy
 from calibdask.errors import Unavailable
 from calibdask.storage.array_files import block_rows
 from calibdask.storage.file_sets import FileSet, constant
-from calibdask.storage.lazy_columns import Columns, collected, lazy_columns, lists_in, names_in
+from calibdask.storage.lazy_columns import Columns, check_types, collected, lazy_columns, lists_in, names_in
 from calibdask.storage.location import ColumnChoice, Location, read_error
 
 __all__ = ["read_arrow"]
@@ -42,6 +42,7 @@ def read_arrow(files: FileSet, choice: ColumnChoice) -> dict[str, Any]:
         name: constant(partitions[name][0], 0).dtype if name in partitions else dtype_of(schema.field(name).type)
         for name in wanted
     }
+    check_types(files.location, choice, names, schema)
     lists = lists_in(schema, names, choice.further, files.location)
     inside = next(name for name in names.columns if name in schema.names)
     parts: list[_Batches] = []
@@ -128,4 +129,4 @@ def _load(wanted: tuple[str, ...], part: _Batches) -> Columns:
     except Unavailable:
         raise
     except Exception as error:
-        raise read_error(part.file.url, error, "Arrow") from error
+        raise read_error(part.file, error, "Arrow") from error

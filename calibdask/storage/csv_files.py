@@ -13,6 +13,7 @@ from fsspec.compression import compr
 
 from calibdask.engine.inputs.arrow import dtype_of, to_numpy
 from calibdask.errors import Unavailable
+from calibdask.safe_text import listed
 from calibdask.storage.csv_rows import header_of, row_blocks, rows_end
 from calibdask.storage.file_sets import FileSet, constant
 from calibdask.storage.lazy_columns import Columns, collected, lazy_columns, names_in
@@ -145,7 +146,7 @@ def _check_header(head: _Head, wanted: Sequence[str]) -> None:
     absent = [name for name in wanted if name not in (*head.names, *head.partitions)]
     if absent:
         raise ValueError(
-            f"{head.file.url} has no column {absent[0]!r}, which the first file has; it has {', '.join(head.names)}."
+            f"{head.file.url} has no column {absent[0]!r}, which the first file has; it has {listed(head.names)}."
         )
 
 
@@ -196,7 +197,7 @@ def _table(head: _Head, block: tuple[int, int] | None, wanted: Sequence[str], ty
     except Unavailable:
         raise
     except Exception as error:
-        raise read_error(head.file.url, error, place) from error
+        raise read_error(head.file, error, place) from error
 
 
 def _with_partitions(head: _Head, text: bytes, wanted: Sequence[str], types: Mapping[str, Any], *, alone: bool) -> Any:

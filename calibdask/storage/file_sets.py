@@ -47,7 +47,7 @@ def column_format(path: str) -> str | None:
 def is_pattern(location: Location) -> bool:
     """Whether a name that does not exist is a pattern, such as ``data/*.parquet``."""
     # In addresses of the web a question mark begins a query.
-    signs = "[*]" if location.url.startswith(("http://", "https://")) else r"[*?\[]"
+    signs = "[*]" if location.address.startswith(("http://", "https://")) else r"[*?\[]"
     return re.search(signs, location.path) is not None and not location.exists
 
 
@@ -91,7 +91,10 @@ class FileSet:
                 inside = sorted(path for path in fs.find(root) if not _is_hidden(path.removeprefix(root)))
                 # Spark writes parts without suffixes, and marks of its own.
                 paths += [path for path in inside if column_format(path) is not None] or inside
-        return cls(location, tuple(paths))
+        files = cls(location, tuple(paths))
+        for path in files.paths:
+            files.member(path).check_file()
+        return files
 
     @property
     def formats(self) -> list[str]:

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.engine.inputs.arrow import list_width
+from calibdask.engine.inputs.arrow import dtype_of, list_width
 from calibdask.engine.inputs.columns import ColumnNames, choose_columns, unknown
+from calibdask.safe_text import message, visible
 from calibdask.storage.location import ColumnChoice, Location
 
-__all__ = ["Columns", "collected", "lazy_columns", "names_in"]
+__all__ = ["Columns", "check_types", "collected", "lazy_columns", "names_in"]
 
 Columns = dict[str, Any]
 
@@ -42,8 +43,29 @@ def lists_in(schema: Any, names: ColumnNames, further: Sequence[str], location: 
     alone = {group[0] for group in (names.labels, names.scores) if len(group) == 1}
     for name in (*names.columns, *further):
         if name in lists and (name not in alone or name in further):
-            raise ValueError(f"{location.url}: column {name!r} expects one value in each row, got lists.")
+            raise ValueError(f"{location.url}: column {visible(name)!r} expects one value in each row, got lists.")
     return lists
+
+
+def check_types(location: Location, choice: ColumnChoice, names: ColumnNames, schema: Any) -> None:
+    """Raise ValueError unless scores and weights are numbers, labels these or texts, and slices no nested values."""
+    from pyarrow import types
+
+    for name in schema.names:
+        field = schema.field(name).type
+        value = field.value_type if types.is_dictionary(field) else field
+        number = dtype_of(field).kind in "fiub"
+        is_text = types.is_string(value) or types.is_large_string(value) or types.is_string_view(value)
+        expected = ""
+        if name in (*names.scores, choice.weight) and not number:
+            expected = "numbers"
+        elif name in names.labels and not (number or (is_text and names.labels == (name,))):
+            expected = "numbers or texts" if names.labels == (name,) else "numbers"
+        elif name in choice.by and types.is_nested(value):
+            expected = "numbers, texts or dates"
+        if expected:
+            mend = "; one column for each class is called score_0, score_1, ..." if name in names.scores else ""
+            raise ValueError(f"{location.url}: column {name!r} expects {expected}, got {message(field)}{mend}.")
 
 
 def collected(choice: ColumnChoice, names: ColumnNames, columns: Columns) -> dict[str, Any]:

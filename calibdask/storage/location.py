@@ -1,5 +1,7 @@
 """Where data lies: a local path or a URL, with the file system behind it; and errors that say what was wrong there."""
 
+import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from calibdask.errors import Unavailable
+from calibdask.safe_text import HIDDEN, message, shown_address
 
 __all__ = ["ColumnChoice", "Location", "read_error"]
 
@@ -21,6 +24,9 @@ _INSTALL = {
     "http": "pip install aiohttp",
     "https": "pip install aiohttp",
 }
+# What addresses are made of; shorter words in the place of a credential are found by chance elsewhere.
+_WORDS = re.compile(r"[:/@?&=;#,]+")
+_SHORTEST_SECRET = 4
 # An error of a library is quoted up to this length.
 _LONGEST_QUOTE = 300
 
@@ -48,14 +54,19 @@ class ColumnChoice:
 
 @dataclass(frozen=True)
 class Location:
-    """A URL, its file system and the path there."""
+    """An address as it was given, its file system and the path there."""
 
-    url: str
+    address: str
     fs: Any
     path: str
 
     def __str__(self) -> str:
         return self.url
+
+    @property
+    def url(self) -> str:
+        """The address as messages show it: without credentials, and with signs that do not show written out."""
+        return shown_address(self.address)
 
     @property
     def suffix(self) -> str:
@@ -72,6 +83,11 @@ class Location:
         """Whether there is a file or a folder."""
         with self.reading():
             return bool(self.fs.exists(self.path))
+
+    def check_file(self) -> None:
+        """Raise ValueError if this is neither a file nor a folder, but what may never end, such as a pipe."""
+        if self.local and os.path.exists(self.path) and not (os.path.isfile(self.path) or os.path.isdir(self.path)):
+            raise ValueError(f"{self.url} is a pipe, a socket or a device; copy what it gives to a file first.")
 
     @cached_property
     def is_zarr(self) -> bool:
@@ -107,7 +123,15 @@ class Location:
         except Unavailable:
             raise
         except Exception as error:
-            raise read_error(self.url, error, what) from error
+            raise read_error(self, error, what) from error
+
+    def quoted(self, error: BaseException) -> str:
+        """What an error of a library says; it may name a part of the path, without the rest of the address."""
+        text = message(error)
+        hidden = {*_WORDS.split(self.address)} - {*_WORDS.split(self.url)}
+        for word in sorted(hidden, key=len, reverse=True):
+            text = text.replace(word, HIDDEN) if len(word) >= _SHORTEST_SECRET else text
+        return text
 
     @classmethod
     def parse(cls, url: str) -> "Location":
@@ -124,15 +148,17 @@ class Location:
             protocol = url.rpartition("::")[2].partition("://")[0]
             if protocol not in _INSTALL:
                 raise read_error(url, error) from error
-            raise ValueError(f"{url} expects a package that is not here; install it: {_INSTALL[protocol]}") from error
+            raise ValueError(
+                f"{shown_address(url)} expects a package that is not here; install it: {_INSTALL[protocol]}"
+            ) from error
         except (ValueError, OSError) as error:
             raise read_error(url, error) from error
         return cls(url, fs, path)
 
 
-def read_error(url: str, error: BaseException, what: str = "") -> ValueError:
-    """One sentence from whatever a library had to say."""
-    quoted = " ".join(str(error).split()) or type(error).__name__
+def read_error(place: Location | str, error: BaseException, what: str = "") -> ValueError:
+    """One sentence from whatever a library had to say about a location, or an address."""
+    quoted = (place.quoted(error) if isinstance(place, Location) else message(error)) or type(error).__name__
     if len(quoted) > _LONGEST_QUOTE:
         quoted = quoted[:_LONGEST_QUOTE].rstrip() + " ..."
-    return ValueError(f"{url} cannot be read{f' as {what}' if what else ''}: {quoted}")
+    return ValueError(f"{shown_address(str(place))} cannot be read{f' as {what}' if what else ''}: {quoted}")

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from calibdask.safe_text import data_without_credentials
 from calibdask.storage import array_files, arrow_files, csv_files, parquet_files
 from calibdask.storage.file_sets import FileSet, column_format, is_pattern
-from calibdask.storage.location import Location
+from calibdask.storage.location import Location, read_error
 from calibdask.storage.readers import StoredRows, Table
 from calibdask.storage.writers import texts_settled
 
@@ -25,7 +26,16 @@ if TYPE_CHECKING:
 
     from calibdask.storage.summary import Summary
 
-__all__ = ["CUBE_BEGUN", "CUBE_MARK", "Store", "StoredCube", "StoredResult", "open_store", "read_rows"]
+__all__ = [
+    "CUBE_BEGUN",
+    "CUBE_MARK",
+    "Store",
+    "StoredCube",
+    "StoredResult",
+    "open_store",
+    "read_fingerprint",
+    "read_rows",
+]
 
 # The attribute of the cube of a study: its fingerprint; while it is laid out, `CUBE_BEGUN`.
 CUBE_MARK, CUBE_BEGUN = "calibdask_study", ""
@@ -206,6 +216,7 @@ def _format_of(location: Location) -> str:
         return _format_of_files(location)
     if not location.exists:
         raise ValueError(f"{location.url} does not exist.")
+    location.check_file()
     if location.is_folder:
         if location.has("_delta_log"):
             return "delta"
@@ -282,13 +293,31 @@ def _open_netcdf(location: Location) -> Store:
     return StoredRows(location, partial(array_files.read_netcdf, location, dataset), labelled=lambda: dataset)
 
 
+def read_fingerprint(url: str, text: str) -> dict[str, Any]:
+    """The fingerprint that a cube keeps as JSON, without credentials that earlier versions have left in it.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    try:
+        known: Any = data_without_credentials(json.loads(text))
+    except (ValueError, RecursionError) as error:
+        raise read_error(url, error, "the cube of a study") from error
+    if not isinstance(known, dict) or "study" not in known:
+        raise ValueError(f"{url} expects the fingerprint of a study in its attributes, got other data; it is damaged.")
+    fields: dict[str, Any] = known
+    return fields
+
+
 def _cube(url: str, fingerprint: Any, open_dataset: "Callable[[], xr.Dataset]") -> StoredCube:
     if fingerprint == CUBE_BEGUN:
         raise ValueError(
             f"{url} is a cube that was stopped while it was laid out; run its study again with overwrite=True "
             "(--overwrite)."
         )
-    known, dataset = json.loads(str(fingerprint)), open_dataset()
+    known, dataset = read_fingerprint(url, str(fingerprint)), open_dataset()
     # Texts of any length are a type of NumPy that not all of xarray knows yet.
     texts = {
         name: (axis.dims, np.array(axis.values.tolist()))

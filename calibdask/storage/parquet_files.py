@@ -9,9 +9,10 @@ from calibdask.engine.inputs.arrow import dtype_of, to_numpy
 from calibdask.errors import Unavailable
 from calibdask.storage.array_files import TARGET_BYTES, block_rows
 from calibdask.storage.file_sets import FileSet
-from calibdask.storage.lazy_columns import Columns, collected, lazy_columns, lists_in, names_in
+from calibdask.storage.lazy_columns import Columns, check_types, collected, lazy_columns, lists_in, names_in
 from calibdask.storage.location import ColumnChoice, Location, read_error
 from calibdask.storage.retry import with_retries
+from calibdask.storage.sizes import check_rows, check_size
 
 __all__ = ["read_delta", "read_parquet"]
 
@@ -47,7 +48,7 @@ def read_delta(location: Location, choice: ColumnChoice) -> dict[str, Any]:
             'pip install "calibdask[delta]"'
         ) from error
     with location.reading("a Delta table"):
-        dataset = DeltaTable(location.path if location.local else location.url).to_pyarrow_dataset()
+        dataset = DeltaTable(location.path if location.local else location.address).to_pyarrow_dataset()
     return _read_dataset(location, dataset, choice)
 
 
@@ -55,16 +56,15 @@ def _read_dataset(location: Location, dataset: Any, choice: ColumnChoice) -> dic
     with location.reading("Parquet"):
         groups = [group for file in dataset.get_fragments() for group in file.split_by_row_group()]
         rows = [sum(group.num_rows for group in part.row_groups) for part in groups]
+    check_rows(location.url, sum(rows))
     names = names_in(location, choice, dataset.schema.names)
     wanted = list(dict.fromkeys((*names.columns, *choice.further)))
     types = {name: dtype_of(dataset.schema.field(name).type) for name in wanted}
-    for name in (*names.columns, *(() if choice.weight is None else (choice.weight,))):
-        field = dataset.schema.field(name).type
-        if types[name].kind not in "fiub" and not (names.labels == (name,) and _is_text(field)):
-            raise ValueError(f"{location.url}: column {name!r} expects numbers, got {field}.")
+    check_types(location, choice, names, dataset.schema)
     lists = lists_in(dataset.schema, names, choice.further, location)
     row_bytes = sum(types[name].itemsize * max(1, lists.get(name, 1)) for name in wanted)
     parts, sizes = _together(groups, rows, row_bytes, choice.chunk_rows)
+    check_size(location.url, names.labels[0], [sum(sizes)], [max(sizes, default=1)], row_bytes)
     load = partial(_load_row_groups, location.url, dataset.schema, tuple(wanted))
     if not parts:
         empty = {name: np.empty(0, types[name]) for name in wanted}
@@ -73,13 +73,6 @@ def _read_dataset(location: Location, dataset: Any, choice: ColumnChoice) -> dic
         # One small block: importing Dask would take longer than all the rest.
         return collected(choice, names, load(parts[0]))
     return lazy_columns(choice, names, types, parts, sizes, load, lists)
-
-
-def _is_text(given: Any) -> bool:
-    from pyarrow import types
-
-    value = given.value_type if types.is_dictionary(given) else given
-    return types.is_string(value) or types.is_large_string(value) or types.is_string_view(value)
 
 
 def _together(

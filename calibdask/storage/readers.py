@@ -102,7 +102,7 @@ class StoredRows:
         try:
             arrays = self.reader(choice)
         except (OSError, RuntimeError, ImportError) as error:
-            raise read_error(self.url, error) from error
+            raise read_error(self.location, error) from error
         if arrays["scores"].shape[0] == 0:
             raise ValueError(f"{self.url} holds no rows.")
         names: ColumnNames = arrays["names"]

@@ -12,6 +12,7 @@ import xarray as xr
 from calibdask.engine.inputs.input import Input
 from calibdask.engine.inputs.slices import Axis
 from calibdask.engine.sources.summary import SummarySource
+from calibdask.safe_text import listed
 from calibdask.statistics.bins.grid import GridHistogram
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
@@ -145,7 +146,7 @@ class Summary:
         """
         if unknown := [name for name in by if name not in self.slices]:
             raise ValueError(
-                f"by expects slices of the summary, {', '.join(self.slices) or 'none'}, got {', '.join(unknown)}."
+                f"by expects slices of the summary, {listed(self.slices) or 'none'}, got {listed(unknown)}."
             )
         gone = [axis.name for axis in self.axes if axis.name not in self.batch and str(axis.name) not in by]
         # Missing weights stay visible as such: nothing is skipped.

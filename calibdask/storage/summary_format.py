@@ -11,6 +11,7 @@ import xarray as xr
 
 from calibdask.engine.inputs.input import Input
 from calibdask.engine.inputs.slices import Axis
+from calibdask.safe_text import listed
 from calibdask.statistics.bins.grid import MOST_ROWS, UNIT, Grid, GridHistogram, GridState, cells_of, support
 from calibdask.statistics.score_sums import ScoreSumsState
 from calibdask.statistics.settings import Setting
@@ -137,11 +138,11 @@ def stored_states(dataset: xr.Dataset) -> dict[GridHistogram, Callable[[], GridS
     if unknown := [number for number in formats if number not in range(1, FORMAT + 1)]:
         raise ValueError(
             f"This version of calibdask reads summaries of formats up to {FORMAT}, this one has "
-            f"{', '.join(map(str, unknown))}; use the version that wrote it, or summarize the data again."
+            f"{listed(unknown)}; use the version that wrote it, or summarize the data again."
         )
     if missing:
         raise ValueError(
-            f"This summary has lost {', '.join(missing)}; select from summaries without dropping variables, and add "
+            f"This summary has lost {listed(missing)}; select from summaries without dropping variables, and add "
             "them by calibdask.merge, since + of xarray drops what differs between two."
         )
     if FORMAT in formats:
@@ -179,7 +180,7 @@ def scalar(dataset: xr.Dataset, name: str) -> Any:
     """
     values = np.unique(dataset[name])
     if values.size != 1:
-        raise ValueError(f"These summaries do not fit each other: {name} is {', '.join(map(str, values))}.")
+        raise ValueError(f"These summaries do not fit each other: {name} is {listed(values)}.")
     return values[0]
 
 

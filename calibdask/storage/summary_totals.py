@@ -5,6 +5,8 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import xarray as xr
 
+from calibdask.safe_text import listed
+
 __all__ = ["MODELS", "PARTS", "TOTALS", "check_totals", "with_totals"]
 
 # Neither has a dimension of slices, so that sums over slices and selections leave them as they are, while additions of
@@ -32,7 +34,7 @@ def check_totals(dataset: xr.Dataset) -> None:
     """
     if missing := [name for name in TOTALS if name not in dataset]:
         raise ValueError(
-            f"This summary has lost {', '.join(missing)}, which tell whether rows are missing; keep them where "
+            f"This summary has lost {listed(missing)}, which tell whether rows are missing; keep them where "
             "variables are selected, or summarize the data again."
         )
     rows, total, parts, models = (dataset[name].astype(np.float64) for name in ("rows", *TOTALS))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fsspec.implementations.local import LocalFileSystem
 
+from calibdask.safe_text import shown_address
 from calibdask.storage.location import Location, read_error
 from calibdask.storage.retry import with_retries
 
@@ -45,7 +46,9 @@ def checked_output(path: str, suffixes: tuple[str, ...], *, overwrite: bool) -> 
     location = Location.parse(path) if "://" in path else None
     target = Path(path if location is None else location.path)
     if target.suffix.lower() not in suffixes:
-        raise ValueError(f"Expected an output name that ends in one of {', '.join(suffixes)}, got {path!r}.")
+        raise ValueError(
+            f"Expected an output name that ends in one of {', '.join(suffixes)}, got {shown_address(path)!r}."
+        )
     if location is not None and not location.local:
         _check_remote(location, overwrite=overwrite)
         return location
@@ -72,7 +75,7 @@ def _check_remote(location: Location, *, overwrite: bool) -> None:
             # Who may write to a bucket need not be allowed to look at it.
             pass
         except Exception as error:
-            raise read_error(location.url, error) from error
+            raise read_error(location, error) from error
     if location.exists:
         with location.reading():
             is_folder = location.fs.isdir(location.path)
@@ -101,13 +104,16 @@ def check_apart(data: str, outputs: Mapping[str, str | None]) -> None:
     for option, path in outputs.items():
         if path is None:
             continue
+        shown = shown_address(path)
         if _overlap(data, path):
             raise ValueError(
-                f"{option} {path!r} would replace the input {data!r} or be inside it; choose another name."
+                f"{option} {shown!r} would replace the input {shown_address(data)!r} or be inside it; choose another "
+                "name."
             )
         for other, taken in seen.items():
             if _overlap(taken, path):
-                raise ValueError(f"{option} {path!r} and {other} {taken!r} would replace each other; choose two names.")
+                both = f"{option} {shown!r} and {other} {shown_address(taken)!r}"
+                raise ValueError(f"{both} would replace each other; choose two names.")
         seen[option] = path
 
 
@@ -173,7 +179,7 @@ def _upload(part: Path, target: Location) -> None:
             name = "" if path == part else f"/{path.relative_to(part).as_posix()}"
             with_retries(partial(target.fs.put_file, str(path), f"{target.path}{name}"))
     except Exception as error:
-        raise ValueError(f"{target.url} cannot be written: {' '.join(str(error).split())}") from error
+        raise ValueError(f"{target.url} cannot be written: {target.quoted(error)}") from error
 
 
 def write_dataset(dataset: "xr.Dataset", path: Path) -> None:

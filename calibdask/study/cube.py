@@ -15,8 +15,9 @@ import xarray as xr
 import zarr
 
 from calibdask.errors import Unavailable
+from calibdask.safe_text import data_without_credentials, shown_address, without_credentials
 from calibdask.storage.location import Location, read_error
-from calibdask.storage.open_store import CUBE_BEGUN, CUBE_MARK, StoredCube, open_store
+from calibdask.storage.open_store import CUBE_BEGUN, CUBE_MARK, StoredCube, open_store, read_fingerprint
 from calibdask.storage.retry import with_retries
 from calibdask.storage.writers import texts_settled
 from calibdask.study.fingerprint import FORMAT, differences, fingerprint, versions
@@ -33,17 +34,26 @@ _STATUS, _ERROR = "status", "error"
 class Cube:
     """A cube at a path or a URL that fsspec supports."""
 
-    url: str
+    address: str
+
+    @property
+    def url(self) -> str:
+        """The address as messages show it."""
+        return shown_address(self.address)
+
+    def quoted(self, error: BaseException) -> str:
+        """What an error of a library says of the location."""
+        return Location.parse(self.address).quoted(error)
 
     @property
     def exists(self) -> bool:
         """Whether there is anything at the location."""
-        return Location.parse(self.url).exists
+        return Location.parse(self.address).exists
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing, or only an empty folder."""
-        location = Location.parse(self.url)
+        location = Location.parse(self.address)
         return not location.exists or (location.fs.isdir(location.path) and not location.fs.ls(location.path))
 
     @property
@@ -68,16 +78,16 @@ class Cube:
         try:
             self._lay_out(study)
         except (FileNotFoundError, PermissionError) as error:
-            raise ValueError(f"{self.url} cannot be written: {error}") from error
+            raise ValueError(f"{self.url} cannot be written: {self.quoted(error)}") from error
 
     def _lay_out(self, study: Study) -> None:
         cells, inside = study.cells(), study.inside()
         with texts_settled():
             # Written with the first file, so that the remains of an interrupted layout can be recognised.
             begun: dict[str, Any] = {CUBE_MARK: CUBE_BEGUN}
-            group = with_retries(lambda: zarr.open_group(self.url, mode="w", zarr_format=3, attributes=begun))
+            group = with_retries(lambda: zarr.open_group(self.address, mode="w", zarr_format=3, attributes=begun))
             for name, values in {**cells, **inside}.items():
-                _write_axis(group, name, np.asarray(list(values)))
+                _write_axis(group, name, np.asarray(data_without_credentials(list(values))))
             shape = tuple(len(values) for values in cells.values())
             # Cheap cells share chunks along the last axis; every chunk belongs to exactly one task.
             chunks = (*[1] * (len(shape) - 1), max(1, min(study.batch, shape[-1])))
@@ -128,8 +138,7 @@ class Cube:
             raise ValueError(f"{self.url} is not a study cube; create one with calibdask run.")
         if text == CUBE_BEGUN:
             raise ValueError(f"{self.url} is a cube whose layout was interrupted; give overwrite=True (--overwrite).")
-        fields: dict[str, Any] = json.loads(text)
-        return fields
+        return read_fingerprint(self.url, text)
 
     def _mark(self) -> str | None:
         """The attribute that distinguishes a cube from other stores."""
@@ -157,16 +166,18 @@ class Cube:
             raise ValueError(f"{self.url} does not exist.")
         try:
             with texts_settled():
-                return with_retries(lambda: zarr.open_group(self.url, mode=mode, zarr_format=3))
+                return with_retries(lambda: zarr.open_group(self.address, mode=mode, zarr_format=3))
         except Unavailable:
             raise
         except Exception as error:
-            raise read_error(self.url, error, "a cube") from error
+            raise read_error(Location.parse(self.address), error, "a cube") from error
 
     def status(self) -> np.ndarray:
         """Status (TODO, DONE or FAILED) of all cells by number; raises ValueError if there is no cube."""
-        _ = self.fingerprint
         group: Any = self._group("r")
+        cells = [len(values) for values in self.fingerprint["cells"].values()]
+        if [*group[_STATUS].shape] != cells:
+            raise ValueError(f"{self.url} is damaged: it has {math.prod(cells)} cells, and other ones have a status.")
         return np.asarray(with_retries(lambda: group[_STATUS][...])).ravel()
 
     def errors(self) -> dict[int, str]:
@@ -208,7 +219,7 @@ class Cube:
         """Store the traceback of a failed cell."""
         run = range(number, number + 1)
         with texts_settled():
-            self._put(_ERROR, run, [text])
+            self._put(_ERROR, run, [without_credentials(text)])
         self._put(_STATUS, run, [FAILED])
 
     def _put(self, variable: str, run: range, values: Any) -> None:
@@ -232,7 +243,7 @@ class Cube:
         if variable not in self._arrays:
             with texts_settled():
                 self._arrays[variable] = with_retries(
-                    lambda: zarr.open_array(self.url, path=variable, mode="r+", zarr_format=3)
+                    lambda: zarr.open_array(self.address, path=variable, mode="r+", zarr_format=3)
                 )
         return self._arrays[variable]
 
@@ -256,7 +267,7 @@ class Cube:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without cached values: every task carries the cube, and they grow with the number of cells."""
-        return {"url": self.url}
+        return {"address": self.address}
 
 
 def open_cube(store: str) -> xr.Dataset:
@@ -299,7 +310,9 @@ def open_stored_cube(store: str) -> StoredCube:
     """
     opened = open_store(str(store))
     if not isinstance(opened, StoredCube):
-        raise ValueError(f"{store} is not a study cube, which calibdask run creates; it is {opened.kind}.")
+        raise ValueError(
+            f"{shown_address(store)} is not a study cube, which calibdask run creates; it is {opened.kind}."
+        )
     return opened
 
 

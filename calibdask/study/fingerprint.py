@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from calibdask.cluster.versions import installed
+from calibdask.safe_text import data_without_credentials, visible
 from calibdask.study.study import Study
 
 __all__ = ["FORMAT", "differences", "fingerprint", "versions"]
@@ -18,12 +19,14 @@ _PACKAGES = ("calibdask", "numpy", "scipy", "scikit-learn", "zarr")
 def fingerprint(study: Study) -> dict[str, Any]:
     """The study as JSON data; cells of studies with equal fingerprints may share a cube.
 
+    Credentials in addresses are no part of it: they are not stored, and a new token continues the same study.
+
     Raises
     ------
     TypeError
         If a parameter or a coordinate is neither a number nor a text, nor a sequence or mapping of these.
     """
-    return {
+    plain = {
         "format": FORMAT,
         "study": study.name,
         "version": study.version,
@@ -34,6 +37,7 @@ def fingerprint(study: Study) -> dict[str, Any]:
         "outputs": _data(study.outputs),
         "types": _data(study.types),
     }
+    return {name: data_without_credentials(value) for name, value in plain.items()}
 
 
 def versions() -> dict[str, str]:
@@ -47,7 +51,7 @@ def differences(there: Any, here: Any, path: str = "") -> Iterator[str]:
         for name in dict.fromkeys((*there, *here)):
             yield from differences(there.get(name), here.get(name), f"{path}.{name}" if path else str(name))
     elif there != here:
-        yield f"{path}: {_compared(there, here)}"
+        yield f"{visible(path)}: {_compared(there, here)}"
 
 
 def _compared(there: Any, here: Any) -> str:

@@ -216,7 +216,7 @@ def _store_errors(cube: Cube) -> Iterator[None]:
     except Unavailable:
         raise
     except OSError as error:
-        raise Unavailable(f"{cube.url} cannot be written: {error}.") from error
+        raise Unavailable(f"{cube.url} cannot be written: {cube.quoted(error)}.") from error
 
 
 def _await(spec: ClusterSpec) -> None:

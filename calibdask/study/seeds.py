@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from calibdask.safe_text import data_without_credentials, listed
+
 __all__ = ["Seeds"]
 
 
@@ -53,16 +55,16 @@ class Seeds:
         coordinates = dict(self.at)
         for name in names:
             if name not in coordinates:
-                raise ValueError(f"The cell has the coordinates {', '.join(coordinates)}, got {name!r}.")
+                raise ValueError(f"The cell has the coordinates {listed(coordinates)}, got {name!r}.")
         if shared := sorted(coordinates.keys() & more.keys()):
-            raise ValueError(f"{', '.join(shared)} is a coordinate of the cell; give further keys another name.")
+            raise ValueError(f"{listed(shared)} is a coordinate of the cell; give further keys another name.")
         chosen = {name: coordinates[name] for name in names} if names else coordinates
         return np.random.SeedSequence(self.root, spawn_key=_words({**chosen, **more}))
 
 
 def _words(key: dict[str, Any]) -> tuple[int, ...]:
-    """Four 32-bit words for named values, independent of their order."""
-    text = json.dumps(key, sort_keys=True, default=_plain)
+    """Four 32-bit words for named values, independent of their order and of credentials in addresses."""
+    text = json.dumps(data_without_credentials(key), sort_keys=True, default=_plain)
     digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
     return tuple(int(word) for word in np.frombuffer(digest, "<u4"))
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibdask.html_repr import HtmlRepr, table_of
+from calibdask.safe_text import listed
 from calibdask.study.seeds import Seeds
 
 __all__ = ["Study", "coordinates_of"]
@@ -161,7 +162,7 @@ class Study(HtmlRepr, ABC):
             arrays[variable] = np.asarray(results[variable], self.type_of(variable))
             if arrays[variable].shape != shape:
                 raise ValueError(
-                    f"{variable} expects the shape {shape} of {', '.join(dims) or 'a single number'}, got "
+                    f"{variable} expects the shape {shape} of {listed(dims) or 'a single number'}, got "
                     f"{arrays[variable].shape}."
                 )
         return arrays
@@ -182,13 +183,13 @@ class Study(HtmlRepr, ABC):
             if name == "preset":
                 continue
             if name not in known:
-                raise ValueError(f"{self.name} has the parameters preset, {', '.join(known)}; got {name!r}.")
+                raise ValueError(f"{self.name} has the parameters preset, {listed(known)}; got {name!r}.")
             chosen[name] = _read(name, value, known[name])
         return replace(self, **chosen)
 
     def _preset(self, name: Any) -> Mapping[str, Any]:
         if name not in self.presets:
-            names = ", ".join(self.presets) or "none"
+            names = listed(self.presets) or "none"
             raise ValueError(f"{self.name} has the presets {names}; got {name!r}.")
         return self.presets[name]
 
@@ -202,7 +203,7 @@ def coordinates_of(axes: Axes, number: int) -> dict[str, Any]:
 def _spanned(values: Sequence[Hashable]) -> str:
     """The values of an axis, abbreviated if there are many."""
     shown = [str(value) for value in values] if len(values) <= 6 else [str(values[0]), "...", str(values[-1])]
-    return ", ".join(shown)
+    return listed(shown)
 
 
 def _read(name: str, value: Any, like: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from calibdask.safe_text import listed
 from calibdask.study.study import Study
 
 __all__ = ["validate_study"]
@@ -26,15 +27,15 @@ def _inconsistencies(study: Study) -> Iterator[str]:
     cells, inside = study.cells(), study.inside()
     empty = [name for name, values in cells.items() if not len(values)]
     if not cells or empty:
-        yield f"has no cells: {', '.join(empty)} is empty." if empty else "has no cells: cells() names no axes."
+        yield f"has no cells: {listed(empty)} is empty." if empty else "has no cells: cells() names no axes."
     if shared := sorted(cells.keys() & inside.keys()):
-        yield f"has {', '.join(shared)} both among and inside its cells; an axis is one or the other."
+        yield f"has {listed(shared)} both among and inside its cells; an axis is one or the other."
     for variable, dims in study.outputs.items():
         if variable in (*_RESERVED, *cells, *inside):
             yield f"has an output {variable!r}, which is the name of an axis or a reserved name."
         unknown = [dim for dim in dims if dim not in inside]
         if unknown:
-            yield f"has an output {variable!r} with the axes {', '.join(unknown)}, which inside() does not name."
+            yield f"has an output {variable!r} with the axes {listed(unknown)}, which inside() does not name."
     for variable in study.types:
         if variable not in study.outputs:
             yield f"has a type for {variable!r}, which is not one of its outputs."

@@ -10,6 +10,7 @@ import numpy as np
 from calibdask.cluster.versions import installed, version_mismatch
 from calibdask.engine.progress_events import advance
 from calibdask.errors import Unavailable
+from calibdask.safe_text import message
 from calibdask.study.cell_executor import CellExecutor, Numbers, TaskResult
 from calibdask.study.cube import DONE, FAILED, Cube
 from calibdask.study.shipped_study import ship
@@ -154,7 +155,7 @@ class Work:
         if isinstance(result.error, OSError | ValueError):
             # The store cannot be written, or workers have other code or other versions.
             raise result.error
-        reason = f"{type(result.error).__name__}: {' '.join(str(result.error).split())}"
+        reason = f"{type(result.error).__name__}: {message(result.error)}"
         if isinstance(result.error, ImportError):
             raise ValueError(
                 f"Workers cannot import what they need ({reason}). They need the same packages as this process, "

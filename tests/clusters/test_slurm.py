@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import xarray as xr
 
 import calibdask as cd
-from calibdask.cluster import cluster_spec
+from calibdask.cluster import cluster_spec, connected
 from calibdask.study.cube import Cube
 from calibdask.study.running import lay_out
 from tests.clusters.slurm_daemons import Daemons, daemons, missing_daemons, waited
+from tests.clusters.sockets import documented, ports, spoken
 from tests.study.sample_study import Walks
 
 ROOT = Path(__file__).parents[2]
@@ -253,6 +255,24 @@ def test_dask_workers_in_jobs_one_of_them_cancelled(there: Daemons, here: Path) 
     assert outcome.later
     waited(there.idle, 30, "jobs to end with the driver")
     same(store, here)
+
+
+@pytest.mark.slurm
+@real
+def test_what_listens(there: Daemons, here: Path) -> None:
+    pytest.importorskip("dask_jobqueue")
+    import dask
+
+    # The daemons are children of this process too, and so are jobs.
+    before = ports(os.getpid())
+    with configured(**SMALL, worker_extra_args=[]), dask.config.set({"calibdask.slurm.jobs": 1}):
+        with connected("slurm") as client:
+            nannies = [psutil.Process(worker).ppid() for worker in client.run(os.getpid).values()]
+            served = {(address, spoken(port)) for address, port in ports(os.getpid(), *nannies) - before}
+        waited(there.idle, 30, "jobs to end with the driver")
+    assert {said for _, said in served} == {said for _, said in documented()["slurm"]}
+    # The network is the loopback here, by the configuration.
+    assert {address for address, _ in served} == {"127.0.0.1"}
 
 
 @pytest.mark.slurm

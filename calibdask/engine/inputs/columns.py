@@ -6,6 +6,8 @@ from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from calibdask.safe_text import visible
+
 __all__ = [
     "NAMING",
     "ColumnNames",
@@ -226,7 +228,7 @@ def _common_array(names: Sequence[Any], own: str, role: str, where: str, kind: s
 def _class_columns(names: Sequence[Any], stem: Any, role: str, url: str) -> tuple[Any, ...]:
     """The column of this name, or those of it and a number, in the order of the classes."""
     numbered = _numbered(names, stem)
-    shown = ", ".join(name for _, name in numbered[:_SHOWN]) + (", ..." if len(numbered) > _SHOWN else "")
+    shown = ", ".join(visible(name) for _, name in numbered[:_SHOWN]) + (", ..." if len(numbered) > _SHOWN else "")
     if stem in names:
         if numbered:
             raise ValueError(
@@ -297,7 +299,7 @@ def _nearest(name: Any, there: Iterable[Any]) -> str:
     lower = {text.lower(): text for text in texts}
     close = [lower[match] for match in difflib.get_close_matches(str(name).lower(), lower, n=3)]
     ordered = [*close, *(text for text in texts if text not in close)]
-    shown = ", ".join(ordered[:_SHOWN]) + (", ..." if len(ordered) > _SHOWN else "")
+    shown = ", ".join(map(visible, ordered[:_SHOWN])) + (", ..." if len(ordered) > _SHOWN else "")
     return f"it has {shown or 'none'}."
 
 

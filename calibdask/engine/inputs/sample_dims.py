@@ -7,6 +7,7 @@ from typing import Any
 import xarray as xr
 
 from calibdask.engine.inputs.arrays import plain
+from calibdask.safe_text import listed
 
 __all__ = ["stacked", "stacked_slices"]
 
@@ -38,7 +39,7 @@ def stacked_slices(values: Any, sizes: Mapping[Hashable, int], name: str) -> Any
     shape = tuple(sizes.values())
     if isinstance(values, xr.DataArray):
         if not {*values.dims} <= {*sizes}:
-            raise ValueError(f"by expects dimensions among {', '.join(map(str, sizes))}, got {values.dims}.")
+            raise ValueError(f"by expects dimensions among {listed(sizes)}, got {values.dims}.")
         return stacked(values.variable, sizes, name).data
     if getattr(values, "ndim", 1) == 1 and not isinstance(values, list):
         return values

@@ -8,6 +8,7 @@ import xarray as xr
 from calibdask.engine.inputs.arrays import is_named, ndim_of, plain
 from calibdask.engine.inputs.frames import is_frame
 from calibdask.engine.inputs.options import InputOptions
+from calibdask.safe_text import listed
 
 __all__ = ["Shape"]
 
@@ -154,7 +155,7 @@ class Shape:
         if array.ndim == 0:
             raise ValueError(f"{name} expects at least one dimension, of samples; got a single number.")
         if array.ndim < len(dims):
-            raise ValueError(f"{name} expects the dimensions {', '.join(dims)}, got an array of shape {array.shape}.")
+            raise ValueError(f"{name} expects the dimensions {listed(dims)}, got an array of shape {array.shape}.")
         return xr.Variable((*(f"dim_{i}" for i in range(array.ndim - len(dims))), *dims), array)
 
 
@@ -228,7 +229,7 @@ def _sizes(array: Any) -> tuple[int, ...]:
 def _shape(array: Any) -> str:
     """The shape as text."""
     if is_named(array):
-        return "(" + ", ".join(f"{dim}: {size}" for dim, size in array.sizes.items()) + ")"
+        return "(" + listed(f"{dim}: {size}" for dim, size in array.sizes.items()) + ")"
     sizes = ["?" if size < 0 else str(size) for size in _sizes(array)]
     return f"({', '.join(sizes)}{',' * (len(sizes) == 1)})"
 

@@ -9,6 +9,7 @@ import xarray as xr
 
 from calibdask.engine.inputs.arrays import is_dask, plain
 from calibdask.engine.progress_events import Stage, start_stage
+from calibdask.safe_text import listed
 
 __all__ = ["MISSING", "Axis", "Coded", "coded", "named", "with_missing"]
 
@@ -16,6 +17,8 @@ __all__ = ["MISSING", "Axis", "Coded", "coded", "named", "with_missing"]
 _MOST_SLICES = 1_000_000
 # What the slice of rows without a value is called among texts; among numbers it is NaN, among dates NaT.
 MISSING = "missing"
+# What may stand in an array of objects, and is no label.
+_NESTED = (dict, list, tuple, set, np.ndarray)
 # Name of the Dask tasks that find the distinct values.
 _LABELS = "calibdask-labels"
 
@@ -63,7 +66,7 @@ def coded(by: Any, n: float, sample_dim: str) -> tuple[Any, tuple[Axis, ...]]:
         group = codes if group is None else group * len(labels) + codes
     total = int(np.prod([axis.size for axis in axes], dtype=np.int64))
     if total > _MOST_SLICES:
-        sizes = ", ".join(f"{axis.name}: {axis.size}" for axis in axes)
+        sizes = listed(f"{axis.name}: {axis.size}" for axis in axes)
         raise ValueError(f"by expects at most {_MOST_SLICES} slices, got {total} ({sizes}); group the values first.")
     return group, tuple(axes)
 
@@ -83,16 +86,33 @@ def _codes(name: str, values: Any, n: float, sample_dim: str) -> tuple[Any, np.n
         return _with_last(codes.astype(np.int32), codes < 0, np.asarray(categories))
     array = plain(values, f"by {name!r}")
     _check_rows(name, array.shape, n)
+    if array.dtype.kind == "V":
+        raise ValueError(f"by {name!r} expects numbers, texts or dates, got records; take one field of them.")
     if is_dask(array):
-        return _dask_codes(array)
+        return _dask_codes(name, array)
     absent = _absent(array)
     if not absent.any():
-        labels, codes = np.unique(array, return_inverse=True)
+        labels, codes = _unique(name, array)
         return codes.astype(np.int32), labels
-    labels, present = np.unique(array[~absent], return_inverse=True)
+    labels, present = _unique(name, array[~absent])
     codes = np.zeros(len(array), np.int32)
     codes[~absent] = present
     return _with_last(codes, absent, labels)
+
+
+def _unique(name: str, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted distinct values, and the number of each value among them."""
+    try:
+        labels, codes = np.unique(values, return_inverse=True)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"by {name!r} expects numbers, texts or dates, all of one kind, got values that have no order ({error})."
+        ) from error
+    nested = next((label for label in labels.tolist() if isinstance(label, _NESTED)), None)
+    if nested is not None:
+        kind = type(nested).__name__
+        raise ValueError(f"by {name!r} expects numbers, texts or dates, got values of type {kind}; take one field.")
+    return labels, codes
 
 
 def _with_last(codes: np.ndarray, absent: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -143,12 +163,12 @@ def _absent(array: np.ndarray) -> np.ndarray:
     return np.asarray(pd.isna(array), bool)
 
 
-def _dask_codes(array: Any) -> tuple[Any, np.ndarray]:
+def _dask_codes(name: str, array: Any) -> tuple[Any, np.ndarray]:
     from calibdask.engine.scheduler import scheduler
     from calibdask.engine.sources.reduction import tree
 
     chunks = ((1,) * array.numblocks[0],)
-    boxes = array.map_blocks(_distinct, dtype=object, meta=np.empty(0, object), chunks=chunks)
+    boxes = array.map_blocks(_distinct, name, dtype=object, meta=np.empty(0, object), chunks=chunks)
     distinct = tree(boxes, _both, axis=0, name=_LABELS)
     start_stage(Stage("slices", total=array.numblocks[0], tasks=(_LABELS,)))
     labels, missing = distinct.compute(scheduler=scheduler()).item()
@@ -156,12 +176,12 @@ def _dask_codes(array: Any) -> tuple[Any, np.ndarray]:
     return codes, with_missing(labels) if missing else labels
 
 
-def _distinct(values: np.ndarray) -> np.ndarray:
+def _distinct(values: np.ndarray, name: str) -> np.ndarray:
     """Sorted distinct values of a chunk and the number of missing ones, packed."""
     from calibdask.engine.sources.reduction import packed
 
     absent = _absent(values)
-    return packed((np.unique(values[~absent]), int(absent.sum())), 1)
+    return packed((_unique(name, values[~absent])[0], int(absent.sum())), 1)
 
 
 def _both(a: tuple[np.ndarray, int], b: tuple[np.ndarray, int]) -> tuple[np.ndarray, int]:

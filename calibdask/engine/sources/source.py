@@ -25,6 +25,8 @@ __all__ = ["RowSource", "Source", "States", "apart", "check_states", "merged", "
 Answer = TypeVar("Answer")
 StateT = TypeVar("StateT")
 
+# A state of all slices is not larger than this.
+_MOST_STATE_BYTES = 1 << 32
 # Of several statistics, in their order.
 States = tuple[Any, ...]
 
@@ -68,6 +70,7 @@ class RowSource(Source):
     def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
         """One pass that shows each block by itself, then visits to pairs of blocks."""
         schedule = Schedule.of(statistics)
+        _check_memory(schedule.blocks, self.layout)
         pairs = tuple(schedule.pairs)
         known: dict[Statistic[Any], Any] = {}
         if schedule.blocks or self.rows is None:
@@ -135,6 +138,19 @@ def check_states(statistics: Iterable[Statistic[Any]], states: Iterable[Any]) ->
     """Raise ValueError where there are more rows than a state can hold."""
     for statistic, state in zip(statistics, states, strict=True):
         statistic.check(state)
+
+
+def _check_memory(statistics: Sequence[Statistic[Any]], layout: Layout) -> None:
+    """Raise ValueError if states would be too large; every thread has one of its own."""
+    size = sum(statistic.bytes(layout) for statistic in apart(statistics)[0])
+    if size > _MOST_STATE_BYTES:
+        counts = [(layout.groups, "slices"), (layout.batch, "models"), (layout.classes, "classes")]
+        what = ", ".join(f"{count:,} {words}" for count, words in counts if count > 1)
+        raise ValueError(
+            f"{what} expect {size / 1e9:,.1f} GB of memory for their histograms and sums, and at most "
+            f"{_MOST_STATE_BYTES / 1e9:.1f} GB are taken: take fewer slices (group their values first), settings or "
+            "metrics at a time, or a larger step."
+        )
 
 
 def apart(

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibdask.estimators.checks import check_choice, check_setting
+from calibdask.estimators.checks import MOST_BINS, check_choice, check_setting
 from calibdask.estimators.columns import SettingEstimator
 from calibdask.estimators.compat import Compat, choices
 from calibdask.estimators.interval import FromHistograms, FromRows, Interval
@@ -19,9 +19,6 @@ from calibdask.statistics.bins.mappings import Bins, Mapping, bin_edges, mapped
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting, SettingChoice
-
-# More bins than this are a mistake, and would not fit in memory for many classes.
-_MOST_BINS = 1 << 24
 
 __all__ = ["BinnedDecomposition", "BinnedEstimator"]
 
@@ -133,6 +130,8 @@ def _checked_bins(bins: Any) -> Any:
         if len(edges) < 2 or not np.isfinite(edges).all() or not all(a < b for a, b in itertools.pairwise(edges)):
             raise ValueError(f"bins as edges expects at least two finite, increasing numbers, got {edges!r}.")
         return edges
-    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or not 1 <= bins <= _MOST_BINS:
-        raise ValueError(f"bins expects a positive whole number, 'sqrt' or increasing edges, got {bins!r}.")
+    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or not 1 <= bins <= MOST_BINS:
+        raise ValueError(
+            f"bins expects a whole number from 1 to {MOST_BINS:,}, 'sqrt' or increasing edges, got {bins!r}."
+        )
     return int(bins)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, Kind, PartInfo
-from calibdask.estimators.checks import check_choice, check_whole
+from calibdask.estimators.checks import MOST_BINS, check_choice, check_whole
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.parts import Estimate, Number, calibration_error
 from calibdask.statistics import exact
@@ -107,7 +107,7 @@ class ExcessCost(Estimator):
     def __post_init__(self) -> None:
         check_choice("calibration", self.calibration, ("multiclass", "classwise"))
         check_choice("binning", self.binning, ("uniform", "equal-mass"))
-        check_whole("bins", self.bins, 1)
+        check_whole("bins", self.bins, 1, MOST_BINS)
         if self.calibration == "multiclass" and self.binning != "uniform":
             raise ValueError("binning='equal-mass' divides the scores of a class; it expects calibration='classwise'.")
         if self.costs is not None and not isinstance(self.costs, FrozenArray):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from calibdask.estimators.bounded_mean import BoundedMean
-from calibdask.estimators.checks import check_whole
+from calibdask.estimators.checks import MOST_DRAWS, check_whole
 from calibdask.estimators.kernel.base import Kernel, KernelEstimator, check_pairs, note_values, row_counts
 from calibdask.statistics import exact
 from calibdask.statistics.exact import Array, Counts
@@ -182,7 +182,7 @@ def check_block(estimator: str, block: Any) -> None:
 
 def check_features(estimator: str, features: Any, kernels: tuple[Kernel, ...]) -> None:
     """Raise ValueError for an invalid number of features, or a kernel without a known Fourier transform."""
-    check_whole("features", features, 2)
+    check_whole("features", features, 2, MOST_DRAWS)
     if estimator.startswith("features") and any((k.profile, k.distance) == ("gaussian", "tv") for k in kernels):
         raise ValueError(
             "Random features expect a kernel with a known Fourier transform: the exponential one, or the gaussian one "

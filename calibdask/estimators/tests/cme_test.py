@@ -29,6 +29,8 @@ _MANY_ROWS = 300
 _SMALLEST_SHARE, _SMALLEST_OBSERVED_SHARE = 1e-4, 1e-10
 # Largest variance that rounding z to 2**-44 produces from 0.
 _ROUNDED = 2.0**-42
+# Their covariance is a matrix of this order.
+_MOST_LOCATIONS = 4096
 
 
 _ASSUMES = (
@@ -112,7 +114,7 @@ class CMETest(KernelTest):
         if isinstance(self.locations, tuple):
             object.__setattr__(self, "locations", _checked_locations(self.locations))
         else:
-            check_whole("locations", self.locations, 1)
+            check_whole("locations", self.locations, 1, _MOST_LOCATIONS)
         if self.covariance is None:
             explicit = isinstance(self.locations, tuple)
             object.__setattr__(self, "covariance", "observed" if explicit else "calibrated")

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from calibdask.estimators.about import PVALUE, About, Description, PartInfo
 from calibdask.estimators.binned.ece import ECE
-from calibdask.estimators.checks import check_choice, check_whole
+from calibdask.estimators.checks import MOST_DRAWS, check_choice, check_whole
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.kernel.base import row_counts
@@ -91,7 +91,7 @@ class ConsistencyTest(Estimator):
     def __post_init__(self) -> None:
         if not isinstance(self.statistic, Estimator):
             raise TypeError(f"statistic expects an estimator such as cd.ECE(), got {self.statistic!r}.")
-        check_whole("resamples", self.resamples, 1)
+        check_whole("resamples", self.resamples, 1, MOST_DRAWS)
         check_whole("seed", self.seed, 0)
         check_choice("predictions", self.predictions, ("fixed", "resampled"))
         if self.predictions == "resampled" and not self.statistic.supports_weights:

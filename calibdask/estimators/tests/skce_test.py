@@ -8,7 +8,7 @@ from scipy import special
 from typing_extensions import override
 
 from calibdask.estimators.about import PVALUE, About, Description, PartInfo
-from calibdask.estimators.checks import check_choice, check_whole
+from calibdask.estimators.checks import MOST_DRAWS, check_choice, check_whole
 from calibdask.estimators.kernel.base import KernelTest, note_values
 from calibdask.estimators.kernel.drawn_outcomes import MOST_SAMPLED, DrawnOutcomes, sample_size, share_reaching
 from calibdask.estimators.kernel.estimates import (
@@ -148,7 +148,7 @@ class SKCETest(KernelTest):
         check_choice("estimator", self.estimator, ("unbiased", "biased", "linear", "block", "features"))
         check_block(self.estimator, self.block)
         check_features(self.estimator, self.features, self.kernels)
-        check_whole("draws", self.draws, 1)
+        check_whole("draws", self.draws, 1, MOST_DRAWS)
         check_whole("ddof", self.ddof, 0)
         if (self.method, self.estimator) in (("asymptotic", "biased"), ("distribution-free", "features")):
             other = "distribution-free" if self.method == "asymptotic" else "asymptotic"

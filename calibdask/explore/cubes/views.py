@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from calibdask.explore.cubes.aggregates import Step, described
+from calibdask.safe_text import listed
 from calibdask.study.reading import counts
 
 __all__ = ["ERRORS", "Reference", "View", "is_complete", "labels_of", "positions_of", "progress_text"]
@@ -166,8 +167,8 @@ def positions_of(dataset: xr.Dataset, labels: Mapping[str, Sequence[Any]]) -> di
         known = {label: index for index, label in enumerate(labels_of(dataset, dim))}
         unknown = [label for label in chosen if label not in known]
         if unknown:
-            listed = ", ".join(map(str, [*known][:_MOST_LISTED])) + (", ..." if len(known) > _MOST_LISTED else "")
-            raise ValueError(f"{dim} expects some of {listed}, got {unknown[0]!r}.")
+            shown = listed([*known][:_MOST_LISTED]) + (", ..." if len(known) > _MOST_LISTED else "")
+            raise ValueError(f"{dim} expects some of {shown}, got {unknown[0]!r}.")
         positions[dim] = np.array(sorted(known[label] for label in chosen), int)
     return positions
 

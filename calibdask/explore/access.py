@@ -1,0 +1,132 @@
+"""Who may open the pages of the explorer, how many at a time, and what browsers may do with them."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from tornado.routing import Matcher, Rule
+from tornado.web import OutputTransform, RequestHandler
+
+__all__ = ["MOST_SESSIONS", "check_hosts", "check_tokens", "hosts_of", "limit_sessions", "protect_pages"]
+
+# Each has the widgets and figures of a page in memory.
+MOST_SESSIONS = 32
+# What makes a session; what a page loads besides belongs to one.
+_SESSIONS = re.compile(r"/(autoload\.js)?")
+# Bokeh and Panel run code that is in the page, and from blobs; nothing else is loaded from, or sent to, elsewhere.
+_HEADERS = {
+    "Content-Security-Policy": "; ".join(
+        (
+            "default-src 'self'",
+            "script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:",
+            "style-src 'self' 'unsafe-inline'",
+            "img-src 'self' data: blob:",
+            "font-src 'self' data:",
+            "connect-src 'self' data: blob:",
+            "worker-src 'self' blob:",
+            "object-src 'none'",
+            "base-uri 'self'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+        )
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def hosts_of(address: str, origins: Sequence[str]) -> set[str]:
+    """Names that the page may be asked for by: of its address, of this machine, and of origins such as ``host:80``.
+
+    Examples
+    --------
+    >>> sorted(hosts_of("127.0.0.1", ["https://Example.org:443"]))
+    ['127.0.0.1', 'example.org', 'localhost']
+    """
+    named = [origin if "://" in origin else f"//{origin}" for origin in origins]
+    return {address.lower().strip("[]"), "localhost", *(urlsplit(name).hostname or "" for name in named)}
+
+
+def check_hosts(application: Any, hosts: set[str]) -> None:
+    """Refuse requests under another name than these.
+
+    A site that gives its own name the address of this machine (DNS rebinding) would pass as the origin of the page,
+    and could read it; the name in its requests stays its own.
+    """
+    known = "|".join(re.escape(host) for host in sorted(hosts))
+    text = "This page is served under other names; calibdask explore --origin HOST:PORT adds one."
+    application.add_handlers(rf"(?!\[?({known})\]?$).*", [(".*", _Refusal, {"status": 403, "text": text})])
+
+
+def limit_sessions(application: Any, count: Callable[[], int]) -> None:
+    """Refuse further pages while there are many; a closed page is released after seconds."""
+    text = f"{MOST_SESSIONS} pages are open already; close one, and try again in half a minute."
+    _refuse_first(application, _Full(count), 503, text)
+
+
+def check_tokens(application: Any) -> None:
+    """Refuse connections of pages that this server has not made: each would make a session."""
+    text = "This connection belongs to no page of this server; reload the page."
+    _refuse_first(application, _Forged(application.secret_key), 403, text)
+
+
+def protect_pages(application: Any) -> None:
+    """Add headers to all answers."""
+    application.add_transform(_Protected)
+
+
+def _refuse_first(application: Any, matcher: Matcher, status: int, text: str) -> None:
+    """Look at requests before all others do."""
+    router = application.wildcard_router
+    router.rules.insert(0, router.process_rule(Rule(matcher, _Refusal, {"status": status, "text": text})))
+
+
+class _Refusal(RequestHandler):
+    """An answer to whatever is asked."""
+
+    def initialize(self, status: int, text: str) -> None:
+        self._status, self._text = status, text
+
+    def prepare(self) -> None:
+        self.set_status(self._status)
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(f"{self._text}\n")
+
+
+class _Full(Matcher):
+    """Requests that would make a session too many."""
+
+    def __init__(self, count: Callable[[], int]) -> None:
+        self._count = count
+
+    def match(self, request: Any) -> dict[str, Any] | None:
+        return {} if _SESSIONS.fullmatch(request.path) and self._count() >= MOST_SESSIONS else None
+
+
+class _Forged(Matcher):
+    """Connections whose token was not signed with this key."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def match(self, request: Any) -> dict[str, Any] | None:
+        from bokeh.util.token import check_token_signature
+
+        if request.path != "/ws":
+            return None
+        token = request.headers.get("Sec-WebSocket-Protocol", "").rpartition(",")[2].strip()
+        return None if check_token_signature(token, secret_key=self._key, signed=True) else {}
+
+
+class _Protected(OutputTransform):
+    """Headers that tell browsers what the page may do."""
+
+    def transform_first_chunk(
+        self, status_code: int, headers: Any, chunk: bytes, finishing: bool
+    ) -> tuple[int, Any, bytes]:
+        for name, value in _HEADERS.items():
+            headers[name] = value
+        return status_code, headers, chunk

@@ -1,0 +1,35 @@
+"""Tables for spreadsheets: texts that they would take for formulas."""
+
+from typing import Any
+
+__all__ = ["without_formulas"]
+
+# How a formula begins, or what is skipped before one.
+_FORMULA = ("=", "+", "-", "@", "\t", "\n")
+
+
+def without_formulas(frame: Any) -> Any:
+    r"""A data frame whose texts, and names of columns, are texts in a spreadsheet too; numbers stay numbers.
+
+    An apostrophe before what looks like a formula makes spreadsheets show it instead of computing it; carriage returns
+    are written as ``\r``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> without_formulas(pd.DataFrame({"@day": ["=1+1", "monday"], "gap": [-0.5, 0.25]})).to_csv(index=False)
+    "'@day,gap\n'=1+1,-0.5\nmonday,0.25\n"
+    """
+    made = frame.copy()
+    for name, column in frame.items():
+        if column.dtype.kind not in "fiubcmM":
+            made[name] = column.astype(object).map(_text)
+    return made.rename(columns=_text)
+
+
+def _text(cell: Any) -> Any:
+    if not isinstance(cell, str):
+        return cell
+    # Readers begin a line at a carriage return that is not between quotes, and pandas puts none around it.
+    cell = cell.replace("\r", "\\r")
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell

@@ -1,0 +1,121 @@
+"""Texts of others, such as names of columns and addresses of files, as messages, tables and pages may show them."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+__all__ = [
+    "HIDDEN",
+    "data_without_credentials",
+    "listed",
+    "message",
+    "shown_address",
+    "visible",
+    "visible_lines",
+    "without_credentials",
+]
+
+# What stands in the place of a credential.
+HIDDEN = "***"
+# Names of parameters whose values give access: signed addresses of the object stores, tokens, keys, passwords.
+_SECRET = (
+    r"(?:[\w.%-]*(?:signature|credential|token|secret|passw(?:or)?d|passphrase|api[_-]?key|access[_-]?key|account[_-]?key"
+    r"|private[_-]?key|auth(?:orization)?|accesskeyid|accessid|jwt|session[_-]?id)|x-(?:amz|goog|oss|cos|ms)-[\w-]+"
+    r"|sig|key|pass|pwd|code|apikey|bearer|policy|key-pair-id)"
+)
+# `user:password@` with whatever signs a password has; a port is no password.
+_USER = re.compile(r"(?<=://)(?:[^\s/?#@:]*:(?!\d+(?:[/?#]|$))(?:(?!://)[^\s@\"'<>])*@(?:[^\s/?#@]*@)*)")
+# A user alone is a token where a web server asks for one; elsewhere it is a bucket, a container or a login.
+_WEB_USER = re.compile(r"(?<=http://|ttps://)[^\s/?#@]+@")
+_PARAMETER = re.compile(rf"(?<=[?&;#/,]){_SECRET}=[^\s&;#/,'\"<>]+", re.IGNORECASE)
+# Folders that announce what follows them, as in `/token/abc`.
+_FOLDER = re.compile(
+    r"(?<=/)(?:access[_-]?token|token|secret|api[_-]?key|apikey|bearer|sas)/[^\s/?#'\"<>]+", re.IGNORECASE
+)
+# Tokens that are known by their looks: of JSON (JWT), GitHub, GitLab, Slack, Hugging Face, AWS.
+_TOKEN = re.compile(
+    r"\b(?:eyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abprs]-[\w-]{10,}"
+    r"|hf_[A-Za-z0-9]{20,}|A(?:KI|SI)A[A-Z0-9]{12,})"
+)
+
+
+def without_credentials(text: str) -> str:
+    """A text with the addresses in it, without what gives access to them.
+
+    User names with passwords, values of parameters that sign or authorize, and tokens in paths; everything else is as
+    it was, so that an address still says which file it means.
+
+    Examples
+    --------
+    >>> without_credentials("https://me:abc@host:80/rows.csv?X-Amz-Signature=12&part=3 is missing")
+    'https://***@host:80/rows.csv?X-Amz-Signature=***&part=3 is missing'
+    >>> without_credentials("abfs://container@account/rows.zarr?sig=a%2Bb")
+    'abfs://container@account/rows.zarr?sig=***'
+    """
+    if "://" not in text:
+        return text
+    text = _WEB_USER.sub(f"{HIDDEN}@", _USER.sub(f"{HIDDEN}@", text))
+    text = _PARAMETER.sub(lambda found: f"{found[0].partition('=')[0]}={HIDDEN}", text)
+    text = _FOLDER.sub(lambda found: f"{found[0].partition('/')[0]}/{HIDDEN}", text)
+    return _TOKEN.sub(HIDDEN, text)
+
+
+def data_without_credentials(data: Any) -> Any:
+    """The same for all texts of nested lists and mappings.
+
+    Examples
+    --------
+    >>> data_without_credentials({"rows": ["s3://key:secret@bucket/rows.zarr", 3]})
+    {'rows': ['s3://***@bucket/rows.zarr', 3]}
+    """
+    if isinstance(data, str):
+        return without_credentials(data)
+    if isinstance(data, Mapping):
+        return {name: data_without_credentials(value) for name, value in data.items()}
+    return [*map(data_without_credentials, data)] if isinstance(data, list) else data
+
+
+def visible(text: object) -> str:
+    r"""A text in one line whose signs all show: what moves the cursor, colours or turns the direction is written out.
+
+    Examples
+    --------
+    >>> visible("caf\xe9 \x1b[31mred\u202e\n")
+    'café \\x1b[31mred\\u202e\\n'
+    """
+    words = str(text)
+    if words.isprintable():
+        return words
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in words)
+
+
+def visible_lines(text: object) -> str:
+    r"""`visible` for a text of several lines, such as a traceback.
+
+    Examples
+    --------
+    >>> visible_lines("one\r\n\ttwo")
+    'one\n    two'
+    """
+    return "\n".join(visible(line.rstrip("\r").expandtabs(4)) for line in str(text).split("\n"))
+
+
+def listed(names: Iterable[object]) -> str:
+    r"""Names between commas.
+
+    Examples
+    --------
+    >>> listed(["a", 1, "b\x07"])
+    'a, 1, b\\x07'
+    """
+    return ", ".join(map(visible, names))
+
+
+def shown_address(url: str) -> str:
+    """A path or an address as it may be shown and stored."""
+    return visible(without_credentials(url))
+
+
+def message(text: object) -> str:
+    """A message of any origin, in one line."""
+    return visible(without_credentials(" ".join(str(text).split())))

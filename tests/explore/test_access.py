@@ -1,0 +1,164 @@
+"""Who may open the pages of the explorer: a server as ``calibdask explore`` starts it, and those who ask."""
+
+import http.client
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+
+import pytest
+import xarray as xr
+from bokeh.util.token import generate_jwt_token, generate_session_id
+
+from calibdask.explore.access import hosts_of
+
+SESSIONS = 4
+# Few sessions, which end soon.
+START = f"""
+import sys
+from calibdask.explore import access, server
+access.MOST_SESSIONS, server.UNUSED_MILLISECONDS = {SESSIONS}, 3000
+from calibdask.cli import main
+sys.exit(main())
+"""
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """A server on the loopback."""
+
+    port: int
+    said: list[str]
+
+    def answer(self, host: str, path: str = "/", **headers: str) -> tuple[int, Mapping[str, str], str]:
+        """Status, headers and text of an answer to a request under a name."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection.request("GET", path, headers={"Host": host, **headers})
+        response = connection.getresponse()
+        # An accepted connection of a page does not end by itself.
+        text = "" if response.status == 101 else response.read().decode()
+        connection.close()
+        return response.status, dict(response.headers), text
+
+    def upgraded(self, origin: str, token: str, host: str = "") -> int:
+        """Status of the answer to a page that wants a connection of its own."""
+        headers = {
+            "Connection": "Upgrade",
+            "Upgrade": "websocket",
+            "Sec-WebSocket-Version": "13",
+            "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+            "Sec-WebSocket-Protocol": f"bokeh, {token}",
+            "Origin": origin,
+        }
+        return self.answer(host or origin.partition("://")[2], "/ws", **headers)[0]
+
+
+@pytest.fixture(scope="module")
+def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
+    path: Path = tmp_path_factory.mktemp("results") / "results.nc"
+    xr.Dataset({"error": ("size", [0.3, 0.2, 0.1])}, {"size": [10, 100, 1000]}).to_netcdf(path)
+    command = [sys.executable, "-c", START, "explore", str(path), "--no-browser"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    match = re.search(r"http://127\.0\.0\.1:(\d+)/", line)
+    assert match, line + process.stdout.read()
+    said: list[str] = []
+    reader = Thread(target=lambda lines: said.extend(lines), args=[process.stdout], daemon=True)
+    reader.start()
+    yield Explorer(int(match[1]), said)
+    process.terminate()
+    process.wait(timeout=30)
+    reader.join(timeout=30)
+    process.stdout.close()
+    assert "Traceback" not in "".join(said)
+
+
+def test_hosts() -> None:
+    assert hosts_of("127.0.0.1", ()) == {"127.0.0.1", "localhost"}
+    assert hosts_of("0.0.0.0", ("Node.example:80",)) == {"0.0.0.0", "localhost", "node.example"}
+    assert hosts_of("::1", ("[::2]:80",)) == {"::1", "localhost", "::2"}
+
+
+@pytest.mark.parametrize("path", ["/", "/static/js/bokeh.min.js", "/autoload.js", "/ws", "/nothing"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "elsewhere.example",
+        "127.0.0.1.elsewhere.example",
+        "localhost.elsewhere.example",
+        "xlocalhost",
+        "127.0.0.2",
+        "[::1]",
+        "0.0.0.0",
+    ],
+)
+def test_requests_under_other_names_are_refused(explorer: Explorer, host: str, path: str) -> None:
+    for name in (host, f"{host}:{explorer.port}", host.upper()):
+        status, headers, text = explorer.answer(name, path)
+        assert status == 403
+        assert text == "This page is served under other names; calibdask explore --origin HOST:PORT adds one.\n"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_pages_of_other_sites_get_no_connection(explorer: Explorer) -> None:
+    released(explorer)
+    page = explorer.answer(f"localhost:{explorer.port}")[2]
+    token = re.search(r'"token":"([^"]+)"', page)
+    assert token, page
+    assert explorer.upgraded(f"http://elsewhere.example:{explorer.port}", token[1]) == 403
+    origin = {"host": f"localhost:{explorer.port}", "origin": "http://elsewhere.example"}
+    assert explorer.upgraded(token=token[1], **origin) == 403
+    assert explorer.upgraded(f"http://localhost:{explorer.port}", token[1]) == 101
+
+
+def test_what_browsers_may_do_with_pages(explorer: Explorer) -> None:
+    released(explorer)
+    for path, expected in (("/", 200), ("/static/js/bokeh.min.js", 200), ("/nothing", 404)):
+        status, headers, _ = explorer.answer(f"localhost:{explorer.port}", path)
+        assert status == expected
+        policy = dict(part.partition(" ")[::2] for part in headers["Content-Security-Policy"].split("; "))
+        assert policy["default-src"] == policy["connect-src"].split()[0] == "'self'"
+        assert policy["frame-ancestors"] == policy["object-src"] == policy["form-action"] == "'none'"
+        assert not re.search(r"https?:|\*", headers["Content-Security-Policy"])
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["X-Frame-Options"] == "DENY"
+
+
+def test_sessions_are_bounded_and_released(explorer: Explorer) -> None:
+    released(explorer)
+    # Sessions are made by the server alone.
+    for number in range(2 * SESSIONS):
+        token = generate_jwt_token(generate_session_id(signed=False), signed=False) if number % 2 else "forged"
+        assert explorer.upgraded(f"http://localhost:{explorer.port}", token) == 403
+    # Sessions that were there before count too.
+    statuses = [explorer.answer("127.0.0.1")[0] for _ in range(2 * SESSIONS)]
+    assert 503 in statuses
+    assert set(statuses) <= {200, 503}
+    assert "pages are open already" in explorer.answer("127.0.0.1")[2]
+    # What belongs to pages that are open is served.
+    assert explorer.answer("127.0.0.1", "/static/js/bokeh.min.js")[0] == 200
+    released(explorer)
+
+
+def released(explorer: Explorer) -> None:
+    """Wait until there is room for a session: those without a page end after three seconds."""
+    until = time.monotonic() + 60
+    while explorer.answer("127.0.0.1")[0] != 200:
+        assert time.monotonic() < until, "sessions are not released"
+        time.sleep(0.5)
+
+
+def test_what_is_asked_for_does_not_reach_the_terminal_raw(explorer: Explorer) -> None:
+    for request in (b"GET /\x1b[31m HTTP/1.1\r\nHost: x\r\n\r\n", b"GET / HTTP/1.1\r\nHost: \x1b[31m\x9b\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", explorer.port), timeout=30) as connection:
+            connection.sendall(request)
+            connection.shutdown(socket.SHUT_WR)
+            connection.recv(1 << 16)
+    time.sleep(0.5)
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", "".join(explorer.said))

@@ -1,0 +1,70 @@
+"""Credentials in addresses are neither shown nor stored."""
+
+import json
+
+import fsspec
+import numpy as np
+import pytest
+
+import calibdask as cd
+from calibdask.cli import main
+from calibdask.safe_text import without_credentials
+from calibdask.study.cube import Cube
+from tests.hostile.addresses import CALLS, COMMANDS, HARMLESS, SECRET, SHOWN, Readers, address
+
+
+def stored(folder: str) -> dict[str, bytes]:
+    """What was written below a folder in memory, but the rows."""
+    files = fsspec.filesystem("memory")
+    found = [path for path in files.find("/") if f"@{folder}/" in path and not path.endswith(".parquet")]
+    return {path.rpartition("/")[2]: files.cat_file(path) for path in found}
+
+
+@pytest.mark.parametrize("url", SHOWN)
+def test_addresses_without_what_gives_access(url: str) -> None:
+    assert without_credentials(url) == SHOWN[url]
+    assert without_credentials(SHOWN[url]) == SHOWN[url]
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_the_rest_stays(text: str) -> None:
+    assert without_credentials(text) == text
+
+
+@pytest.mark.parametrize("case", COMMANDS)
+def test_commands_say_and_store_none(case: str, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = case.replace(" ", "-")
+    arguments = COMMANDS[case](folder)
+    main([*arguments, "--debug"])
+    if "run" in case or "lay" in case:
+        cube = address(folder, "cube.zarr")
+        main(["status", cube, "--all"])
+        main(["report", cube, "--out", address(folder, "cube.html")])
+        # Another token continues the same study.
+        main([argument.replace(f"sig={SECRET}", "sig=other") for argument in arguments])
+    out, err = capfd.readouterr()
+    assert SECRET not in out + err
+    assert "another study" not in err
+    assert "***" in out + err or case in ("result", "bad values", "models"), out + err
+    for name, content in stored(folder).items():
+        assert SECRET.encode() not in content, name
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_errors_say_none(case: str) -> None:
+    with pytest.raises((ValueError, OSError), match=r"\*\*\*@calls/token=\*\*\*/") as caught:
+        CALLS[case]()
+    assert SECRET not in str(caught.value)
+
+
+def test_the_fingerprint_and_the_numbers_do_not_depend_on_credentials() -> None:
+    stores = [address(name, "cube.zarr") for name in ("first", "second")]
+    for store, password in zip(stores, (SECRET, "another"), strict=True):
+        cd.run(Readers(data=f"https://me:{password}@host/rows"), store)
+    first, second = (Cube(store).fingerprint for store in stores)
+    assert first == second
+    assert first["parameters"]["data"] == first["inputs"]["where"] == "https://***@host/rows"
+    one, other = (cd.open_cube(store) for store in stores)
+    assert one.file.values.tolist() == ["https://***@host/rows/a", "https://***@host/rows/b"]
+    np.testing.assert_array_equal(one.number, other.number)
+    assert SECRET not in json.dumps(first)

@@ -17,7 +17,8 @@ from calibdask.report.model_result import ModelResult
 from calibdask.report.page import rendered
 from calibdask.results.values import Results, is_result, named_strata
 from calibdask.storage.open_store import StoredCube
-from calibdask.storage.writers import Output, checked_output, replacing
+from calibdask.storage.replacing import Output, replacing
+from calibdask.storage.writers import checked_output
 from calibdask.study.cube import open_stored_cube
 
 __all__ = ["FORMATS", "decision_lines", "write_cube_report", "write_report"]

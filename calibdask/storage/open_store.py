@@ -15,7 +15,7 @@ import numpy as np
 
 from calibdask.storage import array_files, arrow_files, csv_files, parquet_files
 from calibdask.storage.file_sets import FileSet, column_format, is_pattern
-from calibdask.storage.location import Location
+from calibdask.storage.location import Location, MissingChunks
 from calibdask.storage.readers import StoredRows, Table
 from calibdask.storage.writers import texts_settled
 
@@ -120,6 +120,7 @@ def read_rows(
     weight: str | None = None,
     chunk_rows: int | None = None,
     skip_missing: bool = False,
+    missing_chunks: MissingChunks = "error",
 ) -> Table:
     """Open a file or store of scored rows; what does not fit in one block is read lazily, by Dask.
 
@@ -163,6 +164,9 @@ def read_rows(
         together.
     skip_missing : bool, default False
         Leave out rows without a label, a score or a weight; ``table.skipped(rows)`` says how many, given the rows left.
+    missing_chunks : {"error", "fill"}, default "error"
+        What a chunk is that is not in a Zarr store. Zarr leaves out chunks that hold nothing but the fill value, unless
+        it is told to write them (``write_empty_chunks``), so that they cannot be told from those that were lost.
 
     Returns
     -------
@@ -187,7 +191,15 @@ def read_rows(
     store = open_store(url)
     if not isinstance(store, StoredRows):
         raise ValueError(f"{url} is {store.kind}, which holds no scored rows; {store.mend}.")
-    return store.read(label=label, score=score, by=by, weight=weight, chunk_rows=chunk_rows, skip_missing=skip_missing)
+    return store.read(
+        label=label,
+        score=score,
+        by=by,
+        weight=weight,
+        chunk_rows=chunk_rows,
+        skip_missing=skip_missing,
+        missing_chunks=missing_chunks,
+    )
 
 
 def _format_of(location: Location) -> str:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from calibdask.storage.readers import StoredRows, Table
-    from calibdask.storage.summary import Summary
     from calibdask.storage.replacing import Output
+    from calibdask.storage.summary import Summary
 
 __all__ = ["FORMATS", "described", "summarize", "written"]
 

@@ -31,8 +31,6 @@ CHUNK_CODECS = (ZstdCodec(), Crc32cCodec())
 _METADATA = {"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"}
 _SUM_BYTES = 4
 
-Checks = Mapping[str, Any]
-
 
 class Chunks:
     """Which chunks a store has to have: all of them."""
@@ -63,12 +61,13 @@ class CheckedStore(WrapperStore["Store"]):
     url : str
         What messages call it.
     arrays : mapping from str to int
-        Checksums of the metadata of arrays, by their path; their chunks end in checksums. Other arrays have none.
+        Checksums of the metadata of arrays, by their path; None: not checked. Their chunks end in checksums; those of
+        other arrays do not.
     chunks : Chunks
         Which chunks are errors where they are missing.
     """
 
-    def __init__(self, store: "Store", url: str, arrays: Mapping[str, int], chunks: Chunks) -> None:
+    def __init__(self, store: "Store", url: str, arrays: Mapping[str, int | None], chunks: Chunks) -> None:
         super().__init__(store)
         self.url, self.arrays, self.chunks = url, arrays, chunks
 
@@ -141,7 +140,7 @@ def checks(attributes: Mapping[str, Any], arrays: Mapping[str, bytes]) -> dict[s
     }
 
 
-def check_attributes(url: str, attributes: Mapping[str, Any]) -> Checks | None:
+def check_attributes(url: str, attributes: Mapping[str, Any]) -> dict[str, int] | None:
     """The checksums of a group, after its attributes were held against them; None for a group without.
 
     Raises

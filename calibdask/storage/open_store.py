@@ -5,7 +5,7 @@ before, since importing them takes longer than reading a schema.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
@@ -261,23 +261,28 @@ def _open_zarr(location: Location) -> Store:
 
     node = array_files.open_group(location)
 
-    def dataset(**chunks: Any) -> "xr.Dataset":
+    def dataset(store: Any, **chunks: Any) -> "xr.Dataset":
         import xarray as xr
 
         with location.reading("a Zarr group of variables on named axes"), texts_settled():
-            return xr.open_zarr(node.store, group=node.path or None, consolidated=False, **chunks)
+            opened = xr.open_zarr(store, group=node.path or None, consolidated=False, **chunks)
+            node.store.check_whole(list(opened.variables), f"{node.path}/" if node.path else "")
+            return opened
 
     if CUBE_MARK in node.attrs:
-        return _cube(location.url, node.attrs[CUBE_MARK], partial(dataset, chunks=None))
+        return _cube(location, node)
+    # What xarray wrote by itself has no checksums, and no chunks that hold nothing but the fill value.
+    store = node.store if node.store.arrays else node.store.unchecked
     with location.reading("a Zarr group"):
         is_marked = MARK in node
     if is_marked:
         # In chunks of the store: slices are added up without ever being in memory together.
-        return Summary.of(dataset(), location.url)
+        return Summary.of(dataset(store), location.url)
     if _RESULT_MARK in node.attrs:
-        return StoredResult(location.url, dataset(chunks=None))
+        return StoredResult(location.url, dataset(store, chunks=None))
     reader = partial(array_files.read_zarr, location, node)
-    return StoredRows(location, reader, labelled=partial(dataset, chunks=None))
+    # Numbers of others that are no rows may well leave out chunks.
+    return StoredRows(location, reader, labelled=partial(dataset, node.store.unchecked, chunks=None))
 
 
 def _open_netcdf(location: Location) -> Store:
@@ -291,13 +296,18 @@ def _open_netcdf(location: Location) -> Store:
     return StoredRows(location, partial(array_files.read_netcdf, location, dataset), labelled=lambda: dataset)
 
 
-def _cube(url: str, fingerprint: Any, open_dataset: "Callable[[], xr.Dataset]") -> StoredCube:
+def _cube(location: Location, node: Any) -> StoredCube:
+    from calibdask.storage.cube_layout import cube_dataset
+
+    url, fingerprint = location.url, node.attrs[CUBE_MARK]
     if fingerprint == CUBE_BEGUN:
         raise ValueError(
             f"{url} is a cube that was stopped while it was laid out; run its study again with overwrite=True "
             "(--overwrite)."
         )
-    known, dataset = json.loads(str(fingerprint)), open_dataset()
+    with location.reading("a cube"), texts_settled():
+        known = json.loads(str(fingerprint))
+        dataset = cube_dataset(url, node, known)
     # Texts of any length are a type of NumPy that not all of xarray knows yet.
     texts = {
         name: (axis.dims, np.array(axis.values.tolist()))

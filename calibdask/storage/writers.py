@@ -143,9 +143,7 @@ def _write_zarr(dataset: "xr.Dataset", path: Path) -> None:
     from calibdask.storage.checked_store import seal, summed_encoding
 
     encoding = summed_encoding(dataset)
-    dataset.to_zarr(
-        path, mode="w-", zarr_format=3, consolidated=False, encoding=encoding, write_empty_chunks=True
-    )
+    dataset.to_zarr(path, mode="w-", zarr_format=3, consolidated=False, encoding=encoding, write_empty_chunks=True)
     seal(path)
 
 

@@ -169,8 +169,8 @@ BROKEN: list[tuple[str, Callable[[Path], object], str]] = [
     ("x.txt", text, r"x.txt expects a name that ends in one of \.npz, \.zarr, \.nc, \.parquet, \.csv"),
     ("x", Path.mkdir, "x is a folder of no known format"),
     ("x.zarr", half_cube, r"x.zarr is a cube that was stopped while it was laid out; run .* \(--overwrite\)"),
-    ("x.zarr", later_summary, "reads summaries of format 2, this one has 3; use the version that wrote it"),
-    ("x.nc", later_summary, "reads summaries of format 2, this one has 3; use the version that wrote it"),
+    ("x.zarr", later_summary, "reads summaries of formats up to 2, this one has 3; use the version that wrote it"),
+    ("x.nc", later_summary, "reads summaries of formats up to 2, this one has 3; use the version that wrote it"),
     ("x.nc", lost_rows, "This summary has lost rows"),
 ]
 

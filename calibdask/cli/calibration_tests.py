@@ -112,8 +112,8 @@ class _Request:
         return cls(choices=choices, **{name: settled[name] for name in _names(cls) - {"choices"}})
 
     def rows(self, path: str) -> RowsRequest:
-        names = ("task", "logits", "labels", "pos_label", "ignore_label", "label", "score", "cluster")
-        names += ("skip_missing", "missing_chunks")
+        reading = ("task", "logits", "labels", "pos_label", "ignore_label", "label", "score")
+        names = (*reading, "skip_missing", "missing_chunks", "cluster")
         own: dict[str, Any] = {name: getattr(self, name) for name in names}
         return RowsRequest(data=path, by=(), weight=None, **own)
 

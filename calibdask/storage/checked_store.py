@@ -4,14 +4,16 @@ What calibdask writes carries checksums: of each chunk its own, at its end (the 
 one in the attributes of the group. Nothing is read for their sake alone: each is checked as its file is read.
 """
 
+import asyncio
 import json
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import google_crc32c
+import numpy as np
 from zarr.codecs import Crc32cCodec, ZstdCodec
 from zarr.storage import WrapperStore
 
@@ -35,7 +37,7 @@ _SUM_BYTES = 4
 class Chunks:
     """Which chunks a store has to have: all of them."""
 
-    mend = "copy the store again, or compute it again"
+    mend: ClassVar[str] = "copy the store again, or compute it again"
 
     async def is_due(self, store: "Store", key: str, prototype: "BufferPrototype") -> bool:
         """Whether a chunk that is not there should be."""
@@ -46,7 +48,7 @@ class Chunks:
 class RowChunks(Chunks):
     """All chunks of rows that others wrote, who may have left out those that hold nothing but the fill value."""
 
-    mend = (
+    mend: ClassVar[str] = (
         "copy the store again, or give missing_chunks='fill' (--missing-chunks fill) where chunks that were not "
         "written stand for the fill value"
     )
@@ -70,9 +72,16 @@ class CheckedStore(WrapperStore["Store"]):
     def __init__(self, store: "Store", url: str, arrays: Mapping[str, int | None], chunks: Chunks) -> None:
         super().__init__(store)
         self.url, self.arrays, self.chunks = url, arrays, chunks
+        self._verified: dict[str, Buffer] | None = None
 
     def _with_store(self, store: "Store") -> "CheckedStore":
         return type(self)(store, self.url, self.arrays, self.chunks)
+
+    def with_chunks(self, chunks: Chunks) -> "CheckedStore":
+        """The same store, of which other chunks are errors where they are missing."""
+        other = type(self)(self._store, self.url, self.arrays, chunks)
+        other._verified = self._verified
+        return other
 
     @property
     def unchecked(self) -> "Store":
@@ -89,10 +98,9 @@ class CheckedStore(WrapperStore["Store"]):
         Damaged
             If it should be there, or differs from what was written.
         """
+        if key.rpartition("/")[2] in _METADATA:
+            return await self._metadata(key, prototype)
         value = await self._store.get(key, prototype, byte_range)
-        folder, _, name = key.rpartition("/")
-        if name in _METADATA:
-            return self._metadata(key, folder, value)
         if value is None:
             if not await self.chunks.is_due(self._store, key, prototype):
                 return None
@@ -101,19 +109,29 @@ class CheckedStore(WrapperStore["Store"]):
             if value is None:
                 raise Damaged(f"{self.url} is not whole: the chunk {key} is missing; {self.chunks.mend}.")
         if byte_range is None and self._is_summed(key):
-            content = memoryview(value.as_numpy_array()).cast("B")
-            stored = int.from_bytes(content[-_SUM_BYTES:], "little")
-            if len(content) < _SUM_BYTES or google_crc32c.value(bytes(content[:-_SUM_BYTES])) != stored:
+            content = np.asarray(value.as_numpy_array(), np.uint8)
+            stored = int.from_bytes(content[-_SUM_BYTES:].tobytes(), "little")
+            if len(content) < _SUM_BYTES or google_crc32c.value(content[:-_SUM_BYTES]) != stored:
                 raise Damaged(self._changed(f"chunk {key}"))
         return value
 
-    def _metadata(self, key: str, folder: str, value: "Buffer | None") -> "Buffer | None":
-        expected = self.arrays.get(folder)
-        if expected is not None and value is None:
-            raise Damaged(f"{self.url} is not whole: {key} is missing; {self.chunks.mend}.")
-        if expected is not None and value is not None and zlib.crc32(value.to_bytes()) != expected:
-            raise Damaged(self._changed(key))
-        return value
+    async def _metadata(self, key: str, prototype: "BufferPrototype") -> "Buffer | None":
+        # All at once and before anything else: groups are listed by tasks whose errors nobody waits for.
+        if self._verified is None:
+            self._verified = await self._verify(prototype)
+        known = self._verified.get(key)
+        return await self._store.get(key, prototype) if known is None else known
+
+    async def _verify(self, prototype: "BufferPrototype") -> "dict[str, Buffer]":
+        """The metadata of all arrays with checksums, held against them."""
+        sums = {f"{name}/zarr.json": expected for name, expected in self.arrays.items() if expected is not None}
+        found = await asyncio.gather(*(self._store.get(key, prototype) for key in sums))
+        for (key, expected), value in zip(sums.items(), found, strict=True):
+            if value is None:
+                raise Damaged(f"{self.url} is not whole: {key} is missing; {self.chunks.mend}.")
+            if zlib.crc32(value.to_bytes()) != expected:
+                raise Damaged(self._changed(key))
+        return {key: value for key, value in zip(sums, found, strict=True) if value is not None}
 
     def _is_summed(self, key: str) -> bool:
         parts = key.split("/")
@@ -121,15 +139,6 @@ class CheckedStore(WrapperStore["Store"]):
 
     def _changed(self, what: str) -> str:
         return f"{self.url} is damaged: the {what} is not what was written; copy the store again, or compute it again."
-
-    def check_whole(self, names: Collection[Any], folder: str = "") -> None:
-        """Raise Damaged if an array that was written is not among the names of those that are there."""
-        there = {f"{folder}{name}" for name in names}
-        if missing := [name for name in self.arrays if name not in there]:
-            raise Damaged(
-                f"{self.url} is not whole: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing; "
-                f"{self.chunks.mend}."
-            )
 
 
 def checks(attributes: Mapping[str, Any], arrays: Mapping[str, bytes]) -> dict[str, Any]:
@@ -172,8 +181,6 @@ def summed_encoding(dataset: "xr.Dataset") -> dict[Any, dict[str, Any]]:
 
     Missing chunks of integers read as the smallest ones, which no count is: even where a store is read without checks.
     """
-    import numpy as np
-
     encoding: dict[Any, dict[str, Any]] = {name: {"compressors": CHUNK_CODECS} for name in dataset.variables}
     for name, variable in dataset.variables.items():
         if variable.dtype.kind == "i":

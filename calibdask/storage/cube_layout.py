@@ -15,7 +15,7 @@ import numpy.typing as npt
 from zarr.codecs import Crc32cCodec
 
 from calibdask.errors import Damaged
-from calibdask.storage.checked_store import CHECKS, CheckedStore, Chunks, check_attributes, checks
+from calibdask.storage.checked_store import CHECKS, Chunks, check_attributes, checks
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -115,9 +115,7 @@ def cube_dataset(url: str, group: Any, known: Mapping[str, Any]) -> "xr.Dataset"
     own = dict(group[folder].attrs)
     check_attributes(url, own)
     rule = CellChunks(folder, len(known["cells"]), frozenset(known["outputs"]), bool(own.get(FINISHED)))
-    store = CheckedStore(group.store.unchecked, url, group.store.arrays, rule)
-    dataset = xr.open_zarr(store, group=folder, consolidated=False, chunks=None)
-    store.check_whole(list(dataset.variables), f"{folder}/")
+    dataset = xr.open_zarr(group.store.with_chunks(rule), group=folder, consolidated=False, chunks=None)
     check_cube(url, dataset, known)
     attributes |= {name: value for name, value in own.items() if name not in (CHECKS, FINISHED)}
     return dataset.assign_attrs(attributes)

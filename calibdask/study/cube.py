@@ -109,8 +109,8 @@ class Cube:
         with texts_settled():
             if self.is_empty:
                 # Written first, so that the remains of an interrupted layout can be recognised.
-                begun: dict[str, Any] = {CUBE_MARK: CUBE_BEGUN}
-                root = with_retries(lambda: zarr.open_group(self.url, mode="w", zarr_format=3, attributes=begun))
+                options: dict[str, Any] = {"zarr_format": 3, "attributes": {CUBE_MARK: CUBE_BEGUN}}
+                root = with_retries(lambda: zarr.open_group(self.url, mode="w", **options))
             else:
                 root = self._group("r+")
             self.sweep()
@@ -128,7 +128,7 @@ class Cube:
 
     def sweep(self) -> None:
         """Remove what layouts and writes that were killed have left."""
-        sweep(Location.parse(self.url), self._group("r").attrs.get(LAYOUT))
+        sweep(Location.parse(self.url), lambda: self._present)
 
     def check(self, study: Study) -> None:
         """Raise ValueError, with all differences, if the cube does not belong to the study."""
@@ -176,19 +176,15 @@ class Cube:
         UserWarning
             If others computed the existing cells.
         """
-        layout = self._group("r").attrs.get(LAYOUT, "")
+        layout = self._present
         group = self._group("r+", layout)
         check_attributes(self.url, group.attrs)
         recorded: list[dict[str, str]] = json.loads(str(group.attrs[_VERSIONS]))
         here = versions()
         if recorded[-1] != here:
             changes = ", ".join(differences(recorded[-1], here))
-            warnings.warn(
-                f"{self.url} holds cells that other versions have computed ({changes}); the others use the current "
-                "ones.",
-                UserWarning,
-                stacklevel=3,
-            )
+            text = f"{self.url} holds cells that other versions have computed ({changes}); the others use the current"
+            warnings.warn(f"{text} ones.", UserWarning, stacklevel=3)
             self._set_attributes(layout, {_VERSIONS: json.dumps([*recorded, here])})
         return Cube(self.url, layout)
 
@@ -200,13 +196,18 @@ class Cube:
 
     def _set_attributes(self, layout: str, attributes: Mapping[str, Any]) -> None:
         group = self._group("r+", layout)
-        changed = group.attrs.asdict() | attributes
+        changed = {**group.attrs, **attributes}
         with texts_settled():
             with_retries(lambda: group.attrs.put(sealed(changed) if layout else changed))
 
+    @property
+    def _present(self) -> str:
+        """The layout that the cube has at present; an empty text in cubes of earlier versions."""
+        return str(self._group("r").attrs.get(LAYOUT, ""))
+
     def check_current(self) -> None:
         """Raise ValueError if the cube was laid out anew since."""
-        if self.layout is not None and self._group("r").attrs.get(LAYOUT, "") != self.layout:
+        if self.layout is not None and self._present != self.layout:
             raise ValueError(
                 f"{self.url} was laid out anew, or removed, by another run while this one computed its cells, which "
                 "are lost; run it again."
@@ -289,7 +290,7 @@ class Cube:
 
     def _array(self, variable: str) -> Any:
         """An array, opened once, and without the group, whose attributes hold all coordinates."""
-        layout = self._group("r").attrs.get(LAYOUT, "") if self.layout is None else self.layout
+        layout = self._present if self.layout is None else self.layout
         path = f"{layout}/{variable}" if layout else variable
         if path not in self._arrays:
             with texts_settled():

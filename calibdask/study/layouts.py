@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -97,11 +97,12 @@ def remove(location: Location, name: str) -> None:
         location.fs.rm(f"{location.path}/{name}", recursive=True)
 
 
-def sweep(location: Location, current: Any) -> None:
+def sweep(location: Location, current: Callable[[], str]) -> None:
     """Remove layouts other than the current one whose processes have ended, and files that were never written."""
     names = [path.rstrip("/").rpartition("/")[2] for path in location.fs.ls(location.path, detail=False)]
     for name in names:
-        if name != current and is_abandoned(name):
+        # In this order: what its process, which has ended, has not made the current one never will be.
+        if is_abandoned(name) and name != current():
             remove(location, name)
     if location.local:
         for part in Path(location.path).rglob(f"*{_PARTIAL}"):

@@ -17,7 +17,7 @@ from calibdask.report.model_result import ModelResult
 from calibdask.report.page import rendered
 from calibdask.results.values import Results, is_result, named_strata
 from calibdask.storage.open_store import StoredCube
-from calibdask.storage.replacing import Output, replacing
+from calibdask.storage.replacing import Output, write_text
 from calibdask.storage.writers import checked_output
 from calibdask.study.cube import open_stored_cube
 
@@ -132,8 +132,7 @@ def write_cube_report(
 def _write(target: Output, page: Page) -> None:
     """Write a page as HTML."""
     html = rendered(page)
-    with replacing(target) as part:
-        part.write_text(html, encoding="utf-8")
+    write_text(target, html)
 
 
 def _origin(title: str, command: str) -> Origin:

@@ -113,7 +113,8 @@ def cube_dataset(url: str, group: Any, known: Mapping[str, Any]) -> "xr.Dataset"
     if folder is None:
         return xr.open_zarr(group.store.unchecked, group=group.path or None, consolidated=False, chunks=None)
     own = dict(group[folder].attrs)
-    check_attributes(url, own)
+    if CHECKS not in group.attrs or check_attributes(url, own) is None:
+        raise Damaged(f"{url} is damaged: it has lost its checksums; {CellChunks.mend}.")
     rule = CellChunks(folder, len(known["cells"]), frozenset(known["outputs"]), bool(own.get(FINISHED)))
     dataset = xr.open_zarr(group.store.with_chunks(rule), group=folder, consolidated=False, chunks=None)
     check_cube(url, dataset, known)

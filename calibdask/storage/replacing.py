@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from calibdask.storage.location import Location
 from calibdask.storage.retry import with_retries
 
-__all__ = ["Output", "is_abandoned", "owned_name", "replacing", "restore"]
+__all__ = ["Output", "is_abandoned", "owned_name", "replacing", "restore", "write_text"]
 
 Output = Path | Location
 
@@ -51,6 +51,12 @@ def replacing(target: Output) -> Iterator[Path]:
     finally:
         _bring_back(room, target)
         shutil.rmtree(room)
+
+
+def write_text(target: Output, text: str) -> None:
+    """Write a text file so."""
+    with replacing(target) as part:
+        part.write_text(text, encoding="utf-8")
 
 
 def restore(target: Path) -> None:

@@ -64,8 +64,10 @@ def read(path: Path) -> Any:
         table = store.read()
         return [np.asarray(array).tolist() for array in (table.labels, table.scores)]
     with store.dataset as dataset:
-        loaded = dataset.load()
-        return loaded.to_dict()
+        loaded = dataset.load().to_dict()
+    # Checksums under a damaged name change nothing.
+    loaded["attrs"] = {name: value for name, value in loaded["attrs"].items() if not isinstance(value, dict)}
+    return loaded
 
 
 def files(path: Path) -> list[Path]:
@@ -83,7 +85,7 @@ def flip(path: Path, draw: random.Random) -> None:
 
 
 def lose(path: Path, draw: random.Random) -> None:
-    """Remove a file, or half of all files as an interrupted copy does."""
+    """Remove a file; now and then half of all files, as an interrupted copy does."""
     all_files = files(path)
     for file in draw.sample(all_files, len(all_files) // 2 or 1) if draw.random() < 0.2 else [draw.choice(all_files)]:
         file.unlink()
@@ -99,6 +101,15 @@ def truncate(path: Path, draw: random.Random) -> None:
     file = draw.choice([file for file in files(path) if file.stat().st_size])
     with file.open("r+b") as opened:
         opened.truncate(draw.randrange(file.stat().st_size))
+
+
+def restore(path: Path, whole: Path) -> None:
+    """Make a store what it was."""
+    for file in files(whole):
+        broken = path / file.relative_to(whole)
+        if not broken.exists() or broken.read_bytes() != file.read_bytes():
+            broken.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, broken)
 
 
 def same(one: Any, other: Any) -> bool:

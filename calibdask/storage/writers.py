@@ -153,6 +153,8 @@ def texts_settled() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification")
         warnings.filterwarnings("ignore", category=FutureWarning, module="zarr")
+        # What is being written, or was when somebody was killed.
+        warnings.filterwarnings("ignore", message=r"Object at \S*\.partial is not recognized")
         yield
 
 

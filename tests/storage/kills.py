@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from calibdask.errors import Unavailable
+
 CHANGES = ("rename", "replace", "unlink", "remove", "mkdir", "rmdir")
 
 
@@ -38,10 +40,13 @@ def killed_at(number: int) -> Iterator[list[str]]:
 
 
 def each_death(work: Callable[[], object]) -> Iterator[int]:
-    """Die at every change that work makes, one after the other; yields after each, and ends where none is left."""
+    """Die at every change that work makes, one after the other; yields after each, and ends where none is left.
+
+    A cell that dies on a thread of a driver is told as `Unavailable`.
+    """
     number = 0
     while True:
-        with killed_at(number) as begun, suppress(Killed):
+        with killed_at(number) as begun, suppress(Killed, Unavailable):
             work()
         if len(begun) <= number:
             return

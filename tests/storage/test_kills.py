@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,8 @@ from calibdask.storage.open_store import open_store
 from calibdask.storage.replacing import replacing, restore
 from calibdask.storage.writers import checked_output
 from calibdask.study import layouts
-from calibdask.study.example import Means
 from tests.storage.kills import each_death
+from tests.study.tagged_study import Tagged
 
 
 def dataset(version: int) -> xr.Dataset:
@@ -130,51 +130,44 @@ def test_what_others_are_writing_stays(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
 
 
-OLD, NEW = Means(rows=(10,), replicates=2), Means(rows=(10,), replicates=3)
-
-
-def same_cells(found: xr.Dataset, truth: xr.Dataset) -> bool:
-    """Whether all cells that are done have their values, in the cube of this study."""
-    if found.sizes != truth.sizes:
-        return False
-    done = found.status.values == 1
-    assert (found.average.values[done] == truth.average.values[done]).all()
-    return True
+def tag_of(cube: xr.Dataset) -> int:
+    """Of which study a cube is; all cells that are done have the values of that study."""
+    tag = json.loads(cube.attrs["calibdask_study"])["parameters"]["tag"]
+    done = cube.status.values == 1
+    assert cube.value.values[done].tolist() == [tag + 0.0][: done.sum()]
+    assert cube.index.values[done].tolist() == [10 * tag][: done.sum()]
+    return int(tag)
 
 
 @pytest.mark.usefixtures("dead")
 @pytest.mark.parametrize("overwrite", [True, False], ids=["overwritten", "new"])
 def test_the_old_cube_or_the_new_one(overwrite: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layouts, "_LONGEST_WRITE", -1.0)
-    truths = []
-    for number, study in enumerate((OLD, NEW)):
-        cd.run(study, tmp_path / f"{number}.zarr", "threads:1")
-        truths.append(cd.open_cube(str(tmp_path / f"{number}.zarr")).load())
-    store = tmp_path / "cube.zarr"
+    old, store = tmp_path / "old.zarr", tmp_path / "cube.zarr"
+    cd.run(Tagged(numbers=1), old, "threads:1")
 
     def begin() -> None:
         shutil.rmtree(store, ignore_errors=True)
         if overwrite:
-            shutil.copytree(tmp_path / "0.zarr", store)
+            shutil.copytree(old, store)
+
+    def found() -> int:
+        """The tag of the cube; 0: none, which is so only where there was none before."""
+        if overwrite:
+            return tag_of(cd.open_cube(str(store)).load())
+        with suppress(ValueError):
+            return tag_of(cd.open_cube(str(store)).load())
+        return 0
 
     begin()
     seen = set()
-    for _ in each_death(lambda: cd.run(NEW, store, "threads:1", overwrite=overwrite)):
-        found = None
-        try:
-            found = cd.open_cube(str(store)).load()
-        except ValueError:
-            # Only one that was never whole.
-            assert not overwrite
-        states = [same_cells(found, truth) for truth in truths] if found is not None else [False, False]
-        assert found is None or any(states)
-        seen.add("old" if states[0] else "new" if states[1] else "none")
-        assert cd.run(NEW, store, "threads:1", overwrite=states[0]).done == 1
-        assert same_cells(cd.open_cube(str(store)).load(), truths[1])
-        assert {path.name for path in store.iterdir()} == {
-            "zarr.json",
-            json.loads((store / "zarr.json").read_text())["attributes"]["layout"],
-        }
+    new = Tagged(tag=2, numbers=1)
+    for _ in each_death(lambda: cd.run(new, store, "threads:1", overwrite=overwrite)):
+        seen.add(tag := found())
+        assert cd.run(new, store, "threads:1", overwrite=tag == 1).done == 1
+        assert found() == 2
+        layout = json.loads((store / "zarr.json").read_text())["attributes"]["layout"]
+        assert {path.name for path in store.iterdir()} == {"zarr.json", layout}
         assert not list(store.rglob("*.partial"))
         begin()
-    assert seen == ({"old", "new"} if overwrite else {"none", "new"})
+    assert seen == ({1, 2} if overwrite else {0, 2})

@@ -3,11 +3,11 @@
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,27 +15,7 @@ import xarray as xr
 
 import calibdask as cd
 from calibdask.study.cube import Cube
-from calibdask.study.seeds import Seeds
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tagged(cd.Study):
-    """Values that say which study they are of."""
-
-    tag: int = 1
-
-    outputs: ClassVar = {"value": (), "index": ()}
-    types: ClassVar = {"index": "int64"}
-    batch: ClassVar = 2
-
-    def cells(self) -> dict[str, Any]:
-        return {"number": range(6)}
-
-    def inside(self) -> dict[str, Any]:
-        return {}
-
-    def cell(self, at: Mapping[str, Any], seeds: Seeds) -> dict[str, Any]:
-        return {"value": self.tag + at["number"] / 8, "index": 10 * self.tag + at["number"]}
+from tests.study.tagged_study import Tagged
 
 
 def check(cube: xr.Dataset, tag: int) -> None:
@@ -57,6 +37,12 @@ def started(work: Callable[[], object]) -> tuple[threading.Thread, list[BaseExce
     thread = threading.Thread(target=run)
     thread.start()
     return thread, errors
+
+
+def after_one() -> Callable[[], bool]:
+    """Stop once tasks have been started."""
+    looks = count()
+    return lambda: next(looks) > 0
 
 
 @pytest.mark.parametrize("held", ["value", "index", "status"])
@@ -96,7 +82,7 @@ def test_random_order_on_a_slow_store(seed: int, tmp_path: Path, monkeypatch: py
         put(cube, variable, run, values)
 
     monkeypatch.setattr(Cube, "_put", slow)
-    cd.run(Tagged(), store, "threads:1", stop=iter([False, True]).__next__)
+    cd.run(Tagged(), store, "threads:1", stop=after_one())
     first, _ = started(lambda: cd.run(Tagged(), store, "threads:2"))
     time.sleep(draw.random() * 0.1)
     second, problems = started(lambda: cd.run(Tagged(tag=2), store, "threads:2", overwrite=True))
@@ -117,7 +103,7 @@ def test_two_of_the_same_study_write_the_same(tmp_path: Path, monkeypatch: pytes
         time.sleep(0.005)
         put(cube, variable, run, values)
 
-    cd.run(Tagged(), store, "threads:1", stop=iter([False, True]).__next__)
+    cd.run(Tagged(), store, "threads:1", stop=after_one())
     monkeypatch.setattr(Cube, "_put", slow)
     drivers = [started(lambda: cd.run(Tagged(), store, "threads:1")) for _ in range(2)]
     for thread, _ in drivers:

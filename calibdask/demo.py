@@ -12,7 +12,8 @@ import calibdask as cd
 from calibdask.plot import reliability_curve, reliability_diagram, save
 from calibdask.results.models import joined_models
 from calibdask.storage.open_store import read_rows
-from calibdask.storage.writers import checked_output, replacing
+from calibdask.storage.replacing import replacing
+from calibdask.storage.writers import checked_output
 
 __all__ = ["Demo", "run"]
 

@@ -1,6 +1,10 @@
-"""The error for work that cannot continue at present, and the warning of scores that belong to other classes."""
+"""Errors: of data that are damaged, of work that cannot continue; and the warning of scores of other classes."""
 
-__all__ = ["SuspectScoresWarning", "Unavailable"]
+__all__ = ["Damaged", "SuspectScoresWarning", "Unavailable"]
+
+
+class Damaged(ValueError):
+    """What was stored is cut short, changed or missing in part; its numbers would be wrong."""
 
 
 class SuspectScoresWarning(UserWarning):

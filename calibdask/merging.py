@@ -11,9 +11,10 @@ import xarray as xr
 from calibdask import __version__
 from calibdask.safe_text import listed
 from calibdask.storage.summary import Summary, is_summary
-from calibdask.storage.summary_format import FORMAT, MARK, extra_attributes, whole
+from calibdask.storage.summary_format import FORMAT, MARK, extra_attributes
+from calibdask.storage.summary_schema import check_sums, whole
 from calibdask.storage.summary_scores import SCORES, carried
-from calibdask.storage.summary_totals import with_totals
+from calibdask.storage.summary_totals import with_fill, with_totals
 
 __all__ = ["merge"]
 
@@ -81,7 +82,7 @@ def merge(*summaries: xr.Dataset | Summary) -> xr.Dataset:
     # Labels of slices that are left where one of several was selected say nothing of the sum.
     coordinates |= {axis: index for axis, index in labels.items() if axis in first.dataset.coords}
     merged = with_totals(xr.Dataset(sums, coordinates, extra_attributes(first.batch)), first.batch)
-    return carried(merged).assign_coords({MARK: FORMAT}).assign_attrs(calibdask_version=__version__)
+    return with_fill(carried(merged).assign_coords({MARK: FORMAT})).assign_attrs(calibdask_version=__version__)
 
 
 def _check_alike(first: Summary, other: Summary) -> None:
@@ -172,6 +173,7 @@ def _added(name: str, parts: Sequence[Summary], labels: Mapping[Hashable, Any]) 
                 f"A summary has lost {name} or a part of it; select slices only, without dropping variables."
             )
         values = array.transpose(*labels, *own).values
+        check_sums(name, values)
         at = [_positions(part, axis, index) for axis, index in labels.items()]
         _add_at(total, at, whole(values) if is_whole else values)
     return xr.Variable((*labels, *own), total)

@@ -95,6 +95,7 @@ class _Request:
     pos_label: str | None
     ignore_label: str | None
     skip_missing: bool
+    missing_chunks: Any
     cluster: ClusterSpec
     as_text: bool
     out: str | None
@@ -112,7 +113,8 @@ class _Request:
         return cls(choices=choices, **{name: settled[name] for name in _names(cls) - {"choices"}})
 
     def rows(self, path: str) -> RowsRequest:
-        names = ("task", "logits", "labels", "pos_label", "ignore_label", "label", "score", "skip_missing", "cluster")
+        reading = ("task", "logits", "labels", "pos_label", "ignore_label", "label", "score")
+        names = (*reading, "skip_missing", "missing_chunks", "cluster")
         own: dict[str, Any] = {name: getattr(self, name) for name in names}
         return RowsRequest(data=path, by=(), weight=None, **own)
 

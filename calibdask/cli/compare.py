@@ -17,7 +17,7 @@ from calibdask.safe_text import visible
 if TYPE_CHECKING:
     import xarray as xr
 
-    from calibdask.storage.writers import Output
+    from calibdask.storage.replacing import Output
 
 __all__ = ["compare"]
 
@@ -195,7 +195,8 @@ def _as_json(result: "xr.Dataset") -> str:
 
 def _write(result: "xr.Dataset", written: ExitStack, target: "Output") -> None:
     """Write the dataset; as CSV a line for each slice, model and number."""
-    from calibdask.storage.writers import replacing, write_dataset
+    from calibdask.storage.replacing import replacing
+    from calibdask.storage.writers import write_dataset
 
     part = written.enter_context(replacing(target))
     if target.suffix.lower() == ".json":

@@ -20,7 +20,7 @@ from calibdask.safe_text import shown_address, visible
 
 if TYPE_CHECKING:
     from calibdask.cli.evaluations import Evaluation
-    from calibdask.storage.writers import Output
+    from calibdask.storage.replacing import Output
 
 __all__ = ["evaluate"]
 
@@ -153,7 +153,7 @@ def evaluate(**given: Any) -> None:
     refuse_tests_options(given)
     from calibdask.storage.open_store import open_store
     from calibdask.storage.readers import StoredRows
-    from calibdask.storage.writers import replacing
+    from calibdask.storage.replacing import replacing
 
     files = named_data(given["data"])
     request = EvaluateRequest.of({**given, "files": files, "data": next(iter(files.values()))})
@@ -250,7 +250,7 @@ def _picture(evaluation: "Evaluation", shown: Any, *, asked: bool) -> None:
 def _plot(dataset: Any, written: ExitStack, path: "Output", request: EvaluateRequest) -> None:
     from calibdask.plot import reliability_curve, reliability_diagram, save
     from calibdask.results.values import Results
-    from calibdask.storage.writers import replacing
+    from calibdask.storage.replacing import replacing
 
     name, drawn = (CURVE, reliability_curve) if request.curve else (DIAGRAM, reliability_diagram)
     names = ", ".join(map(shown_address, request.files.values()))

@@ -15,6 +15,7 @@ _OTHERS = "Options"
 _GROUPS = {
     "Data": (
         *("label", "score", "weight", "task", "logits", "labels", "pos_label", "ignore_label", "skip_missing"),
+        "missing_chunks",
         *("setting", "settings", "step"),
     ),
     "Metrics": ("metrics", "full", "panel", "baseline", "conventions", "consistency"),

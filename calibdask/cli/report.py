@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from calibdask.report.decision import Limits
     from calibdask.storage.open_store import Store, StoredCube
-    from calibdask.storage.writers import Output
+    from calibdask.storage.replacing import Output
 
 __all__ = ["report"]
 
@@ -75,7 +75,7 @@ def report(
     from calibdask.inference.intervals import check_interval
     from calibdask.report.writing import decision_lines
     from calibdask.storage.open_store import StoredCube, open_store
-    from calibdask.storage.writers import replacing
+    from calibdask.storage.replacing import replacing
 
     intervals = {name: given.pop(name) for name in ("ci", "n_boot", "seed")}
     check_interval(*intervals.values())

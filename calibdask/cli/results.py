@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from calibdask.storage.writers import Output
+    from calibdask.storage.replacing import Output
 
 __all__ = ["RESULTS", "write_result"]
 
@@ -20,7 +20,8 @@ def write_result(figures: Any, text: Callable[[], str], written: ExitStack, path
     ValueError
         If the file is a CSV, and the result has nothing but diagrams and values of classes.
     """
-    from calibdask.storage.writers import replacing, write_dataset
+    from calibdask.storage.replacing import replacing
+    from calibdask.storage.writers import write_dataset
 
     part = written.enter_context(replacing(path))
     match path.suffix.lower():

@@ -19,6 +19,7 @@ from calibdask.safe_text import visible, without_credentials
 if TYPE_CHECKING:
     from calibdask.engine.inputs.options import InputKeywords, Task
     from calibdask.engine.inputs.shapes import Shape
+    from calibdask.storage.location import MissingChunks
     from calibdask.storage.open_store import Store
     from calibdask.storage.readers import StoredRows, Table
 
@@ -53,6 +54,13 @@ _PLACES = (
     ),
     click.option(
         "--skip-missing", is_flag=True, help="Leave out rows without a label, a score or a weight, and say how many."
+    ),
+    click.option(
+        "--missing-chunks",
+        type=click.Choice(["error", "fill"]),
+        default="error",
+        show_default=True,
+        help="What chunks are that are not in a Zarr store: lost, or the fill value.",
     ),
 )
 
@@ -102,6 +110,7 @@ class RowsRequest:
     pos_label: str | None = None
     ignore_label: str | None = None
     skip_missing: bool = False
+    missing_chunks: "MissingChunks" = "error"
 
     def opened(self) -> "Store":
         """Open DATA: scored rows, a summary, the cube of a study or a result."""
@@ -112,7 +121,12 @@ class RowsRequest:
     def table(self, rows: "StoredRows") -> "Table":
         """The rows that were opened."""
         return rows.read(
-            label=self.label, score=self.score, by=self.by, weight=self.weight, skip_missing=self.skip_missing
+            label=self.label,
+            score=self.score,
+            by=self.by,
+            weight=self.weight,
+            skip_missing=self.skip_missing,
+            missing_chunks=self.missing_chunks,
         )
 
     @property

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from calibdask.storage.readers import StoredRows, Table
+    from calibdask.storage.replacing import Output
     from calibdask.storage.summary import Summary
-    from calibdask.storage.writers import Output
 
 __all__ = ["FORMATS", "described", "summarize", "written"]
 
@@ -146,7 +146,8 @@ def _stacked(tables: "dict[str, Table]") -> Any:
 
 def written(summary: Any, target: "Output") -> str:
     """Write it; its size in words."""
-    from calibdask.storage.writers import replacing, write_dataset
+    from calibdask.storage.replacing import replacing
+    from calibdask.storage.writers import write_dataset
 
     with replacing(target) as part:
         write_dataset(summary, part)

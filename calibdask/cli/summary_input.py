@@ -16,7 +16,10 @@ __all__ = ["panel", "pooled", "refuse_row_options"]
 def refuse_row_options(request: RowsRequest) -> None:
     """Raise UsageError for options that only rows have a use for."""
     given = {"label": request.label, "score": request.score, "weight": request.weight, **request.reading}
-    for name, value in (given | {"skip_missing": request.skip_missing or None}).items():
+    given |= {"skip_missing": request.skip_missing or None}
+    if request.missing_chunks != "error":
+        given["missing_chunks"] = request.missing_chunks
+    for name, value in given.items():
         option = f"--{name.replace('_', '-')}"
         if value is not None:
             raise click.UsageError(

@@ -19,7 +19,8 @@ from calibdask.report.page import rendered
 from calibdask.results.values import Results, is_result, named_strata
 from calibdask.safe_text import without_credentials
 from calibdask.storage.open_store import StoredCube
-from calibdask.storage.writers import Output, checked_output, replacing
+from calibdask.storage.replacing import Output, write_text
+from calibdask.storage.writers import checked_output
 from calibdask.study.cube import open_stored_cube
 
 __all__ = ["FORMATS", "decision_lines", "write_cube_report", "write_report"]
@@ -136,8 +137,7 @@ def write_cube_report(
 def _write(target: Output, page: Page) -> None:
     """Write a page as HTML."""
     html = rendered(page)
-    with replacing(target) as part:
-        part.write_text(html, encoding="utf-8")
+    write_text(target, html)
 
 
 def _origin(title: str, command: str) -> Origin:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibdask.engine.inputs.columns import ColumnNames, choose_arrays, unknown
-from calibdask.errors import Unavailable
+from calibdask.errors import Damaged, Unavailable
+from calibdask.storage.checked_file import check_file
 from calibdask.storage.location import ColumnChoice, Location, read_error
 from calibdask.storage.retry import with_retries
 from calibdask.storage.sizes import MOST_BLOCKS, check_rows, check_size
@@ -101,7 +102,7 @@ class _Stored:
     def __getitem__(self, key: tuple[slice, ...]) -> np.ndarray:
         try:
             return np.asarray(with_retries(lambda: self.array[key])).astype(self.dtype, copy=False)
-        except Unavailable:
+        except (Damaged, Unavailable):
             raise
         except Exception as error:
             rows = f"rows {key[-1].start} to {key[-1].stop}" if len(key) == 1 else f"part {key}"
@@ -119,14 +120,16 @@ def _lazy(stored: _Stored, chunks: tuple[int, ...]) -> Any:
 
 
 def open_group(location: Location) -> Any:
-    """The Zarr group at a location.
+    """The Zarr group at a location, in a store that is checked as it is read (`CheckedStore`).
 
     Raises
     ------
     ValueError
-        If nothing is there, or no group of Zarr.
+        If nothing is there, or no group of Zarr; if its attributes are not what was written.
     """
     import zarr
+
+    from calibdask.storage.checked_store import CheckedStore, Chunks, RowChunks, check_attributes
 
     # Where folders cannot be listed (http), the store's own file may be there though its folder is not.
     if not (location.exists or location.is_zarr):
@@ -136,7 +139,12 @@ def open_group(location: Location) -> Any:
         node = with_retries(lambda: zarr.open(location.path if location.local else location.address, mode="r"))
     if not isinstance(node, zarr.Group):
         raise ValueError(f"{location.url} is a Zarr array; give the group that holds the arrays of labels and scores.")
-    return node
+    with location.reading("a Zarr group"), texts_settled():
+        arrays = check_attributes(location.url, node.attrs)
+        within = f"{node.path}/" if node.path else ""
+        known = {f"{within}{name}": value for name, value in (arrays or {}).items()}
+        checked = CheckedStore(node.store, location.url, known, RowChunks() if arrays is None else Chunks())
+        return with_retries(lambda: zarr.open_group(checked, path=node.path, mode="r"))
 
 
 def open_netcdf(location: Location) -> "xr.Dataset":
@@ -151,6 +159,8 @@ def open_netcdf(location: Location) -> "xr.Dataset":
 
     with location.reading("netCDF"):
         _check_links(location)
+        with location.open() as file:
+            check_file(location.url, file)
         return xr.open_dataset(location.path if location.local else location.open(), chunks=None, cache=False)
 
 
@@ -185,6 +195,8 @@ def read_zarr(location: Location, node: Any, choice: ColumnChoice) -> dict[str, 
     """Arrays of a Zarr group, as Dask arrays with the chunks of the store."""
     import zarr
 
+    if choice.missing_chunks == "fill":
+        node = zarr.open_group(node.store.unchecked, path=node.path, mode="r")
     lists = node.store.supports_listing
     there = sorted(node.array_keys()) if lists else []
     if lists:

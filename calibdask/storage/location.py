@@ -7,16 +7,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-from calibdask.errors import Unavailable
+from calibdask.errors import Damaged, Unavailable
 from calibdask.safe_text import HIDDEN, message, shown_address
 
-__all__ = ["ColumnChoice", "Location", "read_error"]
+__all__ = ["ColumnChoice", "Location", "MissingChunks", "read_error"]
 
+# Whether chunks that are not in a Zarr store are an error, or hold the fill value.
+MissingChunks = Literal["error", "fill"]
 # What to install where a package for a protocol is missing.
 _INSTALL = {
     "s3": "pip install s3fs",
@@ -33,13 +35,14 @@ _LONGEST_QUOTE = 300
 
 @dataclass(frozen=True)
 class ColumnChoice:
-    """What to take from a file: names (None: the format's own), and about how many rows at a time."""
+    """What to take from a file: names (None: the format's own), about how many rows at a time, and missing chunks."""
 
     label: str | Sequence[str] | None
     score: str | Sequence[str] | None
     by: tuple[str, ...]
     weight: str | None
     chunk_rows: int | None
+    missing_chunks: MissingChunks = "error"
 
     @property
     def further(self) -> tuple[str, ...]:
@@ -120,7 +123,7 @@ class Location:
         """Turn whatever a library raises into one clear ValueError: damaged files make them raise anything."""
         try:
             yield
-        except Unavailable:
+        except (Damaged, Unavailable):
             raise
         except Exception as error:
             raise read_error(self, error, what) from error

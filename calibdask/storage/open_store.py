@@ -6,7 +6,7 @@ before, since importing them takes longer than reading a schema.
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
@@ -17,7 +17,7 @@ import numpy as np
 from calibdask.safe_text import data_without_credentials
 from calibdask.storage import array_files, arrow_files, csv_files, parquet_files
 from calibdask.storage.file_sets import FileSet, column_format, is_pattern
-from calibdask.storage.location import Location, read_error
+from calibdask.storage.location import Location, MissingChunks, read_error
 from calibdask.storage.readers import StoredRows, Table
 from calibdask.storage.writers import texts_settled
 
@@ -131,6 +131,7 @@ def read_rows(
     weight: str | None = None,
     chunk_rows: int | None = None,
     skip_missing: bool = False,
+    missing_chunks: MissingChunks = "error",
 ) -> Table:
     """Open a file or store of scored rows; what does not fit in one block is read lazily, by Dask.
 
@@ -175,6 +176,9 @@ def read_rows(
         together.
     skip_missing : bool, default False
         Leave out rows without a label, a score or a weight; ``table.skipped(rows)`` says how many, given the rows left.
+    missing_chunks : {"error", "fill"}, default "error"
+        What a chunk is that is not in a Zarr store. Zarr leaves out chunks that hold nothing but the fill value, unless
+        it is told to write them (``write_empty_chunks``), so that they cannot be told from those that were lost.
 
     Returns
     -------
@@ -199,7 +203,15 @@ def read_rows(
     store = open_store(os.fspath(url))
     if not isinstance(store, StoredRows):
         raise ValueError(f"{url} is {store.kind}, which holds no scored rows; {store.mend}.")
-    return store.read(label=label, score=score, by=by, weight=weight, chunk_rows=chunk_rows, skip_missing=skip_missing)
+    return store.read(
+        label=label,
+        score=score,
+        by=by,
+        weight=weight,
+        chunk_rows=chunk_rows,
+        skip_missing=skip_missing,
+        missing_chunks=missing_chunks,
+    )
 
 
 def _format_of(location: Location) -> str:
@@ -263,23 +275,26 @@ def _open_zarr(location: Location) -> Store:
 
     node = array_files.open_group(location)
 
-    def dataset(**chunks: Any) -> "xr.Dataset":
+    def dataset(store: Any, **chunks: Any) -> "xr.Dataset":
         import xarray as xr
 
         with location.reading("a Zarr group of variables on named axes"), texts_settled():
-            return xr.open_zarr(node.store, group=node.path or None, consolidated=False, **chunks)
+            return xr.open_zarr(store, group=node.path or None, consolidated=False, **chunks)
 
     if CUBE_MARK in node.attrs:
-        return _cube(location.url, node.attrs[CUBE_MARK], partial(dataset, chunks=None))
+        return _cube(location, node)
+    # What xarray wrote by itself has no checksums, and no chunks that hold nothing but the fill value.
+    store = node.store if node.store.arrays else node.store.unchecked
     with location.reading("a Zarr group"):
         is_marked = MARK in node
     if is_marked:
         # In chunks of the store: slices are added up without ever being in memory together.
-        return Summary.of(dataset(), location.url)
+        return Summary.of(dataset(store), location.url)
     if _RESULT_MARK in node.attrs:
-        return StoredResult(location.url, dataset(chunks=None))
+        return StoredResult(location.url, dataset(store, chunks=None))
     reader = partial(array_files.read_zarr, location, node)
-    return StoredRows(location, reader, labelled=partial(dataset, chunks=None))
+    # Numbers of others that are no rows may well leave out chunks.
+    return StoredRows(location, reader, labelled=partial(dataset, node.store.unchecked, chunks=None))
 
 
 def _open_netcdf(location: Location) -> Store:
@@ -311,13 +326,18 @@ def read_fingerprint(url: str, text: str) -> dict[str, Any]:
     return fields
 
 
-def _cube(url: str, fingerprint: Any, open_dataset: "Callable[[], xr.Dataset]") -> StoredCube:
+def _cube(location: Location, node: Any) -> StoredCube:
+    from calibdask.storage.cube_layout import cube_dataset
+
+    url, fingerprint = location.url, node.attrs[CUBE_MARK]
     if fingerprint == CUBE_BEGUN:
         raise ValueError(
             f"{url} is a cube that was stopped while it was laid out; run its study again with overwrite=True "
             "(--overwrite)."
         )
-    known, dataset = read_fingerprint(url, str(fingerprint)), open_dataset()
+    known = read_fingerprint(url, str(fingerprint))
+    with location.reading("a cube"), texts_settled():
+        dataset = cube_dataset(url, node, known)
     # Texts of any length are a type of NumPy that not all of xarray knows yet.
     texts = {
         name: (axis.dims, np.array(axis.values.tolist()))

@@ -3,12 +3,12 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from calibdask.engine.inputs.columns import ColumnNames
-from calibdask.storage.location import ColumnChoice, Location, read_error
+from calibdask.storage.location import ColumnChoice, Location, MissingChunks, read_error
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -88,6 +88,7 @@ class StoredRows:
         weight: str | None = None,
         chunk_rows: int | None = None,
         skip_missing: bool = False,
+        missing_chunks: MissingChunks = "error",
     ) -> Table:
         """The rows, as `calibdask.read_rows` gives them.
 
@@ -98,7 +99,9 @@ class StoredRows:
         """
         if chunk_rows is not None and chunk_rows < 1:
             raise ValueError(f"chunk_rows expects a positive number of rows, got {chunk_rows}.")
-        choice = ColumnChoice(label, score, tuple(dict.fromkeys(by)), weight, chunk_rows)
+        if missing_chunks not in get_args(MissingChunks):
+            raise ValueError(f"missing_chunks expects 'error' or 'fill', got {missing_chunks!r}.")
+        choice = ColumnChoice(label, score, tuple(dict.fromkeys(by)), weight, chunk_rows, missing_chunks)
         try:
             arrays = self.reader(choice)
         except (OSError, RuntimeError, ImportError) as error:

@@ -12,11 +12,12 @@ import xarray as xr
 from calibdask.engine.inputs.input import Input
 from calibdask.engine.inputs.slices import Axis
 from calibdask.safe_text import listed
-from calibdask.statistics.bins.grid import MOST_ROWS, UNIT, Grid, GridHistogram, GridState, cells_of, support
+from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState, cells_of, support
 from calibdask.statistics.score_sums import ScoreSumsState
 from calibdask.statistics.settings import Setting
+from calibdask.storage.summary_schema import check_format, check_histogram, check_opened, check_scores, whole
 from calibdask.storage.summary_scores import SCORES, WORD, WORD_UNIT, score_state, score_variables
-from calibdask.storage.summary_totals import MODELS, PARTS, TOTALS, check_totals, with_totals
+from calibdask.storage.summary_totals import MODELS, PARTS, TOTALS, check_totals, with_fill, with_totals
 
 __all__ = [
     "FORMAT",
@@ -32,7 +33,6 @@ __all__ = [
     "stored_states",
     "to_dataset",
     "variables_of",
-    "whole",
 ]
 
 # Format 1 had neither totals nor the sums of proper scores.
@@ -42,6 +42,7 @@ MARK = "calibdask_summary"
 _SCALARS = (MARK, "classes", "vector", "cells")
 _EXTRA = "extra_dims"
 _PARTS = ("count", "offset", "square", "rows")
+_PART_NAME = rf"_({'|'.join(_PARTS)})$"
 
 
 def histograms(settings: Iterable[Setting], classes: int, step: float) -> tuple[GridHistogram, ...]:
@@ -83,9 +84,9 @@ def to_dataset(
     variables |= {name: _variable(values, axes, dims) for name, (values, dims) in sums.items()}
     # Every model has histograms of all rows: such dimensions are no slices, and adding them up would count rows twice.
     batch = [str(axis.name) for axis in data.batch]
-    scalars = (FORMAT, layout.classes, layout.vector, cells)
+    scalars = (FORMAT, layout.classes, np.int8(layout.vector), cells)
     coordinates |= units | {name: ((), value) for name, value in zip(_SCALARS, scalars, strict=True)}
-    return with_totals(xr.Dataset(variables, coordinates, extra_attributes(batch)), batch)
+    return with_fill(with_totals(xr.Dataset(variables, coordinates, extra_attributes(batch)), batch))
 
 
 def check_names(data: Input, asked: Iterable[GridHistogram], class_dim: Hashable) -> None:
@@ -134,6 +135,8 @@ def stored_states(dataset: xr.Dataset) -> dict[GridHistogram, Callable[[], GridS
         If the dataset has another format, or lacks variables or coordinates.
     """
     missing = [name for name in (*_SCALARS, "rows") if name not in dataset.variables]
+    if MARK not in missing:
+        check_format(MARK, dataset[MARK].values)
     formats = [int(value) for value in np.unique(dataset[MARK])] if MARK not in missing else []
     if unknown := [number for number in formats if number not in range(1, FORMAT + 1)]:
         raise ValueError(
@@ -145,6 +148,8 @@ def stored_states(dataset: xr.Dataset) -> dict[GridHistogram, Callable[[], GridS
             f"This summary has lost {listed(missing)}; select from summaries without dropping variables, and add "
             "them by calibdask.merge, since + of xarray drops what differs between two."
         )
+    numbers = [name for name in map(str, dataset.data_vars) if name in SCORES or re.search(_PART_NAME, name)]
+    check_opened(dataset, numbers)
     if FORMAT in formats:
         check_totals(dataset)
     classes, cells = int(scalar(dataset, "classes")), int(scalar(dataset, "cells"))
@@ -155,7 +160,7 @@ def stored_states(dataset: xr.Dataset) -> dict[GridHistogram, Callable[[], GridS
 
 def stored_scores(dataset: xr.Dataset) -> Callable[[], ScoreSumsState] | None:
     """A function that reads the sums of proper scores; None if there are none, as in format 1."""
-    return partial(score_state, dataset, whole) if set(SCORES) & set(dataset.data_vars) else None
+    return partial(_scores, dataset) if set(SCORES) & set(dataset.data_vars) else None
 
 
 def variables_of(dataset: xr.Dataset, histogram: GridHistogram) -> list[str]:
@@ -231,7 +236,14 @@ def _state(summary: xr.Dataset, histogram: GridHistogram) -> GridState:
         state = GridState(whole(mass), whole(offset), none, none.astype(np.int64))
     else:
         state = GridState(mass.astype(np.float64), offset.astype(np.float64), square, whole(rows))
-    _check(_word(histogram), state)
+    check_histogram(_word(histogram), state, summary["rows"].transpose(*axes).values)
+    return state
+
+
+def _scores(summary: xr.Dataset) -> ScoreSumsState:
+    """The sums of proper scores, checked."""
+    state = score_state(summary, whole)
+    check_scores(state, SCORES)
     return state
 
 
@@ -251,24 +263,3 @@ def _sums(summary: xr.Dataset, histogram: GridHistogram, part: str, axes: tuple[
         )
     values = summary[name].transpose(*axes, *classes, cell, "outcome").values
     return values.reshape(1, -1, columns, histogram.grid.size, 2)
-
-
-def whole(values: Any) -> Any:
-    """Whole numbers as int64: joins of summaries fill with what makes them floats."""
-    if values.dtype.kind in "iu":
-        return values.astype(np.int64)
-    if not (values == np.rint(values)).all():
-        raise ValueError("Sums of rows without weights expect whole numbers; fill what a join left missing with 0.")
-    return values.astype(np.int64)
-
-
-def _check(name: str, state: GridState) -> None:
-    """Refuse invalid sums, such as those that have overflowed their words."""
-    full = state.mass.astype(np.float64) * (1.0 if state.weighted else 1 / UNIT)
-    slack = 1e-9 * full if state.weighted else 0.0
-    possible = (state.mass >= 0).all() and (state.offset >= 0).all() and (state.offset <= full + slack).all()
-    if not possible or (not state.weighted and state.mass.max(initial=0) > MOST_ROWS):
-        raise ValueError(
-            f"The sums of {name} are invalid: a cell holds up to 2**33 rows, and positions from 0 to 1; where there "
-            "are more rows in one cell, keep slices apart."
-        )

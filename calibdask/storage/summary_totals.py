@@ -7,7 +7,7 @@ import xarray as xr
 
 from calibdask.safe_text import listed
 
-__all__ = ["MODELS", "PARTS", "TOTALS", "check_totals", "with_totals"]
+__all__ = ["MODELS", "PARTS", "TOTALS", "check_totals", "with_fill", "with_totals"]
 
 # Neither has a dimension of slices, so that sums over slices and selections leave them as they are, while additions of
 # two summaries add them. A sum over models adds up the last one alone.
@@ -20,6 +20,14 @@ def with_totals(dataset: xr.Dataset, batch: Sequence[Hashable]) -> xr.Dataset:
     rows = dataset["rows"].sum([dim for dim in dataset["rows"].dims if dim not in batch]).variable.load()
     one = np.ones((), np.int64)
     return dataset.assign({ROWS: rows, PARTS: ((), one), MODELS: xr.full_like(rows, 1, np.int64)})
+
+
+def with_fill(dataset: xr.Dataset) -> xr.Dataset:
+    """The summary with a fill value for integers that none of its numbers has: a chunk of Zarr that is lost is seen."""
+    for variable in dataset.variables.values():
+        if variable.dtype.kind == "i":
+            variable.encoding["fill_value"] = int(np.iinfo(variable.dtype).min)
+    return dataset
 
 
 def check_totals(dataset: xr.Dataset) -> None:

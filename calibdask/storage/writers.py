@@ -1,28 +1,23 @@
-"""Results to files: checked before anything is computed, written whole or not at all."""
+"""Results to files: checked before anything is computed, written with checksums."""
 
 import os
-import secrets
-import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from fsspec.implementations.local import LocalFileSystem
 
 from calibdask.safe_text import shown_address
+from calibdask.storage.checked_file import seal_file
 from calibdask.storage.location import Location, read_error
-from calibdask.storage.retry import with_retries
+from calibdask.storage.replacing import Output, restore
 
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Output", "check_apart", "checked_output", "replacing", "texts_settled", "write_dataset"]
-
-Output = Path | Location
+__all__ = ["check_apart", "checked_output", "texts_settled", "write_dataset"]
 
 # Stores whose names begin with a bucket, which nothing makes on the way.
 _BUCKETS = {"s3", "s3a", "gs", "gcs"}
@@ -57,6 +52,7 @@ def checked_output(path: str, suffixes: tuple[str, ...], *, overwrite: bool) -> 
         raise ValueError(f"The folder of the output {path!r} does not exist; create {str(folder)!r} first.")
     if not os.access(folder, os.W_OK):
         raise ValueError(f"The folder of the output {path!r} is not writable.")
+    restore(target)
     if os.path.lexists(target):
         is_store = (target / "zarr.json").exists() or (target / ".zgroup").exists()
         _check_replaceable(path, target.suffix, target.is_dir(), is_store=is_store, overwrite=overwrite)
@@ -137,59 +133,24 @@ def _overlap(one_url: str, other_url: str) -> bool:
     return paths[0].is_relative_to(paths[1]) or paths[1].is_relative_to(paths[0])
 
 
-@contextmanager
-def replacing(target: Output) -> Iterator[Path]:
-    """A name on this machine to write a file or folder under; it takes the target's place if all went well."""
-    if isinstance(target, Location):
-        with TemporaryDirectory() as folder:
-            part = Path(folder) / PurePosixPath(target.path).name
-            yield part
-            _upload(part, target)
-        return
-    token = secrets.token_hex(4)
-    part = target.with_name(f".{target.stem}.{token}.part{target.suffix}")
-    old = target.with_name(f".{target.stem}.{token}.old{target.suffix}")
-    try:
-        yield part
-        # A folder cannot be renamed over one that is not empty.
-        if target.is_dir():
-            target.rename(old)
-        part.replace(target)
-    finally:
-        for left in (part, old):
-            if left.is_dir():
-                # The old one comes back if the new one did not get there.
-                if left is old and not target.exists():
-                    old.rename(target)
-                else:
-                    shutil.rmtree(left)
-            else:
-                left.unlink(missing_ok=True)
-
-
-def _upload(part: Path, target: Location) -> None:
-    """Copy a file, or a folder whose own mark goes first and comes last: a store is whole, or none."""
-    mark = part / "zarr.json"
-    files = [part] if part.is_file() else sorted(path for path in part.rglob("*") if path.is_file())
-    try:
-        if part.is_dir() and target.fs.exists(target.path):
-            with_retries(partial(target.fs.rm, f"{target.path}/{mark.name}"))
-            with_retries(partial(target.fs.rm, target.path, recursive=True))
-        for path in sorted(files, key=mark.__eq__):
-            name = "" if path == part else f"/{path.relative_to(part).as_posix()}"
-            with_retries(partial(target.fs.put_file, str(path), f"{target.path}{name}"))
-    except Exception as error:
-        raise ValueError(f"{target.url} cannot be written: {target.quoted(error)}") from error
-
-
 def write_dataset(dataset: "xr.Dataset", path: Path) -> None:
-    """Write a result or a summary as ``.nc`` or ``.zarr`` (version 3)."""
-    writers: dict[str, Callable[[], object]] = {
-        ".nc": lambda: dataset.to_netcdf(path, engine="h5netcdf", encoding=_compressed(dataset)),
-        ".zarr": lambda: dataset.to_zarr(path, mode="w-", zarr_format=3, consolidated=False),
-    }
+    """Write a result or a summary as ``.nc`` or ``.zarr`` (version 3), with the checksums that readers hold it to."""
+    writers: dict[str, Callable[[Any, Path], None]] = {".nc": _write_netcdf, ".zarr": _write_zarr}
     with texts_settled():
-        writers[path.suffix.lower()]()
+        writers[path.suffix.lower()](dataset, path)
+
+
+def _write_netcdf(dataset: "xr.Dataset", path: Path) -> None:
+    dataset.to_netcdf(path, engine="h5netcdf", encoding=_compressed(dataset))
+    seal_file(path)
+
+
+def _write_zarr(dataset: "xr.Dataset", path: Path) -> None:
+    from calibdask.storage.checked_store import seal, summed_encoding
+
+    encoding = summed_encoding(dataset)
+    dataset.to_zarr(path, mode="w-", zarr_format=3, consolidated=False, encoding=encoding, write_empty_chunks=True)
+    seal(path)
 
 
 @contextmanager
@@ -198,6 +159,8 @@ def texts_settled() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification")
         warnings.filterwarnings("ignore", category=FutureWarning, module="zarr")
+        # What is being written, or was when somebody was killed.
+        warnings.filterwarnings("ignore", message=r"Object at \S*\.partial is not recognized")
         yield
 
 

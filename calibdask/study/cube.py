@@ -15,26 +15,59 @@ import xarray as xr
 import zarr
 
 from calibdask.errors import Unavailable
-from calibdask.safe_text import data_without_credentials, shown_address, without_credentials
+from calibdask.safe_text import shown_address, without_credentials
+from calibdask.storage.checked_store import CheckedStore, check_attributes
+from calibdask.storage.cube_layout import (
+    DONE,
+    ERROR,
+    FAILED,
+    FINISHED,
+    LAYOUT,
+    STATUS,
+    TODO,
+    CellChunks,
+    check_status,
+    sealed,
+)
 from calibdask.storage.location import Location, read_error
 from calibdask.storage.open_store import CUBE_BEGUN, CUBE_MARK, StoredCube, open_store, read_fingerprint
+from calibdask.storage.replacing import owned_name
 from calibdask.storage.retry import with_retries
 from calibdask.storage.writers import texts_settled
-from calibdask.study.fingerprint import FORMAT, differences, fingerprint, versions
+from calibdask.study.fingerprint import FORMAT, READABLE, differences, fingerprint, versions
+from calibdask.study.layouts import arrays_of, holds_nothing, make_arrays, metadata_of, remove, sweep
 from calibdask.study.study import Study
 
 __all__ = ["DONE", "FAILED", "TODO", "Cube", "errors_of", "open_cube", "open_stored_cube"]
 
-TODO, DONE, FAILED = 0, 1, 2
 _VERSIONS = "versions"
-_STATUS, _ERROR = "status", "error"
 
 
 @dataclass(frozen=True)
 class Cube:
-    """A cube at a path or a URL that fsspec supports."""
+    """A cube at a path or a URL that fsspec supports.
+
+    Parameters
+    ----------
+    address : str
+    layout : str, optional
+        The folder of the arrays that cells are written to, for good; None: the one that the cube has at the time.
+
+    Notes
+    -----
+    No cell is done without its values, whoever else writes, however slow the store:
+
+    - The values of a cell are stored before its status is sent, and a file of a store is there whole or not at all.
+    - A layout is made in a folder of its own, whose name nobody else knows before the attribute of the cube names it,
+      by one write of one file. Those who compute cells hold on to the folder that they began with. Cells of another
+      study, or of the same one before it was laid out again, hence never come among those of this one.
+    - Nothing is removed from a folder that the attribute names, and within one all compute the same study: of two that
+      write the same chunk both write the same values, since cells depend on their coordinates alone. (Only where cells
+      share a chunk, and one that fails for one driver succeeds for another at the same time, one may undo the other.)
+    """
 
     address: str
+    layout: str | None = None
 
     @property
     def url(self) -> str:
@@ -53,8 +86,7 @@ class Cube:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing, or only an empty folder."""
-        location = Location.parse(self.address)
-        return not location.exists or (location.fs.isdir(location.path) and not location.fs.ls(location.path))
+        return holds_nothing(Location.parse(self.address))
 
     @property
     def is_laid_out(self) -> bool:
@@ -66,8 +98,10 @@ class Cube:
         if not self.is_empty and self._mark() is None:
             raise ValueError(f"{self.url} already exists and is not a study cube; choose another name.")
 
-    def lay_out(self, study: Study) -> None:
-        """Write the axes and the empty variables of a study, replacing an existing cube.
+    def lay_out(self, study: Study) -> "Cube":
+        """Write the axes and the empty variables of a study, replacing an existing cube; the cube with this layout.
+
+        Killed at any time, the old cube is there or the new one.
 
         Raises
         ------
@@ -76,49 +110,45 @@ class Cube:
         """
         self.check_replaceable()
         try:
-            self._lay_out(study)
+            return self._lay_out(study)
         except (FileNotFoundError, PermissionError) as error:
             raise ValueError(f"{self.url} cannot be written: {self.quoted(error)}") from error
 
-    def _lay_out(self, study: Study) -> None:
-        cells, inside = study.cells(), study.inside()
+    def _lay_out(self, study: Study) -> "Cube":
+        layout = owned_name()
         with texts_settled():
-            # Written with the first file, so that the remains of an interrupted layout can be recognised.
-            begun: dict[str, Any] = {CUBE_MARK: CUBE_BEGUN}
-            group = with_retries(lambda: zarr.open_group(self.address, mode="w", zarr_format=3, attributes=begun))
-            for name, values in {**cells, **inside}.items():
-                _write_axis(group, name, np.asarray(data_without_credentials(list(values))))
-            shape = tuple(len(values) for values in cells.values())
-            # Cheap cells share chunks along the last axis; every chunk belongs to exactly one task.
-            chunks = (*[1] * (len(shape) - 1), max(1, min(study.batch, shape[-1])))
-            for variable, dims in study.outputs.items():
-                sizes = tuple(len(inside[dim]) for dim in dims)
-                kind = study.type_of(variable)
-                _make_array(
-                    group,
-                    variable,
-                    shape=shape + sizes,
-                    chunks=chunks + tuple(max(1, size) for size in sizes),
-                    dtype=kind,
-                    fill_value=math.nan if kind.kind == "f" else 0,
-                    dimension_names=(*cells, *dims),
-                )
-            options = {"shape": shape, "chunks": chunks, "dimension_names": tuple(cells)}
-            _make_array(group, _STATUS, dtype=np.int8, fill_value=TODO, **options)
-            _make_array(group, _ERROR, dtype=str, fill_value="", **options)
-            # Last, because a store without a fingerprint is not a cube.
-            attributes = {_VERSIONS: json.dumps([versions()]), CUBE_MARK: json.dumps(fingerprint(study))}
-            with_retries(lambda: group.attrs.update(attributes))
+            if self.is_empty:
+                # Written first, so that the remains of an interrupted layout can be recognised.
+                options: dict[str, Any] = {"zarr_format": 3, "attributes": {CUBE_MARK: CUBE_BEGUN}}
+                root = with_retries(lambda: zarr.open_group(self.address, mode="w", **options))
+            else:
+                root = self._group("r+")
+            self.sweep()
+            own = sealed({_VERSIONS: json.dumps([versions()])})
+            group = with_retries(lambda: root.create_group(layout, attributes=own))
+            names = make_arrays(group, study)
+            location = Location.parse(self.address)
+            # By one file the new cube takes the place of the old one.
+            before = self._group("r").attrs.asdict()
+            mark = {CUBE_MARK: json.dumps(fingerprint(study)), LAYOUT: layout}
+            with_retries(lambda: root.attrs.put(sealed(mark, metadata_of(location, layout, names))))
+        for name in arrays_of(before):
+            remove(location, name)
+        return Cube(self.address, layout)
+
+    def sweep(self) -> None:
+        """Remove what layouts and writes that were killed have left."""
+        sweep(Location.parse(self.address), lambda: self._present)
 
     def check(self, study: Study) -> None:
         """Raise ValueError, with all differences, if the cube does not belong to the study."""
         there, here = self.fingerprint, json.loads(json.dumps(fingerprint(study)))
-        if there.get("format") != FORMAT:
+        if there.get("format") not in READABLE:
             raise ValueError(
                 f"{self.url} has the format {there.get('format')}, and this version writes {FORMAT}; choose another "
                 "name, or give overwrite=True (--overwrite)."
             )
-        if changes := list(differences(there, here)):
+        if changes := list(differences(there | {"format": FORMAT}, here)):
             raise ValueError(
                 f"{self.url} is the cube of another study: {'; '.join(changes)}. Choose another name, or give "
                 "overwrite=True (--overwrite)."
@@ -133,40 +163,72 @@ class Cube:
         ValueError
             If there is no cube.
         """
-        text = self._mark()
+        attributes = self._group("r").attrs
+        check_attributes(self.url, attributes)
+        text = attributes.get(CUBE_MARK)
         if text is None:
             raise ValueError(f"{self.url} is not a study cube; create one with calibdask run.")
         if text == CUBE_BEGUN:
             raise ValueError(f"{self.url} is a cube whose layout was interrupted; give overwrite=True (--overwrite).")
-        return read_fingerprint(self.url, text)
+        return read_fingerprint(self.url, str(text))
 
     def _mark(self) -> str | None:
         """The attribute that distinguishes a cube from other stores."""
         text = self._group("r").attrs.get(CUBE_MARK)
         return text if isinstance(text, str) else None
 
-    def join(self) -> None:
-        """Record the versions that compute from now on, and warn if others computed the existing cells."""
-        group = self._group("r+")
+    def join(self) -> "Cube":
+        """The cube with its present layout; records the versions that compute from now on.
+
+        Warns
+        -----
+        UserWarning
+            If others computed the existing cells.
+        """
+        layout = self._present
+        group = self._group("r+", layout)
+        check_attributes(self.url, group.attrs)
         recorded: list[dict[str, str]] = json.loads(str(group.attrs[_VERSIONS]))
         here = versions()
-        if recorded[-1] == here:
-            return
-        changes = ", ".join(differences(recorded[-1], here))
-        warnings.warn(
-            f"{self.url} holds cells that other versions have computed ({changes}); the others use the current ones.",
-            UserWarning,
-            stacklevel=3,
-        )
-        with texts_settled():
-            with_retries(lambda: group.attrs.update({_VERSIONS: json.dumps([*recorded, here])}))
+        if recorded[-1] != here:
+            changes = ", ".join(differences(recorded[-1], here))
+            text = f"{self.url} holds cells that other versions have computed ({changes}); the others use the current"
+            warnings.warn(f"{text} ones.", UserWarning, stacklevel=3)
+            self._set_attributes(layout, {_VERSIONS: json.dumps([*recorded, here])})
+        return Cube(self.address, layout)
 
-    def _group(self, mode: Any) -> zarr.Group:
+    def finish(self) -> None:
+        """Record that all cells are done: from now on a missing chunk is an error of the store."""
+        layout = self.layout or ""
+        if layout and not self._group("r", layout).attrs.get(FINISHED):
+            self._set_attributes(layout, {FINISHED: True})
+
+    def _set_attributes(self, layout: str, attributes: Mapping[str, Any]) -> None:
+        group = self._group("r+", layout)
+        changed = {**group.attrs, **attributes}
+        with texts_settled():
+            with_retries(lambda: group.attrs.put(sealed(changed) if layout else changed))
+
+    @property
+    def _present(self) -> str:
+        """The layout that the cube has at present; an empty text in cubes of earlier versions."""
+        return str(self._group("r").attrs.get(LAYOUT, ""))
+
+    def check_current(self) -> None:
+        """Raise ValueError if the cube was laid out anew since."""
+        if self.layout is not None and self._present != self.layout:
+            raise ValueError(
+                f"{self.url} was laid out anew, or removed, by another run while this one computed its cells, which "
+                "are lost; run it again."
+            )
+
+    def _group(self, mode: Any, layout: str = "") -> zarr.Group:
+        """The group of the cube, or that of a layout."""
         if not self.exists:
             raise ValueError(f"{self.url} does not exist.")
         try:
             with texts_settled():
-                return with_retries(lambda: zarr.open_group(self.address, mode=mode, zarr_format=3))
+                return with_retries(lambda: zarr.open_group(self.address, path=layout, mode=mode, zarr_format=3))
         except Unavailable:
             raise
         except Exception as error:
@@ -174,20 +236,17 @@ class Cube:
 
     def status(self) -> np.ndarray:
         """Status (TODO, DONE or FAILED) of all cells by number; raises ValueError if there is no cube."""
-        group: Any = self._group("r")
-        cells = [len(values) for values in self.fingerprint["cells"].values()]
-        if [*group[_STATUS].shape] != cells:
-            raise ValueError(f"{self.url} is damaged: it has {math.prod(cells)} cells, and other ones have a status.")
-        return np.asarray(with_retries(lambda: group[_STATUS][...])).ravel()
+        _ = self.fingerprint
+        array = self._array(STATUS)
+        return check_status(self.url, np.asarray(with_retries(lambda: array[...])).ravel())
 
     def errors(self) -> dict[int, str]:
         """Tracebacks of failed cells by the number of the cell."""
         failed = np.flatnonzero(self.status() == FAILED)
         if not failed.size:
             return {}
-        group: Any = self._group("r")
         with texts_settled():
-            array = group[_ERROR]
+            array = self._array(ERROR)
             # Reads only the chunks of these cells: there may be as many chunks as cells.
             texts = with_retries(lambda: array.vindex[np.unravel_index(failed, array.shape)])
         return dict(zip(failed.tolist(), map(str, np.asarray(texts).tolist()), strict=True))
@@ -210,23 +269,23 @@ class Cube:
             for variable in cells[run[0]]:
                 self._put(variable, run, np.stack([cells[number][variable] for number in run]))
         for run in runs:
-            if FAILED in self._at(_STATUS, run):
+            if FAILED in self._at(STATUS, run):
                 with texts_settled():
-                    self._put(_ERROR, run, [""] * len(run))
-            self._put(_STATUS, run, [DONE] * len(run))
+                    self._put(ERROR, run, [""] * len(run))
+            self._put(STATUS, run, [DONE] * len(run))
 
     def fail(self, number: int, text: str) -> None:
         """Store the traceback of a failed cell."""
         run = range(number, number + 1)
         with texts_settled():
-            self._put(_ERROR, run, [without_credentials(text)])
-        self._put(_STATUS, run, [FAILED])
+            self._put(ERROR, run, [without_credentials(text)])
+        self._put(STATUS, run, [FAILED])
 
     def _put(self, variable: str, run: range, values: Any) -> None:
         """Write one variable of neighbouring cells of a chunk."""
         array = self._array(variable)
         # Of the type of the array: NumPy's fixed-width texts would be written as another type.
-        values = np.asarray(values, None if variable == _ERROR else array.dtype)
+        values = np.asarray(values, None if variable == ERROR else array.dtype)
         region = self._region(run)
         with_retries(lambda: array.__setitem__(region, values))
 
@@ -240,12 +299,19 @@ class Cube:
 
     def _array(self, variable: str) -> Any:
         """An array, opened once, and without the group, whose attributes hold all coordinates."""
-        if variable not in self._arrays:
+        layout = self._present if self.layout is None else self.layout
+        path = f"{layout}/{variable}" if layout else variable
+        if path not in self._arrays:
             with texts_settled():
-                self._arrays[variable] = with_retries(
-                    lambda: zarr.open_array(self.address, path=variable, mode="r+", zarr_format=3)
-                )
-        return self._arrays[variable]
+                array: Any = with_retries(lambda: zarr.open_array(self.address, path=path, mode="r+", zarr_format=3))
+                if layout:
+                    axes = 0 if variable == STATUS else len(self._shape)
+                    rule = CellChunks(layout, axes, frozenset((variable,)))
+                    store = CheckedStore(array.store, self.url, {path: None}, rule)
+                    array = with_retries(lambda: zarr.open_array(store, path=path, mode="r+", zarr_format=3))
+                # A chunk of zeros or NaN is stored too: one that is not there was lost.
+                self._arrays[path] = array.with_config({"write_empty_chunks": True})
+        return self._arrays[path]
 
     @cached_property
     def _arrays(self) -> dict[str, Any]:
@@ -258,16 +324,16 @@ class Cube:
 
     @cached_property
     def _shape(self) -> tuple[int, ...]:
-        return tuple(self._array(_STATUS).shape)
+        return tuple(self._array(STATUS).shape)
 
     @cached_property
     def _row(self) -> tuple[int, int]:
         """Number of cells of a row, and of those that share a chunk."""
-        return self._shape[-1], self._array(_STATUS).chunks[-1]
+        return self._shape[-1], self._array(STATUS).chunks[-1]
 
     def __getstate__(self) -> dict[str, Any]:
         """Without cached values: every task carries the cube, and they grow with the number of cells."""
-        return {"address": self.address}
+        return {"address": self.address, "layout": self.layout}
 
 
 def open_cube(store: str) -> xr.Dataset:
@@ -325,28 +391,17 @@ def errors_of(cube: xr.Dataset) -> dict[int, str]:
     >>> errors_of(cube)
     {1: 'ValueError: lost'}
     """
-    failed = np.flatnonzero(cube[_STATUS].values == FAILED)
+    failed = np.flatnonzero(cube[STATUS].values == FAILED)
     if not failed.size:
         return {}
-    at = np.unravel_index(failed, cube[_STATUS].shape)
-    positions = {dim: ("failed", numbers) for dim, numbers in zip(cube[_STATUS].dims, at, strict=True)}
+    at = np.unravel_index(failed, cube[STATUS].shape)
+    positions = {dim: ("failed", numbers) for dim, numbers in zip(cube[STATUS].dims, at, strict=True)}
     with texts_settled():
         # Chunks of these only: there may be as many as cells.
         texts = with_retries(
-            lambda: cube[_ERROR].variable.isel({d: xr.Variable(*p) for d, p in positions.items()}).values
+            lambda: cube[ERROR].variable.isel({d: xr.Variable(*p) for d, p in positions.items()}).values
         )
     return dict(zip(failed.tolist(), map(str, texts.tolist()), strict=True))
-
-
-def _write_axis(group: zarr.Group, name: str, values: np.ndarray) -> None:
-    kind: Any = str if values.dtype.kind in "UO" else values.dtype
-    array = _make_array(group, name, shape=values.shape, dtype=kind, dimension_names=(name,))
-    with_retries(lambda: array.__setitem__(..., values.astype(object) if kind is str else values))
-
-
-def _make_array(group: zarr.Group, name: str, **options: Any) -> Any:
-    """A new array, which replaces the remains of a failed attempt."""
-    return with_retries(lambda: group.create_array(name, overwrite=True, **options))
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[range]:

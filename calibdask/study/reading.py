@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import xarray as xr
 
+from calibdask.storage.cube_layout import check_status
 from calibdask.study.cube import DONE, FAILED
 
 __all__ = ["Indexers", "block_dims", "blocks", "cell_dims", "counts", "is_done"]
@@ -33,7 +34,7 @@ def counts(dataset: xr.Dataset) -> tuple[int, int, int]:
     """Numbers of cells in all, done and failed; zeros for other datasets."""
     if not cell_dims(dataset):
         return 0, 0, 0
-    status = dataset[_STATUS].values
+    status = check_status(str(dataset.attrs.get("study", "The cube")), dataset[_STATUS].values)
     return status.size, int((status == DONE).sum()), int((status == FAILED).sum())
 
 

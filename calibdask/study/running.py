@@ -140,8 +140,7 @@ def lay_out(study: Study, store: Any, *, overwrite: bool = False) -> CellCounts:
     cube = Cube(str(store))
     validate_study(study)
     _check(cube, study, resume=True, overwrite=overwrite)
-    _prepare(cube, study, overwrite=overwrite)
-    return count_cells(cube)
+    return count_cells(_prepare(cube, study, overwrite=overwrite))
 
 
 def count_cells(cube: Cube) -> CellCounts:
@@ -152,7 +151,7 @@ def count_cells(cube: Cube) -> CellCounts:
 
 def _counts(work: Work) -> CellCounts:
     """Numbers of cells of this run by status."""
-    done, failed = work.counted()
+    done, failed = work.finished()
     return CellCounts(done, failed, work.total - done - failed, done - work.before)
 
 
@@ -179,11 +178,13 @@ def _check_shard(cube: Cube, shard: tuple[int, int], *, overwrite: bool) -> None
         raise ValueError(f"{cube.url} does not exist; lay it out before running shards (lay_out, or --lay-out).")
 
 
-def _prepare(cube: Cube, study: Study, *, overwrite: bool) -> None:
+def _prepare(cube: Cube, study: Study, *, overwrite: bool, alone: bool = True) -> Cube:
+    """The cube with the layout that cells are written to; one of many shards leaves what others left."""
     if overwrite or not cube.is_laid_out:
-        cube.lay_out(study)
-    else:
-        cube.join()
+        return cube.lay_out(study)
+    if alone:
+        cube.sweep()
+    return cube.join()
 
 
 def _worked(
@@ -196,9 +197,11 @@ def _worked(
             with cell_executor(cluster) as executor, _store_errors(cube):
                 # Nothing is written before there are workers.
                 if work is None:
-                    _prepare(cube, study, overwrite=overwrite)
+                    cube = _prepare(cube, study, overwrite=overwrite, alone=shard == (0, 1))
                     work = Work(study, cube, shard, stop)
-                work.compute(executor)
+                with _store_errors(cube):
+                    work.compute(executor)
+                    cube.check_current()
             return work
         except ClusterLost as lost:
             done = 0 if work is None else work.counted()[0]
@@ -216,6 +219,7 @@ def _store_errors(cube: Cube) -> Iterator[None]:
     except Unavailable:
         raise
     except OSError as error:
+        cube.check_current()
         raise Unavailable(f"{cube.url} cannot be written: {cube.quoted(error)}.") from error
 
 

@@ -1,5 +1,6 @@
 """The cells of a study that remain to be computed, and the tasks that compute them."""
 
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from calibdask.study.shipped_study import ship
 from calibdask.study.study import Study
 
 __all__ = ["Task", "Work"]
+
+# Interval of looks whether the cube is still the same.
+_LOOK_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -92,13 +96,22 @@ class Work:
         status = self._cube.status()[self._own]
         return int((status == DONE).sum()), int((status == FAILED).sum())
 
+    def finished(self) -> tuple[int, int]:
+        """The same at the end; the cube records it when all of its cells are done."""
+        status = self._cube.status()
+        if (status == DONE).all():
+            self._cube.finish()
+        own = status[self._own]
+        return int((own == DONE).sum()), int((own == FAILED).sum())
+
     def compute(self, executor: CellExecutor) -> None:
         """Compute all remaining cells on an executor.
 
         Raises
         ------
         ValueError
-            If the versions of workers differ from those of this process, or they cannot import the study.
+            If the versions of workers differ from those of this process, or they cannot import the study; if another
+            run has laid the cube out anew.
         ClusterLost, Unavailable
             If the scheduler, or all workers, are lost.
         OSError
@@ -111,7 +124,11 @@ class Work:
         local_task = Task(self._study, self._cube, None if executor.client is None else installed())
         task = local_task if executor.client is None else ship(local_task, type(self._study))
         suspects: Numbers = []
+        looked = time.monotonic()
         for result in executor.results(task, self._tasks(remaining), self._stop):
+            if time.monotonic() - looked > _LOOK_SECONDS:
+                self._cube.check_current()
+                looked = time.monotonic()
             if result.killed:
                 suspects += result.numbers
             else:

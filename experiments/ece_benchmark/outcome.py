@@ -9,6 +9,7 @@ from typing import Any
 import xarray as xr
 
 import calibdask as cd
+from calibdask.storage.replacing import replacing, write_text
 from calibdask.study.cube import Cube
 from calibdask.study.fingerprint import differences
 from experiments.ece_benchmark import claims, figures, tables
@@ -79,9 +80,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)
         return _BAD
-    summary.to_netcdf(chosen.out / "summary.nc", engine="scipy")
-    (chosen.out / "results.md").write_text(tables.markdown(summary), encoding="utf-8")
-    (chosen.out / "claims.md").write_text(claims.markdown(summary), encoding="utf-8")
+    with replacing(chosen.out / "summary.nc") as part:
+        summary.to_netcdf(part, engine="scipy")
+    write_text(chosen.out / "results.md", tables.markdown(summary))
+    write_text(chosen.out / "claims.md", claims.markdown(summary))
     figures.save_all(figures.pictures(summary), chosen.out)
     print("\n".join(tables.told_cells(summary)))
     return 0

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import calibdask as cd
 from calibdask.cli import main as calibdask
+from calibdask.storage.replacing import write_text
 from experiments.scaling.backends import opened
 from experiments.scaling.machine import surroundings
 from experiments.scaling.memory import peak_bytes
@@ -150,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(markdown({name: table}, {}), flush=True)
     if chosen.out:
         chosen.out.mkdir(parents=True, exist_ok=True)
-        (chosen.out / "cells.md").write_text(markdown(tables, surroundings("wall", 1)), encoding="utf-8")
+        write_text(chosen.out / "cells.md", markdown(tables, surroundings("wall", 1)))
 
 
 if __name__ == "__main__":

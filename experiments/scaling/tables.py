@@ -8,6 +8,8 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
+from calibdask.storage.replacing import replacing, write_text
+
 __all__ = ["Table", "dataset", "markdown", "write"]
 
 
@@ -57,12 +59,13 @@ def _cell(table: Table, row: Mapping[str, Any], name: str) -> str:
 def write(tables: Mapping[str, Table], attributes: Mapping[str, Any], folder: Path, name: str) -> None:
     """``NAME.nc``, ``NAME.md`` and ``NAME.html``."""
     folder.mkdir(parents=True, exist_ok=True)
-    dataset(tables, attributes).to_netcdf(folder / f"{name}.nc", engine="scipy")
-    (folder / f"{name}.md").write_text(markdown(tables, attributes), encoding="utf-8")
+    with replacing(folder / f"{name}.nc") as part:
+        dataset(tables, attributes).to_netcdf(part, engine="scipy")
+    write_text(folder / f"{name}.md", markdown(tables, attributes))
     about = "".join(f"<li>{attribute}: {value}</li>" for attribute, value in attributes.items())
     body = "".join(f"<h2>{part}</h2><p>{table.about}</p>{_html(table)}" for part, table in tables.items())
     page = f"<!doctype html><meta charset='utf-8'><title>Speed and scale</title><ul>{about}</ul>{body}"
-    (folder / f"{name}.html").write_text(page, encoding="utf-8")
+    write_text(folder / f"{name}.html", page)
 
 
 def _html(table: Table) -> str:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 import calibdask as cd
+from calibdask.storage.replacing import write_text
 from experiments.skce_tests.data import MODELS, drawn
 
 LEVELS = (0.01, 0.05, 0.1, 0.2)
@@ -125,7 +126,7 @@ def main() -> None:
         everything[model] = dict(zip(("estimates", "tests"), facts, strict=True))
         console.print(*tables, f"{time.perf_counter() - begun:.0f} s", sep="\n")
     if chosen.out:
-        chosen.out.write_text(json.dumps({"settings": {**vars(chosen), "out": None}, **everything}, default=float))
+        write_text(chosen.out, json.dumps({"settings": {**vars(chosen), "out": None}, **everything}, default=float))
 
 
 if __name__ == "__main__":

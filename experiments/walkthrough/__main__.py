@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from calibdask.storage.replacing import write_text
+
 __all__ = ["cells", "main", "run"]
 
 _SCRIPT = Path(__file__).parent / "walkthrough.py"
@@ -43,7 +45,7 @@ def run(folder: Path) -> dict[str, Any]:
                 lines = "\n".join(line.rstrip() for line in printed.getvalue().splitlines())
                 print(lines, flush=True)
                 page.append(f"```text\n{lines}\n```")
-    (folder / "walkthrough.md").write_text("\n\n".join(page) + "\n", encoding="utf-8")
+    write_text(folder / "walkthrough.md", "\n\n".join(page) + "\n")
     return defined
 
 

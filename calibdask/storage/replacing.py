@@ -1,0 +1,138 @@
+"""Outputs that appear whole or not at all: written under another name, which takes the place of the old one at once."""
+
+import ctypes
+import os
+import secrets
+import shutil
+import socket
+import sys
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+
+from calibdask.storage.location import Location
+from calibdask.storage.retry import with_retries
+
+__all__ = ["Output", "is_abandoned", "owned_name", "replacing", "restore", "write_text"]
+
+Output = Path | Location
+
+_PARTIAL = ".partial"
+# What another machine has left is taken for abandoned after this time.
+_LONGEST_SECONDS = 86_400.0
+# The folder in which an old result waits until the new one has its name, where the two cannot be exchanged at once.
+_OLD = "old"
+
+
+@contextmanager
+def replacing(target: Output) -> Iterator[Path]:
+    """A name on this machine to write a file or folder under; it takes the target's place if all went well.
+
+    Killed at any time, the old result is there or the new one; what else is left ends in ``.partial``, and the next
+    writing of this target removes it.
+    """
+    if isinstance(target, Location):
+        with TemporaryDirectory() as folder:
+            part = Path(folder) / PurePosixPath(target.path).name
+            yield part
+            _upload(part, target)
+        return
+    restore(target)
+    room = target.with_name(f".{target.name}.{owned_name()}{_PARTIAL}")
+    room.mkdir()
+    try:
+        part = room / target.name
+        yield part
+        _put_in_place(part, target, room / _OLD)
+    finally:
+        _bring_back(room, target)
+        shutil.rmtree(room)
+
+
+def write_text(target: Output, text: str) -> None:
+    """Write a text file so."""
+    with replacing(target) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def restore(target: Path) -> None:
+    """Remove what runs that were killed have left of a target; the old result comes back where it has lost its name."""
+    beginning = f".{target.name}."
+    for room in target.parent.iterdir():
+        owner = room.name.removeprefix(beginning).removesuffix(_PARTIAL)
+        if room.name == f"{beginning}{owner}{_PARTIAL}" and is_abandoned(owner):
+            _bring_back(room, target)
+            shutil.rmtree(room, ignore_errors=True)
+
+
+def owned_name() -> str:
+    """A new name that says who uses it, for `is_abandoned`: a time, a machine, a process."""
+    return f"{int(time.time()):x}-{_machine()}-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def is_abandoned(name: str) -> bool:
+    """Whether the process that made a name (`owned_name`) has ended; of another machine, whether a day has passed.
+
+    Examples
+    --------
+    >>> is_abandoned(owned_name()), is_abandoned("whatever")
+    (False, False)
+    """
+    import psutil
+
+    try:
+        begun, machine, process, _ = name.split("-")
+        seconds, number = time.time() - int(begun, 16), int(process)
+    except ValueError:
+        return False
+    return not psutil.pid_exists(number) if machine == _machine() else seconds > _LONGEST_SECONDS
+
+
+def _machine() -> str:
+    return f"{zlib.crc32(socket.gethostname().encode()):08x}"
+
+
+def _put_in_place(part: Path, target: Path, old: Path) -> None:
+    """Give a file or a folder the name of the target."""
+    # A folder cannot be renamed over one that is not empty.
+    if not target.is_dir():
+        part.replace(target)
+    elif not _exchanged(part, target):
+        target.rename(old)
+        part.rename(target)
+
+
+def _bring_back(room: Path, target: Path) -> None:
+    """The old result gets its name back if the new one did not get there."""
+    if (room / _OLD).exists() and not os.path.lexists(target):
+        (room / _OLD).rename(target)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Exchange two names at once, on systems and file systems that can."""
+    if sys.platform != "linux":
+        return False
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    with suppress(AttributeError, OSError):
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+        return bool(rename(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)
+    return False
+
+
+def _upload(part: Path, target: Location) -> None:
+    """Copy a file, or a folder whose own mark goes first and comes last: a store is whole, or none."""
+    mark = part / "zarr.json"
+    files = [part] if part.is_file() else sorted(path for path in part.rglob("*") if path.is_file())
+    try:
+        if part.is_dir() and target.fs.exists(target.path):
+            with_retries(partial(target.fs.rm, f"{target.path}/{mark.name}"))
+            with_retries(partial(target.fs.rm, target.path, recursive=True))
+        for path in sorted(files, key=mark.__eq__):
+            name = "" if path == part else f"/{path.relative_to(part).as_posix()}"
+            with_retries(partial(target.fs.put_file, str(path), f"{target.path}{name}"))
+    except Exception as error:
+        raise ValueError(f"{target.url} cannot be written: {target.quoted(error)}") from error

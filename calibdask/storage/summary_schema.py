@@ -1,0 +1,118 @@
+"""What the values of a summary can be: one check of all that is read from one, with one sentence for all that differs.
+
+Scalars, types and rows are checked when a summary is opened, histograms and sums of scores when they are read, which is
+before any number is computed from them.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+import numpy as np
+import xarray as xr
+
+from calibdask.statistics.bins.grid import UNIT, GridState
+from calibdask.statistics.score_sums import ScoreSumsState
+
+__all__ = ["check_format", "check_histogram", "check_opened", "check_scores", "check_sums", "whole"]
+
+# A cell holds up to this many rows: positions in it would overflow their words.
+_MOST_ROWS = 1 << 33
+# More than those of the finest step.
+_MOST_CELLS = 1 << 24
+# Sums of weights in another order differ by rounding.
+_ROUNDING = 1e-9
+_NUMBERS = "iuf"
+# Sums that overflow become negative.
+_FROM_ZERO = "numbers from 0 on (a cell holds up to 2**33 rows; where there are more, keep slices apart)"
+
+
+def check_format(name: str, formats: Any) -> None:
+    """Raise ValueError unless the mark of a summary is a number, or several equal ones."""
+    if formats.dtype.kind not in _NUMBERS or not np.isfinite(formats).all():
+        _refuse(name, "the number of a format", _shown(formats))
+
+
+def check_opened(dataset: xr.Dataset, numbers: Iterable[str]) -> None:
+    """Check scalars, the types of variables and the rows of slices.
+
+    Parameters
+    ----------
+    dataset : xarray.Dataset
+    numbers : iterable of str
+        Variables of which numbers are read.
+
+    Raises
+    ------
+    ValueError
+        If a value is one that no pass over data writes.
+    """
+    for name in dict.fromkeys(("classes", "cells", "rows", *numbers)):
+        if dataset[name].dtype.kind not in _NUMBERS:
+            _refuse(name, "numbers", f"the type {dataset[name].dtype}")
+    if dataset["vector"].dtype.kind not in f"b{_NUMBERS}" or not np.isin(dataset["vector"], (0, 1)).all():
+        _refuse("vector", "0 or 1", _shown(dataset["vector"].values))
+    _check_range("classes", dataset["classes"].values, 2, 1 << 31)
+    _check_range("cells", dataset["cells"].values, 1, _MOST_CELLS)
+    rows = dataset["rows"].values
+    if not (rows == np.rint(rows)).all():
+        _refuse("rows", "whole numbers", _shown(rows[~(rows == np.rint(rows))]))
+    _check_range("rows", rows, 0, 1 << 53)
+
+
+def check_histogram(name: str, state: GridState, rows: Any) -> None:
+    """Check the sums of cells, (1, groups, columns, cells, outcomes), and their total against the rows of slices."""
+    for part, values in zip(("count", "offset", "square", "rows"), state, strict=True):
+        check_sums(f"{name}_{part}", values)
+    if not state.weighted and state.mass.max(initial=0) > _MOST_ROWS:
+        _refuse(f"{name}_count", _FROM_ZERO, str(state.mass.max()))
+    full = state.mass.astype(np.float64) * (1.0 if state.weighted else 1 / UNIT)
+    if (beyond := state.offset > full * (1 + (_ROUNDING if state.weighted else 0.0))).any():
+        _refuse(f"{name}_offset", "positions from 0 to 1 in a cell", _shown(state.offset[beyond]))
+    part, counted = ("rows", state.rows) if state.weighted else ("count", state.mass)
+    totals = counted.sum((-1, -2))
+    expected = np.broadcast_to(np.reshape(rows, (1, -1, 1)), totals.shape)
+    if (differ := totals != expected).any():
+        _refuse(f"{name}_{part}", f"{_shown(expected[differ])} rows in all cells of a slice", _shown(totals[differ]))
+
+
+def check_scores(state: ScoreSumsState, names: tuple[str, ...]) -> None:
+    """Check the sums of proper scores, which have these names: those of rows clipped, weights, and of both scores."""
+    for name, values in zip(names, state[1:], strict=True):
+        check_sums(name, values)
+    if (beyond := state.clipped > state.rows).any():
+        _refuse(names[0], "no more than the rows of a slice", _shown(state.clipped[beyond]))
+
+
+def check_sums(name: str, values: Any) -> None:
+    """Raise ValueError unless these are sums of what is finite and not negative."""
+    fit = values >= 0 if values.dtype.kind != "f" else (values >= 0) & (values < np.inf)
+    if not fit.all():
+        _refuse(name, _FROM_ZERO, _shown(values[~fit]))
+
+
+def whole(values: Any) -> Any:
+    """Whole numbers as int64: joins of summaries fill with what makes them floats."""
+    if values.dtype.kind in "iu":
+        return values.astype(np.int64)
+    if values.dtype.kind != "f" or not ((values == np.rint(values)) & (abs(values) < 1 << 62)).all():
+        raise ValueError("Sums of rows without weights expect whole numbers; fill what a join left missing with 0.")
+    return values.astype(np.int64)
+
+
+def _check_range(name: str, values: Any, low: int, high: int) -> None:
+    wrong = ~((values >= low) & (values <= high))
+    if wrong.any():
+        _refuse(name, f"numbers from {low:,} to {high:,}", _shown(np.asarray(values)[wrong]))
+
+
+def _shown(values: Any) -> str:
+    """The first value."""
+    return str(np.ravel(values)[0]) if np.size(values) else "none"
+
+
+def _refuse(name: str, expected: str, found: str) -> NoReturn:
+    raise ValueError(
+        f"{name} of a summary expects {expected}, got {found}, which no pass over data writes: it is damaged, made by "
+        "hand, or was lost in a join or a selection. Copy the summary again, or summarize the data again; what a join "
+        "left missing is filled with 0."
+    )

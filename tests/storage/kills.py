@@ -1,0 +1,54 @@
+"""A process that dies at the n-th change of names in the file system."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+
+from calibdask.errors import Unavailable
+
+CHANGES = ("rename", "replace", "unlink", "remove", "mkdir", "rmdir")
+
+
+class Killed(BaseException):
+    """What no handler of errors catches, as a kill is caught by none."""
+
+
+@contextmanager
+def killed_at(number: int) -> Iterator[list[str]]:
+    """Die before the change of this number, counted from 0; no handler changes anything after it, as after a kill.
+
+    Yields the changes that were begun.
+    """
+    begun: list[str] = []
+
+    def dying(name: str, change: Callable[..., Any]) -> Callable[..., Any]:
+        def changed(*arguments: Any, **options: Any) -> Any:
+            begun.append(name)
+            if len(begun) > number:
+                raise Killed(name)
+            return change(*arguments, **options)
+
+        return changed
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in CHANGES:
+            patch.setattr(os, name, dying(name, getattr(os, name)))
+        yield begun
+
+
+def each_death(work: Callable[[], object]) -> Iterator[int]:
+    """Die at every change that work makes, one after the other; yields after each, and ends where none is left.
+
+    A cell that dies on a thread of a driver is told as `Unavailable`.
+    """
+    number = 0
+    while True:
+        with killed_at(number) as begun, suppress(Killed, Unavailable):
+            work()
+        if len(begun) <= number:
+            return
+        yield number
+        number += 1

@@ -1,0 +1,181 @@
+"""Stores that are damaged, cut short or lost in part are refused, or give the same numbers: never others."""
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+import calibdask as cd
+from calibdask.errors import Damaged
+from calibdask.storage.open_store import open_store
+from calibdask.storage.summary_totals import TOTALS
+from calibdask.study.example import Means
+from calibdask.study.reading import counts
+from calibdask.study.running import lay_out
+from tests.storage import damage
+from tests.storage.damage_catalogue import DAMAGE, first, with_status
+from tests.storage.made_up import CASES as MADE_UP
+
+# How often in all, over these stores; rows of others in Zarr have no checksums, by which flipped bits would be seen.
+FLIPPED = {"result.zarr": 110, "cube.zarr": 110, "summary.nc": 100, "result.nc": 100, "rows.npz": 50}
+FLIPPED["summary.zarr"] = 30
+LOST = {"result.zarr": 40, "cube.zarr": 50, "summary.zarr": 30, "weighted.zarr": 20, "rows.zarr": 40, "summary.nc": 10}
+LOST_FOLDERS = {"cube.zarr": 5, "result.zarr": 5}
+CUT = {"result.zarr": 25, "cube.zarr": 25, "summary.zarr": 8, "rows.zarr": 20, "rows.npz": 7, "summary.nc": 15}
+Stores = dict[str, tuple[Path, Any]]
+RANDOM = [
+    *((damage.flip, name, times) for name, times in FLIPPED.items()),
+    *((damage.lose, name, times) for name, times in LOST.items()),
+    *((damage.lose_folder, name, times) for name, times in LOST_FOLDERS.items()),
+    *((damage.truncate, name, times) for name, times in CUT.items()),
+]
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Stores:
+    """Whole stores, and what is read from them."""
+    folder = tmp_path_factory.mktemp("whole")
+    for name, write in damage.STORES.items():
+        write(folder / name)
+    return {name: (folder / name, damage.read(folder / name)) for name in damage.STORES}
+
+
+def copied(path: Path, to: Path) -> Path:
+    (shutil.copytree if path.is_dir() else shutil.copy)(path, to / path.name)
+    return to / path.name
+
+
+def test_as_many_as_promised() -> None:
+    assert sum(FLIPPED.values()) == 500
+    assert sum(LOST.values()) + sum(LOST_FOLDERS.values()) == 200
+    assert sum(CUT.values()) == 100
+
+
+@pytest.mark.filterwarnings("ignore:Object at")  # of a folder that has lost what says that it is an array
+@pytest.mark.parametrize(("harm", "name", "times"), RANDOM, ids=lambda value: getattr(value, "__name__", str(value)))
+def test_random_damage_is_never_silent(
+    harm: Callable[[Path, random.Random], None],
+    name: str,
+    times: int,
+    stores: Stores,
+    tmp_path: Path,
+) -> None:
+    path, truth = stores[name]
+    draw = random.Random(f"{harm.__name__} {name}")
+    broken, silent = copied(path, tmp_path), []
+    for number in range(times):
+        damage.restore(broken, path)
+        harm(broken, draw)
+        try:
+            found = damage.read(broken)
+        except ValueError:
+            continue
+        if not damage.same(found, truth):
+            silent.append(number)
+    assert not silent
+
+
+@pytest.mark.parametrize("case", DAMAGE)
+def test_damage_is_told(case: str, stores: Stores, tmp_path: Path) -> None:
+    name, harm, message = DAMAGE[case]
+    broken = copied(stores[name][0], tmp_path)
+    harm(broken)
+    with pytest.raises(ValueError, match=message) as caught:
+        damage.read(broken)
+    assert str(broken) in str(caught.value)
+
+
+@pytest.mark.parametrize("case", MADE_UP)
+def test_values_that_no_pass_writes(case: str, tmp_path: Path) -> None:
+    make, message = MADE_UP[case]
+    metrics = {"ece": cd.ECE(), "brier": cd.BrierScore()}
+    with pytest.raises(ValueError, match=message):
+        cd.evaluate(make(), metrics=metrics)
+    make().to_netcdf(tmp_path / "made.nc", engine="h5netcdf")
+    with pytest.raises(ValueError, match=message):
+        cd.evaluate(open_store(str(tmp_path / "made.nc")).dataset, metrics=metrics)  # type: ignore[union-attr]
+
+
+def test_status_that_no_study_writes(stores: Stores, tmp_path: Path) -> None:
+    cube = copied(stores["cube.zarr"][0], tmp_path)
+    with_status(7)(cube)
+    message = "status of a cube expects 0, 1 or 2, got 7, which no study writes: it is damaged, or made by hand"
+    for look in (lambda: counts(cd.open_cube(str(cube))), lambda: cd.run(Means(replicates=3, rows=(10, 20, 40)), cube)):
+        with pytest.raises(ValueError, match=message):
+            look()
+
+
+def test_chunks_that_were_not_written_may_stand_for_the_fill_value(tmp_path: Path) -> None:
+    group = zarr.open_group(tmp_path / "rows.zarr", mode="w")
+    labels = (np.arange(damage.ROWS) > 200).astype(np.int8)
+    for name, values in (("labels", labels), ("scores", damage.SCORES)):
+        group.create_array(name, data=values, chunks=(40,))
+    rows = str(tmp_path / "rows.zarr")
+    assert not (tmp_path / "rows.zarr" / "labels" / "c" / "0").exists()
+    with pytest.raises(Damaged, match=r"the chunk labels/c/\d is missing"):
+        cd.read_rows(rows).labels.compute()
+    assert cd.read_rows(rows, missing_chunks="fill").labels.compute().tolist() == labels.tolist()
+    with pytest.raises(ValueError, match="missing_chunks expects 'error' or 'fill', got 'nothing'"):
+        cd.read_rows(rows, missing_chunks="nothing")  # type: ignore[arg-type]
+
+
+def test_cells_to_do_have_no_chunks(tmp_path: Path) -> None:
+    study, store = Means(replicates=3, rows=(10, 20, 40)), tmp_path / "cube.zarr"
+    lay_out(study, store)
+    cd.run(study, store, shard=(0, 2))
+    cube = cd.open_cube(str(store)).load()
+    assert cube.status.values.tolist() == [1, 0, 1]
+    assert np.isnan(cube.average.values).all(axis=1).tolist() == [False, True, False]
+    first(store, "average/c/2/0").unlink()
+    with pytest.raises(Damaged, match="average/c/2/0 is missing"):
+        cd.open_cube(str(store)).load()
+    # Of a cube that is laid out anew nothing is read as if it were still the old one.
+    opened = cd.open_cube(str(store))
+    cd.run(study, store, overwrite=True)
+    with pytest.raises(Damaged, match="is missing"):
+        opened.load()
+
+
+@pytest.mark.filterwarnings("ignore:.*does not have a Zarr V3 specification")
+def test_what_is_not_calibdasks_own_is_read_as_before(tmp_path: Path) -> None:
+    for whole in (damage.summary().compute(), damage.summary(sample_weight=damage.WEIGHTS).compute()):
+        expected = cd.evaluate(whole, metrics=cd.ECE())
+        old = whole.assign_coords(calibdask_summary=1, vector=True).drop_vars(TOTALS).drop_encoding()
+        for number, dataset in enumerate((whole, old)):
+            for path in (tmp_path / f"{number}.zarr", tmp_path / f"{number}.nc"):
+                if path.suffix == ".nc":
+                    dataset.to_netcdf(path, engine="h5netcdf")
+                else:
+                    dataset.to_zarr(path, zarr_format=3, consolidated=False, mode="w")
+                xr.testing.assert_identical(cd.evaluate(open_store(str(path)).dataset, metrics=cd.ECE()), expected)
+
+
+@pytest.mark.filterwarnings("ignore:.*does not have a Zarr V3 specification")
+@pytest.mark.parametrize("weights", [None, damage.WEIGHTS], ids=["plain", "weighted"])
+def test_chunks_that_are_lost_are_seen_by_xarray_too(weights: Any, tmp_path: Path) -> None:
+    """Who opens a summary without calibdask, and evaluates it, sees no other numbers."""
+    path = tmp_path / "s.zarr"
+    damage.summary(sample_weight=weights).to_zarr(path, zarr_format=3, consolidated=False)
+    expected = cd.evaluate(damage.summary(sample_weight=weights).compute(), metrics=cd.ECE())
+    for chunk in [file for file in damage.files(path) if file.name != "zarr.json" and "class_1_" in str(file)]:
+        content = chunk.read_bytes()
+        chunk.unlink()
+        with pytest.raises(ValueError, match="no pass over data writes"):
+            cd.evaluate(xr.open_zarr(path, consolidated=False), metrics=cd.ECE())
+        chunk.write_bytes(content)
+    xr.testing.assert_identical(cd.evaluate(xr.open_zarr(path, consolidated=False), metrics=cd.ECE()), expected)
+
+
+@pytest.mark.filterwarnings("ignore:.*does not have a Zarr V3 specification")
+def test_what_is_selected_from_a_store_is_no_longer_the_store(stores: Stores, tmp_path: Path) -> None:
+    """xarray carries attributes along: of the checksums, which are those of the whole, it must not."""
+    for name, dim in (("summary.zarr", "day"), ("result.zarr", "day"), ("cube.zarr", "rows")):
+        opened: Any = open_store(str(stores[name][0]))
+        opened.dataset.isel({dim: [0]}).load().to_zarr(tmp_path / name, consolidated=False, zarr_format=3)
+        damage.read(tmp_path / name)

@@ -10,13 +10,11 @@ from typing import Any, NoReturn
 import numpy as np
 import xarray as xr
 
-from calibdask.statistics.bins.grid import UNIT, GridState
+from calibdask.statistics.bins.grid import MOST_ROWS, UNIT, GridState
 from calibdask.statistics.score_sums import ScoreSumsState
 
 __all__ = ["check_format", "check_histogram", "check_opened", "check_scores", "check_sums", "whole"]
 
-# A cell holds up to this many rows: positions in it would overflow their words.
-_MOST_ROWS = 1 << 33
 # More than those of the finest step.
 _MOST_CELLS = 1 << 24
 # Sums of weights in another order differ by rounding.
@@ -63,7 +61,7 @@ def check_histogram(name: str, state: GridState, rows: Any) -> None:
     """Check the sums of cells, (1, groups, columns, cells, outcomes), and their total against the rows of slices."""
     for part, values in zip(("count", "offset", "square", "rows"), state, strict=True):
         check_sums(f"{name}_{part}", values)
-    if not state.weighted and state.mass.max(initial=0) > _MOST_ROWS:
+    if not state.weighted and state.mass.max(initial=0) > MOST_ROWS:
         _refuse(f"{name}_count", _FROM_ZERO, str(state.mass.max()))
     full = state.mass.astype(np.float64) * (1.0 if state.weighted else 1 / UNIT)
     if (beyond := state.offset > full * (1 + (_ROUNDING if state.weighted else 0.0))).any():

@@ -42,8 +42,9 @@ class SpiegelhalterTest(ColumnEstimator):
     Notes
     -----
     Parts ``statistic`` (z) and ``pvalue``. Where all scores are 0, 1/2 or 1 they are NaN, or infinite and the smallest
-    positive number if a score of 0 or 1 is wrong, which cannot be if the model is calibrated. Rows are assumed to be independent and
-    many. Weights are importance weights, not numbers of repeated rows. One pass, O(n) time for each column.
+    positive number if a score of 0 or 1 is wrong, which cannot be if the model is calibrated. Rows are assumed to be
+    independent and many. Weights are importance weights, not numbers of repeated rows. One pass, O(n) time for each
+    column.
 
     The test detects errors that change the Brier score: overconfident or underconfident scores. It misses others.
 

@@ -29,8 +29,8 @@ class BrierScore(Estimator):
     Parameters
     ----------
     reduction : {"auto", "sum", "mean"}, default "auto"
-        How classes are pooled. ``"auto"``: mean over two classes, sum over more of them. ``"sum"``, ``"mean"``: of any number of columns; a
-        vector of P(y = 1) has (p - y)**2 in any case.
+        How classes are pooled. ``"auto"``: mean over two classes, sum over more of them. ``"sum"``, ``"mean"``: of any
+        number of columns; a vector of P(y = 1) has (p - y)**2 in any case.
 
     Notes
     -----

@@ -86,7 +86,7 @@ class SpiegelhalterTest(ColumnEstimator):
         excess, variance = exact.value(state.sums)
         with np.errstate(divide="ignore", invalid="ignore"):
             # Infinite where scores of 0 or 1 are wrong and no other score varies.
-            z = excess / np.sqrt(variance)
+            z = np.where((variance > 0) | (excess != 0), excess / np.sqrt(variance), np.nan)
         notes = {
             "assumes": "rows are independent and many: the statistic is approximately normal",
             "null_hypothesis": "the model is calibrated",

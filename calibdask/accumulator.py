@@ -354,7 +354,8 @@ def _layout(classes: int, *, weighted: bool) -> Layout:
 
 def _described(layout: Layout) -> str:
     columns = "a vector" if layout.vector else f"{layout.classes} columns"
-    return f"{columns} of {'float16' if layout.half else layout.dtype} scores, {'with' if layout.weighted else 'without'} weights"
+    dtype = "float16" if layout.half else layout.dtype
+    return f"{columns} of {dtype} scores, {'with' if layout.weighted else 'without'} weights"
 
 
 def _as_numbers(layout: Layout) -> Counts:

@@ -50,10 +50,11 @@ def test_intervals_hold_with_rare_outcomes(rate: float, rows: int) -> None:
 
 def test_confidences_are_measured_where_they_are() -> None:
     scores, labels = np.full((100, 2), 0.3), np.r_[np.zeros(40, int), np.ones(60, int)]
+    scores[0, 1] = 0.7  # a row as it should be
     result = cd.evaluate(labels, scores, cd.MeanGap(), sum_tolerance=0.5)
-    assert (float(result.mean_gap), float(result.mean_gap_score)) == pytest.approx((0.1, 0.3))
+    assert (float(result.mean_gap), float(result.mean_gap_score)) == pytest.approx((0.09, 0.304))
     for metric in (cd.DensityECE(), cd.ReliabilityCurve(), cd.LocalCalibrationError()):
-        with pytest.raises(ValueError, match=r"of at least 0\.5.*100 rows of a block have less, the first 0\.3"):
+        with pytest.raises(ValueError, match=r"of at least 0\.5.*99 rows of a block have less, the first 0\.3"):
             cd.evaluate(labels, scores, metric, sum_tolerance=0.5)
     with pytest.raises(ValueError, match=r"of at least 0\.5"):
         cd.summarize(labels, scores, sum_tolerance=0.5)
@@ -61,4 +62,5 @@ def test_confidences_are_measured_where_they_are() -> None:
     assert np.isfinite(cd.density_ece(labels, scores, setting=1, sum_tolerance=0.5))
     weights = np.r_[np.ones(99), 0.0]
     scores[:99] = [0.4, 0.6]
+    scores[0] = [0.8, 0.2]
     assert np.isfinite(cd.density_ece(labels, scores, sum_tolerance=0.5, sample_weight=weights))

@@ -21,6 +21,12 @@ from calibdask.statistics.request import Requests
 
 __all__ = ["LocalCalibrationError", "ReliabilityCurve"]
 
+# Sums of weights are rounded by the order of the rows, and fits to windows that are almost empty magnify that.
+_ROUNDING = (
+    "with weights the median, ends and bands may depend on the chunks of the rows at scores that the kernels of hardly "
+    "any rows reach"
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Curve(SmoothedEstimator):
@@ -97,6 +103,7 @@ class _Curve(SmoothedEstimator):
         curve = Curve(
             labelled(reliability) - zero,
             (*dims, "score"),
+            {"rounding": _ROUNDING} if gridded.state.weighted else {},
             limits=(0.0 - zero, 1.0 - zero),
             known_ends=partial(ends, spread) if spread else None,
         )

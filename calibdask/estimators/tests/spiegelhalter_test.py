@@ -42,8 +42,9 @@ class SpiegelhalterTest(ColumnEstimator):
     Notes
     -----
     Parts ``statistic`` (z) and ``pvalue``. Where all scores are 0, 1/2 or 1 they are NaN, or infinite and the smallest
-    positive number if a score of 0 or 1 is wrong, which cannot be if the model is calibrated. Rows are assumed to be independent and
-    many. Weights are importance weights, not numbers of repeated rows. One pass, O(n) time for each column.
+    positive number if a score of 0 or 1 is wrong, which cannot be if the model is calibrated. Rows are assumed to be
+    independent and many. Weights are importance weights, not numbers of repeated rows. One pass, O(n) time for each
+    column.
 
     The test detects errors that change the Brier score: overconfident or underconfident scores. It misses others.
 
@@ -85,7 +86,7 @@ class SpiegelhalterTest(ColumnEstimator):
         excess, variance = exact.value(state.sums)
         with np.errstate(divide="ignore", invalid="ignore"):
             # Infinite where scores of 0 or 1 are wrong and no other score varies.
-            z = excess / np.sqrt(variance)
+            z = np.where((variance > 0) | (excess != 0), excess / np.sqrt(variance), np.nan)
         notes = {
             "assumes": "rows are independent and many: the statistic is approximately normal",
             "null_hypothesis": "the model is calibrated",

@@ -140,10 +140,12 @@ class EqualMass(Binning):
     Equal scores are never split: duplicate edges are dropped. With weights an edge is the first score at which the
     cumulative weight reaches its target (halfway to the next score where it is reached exactly): floor(i N / bins), N
     the sum of the weights, if all of them are whole numbers, as if rows were repeated; else floor(i n / bins) times the
-    mean weight, so that equal weights change nothing. Edges are exact order statistics of all rows, whatever the chunks, in bounded memory: two passes find them (one up to 4096
-    rows of up to 128 columns), which is certain for float32 scores and usual for float64 ones; float64 scores by the
-    hundred million, or crammed into a tiny range, can take up to four. Plain sums by bin come with them, unless there
-    are weights, another rule, or edges that take more than two passes: then they take one pass more.
+    mean weight, so that equal weights change nothing.
+
+    Edges are exact order statistics of all rows, whatever the chunks, in bounded memory: two passes find them (one up
+    to 4096 rows of up to 128 columns), which is certain for float32 scores and usual for float64 ones; float64 scores
+    by the hundred million, or crammed into a tiny range, can take up to four. Plain sums by bin come with them, unless
+    there are weights, another rule, or edges that take more than two passes: then they take one pass more.
 
     ``rule="last"`` is that of the code of Posocco & Bonnefoy: every bin but the last has floor(n / bins) rows, and
     duplicate edges stay. ``rule="percentile"`` is scikit-learn's: linear interpolation at (n - 1) i / bins.

@@ -251,9 +251,9 @@ class GridHistogram(Statistic[GridState]):
         rows = np.flatnonzero(below.any(0))
         if rows.size:
             raise ValueError(
-                f"Expected scores of the setting {self.setting} of at least {self.grid.low:.4g}, as they are where rows "
-                f"sum to 1, which densities, curves and summaries of it rely on; {rows.size} rows of a block have less, "
-                f"the first {scores[:, rows[0], 0].min():.4g}. Normalise the rows, or choose other metrics or settings."
+                f"Expected scores of the setting {self.setting} of at least {self.grid.low:.4g}, as where rows sum to "
+                f"1, which densities, curves and summaries of it rely on; {rows.size} rows of a block have less, the "
+                f"first {scores[:, rows[0], 0].min():.4g}. Normalise the rows, or choose other metrics or settings."
             )
 
     def bytes(self, layout: Layout) -> int:

@@ -47,7 +47,10 @@ def equal_mass_edges(binning: EqualMass, state: GridState, grid: Grid) -> Edges:
 
 
 def _masses(state: GridState, total: Array) -> Masses:
-    """Mass of each (batch, group, column); cells do not tell whole weights apart from some others that add up to them."""
+    """Mass of each (batch, group, column).
+
+    Fractional weights that add up to whole numbers in every cell, as do their squares, are taken for whole ones.
+    """
     if not state.weighted:
         return Masses.of_rows(total)
     whole = (state.mass == np.floor(state.mass)) & (state.square == np.floor(state.square)) & (state.rows <= state.mass)

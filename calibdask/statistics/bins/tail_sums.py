@@ -21,7 +21,10 @@ _MANTISSA_BITS = 53
 
 
 class TailSumsState(NamedTuple):
-    """Sums of w * score and of w * (1 - score), (2, batch, groups, columns, bins): digits along a last axis, or floats."""
+    """Sums of w * score and of w * (1 - score), (2, batch, groups, columns, bins).
+
+    Without weights digits along a last axis, the lowest first.
+    """
 
     sums: Sums
 

@@ -52,7 +52,7 @@ def _masses(state: GridState, total: Array) -> Masses:
     Fractional weights that add up to whole numbers in every cell, as do their squares, are taken for whole ones.
     """
     if not state.weighted:
-        return Masses.of_rows(total)
+        return Masses.of_rows(total.astype(np.int64))
     whole = (state.mass == np.floor(state.mass)) & (state.square == np.floor(state.square)) & (state.rows <= state.mass)
     return Masses.of_weights(total, state.rows.sum((-1, -2)).ravel(), whole.all((-1, -2)).ravel())
 

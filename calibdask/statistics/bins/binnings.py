@@ -167,7 +167,7 @@ class EqualMass(Binning):
         numbers = number_of_bins(self.bins, rows)
         masses, slack = Masses.of_rows(rows), None
         if layout.weighted:
-            weight: Array = np.bincount(cells.stratum, cells.weight, strata)
+            weight = np.bincount(cells.stratum, cells.weight, strata).astype(np.float64)
             fractional = np.bincount(cells.stratum, cells.fractional, strata)
             masses = Masses.of_weights(weight, rows, fractional == 0)
             slack = masses.slack

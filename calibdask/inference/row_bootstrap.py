@@ -76,7 +76,12 @@ class RowBootstrap:
             part: NumberReplicates(
                 centre=number.values,
                 resampled="rows",
-                **{field: other[part].values.reshape(-1, *number.values.shape) for field, other in viewed.items()},
+                **{
+                    field: other[part].values.reshape(-1, *number.values.shape)
+                    for field, other in viewed.items()
+                    # Only calibration errors start at 0 by chance, not the other terms of a decomposition.
+                    if field != "by_chance" or number.kind == "error"
+                },
             )
             for part, number in numbers.items()
             if not number.has_band

@@ -127,7 +127,7 @@ def bin_truths(model: Model) -> tuple[Any, Any, float, float]:
 def bins(sizes: list[int], sets: int) -> Iterator[str]:
     """Intervals of 90 %: of nonempty bins, and of the terms within bins of the decomposition of the Brier score."""
     yield f"Intervals of 90 % that cover; in brackets the share that have an interval. {sized(sets)}"
-    metrics = {"bins": cd.ReliabilityDiagram(bins=BINS), "parts": cd.BrierDecomposition(bins=BINS, closed="left")}
+    metrics = {"bins": cd.ReliabilityDiagram(bins=BINS), "parts": cd.BrierDecomposition(bins=BINS)}
     yield from head("scores, number", sizes)
     for name in ("Beta(0.5, 200)", "Beta(0.5, 50)", "Beta(1, 20)", "uniform"):
         model = CALIBRATED[name]

@@ -95,8 +95,9 @@ class SKCETest(KernelTest):
     for a share, p0 = P(a + (B - a) X > delta), X of the beta distribution with the parameters N q + 1 and N (1 - q);
     since s is estimated, p is the probability that Student's distribution with blocks - 1 degrees of freedom has below
     the normal quantile of p0. Few rows cannot show that an error is small: with no pair in error the bound is 3 B / N
-    at 95 %. In simulations with outcomes of rates from 0.5 to 50 % and 30 to 20,000 rows, p <= 0.05 occurred in at most
-    5 % of data sets whose true error was delta; NaN with a single block.
+    at 95 %. That p <= 0.05 occurs in at most 5 % of data sets whose true error is delta is no theorem, unlike the
+    distribution-free bound, but held in simulations with outcomes of rates from 0.5 to 50 % and 30 to 20,000 rows. NaN
+    with a single block.
 
     Cost in addition to that of `SKCE`: for the bootstrap n**2 / 2 times ``draws`` multiplications, as products of
     matrices; its draws are keyed by the seed and the position of a row in its slice. For the features the predictions

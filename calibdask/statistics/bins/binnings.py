@@ -167,8 +167,8 @@ class EqualMass(Binning):
         numbers = number_of_bins(self.bins, rows)
         masses, slack = Masses.of_rows(rows), None
         if layout.weighted:
-            weight = np.bincount(cells.stratum, cells.weight, strata).astype(np.float64)
             fractional = np.bincount(cells.stratum, cells.fractional, strata)
+            weight = np.bincount(cells.stratum, cells.weight, strata).astype(np.float64)
             masses = Masses.of_weights(weight, rows, fractional == 0)
             slack = masses.slack
         ranks = [self._ranks(total, bins) for total, bins in zip(masses.total.tolist(), numbers.tolist(), strict=True)]
@@ -204,7 +204,7 @@ class EqualMass(Binning):
             # Through per cent, as NumPy does, for the same rounding.
             position = (total - 1) * (np.linspace(0, 1, bins + 1)[1:-1] * 100 / 100)
             return np.floor(position) + 1, position - np.floor(position)
-        ranks: Array = np.asarray(i * (total // bins) if self.rule == "last" else i * total // bins, np.float64)
+        ranks = np.asarray(i * (total // bins) if self.rule == "last" else i * total // bins, np.float64)
         return ranks, np.full(bins - 1, 0.5)
 
     def _between(self, below: Array, above: Array, share: Array) -> Array:

@@ -46,7 +46,7 @@ def equal_mass_edges(binning: EqualMass, state: GridState, grid: Grid) -> Edges:
     return Edges(FrozenArray(padded(columns).reshape(*shape, -1)))
 
 
-def _masses(state: GridState, total: Array) -> Masses:
+def _masses(state: GridState, total: npt.NDArray[Any]) -> Masses:
     """Mass of each (batch, group, column).
 
     Fractional weights that add up to whole numbers in every cell, as do their squares, are taken for whole ones.

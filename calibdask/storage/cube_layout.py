@@ -119,7 +119,7 @@ def cube_dataset(url: str, group: Any, known: Mapping[str, Any]) -> "xr.Dataset"
     dataset = xr.open_zarr(group.store.with_chunks(rule), group=folder, consolidated=False, chunks=None)
     check_cube(url, dataset, known)
     attributes |= {name: value for name, value in own.items() if name not in (CHECKS, FINISHED)}
-    return dataset.assign_attrs(attributes)
+    return dataset.drop_attrs(deep=False).assign_attrs(attributes)
 
 
 def check_cube(url: str, dataset: "xr.Dataset", known: Mapping[str, Any]) -> None:

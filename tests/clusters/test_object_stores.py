@@ -58,8 +58,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     day = np.sort(rng.integers(0, 5, 4000))
     group = zarr.open_group(folder / "rows.zarr", mode="w", zarr_format=3)
     for name, values in {"labels": labels, "scores": scores, "day": day}.items():
-        array = group.create_array(name, shape=values.shape, dtype=values.dtype, chunks=(200, *values.shape[1:]))
-        array[...] = values
+        # With chunks of nothing but zeros, of the first day: what is missing counts as lost.
+        options = {"chunks": (200, *values.shape[1:]), "config": {"write_empty_chunks": True}}
+        group.create_array(name, data=values, **options)
     frame = pd.DataFrame(scores, columns=["score_0", "score_1", "score_2"]).assign(label=labels, day=day)
     frame.to_parquet(folder / "rows.parquet", row_group_size=200)
     return folder

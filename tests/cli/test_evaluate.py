@@ -414,15 +414,6 @@ def test_interrupted(run: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert not (data / "result.json").exists()
 
 
-def test_defects_keep_their_traceback(run: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: Any, **__: Any) -> None:
-        raise KeyError("a defect")
-
-    monkeypatch.setattr(cd, "evaluate", broken)
-    with pytest.raises(KeyError):
-        run("evaluate", data / "rows.csv")
-
-
 def test_nobody_answers(run: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("calibdask.cluster.scheduler.SECONDS_TO_ANSWER", 0.3)
     status, _, err = run("evaluate", data / "rows.csv", "--cluster", "tcp://127.0.0.1:9")

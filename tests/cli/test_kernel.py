@@ -124,7 +124,7 @@ BAD: list[tuple[list[str], str]] = [
     (["--metric", "ece", "--max-pairs", "100"], "--max-pairs has no effect on ece"),
     (["--metric", "mmce", "--distance", "tv"], "--distance has no effect on mmce"),
     (["--metric", "skce-test", "--weight", "w"], "does not support sample_weight"),
-    (["--metric", "consistency-test", "--resamples", "0"], "resamples expects a whole number from 1 on"),
+    (["--metric", "consistency-test", "--resamples", "0"], "resamples expects a whole number from 1 to 1,000,000"),
     (["--metric", "ece", "--seed", "1"], "--seed has no effect without --ci, or a metric such as skce"),
 ]
 
@@ -376,7 +376,7 @@ BROKEN: list[tuple[list[str], str]] = [
         "distance expects one of 'tv', 'euclidean'",
     ),
     ([*TESTS, "FILES", "--block", "1"], "block expects a whole number from 2 on"),
-    ([*TESTS, "FILES", "--resamples", "0"], "resamples expects a whole number from 1 on"),
+    ([*TESTS, "FILES", "--resamples", "0"], "resamples expects a whole number from 1 to 1,000,000"),
     ([*TESTS, "FILES", "--seed", "-1"], "seed expects a whole number from 0 on"),
     ([*TESTS, "FILES", "--conventions", "mine"], "'mine' is not one of"),
     ([*TESTS, "FILES", "--weight", "w"], "--weight has no effect with --panel tests"),

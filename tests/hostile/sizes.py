@@ -201,7 +201,7 @@ CASES: dict[str, Case] = {
         lambda p: ["report", columns(p / "a.parquet"), "--n-boot", str(MANY), "--out", str(p / "o.html")],
         "n_boot expects a whole number from 2 to 1,000,000, got 1000000000",
     ),
-    "bins": _metric(f"ece(bins={MANY})", "bins expects a whole number from 1 to 16,777,216"),
+    "bins": _metric(f"ece(bins={MANY})", "bins expects a positive whole number up to 16,777,216"),
     "bins of costs": _metric(f"excess-cost(bins={MANY})", "bins expects a whole number from 1 to 16,777,216"),
     "resamples": _metric(f"consistency-test(resamples={MANY})", "resamples expects a whole number from 1 to 1,000,000"),
     "draws": _metric(f"skce-test(draws={MANY})", "draws expects a whole number from 1 to 1,000,000"),

@@ -132,6 +132,6 @@ def _checked_bins(bins: Any) -> Any:
         return edges
     if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or not 1 <= bins <= MOST_BINS:
         raise ValueError(
-            f"bins expects a whole number from 1 to {MOST_BINS:,}, 'sqrt' or increasing edges, got {bins!r}."
+            f"bins expects a positive whole number up to {MOST_BINS:,}, 'sqrt' or increasing edges, got {bins!r}."
         )
     return int(bins)

@@ -60,7 +60,8 @@ class SKCETest(KernelTest):
                            unbiased          p = share of bootstrap draws of n / (n - 1) SKCE_unbiased - SKCE_biased
                                              that reach its value, itself counted
                            features          p = share of values with outcomes drawn from the predictions that reach
-                                             the estimate, itself counted
+                                             the estimate, itself counted; likewise for unbiased, linear and block
+                                             where fewer than 20 rows are effective, without delta
 
     Parameters
     ----------
@@ -107,9 +108,12 @@ class SKCETest(KernelTest):
     of a sample of 2000 rows (with many classes fewer), from which outcomes are drawn: with no more rows than that the
     p-value is exact, with more each sampled prediction stands for several rows.
 
-    Other asymptotic p-values are too small where rows, or rows of an outcome, are few. In simulations a level of 5 %
-    rejected 10 to 13 % of calibrated models with 5 or 10 binary rows of uniform scores, 5 to 9 % with 50. The features
-    and `ConsistencyTest` are valid for any number of rows.
+    The bootstrap and the normal distribution reject too often where rows, or rows of an outcome, are few: at a level of
+    5 % they rejected up to 86 % of calibrated models with 30 rows and outcomes of rate 0.5 %. The effective number of
+    rows is (sum_i E |r_i|**2)**2 / sum_i E |r_i|**4 with residuals r_i = e_yi - p_i and the expectation given the
+    predictions of the sample; with rare outcomes it is about their number. Below 20 outcomes are drawn for unbiased,
+    linear and block too, and compared with the estimate; pairs and blocks of sampled rows are those of their order. The
+    attribute ``effective_rows`` is this number.
 
     References
     ----------

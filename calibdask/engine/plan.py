@@ -10,6 +10,7 @@ from calibdask.estimators.parts import Estimate
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Request, Requests
+from calibdask.statistics.started import Started
 from calibdask.statistics.statistic import Statistic
 
 __all__ = ["Outcome", "run", "run_requests"]
@@ -57,6 +58,15 @@ class _Plan:
     def derive(self, derived: Derived[Any]) -> None:
         """Start the derivation."""
         self.resume(self._derivation(derived))
+
+    def start(self, started: Started) -> None:
+        """Ask for something, and answer at once."""
+
+        def asked() -> Requests[None]:
+            yield from started.asked()
+
+        self.resume(asked())
+        self._answer(started, None)
 
     def compute(self, statistic: Statistic[Any]) -> None:
         """Leave it to the next pass."""

@@ -6,14 +6,26 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 import calibdask as cd
+from calibdask.estimators.kernel.drawn_estimates import drawn_estimates
 from calibdask.estimators.kernel.drawn_outcomes import DrawnOutcomes, sample_size, share_reaching
+from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.pairs.pair_kernel import KernelTerm, PairKernel
 
 LOCATIONS = (np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([1, 1]))
 MATRIX = [[2.0, 0.5], [0.5, 1.0]]
+KERNELS = (cd.Kernel(bandwidth=0.5, matrix=MATRIX), cd.Kernel(profile="gaussian", distance="euclidean", bandwidth=0.3))
+# Their p-values are those of the estimates.
+ESTIMATES: list[Any] = [
+    lambda draws: cd.SKCETest(draws=draws, bandwidth=0.5),
+    lambda draws: cd.SKCETest(draws=draws, kernel=KERNELS),
+    lambda draws: cd.SKCETest(estimator="linear", draws=draws, kernel=KERNELS),
+    lambda draws: cd.SKCETest(estimator="block", block=3, draws=draws, kernel=KERNELS),
+]
 TESTS: list[Any] = [
+    *ESTIMATES,
     lambda draws: cd.SKCETest(estimator="features", features=16, draws=draws, bandwidth=0.5),
     lambda draws: cd.SKCETest(estimator="features", features=16, draws=draws, bandwidth=0.5, matrix=MATRIX),
     lambda draws: cd.CMETest(locations=3, draws=draws, bandwidth=0.5),
@@ -31,12 +43,12 @@ def test_pvalues_are_those_of_all_labels(make: Any, dtype: Any) -> None:
     result = cd.evaluate(labels, np.broadcast_to(scores, labels.shape), {"x": make(2000)}, task="binary")
     exactly = scores.astype(np.float64)
     chances = np.where(labels == 1, exactly, 1 - exactly).prod(1)
-    statistic = result.x_statistic.values
+    statistic = (result.x_estimate if make in ESTIMATES else result.x_statistic).values
     # Statistics of different labels may be equal up to rounding, or nearly so: those may count as reached or not.
     near = np.array([[1e-9], [1e-6]])[:, :, None] if dtype == np.float64 else np.array([[1e-6], [1e-2]])[:, :, None]
     low, high = (statistic >= statistic[:, None] - near * np.abs(statistic).max()) @ chances
     error = 5 * np.sqrt(high * (1 - low) / 2000) + 5e-3
-    # Beyond 5 standard errors in one of 10**6 cases, and there are 1280; small shares are Poisson counts.
+    # Beyond 5 standard errors in one of 10**6 cases, and there are 2304; small shares are Poisson counts.
     assert (low - error < result.x_pvalue.values).all()
     assert (result.x_pvalue.values < high + error).all()
 
@@ -78,6 +90,74 @@ def test_levels_with_rare_outcomes(rows: int) -> None:
     result = cd.evaluate(labels, scores, tests, task="binary")
     for name, level in itertools.product(tests, (0.01, 0.05, 0.2)):
         assert int((result[f"{name}_pvalue"] <= level).sum()) <= binom.isf(1e-5, 300, level), (name, level)
+
+
+@pytest.mark.parametrize(("rate", "rows"), [(199, 30), (199, 500), (19, 30), (19, 100)])
+def test_levels_of_pairs_and_blocks_with_rare_outcomes(rate: int, rows: int) -> None:
+    """At most the level; 86 and 17 % of calibrated models were rejected by the bootstrap with 30 and 500 rows."""
+    rng = np.random.default_rng([rate, rows])
+    scores = rng.beta(1, rate, (200, rows))
+    labels = (rng.random(scores.shape) < scores).astype(int)
+    ways: dict[str, Any] = {
+        "unbiased": {},
+        "linear": {"estimator": "linear"},
+        "block": {"estimator": "block", "block": 10},
+    }
+    tests: Any = {name: cd.SKCETest(draws=199, bandwidth=0.2, **way) for name, way in ways.items()}
+    result = cd.evaluate(labels, scores, tests, task="binary")
+    for name, level in itertools.product(tests, (0.01, 0.05, 0.2)):
+        assert int((result[f"{name}_pvalue"] <= level).sum()) <= binom.isf(1e-5, 200, level), (name, level)
+
+
+@pytest.mark.parametrize("length", [None, 2, 5])
+def test_drawn_estimates_of_predictions_that_stand_for_several_rows(length: int | None) -> None:
+    """Their mean is 0, and their variance that of independent rows: (mean of pairs) E h_ij**2."""
+    scores = np.random.default_rng(3).dirichlet([0.3, 1, 2], 20)
+    outcomes = DrawnOutcomes(scores, 70, 20_000, 5)
+    kernel = PairKernel((KernelTerm("exponential", "tv"),), FrozenArray(np.full((1, 1, 1), 0.5)))
+    drawn = drawn_estimates(kernel, outcomes, 0, 0, length)
+    similar = np.exp(-np.abs(scores[:, None] - scores).sum(-1) / 2 / 0.5)
+    covariance = np.stack([np.diag(p) - np.outer(p, p) for p in scores])
+    # E h_ij**2 = k_ij**2 tr(C_i C_j), and different pairs are uncorrelated.
+    squares = similar**2 * np.einsum("icd,jdc->ij", covariance, covariance)
+    if length is None:
+        repeats = outcomes.repeats
+        variance = 2 * (repeats @ squares @ repeats - repeats @ np.diag(squares)) / (70 * 69) ** 2
+    else:
+        copies = outcomes.repeats[::length]
+        blocks = squares.reshape(20 // length, length, 20 // length, length).swapaxes(1, 2)
+        within = np.array([np.triu(blocks[i, i], 1).sum() for i in range(20 // length)])
+        variance = (copies @ within) / (70 * (length - 1) / 2) ** 2
+    assert abs(drawn.mean()) <= 5 * np.sqrt(variance / 20_000)
+    assert drawn.var() == pytest.approx(variance, rel=0.1)
+
+
+def test_many_effective_rows_have_asymptotic_pvalues() -> None:
+    rng = np.random.default_rng(5)
+    scores = rng.random((2, 400))
+    scores[1] /= 200
+    labels = (rng.random(scores.shape) < scores).astype(int)
+    tests: Any = {
+        "linear": cd.SKCETest(estimator="linear", bandwidth=0.2),
+        "pairs": cd.SKCETest(draws=99, bandwidth=0.2),
+    }
+    result = cd.evaluate(labels, scores, tests, task="binary")
+    normal = norm.sf(result.linear_statistic.values)
+    assert result.linear_pvalue.values[0] == pytest.approx(normal[0], rel=1e-12)
+    assert result.linear_pvalue.values[1] * 1001 == pytest.approx(round(result.linear_pvalue.values[1] * 1001))
+    v = scores * (1 - scores)
+    effective = v.sum(1) ** 2 / (v * (1 - 3 * v)).sum(1)
+    assert effective[0] > 20 > effective[1]
+    for name in tests:
+        assert result[f"{name}_pvalue"].attrs["effective_rows"] == pytest.approx(effective.tolist())
+        assert "20 effective rows" in result[f"{name}_pvalue"].attrs["assumes"]
+
+
+def test_bandwidths_that_are_given_need_no_pass_for_the_sample() -> None:
+    labels, scores = rare_rows(1, 50)
+    for estimator in ("linear", "features"):
+        test: Any = cd.SKCETest(estimator=estimator, features=16, draws=19, bandwidth=0.2)  # type: ignore[arg-type]
+        assert cd.evaluate(labels[0], scores[0], test).attrs["passes"] == 1
 
 
 def test_many_rows_have_chi_square_pvalues() -> None:

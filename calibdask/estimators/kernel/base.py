@@ -127,11 +127,14 @@ class KernelEstimator(VectorEstimator):
         chosen: dict[str, Any] = {name: value for name, value in parameters.items() if value is not None}
         return (Kernel(profile=self.kernel, **chosen),)
 
-    def sampled(self, size: int) -> Requests[RowSampleState]:
-        """Request a sample of at least ``size`` rows: that of the bandwidths where it is large enough."""
-        layout = yield from Layout()
+    def sample(self, layout: Layout, size: int) -> RowSample:
+        """A sample of at least ``size`` rows: that of the bandwidths where it is large enough."""
         requested = _sample_rows(layout) if any(isinstance(kernel.bandwidth, str) for kernel in self.kernels) else 0
-        return (yield from RowSample(max(size, requested), self.seed))
+        return RowSample(max(size, requested), self.seed)
+
+    def sampled(self, size: int) -> Requests[RowSampleState]:
+        """Request a sample of at least ``size`` rows."""
+        return (yield from self.sample((yield from Layout()), size))
 
     def fitted(self) -> Requests[tuple[PairKernel, dict[str, Any]]]:
         """Request the kernel with its bandwidths, and notes about them."""

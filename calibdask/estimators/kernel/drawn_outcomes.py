@@ -36,10 +36,15 @@ class DrawnOutcomes:
         sampled = len(self.scores)
         return self.rows // sampled + (np.arange(sampled) < self.rows % sampled)
 
+    @property
+    def chances(self) -> Array:
+        """Probabilities of the outcomes, which add up to 1."""
+        return self.scores / self.scores.sum(axis=1, keepdims=True)
+
     def __iter__(self) -> Iterator[Array]:
         """Some draws at a time, (draws, m, K): how often each outcome of each prediction is drawn."""
         generator = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=self.scores.shape))
-        chances, repeats = self.scores / self.scores.sum(axis=1, keepdims=True), self.repeats
+        chances, repeats = self.chances, self.repeats
         step = max(1, _NUMBERS // self.scores.size)
         for start in range(0, self.draws, step):
             size = (min(step, self.draws - start), len(repeats))

@@ -72,6 +72,16 @@ class KernelTerm:
                 scale = (0.125 if self.distance == "tv" else 0.5) / bandwidth**2
         return np.minimum(scale, _STEEPEST)
 
+    def values(self, bandwidth: float, p: Array, q: Array) -> Array:
+        """The scalar kernel of predictions (..., K), in double precision."""
+        gaps = p - q
+        far = np.abs(gaps).sum(axis=-1) if self.distance == "tv" else (gaps**2).sum(axis=-1)
+        if self.profile == "exponential" and self.distance == "euclidean":
+            far = np.sqrt(far)
+        if self.profile == "gaussian" and self.distance == "tv":
+            far = far**2
+        return np.asarray(np.exp(-far * self.scale(np.asarray(bandwidth))))
+
 
 @dataclass(frozen=True)
 class PairKernel:

@@ -1,0 +1,32 @@
+"""What will be needed later, asked for early so that an earlier pass finds it."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from calibdask.statistics.request import Plan, Request, Requests
+from calibdask.statistics.views.view import View, seen_through
+
+__all__ = ["Started"]
+
+
+@dataclass(frozen=True)
+class Started(Request[None]):
+    """Another request, put to the plan without waiting for its answer: the next pass computes it along with others."""
+
+    request: Request[Any]
+    views: tuple[View, ...] = ()
+
+    def asked(self) -> Requests[Any]:
+        """The other request, about the data as seen through the views."""
+        requests = iter(self.request)
+        for view in self.views:
+            requests = seen_through(view, requests)
+        return requests
+
+    def put_to(self, plan: Plan) -> None:
+        """Start it."""
+        plan.start(self)
+
+    def through(self, view: View) -> Requests[None]:
+        """The same, about the rows seen through the view."""
+        return (yield from replace(self, views=(*self.views, view)))

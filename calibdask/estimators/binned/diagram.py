@@ -11,7 +11,7 @@ from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.binned.base import BinnedEstimator
 from calibdask.estimators.bounded_mean import CLOPPER_PEARSON, BoundedMean
 from calibdask.estimators.checks import check_choice
-from calibdask.estimators.interval import KnownEnds
+from calibdask.estimators.interval import Interval, KnownEnds
 from calibdask.estimators.parts import Estimate, Given, Number
 from calibdask.statistics import exact
 from calibdask.statistics.bins.bin_sums import BinSumsState
@@ -64,7 +64,7 @@ class ReliabilityDiagram(BinnedEstimator):
         super().__post_init__()
         check_choice("mapping", self.mapping, ("hard", "convex", "inverted"))
 
-    def interval(self, layout: Layout) -> KnownEnds:
+    def interval(self, layout: Layout) -> Interval:
         """Ends from formulas."""
         return KnownEnds()
 

@@ -153,6 +153,9 @@ def compare(actual: xr.Dataset, expected: xr.Dataset) -> None:
         tolerance = (
             1e-12 if str(name).split("_")[0] in ("density", "smooth", "curve", "curves", "lce", "residual") else near
         )
+        if values.attrs.get("rounding"):
+            # Sums of weights in another order, magnified where there are hardly any rows.
+            tolerance = 1e-9
         np.testing.assert_allclose(actual[name], values, rtol=0, atol=tolerance, err_msg=str(name))
 
 

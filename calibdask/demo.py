@@ -128,9 +128,10 @@ def _store(store: Path, data: str, model: str, labels: np.ndarray, scores: np.nd
 
     group = zarr.open_group(store, mode="a", zarr_format=3).require_group(data).create_group(model)
     # Chunks of nothing but zeros too: those that are missing count as lost.
-    config = {"write_empty_chunks": True}
     for name, values in (("labels", labels), ("scores", scores)):
-        group.create_array(name, data=values, chunks=(_CHUNK_ROWS, *values.shape[1:]), config=config)
+        group.create_array(
+            name, data=values, chunks=(_CHUNK_ROWS, *values.shape[1:]), config={"write_empty_chunks": True}
+        )
 
 
 def _evaluated(folder: Path) -> tuple[xr.Dataset, xr.Dataset, xr.Dataset, int]:

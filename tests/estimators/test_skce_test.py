@@ -96,6 +96,13 @@ def test_negative_estimates_have_the_bound_one() -> None:
 # Asymptotic tests
 
 
+@pytest.fixture
+def asymptotic_for_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """References are quick with few rows, for which outcomes would be drawn."""
+    monkeypatch.setattr("calibdask.estimators.tests.skce_test.FEW_ROWS", 0)
+
+
+@pytest.mark.usefixtures("asymptotic_for_few_rows")
 @pytest.mark.parametrize("estimator", ["linear", "block"])
 @pytest.mark.parametrize("ddof", [0, 1])
 @pytest.mark.parametrize(
@@ -119,6 +126,7 @@ def test_z_test_has_one_degree_of_freedom_by_default() -> None:
     assert result == numbers(labels, scores, cd.SKCETest(method="asymptotic", estimator="linear", ddof=1, **FIXED))
 
 
+@pytest.mark.usefixtures("asymptotic_for_few_rows")
 def test_tiny_pvalues_of_z_tests_keep_their_digits() -> None:
     # 1 - Phi(z) by subtraction would be 0.
     labels = np.ones(24, dtype=int)
@@ -133,6 +141,7 @@ def test_tiny_pvalues_of_z_tests_keep_their_digits() -> None:
 QUADRATIC = [("smooth", 20, 3, 1), ("smooth", 25, 4, 2), ("saturated", 21, 3, 3), ("vector", 20, 2, 4)]
 
 
+@pytest.mark.usefixtures("asymptotic_for_few_rows")
 @pytest.mark.parametrize(("kind", "n", "classes", "seed"), QUADRATIC)
 @pytest.mark.parametrize(("profile", "distance"), [("exponential", "tv"), ("gaussian", "euclidean")])
 def test_quadratic_test(kind: str, n: int, classes: int, seed: int, profile: Any, distance: Any) -> None:

@@ -17,7 +17,8 @@ from calibdask.report.tables import drawn_cell, value_cell
 from calibdask.results.format import counted, figure, joined
 from calibdask.results.values import Value
 from calibdask.storage.open_store import StoredCube
-from calibdask.study.cube import DONE, FAILED, errors_of
+from calibdask.study.cube import DONE, FAILED
+from calibdask.study.reading import errors_of
 from calibdask.study.study import coordinates_of
 
 __all__ = ["cube_page"]

@@ -38,7 +38,7 @@ from calibdask.study.fingerprint import FORMAT, READABLE, differences, fingerpri
 from calibdask.study.layouts import arrays_of, holds_nothing, make_arrays, metadata_of, remove, sweep
 from calibdask.study.study import Study
 
-__all__ = ["DONE", "FAILED", "TODO", "Cube", "errors_of", "open_cube", "open_stored_cube"]
+__all__ = ["DONE", "FAILED", "TODO", "Cube", "open_cube", "open_stored_cube"]
 
 _VERSIONS = "versions"
 
@@ -380,28 +380,6 @@ def open_stored_cube(store: str) -> StoredCube:
             f"{shown_address(store)} is not a study cube, which calibdask run creates; it is {opened.kind}."
         )
     return opened
-
-
-def errors_of(cube: xr.Dataset) -> dict[int, str]:
-    """Error messages of the failed cells of an open cube, by the number of the cell.
-
-    Examples
-    --------
-    >>> cube = xr.Dataset({"status": ("cell", [DONE, FAILED]), "error": ("cell", ["", "ValueError: lost"])})
-    >>> errors_of(cube)
-    {1: 'ValueError: lost'}
-    """
-    failed = np.flatnonzero(cube[STATUS].values == FAILED)
-    if not failed.size:
-        return {}
-    at = np.unravel_index(failed, cube[STATUS].shape)
-    positions = {dim: ("failed", numbers) for dim, numbers in zip(cube[STATUS].dims, at, strict=True)}
-    with texts_settled():
-        # Chunks of these only: there may be as many as cells.
-        texts = with_retries(
-            lambda: cube[ERROR].variable.isel({d: xr.Variable(*p) for d, p in positions.items()}).values
-        )
-    return dict(zip(failed.tolist(), map(str, texts.tolist()), strict=True))
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[range]:

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import xarray as xr
 
-from calibdask.storage.cube_layout import check_status
-from calibdask.study.cube import DONE, FAILED
+from calibdask.storage.cube_layout import DONE, ERROR, FAILED, STATUS, check_status
+from calibdask.storage.retry import with_retries
+from calibdask.storage.writers import texts_settled
 
-__all__ = ["Indexers", "block_dims", "blocks", "cell_dims", "counts", "is_done"]
+__all__ = ["Indexers", "block_dims", "blocks", "cell_dims", "counts", "errors_of", "is_done"]
 
 # Positions along axes; axes that are not named are taken whole.
 Indexers = Mapping[str, np.ndarray]
@@ -36,6 +37,28 @@ def counts(dataset: xr.Dataset) -> tuple[int, int, int]:
         return 0, 0, 0
     status = check_status(str(dataset.attrs.get("study", "The cube")), dataset[_STATUS].values)
     return status.size, int((status == DONE).sum()), int((status == FAILED).sum())
+
+
+def errors_of(cube: xr.Dataset) -> dict[int, str]:
+    """Error messages of the failed cells of an open cube, by the number of the cell.
+
+    Examples
+    --------
+    >>> cube = xr.Dataset({"status": ("cell", [DONE, FAILED]), "error": ("cell", ["", "ValueError: lost"])})
+    >>> errors_of(cube)
+    {1: 'ValueError: lost'}
+    """
+    failed = np.flatnonzero(cube[STATUS].values == FAILED)
+    if not failed.size:
+        return {}
+    at = np.unravel_index(failed, cube[STATUS].shape)
+    positions = {dim: ("failed", numbers) for dim, numbers in zip(cube[STATUS].dims, at, strict=True)}
+    with texts_settled():
+        # Chunks of these only: there may be as many as cells.
+        texts = with_retries(
+            lambda: cube[ERROR].variable.isel({d: xr.Variable(*p) for d, p in positions.items()}).values
+        )
+    return dict(zip(failed.tolist(), map(str, texts.tolist()), strict=True))
 
 
 def is_done(dataset: xr.Dataset, indexers: Indexers) -> xr.DataArray | None:

@@ -244,16 +244,12 @@ CASES: dict[str, Case] = {
         for kind, values, name in (("structs", STRUCTS, "struct"), ("lists", LISTS, "list"), ("maps", MAPS, "map"))
     },
     **{
-        f"{kind} as {name} in {suffix}": (
-            lambda p, name=name, values=values, suffix=suffix: [
-                "evaluate",
-                columns(p / f"a{suffix}", **{name: values}),
-            ],
+        f"structs as {name} in {suffix}": (
+            lambda p, name=name, suffix=suffix: ["evaluate", columns(p / f"a{suffix}", **{name: STRUCTS})],
             f"column '{name}' expects numbers",
         )
         for suffix in (".parquet", ".arrow")
         for name in ("label", "score")
-        for kind, values in (("structs", STRUCTS), ("lists", LISTS))
     },
     **{
         f"records as slices in {suffix}": (

@@ -120,7 +120,7 @@ def test_names_and_order_of_ends() -> None:
 
 @pytest.mark.parametrize(
     ("option", "value", "message"),
-    [("ci", 95, "between 0 and 1"), ("ci", True, "between"), ("n_boot", 1, "from 2 on"), ("seed", -1, "from 0 on")],
+    [("ci", 95, "between 0 and 1"), ("ci", True, "between"), ("n_boot", 1, "from 2 to"), ("seed", -1, "from 0 on")],
 )
 def test_bad_options(option: str, value: Any, message: str) -> None:
     options: dict[str, Any] = {"ci": 0.9, option: value}

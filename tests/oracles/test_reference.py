@@ -162,8 +162,10 @@ def test_uniform_edges_are_the_division() -> None:
 )
 def test_equal_mass_edges_by_hand(scores: list[float], bins: int, expected: list[float]) -> None:
     assert equal_mass_edges(scores, bins).tolist() == expected
-    for weight in (1.0, 0.1, 3.0):
+    for weight in (1.0, 0.1, 2.5):
         assert equal_mass_edges(scores, bins, weights=[weight] * len(scores)).tolist() == expected
+    repeated = equal_mass_edges(np.repeat(scores, 3), bins)
+    assert_array_equal(equal_mass_edges(scores, bins, weights=[3.0] * len(scores)), repeated)
 
 
 @pytest.mark.parametrize(
@@ -188,32 +190,38 @@ def test_equal_mass_edges_of_the_authors_by_hand(scores: list[float], bins: int,
     ("scores", "weights", "bins", "expected"),
     [
         # t = 2 falls within the second row, which ends at 3
-        ([0.125, 0.25, 0.5], [1, 2, 1], 2, [0, 0.1875, 1]),
+        ([0.125, 0.25, 0.5], [1, 2, 1], 2, [0, 0.25, 1]),
+        # t = 2, where the first row ends
         ([0.125, 0.25, 0.5], [2, 1, 1], 2, [0, 0.1875, 1]),
-        # t = 2, where the second row ends
         ([0.125, 0.25, 0.5, 0.75], [1, 1, 1, 1], 2, [0, 0.375, 1]),
-        # the run of 0.25 has mass 0 to 4, mean weight 2; t = 4 is its end
+        # the run of 0.25 has the mass 4; t = 4 is its end
         ([0.25, 0.25, 0.5, 0.75], [1, 3, 2, 2], 2, [0, 0.375, 1]),
         # t = 2, 4, 6: within the run of 0.25, at its end, at the end of 0.5
         ([0.25, 0.25, 0.5, 0.75], [1, 3, 2, 2], 4, [0, 0.25, 0.375, 0.625, 1]),
-        # the run of 0.5 has mass 1 to 7, three rows of mean weight 2: t = 2 < 3 is before its first row, 4 and 6 within
-        ([0.25, 0.5, 0.5, 0.5, 0.75], [1, 1, 4, 1, 1], 4, [0, 0.375, 0.5, 1]),
+        # the run of 0.5 reaches from 1 to 7: t = 2, 4, 6 are within
+        ([0.25, 0.5, 0.5, 0.5, 0.75], [1, 1, 4, 1, 1], 4, [0, 0.5, 1]),
         # the first row is heavier than t = 4
-        ([0.125, 0.25, 0.5, 0.75], [5, 1, 1, 1], 2, [0, 1]),
-        # zero weights count neither as rows of a run nor as values
+        ([0.125, 0.25, 0.5, 0.75], [5, 1, 1, 1], 2, [0, 0.125, 1]),
+        # weights of zero count neither as rows nor as values
         ([0.125, 0.25, 0.25, 0.25, 0.5, 0.75], [1, 1, 0, 0, 1, 1], 2, [0, 0.375, 1]),
         ([0.125, 0.25, 0.375, 0.5, 0.75], [1, 1, 0, 1, 1], 2, [0, 0.375, 1]),
-        # the run of 0.25 has one row of weight 4, more than t = 3, for its second row counts as absent
-        ([0.25, 0.25, 0.75], [4, 0, 2], 2, [0, 1]),
+        ([0.25, 0.25, 0.75], [4, 0, 2], 2, [0, 0.25, 1]),
     ],
 )
-def test_weighted_equal_mass_edges_by_hand(
-    scores: list[float], weights: list[float], bins: int, expected: list[float]
+def test_whole_weights_are_repeated_rows_by_hand(
+    scores: list[float], weights: list[int], bins: int, expected: list[float]
 ) -> None:
     assert equal_mass_edges(scores, bins, weights=weights).tolist() == expected
+    assert equal_mass_edges(np.repeat(scores, weights), bins).tolist() == expected
     order = np.random.default_rng(0).permutation(len(scores))
     assert equal_mass_edges(np.array(scores)[order], bins, np.array(weights)[order]).tolist() == expected
-    assert equal_mass_edges(scores, bins, weights=[0.1 * weight for weight in weights]).tolist() == expected
+
+
+def test_fractional_weights_are_counted_in_mean_weights_by_hand() -> None:
+    # Three rows of the mean weight 2/3: t = floor(3 / 2) of them is within the second row, which ends at 1.5.
+    assert equal_mass_edges([0.125, 0.25, 0.5], 2, weights=[0.5, 1.0, 0.5]).tolist() == [0, 0.25, 1]
+    # Of 0.4/3: within the first row.
+    assert equal_mass_edges([0.125, 0.25, 0.5], 2, weights=[0.2, 0.1, 0.1]).tolist() == [0, 0.125, 1]
 
 
 @given(tied_scores, st.integers(1, 45), st.sampled_from([1.0, 0.1, 1 / 3, 7.3, 1e-6]))

@@ -22,8 +22,9 @@ from calibdask.storage.open_store import StoredCube, StoredResult, open_store, r
 from calibdask.storage.readers import StoredRows
 from calibdask.storage.summary import Summary, is_summary
 from calibdask.storage.writers import write_dataset
-from calibdask.study.cube import Cube, errors_of
+from calibdask.study.cube import Cube
 from calibdask.study.example import Means
+from calibdask.study.reading import errors_of
 from tests.storage.test_readers import FORMATS
 from tests.storage.written_rows import write_all, write_zarr
 

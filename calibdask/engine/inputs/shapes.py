@@ -164,7 +164,7 @@ def _check_single_columns(y_true: Any, y_prob: Any, options: InputOptions) -> No
     if is_named(y_true) or len(options.sample_dims) > 1:
         return
     labels, scores = _sizes(y_true), _sizes(y_prob)
-    if len(labels) == 2 and labels[1] == 1 < labels[0] and scores[:1] == labels[:1]:
+    if len(labels) == 2 and labels[1] == 1 < labels[0] and scores[:1] == labels[:1] and len(scores) < 3:
         both = scores == labels
         raise ValueError(
             f"y_true is a matrix of a single column, {_shape(y_true)}; give the vector y_true[:, 0]"

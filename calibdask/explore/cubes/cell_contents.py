@@ -11,8 +11,8 @@ from calibdask.explore.cubes.picture import label_text
 from calibdask.explore.cubes.variables import titles_of, variables_of
 from calibdask.explore.cubes.views import labels_of, positions_of
 from calibdask.results.reliability import Kind, reliability_variables
-from calibdask.study.cube import DONE, FAILED, errors_of
-from calibdask.study.reading import cell_dims
+from calibdask.study.cube import DONE, FAILED
+from calibdask.study.reading import cell_dims, errors_of
 from calibdask.study.study import coordinates_of
 
 __all__ = ["curve_note", "failures", "numbers_at", "plots_at", "status_at"]

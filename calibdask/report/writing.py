@@ -54,7 +54,7 @@ def write_report(
         How the results were made, so that they can be reproduced.
     limit : float, optional
         The largest calibration error that is accepted, as a fraction such as 0.03. Then the page begins with a
-        decision: met if the upper ends of the interval and of `CautiousECE`, which hold with few rows and few events,
+        decision: met if the upper ends of the interval and of ``CautiousECE``, which hold with few rows and few events,
         are at most the limit, broken if the lower ends are above it, otherwise it cannot be decided. Results of
         `calibdask.evaluate` do not hold the latter: errors that need them, such as the ECE, are decided only of what
         `measure` gives.

@@ -111,7 +111,7 @@ class SKCETest(KernelTest):
 
     The bootstrap and the normal distribution reject too often where rows, or rows of an outcome, are few: at a level of
     5 % they rejected up to 86 % of calibrated models with 30 rows and outcomes of rate 0.5 %. The effective number of
-    rows is (sum_i E |r_i|**2)**2 / sum_i E |r_i|**4 with residuals r_i = e_yi - p_i and the expectation given the
+    rows is ``(sum_i E |r_i|**2)**2 / sum_i E |r_i|**4`` with residuals r_i = e_yi - p_i and the expectation given the
     predictions of the sample; with rare outcomes it is about their number. Below 20 outcomes are drawn for unbiased,
     linear and block too, and compared with the estimate; pairs and blocks of sampled rows are those of their order. The
     attribute ``effective_rows`` is this number.

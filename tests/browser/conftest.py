@@ -36,6 +36,7 @@ class Visit:
         self.context.set_offline(offline)
         self.page = self.context.new_page()
         self.errors: list[str] = []
+        self._too_late = pytest.importorskip("playwright.sync_api").TimeoutError
         self.page.on("console", lambda message: self._noted(message.text) if message.type == "error" else None)
         self.page.on("pageerror", lambda error: self._noted(str(error)))
         self.page.on("request", self._asked)
@@ -47,15 +48,16 @@ class Visit:
         if not re.match(r"(https?|wss?)://(127\.0\.0\.1|localhost)[:/]|file:|data:|blob:", request.url):
             self.errors.append(f"asked for {request.url}")
 
-    def press(self, line: Any) -> None:
-        """Click on what a table shows, once it stays: a new table is drawn twice, and a press on what goes is lost."""
-        for _ in range(60):
-            drawn = line.element_handle()
-            self.page.wait_for_timeout(1000)
-            if drawn.evaluate("(element) => element.isConnected"):
-                line.click()
-                return
-        raise AssertionError("The table does not come to rest.")
+    def press(self, line: Any, shown: Any) -> None:
+        """Click on a line of a table until what it leads to is shown: a press on a line that is being drawn is lost."""
+        for _ in range(12):
+            line.click()
+            try:
+                shown.wait_for(timeout=10_000)
+            except self._too_late:
+                continue
+            return
+        raise AssertionError("No press on the line is taken.")
 
     def download(self, button: Any) -> str:
         """What a button saves, as text."""

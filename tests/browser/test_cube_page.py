@@ -113,8 +113,7 @@ def test_from_a_point_to_a_cell_and_back_by_its_link(
     row = page.locator(".tabulator-row").first
     (model, draw), worst = next(iter(ranked.items()))
     assert row.inner_text().split() == [model, str(draw), f"{worst:.5f}"]
-    first.press(row)
-    page.get_by_text(f"wide · size 300 · {model} · draw {draw}").wait_for()
+    first.press(row, page.get_by_text(f"wide · size 300 · {model} · draw {draw}"))
     page.get_by_text("Its 20 values").wait_for()
     page.get_by_text(f"95th percentile {worst:.5g}, as chosen").wait_for()
     values = pd.read_csv(StringIO(first.download(page.get_by_text("CSV: values"))))

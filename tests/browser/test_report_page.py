@@ -43,7 +43,7 @@ def test_numbers_are_those_of_evaluate(visit: Visits, page: str) -> None:
     assert shown.title() == "Ten models"
     table = shown.get_by_role("table", name="Metrics of model 3")
     expected = cd.evaluate(LABELS, SCORES, ci=0.95)
-    for name in ("ece", "density_ece", "smooth_ece", "brier_score", "log_loss"):
+    for name in ("ece", "smooth_ece", "brier_score", "log_loss"):
         row = table.get_by_role("row", name=name).first
         assert float(row.locator("data").get_attribute("value")) == float(expected[name])
         ends = [f"{float(expected[f'{name}_{end}']):.4f}" for end in ("low", "high")]

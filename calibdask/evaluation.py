@@ -1,6 +1,6 @@
 """`evaluate`: metrics of predicted probabilities, as a labelled dataset."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import xarray as xr
@@ -11,12 +11,15 @@ from calibdask.engine.inputs.options import InputOptions, Task, refuse_for_summa
 from calibdask.engine.plan import run
 from calibdask.engine.sources.source import Source
 from calibdask.engine.sources.summary import SummarySource
+from calibdask.estimators.about import Description
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, named_metrics
 from calibdask.estimators.panel import default_metrics, summary_metrics
+from calibdask.estimators.parts import Part
 from calibdask.estimators.scores.proper import BrierScore, LogLoss
 from calibdask.estimators.slice_totals import SliceTotals
 from calibdask.inference.choice import IntervalChoice, check_interval
+from calibdask.inference.ends import Bounds, where_outcomes_differ
 from calibdask.inference.intervals import BoundedEstimates, estimates_with_intervals
 from calibdask.inference.methods import Method, check_method
 from calibdask.results.build import DEFAULT_PANEL, DatasetBuilder, check_names
@@ -29,6 +32,8 @@ __all__ = ["ALL", "evaluate", "evaluated", "interval_choice", "slice_totals", "u
 ALL = "all"
 # The name of an estimator that is no metric: no user can give it.
 _TOTALS = "\0totals"
+# Kinds of numbers of which rows with the same outcome do not tell how they vary.
+_LOSSES = ("score", "term")
 
 
 def evaluate(
@@ -269,12 +274,26 @@ def evaluated(
     else:
         measured = estimates_with_intervals(requested, data.source, choice)
         attributes = {"ci": choice.level, "n_boot": choice.n_boot, "seed": choice.seed}
+    frequency = measured.estimates[_TOTALS].get("frequency")
     for name, estimator in chosen.items():
-        result.add(name, estimator, measured.estimates[name], measured.bounds.get(name, {}), axes)
+        bounds = measured.bounds.get(name, {})
+        if bounds and frequency is not None:
+            bounds = _known_bounds(bounds, estimator.describe(data.source.layout), frequency)
+        result.add(name, estimator, measured.estimates[name], bounds, axes)
     result.add_totals(measured.estimates[_TOTALS], requested[_TOTALS], axes)
     if metrics is None:
         attributes["panel"] = DEFAULT_PANEL
     return result.dataset(measured.passes, **attributes, **data.attributes)
+
+
+def _known_bounds(bounds: Mapping[str, Bounds], description: Description, frequency: Part) -> dict[str, Bounds]:
+    """Those of losses only where outcomes differ."""
+    return {
+        part: where_outcomes_differ(ends, frequency)
+        if part in description and description[part].kind in _LOSSES
+        else ends
+        for part, ends in bounds.items()
+    }
 
 
 def slice_totals(source: Source) -> SliceTotals:

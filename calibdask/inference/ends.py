@@ -1,15 +1,17 @@
 """Ends of intervals, and bands, of the parts of an estimate."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from calibdask.estimators.parts import Estimate, Given, Number, Part, estimated
 from calibdask.inference.choice import IntervalChoice
 from calibdask.inference.methods import NumberReplicates, method_of, number_ends, percentiles
 from calibdask.statistics.exact import Array
 
-__all__ = ["Bounds", "bounds_of_curve", "bounds_of_number", "known_bounds"]
+__all__ = ["Bounds", "bounds_of_curve", "bounds_of_number", "known_bounds", "where_outcomes_differ"]
 
 # Name of the bound (low, high, median, band_low, band_high, replicates) -> its values.
 Bounds = Mapping[str, Part]
@@ -55,6 +57,28 @@ def known_bounds(estimate: Estimate, level: float) -> dict[str, Bounds]:
         for name, number in estimated(estimate).items()
         if number.known_ends is not None
     }
+
+
+def where_outcomes_differ(bounds: Bounds, frequency: Part) -> Bounds:
+    """Ends from replicates without those of slices whose outcomes, (batch, groups, *dims), are all alike.
+
+    Replicates of such rows have the same outcomes: the loss of any other outcome, which makes most of the variance of a
+    score where it is rare, shows in none of them.
+    """
+    differ = (frequency.values > 0) & (frequency.values < 1)
+    return {name: _where(end, differ) if _is_replicated(end) else end for name, end in bounds.items()}
+
+
+def _is_replicated(end: Part) -> bool:
+    return end.notes.get("resampled", "nothing") != "nothing"
+
+
+def _where(end: Part, known: npt.NDArray[np.bool_]) -> Part:
+    """The end where that is known: by (batch, groups), and by the first of its own dimensions if both have it."""
+    if known.ndim > end.values.ndim:
+        known = known.max(-1)
+    known = known.reshape(*known.shape, *(1,) * (end.values.ndim - known.ndim))
+    return replace(end, values=np.where(known, end.values, np.nan))
 
 
 def _named_ends(number: Number, ends: tuple[Array, Array], interval: str, resampled: str) -> dict[str, Part]:

@@ -123,6 +123,17 @@ def foot_lines(dataset: xr.Dataset, width: int, *further: str) -> Iterator[Line]
     """
     facts = rests_on(dataset.attrs) if {"rows", "passes"} <= dataset.attrs.keys() else []
     yield from asides(", ".join((*facts[:1], *_events(dataset), *facts[1:], *further)), width)
+    yield from asides(_unknown_ends(Results(dataset)), width)
+
+
+def _unknown_ends(results: Results) -> str:
+    """Where scores and their terms have no intervals, if they have some elsewhere."""
+    frequency = results.totals.get("frequency")
+    has_scores = any(part.kind in ("score", "term") and part.has_interval for part in results.numbers)
+    if frequency is None or not has_scores or not frequency.isin([0, 1]).any():
+        return ""
+    where = "in slices where all outcomes are" if frequency.ndim else "since all outcomes are"
+    return f"no intervals of scores and their terms {where} alike"
 
 
 def _events(dataset: xr.Dataset) -> Iterator[str]:

@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import binom
 
 import calibdask as cd
+from calibdask.results.table import ResultTable
 from tests.inference.test_coverage import CHANCE
 
 EQUIVALENCE = [
@@ -135,3 +136,35 @@ def test_the_covariance_within_bins_needs_rows_of_both_outcomes() -> None:
     result = cd.evaluate(labels, scores, {"parts": cd.BrierDecomposition()}, ci=0.9, n_boot=20)
     assert np.isnan(result.parts_within_covariance_high)
     assert np.isfinite(result.parts_within_variance_high)
+
+
+@pytest.mark.parametrize("weights", [None, np.tile([1.0, 2.5], 30)])
+def test_scores_have_no_interval_where_outcomes_are_alike(weights: Any) -> None:
+    scores, day = np.linspace(0.01, 0.02, 60), np.repeat(["mon", "tue"], 30)
+    labels = (np.arange(60) > 50).astype(int)
+    metrics = {
+        "brier": cd.BrierScore(),
+        "terms": cd.BrierDecomposition(bins=2),
+        "log": cd.LogLoss(),
+        "gap": cd.MeanGap(),
+    }
+    summary = cd.summarize(labels, scores, by={"day": day}, sample_weight=weights)
+    rows = cd.evaluate(labels, scores, metrics, by={"day": day}, sample_weight=weights, ci=0.9, n_boot=20)
+    for result in (rows, cd.evaluate(summary, metrics=metrics, ci=0.9, n_boot=20)):
+        for name in ("brier", "terms_score", "terms_uncertainty", "log"):
+            for end in ("low", "high"):
+                assert np.isfinite(result[f"{name}_{end}"].sel(day="tue"))
+                assert np.isnan(result[f"{name}_{end}"].sel(day="mon"))
+        assert (result.gap_low < result.gap_high).all()
+    assert "no intervals of scores and their terms in slices where all outcomes are alike" in str(ResultTable(rows))
+    assert "no intervals" not in str(ResultTable(rows[["gap", "gap_low", "gap_high"]]))
+
+
+def test_scores_of_several_classes_have_no_interval_where_all_predictions_are_right() -> None:
+    labels = np.arange(60) % 3
+    scores = np.where(labels[:, None] == np.arange(3), 0.9, 0.05)
+    result = cd.evaluate(labels, scores, {"brier": cd.BrierScore(), "log": cd.LogLoss()}, ci=0.9, n_boot=20)
+    assert np.isnan([result.brier_low, result.log_high]).all()
+    labels[:3] = [1, 2, 0]
+    result = cd.evaluate(labels, scores, {"brier": cd.BrierScore()}, ci=0.9, n_boot=20)
+    assert result.brier_low < result.brier < result.brier_high

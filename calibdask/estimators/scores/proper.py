@@ -36,7 +36,9 @@ class BrierScore(Estimator):
     -----
     One pass, 64 bytes for each slice; a summary holds the same sums. Smaller is better.
     With ``ci`` from replicates of the rows; from a summary of binary scores from those of its cells, while the
-    histograms of several classes do not tell how the sum over classes varies, and there is no interval.
+    histograms of several classes do not tell how the sum over classes varies, and there is no interval. Where all
+    outcomes (of several classes: whether predictions are right) are alike there is none either, the ends are NaN: the
+    loss of an outcome that did not occur shows in no replicate. Of few events intervals are too narrow.
 
     References
     ----------

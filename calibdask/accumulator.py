@@ -29,8 +29,6 @@ from calibdask.statistics.statistic import Statistic
 from calibdask.storage.summary_format import histograms
 from calibdask.summary import stored_settings
 
-__all__ = ["Accumulator"]
-
 _SETTINGS = ("confidence", "classwise")
 # Of scores whose number of columns is not known yet.
 _ANY = (Layout(), Layout(classes=3, vector=False))

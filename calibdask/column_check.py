@@ -22,8 +22,6 @@ from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
-__all__ = ["ColumnCheck", "column_check"]
-
 # More classes than this have no confusion matrix, and so many suspect models are named.
 _MOST_CLASSES, _MOST_NAMED = 200, 3
 # Counting predictions costs about as much as one metric.

@@ -26,8 +26,6 @@ from calibdask.inference.row_bootstrap import RowBootstrap
 from calibdask.results.build import DatasetBuilder, check_names
 from calibdask.statistics.exact import Array
 
-__all__ = ["compare"]
-
 _CHALLENGER = "challenger"
 # What is requested beside the metrics, under a name that none has.
 _TOTALS = ("\0totals",)

@@ -15,8 +15,6 @@ from calibdask.storage.open_store import read_rows
 from calibdask.storage.replacing import replacing
 from calibdask.storage.writers import checked_output
 
-__all__ = ["Demo", "run"]
-
 _SEED = 0
 _FOLDS = 5
 _CHUNK_ROWS = 100

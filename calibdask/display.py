@@ -10,8 +10,6 @@ from calibdask.estimators.binned.diagram import ReliabilityDiagram
 from calibdask.estimators.smooth.curves import ReliabilityCurve
 from calibdask.evaluation import evaluate
 
-__all__ = ["ReliabilityDisplay"]
-
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityDisplay:

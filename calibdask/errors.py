@@ -1,7 +1,5 @@
 """Errors: of data that are damaged, of work that cannot continue; and the warning of scores of other classes."""
 
-__all__ = ["Damaged", "SuspectScoresWarning", "Unavailable"]
-
 
 class Damaged(ValueError):
     """What was stored is cut short, changed or missing in part; its numbers would be wrong."""

@@ -26,8 +26,6 @@ from calibdask.results.build import DEFAULT_PANEL, DatasetBuilder, check_names
 from calibdask.storage.given_files import given_rows_or_file
 from calibdask.storage.summary import Summary, is_summary
 
-__all__ = ["ALL", "evaluate", "evaluated", "interval_choice", "slice_totals", "usual_metrics"]
-
 # The word for the full panel.
 ALL = "all"
 # The name of an estimator that is no metric: no user can give it.

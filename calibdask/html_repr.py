@@ -7,8 +7,6 @@ from dataclasses import MISSING, fields
 from html import escape
 from typing import Any
 
-__all__ = ["HtmlRepr", "class_words", "framed", "table_of"]
-
 # Colours are inherited from the page, light or dark; explicit styles override the table layout of notebooks.
 _FAINT = "opacity:0.6"
 _FRAME = "display:inline-block;max-width:100%;overflow-x:auto;text-align:left;line-height:1.45"

@@ -16,8 +16,6 @@ from calibdask.storage.summary_schema import check_sums, whole
 from calibdask.storage.summary_scores import SCORES, carried
 from calibdask.storage.summary_totals import with_fill, with_totals
 
-__all__ = ["merge"]
-
 
 def merge(*summaries: xr.Dataset | Summary) -> xr.Dataset:
     """Merge summaries of different rows: slices are united, and what several summaries say of one slice is added.

@@ -11,8 +11,6 @@ from calibdask.engine.progress_events import Stage, watching
 from calibdask.kernels.compilation import observed
 from calibdask.safe_text import visible
 
-__all__ = ["cell_progress", "shown_progress"]
-
 # Shorter computations show no bar.
 _PATIENCE_SECONDS = 1.0
 # Between two lines without a terminal.

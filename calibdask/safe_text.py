@@ -4,17 +4,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = [
-    "HIDDEN",
-    "data_without_credentials",
-    "listed",
-    "message",
-    "shown_address",
-    "visible",
-    "visible_lines",
-    "without_credentials",
-]
-
 # What stands in the place of a credential.
 HIDDEN = "***"
 # Names of parameters whose values give access: signed addresses of the object stores, tokens, keys, passwords.

@@ -72,18 +72,6 @@ from calibdask.evaluation import evaluate
 from calibdask.inference.methods import Method
 from calibdask.results.values import Results
 
-__all__ = [
-    "brier_score",
-    "density_ece",
-    "ece",
-    "log_loss",
-    "mce",
-    "reliability_curve",
-    "reliability_diagram",
-    "skce",
-    "smooth_ece",
-]
-
 
 class EvaluateKeywords(InputKeywords, total=False):
     """Arguments of all shorthands besides those of their estimator: those of `evaluate`."""

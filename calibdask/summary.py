@@ -15,8 +15,6 @@ from calibdask.statistics.settings import Setting
 from calibdask.storage.given_files import given_rows_or_file
 from calibdask.storage.summary_format import check_names, histograms, to_dataset
 
-__all__ = ["stored_settings", "summarize"]
-
 
 def summarize(
     y_true: Any,

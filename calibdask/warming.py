@@ -15,8 +15,6 @@ from calibdask.estimators.expression import Expression
 from calibdask.estimators.signatures import signatures
 from calibdask.kernels.compilation import observed
 
-__all__ = ["Job", "jobs", "kernel_folder", "warm"]
-
 # From so many rows on, kernels for many rows are used.
 _MANY, _FEW = 8192, 200
 # Columns of scores: a vector of P(y = 1), few classes, and so many that other kernels are used.

@@ -17,8 +17,6 @@ from calibdask.engine.sources.source import Source
 from calibdask.statistics.exact import Array
 from calibdask.statistics.validity import Validity
 
-__all__ = ["BlockMap", "Calibrator"]
-
 # The tolerances of `calibdask.evaluate`.
 _VALIDITY = Validity()
 

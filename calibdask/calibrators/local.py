@@ -15,8 +15,6 @@ from calibdask.inference.choice import check_level
 from calibdask.statistics.bins.grid import Grid, GridHistogram, cells_of
 from calibdask.statistics.exact import Array
 
-__all__ = ["Interval", "LCECalibrator"]
-
 # Sums of a row up to this are what rounding in transforms leaves of 0.
 _ZERO_SUM = 1e-9
 

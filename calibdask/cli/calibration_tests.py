@@ -19,8 +19,6 @@ from calibdask.safe_text import visible
 if TYPE_CHECKING:
     from calibdask.storage.readers import StoredRows
 
-__all__ = ["TESTS", "TESTS_HELP", "refuse_tests_options", "run_tests", "tests_options"]
-
 # The name of the panel.
 TESTS = "tests"
 TESTS_HELP = """\b

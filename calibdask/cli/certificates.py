@@ -4,8 +4,6 @@ import click
 
 from calibdask.safe_text import listed
 
-__all__ = ["certs"]
-
 
 @click.command()
 @click.argument("folder")

@@ -9,8 +9,6 @@ import click
 from calibdask.cli.stopping import stopped_by_term
 from calibdask.cluster import cluster_spec
 
-__all__ = ["cluster_options"]
-
 _OPTIONS = (
     click.option(
         "--cluster",

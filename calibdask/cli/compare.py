@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from calibdask.storage.replacing import Output
 
-__all__ = ["compare"]
-
 _FORMAT = 1
 _HEAD = ("rows", "passes", "calibdask_version", "ci", "n_boot", "seed", "baseline")
 _EPILOG = """\b

@@ -9,8 +9,6 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 from calibdask.cli.param_types import completions
 
-__all__ = ["completion", "with_completions"]
-
 _PLACES = ("threads", "local", "local:2", "slurm", "kubernetes")
 _FILES = frozenset({"data", "out", "plot", "report", "store"})
 _FOLDERS = frozenset({"study", "folder", "tls"})

@@ -9,8 +9,6 @@ from calibdask.cli.cluster_options import cluster_options
 from calibdask.cluster import ClusterSpec
 from calibdask.safe_text import visible
 
-__all__ = ["demo"]
-
 # Parts of the decomposition that would crowd the table.
 _LEFT_OUT = {"resolution", "uncertainty", "within_variance", "within_covariance"}
 

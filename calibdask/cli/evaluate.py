@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from calibdask.cli.evaluations import Evaluation
     from calibdask.storage.replacing import Output
 
-__all__ = ["evaluate"]
-
 _SCHEMA = Path(__file__).with_name("evaluate.schema.json")
 _EPILOG = f"""{TESTS_HELP}
 \b

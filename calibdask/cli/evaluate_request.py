@@ -12,8 +12,6 @@ from calibdask.cli.reporting import evaluation_options
 from calibdask.cli.row_options import RowsRequest
 from calibdask.estimators.expression import Expression
 
-__all__ = ["EvaluateRequest"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateRequest(RowsRequest):

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from calibdask.storage.readers import StoredRows, Table
     from calibdask.storage.summary import Summary
 
-__all__ = ["Evaluation", "evaluated"]
-
 
 @dataclass(frozen=True)
 class Evaluation:

@@ -6,8 +6,6 @@ import click
 
 from calibdask.safe_text import shown_address
 
-__all__ = ["explore"]
-
 
 @click.command()
 @click.argument("store")

@@ -8,8 +8,6 @@ import click
 
 from calibdask.cli.reporting import Remembering
 
-__all__ = ["GroupedCommand"]
-
 _OTHERS = "Options"
 # Headings, with the names of the parameters beneath them.
 _GROUPS = {

@@ -6,8 +6,6 @@ from calibdask.cli.row_options import noted
 from calibdask.cli.summarize import FORMATS, described, written
 from calibdask.safe_text import visible
 
-__all__ = ["merge"]
-
 _EPILOG = """\b
 For example a summary of each day, and of all of them:
   calibdask summarize monday.parquet --by day --out monday.zarr

@@ -10,8 +10,6 @@ from calibdask.cli.param_types import ChoiceType
 from calibdask.estimators.choice import Choice
 from calibdask.estimators.signatures import signatures
 
-__all__ = ["MetricCommand", "choice_options"]
-
 # A choice that so few metrics have says which they are.
 _FEW = 3
 # Ends the first clause of a description; marks of references and of code are dropped.

@@ -10,8 +10,6 @@ from calibdask.cli.param_types import is_whole
 from calibdask.estimators.expression import Expression
 from calibdask.estimators.signatures import signatures
 
-__all__ = ["CURVE", "DIAGRAM", "chosen_metrics"]
-
 # What goes with a choice: it has no meaning of its own where the panel has made that choice.
 _GOES_WITH = {"k": "setting", "debias": "norm"}
 # The one tool whose choices concern estimates of densities too.

@@ -11,8 +11,6 @@ from calibdask.estimators.choice import Choice
 from calibdask.estimators.expression import Expression, parse_metrics, parse_value
 from calibdask.estimators.signatures import signatures
 
-__all__ = ["SUMMARY_SETTING", "ChoiceType", "MetricType", "completions", "is_largest", "is_whole"]
-
 # ``largest-2`` is cd.Lens.largest(2).
 _LARGEST = "largest-"
 # What summaries hold.

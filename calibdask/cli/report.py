@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from calibdask.storage.open_store import Store, StoredCube
     from calibdask.storage.replacing import Output
 
-__all__ = ["report"]
-
 _EPILOG = """\b
 Examples:
   calibdask report holdout.parquet --by country --out report.html
@@ -72,7 +70,7 @@ def report(
     with the rows that would do. Not excluded is what lies in the interval, or between ends that hold with few rows and
     few events too: at 95 %, a limit that is the true error is met in 2.5 % of data sets at most, and broken likewise.
     """
-    from calibdask.inference.intervals import check_interval
+    from calibdask.inference.choice import check_interval
     from calibdask.report.writing import decision_lines
     from calibdask.storage.open_store import StoredCube, open_store
     from calibdask.storage.replacing import replacing

@@ -19,17 +19,6 @@ if TYPE_CHECKING:
     from calibdask.storage.readers import Table
     from calibdask.storage.summary import Summary
 
-__all__ = [
-    "Remembering",
-    "command_line",
-    "evaluation_options",
-    "measured",
-    "models_of_rows",
-    "models_of_summary",
-    "named_data",
-    "write_models",
-]
-
 _LEVEL = 0.95
 _WORDS = "calibdask.words"
 

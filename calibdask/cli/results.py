@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from calibdask.storage.replacing import Output
 
-__all__ = ["RESULTS", "write_result"]
-
 RESULTS = (".json", ".csv", ".nc", ".zarr")
 
 

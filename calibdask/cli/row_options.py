@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from calibdask.storage.open_store import Store
     from calibdask.storage.readers import StoredRows, Table
 
-__all__ = ["RowsRequest", "noted", "place_options", "row_options", "rows_of", "skipped_rows", "stem_of"]
-
 
 def _one_or_several(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> Any:
     """The name, or names that were repeated; None without."""

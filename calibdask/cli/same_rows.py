@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from calibdask.cli.row_options import RowsRequest
     from calibdask.storage.readers import StoredRows, Table
 
-__all__ = ["same_rows"]
-
 
 def same_rows(
     command: str, requests: "Mapping[str, RowsRequest]", stored: "Mapping[str, StoredRows]"

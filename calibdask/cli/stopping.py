@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from threading import current_thread, main_thread
 from types import FrameType
 
-__all__ = ["TERMINATED", "stopped_by_term"]
-
 # What shells report of a process that the signal TERM has ended.
 TERMINATED = 128 + signal.SIGTERM
 # Batch systems signal a shell and its children, and the shell hands it on: that is one wish.

@@ -8,8 +8,6 @@ from calibdask.cli.stopping import TERMINATED, stopped_by_term
 from calibdask.cluster import ClusterSpec
 from calibdask.safe_text import shown_address, visible, visible_lines
 
-__all__ = ["run", "status"]
-
 _FAILED = 3
 _SHOWN_ERRORS = 3
 _EPILOG = """\b

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from calibdask.storage.replacing import Output
     from calibdask.storage.summary import Summary
 
-__all__ = ["FORMATS", "described", "summarize", "written"]
-
 FORMATS = (".zarr", ".nc")
 _EPILOG = """\b
 Then, without the data:

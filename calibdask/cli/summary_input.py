@@ -10,8 +10,6 @@ from calibdask.cli.row_options import RowsRequest
 if TYPE_CHECKING:
     from calibdask.storage.summary import Summary
 
-__all__ = ["panel", "pooled", "refuse_row_options"]
-
 
 def refuse_row_options(request: RowsRequest) -> None:
     """Raise UsageError for options that only rows have a use for."""

@@ -13,8 +13,6 @@ from calibdask.results.text_table import foot_lines, result_lines
 from calibdask.results.values import BEHIND, PartResult, Results
 from calibdask.safe_text import visible
 
-__all__ = ["as_json", "console", "has_signs", "json_text", "metric_values", "print_lines", "rule_of", "show"]
-
 # Of the JSON; it grows when what programs may rely on changes, and what is only added does not count.
 _FORMAT = 2
 # What is said once for all metrics, where it applies.

@@ -8,8 +8,6 @@ from calibdask.cli.calibration_tests import TESTS, TESTS_HELP
 from calibdask.cli.evaluate import evaluate
 from calibdask.cli.metric_options import MetricCommand
 
-__all__ = ["alias"]
-
 
 def _run(**given: Any) -> Any:
     click.echo(f"calibdask: test is deprecated; use calibdask evaluate --panel {TESTS}", err=True)

@@ -8,8 +8,6 @@ from typing import Any
 from calibdask.cli.param_types import is_whole
 from calibdask.estimators.signatures import signatures
 
-__all__ = ["CONSISTENCY", "Choices", "Entry"]
-
 CONSISTENCY = ("ece", "uniform", "median-variance")
 _MOST_PAIRS = 1e10
 # The parts of tests, in the order of the output; other estimators have one without a name.

@@ -30,8 +30,6 @@ from calibdask.results.text_layout import (
 )
 from calibdask.results.values import PartResult, Results
 
-__all__ = ["FileResult", "FileTable"]
-
 _WIDEST = 20
 _RESTS = "rests on"
 # Of parts that are left out of all files; those of tests are statistics otherwise.

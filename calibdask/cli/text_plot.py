@@ -15,8 +15,6 @@ from calibdask.results.reliability import Bins
 from calibdask.results.text_layout import Line, Role
 from calibdask.statistics.layout import Layout
 
-__all__ = ["PLAIN", "SIGNS", "Signs", "TextDiagram", "heading_of", "picture_lines", "suited"]
-
 _WIDTH, _HEIGHT = 41, 13
 _NARROWEST = 21
 _BARS = 2

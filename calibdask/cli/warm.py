@@ -6,8 +6,6 @@ from calibdask.cli.param_types import MetricType
 from calibdask.estimators.expression import Expression
 from calibdask.safe_text import visible
 
-__all__ = ["warm"]
-
 
 @click.command()
 @click.option(

@@ -11,8 +11,6 @@ from typing import Any
 
 from calibdask.cluster.security import AUTHORITY, CERTIFICATE, KEY, Transport
 
-__all__ = ["make_certificates", "temporary_certificates"]
-
 _SECRET, _PUBLIC = 0o600, 0o644
 _MOST_DAYS = 36_500
 

@@ -10,8 +10,6 @@ from calibdask.cluster.spec import ClusterLost, ClusterSpec
 from calibdask.cluster.versions import check_versions
 from calibdask.errors import Unavailable
 
-__all__ = ["connected"]
-
 
 @contextmanager
 def connected(where: str | ClusterSpec = "threads") -> Iterator[Any]:

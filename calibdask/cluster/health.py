@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from http.client import HTTPConnection, HTTPException
 from time import monotonic, sleep
 
-__all__ = ["healthy", "listens", "main"]
-
 _TIMEOUT, _PAUSE = 5.0, 0.5
 
 

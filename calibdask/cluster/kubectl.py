@@ -13,8 +13,6 @@ from typing import IO, Any
 
 from calibdask.errors import Unavailable
 
-__all__ = ["Kubectl"]
-
 _PAUSE = 0.5
 _FORWARD_TIMEOUT = 60
 _FORWARDED = re.compile(r"^Forwarding from 127\.0\.0\.1:(\d+) ", re.MULTILINE)

@@ -14,8 +14,6 @@ from calibdask.cluster.scheduler import Scheduler
 from calibdask.cluster.security import Transport
 from calibdask.cluster.spec import ClusterSpec
 
-__all__ = ["Kubernetes"]
-
 # Includes pulling images and starting nodes.
 _START_TIMEOUT = 600
 

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, get_type_hints
 
-__all__ = ["Autoscaling", "KubernetesSettings", "Resources"]
-
 _KEY = "calibdask.kubernetes"
 # Host names are limited to 63 characters, and those of pods append to it (NAME-1a2b3c-worker-0123456789-abcde).
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,28}[a-z0-9])?")

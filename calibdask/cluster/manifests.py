@@ -11,8 +11,6 @@ from typing import Any
 from calibdask.cluster.kubernetes_settings import KubernetesSettings
 from calibdask.cluster.pods import NANNY_PORT, WORKER_PORT, client_pod, scheduler_pod, worker_pod
 
-__all__ = ["as_yaml", "cluster", "main", "study_run"]
-
 Manifest = dict[str, Any]
 
 # Exit statuses of calibdask run for bad use and for failed cells: a retry would change neither.

@@ -11,8 +11,6 @@ from calibdask.cluster.slurm import Slurm
 from calibdask.cluster.spec import ClusterSpec
 from calibdask.cluster.threads import Threads
 
-__all__ = ["cluster_spec"]
-
 _KINDS = "threads, threads:N, local, local:N, tcp://host:port, tls://host:port, a scheduler file, slurm or kubernetes"
 
 

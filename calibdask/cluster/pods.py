@@ -6,8 +6,6 @@ from typing import Any
 from calibdask.cluster.kubernetes_settings import KubernetesSettings, Resources
 from calibdask.cluster.security import AUTHORITY, CERTIFICATE, KEY
 
-__all__ = ["NANNY_PORT", "WORKER_PORT", "client_pod", "scheduler_pod", "worker_pod"]
-
 WORKER_PORT, NANNY_PORT = 8788, 8789
 _HTTP_PORT = 8787
 

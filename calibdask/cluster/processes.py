@@ -8,8 +8,6 @@ from typing import Any
 from calibdask.cluster.scheduler import worker_ttl
 from calibdask.cluster.spec import ClusterSpec
 
-__all__ = ["Processes"]
-
 
 @dataclass(frozen=True)
 class Processes(ClusterSpec):

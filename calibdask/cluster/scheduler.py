@@ -11,8 +11,6 @@ from calibdask.cluster.security import Transport
 from calibdask.cluster.spec import ClusterSpec
 from calibdask.errors import Unavailable
 
-__all__ = ["SECONDS_TO_ANSWER", "Scheduler", "worker_ttl"]
-
 SECONDS_TO_ANSWER = 15
 _WORKER_TTL, _DASK_DEFAULT = "2 minutes", "5 minutes"
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["AUTHORITY", "CERTIFICATE", "KEY", "Transport"]
-
 # Files of a folder of certificates.
 AUTHORITY, CERTIFICATE, KEY = "ca.pem", "node.pem", "node-key.pem"
 _VARIABLE = "CALIBDASK_TLS"

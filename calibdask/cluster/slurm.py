@@ -17,8 +17,6 @@ from calibdask.cluster.scheduler import worker_ttl
 from calibdask.cluster.security import Transport
 from calibdask.cluster.spec import ClusterSpec
 
-__all__ = ["Slurm"]
-
 _JOBS = "calibdask.slurm.jobs"
 _COMMANDS = ("sbatch", "squeue", "scancel")
 # Interval of checks whether a worker has joined, or all jobs have ended without one.

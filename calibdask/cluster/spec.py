@@ -7,8 +7,6 @@ from typing import Any, ClassVar
 
 from calibdask.errors import Unavailable
 
-__all__ = ["ClusterLost", "ClusterSpec"]
-
 
 class ClusterLost(Unavailable):
     """The scheduler, or all of its workers, were lost during a computation."""

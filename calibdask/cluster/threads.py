@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from calibdask.cluster.spec import ClusterSpec
 
-__all__ = ["Threads"]
-
 
 @dataclass(frozen=True)
 class Threads(ClusterSpec):

@@ -6,8 +6,6 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-__all__ = ["COMPUTING", "check_versions", "installed", "version_mismatch"]
-
 # Packages that numbers, or their transport between processes, depend on.
 COMPUTING = ("calibdask", "dask", "distributed", "numba", "numpy", "scipy", "scikit-learn", "xarray", "zarr")
 

@@ -13,8 +13,6 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.schedule import Schedule
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["NotOnePass", "few_rows", "is_told", "no_rows", "requests_of_one_pass"]
-
 # The root of this many rows is a number of bins whose edges are no edges of cells.
 _FEW = 50
 

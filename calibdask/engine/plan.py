@@ -13,8 +13,6 @@ from calibdask.statistics.request import Request, Requests
 from calibdask.statistics.started import Started
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["Outcome", "run", "run_requests"]
-
 Name = TypeVar("Name", bound=Hashable)
 
 

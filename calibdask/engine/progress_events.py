@@ -6,8 +6,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Stage", "advance", "start_stage", "watching"]
-
 
 @dataclass(frozen=True)
 class Stage:

@@ -6,8 +6,6 @@ from typing import Any
 import dask
 import dask.threaded
 
-__all__ = ["scheduler"]
-
 
 def scheduler() -> Any:
     """Dask's choice, or its threads where it has no other: asking it would import distributed, which takes a second.

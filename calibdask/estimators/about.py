@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-__all__ = ["PVALUE", "About", "Description", "Direction", "Kind", "PartInfo", "Quantity"]
-
 # An error is 0 for a calibrated model and positive by chance; a score is better the smaller it is, a term is a summand
 # of one; a choice, such as a bandwidth, was derived from the data.
 Kind = Literal[

@@ -8,8 +8,6 @@ import numpy as np
 
 from calibdask.statistics.frozen import FrozenArray
 
-__all__ = ["as_json"]
-
 
 def as_json(estimator: Any) -> str:
     """JSON with the name of the class and its parameters, nested objects included.

@@ -8,8 +8,6 @@ from scipy import special
 
 from calibdask.statistics.exact import Array
 
-__all__ = ["CLOPPER_PEARSON", "BoundedMean"]
-
 # The name of the method of these limits.
 CLOPPER_PEARSON = "clopper-pearson"
 

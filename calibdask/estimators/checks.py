@@ -6,8 +6,6 @@ import numpy as np
 
 from calibdask.statistics.settings import Setting
 
-__all__ = ["MOST_BINS", "MOST_DRAWS", "check_choice", "check_setting", "check_whole"]
-
 # Random draws beyond this many change no digit that anybody reads, and take hours.
 MOST_DRAWS = 1_000_000
 # More are a mistake, and would not fit in memory for many classes.

@@ -4,8 +4,6 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Choice", "listed"]
-
 # ``largest-2`` is cd.Lens.largest(2).
 _LARGEST = re.compile(r"largest-(\d+)")
 _NUMBERS = {

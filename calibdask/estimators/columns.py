@@ -10,8 +10,6 @@ from calibdask.estimators.estimator import Estimator
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting, SettingChoice
 
-__all__ = ["ColumnEstimator", "SettingEstimator", "gap"]
-
 
 class SettingEstimator(Estimator):
     """An estimator with fields ``setting`` and ``k``."""

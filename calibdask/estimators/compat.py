@@ -30,8 +30,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
-__all__ = ["COMPAT", "Compat", "choices"]
-
 Compat = Literal["scikit-learn", "netcal", "torchmetrics", "euranova"]
 
 DEFAULTS: Mapping[str, Any] = MappingProxyType(

@@ -10,8 +10,6 @@ from calibdask.html_repr import HtmlRepr, class_words
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
-__all__ = ["Estimator"]
-
 
 class Estimator(HtmlRepr, ABC):
     """A frozen, picklable description of a number, a curve or a test.

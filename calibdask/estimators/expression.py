@@ -17,8 +17,6 @@ from typing import Any
 from calibdask.estimators.choice import Choice
 from calibdask.estimators.signatures import Signature, signatures
 
-__all__ = ["Expression", "parse_metrics", "parse_value"]
-
 _TOKEN = re.compile(r"""\s*([()\[\],=]|"[^"]*"|'[^']*'|[^()\[\],=\s"']+)\s*""")
 _CONSTANTS = {"true": True, "false": False, "none": None}
 _SHAPE = "a metric is written as ece or ece(bins=10, setting=classwise)"

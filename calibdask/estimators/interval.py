@@ -8,8 +8,6 @@ from calibdask.estimators.parts import Estimate
 from calibdask.statistics.bins.grid import GridHistogram
 from calibdask.statistics.request import Requests
 
-__all__ = ["Estimating", "FromHistograms", "FromRows", "Interval", "KnownEnds", "NoInterval"]
-
 
 class Estimating(Protocol):
     """An estimator, as far as replicates need it."""

@@ -14,19 +14,6 @@ from calibdask.statistics.bins.edges import Closed
 from calibdask.statistics.bins.mappings import Mapping
 from calibdask.statistics.settings import SettingChoice
 
-__all__ = [
-    "BinnedKeywords",
-    "CurveKeywords",
-    "DensityKeywords",
-    "DiagramKeywords",
-    "ECEKeywords",
-    "MCEKeywords",
-    "PresetKeywords",
-    "SKCEKeywords",
-    "ScoreKeywords",
-    "SmoothKeywords",
-]
-
 Norm = Literal["l1", "l2", "max"]
 
 

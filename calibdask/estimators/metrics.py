@@ -7,8 +7,6 @@ from typing import Any
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.expression import parse_metrics
 
-__all__ = ["Metrics", "check_distinct", "named_metrics", "told_apart"]
-
 Metric = Estimator | str | Callable[[], Estimator]
 Metrics = Metric | Sequence[Metric] | Mapping[str, Metric]
 

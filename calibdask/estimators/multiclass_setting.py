@@ -13,8 +13,6 @@ from calibdask.statistics.request import Requests
 from calibdask.statistics.views.lens import Lens
 from calibdask.statistics.views.view import seen_through
 
-__all__ = ["VectorEstimator", "VectorSetting", "check_setting", "lens_of"]
-
 VectorSetting = Lens | Literal["multiclass", "confidence", "binary"] | str | int
 
 

@@ -10,8 +10,6 @@ from calibdask.estimators.smooth.density import DensityECE
 from calibdask.estimators.smooth.smooth_ece import SmoothECE
 from calibdask.estimators.tests.spiegelhalter_test import SpiegelhalterTest
 
-__all__ = ["comparison_metrics", "default_metrics", "summary_metrics"]
-
 _FromHistograms = BrierScore | LogLoss | ECE | DensityECE | SmoothECE | MeanGap
 
 

@@ -10,19 +10,6 @@ import numpy.typing as npt
 from calibdask.estimators.about import Kind
 from calibdask.statistics.exact import Array
 
-__all__ = [
-    "CalibrationError",
-    "Coordinate",
-    "Curve",
-    "Estimate",
-    "Given",
-    "Number",
-    "Part",
-    "calibration_error",
-    "estimated",
-    "number",
-]
-
 # Ends of intervals at a level, each of the shape of the values.
 Ends = Callable[[float], tuple[Array, Array]]
 Limits = tuple[Any, Any]

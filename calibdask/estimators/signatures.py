@@ -17,8 +17,6 @@ import calibdask
 from calibdask.estimators.choice import Choice
 from calibdask.html_repr import class_words
 
-__all__ = ["Signature", "signatures"]
-
 _ESTIMATOR = ("calibdask.estimators.estimator", "Estimator")
 _KINDS = {"int": "int", "float": "float", "bool": "bool", "str": "word", "Any": "any"}
 _SEQUENCES = {"tuple", "list", "Sequence"}

@@ -15,8 +15,6 @@ from calibdask.statistics.counts import RowCount
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
-__all__ = ["TOTALS", "SliceTotals"]
-
 # The names of the coordinates of a result.
 TOTALS = ("rows", "events", "mean_score", "frequency")
 

@@ -12,8 +12,6 @@ from calibdask.estimators.parts import Estimate
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
-__all__ = ["WithoutInterval", "bare"]
-
 
 @dataclass(frozen=True, repr=False)
 class WithoutInterval(Estimator):

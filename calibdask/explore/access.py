@@ -8,8 +8,6 @@ from urllib.parse import urlsplit
 from tornado.routing import Matcher, Rule
 from tornado.web import OutputTransform, RequestHandler
 
-__all__ = ["MOST_SESSIONS", "check_hosts", "check_tokens", "hosts_of", "limit_sessions", "protect_pages"]
-
 # Each has the widgets and figures of a page in memory.
 MOST_SESSIONS = 32
 # What makes a session; what a page loads besides belongs to one.

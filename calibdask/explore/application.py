@@ -14,8 +14,6 @@ from calibdask.storage.readers import StoredRows
 from calibdask.storage.summary import Summary
 from calibdask.study.cube import open_cube
 
-__all__ = ["explore", "page_of"]
-
 
 def explore(
     store: str,

@@ -8,8 +8,6 @@ from threading import Event
 from time import monotonic
 from typing import Any
 
-__all__ = ["CancelToken", "Cancelled", "LatestOnly", "error_text", "on_next_tick"]
-
 _Callback = Callable[[Any], object]
 
 # Seconds between two progress reports to a page.

@@ -6,8 +6,6 @@ from typing import Any
 
 from calibdask.results.spreadsheet import without_formulas
 
-__all__ = ["downloads"]
-
 # The browser renders the file: exactly what is shown, and no renderer to install.
 _SAVE = """
 const view = Bokeh.index.find_one(picture)

@@ -10,8 +10,6 @@ from typing import Any
 
 from calibdask.explore.access import check_hosts, check_tokens, hosts_of, limit_sessions, protect_pages
 
-__all__ = ["UNUSED_MILLISECONDS", "Page", "filter_messages", "is_relevant", "serve"]
-
 # How long a session waits for its page, at first or after the connection was lost.
 UNUSED_MILLISECONDS = 15_000
 # The header, in the colour of the links of reports.

@@ -6,8 +6,6 @@ from html import escape
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-__all__ = ["bind_to_url"]
-
 
 def bind_to_url(widgets: Mapping[str, Any]) -> list[str]:
     """Restore the values of widgets from the query of the page's URL, and keep them there from then on.

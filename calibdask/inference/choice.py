@@ -7,8 +7,6 @@ import numpy as np
 from calibdask.estimators.checks import MOST_DRAWS, check_whole
 from calibdask.inference.methods import Method
 
-__all__ = ["IntervalChoice", "check_interval", "check_level"]
-
 
 def check_level(level: object, name: str = "level") -> None:
     """Raise ValueError unless this is a level of an interval."""

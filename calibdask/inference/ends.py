@@ -11,8 +11,6 @@ from calibdask.inference.choice import IntervalChoice
 from calibdask.inference.methods import NumberReplicates, method_of, number_ends, percentiles
 from calibdask.statistics.exact import Array
 
-__all__ = ["Bounds", "bounds_of_curve", "bounds_of_number", "known_bounds", "where_outcomes_differ"]
-
 # Name of the bound (low, high, median, band_low, band_high, replicates) -> its values.
 Bounds = Mapping[str, Part]
 

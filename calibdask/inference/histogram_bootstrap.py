@@ -17,8 +17,6 @@ from calibdask.statistics.bins.grid import GridState, merged_cells
 from calibdask.statistics.exact import Array
 from calibdask.statistics.replicates.histograms import GROUPS
 
-__all__ = ["HistogramBootstrap", "Replicates"]
-
 # Replicates of states are stored up to this number of bytes at a time.
 _BYTES_AT_ONCE = 1 << 27
 

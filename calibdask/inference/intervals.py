@@ -13,13 +13,11 @@ from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import FromHistograms, KnownEnds
 from calibdask.estimators.parts import Estimate, estimated
-from calibdask.inference.choice import IntervalChoice, check_interval
+from calibdask.inference.choice import IntervalChoice
 from calibdask.inference.ends import Bounds, bounds_of_curve, bounds_of_number, known_bounds
 from calibdask.inference.histogram_bootstrap import HistogramBootstrap, Replicates
 from calibdask.inference.row_bootstrap import RowBootstrap
 from calibdask.statistics.bins.grid import GridHistogram
-
-__all__ = ["BoundedEstimates", "IntervalChoice", "check_interval", "estimates_with_intervals"]
 
 
 @dataclass(frozen=True)

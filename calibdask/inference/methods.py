@@ -9,16 +9,6 @@ from scipy import special
 from calibdask.estimators.parts import Number
 from calibdask.statistics.exact import Array
 
-__all__ = [
-    "Method",
-    "NumberReplicates",
-    "check_method",
-    "method_of",
-    "number_ends",
-    "percentiles",
-    "sign_pvalue",
-]
-
 Method = Literal["corrected", "percentile", "bca"]
 
 

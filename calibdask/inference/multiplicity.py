@@ -7,8 +7,6 @@ from scipy import stats
 
 from calibdask.statistics.exact import Array
 
-__all__ = ["ADJUSTMENTS", "benjamini_hochberg", "holm"]
-
 
 def holm(pvalues: Array) -> Array:
     """Adjusted p-values max over j <= i of (m - j + 1) p_(j), at most 1, which control the family-wise error rate.

@@ -16,8 +16,6 @@ from calibdask.statistics.views.left_out import LeftOut
 from calibdask.statistics.views.poisson import PoissonWeights
 from calibdask.statistics.views.view import View, seen_through
 
-__all__ = ["RowBootstrap"]
-
 
 @dataclass(frozen=True)
 class RowBootstrap:

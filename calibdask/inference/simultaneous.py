@@ -7,8 +7,6 @@ from scipy import special
 from calibdask.estimators.binned.betting_ends import Strata, smallest_error
 from calibdask.statistics.exact import Array
 
-__all__ = ["certain_error", "stretched"]
-
 
 def stretched(value: Array, end: Array, level: float, numbers: int) -> Array:
     """An end at a level, moved away from the value as ends of a normal interval for so many numbers at a time.

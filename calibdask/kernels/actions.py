@@ -4,8 +4,6 @@ import numpy as np
 
 from calibdask.kernels.compiled import compiled
 
-__all__ = ["cheapest"]
-
 
 @compiled
 def cheapest(probabilities, costs, out):

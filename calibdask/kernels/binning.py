@@ -5,8 +5,6 @@ import numpy as np
 from calibdask.kernels.bins import TILE, locate
 from calibdask.kernels.compiled import FRACTION_BITS, ROWS_BEFORE_CARRY, add_fixed, compiled, fixed, inlined, unit
 
-__all__ = ["bin_sums", "weighted_bin_sums"]
-
 _FRACTION = (1 << FRACTION_BITS) - 1
 # Up to this many cells, four neighbours add into four copies, so that equal bins in a row do not wait for each other.
 _COPIED_CELLS = 512

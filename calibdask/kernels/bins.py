@@ -4,8 +4,6 @@ import numpy as np
 
 from calibdask.kernels.compiled import inlined, unit
 
-__all__ = ["GIVEN", "MOST_EXACT_BINS", "TILE", "UNIFORM_LEFT", "UNIFORM_RIGHT", "locate", "uniform_bin"]
-
 # Bins between given thresholds; or between the edges i / n_bins, either end of a bin belonging to it.
 GIVEN, UNIFORM_RIGHT, UNIFORM_LEFT = 0, 1, 2
 

@@ -5,8 +5,6 @@ import numpy as np
 from calibdask.kernels.bins import uniform_bin
 from calibdask.kernels.compiled import FRACTION_BITS, compiled, fixed, inlined, unit
 
-__all__ = ["add_words", "cell_sums", "deviations", "number_cells", "weighted_cell_sums"]
-
 _KEY_BITS = 63  # keys stay non-negative, so that they sort alike as numbers and as bytes
 _MASK = (1 << FRACTION_BITS) - 1
 _HALF = FRACTION_BITS // 2

@@ -6,8 +6,6 @@ import numpy as np
 
 from calibdask.kernels.compiled import Kernel, compiled
 
-__all__ = ["LABEL", "NOT_FINITE", "OUT_OF_RANGE", "ROW_SUM", "first_doubtful", "inspect_rows", "rough_sum", "tile_rows"]
-
 # What can be wrong with a row; one row may have several.
 NOT_FINITE, OUT_OF_RANGE, ROW_SUM, LABEL = range(4)
 

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["observed", "started"]
-
 _observers: list[Callable[[str], None]] = []
 
 

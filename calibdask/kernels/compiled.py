@@ -6,22 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "FRACTION_BITS",
-    "ROUNDER_BITS",
-    "ROWS_BEFORE_CARRY",
-    "Kernel",
-    "add_fixed",
-    "add_units",
-    "carry",
-    "compiled",
-    "fixed",
-    "inlined",
-    "raw_units",
-    "unit",
-    "units",
-]
-
 
 class Kernel:
     """A function that numba compiles when it is first called, or when a kernel that calls it is compiled.

@@ -20,8 +20,6 @@ from calibdask.kernels.compilation import started
 from calibdask.kernels.compiled import Kernel
 from calibdask.kernels.folders import Folders, loaded, saved
 
-__all__ = ["dispatcher", "folders"]
-
 # Never fastmath: it may assume that no NaN exists and reorder sums. Divisions by 0 are those of NumPy: Python's error
 # would be a branch in every loop that divides.
 _OPTIONS: Any = {"nogil": True, "error_model": "numpy"}

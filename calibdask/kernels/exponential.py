@@ -5,8 +5,6 @@ import numpy as np
 from calibdask.kernels.compiled import inlined
 from calibdask.kernels.fused import fma
 
-__all__ = ["exp_32", "exp_64"]
-
 # The exponent k and the rest r of x = k ln 2 + r; exp(r) by the polynomial 1 + r + c2 r**2 + ... whose largest relative
 # error on |r| <= ln(2) / 2 is the least (2.9e-16 of degree 10, 3.1e-9 of degree 6).
 _LOG2_E = 1.4426950408889634

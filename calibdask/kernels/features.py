@@ -4,8 +4,6 @@ import numpy as np
 
 from calibdask.kernels.compiled import ROUNDER_BITS, add_units, compiled, inlined, raw_units
 
-__all__ = ["feature_sums", "weighted_feature_sums"]
-
 # Rows between two carries: an int64 holds twice as many multiples of 2**-44 of numbers up to 1.
 _ROWS_BEFORE_CARRY = 1 << 16
 # Rows whose terms are added together, so that sums are read and written less often.

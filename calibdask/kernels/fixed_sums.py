@@ -4,8 +4,6 @@ import numpy as np
 
 from calibdask.kernels.compiled import add_units, compiled, units
 
-__all__ = ["fixed_sum"]
-
 # A sum of this many integers up to 2**51 fits in an int64.
 _TOGETHER = 256
 

@@ -9,8 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Folders", "loaded", "saved"]
-
 _PACKAGE = Path(__file__).parent
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 

@@ -6,8 +6,6 @@ from typing import Any
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["call_llvm", "fma", "instruction", "ir"]
-
 # The instruction builder that numba uses, from the package that it comes with.
 _cgutils: Any = cgutils
 ir = _cgutils.ir

@@ -6,8 +6,6 @@ import numpy as np
 
 from calibdask.kernels.compiled import compiled, inlined, unit
 
-__all__ = ["HALVINGS", "OFFSET_BITS", "PARTS", "grid_sums", "weighted_grid_sums"]
-
 # Positions within a cell are counted in units of 2**-30, so that plain int64 sums hold 2**33 rows of one cell.
 OFFSET_BITS = 30
 _UNITS = 1 << OFFSET_BITS

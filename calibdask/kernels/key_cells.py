@@ -10,8 +10,6 @@ from numba.extending import overload
 
 from calibdask.kernels.compiled import compiled, fixed, inlined, unit
 
-__all__ = ["FLOAT32_BITS", "cells_of", "sum_cells_32", "sum_cells_64"]
-
 # Number of zeros at the end of keys of float32 scores.
 FLOAT32_BITS = 29
 

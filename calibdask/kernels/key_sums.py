@@ -4,8 +4,6 @@ import numpy as np
 
 from calibdask.kernels.compiled import FRACTION_BITS, compiled, fixed, inlined
 
-__all__ = ["add_entries", "add_scores", "merge_strata", "sums_by_bin"]
-
 _MASK = (1 << FRACTION_BITS) - 1
 _HALF_BITS = FRACTION_BITS // 2
 _HALF = (1 << _HALF_BITS) - 1

@@ -6,8 +6,6 @@ from calibdask.kernels.compiled import compiled, inlined
 from calibdask.kernels.key_cells import cells_of, spread_strata
 from calibdask.kernels.ranks import key_of
 
-__all__ = ["TILE_ELEMENTS", "collect_keys", "sort_windows"]
-
 TILE_ELEMENTS = 1024
 # Up to this many keys are sorted by insertion.
 _FEW = 32

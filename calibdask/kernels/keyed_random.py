@@ -4,8 +4,6 @@ import numpy as np
 
 from calibdask.kernels.compiled import compiled, inlined, unit
 
-__all__ = ["drawn_labels", "poisson_counts", "priorities"]
-
 _WORD = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 

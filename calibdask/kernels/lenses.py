@@ -4,8 +4,6 @@ import numpy as np
 
 from calibdask.kernels.compiled import compiled
 
-__all__ = ["grouped", "largest"]
-
 
 @compiled
 def largest(scores, labels, k, seen, codes):

@@ -4,8 +4,6 @@ import numpy as np
 
 from calibdask.kernels.compiled import add_units, compiled, inlined, units
 
-__all__ = ["location_sums"]
-
 # Sums of this many terms of at most 2 fit in an int64.
 _ROWS_BEFORE_CARRY = 1 << 16
 

@@ -4,8 +4,6 @@ import numpy as np
 
 from calibdask.kernels.compiled import inlined
 
-__all__ = ["log_64"]
-
 # ln 2 in two parts, the first with few bits, so that its multiples are exact.
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _ROOT_OF_HALF = np.int64(np.float64(0.5**0.5).view(np.int64))

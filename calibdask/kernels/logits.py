@@ -5,8 +5,6 @@ import numpy as np
 from calibdask.kernels.compiled import compiled, inlined
 from calibdask.kernels.exponential import exp_64
 
-__all__ = ["sigmoid", "softmax"]
-
 # Below this the exponential counts as 0, like the smallest numbers of float64.
 _LEAST = -700.0
 

@@ -7,8 +7,6 @@ import numpy as np
 from calibdask.kernels.compiled import compiled, inlined, units
 from calibdask.kernels.exponential import exp_64
 
-__all__ = ["logarithms", "normalisers", "peaks", "shares", "weighted_shares"]
-
 _TILE = 256
 
 

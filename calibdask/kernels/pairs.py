@@ -14,18 +14,6 @@ from calibdask.kernels.exponential import exp_32, exp_64
 from calibdask.kernels.fused import fma
 from calibdask.kernels.vectors import absolute, lanes, load, minus, plus, splat, store
 
-__all__ = [
-    "EUCLIDEAN",
-    "EXPONENTIAL",
-    "GAUSSIAN",
-    "TV",
-    "distances",
-    "pair_sum",
-    "pair_values",
-    "run_sums",
-    "weighted_pair_sum",
-]
-
 EXPONENTIAL, GAUSSIAN = 0, 1
 TV, EUCLIDEAN = 0, 1
 

@@ -4,8 +4,6 @@ import numpy as np
 
 from calibdask.kernels.compiled import compiled, inlined, unit
 
-__all__ = ["key_of", "score_keys", "weigh_keys"]
-
 
 @inlined
 def key_of(score):

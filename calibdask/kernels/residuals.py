@@ -2,8 +2,6 @@
 
 from calibdask.kernels.compiled import compiled
 
-__all__ = ["multiplied", "residuals", "squares"]
-
 
 @compiled
 def residuals(scores, labels, out):

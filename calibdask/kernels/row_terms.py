@@ -5,8 +5,6 @@ import numpy as np
 from calibdask.kernels.compiled import add_units, compiled, inlined, unit, units
 from calibdask.kernels.logarithm import log_64
 
-__all__ = ["LOGARITHM", "SPIEGELHALTER", "term_sums", "weighted_term_sums"]
-
 SPIEGELHALTER, LOGARITHM = 0, 1
 
 # A sum of this many integers up to 2**51 fits in an int64.

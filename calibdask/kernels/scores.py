@@ -5,8 +5,6 @@ import numpy as np
 from calibdask.kernels.compiled import ROWS_BEFORE_CARRY, add_fixed, compiled, fixed, inlined, unit
 from calibdask.kernels.logarithm import log_64
 
-__all__ = ["score_sums", "weighted_score_sums"]
-
 # Rows whose scores are kept while those that share them are added up.
 _TILE = 1024
 

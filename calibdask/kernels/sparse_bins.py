@@ -5,8 +5,6 @@ import numpy as np
 from calibdask.kernels.bins import GIVEN, UNIFORM_RIGHT, uniform_bin
 from calibdask.kernels.compiled import ROWS_BEFORE_CARRY, add_fixed, carry, compiled, fixed, inlined, unit
 
-__all__ = ["FEWEST_COLUMNS", "sparse_bin_sums"]
-
 # Scores of a row sum to 1, so that few reach beyond the first of many bins where columns are so many.
 FEWEST_COLUMNS = 32
 _TOGETHER = 32  # columns that are skipped at once

@@ -7,9 +7,6 @@ import numpy as np
 from calibdask.kernels.checks import rough_sum
 from calibdask.kernels.compiled import compiled
 
-__all__ = ["Extremes", "top_class", "top_k"]
-
-
 # From this many classes on, the largest score is found by vector instructions, then compared with that of the label.
 _WIDE = 32
 

@@ -4,8 +4,6 @@ import numpy as np
 
 from calibdask.kernels.compiled import compiled, unit
 
-__all__ = ["find_sets", "first_above"]
-
 
 @compiled
 def find_sets(scores, weights, group, roots, column, threshold, child, sets):

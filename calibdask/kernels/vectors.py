@@ -11,8 +11,6 @@ from numba.extending import models, register_model
 
 from calibdask.kernels.fused import call_llvm, instruction, ir
 
-__all__ = ["absolute", "lanes", "load", "minus", "plus", "splat", "store"]
-
 _BITS = 2048
 
 

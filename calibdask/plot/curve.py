@@ -9,8 +9,6 @@ from calibdask.plot.panels import Panel, arrange, panels
 from calibdask.plot.style import DENSITY, PROBABILITY, SCORE, number_text
 from calibdask.results.reliability import Curve, only_metric
 
-__all__ = ["reliability_curve"]
-
 
 def reliability_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
     """Reliability curve: probability of the outcome given the score, with its bands, the density of scores beneath.

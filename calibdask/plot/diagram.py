@@ -9,8 +9,6 @@ from calibdask.plot.panels import Panel, arrange, panels
 from calibdask.plot.style import FREQUENCY, MEAN_SCORE, OVER, ROWS, SCORE, UNDER, number_text
 from calibdask.results.reliability import Bins, only_metric
 
-__all__ = ["reliability_diagram"]
-
 
 def reliability_diagram(dataset: xr.Dataset, *, title: str = "") -> Any:
     """Reliability diagram: frequency of the outcome against the mean score by bin, rows by bin beneath.

@@ -10,8 +10,6 @@ from typing import Any
 from calibdask.plot.options import styled
 from calibdask.plot.style import OVER, UNDER
 
-__all__ = ["FORMATS", "check_format", "save"]
-
 # Suffixes that `save` writes.
 FORMATS = (".html", ".png", ".svg")
 

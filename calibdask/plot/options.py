@@ -6,8 +6,6 @@ from typing import Any
 
 from calibdask.plot import style
 
-__all__ = ["styled"]
-
 Options = dict[str, Any]
 
 # Layouts of more columns have smaller panels, and smaller parts in these.

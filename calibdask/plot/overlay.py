@@ -12,8 +12,6 @@ from calibdask.plot.style import DENSITY, PROBABILITY, SCORE, SERIES, SHARE
 from calibdask.results.reliability import Bins, Curve, Kind, reliability_variables
 from calibdask.safe_text import listed, visible
 
-__all__ = ["overlaid"]
-
 Points = tuple[np.ndarray, np.ndarray]
 
 

@@ -13,8 +13,6 @@ from calibdask.plot.options import styled
 from calibdask.results.reliability import Reliability
 from calibdask.safe_text import listed
 
-__all__ = ["Panel", "arrange", "pairs_of", "panels"]
-
 _MOST_PANELS = 60
 _MOST_COLUMNS = 5
 

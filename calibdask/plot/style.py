@@ -1,31 +1,5 @@
 """The style of all plots of reliability: colours, names of axes and formats of numbers."""
 
-__all__ = [
-    "BAND",
-    "BARS",
-    "BIN_TOOLTIPS",
-    "CURVE_TOOLTIPS",
-    "DASHES",
-    "DENSITY",
-    "DIAGONAL",
-    "FREQUENCY",
-    "LIMITS",
-    "LINE",
-    "MEAN_SCORE",
-    "MEDIAN",
-    "OUTLINE",
-    "OVER",
-    "PALETTE",
-    "PROBABILITY",
-    "ROWS",
-    "SCORE",
-    "SERIES",
-    "SHARE",
-    "TICKS",
-    "UNDER",
-    "number_text",
-]
-
 # Okabe and Ito's colours, which colour-blind readers tell apart, without the yellow one, which is pale on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 # Scores that are too low, and too high; the others are for results over each other, with the dashes of their lines.

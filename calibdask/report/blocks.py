@@ -6,25 +6,6 @@ from typing import ClassVar
 
 from markupsafe import Markup
 
-__all__ = [
-    "Block",
-    "Cell",
-    "Code",
-    "Figure",
-    "Figures",
-    "Finding",
-    "Findings",
-    "Heading",
-    "Listing",
-    "Page",
-    "Paragraph",
-    "Section",
-    "Table",
-    "Terms",
-    "number",
-    "text",
-]
-
 
 @dataclass(frozen=True)
 class Cell:

@@ -8,8 +8,6 @@ from calibdask.report.headline import is_binned, is_mean_gap, is_smooth
 from calibdask.report.model_result import ModelResult
 from calibdask.results import cautions as sentences
 
-__all__ = ["cautions"]
-
 
 def cautions(model: ModelResult) -> list[str]:
     """What makes the numbers of a model less than they seem.

@@ -36,8 +36,6 @@ from calibdask.results.cautions import MANY_ROWS
 from calibdask.results.format import counted, figure, percent
 from calibdask.results.reliability import Bins
 
-__all__ = ["Origin", "page_of"]
-
 # Panels of a model with one for each class, and of the slices that are drawn.
 _MOST_PANELS, _MOST_SLICES = 6, 4
 _READING = (

@@ -9,10 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from calibdask.study.cube import DONE
+from calibdask.storage.cube_layout import DONE
 from calibdask.study.quantiles import quantiles
-
-__all__ = ["BLOCK", "LEVELS", "Summary", "summary_of"]
 
 Array = npt.NDArray[np.float64]
 

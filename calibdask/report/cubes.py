@@ -16,12 +16,10 @@ from calibdask.report.drawing import forest_axis, forest_range
 from calibdask.report.tables import drawn_cell, value_cell
 from calibdask.results.format import counted, figure, joined
 from calibdask.results.values import Value
+from calibdask.storage.cube_layout import DONE, FAILED
 from calibdask.storage.open_store import StoredCube
-from calibdask.study.cube import DONE, FAILED
 from calibdask.study.reading import errors_of
 from calibdask.study.study import coordinates_of
-
-__all__ = ["cube_page"]
 
 _MOST_ERRORS, _MOST_LABELS, _MOST_ROWS, _MOST_COLUMNS, _MOST_MARGINS = 5, 8, 60, 6, 12
 _LONGEST_ERROR = 1500

@@ -9,8 +9,6 @@ from calibdask.report.model_result import ModelResult
 from calibdask.results.decisions import OUTCOMES, Decision, Outcome
 from calibdask.results.format import named
 
-__all__ = ["Judgement", "Limits", "line_of", "slices_judged", "whole_judged"]
-
 
 @dataclass(frozen=True)
 class Limits:

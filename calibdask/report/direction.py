@@ -11,8 +11,6 @@ from calibdask.results.cautions import FEWEST_SCORES
 from calibdask.results.format import POINTS, SCORES, cases, counted, joined, points
 from calibdask.results.reliability import Curve
 
-__all__ = ["Stretch", "bearing", "direction_sentences", "stretches"]
-
 # Stretches that hold less than this share of the rows are not mentioned.
 _LEAST_SHARE = 0.01
 _MOST_STRETCHES = 3

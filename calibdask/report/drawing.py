@@ -13,8 +13,6 @@ from calibdask.results.format import counted, figure
 from calibdask.results.reliability import Array, Bins, Curve
 from calibdask.safe_text import visible
 
-__all__ = ["curve_picture", "diagram_picture", "forest", "forest_axis", "forest_range"]
-
 # In units of the drawing, which the page scales.
 _SIDE, _LEFT, _TOP, _RIGHT = 270.0, 46.0, 8.0, 10.0
 _STRIP, _BETWEEN, _BOTTOM = 56.0, 26.0, 36.0

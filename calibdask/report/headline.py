@@ -11,8 +11,6 @@ from calibdask.results.format import PLAIN, POINTS, Scale
 from calibdask.results.values import PartResult
 from calibdask.statistics.layout import Layout
 
-__all__ = ["headline_metric", "headline_of", "is_binned", "is_mean_gap", "is_smooth", "measures_binned_gap", "scale_of"]
-
 # What a part declares if it is the mean absolute difference of score and frequency.
 _MEAN_GAP = "mean-gap"
 

@@ -34,8 +34,6 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 from calibdask.storage.summary import Summary, is_summary
 
-__all__ = ["CLASSES", "CURVE", "DIAGRAM", "EVIDENCE", "GAP", "MOST_RESAMPLED", "SPREAD", "Measured", "measure"]
-
 # What is drawn and described in addition to the metrics, by the names of its metrics.
 DIAGRAM, CURVE, GAP, SPREAD = "report_diagram", "report_curve", "report_gap", "report_scores"
 CLASSES, EVIDENCE = "report_classes", "report_evidence"

@@ -13,8 +13,6 @@ from calibdask.results.reliability import Bins, Curve, reliability_variables
 from calibdask.results.values import PartResult, Results, Value
 from calibdask.statistics.settings import Setting
 
-__all__ = ["CalibrationTest", "ModelResult", "SlicesBy"]
-
 _OWN = {DIAGRAM, CURVE, GAP, SPREAD, CLASSES, EVIDENCE}
 
 

@@ -11,8 +11,6 @@ from calibdask.plot.style import BAND, BARS, OVER, UNDER
 from calibdask.report.blocks import Page
 from calibdask.safe_text import visible_lines
 
-__all__ = ["rendered"]
-
 
 def rendered(page: Page) -> str:
     """The page as one HTML file; all texts of data are escaped."""

@@ -9,8 +9,6 @@ import xarray as xr
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.without_interval import WithoutInterval, bare
 
-__all__ = ["Shown", "evaluate_both"]
-
 
 @dataclass(frozen=True)
 class Shown:

@@ -16,8 +16,6 @@ from calibdask.results.ranking import certain_ends, judged, worst_order
 from calibdask.results.reliability import Bins
 from calibdask.results.values import Results, Value
 
-__all__ = ["Slice", "slices_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Slice:

@@ -16,18 +16,6 @@ from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
 from calibdask.results.format import PLAIN, counted, figure, percent, pvalue_text
 from calibdask.results.values import PartResult, Value
 
-__all__ = [
-    "class_table",
-    "decision_table",
-    "drawn_cell",
-    "metric_table",
-    "model_table",
-    "rows_table",
-    "slice_table",
-    "test_table",
-    "value_cell",
-]
-
 _MOST_SLICES, _MOST_CLASSES, _MOST_COLUMNS, _MOST_SLICE_COLUMNS = 40, 20, 6, 3
 
 

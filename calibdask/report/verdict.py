@@ -16,8 +16,6 @@ from calibdask.results.format import Scale, counted, named, pvalue_text
 from calibdask.results.values import PartResult, Value
 from calibdask.statistics.settings import Setting
 
-__all__ = ["Verdict", "verdict_on"]
-
 # Errors below this are small whatever their interval.
 _SMALL = 0.01
 # Intervals of these kinds hold 0 where a calibrated model may show such an error by chance; percentiles of an error

@@ -23,8 +23,6 @@ from calibdask.storage.replacing import Output, write_text
 from calibdask.storage.writers import checked_output
 from calibdask.study.cube import open_stored_cube
 
-__all__ = ["FORMATS", "decision_lines", "write_cube_report", "write_report"]
-
 FORMATS = (".html",)
 
 

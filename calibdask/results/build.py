@@ -25,17 +25,6 @@ _PVALUES = {
     "pvalue_bh": "the same, adjusted so that the share of false findings is as small",
 }
 
-__all__ = [
-    "DEFAULT_PANEL",
-    "DESCRIBING",
-    "FORMAT",
-    "LEAST_PVALUE",
-    "DatasetBuilder",
-    "check_names",
-    "variable_attributes",
-    "variable_name",
-]
-
 # The smallest p-value of a result, the smallest positive number.
 LEAST_PVALUE = float(np.finfo(np.float64).smallest_subnormal)
 # What datasets of results have as their attribute ``format``.

@@ -9,32 +9,6 @@ from calibdask.results.format import POINTS, counted, figure, joined, named, per
 from calibdask.results.reliability import Array
 from calibdask.results.values import Value
 
-__all__ = [
-    "FEWEST_ROWS",
-    "FEWEST_SCORES",
-    "FEW_IN_A_SLICE",
-    "MANY_ROWS",
-    "MODEL_DIMS",
-    "TOO_FEW_IN_A_SLICE",
-    "binned_above_smooth",
-    "clipped_rows",
-    "few_in_bins",
-    "few_in_slices",
-    "few_rows",
-    "few_scores",
-    "interval_from_zero",
-    "many_slices",
-    "one_sided",
-    "overconfidence_excludes_chance",
-    "permuted_columns",
-    "pooled_models",
-    "reversed_scores",
-    "saturated",
-    "unequal_weights",
-    "unseen_classes",
-    "wide_slices",
-]
-
 # Below the second number nothing is said of a model at all.
 _FEW_ROWS, FEWEST_ROWS = 300, 30
 # Of so many rows every model fails a test of calibration: none is calibrated to the last digit.

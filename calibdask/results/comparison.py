@@ -11,8 +11,6 @@ import xarray as xr
 from calibdask.results.format import counted, percent, pvalue_text, shown_texts
 from calibdask.results.values import PartResult, Results
 
-__all__ = ["Comparison", "Difference", "comparisons", "verdicts"]
-
 _MODEL, _CHALLENGER, _DIFFERENCE = "model", "challenger", "difference"
 # The smaller is better.
 _DOWN = ("lower", "zero")

@@ -9,8 +9,6 @@ from calibdask.results.format import shown_texts
 from calibdask.results.text_layout import Column, Line, aligned, table_lines, wrapped
 from calibdask.results.text_table import MOST_SLICES, label_of
 
-__all__ = ["comparison_lines"]
-
 
 def comparison_lines(dataset: xr.Dataset, width: int, *, rule: str = "─") -> Iterator[Line]:
     """Who is better, in sentences, and a line for each number, model and slice.

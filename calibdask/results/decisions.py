@@ -17,8 +17,6 @@ from calibdask.estimators.without_interval import bare
 from calibdask.results.values import PartResult, Results, Value
 from calibdask.statistics.layout import Layout
 
-__all__ = ["OUTCOMES", "Decision", "Evidence", "Outcome", "cautious_metric", "requires_evidence"]
-
 Outcome = Literal["broken", "cannot be decided", "met"]
 OUTCOMES: tuple[Outcome, ...] = ("broken", "cannot be decided", "met")
 

@@ -8,26 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "PLAIN",
-    "POINTS",
-    "SCORES",
-    "Scale",
-    "cases",
-    "counted",
-    "figure",
-    "joined",
-    "named",
-    "percent",
-    "plain",
-    "points",
-    "pvalue_text",
-    "rests_on",
-    "shown_number",
-    "shown_texts",
-    "slice_text",
-]
-
 # Units of dates that name no day.
 _COARSE = ("Y", "M")
 _LEAST_PVALUE = 0.001

@@ -9,8 +9,6 @@ from calibdask.estimators.slice_totals import TOTALS
 from calibdask.results.values import Results
 from calibdask.safe_text import visible
 
-__all__ = ["MODEL", "joined_models"]
-
 MODEL = "model"
 # A slice that a model does not have.
 _ABSENT = {"rows": 0, "events": 0}

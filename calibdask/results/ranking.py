@@ -13,8 +13,6 @@ from calibdask.results.format import counted
 from calibdask.results.values import PartResult, Results
 from calibdask.safe_text import listed, visible
 
-__all__ = ["Adjust", "certain_ends", "judged", "order_text", "worst_order", "worst_slices", "worst_strata"]
-
 Adjust = Literal["bonferroni"]
 
 Array = npt.NDArray[np.float64]

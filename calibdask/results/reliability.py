@@ -11,18 +11,6 @@ import xarray as xr
 
 from calibdask.safe_text import listed
 
-__all__ = [
-    "Array",
-    "Bins",
-    "Curve",
-    "Kind",
-    "Reliability",
-    "Sides",
-    "mean_over_bins",
-    "only_metric",
-    "reliability_variables",
-]
-
 Array = npt.NDArray[np.float64]
 Kind = Literal["diagram", "curve"]
 

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-__all__ = ["without_formulas"]
-
 # How a formula begins, or what is skipped before one.
 _FORMULA = ("=", "+", "-", "@", "\t", "\n")
 

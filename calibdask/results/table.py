@@ -15,8 +15,6 @@ from calibdask.results.text_layout import Column, joined
 from calibdask.results.text_table import MOST_SLICES, foot_lines, result_columns, result_lines
 from calibdask.results.values import PartResult, Results
 
-__all__ = ["ResultTable"]
-
 _WIDTH = 100
 _REST = "; to_dataframe() has them all."
 

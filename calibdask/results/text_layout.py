@@ -10,24 +10,6 @@ from typing import Literal
 
 from calibdask.safe_text import visible
 
-__all__ = [
-    "GAP",
-    "INDENT",
-    "SHORTEST",
-    "Column",
-    "Line",
-    "Role",
-    "aligned",
-    "asides",
-    "folded",
-    "folded_heading",
-    "joined",
-    "table_lines",
-    "taken",
-    "width_of",
-    "wrapped",
-]
-
 # Narrower than this nothing is wrapped.
 SHORTEST = 12
 GAP = "  "

@@ -29,8 +29,6 @@ from calibdask.results.text_layout import (
 from calibdask.results.values import PartResult, Results
 from calibdask.safe_text import visible
 
-__all__ = ["MOST_SLICES", "foot_lines", "label_of", "result_columns", "result_lines", "shown_strata"]
-
 # More slices than these are for files.
 MOST_SLICES = 200
 _LONGEST_LABEL = 40

@@ -15,8 +15,6 @@ from calibdask.results.build import DEFAULT_PANEL, DESCRIBING, FORMAT
 from calibdask.results.format import slice_text
 from calibdask.safe_text import listed, visible
 
-__all__ = ["BEHIND", "PartResult", "Results", "Value", "is_result", "named_strata"]
-
 _WHOLE = {"low", "high"}
 # The part, and its kind, that says of how many rows a number is.
 BEHIND = ("rows", "count")

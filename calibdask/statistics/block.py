@@ -12,8 +12,6 @@ from calibdask.kernels import top
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 
-__all__ = ["Block", "Columns"]
-
 NO_GROUPS = np.zeros(0, np.int32)
 
 

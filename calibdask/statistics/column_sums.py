@@ -19,8 +19,6 @@ from calibdask.statistics.statistic import Statistic
 if TYPE_CHECKING:
     from calibdask.statistics.bins.histograms import Histograms
 
-__all__ = ["ColumnSums", "ColumnSumsState"]
-
 # Rows that stay in the cache of a core.
 _TOGETHER = 1 << 15
 _HALF = FRACTION_BITS // 2

@@ -9,8 +9,6 @@ from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Counts
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["Confusion", "ConfusionState"]
-
 
 class ConfusionState(NamedTuple):
     """Rows of positive weight by label and predicted class, shape (batch, K, K)."""

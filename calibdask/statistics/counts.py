@@ -8,8 +8,6 @@ from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Counts
 from calibdask.statistics.statistic import SumStatistic
 
-__all__ = ["RowCount", "RowCountState"]
-
 
 class RowCountState(NamedTuple):
     """Rows of positive weight, shape (batch, groups)."""

@@ -8,8 +8,6 @@ from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.request import Plan, Request, Requests
 from calibdask.statistics.views.view import View, seen_through
 
-__all__ = ["Derived"]
-
 AnswerT = TypeVar("AnswerT")
 
 

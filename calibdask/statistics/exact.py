@@ -12,8 +12,6 @@ import numpy.typing as npt
 
 from calibdask.kernels.compiled import FRACTION_BITS
 
-__all__ = ["Array", "Counts", "Sums", "add", "from_counts", "in_order", "pooled", "subtract", "value", "zeros"]
-
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 Sums = npt.NDArray[Any]  # int64 words or float64 values

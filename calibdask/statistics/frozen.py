@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FrozenArray"]
-
 
 class FrozenArray:
     """A read-only array that is equal to another one of the same type, shape and bytes.

@@ -7,8 +7,6 @@ import numpy.typing as npt
 
 from calibdask.statistics.exact import Counts
 
-__all__ = ["multinomial", "philox_key"]
-
 # Multinomial counts are drawn for this many rows of a slice at a time.
 _LEAF = 1024
 _LEAVES_KEPT = 32

@@ -11,8 +11,6 @@ from calibdask.statistics.settings import Setting, resolve
 if TYPE_CHECKING:
     from calibdask.statistics.views.view import View
 
-__all__ = ["Layout"]
-
 
 @dataclass(frozen=True)
 class Layout(Request["Layout"]):

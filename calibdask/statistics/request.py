@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from calibdask.statistics.statistic import Statistic
     from calibdask.statistics.views.view import View
 
-__all__ = ["Plan", "Request", "Requests"]
-
 Answer = TypeVar("Answer")
 
 

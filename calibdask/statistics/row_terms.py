@@ -10,8 +10,6 @@ from calibdask.statistics.exact import Sums
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import SumStatistic
 
-__all__ = ["RowTerms", "RowTermsState", "Term"]
-
 Term = Literal["spiegelhalter", "logarithm"]
 
 _KINDS = {"spiegelhalter": row_terms.SPIEGELHALTER, "logarithm": row_terms.LOGARITHM}

@@ -13,8 +13,6 @@ from calibdask.statistics.keyed_random import philox_key
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["RowSample", "RowSampleState"]
-
 _PURPOSE = 1
 
 

@@ -8,8 +8,6 @@ from calibdask.statistics.pairs.pair_statistic import PairStatistic
 from calibdask.statistics.pairs.target_reduction import TargetReduction
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["Schedule"]
-
 
 @dataclass
 class Schedule:

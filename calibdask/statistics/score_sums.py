@@ -14,8 +14,6 @@ from calibdask.statistics.statistic import SumStatistic
 if TYPE_CHECKING:
     from calibdask.statistics.bins.histograms import Histograms
 
-__all__ = ["ScoreSums", "ScoreSumsState"]
-
 
 class ScoreSumsState(NamedTuple):
     """Sums by (batch, group): rows, rows clipped in the logarithm, weight, w * Brier, w * logarithmic score."""

@@ -6,8 +6,6 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Setting", "SettingChoice", "resolve"]
-
 Kind = Literal["binary", "class", "classwise", "confidence", "top-k", "multiclass"]
 _KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 

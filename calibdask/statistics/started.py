@@ -6,8 +6,6 @@ from typing import Any
 from calibdask.statistics.request import Plan, Request, Requests
 from calibdask.statistics.views.view import View, seen_through
 
-__all__ = ["Started"]
-
 
 @dataclass(frozen=True)
 class Started(Request[None]):

@@ -16,8 +16,6 @@ from calibdask.statistics.views.view import View
 if TYPE_CHECKING:
     from calibdask.statistics.schedule import Schedule
 
-__all__ = ["Statistic", "SumStatistic", "ViewedStatistic"]
-
 # A NamedTuple of float64 and int64 arrays whose size does not depend on the number of rows.
 StateT = TypeVar("StateT")
 

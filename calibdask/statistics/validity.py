@@ -12,8 +12,6 @@ from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["KINDS", "Validity", "ValidityState"]
-
 # The first four are the kernel's.
 KINDS = ("not finite", "out of range", "row sum", "label", "weight")
 _WEIGHT = 4

@@ -17,8 +17,6 @@ from calibdask.storage.writers import texts_settled
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["TARGET_BYTES", "block_rows", "open_group", "open_netcdf", "read_netcdf", "read_npz", "read_zarr"]
-
 # Blocks smaller than this are read several at a time, as long as this many blocks are left to work on side by side.
 TARGET_BYTES = 16 << 20
 _ENOUGH_BLOCKS = 64

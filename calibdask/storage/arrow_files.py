@@ -13,8 +13,6 @@ from calibdask.storage.file_sets import FileSet, constant
 from calibdask.storage.lazy_columns import Columns, check_types, collected, lazy_columns, lists_in, names_in
 from calibdask.storage.location import ColumnChoice, Location, read_error
 
-__all__ = ["read_arrow"]
-
 _FILE_MAGIC = b"ARROW1"
 
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from calibdask.errors import Damaged
 
-__all__ = ["check_file", "seal_file"]
-
 # HDF5 knows where its data end, and reads nothing behind.
 _MARK = b"\ncalibdask hash:"
 _HASH_BYTES = 16

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest, Store
     from zarr.core.buffer import Buffer, BufferPrototype
 
-__all__ = ["CHECKS", "CHUNK_CODECS", "CheckedStore", "Chunks", "check_attributes", "checks", "seal", "summed_encoding"]
-
 # The attribute of a group that holds the checksums. xarray does not pass on attributes that begin like this: what is
 # selected from a store and written elsewhere does not claim to be the store.
 CHECKS = "_nc_calibdask_checksums"

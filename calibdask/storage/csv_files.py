@@ -19,8 +19,6 @@ from calibdask.storage.file_sets import FileSet, constant
 from calibdask.storage.lazy_columns import Columns, collected, lazy_columns, names_in
 from calibdask.storage.location import ColumnChoice, Location, read_error
 
-__all__ = ["read_csv"]
-
 # CSV files of this size in all are read at once, larger ones in blocks of this size.
 _CSV_BLOCK_BYTES = 64 << 20
 # The types of a large file's columns are taken from about so much at its beginning.

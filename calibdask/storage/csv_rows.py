@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["header_of", "row_blocks", "rows_end"]
-
 # Longest header, and longest row that is looked for.
 _LONGEST_HEADER, _LONGEST_ROW = 1 << 26, 1 << 30
 _QUOTE, _BREAK = 34, 10

@@ -22,22 +22,6 @@ if TYPE_CHECKING:
     from zarr.abc.store import Store
     from zarr.core.buffer import BufferPrototype
 
-__all__ = [
-    "DONE",
-    "ERROR",
-    "FAILED",
-    "FINISHED",
-    "LAYOUT",
-    "STATUS",
-    "STATUS_CODECS",
-    "TODO",
-    "CellChunks",
-    "check_cube",
-    "check_status",
-    "cube_dataset",
-    "sealed",
-]
-
 TODO, DONE, FAILED = 0, 1, 2
 STATUS, ERROR = "status", "error"
 # Attributes: of the group, the folder of its arrays; of that folder, whether all cells were done.

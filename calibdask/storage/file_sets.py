@@ -12,8 +12,6 @@ import numpy as np
 
 from calibdask.storage.location import Location
 
-__all__ = ["COLUMN_SUFFIXES", "FileSet", "column_format", "constant", "is_pattern"]
-
 # Formats of columns, by the suffixes of their files.
 COLUMN_SUFFIXES = {
     ".parquet": ".parquet",

@@ -7,8 +7,6 @@ from typing import Any
 from calibdask.engine.inputs.frames import GivenRows, given_rows
 from calibdask.storage.readers import Table
 
-__all__ = ["given_rows_or_file"]
-
 
 def given_rows_or_file(
     y_true: Any,

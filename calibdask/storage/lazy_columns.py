@@ -11,8 +11,6 @@ from calibdask.engine.inputs.columns import ColumnNames, choose_columns, unknown
 from calibdask.safe_text import message, visible
 from calibdask.storage.location import ColumnChoice, Location
 
-__all__ = ["Columns", "check_types", "collected", "lazy_columns", "names_in"]
-
 Columns = dict[str, Any]
 
 

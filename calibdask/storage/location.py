@@ -15,8 +15,6 @@ from fsspec.implementations.local import LocalFileSystem
 from calibdask.errors import Damaged, Unavailable
 from calibdask.safe_text import HIDDEN, message, shown_address
 
-__all__ = ["ColumnChoice", "Location", "MissingChunks", "read_error"]
-
 # Whether chunks that are not in a Zarr store are an error, or hold the fill value.
 MissingChunks = Literal["error", "fill"]
 # What to install where a package for a protocol is missing.

@@ -26,17 +26,6 @@ if TYPE_CHECKING:
 
     from calibdask.storage.summary import Summary
 
-__all__ = [
-    "CUBE_BEGUN",
-    "CUBE_MARK",
-    "Store",
-    "StoredCube",
-    "StoredResult",
-    "open_store",
-    "read_fingerprint",
-    "read_rows",
-]
-
 # The attribute of the cube of a study: its fingerprint; while it is laid out, `CUBE_BEGUN`.
 CUBE_MARK, CUBE_BEGUN = "calibdask_study", ""
 # The attribute that every version writes with a result; summaries have it too.

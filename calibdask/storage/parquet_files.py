@@ -14,8 +14,6 @@ from calibdask.storage.location import ColumnChoice, Location, read_error
 from calibdask.storage.retry import with_retries
 from calibdask.storage.sizes import check_rows, check_size
 
-__all__ = ["read_delta", "read_parquet"]
-
 
 def read_parquet(files: FileSet, choice: ColumnChoice) -> dict[str, Any]:
     """Columns of Parquet files (names like ``day=1`` of folders are columns too), lazily."""

@@ -13,8 +13,6 @@ from calibdask.storage.location import ColumnChoice, Location, MissingChunks, re
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["StoredRows", "Table"]
-
 
 @dataclass(frozen=True)
 class Table:

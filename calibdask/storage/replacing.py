@@ -17,8 +17,6 @@ from tempfile import TemporaryDirectory
 from calibdask.storage.location import Location
 from calibdask.storage.retry import with_retries
 
-__all__ = ["Output", "is_abandoned", "owned_name", "replacing", "restore", "write_text"]
-
 Output = Path | Location
 
 _PARTIAL = ".partial"

@@ -7,8 +7,6 @@ from typing import TypeVar
 
 from calibdask.errors import Unavailable
 
-__all__ = ["with_retries"]
-
 # What takes longer is more than a hiccup. Counted in time and not in calls, since packages try again on their own.
 _SECONDS, _FIRST_PAUSE, _FEWEST_TRIES = 30.0, 0.05, 3
 # No pause mends these.

@@ -3,8 +3,6 @@
 import math
 from collections.abc import Sequence
 
-__all__ = ["MOST_BLOCKS", "check_rows", "check_size"]
-
 # Ten thousand million rows are within reach of a cluster in a day, and a few bytes of metadata can declare any number.
 _MOST_ROWS = 10**11
 # A scheduler keeps about a kilobyte for each block.

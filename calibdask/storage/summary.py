@@ -27,8 +27,6 @@ from calibdask.storage.summary_format import (
 )
 from calibdask.storage.summary_totals import with_totals
 
-__all__ = ["Summary", "is_summary"]
-
 
 @dataclass(frozen=True, eq=False)
 class Summary:

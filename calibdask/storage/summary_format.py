@@ -19,22 +19,6 @@ from calibdask.storage.summary_schema import check_format, check_histogram, chec
 from calibdask.storage.summary_scores import SCORES, WORD, WORD_UNIT, score_state, score_variables
 from calibdask.storage.summary_totals import MODELS, PARTS, TOTALS, check_totals, with_fill, with_totals
 
-__all__ = [
-    "FORMAT",
-    "MARK",
-    "check_names",
-    "class_labels",
-    "extra_attributes",
-    "extra_dims",
-    "histograms",
-    "is_marked",
-    "scalar",
-    "stored_scores",
-    "stored_states",
-    "to_dataset",
-    "variables_of",
-]
-
 # Format 1 had neither totals nor the sums of proper scores.
 FORMAT = 2
 # Scalar coordinates say what the numbers mean: they outlive sums, selections and files, as attributes need not.

@@ -13,8 +13,6 @@ import xarray as xr
 from calibdask.statistics.bins.grid import MOST_ROWS, UNIT, GridState
 from calibdask.statistics.score_sums import ScoreSumsState
 
-__all__ = ["check_format", "check_histogram", "check_opened", "check_scores", "check_sums", "whole"]
-
 # More than those of the finest step.
 _MOST_CELLS = 1 << 24
 # Sums of weights in another order differ by rounding.

@@ -11,8 +11,6 @@ from calibdask.statistics import exact
 from calibdask.statistics.exact import Counts
 from calibdask.statistics.score_sums import ScoreSumsState
 
-__all__ = ["SCORES", "WORD", "WORD_UNIT", "carried", "score_state", "score_variables"]
-
 CLIPPED, WEIGHT, BRIER, LOG = SCORES = ("clipped_rows", "weight_sum", "brier_sum", "log_loss_sum")
 # The words of a sum, and what one of each is worth: sums of 2**23 summaries fit, and scores up to 2**51.
 WORD, WORD_UNIT = "word", "word_unit"

@@ -7,8 +7,6 @@ import xarray as xr
 
 from calibdask.safe_text import listed
 
-__all__ = ["MODELS", "PARTS", "TOTALS", "check_totals", "with_fill", "with_totals"]
-
 # Neither has a dimension of slices, so that sums over slices and selections leave them as they are, while additions of
 # two summaries add them. A sum over models adds up the last one alone.
 ROWS, PARTS, MODELS = "total_rows", "total_parts", "total_models"

@@ -17,8 +17,6 @@ from calibdask.storage.replacing import Output, restore
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["check_apart", "checked_output", "texts_settled", "write_dataset"]
-
 # Stores whose names begin with a bucket, which nothing makes on the way.
 _BUCKETS = {"s3", "s3a", "gs", "gcs"}
 

@@ -12,8 +12,6 @@ from calibdask.cluster import ClusterLost, ClusterSpec, cluster_spec, connected
 from calibdask.cluster.threads import Threads
 from calibdask.errors import Unavailable
 
-__all__ = ["CellExecutor", "TaskResult", "cell_executor"]
-
 # Tasks in flight per thread: enough that no thread waits, few enough that a scheduler holds little.
 _IN_FLIGHT = 4
 # Interval of checks whether to stop, and whether there are workers.

@@ -24,7 +24,6 @@ from calibdask.storage.cube_layout import (
     FINISHED,
     LAYOUT,
     STATUS,
-    TODO,
     CellChunks,
     check_status,
     sealed,
@@ -37,8 +36,6 @@ from calibdask.storage.writers import texts_settled
 from calibdask.study.fingerprint import FORMAT, READABLE, differences, fingerprint, versions
 from calibdask.study.layouts import arrays_of, holds_nothing, make_arrays, metadata_of, remove, sweep
 from calibdask.study.study import Study
-
-__all__ = ["DONE", "FAILED", "TODO", "Cube", "open_cube", "open_stored_cube"]
 
 _VERSIONS = "versions"
 

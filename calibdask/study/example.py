@@ -7,8 +7,6 @@ from typing import Any, ClassVar
 from calibdask.study.seeds import Seeds
 from calibdask.study.study import Study
 
-__all__ = ["Means"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Means(Study):

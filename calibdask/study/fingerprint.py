@@ -9,8 +9,6 @@ from calibdask.cluster.versions import installed
 from calibdask.safe_text import data_without_credentials, visible
 from calibdask.study.study import Study
 
-__all__ = ["FORMAT", "READABLE", "differences", "fingerprint", "versions"]
-
 # Increased when the layout of cubes changes.
 FORMAT = 3
 # Cubes of format 2 have no checksums, and no folder of their own for each layout; they may be continued.

@@ -21,8 +21,6 @@ from calibdask.storage.replacing import is_abandoned
 from calibdask.storage.retry import with_retries
 from calibdask.study.study import Study
 
-__all__ = ["arrays_of", "holds_nothing", "make_arrays", "metadata_of", "remove", "sweep"]
-
 # How Zarr calls a file while it writes it; nobody writes one for that long.
 _PARTIAL = ".partial"
 _LONGEST_WRITE = 3600.0

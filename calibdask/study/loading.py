@@ -9,8 +9,6 @@ from typing import Any
 
 from calibdask.study.study import Study
 
-__all__ = ["load_study"]
-
 
 def load_study(name: str) -> Study:
     """Load the study of a folder or of ``module:object``, with its default parameters.

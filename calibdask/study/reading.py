@@ -10,8 +10,6 @@ from calibdask.storage.cube_layout import DONE, ERROR, FAILED, STATUS, check_sta
 from calibdask.storage.retry import with_retries
 from calibdask.storage.writers import texts_settled
 
-__all__ = ["Indexers", "block_dims", "blocks", "cell_dims", "counts", "errors_of", "is_done"]
-
 # Positions along axes; axes that are not named are taken whole.
 Indexers = Mapping[str, np.ndarray]
 

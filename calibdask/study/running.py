@@ -9,13 +9,12 @@ from typing import Any
 
 from calibdask.cluster import ClusterLost, ClusterSpec, cluster_spec
 from calibdask.errors import Unavailable
+from calibdask.storage.cube_layout import DONE, FAILED, TODO
 from calibdask.study.cell_executor import cell_executor
-from calibdask.study.cube import DONE, FAILED, TODO, Cube
+from calibdask.study.cube import Cube
 from calibdask.study.study import Study
 from calibdask.study.validate import validate_study
 from calibdask.study.work import Work
-
-__all__ = ["CellCounts", "count_cells", "lay_out", "run"]
 
 # A lost cluster is reopened, unless it is lost this often in a row without a single cell done in between.
 _MOST_LOSSES = 3

@@ -10,8 +10,6 @@ import numpy as np
 
 from calibdask.safe_text import data_without_credentials, listed
 
-__all__ = ["Seeds"]
-
 
 @dataclass(frozen=True)
 class Seeds:

@@ -10,8 +10,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ShippedStudy", "ship"]
-
 
 @dataclass(frozen=True)
 class ShippedStudy:

@@ -13,8 +13,6 @@ from calibdask.html_repr import HtmlRepr, table_of
 from calibdask.safe_text import listed
 from calibdask.study.seeds import Seeds
 
-__all__ = ["Study", "coordinates_of"]
-
 Axes = Mapping[str, Sequence[Hashable]]
 
 

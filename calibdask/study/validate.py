@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from calibdask.safe_text import listed
 from calibdask.study.study import Study
 
-__all__ = ["validate_study"]
-
 # Variables of every cube besides the outputs of its study.
 _RESERVED = ("status", "error")
 # Floats, integers and booleans, by the kind of their NumPy type.

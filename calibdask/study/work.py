@@ -12,12 +12,11 @@ from calibdask.cluster.versions import installed, version_mismatch
 from calibdask.engine.progress_events import advance
 from calibdask.errors import Unavailable
 from calibdask.safe_text import message
+from calibdask.storage.cube_layout import DONE, FAILED
 from calibdask.study.cell_executor import CellExecutor, Numbers, TaskResult
-from calibdask.study.cube import DONE, FAILED, Cube
+from calibdask.study.cube import Cube
 from calibdask.study.shipped_study import ship
 from calibdask.study.study import Study
-
-__all__ = ["Task", "Work"]
 
 # Interval of looks whether the cube is still the same.
 _LOOK_SECONDS = 10.0

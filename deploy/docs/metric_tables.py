@@ -6,8 +6,6 @@ from pathlib import Path
 from calibdask.estimators.signatures import Signature, signatures
 from calibdask.statistics.layout import Layout
 
-__all__ = ["PAGE", "with_tables"]
-
 PAGE = Path(__file__).with_name("metrics.md")
 # A table stands between two comments; the first has the kinds of what it lists.
 _TABLE = re.compile(r"(<!-- metrics: ([a-z, ]+) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -8,8 +8,6 @@ from typing import Any
 import numba
 import numpy as np
 
-__all__ = ["ROWS", "binned_estimates"]
-
 _MAPPINGS = ("hard", "convex", "inverted")
 _BINS = ("10", "15", "30", "sqrt")
 _PAPER_BINS = ("10", "30", "sqrt")

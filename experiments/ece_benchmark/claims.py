@@ -23,8 +23,6 @@ from experiments.ece_benchmark.rules import (
 from experiments.ece_benchmark.summaries import KEPT
 from experiments.ece_benchmark.tables import CONVEX_NOTE, table
 
-__all__ = ["CLAIMS", "Claim", "Further", "markdown", "with_stability"]
-
 PAPER_TRUTH = "_paper_truth"
 
 

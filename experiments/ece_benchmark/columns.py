@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["SETTINGS", "column_keys", "confidences", "lowest_score", "sorted_keys"]
-
 SETTINGS = ("confidence", "classwise")
 Keys = npt.NDArray[np.int32]
 

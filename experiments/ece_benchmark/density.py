@@ -11,8 +11,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.fft import dct
 
-__all__ = ["ISJ_CELLS", "MOST_CELLS", "density_estimates", "sheather_jones", "silverman", "smooth_estimates"]
-
 Floats = npt.NDArray[np.floating[Any]]
 # Division by 0 is IEEE's: the check for it keeps loops from becoming vector instructions.
 _compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")

@@ -18,8 +18,6 @@ from experiments.ece_benchmark.density import (
     smooth_estimates,
 )
 
-__all__ = ["ESTIMATORS", "PAPER", "estimates", "estimates_of_columns"]
-
 _BINS: Mapping[str, Any] = {"10": 10, "15": 15, "30": 30, "sqrt": "sqrt"}
 _FAMILIES: Mapping[str, Any] = {"l": cd.ece_l, "a": cd.ece_a, "c": cd.ece_c, "ac": cd.ece_ac}
 _BANDWIDTHS: Mapping[str, Any] = {"silverman": "silverman", "0.033": 0.033, "0.1": 0.1, "isj": "isj"}

@@ -17,8 +17,6 @@ from experiments.ece_benchmark.rules import FAMILIES, SILVERMAN
 from experiments.ece_benchmark.summaries import PUBLISHED
 from experiments.ece_benchmark.tables import CONVEX_NOTE, ISJ_NOTE
 
-__all__ = ["Entry", "Picture", "Quantity", "best_of_families", "drawn", "paper_entries", "pictures", "save_all"]
-
 Dash = Literal["solid", "dashed", "dotted", "dashdot"]
 SETTINGS = {"confidence": "confidence", "classwise": "class-wise"}
 MEANS = {"code": "means on [-1, 1] (the authors' code)", "text": "means on [0, 1] (the paper's text)"}

@@ -13,8 +13,6 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ForestScorer"]
-
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
 

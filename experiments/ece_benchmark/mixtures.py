@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MEANS", "Mixture", "Sample"]
-
 Floats = npt.NDArray[np.floating[Any]]
 
 MODES_PER_CLASS = 4

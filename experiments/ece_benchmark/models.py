@@ -15,8 +15,6 @@ from sklearn.svm import SVC
 from experiments.ece_benchmark.forest import ForestScorer
 from experiments.ece_benchmark.support_vectors import SupportVectorScorer
 
-__all__ = ["MODELS", "fitted", "scores"]
-
 Floats = npt.NDArray[np.float32]
 
 _MAKERS: dict[str, Callable[[], Any]] = {

@@ -15,8 +15,6 @@ from calibdask.study.fingerprint import differences
 from experiments.ece_benchmark import claims, figures, tables
 from experiments.ece_benchmark.summaries import KEPT, LEVEL, combined, summarised
 
-__all__ = ["main", "summary_of"]
-
 _STUDY, _MEANS = "EceBenchmark", "means"
 _BAD = 2
 

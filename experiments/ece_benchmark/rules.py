@@ -11,28 +11,6 @@ from numpy.typing import NDArray
 from experiments.ece_benchmark.estimators import PAPER
 from experiments.ece_benchmark.summaries import PUBLISHED
 
-__all__ = [
-    "FAILS",
-    "FAMILIES",
-    "HOLDS",
-    "IN_PART",
-    "MEASURES",
-    "SILVERMAN",
-    "UNJUDGED",
-    "VERDICTS",
-    "Judgement",
-    "Rule",
-    "View",
-    "a_tenth",
-    "judged",
-    "less_good",
-    "no_outperformer",
-    "pairs",
-    "similar",
-    "smallest",
-    "square_root",
-]
-
 FAMILIES = ("l", "a", "c", "ac")
 BINS = ("10", "30", "sqrt")
 SILVERMAN = "euranova-d-silverman"

@@ -6,29 +6,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from calibdask.study.cube import DONE
+from calibdask.storage.cube_layout import DONE
 from calibdask.study.quantiles import quantiles
 from experiments.ece_benchmark.estimators import PAPER
-
-__all__ = [
-    "GROUPS",
-    "KEPT",
-    "LEVEL",
-    "PAPER_BINS",
-    "PUBLISHED",
-    "TOLERANCE",
-    "best_shares",
-    "cell_statistics",
-    "clusters",
-    "combined",
-    "coverage",
-    "distributions",
-    "doubles",
-    "interval",
-    "resampled_medians",
-    "summarised",
-    "truths",
-]
 
 # The largest size in the published figure.
 PUBLISHED = 500

@@ -14,8 +14,6 @@ import numpy.typing as npt
 from calibdask.kernels.compiled import compiled
 from calibdask.kernels.exponential import exp_64
 
-__all__ = ["SupportVectorScorer"]
-
 Doubles = npt.NDArray[np.float64]
 
 # Rows whose kernel values stay in the cache.

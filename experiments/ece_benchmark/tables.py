@@ -8,8 +8,6 @@ import xarray as xr
 
 from experiments.ece_benchmark.summaries import GROUPS, PAPER_BINS, PUBLISHED, TOLERANCE
 
-__all__ = ["CONVEX_NOTE", "ISJ_NOTE", "markdown", "table", "told_cells"]
-
 # Without the marks of Markdown: the page of the figures has them too.
 CONVEX_NOTE = (
     "The paper's convex entries (ECE_c and ECE_ac: euranova-c and euranova-ac) have the inverted mapping of its "

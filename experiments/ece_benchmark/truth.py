@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from experiments.ece_benchmark.columns import confidences
 
-__all__ = ["BINS", "CURVE", "KINDS", "NORMS", "OUTCOMES", "brackets", "curves", "histograms"]
-
 NORMS = ("l1", "l2")
 OUTCOMES = ("label", "posterior")
 # Numbers of bins; all divide the last one.

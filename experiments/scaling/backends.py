@@ -11,8 +11,6 @@ from calibdask import cluster
 from calibdask.cluster.processes import Processes
 from calibdask.cluster.threads import Threads
 
-__all__ = ["Backend", "opened"]
-
 
 @dataclass(frozen=True)
 class Backend:

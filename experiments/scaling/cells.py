@@ -21,8 +21,6 @@ from experiments.scaling.machine import surroundings
 from experiments.scaling.memory import peak_bytes
 from experiments.scaling.tables import Table, markdown
 
-__all__ = ["STUDIES", "Hundreds", "Singles", "Thousands", "by_cells", "fresh", "main", "measured"]
-
 _BACKENDS = ("threads:2", "local:2")
 _SIZES = (1000, 10_000, 100_000)
 # Beyond it tasks of a single cell only take longer: their cost does not depend on their number any more.

@@ -18,8 +18,6 @@ from experiments.scaling.panel import PANEL, evaluated
 from experiments.scaling.store import drawn
 from experiments.scaling.tables import Table
 
-__all__ = ["CLASSES", "Overhead", "by_number", "overhead", "repeated"]
-
 CLASSES = 10
 # In processes each takes milliseconds.
 _MOST_TASKS = 10_000

@@ -17,8 +17,6 @@ from pyarrow import parquet
 from experiments.scaling.store import drawn
 from experiments.scaling.tables import Table
 
-__all__ = ["COMMANDS", "Command", "measured"]
-
 ROWS, SLICES = 20_000, 5
 
 

@@ -17,8 +17,6 @@ from experiments.scaling.projection import Costs
 from experiments.scaling.store import drawn
 from experiments.scaling.tables import Table
 
-__all__ = ["listed", "measured_costs"]
-
 _TINY_ROWS = 10
 
 

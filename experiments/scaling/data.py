@@ -6,8 +6,6 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Rows", "binary", "matrix", "read"]
-
 Rows = tuple[npt.NDArray[np.int32], npt.NDArray[Any]]
 
 

@@ -23,8 +23,6 @@ import numpy as np
 import calibdask as cd
 from experiments.scaling.tables import Table, markdown
 
-__all__ = ["answers", "summarized"]
-
 _COUNTRIES, _GOAL = 10, 300.0
 # From a click on a line of the table of slices to the first frame in which the numbers are others.
 _CLICKED = """

@@ -20,8 +20,6 @@ from experiments.scaling.store import drawn
 from experiments.scaling.tables import Table
 from experiments.scaling.timing import ratio, timed
 
-__all__ = ["against_kernels", "requested"]
-
 # From here on chunks are large enough for the goals.
 _LARGE_MB = 12
 

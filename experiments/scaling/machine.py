@@ -7,8 +7,6 @@ from pathlib import Path
 
 from experiments.scaling.peers import PACKAGES
 
-__all__ = ["surroundings"]
-
 _TOOLS = ("calibdask", "numpy", "scipy", "numba", "dask", "zarr", *PACKAGES.values())
 
 

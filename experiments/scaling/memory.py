@@ -14,8 +14,6 @@ from experiments.scaling.panel import evaluated
 from experiments.scaling.store import drawn, make_store
 from experiments.scaling.tables import Table
 
-__all__ = ["by_chunk_size", "by_rows", "fresh_peak", "peak_bytes"]
-
 _BACKENDS = ("threads:2", "local:2")
 
 

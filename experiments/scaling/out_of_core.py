@@ -20,8 +20,6 @@ from experiments.scaling.store import cores, make_store
 from experiments.scaling.tables import Table, markdown, write
 from experiments.scaling.timing import ratio, timed
 
-__all__ = ["PARTS", "Job"]
-
 BACKENDS = ("threads:1", "threads:2", "local:1", "local:2")
 # Rows of the projection, its workers, and the rows of its chunks.
 FAR_ROWS, FAR_WORKERS = 1e10, 100

@@ -8,8 +8,6 @@ import numpy as np
 
 import calibdask as cd
 
-__all__ = ["PANEL", "evaluated", "read_only"]
-
 # Twelve metrics of many classes. Bins of equal mass would take further passes.
 PANEL: Mapping[str, Any] = {
     "brier_score": cd.BrierScore(),

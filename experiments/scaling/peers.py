@@ -7,17 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "LEFT_OUT",
-    "PACKAGES",
-    "Calls",
-    "binary_peers",
-    "classwise_peers",
-    "confidence_peers",
-    "density_peers",
-    "missing",
-]
-
 # Package by the module that it installs.
 PACKAGES = {
     "sklearn": "scikit-learn",

@@ -15,8 +15,6 @@ from experiments.scaling.store import drawn
 from experiments.scaling.tables import Table
 from experiments.scaling.timing import timed
 
-__all__ = ["by_statistic"]
-
 _CHUNK = 400_000
 
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from experiments.scaling.tables import Table
 
-__all__ = ["Costs", "Forecast", "checked", "forecast", "projected"]
-
 # Of the tree in which states are merged.
 FAN_IN = 16
 

@@ -7,8 +7,6 @@ from typing import Any, Literal
 from experiments.scaling.tables import Table
 from experiments.scaling.timing import ratio, timed
 
-__all__ = ["CLOCKS", "Race"]
-
 # CPU seconds of all threads of the process, and elapsed seconds.
 CLOCKS = ("cores", "wall")
 

@@ -14,8 +14,6 @@ from experiments.scaling import commands
 from experiments.scaling.machine import surroundings
 from experiments.scaling.tables import Table, markdown
 
-__all__ = ["main", "measured"]
-
 # Packages that `import calibdask` leaves alone until they are needed.
 _HEAVY = ("dask", "distributed", "xarray", "hvplot", "numba", "pandas", "scipy", "sklearn", "zarr")
 

@@ -14,8 +14,6 @@ from zarr.codecs import BloscCodec
 
 from experiments.scaling.data import Rows
 
-__all__ = ["COMPRESSORS", "cores", "drawn", "make_store"]
-
 Compressor = Literal["lz4", "zstd", "none"]
 COMPRESSORS: tuple[Compressor, ...] = get_args(Compressor)
 

@@ -10,8 +10,6 @@ import xarray as xr
 
 from calibdask.storage.replacing import replacing, write_text
 
-__all__ = ["Table", "dataset", "markdown", "write"]
-
 
 @dataclass(frozen=True)
 class Table:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-__all__ = ["Ratio", "Times", "ratio", "timed"]
-
 Name = TypeVar("Name", bound=Hashable)
 
 # A call is repeated within a round until this many seconds have passed, because clocks are coarse.

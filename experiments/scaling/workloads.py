@@ -20,8 +20,6 @@ from experiments.scaling.data import binary, matrix, read
 from experiments.scaling.peers import Calls
 from experiments.scaling.race import Race
 
-__all__ = ["WORKLOADS"]
-
 TYPES = ("float32", "float64")
 SHAPES = ((1_000_000, 10), (100_000, 1000))
 PAIR_GOALS = {(10, "float64"): 4.4, (10, "float32"): 2.1, (100, "float64"): 9.5, (100, "float32"): 5.3}

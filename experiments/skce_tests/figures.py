@@ -11,8 +11,6 @@ import xarray as xr
 
 from calibdask.plot import save
 
-__all__ = ["errors_figure", "estimates_figure", "save_all"]
-
 _LABELS = {
     "ece": "ECE",
     "ece_product": "ECE as published",

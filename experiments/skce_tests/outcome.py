@@ -15,8 +15,6 @@ from experiments.skce_tests.figures import save_all
 from experiments.skce_tests.published import ERRORS, LEVEL, MEANS, SETS, UNREACHED
 from experiments.skce_tests.truth import true_ece
 
-__all__ = ["LEVELS", "QUANTILES", "main", "summarized", "tables"]
-
 # Significance levels, as in Figure 2.
 LEVELS = np.arange(101) / 100
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)

@@ -5,8 +5,6 @@ Their package at first numbered the cells of the ECE by the product of the bins 
 There are test errors of 10 classes, and of C for 2 classes, but none of 100 and 1000.
 """
 
-__all__ = ["ERRORS", "LEVEL", "MEANS", "SETS", "UNREACHED"]
-
 # Data sets of each model.
 SETS = 10_000
 _MODELS = ("M1", "M2", "M3")

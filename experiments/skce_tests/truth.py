@@ -5,8 +5,6 @@ from scipy import special
 
 from experiments.skce_tests.data import CONCENTRATION, MODELS
 
-__all__ = ["true_ece"]
-
 
 def true_ece(model: str, classes: int) -> float:
     """Expected total variation distance of prediction p and distribution r(p) of the labels.

@@ -10,8 +10,6 @@ from typing import Any
 
 from calibdask.storage.replacing import write_text
 
-__all__ = ["cells", "main", "run"]
-
 _SCRIPT = Path(__file__).parent / "walkthrough.py"
 _CELL = re.compile(r"^# %%", re.MULTILINE)
 

@@ -22,8 +22,6 @@ from typing import Any
 
 from tests.clusters.dask_processes import free_port
 
-__all__ = ["SERVERS", "ObjectStore", "Proxy", "missing", "proxied"]
-
 _KEY, _SECRET, _REGION, _BUCKET = "tester", "no-real-secret", "us-east-1", "bucket"
 _SECONDS_TO_START = 60.0
 _BUSY = b"<?xml version='1.0' encoding='UTF-8'?><Error><Code>SlowDown</Code><Message>Try again.</Message></Error>"

@@ -7,8 +7,6 @@ import psutil
 
 from tests.clusters.dask_processes import ROOT
 
-__all__ = ["documented", "ports", "sockets", "spoken"]
-
 # Of a server its address and what is spoken there.
 Sockets = set[tuple[str, str]]
 

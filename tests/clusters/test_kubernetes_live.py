@@ -20,7 +20,8 @@ from calibdask.cluster.certificates import make_certificates
 from calibdask.cluster.kubectl import Kubectl
 from calibdask.cluster.kubernetes_settings import Autoscaling, KubernetesSettings, Resources
 from calibdask.cluster.manifests import as_yaml, study_run
-from calibdask.study.cube import DONE, Cube
+from calibdask.storage.cube_layout import DONE
+from calibdask.study.cube import Cube
 from calibdask.study.loading import load_study
 from tests.clusters.dask_processes import eventually, processes
 

@@ -11,8 +11,6 @@ import xarray as xr
 
 from tests.front.ways_in import Tensor
 
-__all__ = ["CASES", "Misuse"]
-
 _N = 12
 _LABELS, _SCORES = np.arange(_N) % 3, np.tile([0.2, 0.3, 0.5], (_N, 1))
 _OUTCOMES, _VECTOR = np.arange(_N) % 2, np.linspace(0.1, 0.9, _N)

@@ -10,8 +10,6 @@ import pandas as pd
 import pyarrow as pa
 import xarray as xr
 
-__all__ = ["BINARY", "MATRIX", "ROWS", "Call", "Exported", "Tensor"]
-
 Call = dict[str, Any]
 
 _RNG = np.random.default_rng(42)

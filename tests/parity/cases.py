@@ -22,8 +22,6 @@ from calibdask.cli import main
 from tests.parity.estimators import BRIEF, EVERY, ONE_EACH, estimator
 from tests.parity.inputs import CONTAINERS, INPUTS, containers, rows
 
-__all__ = ["Case", "cases"]
-
 # Older commits have no other panel than the full one.
 _PANEL = "all" if "full" in signature(cd.default_metrics).parameters else None
 _METHODS = ("corrected", "percentile", "bca")

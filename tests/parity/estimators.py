@@ -8,8 +8,6 @@ from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.expression import parse_metrics
 from tests.catalogue import ESTIMATORS, GROUPS, TWO
 
-__all__ = ["BRIEF", "EVERY", "ONE_EACH", "estimator"]
-
 # Options that the catalogue does without.
 _MORE = (
     "ece(bins=10), ece(range=[0.1, 0.9]), ece(binning=equal-mass), ece(mapping=convex), ece(mapping=inverted)",

@@ -10,8 +10,6 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-__all__ = ["CONTAINERS", "INPUTS", "Rows", "containers", "rows"]
-
 Rows = dict[str, Any]
 INPUTS = (
     "binary",

@@ -33,8 +33,6 @@ import xarray as xr
 
 from tests.parity.cases import Case, cases
 
-__all__ = ["Difference", "Recording", "compare", "main", "record"]
-
 # Values, dimensions and array, by case and variable.
 Recording = dict[str, dict[str, tuple[tuple[str, ...], Any]]]
 

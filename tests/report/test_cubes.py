@@ -12,7 +12,8 @@ import xarray as xr
 import calibdask as cd
 from calibdask.report import write_cube_report
 from calibdask.report.cube_summary import summary_of
-from calibdask.study.cube import DONE, FAILED, Cube
+from calibdask.storage.cube_layout import DONE, FAILED
+from calibdask.study.cube import Cube
 from calibdask.study.example import Means
 from calibdask.study.quantiles import quantiles
 from calibdask.study.seeds import Seeds

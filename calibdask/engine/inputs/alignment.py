@@ -6,8 +6,6 @@ from typing import Any
 
 from calibdask.engine.inputs.arrays import is_pandas
 
-__all__ = ["aligned"]
-
 # Number of rows that an error message lists.
 _SHOWN = 3
 

@@ -7,8 +7,6 @@ import xarray as xr
 
 from calibdask.engine.inputs.protocols import host_array, speaks_protocols
 
-__all__ = ["check_types", "is_dask", "is_named", "is_pandas", "ndim_of", "plain", "rows_of_lists", "with_axis"]
-
 
 def is_dask(array: Any) -> bool:
     """Whether this is a Dask collection; does not import dask."""

@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["dtype_of", "list_width", "to_numpy"]
-
 
 def to_numpy(column: Any) -> np.ndarray:
     """A column, an array or a chunked array, as NumPy array.

@@ -19,8 +19,6 @@ from calibdask.engine.inputs.slices import Axis
 from calibdask.engine.inputs.streams import Piece, RowStream
 from calibdask.engine.sources.memory import MemorySource, pieces
 
-__all__ = ["read_blocks", "read_stream"]
-
 
 def read_blocks(
     blocks: Iterable[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]], options: InputOptions

@@ -13,8 +13,6 @@ from calibdask.engine.inputs.arrays import is_dask, is_named, plain
 from calibdask.engine.inputs.frames import is_frame
 from calibdask.engine.inputs.shapes import Shape
 
-__all__ = ["Encoded", "encode_labels"]
-
 # The number of labels that are left out.
 _IGNORED = -(2**31)
 # How to mend names of columns that are not those of the labels.

@@ -8,15 +8,6 @@ from typing import Any
 
 from calibdask.safe_text import visible
 
-__all__ = [
-    "NAMING",
-    "ColumnNames",
-    "choose_arrays",
-    "choose_columns",
-    "listed",
-    "unknown",
-]
-
 # Names that are taken for labels and scores where none are given, in any case of letters.
 _LABELS = {"label", "labels", "y_true", "y", "y_test", "target", "targets", "outcome", "true_label", "ground_truth"}
 _SCORES = {"score", "scores", "y_prob", "y_score", "y_proba", "prob", "probs", "proba", "probability", "p"}

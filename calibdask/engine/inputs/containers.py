@@ -10,8 +10,6 @@ from calibdask.engine.inputs.arrays import is_dask, rows_of_lists
 from calibdask.engine.inputs.arrow import list_width, to_numpy
 from calibdask.engine.inputs.streams import Batches
 
-__all__ = ["DaskColumns", "MemoryColumns", "StreamColumns", "columns_of", "has_columns", "has_fields"]
-
 # Rows of a batch where the container lets us choose.
 _BATCH_ROWS = 1 << 17
 

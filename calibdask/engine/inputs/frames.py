@@ -21,8 +21,6 @@ from calibdask.engine.inputs.missing import without_missing
 from calibdask.engine.inputs.slices import with_missing
 from calibdask.engine.inputs.streams import RowStream
 
-__all__ = ["GivenRows", "given_models", "given_rows", "is_frame", "joined_arrays", "series_codes"]
-
 _WHERE = "The frame"
 
 

@@ -8,8 +8,6 @@ import numpy as np
 from calibdask.engine.inputs.arrays import is_dask
 from calibdask.engine.inputs.rows import Rows
 
-__all__ = ["Ignored"]
-
 
 class Ignored:
     """Leaves out the rows that have a label.

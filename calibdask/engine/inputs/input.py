@@ -26,21 +26,6 @@ from calibdask.engine.sources.memory import MemorySource, piece_count, pieces
 from calibdask.engine.sources.source import RowSource, Source
 from calibdask.statistics.layout import Layout
 
-__all__ = [
-    "Input",
-    "NamedArrays",
-    "check_coordinates",
-    "check_lengths",
-    "coordinates_of",
-    "frames_to_arrays",
-    "hosted",
-    "layout_of",
-    "numbered",
-    "read_arrays",
-    "read_data",
-    "read_named",
-]
-
 
 @dataclass(frozen=True)
 class Input:

@@ -9,8 +9,6 @@ from calibdask.engine.inputs.arrays import is_dask
 from calibdask.engine.inputs.shapes import Shape
 from calibdask.errors import SuspectScoresWarning
 
-__all__ = ["check_logits"]
-
 # Rows that are looked at; sums of so many are not 1 by chance, and so many sigmoids rarely between 0.5 and 0.74.
 _MOST_ROWS, _FEWEST_ROWS, _FEWEST_SIGMOIDS = 1000, 10, 100
 _TOLERANCE = 1e-3

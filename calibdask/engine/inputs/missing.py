@@ -10,8 +10,6 @@ import xarray as xr
 from calibdask.engine.inputs.arrays import is_dask, plain
 from calibdask.engine.inputs.slices import named
 
-__all__ = ["Kept", "is_missing", "without_missing"]
-
 
 @dataclass(frozen=True)
 class Kept:

@@ -22,8 +22,6 @@ from calibdask.engine.inputs.input import (
 from calibdask.engine.inputs.options import InputOptions
 from calibdask.engine.inputs.shapes import Shape
 
-__all__ = ["MODEL", "read_models"]
-
 MODEL = "model"
 
 

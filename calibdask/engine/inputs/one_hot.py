@@ -5,8 +5,6 @@ import xarray as xr
 
 from calibdask.engine.inputs.arrays import is_dask
 
-__all__ = ["decoded", "one_hot_fault"]
-
 # A row without a single 1 is -1 less the number of its ones; one with other numbers than 0 and 1 is this.
 _NEITHER = -(2**30)
 

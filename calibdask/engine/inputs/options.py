@@ -6,8 +6,6 @@ from typing import Any, Literal, TypedDict, get_args
 
 from calibdask.statistics.validity import Validity
 
-__all__ = ["InputKeywords", "InputOptions", "Task", "refuse_for_summary"]
-
 Task = Literal["binary", "multiclass", "multilabel"]
 
 

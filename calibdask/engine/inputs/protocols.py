@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["host_array", "speaks_protocols"]
-
 
 def speaks_protocols(array: Any) -> bool:
     """Whether this offers its numbers to other libraries, by ``__array__`` or DLPack."""

@@ -10,8 +10,6 @@ from calibdask.kernels.logits import sigmoid, softmax
 from calibdask.statistics.block import NO_GROUPS, Block
 from calibdask.statistics.layout import Layout
 
-__all__ = ["Rows", "make_block"]
-
 
 @dataclass(frozen=True)
 class Rows:

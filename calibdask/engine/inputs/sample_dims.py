@@ -9,8 +9,6 @@ import xarray as xr
 from calibdask.engine.inputs.arrays import plain
 from calibdask.safe_text import listed
 
-__all__ = ["stacked", "stacked_slices"]
-
 
 def stacked(variable: xr.Variable, sizes: Mapping[Hashable, int], name: str) -> xr.Variable:
     """The variable with the dimensions of ``sizes`` as one, ``name``, in the order of rows of NumPy.

@@ -10,8 +10,6 @@ from calibdask.engine.inputs.frames import is_frame
 from calibdask.engine.inputs.options import InputOptions
 from calibdask.safe_text import listed
 
-__all__ = ["Shape"]
-
 
 @dataclass(frozen=True)
 class Shape:

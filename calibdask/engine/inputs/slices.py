@@ -11,8 +11,6 @@ from calibdask.engine.inputs.arrays import is_dask, plain
 from calibdask.engine.progress_events import Stage, start_stage
 from calibdask.safe_text import listed
 
-__all__ = ["MISSING", "Axis", "Coded", "coded", "named", "with_missing"]
-
 # More slices than this are a mistake, such as an identifier used as a category.
 _MOST_SLICES = 1_000_000
 # What the slice of rows without a value is called among texts; among numbers it is NaN, among dates NaT.

@@ -13,8 +13,6 @@ from calibdask.engine.inputs.columns import ColumnNames
 from calibdask.engine.inputs.missing import is_missing
 from calibdask.engine.inputs.slices import Axis, Coded
 
-__all__ = ["Batches", "Piece", "RowStream"]
-
 # Batches are taken together up to about this many scores, and at least this many rows.
 _SCORES, _FEWEST_ROWS = 1 << 22, 1 << 15
 

@@ -13,8 +13,6 @@ from calibdask.statistics.score_sums import ScoreSums
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["AccumulatedSource"]
-
 
 class AccumulatedSource(SummarySource):
     """Answers with the states that are kept, and with what follows from them."""

@@ -26,8 +26,6 @@ from calibdask.statistics.pairs.target_reduction import TargetReduction
 from calibdask.statistics.statistic import Statistic
 from calibdask.statistics.validity import Validity
 
-__all__ = ["DaskSource"]
-
 StateT = TypeVar("StateT")
 
 # Merging chunks of the class axis must not make blocks larger than this.

@@ -8,8 +8,6 @@ from calibdask.engine.inputs.one_hot import one_hot_fault
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.validity import KINDS, Validity, ValidityState
 
-__all__ = ["raise_if_invalid", "raise_if_nothing"]
-
 
 def raise_if_invalid(
     state: ValidityState, checked: Validity, layout: Layout, row_of: Callable[[int], int] = lambda position: position

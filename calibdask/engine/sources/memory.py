@@ -21,8 +21,6 @@ from calibdask.statistics.pairs.target_reduction import TargetReduction
 from calibdask.statistics.statistic import Statistic
 from calibdask.statistics.validity import Validity
 
-__all__ = ["MemorySource", "piece_count", "pieces"]
-
 # Rows are taken in pieces of about this many scores, so that the buffers of kernels stay small.
 _PIECE_SCORES = 1 << 22
 _FEWEST_ROWS = 1 << 15

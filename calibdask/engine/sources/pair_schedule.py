@@ -10,8 +10,6 @@ from calibdask.statistics.block import Block
 from calibdask.statistics.pairs.pair_statistic import PairStatistic
 from calibdask.statistics.pairs.target_reduction import TargetReduction
 
-__all__ = ["HELD_BYTES", "ROWS", "fold_jobs", "pair_jobs", "pair_states"]
-
 # Rows of a block whose pairs are one job.
 ROWS = 1 << 11
 # Blocks of a strip are held together, all others are read once for each strip.

@@ -7,8 +7,6 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-__all__ = ["packed", "tree"]
-
 # Results are merged in a tree of this fan-in.
 _SPLIT_EVERY = 16
 _WAITING_BYTES = 1 << 28

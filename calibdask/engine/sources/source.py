@@ -20,8 +20,6 @@ from calibdask.statistics.schedule import Schedule
 from calibdask.statistics.statistic import Statistic
 from calibdask.statistics.validity import Validity, ValidityState
 
-__all__ = ["RowSource", "Source", "States", "apart", "check_states", "merged", "states_of"]
-
 Answer = TypeVar("Answer")
 StateT = TypeVar("StateT")
 

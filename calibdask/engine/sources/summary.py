@@ -26,8 +26,6 @@ from calibdask.statistics.score_sums import ScoreSums, ScoreSumsState
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["SummarySource"]
-
 Answer = TypeVar("Answer")
 
 

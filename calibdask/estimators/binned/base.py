@@ -20,8 +20,6 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting, SettingChoice
 
-__all__ = ["BinnedDecomposition", "BinnedEstimator"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class BinnedEstimator(SettingEstimator):

@@ -21,8 +21,6 @@ from scipy import special
 
 from calibdask.statistics.exact import Array
 
-__all__ = ["Strata", "largest_error", "poisson_end", "smallest_error"]
-
 # In steps of a tenth, which leaves ends within a thousandth of their distance from the estimate. The best stake is
 # about sqrt(2 c / (n v)): the smallest suffices for 10**12 rows.
 _STAKES = np.append(np.exp(np.arange(np.log(1e-6), 0.0, 0.1)), 0.9999)

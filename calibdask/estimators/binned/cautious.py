@@ -18,8 +18,6 @@ from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
-__all__ = ["CautiousECE"]
-
 # The mean distance of a standard normal variable from 0.
 _MEAN_NOISE = float(np.sqrt(2 / np.pi))
 

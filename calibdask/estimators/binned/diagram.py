@@ -21,8 +21,6 @@ from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
-__all__ = ["ReliabilityDiagram"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ReliabilityDiagram(BinnedEstimator):

@@ -20,9 +20,6 @@ from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
-__all__ = ["ECE", "MCE", "Norm", "ece_a", "ece_ac", "ece_c", "ece_l"]
-
-
 _RMSCE = About(
     "Root mean square calibration error (RMSCE)",
     "As the ECE, but the root of the mean of the squared gaps: sqrt(sum_j (n_j / N) (mean outcome_j - mean "

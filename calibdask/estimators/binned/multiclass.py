@@ -19,8 +19,6 @@ from calibdask.statistics.request import Requests
 from calibdask.statistics.simplex.cells import CellSums, CellSumsState, UniformCells
 from calibdask.statistics.simplex.tree import Tree, planted
 
-__all__ = ["MulticlassECE"]
-
 Distance = Literal["tv", "euclidean", "squared-euclidean"]
 
 # Deviations this close count as equal: rounding alone can separate them, such as those of p and 1 - p.

@@ -20,8 +20,6 @@ from calibdask.statistics.request import Requests
 from calibdask.statistics.simplex.actions import ActedCells, FrequencyMap
 from calibdask.statistics.simplex.cells import CellSums, CellSumsState
 
-__all__ = ["ExcessCost"]
-
 _SLAB_SCORES = 1 << 20
 
 

@@ -22,8 +22,6 @@ from calibdask.statistics.pairs.pair_kernel import Distance, KernelTerm, PairKer
 from calibdask.statistics.request import Requests
 from calibdask.statistics.sample import RowSample, RowSampleState
 
-__all__ = ["FittedKernel", "Kernel", "KernelEstimator", "KernelTest", "check_pairs", "note_values", "row_counts"]
-
 Bandwidth = Literal["median", "median-full"] | float
 
 # Medians of distances use all pairs of up to this number of rows; of fewer rows where there are many classes.

@@ -22,8 +22,6 @@ from calibdask.statistics.pairs.neighbours import NeighbourSums
 from calibdask.statistics.request import Requests
 from calibdask.statistics.sample import RowSample
 
-__all__ = ["KernelCanonicalECE"]
-
 _SAMPLE_ROWS = 1000
 # The fixed-point sums of densities hold up to this number of rows.
 _MOST_ROWS = 1 << 19

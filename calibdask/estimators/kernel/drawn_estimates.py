@@ -10,8 +10,6 @@ from calibdask.estimators.kernel.drawn_outcomes import DrawnOutcomes
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.pairs.pair_kernel import PairKernel
 
-__all__ = ["FEW_ROWS", "drawn_estimates", "effective_rows"]
-
 # With fewer effective rows outcomes are drawn.
 FEW_ROWS = 20
 # Numbers of differences between predictions that are held at a time.

@@ -8,8 +8,6 @@ import numpy.typing as npt
 
 from calibdask.statistics.exact import Array
 
-__all__ = ["MOST_SAMPLED", "DrawnOutcomes", "sample_size", "share_reaching"]
-
 # Rows of the sample; fewer with many draws or classes, to limit the time to seconds.
 MOST_SAMPLED, _FEWEST_SAMPLED = 2000, 100
 _DRAWN_NUMBERS = 1 << 26

@@ -23,17 +23,6 @@ _ROUNDED = 2.0**-40
 _NARROWEST = 1e-6
 _INSTEAD = "use fewer rows or another estimator: random features (one pass), blocks of rows, or the linear one"
 
-__all__ = [
-    "BlockMoments",
-    "FeaturesEstimate",
-    "PairEstimates",
-    "block_moments",
-    "check_block",
-    "check_features",
-    "features_estimate",
-    "pair_estimates",
-]
-
 
 @dataclass(frozen=True)
 class PairEstimates:

@@ -9,8 +9,6 @@ import numpy.typing as npt
 from calibdask.kernels import pairs
 from calibdask.statistics.pairs.pair_kernel import Distance
 
-__all__ = ["median_distance"]
-
 _CODES = {"tv": pairs.TV, "euclidean": pairs.EUCLIDEAN}
 # Up to this number of distances are stored; with more, the range around the median is narrowed first.
 _KEPT = 1 << 20

@@ -15,8 +15,6 @@ from calibdask.estimators.parts import Estimate, calibration_error
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
-__all__ = ["MMCE"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class MMCE(Estimator):

@@ -24,8 +24,6 @@ from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
-__all__ = ["SKCE"]
-
 _ESTIMATORS = ("unbiased", "biased", "linear", "block", "features", "features-biased")
 
 

@@ -18,8 +18,6 @@ from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
-__all__ = ["CORP"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class CORP(ColumnEstimator):

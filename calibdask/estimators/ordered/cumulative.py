@@ -17,8 +17,6 @@ from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
-__all__ = ["ECCE", "exceeded_maximum", "exceeded_range"]
-
 _ODD = 2 * np.arange(100) + 1.0
 # Below the first limit the probability is 1 to double precision; the two series are used below and above the second.
 _SMALL, _LARGE = 0.05, 2.0

@@ -15,8 +15,6 @@ from calibdask.statistics.order.distinct import DistinctScores, DistinctState
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
 
-__all__ = ["Points", "ScorePoints", "histogram_of", "points_of_grid"]
-
 
 @dataclass(frozen=True)
 class Points:

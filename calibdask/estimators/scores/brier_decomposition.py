@@ -16,8 +16,6 @@ from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
-__all__ = ["BrierDecomposition"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class BrierDecomposition(BinnedDecomposition):

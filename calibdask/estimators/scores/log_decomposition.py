@@ -18,8 +18,6 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.row_terms import RowTerms
 
-__all__ = ["LogLossDecomposition"]
-
 # Sums in units of 2**-52 tell means and their logarithms to 1e-9 where they are further from 0 and 1.
 _NEAR = 2.0**-24
 

@@ -17,8 +17,6 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
 
-__all__ = ["MeanGap"]
-
 # Smaller variances are those of rounding.
 _ROUNDED = 1e-20
 

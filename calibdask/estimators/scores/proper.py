@@ -15,8 +15,6 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.score_sums import ScoreSums
 
-__all__ = ["BrierScore", "LogLoss"]
-
 
 @dataclass(frozen=True)
 class BrierScore(Estimator):

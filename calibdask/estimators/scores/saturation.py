@@ -15,8 +15,6 @@ from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState, cells
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
-__all__ = ["Saturation"]
-
 # The refined grid resolves the ends down to 2**-16 of a cell; scores farther from them are not saturated.
 _NEAREST, _FARTHEST = 1e-8, 0.01
 

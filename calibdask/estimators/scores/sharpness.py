@@ -14,8 +14,6 @@ from calibdask.statistics.bins.binnings import BinEdges, Uniform
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
-__all__ = ["Sharpness"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Sharpness(ColumnEstimator):

@@ -11,8 +11,6 @@ from calibdask.estimators.smooth.smoothing import Mirrored
 from calibdask.statistics.bins.grid import Grid, GridState, scores_of_cells, smooth_weights
 from calibdask.statistics.exact import Array
 
-__all__ = ["Bandwidth", "bandwidths", "check_bandwidth"]
-
 Bandwidth = float | Literal["silverman", "isj"]
 
 _NORMAL_IQR = 1.34898  # of the standard normal distribution

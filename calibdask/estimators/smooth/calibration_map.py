@@ -11,8 +11,6 @@ from calibdask.estimators.smooth.smoothing import frequency
 from calibdask.statistics.bins.grid import Grid, node_weights
 from calibdask.statistics.exact import Array
 
-__all__ = ["CalibrationMap", "fitted_map"]
-
 
 @dataclass(frozen=True)
 class CalibrationMap:

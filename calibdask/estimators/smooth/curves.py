@@ -19,8 +19,6 @@ from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
-__all__ = ["LocalCalibrationError", "ReliabilityCurve"]
-
 # Sums of weights are rounded by the order of the rows, and fits to windows that are almost empty magnify that.
 _ROUNDING = (
     "with weights the median, ends and bands may depend on the chunks of the rows at scores that the kernels of hardly "

@@ -18,9 +18,6 @@ from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
-__all__ = ["DensityECE", "ResidualECE", "ece_d"]
-
-
 _RESIDUAL = About(
     "Residual ECE",
     "The mean gap without bins: the integral over the score of the absolute value of the smoothed residuals, "

@@ -28,8 +28,6 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
 
-__all__ = ["Gridded", "GriddedEstimator", "SmoothedEstimator", "check_step", "shared_weights"]
-
 # Columns are smoothed in groups of up to this number of nodes, so that intermediate arrays stay in the cache.
 _NODES_AT_ONCE = 1 << 15
 _FEW_NODES = 8

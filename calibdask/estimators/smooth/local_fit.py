@@ -14,8 +14,6 @@ from calibdask.estimators.smooth.smoothing import REACH, Kernel, profile
 from calibdask.statistics.bins.grid import Grid
 from calibdask.statistics.exact import Array
 
-__all__ = ["NARROWER", "LocalFit", "local_fit"]
-
 # The window of fits for bands and intervals, relative to that of density estimates: the remaining bias is then small
 # compared with the error.
 NARROWER = 0.7

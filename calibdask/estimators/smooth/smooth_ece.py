@@ -19,8 +19,6 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
 
-__all__ = ["SmoothECE"]
-
 # Relative tolerance of the bandwidth.
 _TOLERANCE = 2.0**-44
 _BISECTED = 8

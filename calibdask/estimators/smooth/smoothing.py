@@ -15,8 +15,6 @@ from scipy.special import betaln, xlog1py, xlogy
 from calibdask.statistics.bins.grid import Grid
 from calibdask.statistics.exact import Array
 
-__all__ = ["KERNELS", "REACH", "WIDEST_BETA", "Kernel", "Mirrored", "beta_smoothed", "frequency", "integral", "profile"]
-
 Kernel = Literal["triweight", "gaussian", "epanechnikov", "cosine", "beta"]
 KERNELS: tuple[Kernel, ...] = get_args(Kernel)
 

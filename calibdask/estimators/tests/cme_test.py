@@ -21,8 +21,6 @@ from calibdask.statistics.pairs.locations import LocationSums
 from calibdask.statistics.request import Requests
 from calibdask.statistics.sample import RowSampleState
 
-__all__ = ["CMETest"]
-
 # With fewer effective rows outcomes are drawn.
 _MANY_ROWS = 300
 # Directions whose variance is a smaller share of the largest one are ignored.

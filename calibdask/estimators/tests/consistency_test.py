@@ -19,8 +19,6 @@ from calibdask.statistics.request import Requests
 from calibdask.statistics.views.drawn_labels import DrawnLabels
 from calibdask.statistics.views.view import seen_through
 
-__all__ = ["ConsistencyTest"]
-
 # Values within this relative difference count as equal, since those of resampled rows are rounded sums.
 _TOLERANCE = 1e-12
 

@@ -32,8 +32,6 @@ from calibdask.statistics.request import Requests
 from calibdask.statistics.sample import RowSampleState
 from calibdask.statistics.started import Started
 
-__all__ = ["SKCETest"]
-
 # Of the features of drawn outcomes, to limit their time to seconds.
 _MULTIPLICATIONS = 1 << 35
 

@@ -15,8 +15,6 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.row_terms import RowTerms
 
-__all__ = ["SpiegelhalterTest"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SpiegelhalterTest(ColumnEstimator):

@@ -9,8 +9,6 @@ import xarray as xr
 
 from calibdask.study.quantiles import quantiles
 
-__all__ = ["HOWS", "NUMBERED", "Step", "aggregated", "described", "percentile_text", "spread"]
-
 Values = np.ndarray[Any, np.dtype[np.float64]]
 
 NUMBERED = {"quantile": "quantile (0 to 1)", "share at most": "limit"}

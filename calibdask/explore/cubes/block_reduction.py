@@ -16,8 +16,6 @@ from calibdask.explore.cubes.aggregates import Step, aggregated
 from calibdask.explore.cubes.views import Reference, positions_of
 from calibdask.study.reading import Indexers, block_dims, blocks, cell_dims, is_done
 
-__all__ = ["BlockReduction", "reduced_blocks"]
-
 # Blocks are read in parallel; more of them than this would only take memory.
 _MOST_THREADS = 4
 

@@ -11,11 +11,9 @@ from calibdask.explore.cubes.picture import label_text
 from calibdask.explore.cubes.variables import titles_of, variables_of
 from calibdask.explore.cubes.views import labels_of, positions_of
 from calibdask.results.reliability import Kind, reliability_variables
-from calibdask.study.cube import DONE, FAILED
+from calibdask.storage.cube_layout import DONE, FAILED
 from calibdask.study.reading import cell_dims, errors_of
 from calibdask.study.study import coordinates_of
-
-__all__ = ["curve_note", "failures", "numbers_at", "plots_at", "status_at"]
 
 # Numbers of a variable, and panels of a plot, that are few enough to be read one by one.
 _MOST_NUMBERS, _MOST_PANELS = 24, 12

@@ -13,8 +13,6 @@ from calibdask.explore.cubes.variables import interval_ends, references_of, titl
 from calibdask.explore.cubes.views import ERRORS, Reference, View, labels_of
 from calibdask.study.reading import cell_dims
 
-__all__ = ["Controls"]
-
 _X, _LINES, _PANELS, _FIXED = "x axis", "lines", "panels", "fixed"
 _STEPS = ("step 1", "step 2", "step 3")
 _ROLES = [_X, _LINES, _PANELS, _FIXED, *_STEPS]

@@ -18,8 +18,6 @@ from calibdask.explore.cubes.views import View, labels_of
 from calibdask.explore.downloads import downloads
 from calibdask.plot.panels import pairs_of
 
-__all__ = ["DrillDown"]
-
 _MOST_ROWS = 20_000
 _PAGE = 10
 # Numbers of a cell that are visible without unfolding them.

@@ -8,8 +8,6 @@ import numpy as np
 from calibdask.explore.cubes.picture import Line, Panel, Picture, label_text, marks, ticks
 from calibdask.plot.style import PALETTE
 
-__all__ = ["drawn", "histogram"]
-
 # Lines beyond the colours have the same again, dashed.
 _DASHES = ("solid", "dashed", "dotted", "dotdash")
 _MARKERS = ("circle", "square", "triangle", "diamond")

@@ -19,8 +19,6 @@ from calibdask.explore.server import Page
 from calibdask.explore.url_state import bind_to_url
 from calibdask.study.reading import cell_dims
 
-__all__ = ["CubePage", "cube_page"]
-
 
 def cube_page(cube: xr.Dataset, name: str, store: str | None) -> Page:
     """The page of a cube, or of any other numbers on named axes, for one session.

@@ -12,8 +12,6 @@ import xarray as xr
 from calibdask.explore.cubes.suggested_view import is_geometric
 from calibdask.explore.cubes.views import View, labels_of
 
-__all__ = ["Line", "Panel", "Picture", "Scales", "label_text", "marks", "picture_of", "ticks"]
-
 MOST_LINES, MOST_PANELS = 28, 16
 # Ticks at all labels of the x axis, if they are no more.
 _FEW = 9

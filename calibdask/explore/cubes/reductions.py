@@ -18,8 +18,6 @@ from calibdask.explore.cubes.block_reduction import BlockReduction, reduced_bloc
 from calibdask.explore.cubes.views import View, positions_of
 from calibdask.study.reading import Indexers, block_dims
 
-__all__ = ["FEW_CELLS", "Reductions", "worst_first"]
-
 # Numbers that are in memory at once, and those that a figure or a histogram may have.
 HELD, SHOWN, _DRAWN = 1 << 24, 1 << 20, 1 << 22
 # Up to so many bytes cells that a filter leaves out are read too, so that the next filter needs no reading.

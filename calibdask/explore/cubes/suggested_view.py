@@ -13,8 +13,6 @@ from calibdask.explore.cubes.views import Reference, View, labels_of
 from calibdask.results.cautions import MODEL_DIMS
 from calibdask.study.reading import cell_dims
 
-__all__ = ["is_geometric", "suggested"]
-
 # Lines and panels of a first view.
 _FEW_LINES, _FEW_PANELS = 8, 4
 _SIZES = ("size", "sizes", "rows", "n", "samples", "length")

@@ -8,8 +8,6 @@ from calibdask.results.build import FORMAT
 from calibdask.results.values import PartResult, Results
 from calibdask.study.reading import cell_dims
 
-__all__ = ["interval_ends", "references_of", "titles_of", "variables_of"]
-
 # What the cube of a study is about.
 _FIRST = ("estimate", "value")
 

@@ -11,8 +11,6 @@ from calibdask.explore.cubes.aggregates import Step, described
 from calibdask.safe_text import listed
 from calibdask.study.reading import counts
 
-__all__ = ["ERRORS", "Reference", "View", "is_complete", "labels_of", "positions_of", "progress_text"]
-
 Labels = tuple[Any, ...]
 
 # Labels that an error message lists.

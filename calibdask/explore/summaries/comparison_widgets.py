@@ -5,8 +5,6 @@ from typing import Any
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.selection_widgets import SelectionWidgets
 
-__all__ = ["ComparisonWidgets"]
-
 _OTHERS, _ALL, _CHOSEN = "all rows but A", "all rows", "chosen"
 
 

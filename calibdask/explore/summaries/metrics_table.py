@@ -11,8 +11,6 @@ from calibdask.explore.summaries.page_metrics import CURVE, DIAGRAM, SATURATION
 from calibdask.results.format import shown_number
 from calibdask.results.values import PartResult, Results, Value
 
-__all__ = ["curve_frame", "diagram_frame", "metrics_frame", "metrics_table"]
-
 _STYLE = """<style>
 table.numbers { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100%; }
 .numbers th { text-align: right; font-weight: 600; border-bottom: 1px solid #b8c0c8; padding: 3px 10px 3px 0; }

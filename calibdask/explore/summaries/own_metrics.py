@@ -19,8 +19,6 @@ from calibdask.results.values import PartResult, Results
 from calibdask.statistics.layout import Layout
 from calibdask.storage.summary import Summary
 
-__all__ = ["OwnMetrics", "error_of", "in_setting"]
-
 
 def in_setting(estimator: Any, setting: str | int | None) -> Estimator:
     """The estimator with this setting, where it has a choice of settings and names none."""

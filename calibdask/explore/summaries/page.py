@@ -32,8 +32,6 @@ from calibdask.explore.url_state import bind_to_url
 from calibdask.results.values import Results
 from calibdask.storage.summary import Summary
 
-__all__ = ["SummaryPage", "summary_page"]
-
 _BINS = [10, 15, 20, 30, 60, 100]
 _BINNINGS = {"of equal width": "uniform", "of equal mass": "equal-mass"}
 # Seconds before what takes longer begins: further choices are not to be slowed down by intervals of earlier ones.

@@ -21,23 +21,6 @@ from calibdask.results.values import Results
 from calibdask.statistics.settings import Setting
 from calibdask.storage.summary import Summary
 
-__all__ = [
-    "CURVE",
-    "CURVE_CLASS",
-    "DIAGRAM",
-    "LEVEL",
-    "MOST_CLASSES",
-    "PAGE_NAMES",
-    "SATURATION",
-    "Choice",
-    "Refinement",
-    "cautions",
-    "metrics_of",
-    "quick",
-    "refinements",
-    "without_interval",
-]
-
 LEVEL = 0.95
 # More plots than this, one for each class, are too many to look at.
 MOST_CLASSES = 12

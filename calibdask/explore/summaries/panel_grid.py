@@ -10,8 +10,6 @@ from calibdask.explore.summaries.reliability_panel import Panel
 from calibdask.results.reliability import Bins, Curve
 from calibdask.results.values import Results
 
-__all__ = ["PanelGrid"]
-
 
 class PanelGrid:
     """All panels: for one setting two, bins and curve; for several classes one each, with both.

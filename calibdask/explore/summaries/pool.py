@@ -18,8 +18,6 @@ from calibdask.results.cautions import MODEL_DIMS
 from calibdask.storage.summary import Summary
 from calibdask.storage.summary_totals import with_totals
 
-__all__ = ["Group", "Pool", "Selection", "pool_of"]
-
 Labels = npt.NDArray[Any]
 
 

@@ -28,8 +28,6 @@ from calibdask.plot.style import (
 )
 from calibdask.results.reliability import Bins, Curve
 
-__all__ = ["COLORS", "Panel"]
-
 COLORS = SERIES[:2]
 _MARKERS = ("circle", "diamond")
 _INTERVAL, _GRID = "#444444", "#e8ebee"

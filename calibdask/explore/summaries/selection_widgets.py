@@ -7,8 +7,6 @@ from typing import Any
 
 from calibdask.explore.summaries.pool import Labels, Pool, Selection
 
-__all__ = ["SelectionWidgets", "label_text", "selection_text"]
-
 _DATE = re.compile(r"\d{4}-\d{2}(-\d{2})?([ T].*)?")
 _MIDNIGHT = re.compile(r"(?<=^\d{4}-\d{2}-\d{2})[T ]00:00(:00(\.0+)?)?$")
 # A list of more labels than these is searched rather than read.

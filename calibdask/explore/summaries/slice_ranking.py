@@ -18,8 +18,6 @@ from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.results.ranking import certain_ends, worst_order
 from calibdask.results.values import PartResult
 
-__all__ = ["RANKING_METRICS", "RankingMetric", "SliceRanking"]
-
 # Errors by which slices are ordered: those whose intervals take milliseconds.
 RANKING_METRICS = {
     "ECE": ECE(),

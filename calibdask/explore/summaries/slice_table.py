@@ -15,8 +15,6 @@ from calibdask.explore.summaries.selection_widgets import label_text
 from calibdask.explore.summaries.slice_ranking import RANKING_METRICS, RankingMetric, SliceRanking
 from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
 
-__all__ = ["RankingQuery", "SliceTable", "ranking_text"]
-
 # So many ranks are settled without being asked for, if that takes no more than so many seconds.
 _RANKS, _SECONDS = 100, 15.0
 # Seconds between two updates of the table.

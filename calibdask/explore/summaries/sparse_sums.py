@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-__all__ = ["SparseSums"]
-
 _MOST_BYTES = 1 << 31
 
 SliceNumbers = npt.NDArray[np.int64]

@@ -17,8 +17,6 @@ from calibdask.statistics.exact import Array, Counts, Sums
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic, SumStatistic
 
-__all__ = ["BinSums", "BinSumsState"]
-
 _SECOND = {"none": 0, "squares": 2, "offsets": 3}
 
 

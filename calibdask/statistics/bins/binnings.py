@@ -22,19 +22,6 @@ from calibdask.statistics.order.ranks import KeyCounts
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
 
-__all__ = [
-    "BinCount",
-    "BinEdges",
-    "Binning",
-    "EqualMass",
-    "Explicit",
-    "MassEdges",
-    "Uniform",
-    "binned_sums",
-    "number_of_bins",
-    "padded",
-]
-
 # Leading bits of the mantissa that keys in a cell of the first pass share.
 _COARSEST, _FINEST = 8, 12
 

@@ -11,8 +11,6 @@ from calibdask.kernels import bins
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
 
-__all__ = ["Closed", "Edges", "uniform_edges"]
-
 Closed = Literal["right", "left"]
 
 

@@ -20,22 +20,6 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
-__all__ = [
-    "DIVISIBLE",
-    "MOST_ROWS",
-    "UNIT",
-    "Grid",
-    "GridHistogram",
-    "GridState",
-    "cells_of",
-    "coarsened",
-    "merged_cells",
-    "node_weights",
-    "scores_of_cells",
-    "smooth_weights",
-    "support",
-]
-
 # Positions within cells are stored in this unit where they are whole numbers.
 UNIT = 2.0**-gridding.OFFSET_BITS
 # Most rows of a cell and outcome whose positions, as whole numbers, fit an int64.

@@ -13,8 +13,6 @@ from calibdask.statistics.bins.masses import Masses
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
 
-__all__ = ["CellSums", "bin_sums", "binary_scores", "borders", "cell_sums", "equal_mass_edges", "second_sums"]
-
 
 def equal_mass_edges(binning: EqualMass, state: GridState, grid: Grid) -> Edges:
     """Edges after the cells that hold the scores of the ranks n i / bins; cells, and so ties, are never split.

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from calibdask.statistics.counts import RowCountState
     from calibdask.statistics.score_sums import ScoreSumsState
 
-__all__ = ["Histograms"]
-
 
 class Histograms(Protocol):
     """Stored histograms, or replicates of them; each method raises ValueError for what they do not determine."""

@@ -9,8 +9,6 @@ from calibdask.statistics.bins.bin_sums import BinSumsState
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.exact import Sums
 
-__all__ = ["Bins", "Mapping", "bin_edges", "mapped"]
-
 Mapping = Literal["hard", "convex", "inverted"]
 
 

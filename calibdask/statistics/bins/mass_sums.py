@@ -8,8 +8,6 @@ from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.exact import from_counts
 from calibdask.statistics.order.quantiles import Ordered
 
-__all__ = ["sums_between"]
-
 
 def sums_between(tables: list[Ordered], edges: Edges) -> BinSumsState | None:
     """The state of `BinSums` for these edges, to the last bit; None where cells do not determine it.

@@ -7,8 +7,6 @@ import numpy.typing as npt
 
 from calibdask.statistics.exact import Array, Counts
 
-__all__ = ["Masses"]
-
 # Sums of whole weights below are exact, and their products with numbers of bins fit an int64.
 _EXACT = 2.0**44
 # Cumulative weights are compared with this relative tolerance: rounding must not move an edge by a row.

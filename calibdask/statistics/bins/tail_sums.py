@@ -12,8 +12,6 @@ from calibdask.statistics.exact import Array, Counts, Sums
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["TailSums", "TailSumsState"]
-
 # A sum is a number with this many digits of 32 bits, the lowest in units of 2**-1152, which no double goes below.
 _DIGITS, _DIGIT_BITS, _POINT = 38, 32, 1152
 _DIGIT = np.uint64((1 << _DIGIT_BITS) - 1)

@@ -11,8 +11,6 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["DistinctScores", "DistinctState", "most_distinct"]
-
 # Most distinct scores of all strata together, and at least this many for each stratum.
 _MOST = 1 << 22
 _FEWEST = 1 << 12

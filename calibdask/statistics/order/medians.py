@@ -15,8 +15,6 @@ from calibdask.statistics.request import Requests
 from calibdask.statistics.simplex.tree import Tree
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["ColumnValues", "Medians", "SetKeys", "medians"]
-
 # Most entries of a pass for all sets together, and at least this many for each set.
 _MOST_ENTRIES = 1 << 20
 _FEWEST_ENTRIES = 16

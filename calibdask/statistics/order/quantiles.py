@@ -12,8 +12,6 @@ from calibdask.statistics.order.ranks import NO_WINDOW, KeyCells, WindowCounts
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
 
-__all__ = ["Neighbours", "Ordered", "neighbours"]
-
 _MOST_CELLS = 1 << 22
 
 

@@ -20,8 +20,6 @@ from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["NO_WINDOW", "KeyCells", "KeyCounts", "WindowCounts", "gathered", "joined"]
-
 # Up to this many rows, and keys, every key is kept; beyond, keys share cells. For the law, this depends only on the
 # number of rows and the layout.
 _EXACT_ROWS = 4096

@@ -14,8 +14,6 @@ from calibdask.statistics.exact import Array, Counts, Sums
 from calibdask.statistics.pairs.pair_kernel import PairKernel
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["BlockMeans", "BlockMeansState"]
-
 # Longer runs are summed by tiles one at a time.
 _LONGEST_TOGETHER = 48
 _UNIT = 2.0**-44

@@ -15,8 +15,6 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.pairs.pair_kernel import PairKernel, PairRows
 from calibdask.statistics.pairs.pair_statistic import PairStatistic
 
-__all__ = ["PairDraws", "PairDrawsState"]
-
 # h_ij are rounded to 2**-30, and tiles so small that products with counts are exact in float64, in any order.
 _UNIT = 2.0**-30
 _TILE = 512

@@ -15,8 +15,6 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.pairs.pair_kernel import KernelTerm, PairKernel
 from calibdask.statistics.statistic import SumStatistic
 
-__all__ = ["FeatureSums", "FeatureSumsState", "feature_vectors", "frequencies"]
-
 
 class FeatureSumsState(NamedTuple):
     """Sums by (batch, group).

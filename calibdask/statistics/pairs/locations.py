@@ -14,8 +14,6 @@ from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.pairs.pair_kernel import PairKernel
 from calibdask.statistics.statistic import SumStatistic
 
-__all__ = ["LocationSums", "LocationSumsState"]
-
 _UNIT = 2.0**-44
 # Rows whose kernel values at all locations are held at a time.
 _ROWS = 1 << 14

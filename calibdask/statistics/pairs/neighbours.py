@@ -13,8 +13,6 @@ from calibdask.statistics.exact import Array, Counts, Sums
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.pairs.target_reduction import TargetReduction
 
-__all__ = ["NeighbourSums", "NeighbourSumsState"]
-
 # The peak where no density is positive.
 _NO_NEIGHBOUR = -1e200
 

@@ -12,8 +12,6 @@ from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
 
-__all__ = ["Distance", "KernelTerm", "PairKernel", "PairRows", "Profile"]
-
 Profile = Literal["exponential", "gaussian"]
 Distance = Literal["tv", "euclidean"]
 

@@ -12,8 +12,6 @@ from calibdask.statistics.views.view import View
 if TYPE_CHECKING:
     from calibdask.statistics.schedule import Schedule
 
-__all__ = ["PairStatistic"]
-
 StateT = TypeVar("StateT")
 
 

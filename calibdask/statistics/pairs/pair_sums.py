@@ -13,8 +13,6 @@ from calibdask.statistics.exact import Counts, Sums
 from calibdask.statistics.pairs.pair_kernel import PairKernel, PairRows
 from calibdask.statistics.pairs.pair_statistic import PairStatistic
 
-__all__ = ["PairSums", "PairSumsState"]
-
 
 class PairSumsState(NamedTuple):
     """Sums by (batch, group).

@@ -26,8 +26,6 @@ from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.replicates.gauss_nodes import gauss_nodes
 from calibdask.statistics.replicates.histograms import generator
 
-__all__ = ["resampled_bins"]
-
 # Replicates are drawn this many at a time, whichever of them are needed.
 _AT_ONCE = 100
 # A node that stands for less than this share of a row is dropped.

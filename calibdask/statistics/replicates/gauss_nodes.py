@@ -6,8 +6,6 @@ import numpy as np
 
 from calibdask.statistics.exact import Array, Counts
 
-__all__ = ["BinNodes", "gauss_nodes"]
-
 # Scores whose variance is below this count as one score: its root is below the rounding of positions in cells.
 _EQUAL = 1e-27
 

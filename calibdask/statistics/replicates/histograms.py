@@ -7,8 +7,6 @@ import numpy as np
 from calibdask.statistics.bins.grid import Grid, GridState, scores_of_cells
 from calibdask.statistics.exact import Array, Counts
 
-__all__ = ["GROUPS", "generator", "left_out", "resampled"]
-
 # Groups of rows that a jackknife leaves out.
 GROUPS = 100
 

@@ -12,8 +12,6 @@ from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.simplex.cells import Members, Partition, UniformCells
 
-__all__ = ["ActedCells", "FrequencyMap"]
-
 
 @dataclass(frozen=True)
 class FrequencyMap:

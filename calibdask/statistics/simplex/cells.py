@@ -13,8 +13,6 @@ from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts, Sums
 from calibdask.statistics.statistic import Statistic
 
-__all__ = ["CellSums", "CellSumsState", "Members", "Partition", "UniformCells"]
-
 
 class Members(NamedTuple):
     """Keys (cells, words) in increasing order, and the cell of each row, -1 for rows of weight 0 or in no cell."""

@@ -11,8 +11,6 @@ from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.simplex.cells import Members, Partition
 
-__all__ = ["Tree", "planted"]
-
 
 @dataclass(frozen=True)
 class Tree(Partition):

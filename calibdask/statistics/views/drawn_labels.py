@@ -11,8 +11,6 @@ from calibdask.statistics.keyed_random import multinomial, philox_key
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.views.view import View
 
-__all__ = ["DrawnLabels"]
-
 _PURPOSE = 2
 # Most labels, of replicates times rows, held at a time.
 _LABELS_AT_ONCE = 1 << 22

@@ -9,8 +9,6 @@ from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.keyed_random import philox_key
 from calibdask.statistics.views.reweighted import Reweighted
 
-__all__ = ["LeftOut"]
-
 _PURPOSE = 4
 
 

@@ -12,8 +12,6 @@ from calibdask.statistics.block import Block
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.views.view import View
 
-__all__ = ["Lens"]
-
 
 @dataclass(frozen=True)
 class Lens(HtmlRepr, View):

@@ -10,8 +10,6 @@ from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.keyed_random import philox_key
 from calibdask.statistics.views.reweighted import Reweighted
 
-__all__ = ["PoissonWeights"]
-
 _PURPOSE = 3
 # Values of the distribution function of Poisson(1) in units of 2**-32, those below 1.
 _THRESHOLDS = np.array([sum(math.exp(-1) / math.factorial(j) for j in range(k + 1)) * 2.0**32 for k in range(12)])

@@ -10,8 +10,6 @@ from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.views.view import View
 
-__all__ = ["Reweighted"]
-
 # Most weights, of replicates times rows, held at a time.
 _WEIGHTS_AT_ONCE = 1 << 21
 

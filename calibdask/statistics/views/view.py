@@ -7,8 +7,6 @@ from calibdask.statistics.block import Block
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
-__all__ = ["View", "seen_through"]
-
 Answer = TypeVar("Answer")
 
 

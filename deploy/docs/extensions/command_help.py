@@ -9,8 +9,6 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-__all__ = ["CommandHelp", "setup"]
-
 _COLUMNS = 88
 
 

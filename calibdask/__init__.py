@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from calibdask.calibrators.local import LCECalibrator as LCECalibrator
     from calibdask.comparison import compare as compare
     from calibdask.display import ReliabilityDisplay as ReliabilityDisplay
+    from calibdask.engine.inputs.top_scores import TopScores as TopScores
     from calibdask.estimators.binned.diagram import ReliabilityDiagram as ReliabilityDiagram
     from calibdask.estimators.binned.ece import ECE as ECE
     from calibdask.estimators.binned.ece import MCE as MCE

@@ -37,7 +37,7 @@ def column_check(metrics: Mapping[str, Estimator], data: Input) -> dict[str, Est
     layout = data.source.layout
     default = layout.setting(None)
     binned = [metric for metric in metrics.values() if isinstance(metric, BinnedEstimator)]
-    if data.batch_names or not (layout.vector or len(metrics) >= _FEWEST_METRICS):
+    if data.batch_names or data.are_ranks or not (layout.vector or len(metrics) >= _FEWEST_METRICS):
         return {}
     if not layout.vector and (isinstance(data.source, SummarySource) or layout.classes > _MOST_CLASSES):
         return {}

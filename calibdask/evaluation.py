@@ -8,6 +8,7 @@ import xarray as xr
 from calibdask.column_check import column_check
 from calibdask.engine.inputs.input import Input, read_data
 from calibdask.engine.inputs.options import InputOptions, Task, refuse_for_summary
+from calibdask.engine.inputs.top_scores import TopScores
 from calibdask.engine.plan import run
 from calibdask.engine.sources.source import Source
 from calibdask.engine.sources.summary import SummarySource
@@ -73,7 +74,7 @@ def evaluate(
     y_prob : array of shape (..., n) or (..., n, K)
         Scores: P(y = 1), or one column for each class. Leading dimensions (models, replicates) are kept in the result;
         ``y_true`` may lack them if dimension names or class columns identify the sample dimension. Rows of pandas
-        objects belong together by their index.
+        objects belong together by their index. Of very many classes the largest scores, as `TopScores`.
     metrics : estimator, sequence, or mapping from name to estimator, optional
         None: six numbers, see `calibdask.default_metrics`; ``"all"``: the full panel that they open. Estimators may be
         given as text such as ``"ece(bins=10)"``, as on the command line.
@@ -217,6 +218,9 @@ def evaluate(
     if is_summary(y_true):
         refuse_for_summary(options)
         return evaluated(_from_summary(y_true, y_prob, by, sample_weight), metrics, choice, class_dim)
+    top = y_prob if isinstance(y_prob, TopScores) else None
+    if top is not None:
+        options, (y_true, y_prob) = top.options(options), top.rows(y_true)
     given = given_rows_or_file(
         y_true,
         y_prob,
@@ -229,8 +233,28 @@ def evaluate(
         class_dim=class_dim,
     )
     data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
+    if top is not None:
+        data = top.input(data)
+        metrics = _of_top_scores(metrics, top, data)
     result = evaluated(data, metrics, choice, class_dim)
     return result.assign_attrs(given.attributes(data.source.rows or 0))
+
+
+def _of_top_scores(metrics: Metrics | None, top: TopScores, data: Input) -> Metrics:
+    """The metrics, or those of the panel that the largest scores determine.
+
+    Raises
+    ------
+    ValueError
+        If they do not determine a metric that was asked for.
+    """
+    layout = data.source.layout
+    if metrics is None or metrics == ALL:
+        panel = usual_metrics(data.source, full=metrics is not None)
+        return {name: metric for name, metric in panel.items() if not top.lacks(metric, layout)}
+    chosen = named_metrics(metrics)
+    top.check(chosen, layout)
+    return chosen
 
 
 def interval_choice(

@@ -32,7 +32,8 @@ class Input:
     """A source, and the user's names and labels of its axes.
 
     The groups of a summary include dimensions such as models: ``batch_names`` are the axes of ``by`` other than slices.
-    ``ignored`` counts the rows that were left out for their label, once the data have been read.
+    ``ignored`` counts the rows that were left out for their label, once the data have been read. ``are_ranks``: columns
+    of scores are their ranks in each row rather than classes.
     """
 
     source: Source
@@ -41,6 +42,7 @@ class Input:
     classes: Any = None
     batch_names: tuple[str, ...] = ()
     ignored: Callable[[], int] | None = None
+    are_ranks: bool = False
 
     @property
     def slice_names(self) -> list[str]:

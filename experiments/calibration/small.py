@@ -156,7 +156,7 @@ def parts(labels: Any, scores: Any) -> Iterator[tuple[int, Any, Any]]:
 
 
 def covered(it: Promise, labels: Any, scores: Any, population: tuple[Any, Any], n_boot: int) -> float:
-    """The share of intervals that hold the true value; NaN counts as holding nothing."""
+    """The share of intervals that hold the true value, of those that are given: some are refused (NaN)."""
     if labels.shape[1] > it.rows:
         return np.nan
     truth, within = it.truth(*population), []
@@ -164,8 +164,13 @@ def covered(it: Promise, labels: Any, scores: Any, population: tuple[Any, Any], 
         options: dict[str, Any] = {"task": "binary", "ci": LEVEL, "n_boot": n_boot, "seed": start}
         result = cd.evaluate(y_true, y_prob, {"it": it.metric}, **options)
         low, high = (result[f"it{it.part}_{end}"].values for end in ("low", "high"))
-        within.append((low <= truth + 1e-9) & (truth - 1e-9 <= high))
-    return float(np.concatenate(within).mean())
+        within.append(((low <= truth + 1e-9) & (truth - 1e-9 <= high))[~np.isnan(low)])
+    return share_of(np.concatenate(within))
+
+
+def share_of(within: Any) -> float:
+    """The share, NaN of none."""
+    return float(within.mean()) if within.size else np.nan
 
 
 def band(labels: Any, scores: Any, outcomes: Outcomes, calibrated: bool, n_boot: int) -> float:

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from calibdask.engine.dry_run import NotOnePass, few_rows, is_told, no_rows, requests_of_one_pass
 from calibdask.engine.inputs.input import Input, read_data
 from calibdask.engine.inputs.options import InputOptions, Task
-from calibdask.engine.one_pass import NotOnePass, few_rows, is_told, no_rows, requests_of_one_pass
 from calibdask.engine.sources.accumulated import AccumulatedSource
 from calibdask.engine.sources.source import RowSource, apart, merged, states_of
 from calibdask.estimators.checks import check_whole

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from calibdask.kernels.bins import uniform_bin
+from calibdask.kernels.bin_numbers import uniform_bin
 from calibdask.kernels.compiled import FRACTION_BITS, compiled, fixed, inlined, unit
 
 _KEY_BITS = 63  # keys stay non-negative, so that they sort alike as numbers and as bytes

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from calibdask.kernels.bins import GIVEN, UNIFORM_RIGHT, uniform_bin
+from calibdask.kernels.bin_numbers import GIVEN, UNIFORM_RIGHT, uniform_bin
 from calibdask.kernels.compiled import ROWS_BEFORE_CARRY, add_fixed, carry, compiled, fixed, inlined, unit
 
 # Scores of a row sum to 1, so that few reach beyond the first of many bins where columns are so many.
@@ -50,7 +50,7 @@ def _add_row(row, label, n_bins, bins, thresholds, counts, sums):
 
 @compiled
 def sparse_bin_sums(scores, labels, first_class, n_bins, bins, thresholds, counts, sums):
-    """Add the rows of one block to per-bin counts and exact sums, as `bin_sums` of `calibdask.kernels.binning`.
+    """Add the rows of one block to per-bin counts and exact sums, as `bin_sums` of `calibdask.kernels.bin_sums`.
 
     ``thresholds`` (n_bins - 1,), at least one, are those of all columns, of uniform bins too; ``counts`` (2, cells)
     gets rows and hits, ``sums`` (cells, 2) the whole and the fraction. Of the first bins only hits are counted; all

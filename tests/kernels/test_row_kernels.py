@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from calibdask.kernels.bins import uniform_bin
+from calibdask.kernels.bin_numbers import uniform_bin
 from calibdask.kernels.logarithm import log_64
 from calibdask.kernels.top import top_class
 from calibdask.statistics.bins.bin_sums import BinSums

@@ -6,8 +6,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.kernels import binning
-from calibdask.kernels.bins import GIVEN, MOST_EXACT_BINS, UNIFORM_RIGHT
+from calibdask.kernels import bin_sums
+from calibdask.kernels.bin_numbers import GIVEN, MOST_EXACT_BINS, UNIFORM_RIGHT
 from calibdask.kernels.sparse_bins import FEWEST_COLUMNS, sparse_bin_sums
 from calibdask.statistics import exact
 from calibdask.statistics.bins.edges import Edges
@@ -78,9 +78,9 @@ class BinSums(SumStatistic[BinSumsState]):
             options = (columns.first_class, block.group, *bins.of(b, weighted=weighted), counts[b], sums[b])
             scores, labels = columns.of(b)
             if weighted:
-                binning.weighted_bin_sums(scores, labels, block.weights_of(b), *options)
+                bin_sums.weighted_bin_sums(scores, labels, block.weights_of(b), *options)
             else:
-                binning.bin_sums(scores, labels, *options)
+                bin_sums.bin_sums(scores, labels, *options)
         return _weighted_state(counts, sums, shape) if weighted else _exact_state(counts, sums, shape)
 
     def follows_from(self, other: Statistic[Any]) -> bool:

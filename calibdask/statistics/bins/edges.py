@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.kernels import bins
+from calibdask.kernels import bin_numbers
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
 
@@ -57,10 +57,10 @@ class Edges:
 
     @property
     def kind(self) -> int:
-        """Which code path of the kernels fits the bins."""
+        """Which code path of the kernels fits the bin_numbers."""
         if not self.uniform:
-            return bins.GIVEN
-        return bins.UNIFORM_RIGHT if self.closed == "right" else bins.UNIFORM_LEFT
+            return bin_numbers.GIVEN
+        return bin_numbers.UNIFORM_RIGHT if self.closed == "right" else bin_numbers.UNIFORM_LEFT
 
     def centres(self) -> Array:
         """Geometric centres of the bins, NaN where a column has no such bin."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from calibdask.kernels.bins import TILE, locate
+from calibdask.kernels.bin_numbers import TILE, locate
 from calibdask.kernels.compiled import FRACTION_BITS, ROWS_BEFORE_CARRY, add_fixed, compiled, fixed, inlined, unit
 
 _FRACTION = (1 << FRACTION_BITS) - 1

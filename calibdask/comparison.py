@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from calibdask.engine.inputs.frames import given_models
@@ -16,10 +17,10 @@ from calibdask.estimators.about import PartInfo
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, check_distinct, named_metrics
 from calibdask.estimators.panel import comparison_metrics
-from calibdask.estimators.parts import Number, Part
+from calibdask.estimators.parts import Estimate, Number, Part
 from calibdask.estimators.slice_totals import SliceTotals
 from calibdask.inference.choice import IntervalChoice, check_interval
-from calibdask.inference.ends import bounds_of_number
+from calibdask.inference.ends import bounds_of_number, where
 from calibdask.inference.methods import Method, NumberReplicates, sign_pvalue
 from calibdask.inference.multiplicity import ADJUSTMENTS
 from calibdask.inference.row_bootstrap import RowBootstrap
@@ -30,6 +31,8 @@ _CHALLENGER = "challenger"
 # What is requested beside the metrics, under a name that none has.
 _TOTALS = ("\0totals",)
 _DIFFERENCE = PartInfo("model minus baseline", "difference")
+# Of equally good models on fewer rows of the rarer outcome, far more than the nominal share differ by replicates.
+FEWEST_OUTCOMES = 5
 
 
 def compare(
@@ -106,7 +109,9 @@ def compare(
     and the row: variation that the models have in common cancels. The p-value is that of the replicates d* of the
     difference, min(1, 2 (1 + min(#{d* <= 0}, #{d* >= 0})) / (n_boot + 1)); with ``"bca"`` at its corrected levels.
     If it is below 1 - ci the interval excludes 0; the converse holds up to 2 / n_boot. Replicates in which a small
-    slice has no row count for both sides. Edges of bins and bandwidths of kernels on the simplex are not re-estimated;
+    slice has no row count for both sides. With fewer than 5 rows of the rarer outcome (of several classes: of right, or
+    of wrong predictions of both models) replicates resemble these rows too much, and there is neither interval nor
+    p-value: they are NaN. Edges of bins and bandwidths of kernels on the simplex are not re-estimated;
     each model has its own.
 
     Calibration errors exceed the true ones by chance, those of well calibrated models most. Differences of models with
@@ -153,6 +158,7 @@ def compare(
     result = DatasetBuilder(data, class_dim)
     challengers = [name for name in names if name != names[base]]
     axes = _axes(data, challengers, squeezed=not named)
+    varied = _enough_outcomes(outcome.estimates[_TOTALS], (base, len(names)))
     adjusted = bool(data.by) or len(challengers) > 1
     for name, metric in chosen.items():
         estimate = outcome.estimates[(name,)]
@@ -160,7 +166,13 @@ def compare(
         for part, replicates in bootstrap.replicates(name, outcome).items():
             if not {*estimate[part].dims} <= {"class"}:
                 continue
-            number, bounds = _difference(estimate[part], replicates, (base, len(names)), choice, adjusted)
+            number, bounds = _difference(estimate[part], replicates, (base, len(names)), choice)
+            bounds = {bound: where(end, varied) for bound, end in bounds.items()}
+            if adjusted:
+                pvalues = bounds["pvalue"].values
+                bounds |= {
+                    f"pvalue_{word}": Number(adjust(pvalues), number.dims) for word, adjust in ADJUSTMENTS.items()
+                }
             label = f"{part}_difference" if part else "difference"
             result.add(name, metric, {label: number}, {label: bounds}, axes, {label: _DIFFERENCE})
     result.add_totals(outcome.estimates[_TOTALS], totals, (*data.batch, *data.by))
@@ -207,7 +219,7 @@ def _axes(data: Input, challengers: list[str], *, squeezed: bool) -> tuple[Axis,
 
 
 def _difference(
-    part: Part, replicates: NumberReplicates, models: tuple[int, int], choice: IntervalChoice, adjusted: bool
+    part: Part, replicates: NumberReplicates, models: tuple[int, int], choice: IntervalChoice
 ) -> tuple[Number, dict[str, Part]]:
     """The difference of each model from the baseline, its ends and p-values; the batch axis has the models first."""
     differences = NumberReplicates(
@@ -218,10 +230,19 @@ def _difference(
     )
     number = Number(differences.centre, part.dims)
     pvalues = sign_pvalue(differences, choice.method)
-    bounds = bounds_of_number(number, differences, choice) | {"pvalue": Number(pvalues, part.dims)}
-    if adjusted:
-        bounds |= {f"pvalue_{word}": Number(adjust(pvalues), part.dims) for word, adjust in ADJUSTMENTS.items()}
-    return number, bounds
+    return number, bounds_of_number(number, differences, choice) | {"pvalue": Number(pvalues, part.dims)}
+
+
+def _enough_outcomes(totals: Estimate, models: tuple[int, int]) -> npt.NDArray[np.bool_]:
+    """Whether replicates tell how a difference varies: by (challengers and batch, groups, *dims)."""
+    share = totals["frequency"].values
+    rows = totals["rows"].values
+    rarer = np.minimum(share, 1 - share) * rows.reshape(*rows.shape, *(1,) * (share.ndim - rows.ndim))
+    base, count = models
+    apart = np.nan_to_num(rarer).reshape(count, -1, *rarer.shape[1:])
+    # Of several classes outcomes are whether the predictions of each model are right.
+    either = np.maximum(np.delete(apart, base, 0), apart[[base]])
+    return np.asarray(either.reshape(-1, *rarer.shape[1:]) > FEWEST_OUTCOMES - 0.5)
 
 
 def _less_baseline(values: Array, models: tuple[int, int], axis: int) -> Array:

@@ -64,15 +64,15 @@ def where_outcomes_differ(bounds: Bounds, frequency: Part) -> Bounds:
     score where it is rare, shows in none of them.
     """
     differ = (frequency.values > 0) & (frequency.values < 1)
-    return {name: _where(end, differ) if _is_replicated(end) else end for name, end in bounds.items()}
+    return {name: where(end, differ) if _is_replicated(end) else end for name, end in bounds.items()}
 
 
 def _is_replicated(end: Part) -> bool:
     return end.notes.get("resampled", "nothing") != "nothing"
 
 
-def _where(end: Part, known: npt.NDArray[np.bool_]) -> Part:
-    """The end where that is known: by (batch, groups), and by the first of its own dimensions if both have it."""
+def where(end: Part, known: npt.NDArray[np.bool_]) -> Part:
+    """The end where that is known, by (batch, groups) and by the first of its dimensions if both have it; else NaN."""
     if known.ndim > end.values.ndim:
         known = known.max(-1)
     known = known.reshape(*known.shape, *(1,) * (end.values.ndim - known.ndim))

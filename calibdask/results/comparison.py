@@ -155,6 +155,8 @@ def _sentence(comparison: Comparison, difference: Difference, word: str, level: 
     step, *ends = shown_texts(abs(difference.difference), *_ends_of_size(difference), rows=difference.rows)
     side = "lower" if difference.difference < 0 else "higher"
     interval = f"{percent(level)} interval {ends[0]} to {ends[1]}, {pvalue_text(difference.pvalue)}"
+    if not np.isfinite(difference.pvalue):
+        interval = "too few rows, or too few of an outcome, for an interval"
     name = _name(difference)
     if not difference.difference:
         return f"Whether {model} or {baseline} is {word} cannot be told: both have the same {name}, {first}."

@@ -68,3 +68,13 @@ def test_zeros_of_half_precision_are_clipped_at_its_smallest_number() -> None:
     assert float(other.result().log_loss) == pytest.approx(expected)
     with pytest.raises(ValueError, match="float32"):
         other.update(labels, scores.astype(np.float32))
+
+
+@pytest.mark.parametrize("outcome", [0, 1])
+def test_weighted_outcomes_that_are_all_alike(outcome: int) -> None:
+    weights = np.random.default_rng(4).random((50, 10))
+    for row in weights:
+        labels, scores = np.full(10, outcome), np.linspace(0.1, 0.9, 10)
+        terms = cd.evaluate(labels, scores, {"log": cd.LogLossDecomposition(bins=5)}, sample_weight=row)
+        np.testing.assert_allclose([terms.log_uncertainty, terms.log_resolution], 0, atol=1e-12)
+        assert np.isfinite([terms.log_reliability, terms.log_within]).all()

@@ -41,3 +41,19 @@ def test_spiegelhalter_test_of_a_vector_and_by_hand() -> None:
     actual = numbers(np.array([1]), np.array([0.25]), cd.SpiegelhalterTest())
     assert actual["statistic"] == near(math.sqrt(3))
     assert actual["pvalue"] == near(math.erfc(math.sqrt(1.5)))
+
+
+@pytest.mark.parametrize("score", [0.5 - 1e-7, 0.5 + 1e-9, 1e-13])
+def test_variance_lost_in_rounding_gives_no_pvalue(score: float) -> None:
+    labels = np.repeat([0, 1], [52, 48]) if score > 0.1 else np.zeros(100, int)
+    assert np.isnan(cd.evaluate(labels, np.full(100, score), cd.SpiegelhalterTest()).spiegelhalter_test_pvalue)
+    weighted = cd.evaluate(labels, np.full(100, score), cd.SpiegelhalterTest(), sample_weight=np.ones(100))
+    expected = (labels - score).sum() / np.sqrt(100 * score * (1 - score)) * np.sign(1 - 2 * score)
+    np.testing.assert_allclose(weighted.spiegelhalter_test_statistic, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("distance", [1e-5, 3e-6])
+def test_scores_near_one_half_have_a_statistic_within_one_percent(distance: float) -> None:
+    labels = np.repeat([0, 1], [60, 40])
+    result = cd.evaluate(labels, np.full(100, 0.5 - distance), cd.SpiegelhalterTest())
+    np.testing.assert_allclose(result.spiegelhalter_test_statistic, -2, rtol=0.01)

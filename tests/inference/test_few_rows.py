@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import binom
 
 import calibdask as cd
+from calibdask.results.comparison import verdicts
 from calibdask.results.table import ResultTable
 from tests.inference.test_coverage import CHANCE
 
@@ -168,3 +169,32 @@ def test_scores_of_several_classes_have_no_interval_where_all_predictions_are_ri
     labels[:3] = [1, 2, 0]
     result = cd.evaluate(labels, scores, {"brier": cd.BrierScore()}, ci=0.9, n_boot=20)
     assert result.brier_low < result.brier < result.brier_high
+
+
+@pytest.mark.parametrize("rows", [30, 100, 500])
+def test_models_as_good_as_each_other_rarely_differ(rows: int) -> None:
+    sets = 200
+    rng = np.random.default_rng([7, rows])
+    rate = rng.beta(0.5, 32.8, (sets, rows))
+    labels = (rng.random((sets, rows)) < rate).astype(int)
+    # Brier scores differ by 0 on average: errors of both are a third of the rate.
+    result = cd.compare(labels, rate * 4 / 3, rate * 2 / 3, {"b": cd.BrierScore()}, task="binary", n_boot=200)
+    found = int((result.b_difference_pvalue <= 0.05).sum())
+    assert found <= binom.isf(CHANCE, sets, 0.05)
+    events = labels.sum(1)
+    np.testing.assert_array_equal(np.isnan(result.b_difference_low), events < 5)
+
+
+def test_comparisons_without_events_say_so() -> None:
+    scores = np.linspace(0.01, 0.02, 100)
+    country = np.repeat(["at", "be"], 50)
+    labels = (np.arange(100) >= 90).astype(int)
+    result = cd.compare(
+        labels, {"a": scores, "b": scores**2}, metrics=cd.BrierScore(), by={"country": country}, n_boot=50
+    )
+    assert np.isnan(result.brier_score_difference_pvalue_holm.sel(country="at")).all()
+    assert np.isfinite(result.brier_score_difference_pvalue_holm.sel(country="be")).all()
+    result = cd.compare(labels[:50], {"a": scores[:50], "b": scores[:50] ** 2}, metrics=cd.BrierScore(), n_boot=50)
+    (sentence,) = verdicts(result)
+    assert "cannot be told" in sentence
+    assert "too few rows, or too few of an outcome, for an interval" in sentence

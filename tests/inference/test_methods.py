@@ -49,15 +49,21 @@ def test_bca_intervals_follow_the_skew_and_cover() -> None:
     assert (high > 0).mean() > 0.7
 
 
+def rows_of_losses(squares: Array) -> tuple[Array, Array]:
+    """Labels of either outcome in turn, and scores, whose squared errors are these."""
+    labels = np.arange(len(squares)) % 2
+    return labels, np.where(labels == 1, 1 - np.sqrt(squares), np.sqrt(squares))
+
+
 def test_bca_of_one_set_follows_the_skew_either_way() -> None:
     """Skewed to the right, and with the mirrored errors to the left."""
     rng = np.random.default_rng(35)
     square = np.minimum(rng.lognormal(-3, 1.0, 150), 0.9)
     for squares, sign in ((square, 1), (0.95 - square, -1)):
-        scores = np.sqrt(squares)
+        labels, scores = rows_of_losses(squares)
         options: dict[str, Any] = {"ci": 0.9, "n_boot": 2000}
-        with_bca = cd.evaluate(np.zeros(150, int), scores, {"m": cd.BrierScore()}, ci_method="bca", **options)
-        plain = cd.evaluate(np.zeros(150, int), scores, {"m": cd.BrierScore()}, ci_method="percentile", **options)
+        with_bca = cd.evaluate(labels, scores, {"m": cd.BrierScore()}, ci_method="bca", **options)
+        plain = cd.evaluate(labels, scores, {"m": cd.BrierScore()}, ci_method="percentile", **options)
         assert sign * float(with_bca.m_low - plain.m_low) > 0
         assert sign * float(with_bca.m_high - plain.m_high) > 0
 
@@ -76,8 +82,8 @@ def test_bca_ends_have_the_levels_of_one_acceleration(ci: float) -> None:
     """
     rng = np.random.default_rng(40)
     square = np.minimum(rng.lognormal(-3, 1.0, 200), 0.9)
-    labels, n_boot = np.zeros(200, int), 3000
-    result = cd.evaluate(labels, np.sqrt(square), {"m": cd.BrierScore()}, ci=ci, n_boot=n_boot, seed=6, ci_method="bca")
+    (labels, scores), n_boot = rows_of_losses(square), 3000
+    result = cd.evaluate(labels, scores, {"m": cd.BrierScore()}, ci=ci, n_boot=n_boot, seed=6, ci_method="bca")
     counts = reference.poisson_counts(200, n_boot, 6)
     drawn = np.sort((counts * square).sum(1) / counts.sum(1))
     theta = square.mean()

@@ -94,11 +94,12 @@ class LogLossDecomposition(BinnedDecomposition):
         loss, total = exact.value(logs.sums)
         weight, outcome, score = (exact.value(s) for s in (sums.weight, sums.outcome, sums.score))
         with np.errstate(divide="ignore", invalid="ignore"):
-            overall = exact.in_order(outcome) / total
+            # Weighted sums may differ by rounding.
+            overall = np.minimum(exact.in_order(outcome) / total, 1.0)
             constant = overall[..., None], 1 - overall[..., None]
             filled = weight > 0
             # Bins without rows contribute nothing.
-            frequency = np.where(filled, outcome / weight, overall[..., None])
+            frequency = np.where(filled, np.minimum(outcome / weight, 1.0), overall[..., None])
             mean = np.where(filled, score / weight, frequency)
             other = 1 - mean
             coarse = ((mean < _NEAR) & (frequency > 0)) | ((other < _NEAR) & (frequency < 1))

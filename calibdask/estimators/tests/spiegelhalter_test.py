@@ -11,9 +11,13 @@ from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.parts import Estimate, Number
 from calibdask.statistics import exact
+from calibdask.statistics.counts import RowCount
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.row_terms import RowTerms
+
+# Sums of terms that are rounded to 2**-44 are off by 1 % and more below this mean; a wrong score of 0 or 1 adds 1.
+_LEAST_VARIANCE, _ONE_WRONG = 2.0**-38, 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,9 +44,10 @@ class SpiegelhalterTest(ColumnEstimator):
     Notes
     -----
     Parts ``statistic`` (z) and ``pvalue``. Where all scores are 0, 1/2 or 1 they are NaN, or infinite and the smallest
-    positive number if a score of 0 or 1 is wrong, which cannot be if the model is calibrated. Rows are assumed to be
-    independent and many. Weights are importance weights, not numbers of repeated rows. One pass, O(n) time for each
-    column.
+    positive number if a score of 0 or 1 is wrong, which cannot be if the model is calibrated. Without weights NaN too
+    where all scores are so close to these, within 2e-6 of 1/2 or 4e-12 of 0 and 1, that the variance is lost in the
+    rounding of its terms to 2**-44. Rows are assumed to be independent and many. Weights are importance weights, not
+    numbers of repeated rows. One pass, O(n) time for each column.
 
     The test detects errors that change the Brier score: overconfident or underconfident scores. It misses others.
 
@@ -79,12 +84,16 @@ class SpiegelhalterTest(ColumnEstimator):
 
     @override
     def estimate(self) -> Requests[Estimate]:
-        setting = self.measured((yield from Layout()))
+        layout = yield from Layout()
+        setting = self.measured(layout)
         state = yield from RowTerms(setting, "spiegelhalter")
+        rows = (yield from RowCount()).rows[..., None]
         excess, variance = exact.value(state.sums)
         with np.errstate(divide="ignore", invalid="ignore"):
             # Infinite where scores of 0 or 1 are wrong and no other score varies.
             z = np.where((variance > 0) | (excess != 0), excess / np.sqrt(variance), np.nan)
+        if not layout.weighted:
+            z = np.where((variance < rows * _LEAST_VARIANCE) & (np.abs(excess) < _ONE_WRONG), np.nan, z)
         notes = {
             "assumes": "rows are independent and many: the statistic is approximately normal",
             "null_hypothesis": "the model is calibrated",

@@ -165,10 +165,10 @@ def evaluate(
 
     Notes
     -----
-    Without weights the result is the same to the last bit for any chunks, any number of workers and any order of tasks;
-    with weights within 1e-12, but for medians, ends and bands of curves at scores that the kernels of hardly any rows
-    reach, which rest on rounding there (attribute ``rounding``). Rows are never collected in one place: memory is
-    bounded by the chunks.
+    Without weights estimates and p-values are the same to the last bit for any chunks, any number of workers and any
+    order of tasks; with weights, and ends from replicates of the rows, within 1e-12, but for medians, ends and bands of
+    curves at scores that the kernels of hardly any rows reach, which rest on rounding there (attribute ``rounding``).
+    Rows are never collected in one place: memory is bounded by the chunks.
 
     *Columns.* Lazy frames, relations, datasets and functions that return readers of Arrow are read batch by batch, anew
     in each pass, only the columns that are named; one pass more finds the values of ``by``. Whole numbers, booleans,

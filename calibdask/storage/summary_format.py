@@ -245,5 +245,8 @@ def _sums(summary: xr.Dataset, histogram: GridHistogram, part: str, axes: tuple[
             f"{name} expects all classes, cells and outcomes, sizes {expected}, got {sizes}; select and add slices of "
             "a summary, and choose a class by the setting of a metric."
         )
+    for order in ("outcome", "cell_lower" if cell == "cell" else ""):
+        if order in summary.coords and not (np.diff(summary[order].values) > 0).all():
+            raise ValueError(f"A summary expects its cells and outcomes in their order, and {order!r} does not rise.")
     values = summary[name].transpose(*axes, *classes, cell, "outcome").values
     return values.reshape(1, -1, columns, histogram.grid.size, 2)

@@ -40,7 +40,19 @@ def text(name: str) -> str:
     return f"{name} of a summary expects numbers, got the type <U"
 
 
+def sorted_by(name: str) -> Callable[[], xr.Dataset]:
+    return lambda: summary().compute().sortby(name, ascending=False)
+
+
 CASES: dict[str, tuple[Callable[[], xr.Dataset], str]] = {
+    "outcomes are in another order": (
+        sorted_by("outcome"),
+        "cells and outcomes in their order, and 'outcome' does not",
+    ),
+    "cells are in another order": (
+        sorted_by("cell_lower"),
+        "cells and outcomes in their order, and 'cell_lower' does not",
+    ),
     "counts are NaN": (made("class_1_count", np.nan, CELL), WHOLE),
     "counts are infinite": (made("class_1_count", np.inf, CELL), WHOLE),
     "counts are negative": (made("class_1_count", -1, CELL), no_pass("class_1_count", FROM_ZERO, "-1")),

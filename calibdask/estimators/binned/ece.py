@@ -69,7 +69,7 @@ class ECE(BinnedEstimator):
         Which end a bin includes. 0 and 1 always belong to the first and the last bin.
     debias : bool, default False
         Subtract what sampling adds: from each squared gap, with ``norm="l2"``, the sampling variance [2]_ of its bin,
-        ybar (1 - ybar) / (n_j - 1).
+        ybar (1 - ybar) / (n_j - 1). Bins of one row, with weights of fewer than two effective rows, add nothing.
     range : (float, float), default (0, 1)
         What uniform bins divide, and the outer edges of equal-mass bins.
     compat : {"scikit-learn", "netcal", "torchmetrics", "euranova"}, optional

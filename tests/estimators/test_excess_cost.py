@@ -357,3 +357,10 @@ def test_costs_of_other_classes_than_the_data(columns: int, classes: int, calibr
     scores: Any = np.full(3, 0.5) if classes == 2 else np.full((3, classes), 1 / classes)
     with pytest.raises(ValueError, match=rf"\b{columns}\b.*\b{classes}\b|\b{classes}\b.*\b{columns}\b"):
         cd.evaluate([0, 1, 0], scores, metric)
+
+
+@pytest.mark.parametrize("scores", [[0.4, 0.1, 0.1, 0.4], [0.1, 0.3, 0.3, 0.3], [0.3, 0.1, 0.3, 0.3]])
+def test_ties_are_not_broken_by_rounding(scores: list[float]) -> None:
+    first = int(np.argmax(scores))
+    result = cd.evaluate([first], [scores], {"cost": cd.ExcessCost()})
+    assert result.cost_realised == 0

@@ -168,7 +168,7 @@ class DatasetBuilder:
         if attributes.get("kind") == "pvalue":
             # The null hypothesis is never impossible: a p-value of 0 has left the range of float64.
             values = np.maximum(values, LEAST_PVALUE)
-        self.variables[variable] = xr.Variable(names, np.reshape(values, shape), written)
+        self.variables[variable] = xr.Variable(names, np.reshape(values, shape), written, fastpath=True)
 
     def add_totals(self, estimate: Estimate, estimator: Estimator, axes: tuple[Axis, ...]) -> None:
         """Add rows, events, mean score and frequency of each slice, as coordinates."""
@@ -179,7 +179,7 @@ class DatasetBuilder:
             dims = (*names, *(self.class_dim for _ in part.dims))
             values = np.reshape(part.values, (*sizes, *part.values.shape[2:]))
             said = {"meaning": infos[name].meaning, **({} if name == "rows" else {"setting": setting})}
-            self.coordinates[name] = xr.Variable(dims, values, said)
+            self.coordinates[name] = xr.Variable(dims, values, said, fastpath=True)
 
     def _add_labels(self, axes: tuple[Axis, ...]) -> None:
         for axis in axes:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from calibdask.engine.inputs.arrays import is_named, ndim_of, plain
@@ -154,7 +155,9 @@ class Shape:
             raise ValueError(f"{name} expects at least one dimension, of samples; got a single number.")
         if array.ndim < len(dims):
             raise ValueError(f"{name} expects the dimensions {listed(dims)}, got an array of shape {array.shape}.")
-        return xr.Variable((*(f"dim_{i}" for i in range(array.ndim - len(dims))), *dims), array)
+        # As it is: to look into an array of numbers, xarray would import dask.array, which takes half a second.
+        is_numbers = type(array) is np.ndarray and array.dtype.kind in "biuf"
+        return xr.Variable((*(f"dim_{i}" for i in range(array.ndim - len(dims))), *dims), array, fastpath=is_numbers)
 
 
 def _check_single_columns(y_true: Any, y_prob: Any, options: InputOptions) -> None:

@@ -7,7 +7,7 @@ fitted around each node avoids both to that order; bands and intervals for the t
 from typing import NamedTuple
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
+import scipy  # whose fft is imported where it is first used
 from scipy.special import ndtri
 
 from calibdask.estimators.smooth.smoothing import REACH, Kernel, profile
@@ -65,7 +65,7 @@ class _Windows:
 
     def __init__(self, kernel: Kernel, bandwidth: Array, grid: Grid) -> None:
         self._nodes = grid.cells + 1
-        self._length = next_fast_len(2 * self._nodes, real=True)
+        self._length = scipy.fft.next_fast_len(2 * self._nodes, real=True)
         step = np.arange(self._length)
         distance = np.where(step < self._nodes, step, step - self._length) * grid.width
         self._u = distance / np.asarray(bandwidth)[..., None]
@@ -73,11 +73,11 @@ class _Windows:
 
     def moments(self, weights: Array, powers: int, *, squared: bool = False) -> Array:
         """Sums for the powers 0, 1, ..., along a new first axis."""
-        spectrum = rfft(weights, self._length)
+        spectrum = scipy.fft.rfft(weights, self._length)
         term = self._kernel**2 if squared else self._kernel
         sums = []
         for _ in range(powers):
-            sums.append(irfft(spectrum * rfft(term).conj(), self._length)[..., : self._nodes])
+            sums.append(scipy.fft.irfft(spectrum * scipy.fft.rfft(term).conj(), self._length)[..., : self._nodes])
             term = term * self._u
         return np.stack(sums)
 

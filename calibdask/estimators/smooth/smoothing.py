@@ -9,7 +9,7 @@ from copy import copy
 from typing import Literal, get_args
 
 import numpy as np
-from scipy.fft import dct
+import scipy  # whose fft is imported where it is first used
 from scipy.special import betaln, xlog1py, xlogy
 
 from calibdask.statistics.bins.grid import Grid
@@ -52,7 +52,7 @@ def _response(kernel: Kernel, bandwidth: Array, grid: Grid) -> Array:
         shifted = distance + 2 * length * image
         near = slice(*np.searchsorted(shifted, (-reach, reach), "right").tolist())
         values[..., near] += profile(kernel, shifted[near] / bandwidth[..., None])
-    response = dct(values, 1)
+    response = scipy.fft.dct(values, 1)
     return np.asarray(response / response[..., :1])
 
 
@@ -63,7 +63,7 @@ class Mirrored:
         halved = weights * 0.5
         halved[..., [0, -1]] = weights[..., [0, -1]]
         self._grid = grid
-        self.coefficients: Array = dct(halved, 1)
+        self.coefficients: Array = scipy.fft.dct(halved, 1)
 
     def of(self, columns: Sequence[int]) -> "Mirrored":
         """Some of the columns, the first axis."""
@@ -75,7 +75,7 @@ class Mirrored:
     def by(self, kernel: Kernel, bandwidth: Array) -> Array:
         """Values on the nodes; the bandwidth has the shape of the leading axes, or one that broadcasts to it."""
         damped = self.coefficients * _response(kernel, np.asarray(bandwidth), self._grid)
-        return np.asarray(dct(damped, 1) / (1.0 - self._grid.low))
+        return np.asarray(scipy.fft.dct(damped, 1) / (1.0 - self._grid.low))
 
 
 def beta_smoothed(weights: Array, bandwidth: float, grid: Grid) -> Array:

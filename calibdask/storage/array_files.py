@@ -133,11 +133,11 @@ def open_group(location: Location) -> Any:
     if not (location.exists or location.is_zarr):
         raise ValueError(f"{location.url} does not exist.")
     location.check_file()
-    with location.reading("a Zarr group"), texts_settled():
+    with location.reading("a Zarr group"), location.warning(), texts_settled():
         node = with_retries(lambda: zarr.open(location.path if location.local else location.address, mode="r"))
     if not isinstance(node, zarr.Group):
         raise ValueError(f"{location.url} is a Zarr array; give the group that holds the arrays of labels and scores.")
-    with location.reading("a Zarr group"), texts_settled():
+    with location.reading("a Zarr group"), location.warning(), texts_settled():
         arrays = check_attributes(location.url, node.attrs)
         within = f"{node.path}/" if node.path else ""
         known = {f"{within}{name}": value for name, value in (arrays or {}).items()}
@@ -196,15 +196,16 @@ def read_zarr(location: Location, node: Any, choice: ColumnChoice) -> dict[str, 
     if choice.missing_chunks == "fill":
         node = zarr.open_group(node.store.unchecked, path=node.path, mode="r")
     lists = node.store.supports_listing
-    there = sorted(node.array_keys()) if lists else []
+    with location.warning():
+        there = sorted(node.array_keys()) if lists else []
+        groups = [f"{group}/ (a group)" for group in sorted(node.group_keys())] if lists else []
     if lists:
-        groups = [f"{group}/ (a group)" for group in sorted(node.group_keys())]
         names = _names(location, choice, [*there, *groups], "array")
     else:
         names = ColumnNames((str(choice.label or "labels"),), (str(choice.score or "scores"),))
 
     def opened(name: str) -> Any:
-        with location.reading("a Zarr group"), texts_settled():
+        with location.reading("a Zarr group"), location.warning(), texts_settled():
             array = node.get(name)
         if not isinstance(array, zarr.Array):
             # Where folders cannot be listed (http), an array that is missing can still be named.

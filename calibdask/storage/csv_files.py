@@ -127,7 +127,7 @@ def _head(file: Location, partitions: dict[str, Any]) -> _Head:
     compression = _compression(file)
     with file.reading("CSV"), _opened(file) as stream:
         try:
-            separator = "\t" if ".tsv" in file.path.lower().rpartition("/")[2] else None
+            separator = "\t" if ".tsv" in file.named.lower().rpartition("/")[2] else None
             header = header_of(stream.read, _CSV_SAMPLE_BYTES, separator)
         except UnicodeDecodeError as error:
             raise _not_utf8() from error
@@ -149,7 +149,7 @@ def _check_header(head: _Head, wanted: Sequence[str]) -> None:
 
 
 def _compression(file: Location) -> str | None:
-    return _COMPRESSIONS.get("." + file.path.rpartition(".")[2].lower())
+    return _COMPRESSIONS.get("." + file.named.rpartition(".")[2].lower())
 
 
 def _opened(file: Location) -> Any:

@@ -24,8 +24,10 @@ def read_parquet(files: FileSet, choice: ColumnChoice) -> dict[str, Any]:
         if not files.paths:
             raise ValueError("the folder holds no files.")
         paths = location.path if files.single else list(files.paths)
+        # What signs an address may look like the name of a folder, ``day=1/``.
+        partitioning = "hive" if location.named == location.path else None
         dataset = pyarrow.dataset.dataset(
-            paths, format="parquet", filesystem=location.fs, partitioning="hive", exclude_invalid_files=False
+            paths, format="parquet", filesystem=location.fs, partitioning=partitioning, exclude_invalid_files=False
         )
     return _read_dataset(location, dataset, choice)
 

@@ -98,9 +98,15 @@ def _together(
 
 def _load_row_groups(url: str, schema: Any, names: tuple[str, ...], groups: list[Any]) -> Columns:
     import pyarrow
+    from pyarrow.dataset import ParquetFragmentScanOptions
 
+    # Checksums of pages are held against them where the writer has left some.
+    options = ParquetFragmentScanOptions(page_checksum_verification=True)
     try:
-        tables = [with_retries(partial(group.to_table, schema=schema, columns=list(names))) for group in groups]
+        tables = [
+            with_retries(partial(group.to_table, schema=schema, columns=list(names), fragment_scan_options=options))
+            for group in groups
+        ]
         table = pyarrow.concat_tables(tables)
         return {name: to_numpy(table.column(name)) for name in names}
     except Unavailable:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 from fsspec.compression import compr
@@ -160,7 +161,18 @@ def _opened(file: Location) -> Any:
         import pyarrow
 
         return pyarrow.CompressedInputStream(pyarrow.PythonFile(file.open(), "r"), "zstd")
-    return compr[compression](file.open(), mode="rb")
+    stream = file.open()
+    if compression == "zip" and len(files := _packed_files(stream)) > 1:
+        raise ValueError(f"the archive holds several files, {listed(files[:3])}; unpack it, and name the folder.")
+    return compr[compression](stream, mode="rb")
+
+
+def _packed_files(stream: Any) -> list[str]:
+    """The files in an archive, without the marks that macOS adds."""
+    with ZipFile(stream) as archive:
+        names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
+    stream.seek(0)
+    return names
 
 
 def _blocks(head: _Head) -> list[tuple[int, int] | None]:

@@ -221,6 +221,12 @@ def _format_of(location: Location) -> str:
     if location.is_folder:
         if location.has("_delta_log"):
             return "delta"
+        if location.has(".hoodie"):
+            raise ValueError(
+                f"{location.url} is a Hudi table, which is not read here: its files hold rows of several versions; "
+                "read it by Spark or Daft (read_hudi), and give the frame to calibdask.evaluate, or write it to "
+                "Parquet."
+            )
         if location.has("metadata") and location.holds(".metadata.json"):
             raise ValueError(
                 f"{location.url} is an Iceberg table, which is not read here; scan it by Polars (scan_iceberg), DuckDB "

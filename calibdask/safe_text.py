@@ -17,6 +17,8 @@ _USER = re.compile(r"(?<=://)(?:[^\s/?#@:]*:(?!\d+(?:[/?#]|$))(?:(?!://)[^\s@\"'
 # A user alone is a token where a web server asks for one; elsewhere it is a bucket, a container or a login.
 _WEB_USER = re.compile(r"(?<=http://|ttps://)[^\s/?#@]+@")
 _PARAMETER = re.compile(rf"(?<=[?&;#/,]){_SECRET}=[^\s&;#/,'\"<>]+", re.IGNORECASE)
+# In a query a slash is a sign of the value, as in Base64.
+_QUERY = re.compile(rf"(?<=[?&]){_SECRET}=[^\s&;#,'\"<>]+", re.IGNORECASE)
 # Folders that announce what follows them, as in `/token/abc`.
 _FOLDER = re.compile(
     r"(?<=/)(?:access[_-]?token|token|secret|api[_-]?key|apikey|bearer|sas)/[^\s/?#'\"<>]+", re.IGNORECASE
@@ -44,6 +46,7 @@ def without_credentials(text: str) -> str:
     if "://" not in text:
         return text
     text = _WEB_USER.sub(f"{HIDDEN}@", _USER.sub(f"{HIDDEN}@", text))
+    text = _QUERY.sub(lambda found: f"{found[0].partition('=')[0]}={HIDDEN}", text)
     text = _PARAMETER.sub(lambda found: f"{found[0].partition('=')[0]}={HIDDEN}", text)
     text = _FOLDER.sub(lambda found: f"{found[0].partition('/')[0]}/{HIDDEN}", text)
     return _TOKEN.sub(HIDDEN, text)

@@ -30,11 +30,12 @@ def merge(summaries: tuple[str, ...], out: str, overwrite: bool) -> None:
     import calibdask as cd
     from calibdask.storage.open_store import open_store
     from calibdask.storage.summary import Summary
-    from calibdask.storage.writers import check_apart, checked_output
+    from calibdask.storage.writers import check_apart, checked_output, place_of
 
     for url in summaries:
         check_apart(url, {"--out": out})
-    if twice := next((url for url in summaries if summaries.count(url) > 1), None):
+    places = [*map(place_of, summaries)]
+    if twice := next((url for url, place in zip(summaries, places, strict=True) if places.count(place) > 1), None):
         raise click.UsageError(f"{twice} is given more than once, and its rows would count as often.")
     target = checked_output(out, FORMATS, overwrite=overwrite)
     parts = []

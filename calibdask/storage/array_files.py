@@ -8,6 +8,7 @@ import numpy as np
 
 from calibdask.engine.inputs.columns import ColumnNames, choose_arrays, unknown
 from calibdask.errors import Damaged, Unavailable
+from calibdask.safe_text import listed
 from calibdask.storage.checked_file import check_file
 from calibdask.storage.location import ColumnChoice, Location, read_error
 from calibdask.storage.retry import with_retries
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 # Blocks smaller than this are read several at a time, as long as this many blocks are left to work on side by side.
 TARGET_BYTES = 16 << 20
 _ENOUGH_BLOCKS = 64
+# Attributes of the CF conventions that say how values are made of codes.
+_PACKING = ("scale_factor", "add_offset", "_Unsigned", "_FillValue", "missing_value")
 # How a NumPy archive begins, and a bare array.
 _ZIP, _NPY, _HDF5 = b"PK", b"\x93NUMPY", b"\x89HDF\r\n\x1a\n"
 
@@ -133,16 +136,18 @@ def open_group(location: Location) -> Any:
     if not (location.exists or location.is_zarr):
         raise ValueError(f"{location.url} does not exist.")
     location.check_file()
-    with location.reading("a Zarr group"), texts_settled():
+    with location.reading("a Zarr group"), location.warning(), texts_settled():
         node = with_retries(lambda: zarr.open(location.path if location.local else location.address, mode="r"))
     if not isinstance(node, zarr.Group):
         raise ValueError(f"{location.url} is a Zarr array; give the group that holds the arrays of labels and scores.")
-    with location.reading("a Zarr group"), texts_settled():
+    with location.reading("a Zarr group"), location.warning(), texts_settled():
         arrays = check_attributes(location.url, node.attrs)
         within = f"{node.path}/" if node.path else ""
         known = {f"{within}{name}": value for name, value in (arrays or {}).items()}
         checked = CheckedStore(node.store, location.url, known, RowChunks() if arrays is None else Chunks())
-        return with_retries(lambda: zarr.open_group(checked, path=node.path, mode="r"))
+        # A copy of the metadata may be older than they are; it is needed where folders cannot be listed.
+        consolidated = False if location.local else None
+        return with_retries(lambda: zarr.open_group(checked, path=node.path, mode="r", use_consolidated=consolidated))
 
 
 def open_netcdf(location: Location) -> "xr.Dataset":
@@ -194,23 +199,26 @@ def read_zarr(location: Location, node: Any, choice: ColumnChoice) -> dict[str, 
     import zarr
 
     if choice.missing_chunks == "fill":
-        node = zarr.open_group(node.store.unchecked, path=node.path, mode="r")
+        consolidated = False if location.local else None
+        node = zarr.open_group(node.store.unchecked, path=node.path, mode="r", use_consolidated=consolidated)
     lists = node.store.supports_listing
-    there = sorted(node.array_keys()) if lists else []
+    with location.warning():
+        there = sorted(node.array_keys()) if lists else []
+        groups = [f"{group}/ (a group)" for group in sorted(node.group_keys())] if lists else []
     if lists:
-        groups = [f"{group}/ (a group)" for group in sorted(node.group_keys())]
         names = _names(location, choice, [*there, *groups], "array")
     else:
         names = ColumnNames((str(choice.label or "labels"),), (str(choice.score or "scores"),))
 
     def opened(name: str) -> Any:
-        with location.reading("a Zarr group"), texts_settled():
+        with location.reading("a Zarr group"), location.warning(), texts_settled():
             array = node.get(name)
         if not isinstance(array, zarr.Array):
             # Where folders cannot be listed (http), an array that is missing can still be named.
             raise unknown(location.url, "array", name, there or ["what cannot be listed here"])
         if array.ndim == 0:
             raise ValueError(f"{location.url}: array {name!r} expects one entry for each row, got a single value.")
+        _check_unpacked(location, name, array)
         return array
 
     labels, scores = opened(names.labels[0]), opened(names.scores[0])
@@ -228,6 +236,28 @@ def read_zarr(location: Location, node: Any, choice: ColumnChoice) -> dict[str, 
 
     along = axis if labels.ndim == scores.ndim else -1
     return {**choice.collect(lazy(labels, along), lazy(scores, axis), lambda name: lazy(opened(name))), "names": names}
+
+
+def _check_unpacked(location: Location, name: str, array: Any) -> None:
+    """Raise ValueError if an array of Zarr holds codes, which its attributes say how to turn into values."""
+    packing = {key: array.attrs[key] for key in _PACKING if key in array.attrs}
+    for key in ("_FillValue", "missing_value"):
+        if key in packing and array.dtype.kind == "f" and _is_nan(packing[key], array.dtype):
+            del packing[key]
+    if packing:
+        shown = listed(f"{key}={value}" for key, value in packing.items())
+        raise ValueError(
+            f"{location.url}: array {name!r} expects values as they are, got packed ones ({shown}); decode them and "
+            "store them again by xarray (open_zarr(...).load().drop_encoding().to_zarr(...)), or as netCDF."
+        )
+
+
+def _is_nan(fill: Any, dtype: Any) -> bool:
+    """Whether NaN stands for what is missing; xarray writes it as Base64."""
+    from xarray.backends.zarr import FillValueCoder
+
+    value = FillValueCoder.decode(fill, dtype) if isinstance(fill, str) and fill != "NaN" else fill
+    return bool(np.isnan(float(value)))
 
 
 def _sample_axis(labels: Any, scores: Any) -> int:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 from fsspec.compression import compr
@@ -127,7 +128,7 @@ def _head(file: Location, partitions: dict[str, Any]) -> _Head:
     compression = _compression(file)
     with file.reading("CSV"), _opened(file) as stream:
         try:
-            separator = "\t" if ".tsv" in file.path.lower().rpartition("/")[2] else None
+            separator = "\t" if ".tsv" in file.named.lower().rpartition("/")[2] else None
             header = header_of(stream.read, _CSV_SAMPLE_BYTES, separator)
         except UnicodeDecodeError as error:
             raise _not_utf8() from error
@@ -149,7 +150,7 @@ def _check_header(head: _Head, wanted: Sequence[str]) -> None:
 
 
 def _compression(file: Location) -> str | None:
-    return _COMPRESSIONS.get("." + file.path.rpartition(".")[2].lower())
+    return _COMPRESSIONS.get("." + file.named.rpartition(".")[2].lower())
 
 
 def _opened(file: Location) -> Any:
@@ -160,7 +161,18 @@ def _opened(file: Location) -> Any:
         import pyarrow
 
         return pyarrow.CompressedInputStream(pyarrow.PythonFile(file.open(), "r"), "zstd")
-    return compr[compression](file.open(), mode="rb")
+    stream = file.open()
+    if compression == "zip" and len(files := _packed_files(stream)) > 1:
+        raise ValueError(f"the archive holds several files, {listed(files[:3])}; unpack it, and name the folder.")
+    return compr[compression](stream, mode="rb")
+
+
+def _packed_files(stream: Any) -> list[str]:
+    """The files in an archive, without the marks that macOS adds."""
+    with ZipFile(stream) as archive:
+        names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
+    stream.seek(0)
+    return names
 
 
 def _blocks(head: _Head) -> list[tuple[int, int] | None]:

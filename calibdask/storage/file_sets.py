@@ -97,7 +97,8 @@ class FileSet:
     @property
     def formats(self) -> list[str]:
         """Their formats, each once; of files of other kinds the suffixes."""
-        return list(dict.fromkeys(column_format(path) or PurePosixPath(path).suffix for path in self.paths))
+        members = map(self.member, self.paths)
+        return list(dict.fromkeys(column_format(file.named) or file.suffix for file in members))
 
     @property
     def single(self) -> bool:
@@ -111,7 +112,7 @@ class FileSet:
     @cached_property
     def partitions(self) -> dict[str, list[Any]]:
         """Columns that are in the names of folders, as in ``day=1/rows.csv``: for each the value of every file."""
-        found = [_keys(path) for path in self.paths]
+        found = [_keys(self.member(path).named) for path in self.paths]
         names = [name for name in dict(found[0]) if all(name in dict(keys) for keys in found)] if found else []
         return {name: _values([dict(keys)[name] for keys in found]) for name in names}
 

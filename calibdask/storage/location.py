@@ -2,6 +2,7 @@
 
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ _INSTALL = {
     "http": "pip install aiohttp",
     "https": "pip install aiohttp",
 }
+# Their file system takes a query for a part of the path.
+_WEB = ("http://", "https://")
 # What addresses are made of; shorter words in the place of a credential are found by chance elsewhere.
 _WORDS = re.compile(r"[:/@?&=;#,]+")
 _SHORTEST_SECRET = 4
@@ -72,7 +75,12 @@ class Location:
     @property
     def suffix(self) -> str:
         """The last suffix of the name, such as ``.zarr``."""
-        return PurePosixPath(self.path).suffix
+        return PurePosixPath(self.named).suffix
+
+    @property
+    def named(self) -> str:
+        """The path that names the file: of addresses of the web without a query, which may sign it, and a fragment."""
+        return re.split("[?#]", self.path, maxsplit=1)[0] if self.path.startswith(_WEB) else self.path
 
     @property
     def local(self) -> bool:
@@ -126,7 +134,15 @@ class Location:
         except Exception as error:
             raise read_error(self, error, what) from error
 
-    def quoted(self, error: BaseException) -> str:
+    @contextmanager
+    def warning(self) -> Iterator[None]:
+        """Warnings of a library without the credentials of the address, as errors are (`quoted`)."""
+        with warnings.catch_warnings(record=True) as given:
+            yield
+        for one in given:
+            warnings.warn(self.quoted(one.message), one.category, stacklevel=3)
+
+    def quoted(self, error: Warning | BaseException | str) -> str:
         """What an error of a library says; it may name a part of the path, without the rest of the address."""
         text = message(error)
         hidden = {*_WORDS.split(self.address)} - {*_WORDS.split(self.url)}

@@ -205,9 +205,9 @@ def read_rows(
 
 def _format_of(location: Location) -> str:
     """The format that a name tells; of a name that says nothing, or a pattern, that of the files."""
-    path = PurePosixPath(location.path)
+    path = PurePosixPath(location.named)
     suffix = path.suffix.lower()
-    named = ".nc" if suffix in _NETCDF else column_format(location.path) or (suffix if suffix in _FORMATS else None)
+    named = ".nc" if suffix in _NETCDF else column_format(location.named) or (suffix if suffix in _FORMATS else None)
     # A folder inside a store, or a store under any name.
     if named == ".zarr" or (
         named is None and (any(part.lower().endswith(".zarr") for part in path.parts) or location.is_zarr)
@@ -221,6 +221,12 @@ def _format_of(location: Location) -> str:
     if location.is_folder:
         if location.has("_delta_log"):
             return "delta"
+        if location.has(".hoodie"):
+            raise ValueError(
+                f"{location.url} is a Hudi table, which is not read here: its files hold rows of several versions; "
+                "read it by Spark or Daft (read_hudi), and give the frame to calibdask.evaluate, or write it to "
+                "Parquet."
+            )
         if location.has("metadata") and location.holds(".metadata.json"):
             raise ValueError(
                 f"{location.url} is an Iceberg table, which is not read here; scan it by Polars (scan_iceberg), DuckDB "
@@ -267,14 +273,14 @@ def _open_zarr(location: Location) -> Store:
     def dataset(store: Any, **chunks: Any) -> "xr.Dataset":
         import xarray as xr
 
-        with location.reading("a Zarr group of variables on named axes"), texts_settled():
+        with location.reading("a Zarr group of variables on named axes"), location.warning(), texts_settled():
             return xr.open_zarr(store, group=node.path or None, consolidated=False, **chunks)
 
     if CUBE_MARK in node.attrs:
         return _cube(location, node)
     # What xarray wrote by itself has no checksums, and no chunks that hold nothing but the fill value.
     store = node.store if node.store.arrays else node.store.unchecked
-    with location.reading("a Zarr group"):
+    with location.reading("a Zarr group"), location.warning():
         is_marked = MARK in node
     if is_marked:
         # In chunks of the store: slices are added up without ever being in memory together.

@@ -24,8 +24,10 @@ def read_parquet(files: FileSet, choice: ColumnChoice) -> dict[str, Any]:
         if not files.paths:
             raise ValueError("the folder holds no files.")
         paths = location.path if files.single else list(files.paths)
+        # What signs an address may look like the name of a folder, ``day=1/``.
+        partitioning = "hive" if location.named == location.path else None
         dataset = pyarrow.dataset.dataset(
-            paths, format="parquet", filesystem=location.fs, partitioning="hive", exclude_invalid_files=False
+            paths, format="parquet", filesystem=location.fs, partitioning=partitioning, exclude_invalid_files=False
         )
     return _read_dataset(location, dataset, choice)
 
@@ -96,9 +98,15 @@ def _together(
 
 def _load_row_groups(url: str, schema: Any, names: tuple[str, ...], groups: list[Any]) -> Columns:
     import pyarrow
+    from pyarrow.dataset import ParquetFragmentScanOptions
 
+    # Checksums of pages are held against them where the writer has left some.
+    options = ParquetFragmentScanOptions(page_checksum_verification=True)
     try:
-        tables = [with_retries(partial(group.to_table, schema=schema, columns=list(names))) for group in groups]
+        tables = [
+            with_retries(partial(group.to_table, schema=schema, columns=list(names), fragment_scan_options=options))
+            for group in groups
+        ]
         table = pyarrow.concat_tables(tables)
         return {name: to_numpy(table.column(name)) for name in names}
     except Unavailable:

@@ -5,6 +5,7 @@ import os
 import secrets
 import shutil
 import socket
+import stat
 import sys
 import time
 import zlib
@@ -41,7 +42,8 @@ def replacing(target: Output) -> Iterator[Path]:
         return
     restore(target)
     room = target.with_name(f".{target.name}.{owned_name()}{_PARTIAL}")
-    room.mkdir()
+    # Nobody else reads a result of which nobody knows yet who may.
+    room.mkdir(0o700)
     try:
         part = room / target.name
         yield part
@@ -95,7 +97,9 @@ def _machine() -> str:
 
 
 def _put_in_place(part: Path, target: Path, old: Path) -> None:
-    """Give a file or a folder the name of the target."""
+    """Give a file or a folder the name of the target, and the mode of what had it."""
+    if target.exists():
+        part.chmod(stat.S_IMODE(target.stat().st_mode))
     # A folder cannot be renamed over one that is not empty.
     if not target.is_dir():
         part.replace(target)

@@ -119,6 +119,12 @@ def _local(url: str) -> str | None:
     return str(LocalFileSystem._strip_protocol(last))
 
 
+def place_of(url: str) -> str:
+    """What is the same for all names of a file or folder of this machine; any other address as it is."""
+    local = _local(url)
+    return url if local is None else os.path.realpath(local)
+
+
 def _overlap(one_url: str, other_url: str) -> bool:
     """Whether two paths or URLs are the same, or one is in the other."""
     one, other = _local(one_url), _local(other_url)

@@ -34,6 +34,17 @@ def test_days_become_a_week(name: str, run: Run, data: Path, days: list[Path]) -
     xr.testing.assert_identical(open_result(data / name), expected)
 
 
+def test_other_names_of_a_summary(run: Run, data: Path, days: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(data)
+    for number, path in enumerate(days[:2]):
+        link = Path(f"link{number}{path.suffix}")
+        link.symlink_to(path)
+        for other in (f"./{path.name}", str(path), f"file://{path}", link):
+            status, _, err = run("merge", path.name, other, "--out", "x.zarr")
+            assert (status, "is given more than once, and its rows would count as often" in err) == (2, True)
+    assert not Path("x.zarr").exists()
+
+
 BAD = [
     (["merge", "--out", "x.zarr"], "Missing argument"),
     (["merge", "FIRST"], "Missing option '--out'"),

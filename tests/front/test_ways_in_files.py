@@ -354,6 +354,19 @@ def test_common_names(label: str, score: str, tmp_path: Path) -> None:
     assert cd.ece(table.labels, table.scores) == cd.ece(LABELS, SCORES)
 
 
+@pytest.mark.parametrize("role", ["label", "score"])
+def test_a_column_may_be_a_slice_too(role: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"label": LABELS, "score": SCORES.round(1)})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    np.savez(tmp_path / "rows.npz", labels=frame["label"], scores=frame["score"])
+    expected = cd.evaluate(frame["label"], frame["score"], cd.ECE(), by={role: frame[role]}).ece.values
+    for given, by in ((frame, role), (tmp_path / "rows.parquet", role), (tmp_path / "rows.npz", f"{role}s")):
+        np.testing.assert_array_equal(cd.evaluate(given, metrics=cd.ECE(), by=by).ece.values, expected)
+    # Another column that has the usual name goes before.
+    with pytest.warns(UserWarning, match=f"{role}s from '{'target' if role == 'label' else 'prob'}'"):
+        cd.evaluate(frame.assign(target=LABELS, prob=SCORES), metrics=cd.ECE(), by=["label", "score"])
+
+
 def test_common_names_of_classes() -> None:
     frame = pd.DataFrame({"target": CLASSES} | {f"prob_{k}": MATRIX[:, k] for k in (2, 0, 1)})
     with pytest.warns(UserWarning, match="scores from 'prob_0', 'prob_1', 'prob_2'"):

@@ -32,6 +32,7 @@ SHOWN = {
     f"https://host/rows.csv?GoogleAccessId={SECRET}": "https://host/rows.csv?GoogleAccessId=***",
     f"https://host/rows.csv?X-Goog-Signature={SECRET}": "https://host/rows.csv?X-Goog-Signature=***",
     f"abfs://box@account/rows.csv?sv=2024&sig={SECRET}": "abfs://box@account/rows.csv?sv=2024&sig=***",
+    f"https://host/rows.csv?sig=a/{SECRET}=&part=3": "https://host/rows.csv?sig=***&part=3",
     f"https://host/rows.csv?token={SECRET}": "https://host/rows.csv?token=***",
     f"https://host/rows.csv?access_token={SECRET}#top": "https://host/rows.csv?access_token=***#top",
     f"https://host/rows.csv?apikey={SECRET}&api_key={SECRET}": "https://host/rows.csv?apikey=***&api_key=***",

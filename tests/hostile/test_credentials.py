@@ -1,6 +1,13 @@
 """Credentials in addresses are neither shown nor stored."""
 
 import json
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import fsspec
 import numpy as np
@@ -9,8 +16,9 @@ import pytest
 import calibdask as cd
 from calibdask.cli import main
 from calibdask.safe_text import without_credentials
+from calibdask.storage.location import Location
 from calibdask.study.cube import Cube
-from tests.hostile.addresses import CALLS, COMMANDS, HARMLESS, SECRET, SHOWN, Readers, address
+from tests.hostile.addresses import CALLS, COMMANDS, ECE, HARMLESS, SECRET, SHOWN, Readers, address
 
 
 def stored(folder: str) -> dict[str, bytes]:
@@ -48,6 +56,48 @@ def test_commands_say_and_store_none(case: str, capfd: pytest.CaptureFixture[str
     assert "***" in out + err or case in ("result", "bad values", "models"), out + err
     for name, content in stored(folder).items():
         assert SECRET.encode() not in content, name
+
+
+class _AnyQuery(SimpleHTTPRequestHandler):
+    """Files of a folder, whatever the query says, as object stores give what is signed."""
+
+    def do_GET(self) -> None:
+        self.path = self.path.partition("?")[0]
+        super().do_GET()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[str]:
+    pytest.importorskip("aiohttp")
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_AnyQuery, directory=str(tmp_path))) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://bob:{SECRET}@127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("query", [f"token={SECRET}", f"sig=a/{SECRET}=/day=1/{SECRET}", f"part=1&key={SECRET}#top"])
+def test_signed_files_of_the_web(query: str, web: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "rows.csv").write_text("label,score\n" + "1,0.75\n0,0.25\n" * 20)
+    (tmp_path / "rows").write_text("no rows")
+    assert main(["evaluate", f"{web}/rows.csv?{query}", *ECE, "--json"]) == 0
+    said = capfd.readouterr()
+    assert json.loads(said.out)["metrics"]["ece"]["value"] == 0.25
+    assert SECRET not in said.out + said.err
+    # A name that says nothing, of a server that has an answer to everything: also what looks like a Zarr store.
+    for name in ("rows", "none.csv", "none.zarr"):
+        assert main(["evaluate", f"{web}/{name}?{query}", *ECE]) == 2
+        said = capfd.readouterr()
+        assert SECRET not in said.out + said.err
+        assert said.err.count("\n") == 1
+
+
+def test_warnings_of_libraries_say_none() -> None:
+    place = Location(f"https://me:{SECRET}@host/a?sig={SECRET}", None, "a")
+    with pytest.warns(UserWarning, match=r"^two of https://\*\*\*@host/a\?sig=\*\*\*$"), place.warning():
+        warnings.warn(f"two of {place.address}", UserWarning, stacklevel=1)
 
 
 @pytest.mark.parametrize("case", CALLS)

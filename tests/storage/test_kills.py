@@ -121,6 +121,17 @@ def test_the_old_result_or_the_new_one(
         assert version_of(target) == 2
 
 
+@pytest.mark.parametrize("exchange", [True, False], ids=["exchanged", "renamed"])
+@pytest.mark.parametrize(("name", "mode"), [("result.json", 0o600), ("summary.zarr", 0o700), ("page.html", 0o640)])
+def test_the_mode_stays(name: str, mode: int, exchange: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not exchange:
+        monkeypatch.setattr(replacing_module, "_exchanged", lambda *_: False)
+    WRITERS[name](tmp_path, 1)
+    (tmp_path / name).chmod(mode)
+    WRITERS[name](tmp_path, 2)
+    assert (version_of(tmp_path / name), (tmp_path / name).stat().st_mode & 0o777) == (2, mode)
+
+
 def test_what_others_are_writing_stays(tmp_path: Path) -> None:
     with replacing(tmp_path / "result.json") as part:
         part.write_text("first")

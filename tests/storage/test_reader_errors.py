@@ -4,6 +4,7 @@ import gzip
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pandas as pd
@@ -68,6 +69,26 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:2000])
 
 
+def zipped(path: Path) -> None:
+    with ZipFile(path, "w") as archive:
+        for name in ("a.csv", "b.csv"):
+            archive.writestr(name, "label,score\n0,0.5\n1,0.5\n")
+
+
+def hudi(path: Path) -> None:
+    (path / ".hoodie").mkdir(parents=True)
+    frame().to_parquet(path / "rows.parquet")
+
+
+def packed(zarr_format: int, **encoding: Any) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        rows = xr.Dataset({"labels": ("row", [0, 1, 1]), "scores": ("row", [0.25, 0.5, 0.75])})
+        encodings = {name: {"dtype": "int16", **options} for name, options in encoding.items()}
+        rows.to_zarr(path, zarr_format=zarr_format, consolidated=False, encoding=encodings)
+
+    return make
+
+
 BAD: list[tuple[str, Callable[[Path], object], str]] = [
     ("nothing.csv", lambda _: None, r"nothing\.csv does not exist"),
     ("nothing.zarr", lambda _: None, r"nothing\.zarr does not exist"),
@@ -107,6 +128,24 @@ BAD: list[tuple[str, Callable[[Path], object], str]] = [
     ("rows.zarr", lambda path: cd.run(Means(), str(path)), "is the cube of a study, which holds no scored rows"),
     ("rows.csv", text("klass,score\n1,0.5\n"), "it has klass, score. Name the columns by --label and --score"),
     ("rows.zarr", lambda path: write_zarr(path, {"labels": LABELS[:0], "scores": SCORES[:0]}), "holds no rows"),
+    (
+        "rows.zarr",
+        packed(3, scores={"scale_factor": 0.25, "_FillValue": -9}),
+        r"packed ones \(scale_factor=0\.25, _FillValue=-9\); decode",
+    ),
+    (
+        "rows.zarr",
+        packed(2, scores={"scale_factor": 0.25, "_FillValue": -9}),
+        r"'scores' .* \(scale_factor=0\.25\); decode",
+    ),
+    (
+        "rows.zarr",
+        packed(2, scores={"add_offset": 0.5, "_FillValue": -9}),
+        r"\(add_offset=0\.5\)",
+    ),
+    ("rows.zarr", packed(3, labels={"_FillValue": -1}), r"array 'labels' .* packed ones \(_FillValue=-1\)"),
+    ("rows.csv.zip", zipped, r"the archive holds several files, a\.csv, b\.csv; unpack it"),
+    ("rows", hudi, "rows is a Hudi table, which is not read here"),
     ("rows.nc", text("no netCDF"), "cannot be read as netCDF"),
     ("rows.nc", netcdf(labels=("a", [1])), "has no variable 'scores'; it has labels"),
     ("rows.nc", netcdf(labels=("a", [1]), scores=("b", [0.5])), "expects the dimension 'a' of 'labels'"),
@@ -154,6 +193,17 @@ def test_damage_inside_is_said_with_its_place(tmp_path: Path, folder: Path) -> N
         with pytest.raises(ValueError, match=rf"{name} cannot be read as {place}"):
             cd.ece(table.labels, table.scores)
     frame().to_csv(tmp_path / "rows.csv", index=False)
+
+
+def test_checksums_of_parquet_pages(tmp_path: Path) -> None:
+    """A changed sign leaves a readable file, with other numbers."""
+    options = {"compression": None, "use_dictionary": False, "write_page_checksum": True}
+    frame().to_parquet(tmp_path / "rows.parquet", index=False, **options)
+    content = (tmp_path / "rows.parquet").read_bytes()
+    at = content.index(SCORES[300, 1].tobytes())
+    (tmp_path / "rows.parquet").write_bytes(content[: at + 1] + bytes([content[at + 1] ^ 1]) + content[at + 2 :])
+    with pytest.raises(ValueError, match=r"cannot be read as Parquet, .*CRC checksum"):
+        read_rows(str(tmp_path / "rows.parquet"))
 
 
 def test_damage_in_a_csv_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import datetime
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +264,23 @@ def test_junk_archives(tmp_path: Path) -> None:
     (tmp_path / "rows.npz").write_bytes(b"junk")
     with pytest.raises(ValueError, match=r"it is not a readable \.npz archive\.$"):
         read_rows(str(tmp_path / "rows.npz"))
+
+
+@pytest.mark.parametrize("missing_chunks", ["error", "fill"])
+def test_stores_that_have_grown(missing_chunks: Any, tmp_path: Path) -> None:
+    """What xarray writes, appended to after its metadata was consolidated; NaN as fill value packs nothing."""
+    path = tmp_path / "rows.zarr"
+    rows = xr.Dataset({"labels": ("row", LABELS % 2), "scores": ("row", SCORES[:, 0])})
+    rows.to_zarr(path, zarr_format=3, consolidated=False, encoding={"scores": {"chunks": (100,)}})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Consolidated metadata")
+        zarr.consolidate_metadata(path)
+    group = zarr.open_group(path, mode="a", use_consolidated=False)
+    for name in rows:
+        group[name].append(rows[name].values)
+    table = read_rows(str(path), missing_chunks=missing_chunks)
+    np.testing.assert_array_equal(table.scores, np.tile(SCORES[:, 0], 2))
+    assert "_FillValue" in zarr.open_group(path, mode="r")["scores"].attrs
 
 
 @pytest.mark.parametrize(

@@ -86,11 +86,10 @@ def choose_columns(
     # Names that are wrong are said of the labels first.
     labels = None if label is None else _named(names, label, "label", where)
     scores = None if score is None else _named(names, score, "score", where)
-    taken = {*used, *(() if scores is None else scores.names)}
     if labels is None:
-        labels = _Columns(_common_columns(names, "label", where, taken))
+        labels = _Columns(_common_columns(names, "label", where, used, () if scores is None else scores.names))
     if scores is None:
-        scores = _Columns(_common_columns(names, "score", where, {*used, *labels.names}))
+        scores = _Columns(_common_columns(names, "score", where, used, labels.names))
     guess = _guess(
         where,
         None if label is not None or re.fullmatch(r"label(_\d+)?", str(labels.names[0])) else listed(labels.names),
@@ -165,9 +164,11 @@ def choose_arrays(
     for name in (*([] if label is None else [label]), *([] if score is None else [score])):
         if name not in names:
             raise unknown(where, kind, name, names, NAMING.replace("columns", f"{kind}s"))
-    taken = {*used, *([] if score is None else [score])}
-    label_name = _common_array(names, "labels", "label", where, kind, taken) if label is None else label
-    score_name = _common_array(names, "scores", "score", where, kind, {*used, label_name}) if score is None else score
+    label_name, score_name = label, score
+    if label is None:
+        label_name = _common_array(names, "labels", "label", where, kind, used, score)
+    if score is None:
+        score_name = _common_array(names, "scores", "score", where, kind, used, label_name)
     guess = _guess(
         where,
         None if label is not None or label_name == "labels" else repr(label_name),
@@ -203,17 +204,22 @@ def _listing(given: Any, names: Sequence[Any], role: str) -> list[Any] | None:
     return list(given)
 
 
-def _common_array(names: Sequence[Any], own: str, role: str, where: str, kind: str, taken: Collection[Any]) -> Any:
-    """The array that usually stands for a role; ``own`` goes before others."""
+def _common_array(
+    names: Sequence[Any], own: str, role: str, where: str, kind: str, used: Collection[Any], other: Any
+) -> Any:
+    """The array that usually stands for a role; ``own`` goes before others, and last if it is a slice or weight too."""
+    taken = {*used, other}
     if own in names and own not in taken:
         return own
     usual = _LABELS if role == "label" else _SCORES
     candidates = [name for name in names if name.lower() in usual and name not in taken]
     if len(candidates) > 1:
         raise _ambiguous(where, role, candidates, kind)
-    if not candidates:
-        raise unknown(where, kind, own, names, NAMING.replace("columns", f"{kind}s"))
-    return candidates[0]
+    if candidates:
+        return candidates[0]
+    if own in names and own != other:
+        return own
+    raise unknown(where, kind, own, names, NAMING.replace("columns", f"{kind}s"))
 
 
 def _class_columns(names: Sequence[Any], stem: Any, role: str, url: str) -> tuple[Any, ...]:
@@ -242,12 +248,15 @@ def _numbered(names: Sequence[Any], stem: Any) -> list[tuple[int, str]]:
     return sorted((int(match[1]), name) for match, name in matches if match)
 
 
-def _common_columns(names: Sequence[Any], role: str, where: str, taken: Collection[Any]) -> tuple[Any, ...]:
+def _common_columns(
+    names: Sequence[Any], role: str, where: str, used: Collection[Any], others: Collection[Any]
+) -> tuple[Any, ...]:
     """Columns of a role, none of which was named: those called ``label`` or ``score`` go first.
 
-    Of labels one column goes before several, which would be one-hot.
+    Of labels one column goes before several, which would be one-hot. A column that is a slice or weight too is taken
+    where no other can be meant.
     """
-    free = [name for name in names if name not in taken]
+    free = [name for name in names if name not in used and name not in others]
     usual = _LABELS if role == "label" else _SCORES
     if role in free or (role == "score" and _numbered(free, role)):
         return (role,) if role == "label" else _class_columns(free, role, role, where)
@@ -267,6 +276,8 @@ def _common_columns(names: Sequence[Any], role: str, where: str, taken: Collecti
         raise _ambiguous(where, role, [group[0] if len(group) == 1 else f"{group[0]}, ..." for group in candidates])
     if candidates:
         return candidates[0]
+    if role in names and role not in others:
+        return (role,)
     if role == "label":
         raise unknown(where, "column", role, names, NAMING)
     return _class_columns(free, role, role, where)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import is_dask, is_named, plain
+from calibdask.engine.inputs.arrays import is_dask, is_named, plain, unmasked
 from calibdask.engine.inputs.frames import is_frame
 from calibdask.engine.inputs.shapes import Shape
 
@@ -340,7 +340,7 @@ def _encode(y_true: Any, encode: Callable[[np.ndarray], np.ndarray]) -> Any:
 
 
 def _encoded(values: np.ndarray, encode: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    return encode(values).astype(np.int64)
+    return encode(unmasked(values)).astype(np.int64)
 
 
 def _encoded_series(part: Any, encode: Callable[[np.ndarray], np.ndarray]) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import is_dask, plain
+from calibdask.engine.inputs.arrays import is_dask, plain, unmasked
 from calibdask.engine.inputs.slices import named
 
 
@@ -27,7 +27,7 @@ class Kept:
 
 def is_missing(values: Any) -> np.ndarray:
     """Whether each value is missing: NaN, None, NaT or NA."""
-    values = np.asarray(values)
+    values = np.asarray(unmasked(values))
     if values.dtype.kind in "iub":
         return np.zeros(values.shape, bool)
     if values.dtype.kind == "f":

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import is_dask, plain
+from calibdask.engine.inputs.arrays import is_dask, plain, unmasked
 from calibdask.engine.progress_events import Stage, start_stage
 from calibdask.safe_text import listed
 
@@ -178,6 +178,7 @@ def _distinct(values: np.ndarray, name: str) -> np.ndarray:
     """Sorted distinct values of a chunk and the number of missing ones, packed."""
     from calibdask.engine.sources.reduction import packed
 
+    values = unmasked(values)
     absent = _absent(values)
     return packed((_unique(name, values[~absent])[0], int(absent.sum())), 1)
 

@@ -182,8 +182,14 @@ def _positions(part: Summary, axis: Hashable, labels: Any) -> npt.NDArray[np.int
     own = part.dataset.indexes.get(axis)
     if own is None:
         return np.arange(len(labels))
-    position = {label: number for number, label in enumerate(np.asarray(labels).tolist())}
-    return np.array([position[label] for label in np.asarray(own.values).tolist()], np.intp)
+    position = {label: number for number, label in enumerate(_comparable(labels))}
+    # Dates of one unit, and texts of one type.
+    return np.array([position[label] for label in _comparable(own.values.astype(labels.dtype))], np.intp)
+
+
+def _comparable(labels: Any) -> list[Any]:
+    """Labels of slices, of which the missing one, NaN, equals itself."""
+    return [None if label != label else label for label in np.asarray(labels).tolist()]
 
 
 def _add_at(total: npt.NDArray[Any], at: Sequence[npt.NDArray[np.intp]], values: npt.NDArray[Any]) -> None:

@@ -42,6 +42,24 @@ def test_rows_of_pandas_belong_together_by_their_index() -> None:
         assert cd.ece(pd.Series(OUTCOMES), shuffled) == cd.ece(OUTCOMES, VECTOR)
 
 
+def test_weights_and_slices_of_pandas_belong_to_the_rows_of_the_frame_by_their_index() -> None:
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"label": OUTCOMES, "score": VECTOR})
+    weights, slices = pd.Series(rng.random(len(frame))), pd.Series(rng.integers(0, 3, len(frame)))
+    expected = cd.evaluate(OUTCOMES, VECTOR, cd.ECE(), by={"g": slices}, sample_weight=weights.to_numpy())
+    order = rng.permutation(len(frame))
+    moved = {"by": {"g": slices[order]}, "sample_weight": weights[order]}
+    with pytest.warns(UserWarning, match="The rows of .* were put in the order of the index of the frame"):
+        given = cd.evaluate(frame, metrics=cd.ECE(), **moved)
+    np.testing.assert_array_equal(given.ece.values, expected.ece.values)
+    with pytest.warns(UserWarning, match="index of the frame"):
+        compared = cd.compare(frame, {"one": "score", "two": "score"}, metrics=cd.ECE(), label="label", **moved)
+    one = compared.ece.sel(model="one") if "model" in compared.ece.dims else compared.ece
+    np.testing.assert_array_equal(one.values, expected.ece.values)
+    with pytest.raises(ValueError, match=r"their order is the same, give sample_weight\.to_numpy\(\)\.$"):
+        cd.evaluate(frame, metrics=cd.ECE(), sample_weight=weights.set_axis(np.arange(5, 5 + len(frame))))
+
+
 # Logits.
 
 

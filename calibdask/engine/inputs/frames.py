@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.engine.inputs.alignment import FRAME, aligned
 from calibdask.engine.inputs.arrays import is_dask
 from calibdask.engine.inputs.columns import ColumnNames, choose_columns, unknown
 from calibdask.engine.inputs.containers import (
@@ -77,6 +78,7 @@ def given_rows(
             "score=...). With arrays leave label and score out."
         )
     else:
+        by, sample_weight = _of_frame(y_true, by, sample_weight)
         rows = _of_columns(columns_of(y_true), label, score, by, sample_weight, (sample_dim, class_dim), skip_missing)
     if rows.guess:
         _say(rows.guess)
@@ -105,11 +107,19 @@ def given_models(
     columns = columns_of(y_true)
     if isinstance(columns, StreamColumns):
         raise ValueError("compare expects a frame in memory or of Dask; collect this one, or scan its file by Dask.")
+    by, sample_weight = _of_frame(y_true, by, sample_weight)
     rows = {name: _of_columns(columns, label, score, by, sample_weight, dims, False) for name, score in models.items()}
     first = next(iter(rows.values()))
     if first.guess:
         _say(first.guess)
     return first.y_true, {name: given.y_prob for name, given in rows.items()}, first.by, first.sample_weight
+
+
+def _of_frame(frame: Any, by: Any, sample_weight: Any) -> tuple[Any, Any]:
+    """Slices and weights, those that are series of pandas in the order of the index of the frame."""
+    names = {name: f"by {name!r}" for name in by} if isinstance(by, Mapping) else {}
+    rows = aligned({FRAME: frame, "sample_weight": sample_weight} | {names[name]: by[name] for name in names})
+    return {name: rows[argument] for name, argument in names.items()} if names else by, rows["sample_weight"]
 
 
 def _say(guess: str) -> None:

@@ -151,13 +151,22 @@ def _classes_of(y_true: Any, names: list[Any] | None, columns: int, *, whole: bo
 
 
 def _whole_numbers(names: list[Any] | None, columns: int) -> list[int] | None:
-    """The numbers that columns are called by: numbers themselves, or digits that number all classes."""
+    """The numbers that columns are called by: numbers themselves, or digits that number all classes.
+
+    Examples
+    --------
+    >>> _whole_numbers(["p_2", "p_0", "p_1"], 3), _whole_numbers(["p_2", "q_0", "p_1"], 3)
+    ([2, 0, 1], None)
+    """
     if not names:
         return None
     if all(isinstance(name, int | np.integer) and not isinstance(name, bool) for name in names):
         return [int(name) for name in names]
-    digits = [int(name) for name in names if isinstance(name, str) and re.fullmatch(r"\d+", name)]
-    return digits if sorted(digits) == list(range(columns)) else None
+    matches = [re.fullmatch(r"(.*?)(\d+)", name) for name in names if isinstance(name, str)]
+    digits = [int(match[2]) for match in matches if match]
+    # The same text may stand before the digits of all.
+    alike = len({match[1] for match in matches if match}) == 1
+    return digits if alike and sorted(digits) == list(range(columns)) else None
 
 
 def _dtype(y_true: Any) -> Any:

@@ -4,7 +4,9 @@ import re
 from typing import Any
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 
 import calibdask as cd
@@ -75,3 +77,17 @@ def test_masks_of_rows_are_refused_and_those_of_nothing_are_none() -> None:
             cd.ece(labels, given)
     unmasked = da.ma.masked_array(da.from_array(scores, chunks=(5, 2)))
     assert cd.ece(labels, unmasked) == cd.ece(labels, [np.ma.masked_array(row) for row in scores]) == 0.25
+
+
+@pytest.mark.parametrize("skip_missing", [False, True])
+@pytest.mark.parametrize("argument", ["y_prob", "sample_weight", "by"])
+def test_series_of_dask_with_other_divisions_are_refused(argument: str, skip_missing: bool) -> None:
+    series = {"y_true": np.arange(12) % 2, "y_prob": np.full(12, 0.5), "sample_weight": np.ones(12)}
+    series = {name: dd.from_pandas(pd.Series(values), npartitions=3) for name, values in series.items()}
+    by = dd.from_pandas(pd.Series(np.ones(12)), npartitions=3)
+    moved = dd.from_pandas(pd.Series(np.linspace(0.1, 0.9, 12), np.arange(12) + 1), npartitions=3)
+    other = {"by": {"g": moved}} if argument == "by" else {argument: moved, "by": {"g": by}}
+    shown = r"have different divisions, \[0, 4, 8, \.\.\.\] and \[1, 5, 9, \.\.\.\]: their rows cannot be told"
+    with pytest.raises(ValueError, match=shown):
+        cd.evaluate(**series | other, metrics=cd.ECE(), skip_missing=skip_missing)
+    assert cd.evaluate(**series, by={"g": by}, metrics=cd.ECE(), skip_missing=skip_missing).ece == 0

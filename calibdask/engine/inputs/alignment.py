@@ -50,6 +50,22 @@ def aligned(arrays: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
+def check_divisions(series: Mapping[str, Any]) -> None:
+    """Raise ValueError for series and data frames of Dask whose partitions are known to hold other rows.
+
+    Dask would put them in the order of their index; partitions are read side by side, without a shuffle.
+    """
+    known = {name: part.divisions for name, part in series.items() if getattr(part, "known_divisions", False)}
+    first = next(iter(known), None)
+    for name, divisions in known.items():
+        if divisions != known[first]:
+            raise ValueError(
+                f"{first} and {name} are of Dask and have different divisions, {_shown(known[first])} and "
+                f"{_shown(divisions)}: their rows cannot be told to belong together. Take them from one frame, or "
+                "repartition both by the same divisions; or, if their order is the same, give to_dask_array() of both."
+            )
+
+
 def _shown(index: Any) -> str:
-    few = ", ".join(map(repr, index[:_SHOWN].tolist()))
+    few = ", ".join(map(repr, list(index[:_SHOWN])))
     return f"[{few}, ...]" if len(index) > _SHOWN else f"[{few}]"

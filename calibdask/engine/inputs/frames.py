@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.alignment import FRAME, aligned
+from calibdask.engine.inputs.alignment import FRAME, aligned, check_divisions
 from calibdask.engine.inputs.arrays import is_dask
 from calibdask.engine.inputs.columns import ColumnNames, choose_columns, unknown
 from calibdask.engine.inputs.containers import (
@@ -218,7 +218,7 @@ def joined_arrays(frames: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If frames have different numbers of partitions, or columns that are not numbers.
+        If frames have different numbers of partitions, or different known divisions, or columns that are not numbers.
     """
     import pandas as pd
 
@@ -226,6 +226,7 @@ def joined_arrays(frames: Mapping[str, Any]) -> dict[str, Any]:
     numbers = {name: frame.npartitions for name, frame in frames.items()}
     if len(set(numbers.values())) > 1:
         raise ValueError(f"Columns of data frames expect equal partitions, got {numbers}; take them from one frame.")
+    check_divisions(frames)
     widths, types = {}, {}
     for name, frame in frames.items():
         dtypes = list(frame.dtypes) if frame.ndim == 2 else [frame.dtype]

@@ -111,6 +111,12 @@ def test_missing_values_and_units_of_dates_are_united(one: Any, other: Any, unit
         np.testing.assert_array_equal(merged[name].values, expected[name].values)
 
 
+def test_large_numbers_and_missing_values_are_not_united() -> None:
+    ids = summary(by={"g": np.resize([2**53, 2**53 + 1], ROWS)})
+    with pytest.raises(ValueError, match=r"below 2\*\*53.*give such identifiers as text"):
+        cd.merge(ids, summary(by={"g": np.resize([1.0, np.nan], ROWS)}))
+
+
 def test_order_of_labels_stays_where_it_is_common() -> None:
     backwards = whole().isel(day=slice(None, None, -1))
     assert cd.merge(backwards, backwards)["day"].values.tolist() == [3, 2, 1, 0]

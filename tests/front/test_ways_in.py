@@ -6,6 +6,8 @@ import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import xarray as xr
 
@@ -252,3 +254,43 @@ def test_missing_dates_are_a_slice() -> None:
     when = np.array(["2026-01-02", "NaT", "2026-01-01"] * 40, "M8[ns]")
     result = cd.evaluate(OUTCOMES, VECTOR, cd.ECE(), by={"day": when})
     assert np.isnat(result.day.values).tolist() == [False, False, True]
+
+
+IDS = 2**53 + np.arange(120) % 3
+
+
+@pytest.mark.parametrize("skip_missing", [False, True])
+@pytest.mark.parametrize("container", ["floats", "list", "Int64", "frame", "arrow", "lazy", "dask", "dask series"])
+def test_slices_by_large_numbers_with_missing_values_are_not_merged(container: str, skip_missing: bool) -> None:
+    column: Any = [None, *IDS[1:].tolist()]
+    table = pa.table({"label": OUTCOMES, "score": VECTOR, "g": column})
+    nullable = pd.Series(column, dtype="Int64")
+    series = {name: dd.from_pandas(pd.Series(array), npartitions=3) for name, array in (("y", OUTCOMES), ("p", VECTOR))}
+    call: dict[str, tuple[Any, ...]] = {
+        "floats": (OUTCOMES, VECTOR, np.array(column, float)),
+        "list": (OUTCOMES, VECTOR, column),
+        "Int64": (OUTCOMES, VECTOR, nullable),
+        "frame": (table.to_pandas().assign(g=nullable), None, "g"),
+        "arrow": (table, None, "g"),
+        "lazy": (pl.from_arrow(table).lazy(), None, "g"),  # type: ignore[union-attr]
+        "dask": (OUTCOMES, VECTOR, da.from_array(np.array(column, float), chunks=50)),
+        "dask series": (series["y"], series["p"], dd.from_pandas(nullable, npartitions=3)),
+    }
+    labels, scores, by = call[container]
+    given = by if isinstance(by, str) else {"g": by}
+    with pytest.raises(ValueError, match=r"below 2\*\*53, .* got 900719925474099\d; give such identifiers as text"):
+        cd.evaluate(labels, scores, metrics=cd.ECE(), by=given, skip_missing=skip_missing)
+    assert cd.evaluate(OUTCOMES, VECTOR, cd.ECE(), by={"g": IDS}).g.values.tolist() == [2**53, 2**53 + 1, 2**53 + 2]
+
+
+def test_large_numbers_as_classes_are_told_apart_or_refused() -> None:
+    names = np.where(OUTCOMES, 2**53 + 1, 2**53)
+    expected, options = cd.ece(OUTCOMES[1:], VECTOR[1:]), {"pos_label": 2**53 + 1, "skip_missing": True}
+    column: Any = [None, *names[1:].tolist()]
+    for given in (pd.Series(column, dtype="Int64"), np.array(column, object)):
+        assert cd.ece(given, VECTOR, **options) == expected
+    table = pa.table({"label": column, "score": VECTOR})
+    lazy = pl.from_arrow(table).lazy()  # type: ignore[union-attr]
+    for floats in ((table,), (lazy,), (table.to_pandas(),), (pd.array(column, dtype="Int64"), VECTOR)):
+        with pytest.raises(ValueError, match=r"^y_true expects classes below 2\*\*53, .* got 9007199254740993; give"):
+            cd.evaluate(*floats, metrics=cd.ECE(), **options)

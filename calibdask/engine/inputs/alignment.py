@@ -56,7 +56,7 @@ def check_divisions(series: Mapping[str, Any]) -> None:
     Dask would put them in the order of their index; partitions are read side by side, without a shuffle.
     """
     known = {name: part.divisions for name, part in series.items() if getattr(part, "known_divisions", False)}
-    first = next(iter(known), None)
+    first = next(iter(known), "")
     for name, divisions in known.items():
         if divisions != known[first]:
             raise ValueError(

@@ -105,6 +105,21 @@ def rows_of_lists(array: np.ndarray, name: str) -> np.ndarray:
     return matrix
 
 
+def merged_in_float64(values: Any) -> int | None:
+    """The first whole number so large that float64 does not tell it from its neighbours; None without any.
+
+    Examples
+    --------
+    >>> merged_in_float64([7, 2**53 + 1]), merged_in_float64([0.5, np.inf])
+    (9007199254740993, None)
+    """
+    numbers = np.asarray(values)
+    if numbers.dtype.kind == "f":
+        numbers = np.where(np.isfinite(numbers), numbers, 0).astype(np.float64)
+    large = numbers[(numbers >= 2**53) | (numbers <= -(2**53))]
+    return int(large[0]) if large.size else None
+
+
 def check_types(scores: xr.Variable, others: dict[str, xr.Variable]) -> None:
     """Raise ValueError for types that cannot be scores, labels or weights."""
     if scores.dtype.kind not in "fiub":

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import is_dask, is_named, plain, unmasked
+from calibdask.engine.inputs.arrays import is_dask, is_named, merged_in_float64, plain, unmasked
 from calibdask.engine.inputs.frames import is_frame
 from calibdask.engine.inputs.shapes import Shape
 
@@ -205,6 +205,9 @@ def _numbers_of_objects(y_true: Any) -> Any:
         return y_true
     missing = pd.isna(array)
     numbers = np.where(missing, np.nan, array).astype(np.float64)
+    if merged_in_float64(numbers) is not None:
+        # Class numbers are small; these are names, and as objects they are told apart.
+        return y_true
     return y_true.copy(data=numbers) if is_named(y_true) else numbers
 
 
@@ -225,10 +228,19 @@ def _like(name: Any, y_true: Any) -> Any:
     """A class as the labels have it: texts that are numbers, as typed at a shell, name numbers among numbers."""
     if isinstance(name, str) and not _has_names(y_true):
         try:
-            return float(name) if "." in name else int(name)
+            name = float(name) if "." in name else int(name)
         except ValueError:
             return name
+    if _is_float(y_true) and isinstance(name, int | float | np.number) and merged_in_float64([name]) is not None:
+        raise ValueError(
+            "y_true expects classes below 2**53, from where on floating-point numbers, which whole numbers with "
+            f"missing values are turned into, do not tell neighbours apart, got {name}; give such classes as text."
+        )
     return name
+
+
+def _is_float(y_true: Any) -> bool:
+    return getattr(_dtype(y_true), "kind", "O") == "f"
 
 
 def _column_names(y_prob: Any, class_dim: str) -> list[Any] | None:

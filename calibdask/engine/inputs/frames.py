@@ -19,7 +19,7 @@ from calibdask.engine.inputs.containers import (
     has_fields,
 )
 from calibdask.engine.inputs.missing import without_missing
-from calibdask.engine.inputs.slices import with_missing
+from calibdask.engine.inputs.slices import check_told_apart, with_missing
 from calibdask.engine.inputs.streams import RowStream
 
 _WHERE = "The frame"
@@ -260,6 +260,8 @@ def series_codes(series: Any) -> tuple[Any, Any]:
         labels = np.asarray(series.dtype.categories)
     else:
         labels = np.sort(np.asarray(distinct.astype(object) if series.dtype == "string" else distinct))
+    if labels.dtype.kind == "f":
+        check_told_apart(labels)
     meta = pd.Series([], dtype=np.int32)
     return series.map_partitions(_codes, labels, meta=meta), with_missing(labels) if absent else labels
 

@@ -91,3 +91,14 @@ def test_series_of_dask_with_other_divisions_are_refused(argument: str, skip_mis
     with pytest.raises(ValueError, match=shown):
         cd.evaluate(**series | other, metrics=cd.ECE(), skip_missing=skip_missing)
     assert cd.evaluate(**series, by={"g": by}, metrics=cd.ECE(), skip_missing=skip_missing).ece == 0
+
+
+def test_partitions_of_dask_with_another_index_are_refused() -> None:
+    frame = pd.DataFrame({"label": np.arange(12) % 2, "score": np.linspace(0.1, 0.9, 12)})
+    labels = dd.from_pandas(frame, npartitions=3).label
+    scores = dd.from_pandas(frame[::-1], npartitions=3, sort=False).score
+    with pytest.raises(ValueError, match="expect the same index in each partition, got different ones"):
+        cd.ece(labels, scores)
+    # Said to have one order, they are read by position.
+    reversed_scores = frame.score.to_numpy()[::-1]
+    assert cd.ece(labels.to_dask_array(), scores.to_dask_array()) == cd.ece(frame.label, reversed_scores)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask import __version__
+from calibdask.engine.inputs.slices import check_told_apart
 from calibdask.safe_text import listed
 from calibdask.storage.summary import Summary, is_summary
 from calibdask.storage.summary_format import FORMAT, MARK, extra_attributes
@@ -141,6 +142,8 @@ def _united(axis: Hashable, parts: Sequence[Summary]) -> Any:
             raise ValueError(f"merge expects labels of one kind along {axis!r}; {error}.") from error
     dtypes = [part.dataset[axis].dtype for part in parts]
     same_kind = len({dtype.kind for dtype in dtypes}) == 1
+    if not same_kind and united.dtype.kind == "f":
+        check_told_apart(united.values)
     return united.values.astype(np.result_type(*dtypes)) if same_kind else united.values
 
 
@@ -182,8 +185,14 @@ def _positions(part: Summary, axis: Hashable, labels: Any) -> npt.NDArray[np.int
     own = part.dataset.indexes.get(axis)
     if own is None:
         return np.arange(len(labels))
-    position = {label: number for number, label in enumerate(np.asarray(labels).tolist())}
-    return np.array([position[label] for label in np.asarray(own.values).tolist()], np.intp)
+    position = {label: number for number, label in enumerate(_comparable(labels))}
+    # Dates of one unit, and texts of one type.
+    return np.array([position[label] for label in _comparable(own.values.astype(labels.dtype))], np.intp)
+
+
+def _comparable(labels: Any) -> list[Any]:
+    """Labels of slices, of which the missing one, NaN, equals itself."""
+    return [None if label != label else label for label in np.asarray(labels).tolist()]
 
 
 def _add_at(total: npt.NDArray[Any], at: Sequence[npt.NDArray[np.intp]], values: npt.NDArray[Any]) -> None:

@@ -197,6 +197,22 @@ def test_scores_in_another_order_than_their_names(folder: Path) -> None:
     xr.testing.assert_equal(cd.evaluate(table.labels, table.scores, METRICS), names.assign_coords())
 
 
+@pytest.mark.parametrize("kind", ["pandas", "polars", "dask", "csv"])
+def test_columns_of_numbers_after_one_text_belong_to_these_numbers(kind: str, tmp_path: Path) -> None:
+    expected = cd.evaluate(CLASSES, SCORES, METRICS)
+    frame = pd.DataFrame(SCORES[:, ORDER], columns=[f"p_{k}" for k in ORDER])
+    if kind == "csv":
+        frame.assign(label=CLASSES).to_csv(tmp_path / "rows.csv", index=False)
+        table = cd.read_rows(str(tmp_path / "rows.csv"), score=list(frame))
+        labels, scores = table.labels, table.scores
+    else:
+        labels = dd.from_pandas(pd.Series(CLASSES), npartitions=3) if kind == "dask" else CLASSES
+        scores = {"pandas": frame, "polars": pl.from_pandas(frame), "dask": dd.from_pandas(frame, npartitions=3)}[kind]
+    given = cd.evaluate(labels, scores, METRICS)
+    for name in METRICS:
+        np.testing.assert_allclose(given[name].values, expected[name].values, rtol=1e-12)
+
+
 LIST_CONTAINERS: dict[str, Callable[[], Any]] = {
     "pandas": LISTS.to_pandas,
     "pandas of Arrow": lambda: LISTS.to_pandas(types_mapper=pd.ArrowDtype),

@@ -6,6 +6,7 @@ from operator import add
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from hypothesis import given, settings
@@ -88,6 +89,32 @@ def test_days_are_united_and_common_slices_added() -> None:
     metrics = [*PROPER, cd.ECE()]
     alone = [cd.evaluate(part.sel(day=0), metrics=metrics) for part in (merged, parts[0])]
     xr.testing.assert_equal(*alone)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "united"),
+    [
+        ([1.0, np.nan], [np.nan, 1.0], [1.0, np.nan]),
+        ([2, 3], [2.0, np.nan], [2.0, 3.0, np.nan]),
+        (np.array(["2020-01-02", "NaT"], "M8[s]"), np.array(["2020-01-01", "NaT"], "M8[ns]"), None),
+        (np.array(["2020-01-01", "2020-01-02"], "M8[D]"), np.array(["2020-01-01", "2020-01-02"], "M8[ns]"), None),
+    ],
+)
+def test_missing_values_and_units_of_dates_are_united(one: Any, other: Any, united: list[float] | None) -> None:
+    parts = [(np.resize(values, ROWS // 2), half) for values, half in ((one, slice(0, 300)), (other, slice(300, 600)))]
+    merged = cd.merge(*(summary(rows, by={"g": values}) for values, rows in parts))
+    all_values = pd.concat([pd.Series(values) for values, _ in parts]).to_numpy()
+    expected = summary(by={"g": all_values})
+    np.testing.assert_array_equal(merged.g.values, expected.g.values if united is None else united)
+    np.testing.assert_array_equal(merged.rows.values, expected.rows.values)
+    for name in Summary.of(merged).histogram_variables:
+        np.testing.assert_array_equal(merged[name].values, expected[name].values)
+
+
+def test_large_numbers_and_missing_values_are_not_united() -> None:
+    ids = summary(by={"g": np.resize([2**53, 2**53 + 1], ROWS)})
+    with pytest.raises(ValueError, match=r"below 2\*\*53.*give such identifiers as text"):
+        cd.merge(ids, summary(by={"g": np.resize([1.0, np.nan], ROWS)}))
 
 
 def test_order_of_labels_stays_where_it_is_common() -> None:

@@ -1,13 +1,20 @@
 """Each misuse of arrays is answered by one sentence that says what came, what was expected and how to mend it."""
 
 import re
+from typing import Any
 
+import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 
 import calibdask as cd
 from calibdask.errors import SuspectScoresWarning
 from tests.front.misuse import CASES, Misuse
+from tests.front.ways_in import Tensor
+
+_MASK = np.arange(12) == 7
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -30,3 +37,68 @@ def test_a_vector_of_probabilities_as_logits_is_warned_of() -> None:
     with pytest.warns(SuspectScoresWarning, match=r"The first 200 logits lie between 0 and 1; if they are prob"):
         cd.ece(labels, scores, logits=True)
     assert cd.ece(labels, scores - 0.5, logits=True) > 0
+
+
+def _in_dask(array: np.ndarray) -> Any:
+    return da.ma.masked_array(da.from_array(array, chunks=5), mask=_MASK)
+
+
+def _in_blocks(array: np.ndarray) -> Any:
+    """Blocks that turn out to be masked, of which the array does not tell."""
+    return da.from_array(np.arange(12), chunks=5).map_blocks(
+        lambda rows: np.ma.masked_array(array[rows], mask=_MASK[rows]), dtype=array.dtype, meta=array[:0]
+    )
+
+
+class Masked(Tensor):
+    """An array of another library that converts itself to a masked one."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.ma.masked_array(self.array, mask=_MASK)
+
+
+@pytest.mark.parametrize("skip_missing", [False, True])
+@pytest.mark.parametrize("argument", ["y_true", "y_prob", "sample_weight", "by"])
+@pytest.mark.parametrize("container", [_in_dask, _in_blocks, Masked])
+def test_masks_are_refused_wherever_they_turn_up(container: Any, argument: str, skip_missing: bool) -> None:
+    given = {"y_true": np.arange(12) % 2, "y_prob": np.full(12, 0.5), "sample_weight": np.ones(12), "by": np.ones(12)}
+    given[argument] = container(given[argument])
+    with pytest.raises(ValueError, match=r"^Masked values are not supported; remove these rows"):
+        cd.evaluate(**given, metrics=cd.ECE(), skip_missing=skip_missing)
+
+
+def test_masks_of_rows_are_refused_and_those_of_nothing_are_none() -> None:
+    labels, scores = np.arange(12) % 2, np.tile([0.25, 0.75], (12, 1))
+    rows = [np.ma.masked_array(row, mask=row < 0.3) for row in scores]
+    objects = np.empty(12, object)
+    objects[:] = rows
+    for given in (rows, objects):
+        with pytest.raises(ValueError, match=r"^Masked values"):
+            cd.ece(labels, given)
+    unmasked = da.ma.masked_array(da.from_array(scores, chunks=(5, 2)))
+    assert cd.ece(labels, unmasked) == cd.ece(labels, [np.ma.masked_array(row) for row in scores]) == 0.25
+
+
+@pytest.mark.parametrize("skip_missing", [False, True])
+@pytest.mark.parametrize("argument", ["y_prob", "sample_weight", "by"])
+def test_series_of_dask_with_other_divisions_are_refused(argument: str, skip_missing: bool) -> None:
+    series = {"y_true": np.arange(12) % 2, "y_prob": np.full(12, 0.5), "sample_weight": np.ones(12)}
+    series = {name: dd.from_pandas(pd.Series(values), npartitions=3) for name, values in series.items()}
+    by = dd.from_pandas(pd.Series(np.ones(12)), npartitions=3)
+    moved = dd.from_pandas(pd.Series(np.linspace(0.1, 0.9, 12), np.arange(12) + 1), npartitions=3)
+    other = {"by": {"g": moved}} if argument == "by" else {argument: moved, "by": {"g": by}}
+    shown = r"have different divisions, \[0, 4, 8, \.\.\.\] and \[1, 5, 9, \.\.\.\]: their rows cannot be told"
+    with pytest.raises(ValueError, match=shown):
+        cd.evaluate(**series | other, metrics=cd.ECE(), skip_missing=skip_missing)
+    assert cd.evaluate(**series, by={"g": by}, metrics=cd.ECE(), skip_missing=skip_missing).ece == 0
+
+
+def test_partitions_of_dask_with_another_index_are_refused() -> None:
+    frame = pd.DataFrame({"label": np.arange(12) % 2, "score": np.linspace(0.1, 0.9, 12)})
+    labels = dd.from_pandas(frame, npartitions=3).label
+    scores = dd.from_pandas(frame[::-1], npartitions=3, sort=False).score
+    with pytest.raises(ValueError, match="expect the same index in each partition, got different ones"):
+        cd.ece(labels, scores)
+    # Said to have one order, they are read by position.
+    reversed_scores = frame.score.to_numpy()[::-1]
+    assert cd.ece(labels.to_dask_array(), scores.to_dask_array()) == cd.ece(frame.label, reversed_scores)

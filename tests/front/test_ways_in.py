@@ -6,6 +6,8 @@ import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import xarray as xr
 
@@ -40,6 +42,24 @@ def test_rows_of_pandas_belong_together_by_their_index() -> None:
     shuffled = pd.Series(VECTOR)[order]
     with pytest.warns(UserWarning, match="The rows of y_prob were put in the order of the index of y_true"):
         assert cd.ece(pd.Series(OUTCOMES), shuffled) == cd.ece(OUTCOMES, VECTOR)
+
+
+def test_weights_and_slices_of_pandas_belong_to_the_rows_of_the_frame_by_their_index() -> None:
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"label": OUTCOMES, "score": VECTOR})
+    weights, slices = pd.Series(rng.random(len(frame))), pd.Series(rng.integers(0, 3, len(frame)))
+    expected = cd.evaluate(OUTCOMES, VECTOR, cd.ECE(), by={"g": slices}, sample_weight=weights.to_numpy())
+    order = rng.permutation(len(frame))
+    moved = {"by": {"g": slices[order]}, "sample_weight": weights[order]}
+    with pytest.warns(UserWarning, match="The rows of .* were put in the order of the index of the frame"):
+        given = cd.evaluate(frame, metrics=cd.ECE(), **moved)
+    np.testing.assert_array_equal(given.ece.values, expected.ece.values)
+    with pytest.warns(UserWarning, match="index of the frame"):
+        compared = cd.compare(frame, {"one": "score", "two": "score"}, metrics=cd.ECE(), label="label", **moved)
+    one = compared.ece.sel(model="one") if "model" in compared.ece.dims else compared.ece
+    np.testing.assert_array_equal(one.values, expected.ece.values)
+    with pytest.raises(ValueError, match=r"their order is the same, give sample_weight\.to_numpy\(\)\.$"):
+        cd.evaluate(frame, metrics=cd.ECE(), sample_weight=weights.set_axis(np.arange(5, 5 + len(frame))))
 
 
 # Logits.
@@ -234,3 +254,43 @@ def test_missing_dates_are_a_slice() -> None:
     when = np.array(["2026-01-02", "NaT", "2026-01-01"] * 40, "M8[ns]")
     result = cd.evaluate(OUTCOMES, VECTOR, cd.ECE(), by={"day": when})
     assert np.isnat(result.day.values).tolist() == [False, False, True]
+
+
+IDS = 2**53 + np.arange(120) % 3
+
+
+@pytest.mark.parametrize("skip_missing", [False, True])
+@pytest.mark.parametrize("container", ["floats", "list", "Int64", "frame", "arrow", "lazy", "dask", "dask series"])
+def test_slices_by_large_numbers_with_missing_values_are_not_merged(container: str, skip_missing: bool) -> None:
+    column: Any = [None, *IDS[1:].tolist()]
+    table = pa.table({"label": OUTCOMES, "score": VECTOR, "g": column})
+    nullable = pd.Series(column, dtype="Int64")
+    series = {name: dd.from_pandas(pd.Series(array), npartitions=3) for name, array in (("y", OUTCOMES), ("p", VECTOR))}
+    call: dict[str, tuple[Any, ...]] = {
+        "floats": (OUTCOMES, VECTOR, np.array(column, float)),
+        "list": (OUTCOMES, VECTOR, column),
+        "Int64": (OUTCOMES, VECTOR, nullable),
+        "frame": (table.to_pandas().assign(g=nullable), None, "g"),
+        "arrow": (table, None, "g"),
+        "lazy": (pl.from_arrow(table).lazy(), None, "g"),  # type: ignore[union-attr]
+        "dask": (OUTCOMES, VECTOR, da.from_array(np.array(column, float), chunks=50)),
+        "dask series": (series["y"], series["p"], dd.from_pandas(nullable, npartitions=3)),
+    }
+    labels, scores, by = call[container]
+    given = by if isinstance(by, str) else {"g": by}
+    with pytest.raises(ValueError, match=r"below 2\*\*53, .* got 900719925474099\d; give such identifiers as text"):
+        cd.evaluate(labels, scores, metrics=cd.ECE(), by=given, skip_missing=skip_missing)
+    assert cd.evaluate(OUTCOMES, VECTOR, cd.ECE(), by={"g": IDS}).g.values.tolist() == [2**53, 2**53 + 1, 2**53 + 2]
+
+
+def test_large_numbers_as_classes_are_told_apart_or_refused() -> None:
+    names = np.where(OUTCOMES, 2**53 + 1, 2**53)
+    expected, options = cd.ece(OUTCOMES[1:], VECTOR[1:]), {"pos_label": 2**53 + 1, "skip_missing": True}
+    column: Any = [None, *names[1:].tolist()]
+    for given in (pd.Series(column, dtype="Int64"), np.array(column, object)):
+        assert cd.ece(given, VECTOR, **options) == expected
+    table = pa.table({"label": column, "score": VECTOR})
+    lazy = pl.from_arrow(table).lazy()  # type: ignore[union-attr]
+    for floats in ((table,), (lazy,), (table.to_pandas(),), (pd.array(column, dtype="Int64"), VECTOR)):
+        with pytest.raises(ValueError, match=r"^y_true expects classes below 2\*\*53, .* got 9007199254740993; give"):
+            cd.evaluate(*floats, metrics=cd.ECE(), **options)

@@ -6,6 +6,8 @@ from typing import Any
 
 from calibdask.engine.inputs.arrays import is_pandas
 
+# What messages call a frame whose columns are named.
+FRAME = "the frame"
 # Number of rows that an error message lists.
 _SHOWN = 3
 
@@ -32,14 +34,15 @@ def aligned(arrays: Mapping[str, Any]) -> dict[str, Any]:
             continue
         same = first.index.is_unique and other.index.is_unique and first.index.isin(other.index).all()
         if not same:
+            first_too = "" if indexed[0] == FRAME else f"{indexed[0]}.to_numpy() and "
             raise ValueError(
                 f"{indexed[0]} and {name} are of pandas and have different indexes, {_shown(first.index)} and "
                 f"{_shown(other.index)}: their rows cannot be told to belong together. Select the rows of both by one "
-                f"index; or, if their order is the same, give {indexed[0]}.to_numpy() and {name}.to_numpy()."
+                f"index; or, if their order is the same, give {first_too}{name}.to_numpy()."
             )
         warnings.warn(
             f"The rows of {name} were put in the order of the index of {indexed[0]}, as pandas does; if their order is "
-            "the same, give to_numpy() of both.",
+            f"the same, give to_numpy() of {'both' if indexed[0] != FRAME else name}.",
             UserWarning,
             stacklevel=5,
         )
@@ -47,6 +50,22 @@ def aligned(arrays: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
+def check_divisions(series: Mapping[str, Any]) -> None:
+    """Raise ValueError for series and data frames of Dask whose partitions are known to hold other rows.
+
+    Dask would put them in the order of their index; partitions are read side by side, without a shuffle.
+    """
+    known = {name: part.divisions for name, part in series.items() if getattr(part, "known_divisions", False)}
+    first = next(iter(known), "")
+    for name, divisions in known.items():
+        if divisions != known[first]:
+            raise ValueError(
+                f"{first} and {name} are of Dask and have different divisions, {_shown(known[first])} and "
+                f"{_shown(divisions)}: their rows cannot be told to belong together. Take them from one frame, or "
+                "repartition both by the same divisions; or, if their order is the same, give to_dask_array() of both."
+            )
+
+
 def _shown(index: Any) -> str:
-    few = ", ".join(map(repr, index[:_SHOWN].tolist()))
+    few = ", ".join(map(repr, list(index[:_SHOWN])))
     return f"[{few}, ...]" if len(index) > _SHOWN else f"[{few}]"

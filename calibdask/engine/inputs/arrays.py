@@ -40,17 +40,37 @@ def with_axis(array: Any, axis: int) -> Any:
 def plain(array: Any, name: str = "An array") -> Any:
     """A NumPy or Dask array from an array, a data frame, a series, a tensor of another library or a list."""
     if is_dask(array):
-        return array
-    if isinstance(array, np.ma.MaskedArray):
-        if np.ma.getmaskarray(array).any():
-            raise ValueError("Masked values are not supported; remove these rows, or give them weight 0.")
-        return np.asarray(array.data)
+        return array.map_blocks(unmasked, dtype=array.dtype) if _is_masked(getattr(array, "_meta", None)) else array
     if isinstance(array, np.ndarray):
-        return array
+        return unmasked(array)
     # The to_numpy of Arrow refuses texts.
     if hasattr(array, "to_numpy") and type(array).__module__.partition(".")[0] != "pyarrow":
-        return array.to_numpy()
-    return host_array(name, array) if speaks_protocols(array) else np.asarray(array)
+        return unmasked(array.to_numpy())
+    if speaks_protocols(array):
+        return unmasked(host_array(name, array))
+    if isinstance(array, list | tuple):
+        # Converted as one array, masked rows would lose their masks.
+        array = [unmasked(row) if _is_masked(row) and row.ndim else row for row in array]
+    return np.asarray(array)
+
+
+def unmasked(array: Any) -> Any:
+    """The array without a mask.
+
+    Raises
+    ------
+    ValueError
+        If values are masked.
+    """
+    if not _is_masked(array):
+        return array
+    if np.ma.getmaskarray(array).any():
+        raise ValueError("Masked values are not supported; remove these rows, or give them weight 0.")
+    return np.asarray(array.data)
+
+
+def _is_masked(array: Any) -> bool:
+    return isinstance(array, np.ma.MaskedArray)
 
 
 def rows_of_lists(array: np.ndarray, name: str) -> np.ndarray:
@@ -77,12 +97,27 @@ def rows_of_lists(array: np.ndarray, name: str) -> np.ndarray:
             f"{name} holds lists, and expects one value for each class in every row, got "
             f"{' and '.join(str(size[0]) for size in sorted(sizes)[:2])} of them."
         )
-    rows = np.stack([np.asarray(cell) for cell in array[~absent]])
+    rows = np.stack([np.asarray(unmasked(cell)) for cell in array[~absent]])
     if not absent.any():
         return rows
     matrix = np.full((array.size, *rows.shape[1:]), np.nan, np.result_type(rows, np.float16))
     matrix[~absent] = rows
     return matrix
+
+
+def merged_in_float64(values: Any) -> int | None:
+    """The first whole number so large that float64 does not tell it from its neighbours; None without any.
+
+    Examples
+    --------
+    >>> merged_in_float64([7, 2**53 + 1]), merged_in_float64([0.5, np.inf])
+    (9007199254740993, None)
+    """
+    numbers = np.asarray(values)
+    if numbers.dtype.kind == "f":
+        numbers = np.where(np.isfinite(numbers), numbers, 0).astype(np.float64)
+    large = numbers[(numbers >= 2**53) | (numbers <= -(2**53))]
+    return int(large[0]) if large.size else None
 
 
 def check_types(scores: xr.Variable, others: dict[str, xr.Variable]) -> None:

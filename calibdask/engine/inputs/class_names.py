@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import is_dask, is_named, plain
+from calibdask.engine.inputs.arrays import is_dask, is_named, merged_in_float64, plain, unmasked
 from calibdask.engine.inputs.frames import is_frame
 from calibdask.engine.inputs.shapes import Shape
 
@@ -151,13 +151,22 @@ def _classes_of(y_true: Any, names: list[Any] | None, columns: int, *, whole: bo
 
 
 def _whole_numbers(names: list[Any] | None, columns: int) -> list[int] | None:
-    """The numbers that columns are called by: numbers themselves, or digits that number all classes."""
+    """The numbers that columns are called by: numbers themselves, or digits that number all classes.
+
+    Examples
+    --------
+    >>> _whole_numbers(["p_2", "p_0", "p_1"], 3), _whole_numbers(["p_2", "q_0", "p_1"], 3)
+    ([2, 0, 1], None)
+    """
     if not names:
         return None
     if all(isinstance(name, int | np.integer) and not isinstance(name, bool) for name in names):
         return [int(name) for name in names]
-    digits = [int(name) for name in names if isinstance(name, str) and re.fullmatch(r"\d+", name)]
-    return digits if sorted(digits) == list(range(columns)) else None
+    matches = [re.fullmatch(r"(.*?)(\d+)", name) for name in names if isinstance(name, str)]
+    digits = [int(match[2]) for match in matches if match]
+    # The same text may stand before the digits of all.
+    alike = len({match[1] for match in matches if match}) == 1
+    return digits if alike and sorted(digits) == list(range(columns)) else None
 
 
 def _dtype(y_true: Any) -> Any:
@@ -196,6 +205,9 @@ def _numbers_of_objects(y_true: Any) -> Any:
         return y_true
     missing = pd.isna(array)
     numbers = np.where(missing, np.nan, array).astype(np.float64)
+    if merged_in_float64(numbers) is not None:
+        # Class numbers are small; these are names, and as objects they are told apart.
+        return y_true
     return y_true.copy(data=numbers) if is_named(y_true) else numbers
 
 
@@ -216,10 +228,19 @@ def _like(name: Any, y_true: Any) -> Any:
     """A class as the labels have it: texts that are numbers, as typed at a shell, name numbers among numbers."""
     if isinstance(name, str) and not _has_names(y_true):
         try:
-            return float(name) if "." in name else int(name)
+            name = float(name) if "." in name else int(name)
         except ValueError:
             return name
+    if _is_float(y_true) and isinstance(name, int | float | np.number) and merged_in_float64([name]) is not None:
+        raise ValueError(
+            "y_true expects classes below 2**53, from where on floating-point numbers, which whole numbers with "
+            f"missing values are turned into, do not tell neighbours apart, got {name}; give such classes as text."
+        )
     return name
+
+
+def _is_float(y_true: Any) -> bool:
+    return getattr(_dtype(y_true), "kind", "O") == "f"
 
 
 def _column_names(y_prob: Any, class_dim: str) -> list[Any] | None:
@@ -340,7 +361,7 @@ def _encode(y_true: Any, encode: Callable[[np.ndarray], np.ndarray]) -> Any:
 
 
 def _encoded(values: np.ndarray, encode: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    return encode(values).astype(np.int64)
+    return encode(unmasked(values)).astype(np.int64)
 
 
 def _encoded_series(part: Any, encode: Callable[[np.ndarray], np.ndarray]) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.engine.inputs.alignment import FRAME, aligned, check_divisions
 from calibdask.engine.inputs.arrays import is_dask
 from calibdask.engine.inputs.columns import ColumnNames, choose_columns, unknown
 from calibdask.engine.inputs.containers import (
@@ -18,7 +19,7 @@ from calibdask.engine.inputs.containers import (
     has_fields,
 )
 from calibdask.engine.inputs.missing import without_missing
-from calibdask.engine.inputs.slices import with_missing
+from calibdask.engine.inputs.slices import check_told_apart, with_missing
 from calibdask.engine.inputs.streams import RowStream
 
 _WHERE = "The frame"
@@ -77,6 +78,7 @@ def given_rows(
             "score=...). With arrays leave label and score out."
         )
     else:
+        by, sample_weight = _of_frame(y_true, by, sample_weight)
         rows = _of_columns(columns_of(y_true), label, score, by, sample_weight, (sample_dim, class_dim), skip_missing)
     if rows.guess:
         _say(rows.guess)
@@ -105,11 +107,19 @@ def given_models(
     columns = columns_of(y_true)
     if isinstance(columns, StreamColumns):
         raise ValueError("compare expects a frame in memory or of Dask; collect this one, or scan its file by Dask.")
+    by, sample_weight = _of_frame(y_true, by, sample_weight)
     rows = {name: _of_columns(columns, label, score, by, sample_weight, dims, False) for name, score in models.items()}
     first = next(iter(rows.values()))
     if first.guess:
         _say(first.guess)
     return first.y_true, {name: given.y_prob for name, given in rows.items()}, first.by, first.sample_weight
+
+
+def _of_frame(frame: Any, by: Any, sample_weight: Any) -> tuple[Any, Any]:
+    """Slices and weights, those that are series of pandas in the order of the index of the frame."""
+    names = {name: f"by {name!r}" for name in by} if isinstance(by, Mapping) else {}
+    rows = aligned({FRAME: frame, "sample_weight": sample_weight} | {names[name]: by[name] for name in names})
+    return {name: rows[argument] for name, argument in names.items()} if names else by, rows["sample_weight"]
 
 
 def _say(guess: str) -> None:
@@ -208,7 +218,7 @@ def joined_arrays(frames: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If frames have different numbers of partitions, or columns that are not numbers.
+        If frames have different numbers of partitions, or different known divisions, or columns that are not numbers.
     """
     import pandas as pd
 
@@ -216,6 +226,7 @@ def joined_arrays(frames: Mapping[str, Any]) -> dict[str, Any]:
     numbers = {name: frame.npartitions for name, frame in frames.items()}
     if len(set(numbers.values())) > 1:
         raise ValueError(f"Columns of data frames expect equal partitions, got {numbers}; take them from one frame.")
+    check_divisions(frames)
     widths, types = {}, {}
     for name, frame in frames.items():
         dtypes = list(frame.dtypes) if frame.ndim == 2 else [frame.dtype]
@@ -249,6 +260,8 @@ def series_codes(series: Any) -> tuple[Any, Any]:
         labels = np.asarray(series.dtype.categories)
     else:
         labels = np.sort(np.asarray(distinct.astype(object) if series.dtype == "string" else distinct))
+    if labels.dtype.kind == "f":
+        check_told_apart(labels)
     meta = pd.Series([], dtype=np.int32)
     return series.map_partitions(_codes, labels, meta=meta), with_missing(labels) if absent else labels
 
@@ -256,6 +269,14 @@ def series_codes(series: Any) -> tuple[Any, Any]:
 def _joined(*parts: Any) -> Any:
     import pandas as pd
 
+    for part in parts[1:]:
+        # Different lengths have an error of their own.
+        if len(part) == len(parts[0]) and not part.index.equals(parts[0].index):
+            raise ValueError(
+                "Series and data frames of Dask expect the same index in each partition, got different ones: their "
+                "rows cannot be told to belong together. Take them from one frame; or, if their order is the same, "
+                "give to_dask_array() of all."
+            )
     return pd.DataFrame(np.column_stack([np.asarray(part, np.float64) for part in parts]))
 
 

@@ -128,6 +128,8 @@ def _renamed(arrays: Mapping[Hashable, Any], names: Mapping[Hashable, str]) -> d
 
 def hosted(name: str, array: Any) -> Any:
     """Tensors and series of other libraries as NumPy arrays; what has names or is read later stays as it is."""
+    if is_dask(array):
+        return plain(array)
     known = type(array).__module__.partition(".")[0] in ("numpy", "pandas", "dask", "dask_expr", "xarray")
     foreign = not (known or hasattr(type(array), "columns")) and (hasattr(array, "to_numpy") or speaks_protocols(array))
     array = plain(array, name) if foreign else array

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import is_dask, plain
+from calibdask.engine.inputs.alignment import check_divisions
+from calibdask.engine.inputs.arrays import is_dask, plain, unmasked
 from calibdask.engine.inputs.slices import named
 
 
@@ -27,7 +28,7 @@ class Kept:
 
 def is_missing(values: Any) -> np.ndarray:
     """Whether each value is missing: NaN, None, NaT or NA."""
-    values = np.asarray(values)
+    values = np.asarray(unmasked(values))
     if values.dtype.kind in "iub":
         return np.zeros(values.shape, bool)
     if values.dtype.kind == "f":
@@ -59,6 +60,7 @@ def without_missing(
     checked = {name: values for name, values in given.items() if values is not None}
     slicing = named(by)
     if any(hasattr(values, "to_dask_array") for values in (*checked.values(), *slicing.values())):
+        check_divisions(checked | {f"by {name!r}": values for name, values in slicing.items()})
         keep = _present_in_frames(checked)
         kept = {name: values[keep] for name, values in checked.items()}
         slices: dict[Any, Any] = {name: values[keep] for name, values in slicing.items()}

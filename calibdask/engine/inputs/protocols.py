@@ -42,7 +42,8 @@ def host_array(name: str, array: Any) -> np.ndarray:
 
 
 def _by_array(array: Any) -> np.ndarray | None:
-    return np.asarray(array) if hasattr(array, "__array__") else None
+    # A masked array stays one.
+    return np.asanyarray(array) if hasattr(array, "__array__") else None
 
 
 def _by_dlpack(array: Any) -> np.ndarray | None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import is_dask, plain
+from calibdask.engine.inputs.arrays import is_dask, merged_in_float64, plain, unmasked
 from calibdask.engine.progress_events import Stage, start_stage
 from calibdask.safe_text import listed
 
@@ -106,6 +106,8 @@ def _unique(name: str, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(
             f"by {name!r} expects numbers, texts or dates, all of one kind, got values that have no order ({error})."
         ) from error
+    if labels.dtype.kind == "f":
+        check_told_apart(labels)
     nested = next((label for label in labels.tolist() if isinstance(label, _NESTED)), None)
     if nested is not None:
         kind = type(nested).__name__
@@ -135,6 +137,7 @@ def with_missing(labels: np.ndarray) -> np.ndarray:
     if labels.dtype.kind in "iuf" or (
         texts and all(isinstance(text, int | float) and not isinstance(text, bool) for text in texts)
     ):
+        check_told_apart(labels)
         return np.append(labels.astype(np.float64), np.nan)
     if labels.dtype.kind == "b" or any(isinstance(text, bool) for text in texts):
         texts = [str(text) for text in texts]
@@ -144,6 +147,16 @@ def with_missing(labels: np.ndarray) -> np.ndarray:
     joined = np.empty(len(texts) + 1, object)
     joined[:] = [*texts, name]
     return joined if labels.dtype.kind in "Ob" else joined.astype(str)
+
+
+def check_told_apart(labels: np.ndarray) -> None:
+    """Raise ValueError for identifiers that are, or would be, floating-point numbers, of which several may be one."""
+    merged = merged_in_float64(labels)
+    if merged is not None:
+        raise ValueError(
+            "by expects floating-point numbers, which whole numbers with missing values are turned into, below 2**53, "
+            f"from where on they do not tell neighbours apart, got {merged}; give such identifiers as text."
+        )
 
 
 def _check_rows(name: str, shape: tuple[float, ...], n: float) -> None:
@@ -178,6 +191,7 @@ def _distinct(values: np.ndarray, name: str) -> np.ndarray:
     """Sorted distinct values of a chunk and the number of missing ones, packed."""
     from calibdask.engine.sources.reduction import packed
 
+    values = unmasked(values)
     absent = _absent(values)
     return packed((_unique(name, values[~absent])[0], int(absent.sum())), 1)
 

@@ -11,7 +11,7 @@ import dask.array as da
 import numpy as np
 from dask.layers import ArrayValuesDep
 
-from calibdask.engine.inputs.arrays import is_dask
+from calibdask.engine.inputs.arrays import is_dask, unmasked
 from calibdask.engine.inputs.ignored import Ignored
 from calibdask.engine.inputs.rows import Rows, make_block
 from calibdask.engine.progress_events import Stage, start_stage
@@ -257,8 +257,8 @@ def _with_block(
     **options: Any,
 ) -> np.ndarray:
     """The result of a function of the block of one chunk, packed into an object array of one element, (1, 1, 1)."""
-    arrays = dict(zip(names, others, strict=True))
-    rows = Rows(np.asarray(scores), arrays["labels"], arrays.get("weights"), arrays.get("groups"))
+    arrays = dict(zip(names, map(unmasked, others), strict=True))
+    rows = Rows(np.asarray(unmasked(scores)), arrays["labels"], arrays.get("weights"), arrays.get("groups"))
     start, *before = np.asarray(position).ravel().tolist()
     block = make_block(rows, layout, start, np.array(before, np.int64) if before else None)
     return packed(function(block, **options), 3)

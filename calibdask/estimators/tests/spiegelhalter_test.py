@@ -15,6 +15,7 @@ from calibdask.statistics.counts import RowCount
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.row_terms import RowTerms
+from calibdask.statistics.started import Started
 
 # Sums of terms that are rounded to 2**-44 are off by 1 % and more below this mean; a wrong score of 0 or 1 adds 1.
 _LEAST_VARIANCE, _ONE_WRONG = 2.0**-38, 0.5
@@ -86,6 +87,8 @@ class SpiegelhalterTest(ColumnEstimator):
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
         setting = self.measured(layout)
+        # Started, to be counted in the same pass.
+        yield from Started(RowCount())
         state = yield from RowTerms(setting, "spiegelhalter")
         rows = (yield from RowCount()).rows[..., None]
         excess, variance = exact.value(state.sums)

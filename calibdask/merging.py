@@ -11,9 +11,9 @@ import xarray as xr
 from calibdask import __version__
 from calibdask.engine.inputs.slices import check_told_apart
 from calibdask.safe_text import listed
+from calibdask.storage.checked_summary import check_sums, whole
 from calibdask.storage.summary import Summary, is_summary
 from calibdask.storage.summary_format import FORMAT, MARK, extra_attributes
-from calibdask.storage.summary_schema import check_sums, whole
 from calibdask.storage.summary_scores import SCORES, carried
 from calibdask.storage.summary_totals import with_fill, with_totals
 

@@ -13,7 +13,7 @@ from calibdask.safe_text import visible
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from calibdask.report.decision import Limits
+    from calibdask.report.decision_table import Limits
     from calibdask.storage.open_store import Store, StoredCube
     from calibdask.storage.replacing import Output
 
@@ -102,7 +102,7 @@ def report(
 
 def _limits(limit: float | None, slice_limit: float | None) -> "Limits":
     """What is accepted; bad ones are called as they were typed."""
-    from calibdask.report.decision import Limits
+    from calibdask.report.decision_table import Limits
 
     for option, value in {"--limit": limit, "--slice-limit": slice_limit}.items():
         if value is not None and not 0 < value < 1:

@@ -18,7 +18,7 @@ from calibdask.report.blocks import (
     Terms,
 )
 from calibdask.report.cautions import cautions
-from calibdask.report.decision import Limits, line_of
+from calibdask.report.decision_table import Limits, line_of
 from calibdask.report.drawing import curve_picture, diagram_picture
 from calibdask.report.measuring import SPREAD
 from calibdask.report.model_result import ModelResult, SlicesBy

@@ -7,7 +7,7 @@ import numpy as np
 from markupsafe import Markup
 
 from calibdask.report.blocks import Cell, Table, number, text
-from calibdask.report.decision import Judgement, Limits, slices_judged, whole_judged
+from calibdask.report.decision_table import Judgement, Limits, slices_judged, whole_judged
 from calibdask.report.drawing import forest, forest_axis, forest_range
 from calibdask.report.headline import is_mean_gap
 from calibdask.report.measuring import GAP

@@ -12,7 +12,7 @@ from calibdask.cluster.versions import installed
 from calibdask.report.blocks import Page
 from calibdask.report.contents import Origin, page_of
 from calibdask.report.cubes import cube_page
-from calibdask.report.decision import Limits, line_of
+from calibdask.report.decision_table import Limits, line_of
 from calibdask.report.measuring import Measured
 from calibdask.report.model_result import ModelResult
 from calibdask.report.page import rendered

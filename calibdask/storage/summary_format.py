@@ -15,7 +15,7 @@ from calibdask.safe_text import listed
 from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState, cells_of, support
 from calibdask.statistics.score_sums import ScoreSumsState
 from calibdask.statistics.settings import Setting
-from calibdask.storage.summary_schema import check_format, check_histogram, check_opened, check_scores, whole
+from calibdask.storage.checked_summary import check_format, check_histogram, check_opened, check_scores, whole
 from calibdask.storage.summary_scores import SCORES, WORD, WORD_UNIT, score_state, score_variables
 from calibdask.storage.summary_totals import MODELS, PARTS, TOTALS, check_totals, with_fill, with_totals
 

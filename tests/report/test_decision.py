@@ -10,7 +10,7 @@ import pytest
 
 import calibdask as cd
 from calibdask.report import Measured, measure, write_report
-from calibdask.report.decision import Limits, line_of, whole_judged
+from calibdask.report.decision_table import Limits, line_of, whole_judged
 from calibdask.report.measuring import EVIDENCE
 from calibdask.report.model_result import ModelResult
 from tests.report.page_reader import Reader, page_of

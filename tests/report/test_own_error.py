@@ -11,7 +11,7 @@ from calibdask.estimators.about import About, Description, PartInfo, Quantity
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.parts import CalibrationError, Estimate, calibration_error
 from calibdask.report import Measured, measure
-from calibdask.report.decision import Limits, whole_judged
+from calibdask.report.decision_table import Limits, whole_judged
 from calibdask.report.model_result import ModelResult
 from calibdask.report.verdict import verdict_on
 from calibdask.results.format import PLAIN, POINTS

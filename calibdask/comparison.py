@@ -32,7 +32,7 @@ _CHALLENGER = "challenger"
 _TOTALS = ("\0totals",)
 _DIFFERENCE = PartInfo("model minus baseline", "difference")
 # Of equally good models on fewer rows of the rarer outcome, far more than the nominal share differ by replicates.
-FEWEST_OUTCOMES = 5
+_FEWEST_OUTCOMES = 5
 
 
 def compare(
@@ -242,7 +242,7 @@ def _enough_outcomes(totals: Estimate, models: tuple[int, int]) -> npt.NDArray[n
     apart = np.nan_to_num(rarer).reshape(count, -1, *rarer.shape[1:])
     # Of several classes outcomes are whether the predictions of each model are right.
     either = np.maximum(np.delete(apart, base, 0), apart[[base]])
-    return np.asarray(either.reshape(-1, *rarer.shape[1:]) > FEWEST_OUTCOMES - 0.5)
+    return np.asarray(either.reshape(-1, *rarer.shape[1:]) > _FEWEST_OUTCOMES - 0.5)
 
 
 def _less_baseline(values: Array, models: tuple[int, int], axis: int) -> Array:

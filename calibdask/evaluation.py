@@ -12,7 +12,7 @@ from calibdask.engine.inputs.top_scores import TopScores
 from calibdask.engine.plan import run
 from calibdask.engine.sources.source import Source
 from calibdask.engine.sources.summary import SummarySource
-from calibdask.estimators.about import Description
+from calibdask.estimators.about import LOSSES, Description
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, named_metrics
 from calibdask.estimators.panel import default_metrics, summary_metrics
@@ -31,8 +31,6 @@ from calibdask.storage.summary import Summary, is_summary
 ALL = "all"
 # The name of an estimator that is no metric: no user can give it.
 _TOTALS = "\0totals"
-# Kinds of numbers of which rows with the same outcome do not tell how they vary.
-_LOSSES = ("score", "term")
 
 
 def evaluate(
@@ -221,16 +219,9 @@ def evaluate(
     top = y_prob if isinstance(y_prob, TopScores) else None
     if top is not None:
         options, (y_true, y_prob) = top.options(options), top.rows(y_true)
+    dims = (options.sample_dims[0], class_dim)
     given = given_rows_or_file(
-        y_true,
-        y_prob,
-        by,
-        sample_weight,
-        label=label,
-        score=score,
-        skip_missing=skip_missing,
-        sample_dim=options.sample_dims[0],
-        class_dim=class_dim,
+        y_true, y_prob, by, sample_weight, dims, label=label, score=score, skip_missing=skip_missing
     )
     data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
     if top is not None:
@@ -312,7 +303,7 @@ def _known_bounds(bounds: Mapping[str, Bounds], description: Description, freque
     """Those of losses only where outcomes differ."""
     return {
         part: where_outcomes_differ(ends, frequency)
-        if part in description and description[part].kind in _LOSSES
+        if part in description and description[part].kind in LOSSES
         else ends
         for part, ends in bounds.items()
     }

@@ -46,8 +46,8 @@ def without_credentials(text: str) -> str:
     if "://" not in text:
         return text
     text = _WEB_USER.sub(f"{HIDDEN}@", _USER.sub(f"{HIDDEN}@", text))
-    text = _QUERY.sub(lambda found: f"{found[0].partition('=')[0]}={HIDDEN}", text)
-    text = _PARAMETER.sub(lambda found: f"{found[0].partition('=')[0]}={HIDDEN}", text)
+    for parameter in (_QUERY, _PARAMETER):
+        text = parameter.sub(lambda found: f"{found[0].partition('=')[0]}={HIDDEN}", text)
     text = _FOLDER.sub(lambda found: f"{found[0].partition('/')[0]}/{HIDDEN}", text)
     return _TOKEN.sub(HIDDEN, text)
 
@@ -110,4 +110,4 @@ def shown_address(url: str) -> str:
 
 def message(text: object) -> str:
     """A message of any origin, in one line."""
-    return visible(without_credentials(" ".join(str(text).split())))
+    return shown_address(" ".join(str(text).split()))

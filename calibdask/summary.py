@@ -96,16 +96,9 @@ def summarize(
     """
     check_step(step)
     options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
+    dims = (options.sample_dims[0], class_dim)
     given = given_rows_or_file(
-        y_true,
-        y_prob,
-        by,
-        sample_weight,
-        label=label,
-        score=score,
-        skip_missing=skip_missing,
-        sample_dim=options.sample_dims[0],
-        class_dim=class_dim,
+        y_true, y_prob, by, sample_weight, dims, label=label, score=score, skip_missing=skip_missing
     )
     data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
     class_dim = data.class_dim(class_dim)

@@ -9,6 +9,8 @@ from typing import Literal
 Kind = Literal[
     "error", "score", "term", "difference", "statistic", "pvalue", "curve", "diagram", "count", "choice", "number"
 ]
+# How they vary shows in no rows whose outcomes are all alike.
+LOSSES: tuple[Kind, ...] = ("score", "term")
 # The best value.
 Direction = Literal["zero", "lower", "higher", "none"]
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.estimators.about import LOSSES
 from calibdask.estimators.slice_totals import TOTALS
 from calibdask.results.cautions import FEW_IN_A_SLICE
 from calibdask.results.format import counted, rests_on, shown_texts, slice_text
@@ -127,8 +128,8 @@ def foot_lines(dataset: xr.Dataset, width: int, *further: str) -> Iterator[Line]
 def _unknown_ends(results: Results) -> str:
     """Where scores and their terms have no intervals, if they have some elsewhere."""
     frequency = results.totals.get("frequency")
-    has_scores = any(part.kind in ("score", "term") and part.has_interval for part in results.numbers)
-    if frequency is None or not has_scores or not frequency.isin([0, 1]).any():
+    has_scores = any(part.kind in LOSSES and part.has_interval for part in results.numbers)
+    if frequency is None or not has_scores or not np.isin(frequency.values, (0, 1)).any():
         return ""
     where = "in slices where all outcomes are" if frequency.ndim else "since all outcomes are"
     return f"no intervals of scores and their terms {where} alike"

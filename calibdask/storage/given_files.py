@@ -13,12 +13,11 @@ def given_rows_or_file(
     y_prob: Any,
     by: Any,
     sample_weight: Any,
+    dims: tuple[str, str],
     *,
     label: Any = None,
     score: Any = None,
     skip_missing: bool = False,
-    sample_dim: str = "sample",
-    class_dim: str = "class",
 ) -> GivenRows:
     """As `given_rows`, with the columns of a file in place of its path.
 
@@ -34,17 +33,7 @@ def given_rows_or_file(
             )
         return _of_table(y_true)
     if y_prob is not None or not isinstance(y_true, str | os.PathLike):
-        return given_rows(
-            y_true,
-            y_prob,
-            by,
-            sample_weight,
-            label=label,
-            score=score,
-            skip_missing=skip_missing,
-            sample_dim=sample_dim,
-            class_dim=class_dim,
-        )
+        return given_rows(y_true, y_prob, by, sample_weight, dims, label=label, score=score, skip_missing=skip_missing)
     from calibdask.storage.open_store import read_rows
 
     slicing = (

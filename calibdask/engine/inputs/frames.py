@@ -55,12 +55,11 @@ def given_rows(
     y_prob: Any,
     by: Any,
     sample_weight: Any,
+    dims: tuple[str, str],
     *,
     label: Any = None,
     score: Any = None,
     skip_missing: bool = False,
-    sample_dim: str = "sample",
-    class_dim: str = "class",
 ) -> GivenRows:
     """What the user gave, with the columns of a frame in place of the frame, and without rows to be left out.
 
@@ -79,7 +78,7 @@ def given_rows(
         )
     else:
         by, sample_weight = _of_frame(y_true, by, sample_weight)
-        rows = _of_columns(columns_of(y_true), label, score, by, sample_weight, (sample_dim, class_dim), skip_missing)
+        rows = _of_columns(columns_of(y_true), label, score, by, sample_weight, dims, skip_missing)
     if rows.guess:
         _say(rows.guess)
     if not skip_missing or rows.skipped is not None:
@@ -87,7 +86,7 @@ def given_rows(
     if rows.y_prob is None:
         raise ValueError("skip_missing expects arrays, a frame or a file; drop the rows from blocks before.")
     kept = without_missing(
-        rows.y_true, rows.y_prob, rows.by, rows.sample_weight, sample_dim, matrix=rows.y_true is not y_true
+        rows.y_true, rows.y_prob, rows.by, rows.sample_weight, dims[0], matrix=rows.y_true is not y_true
     )
     return GivenRows(kept.y_true, kept.y_prob, kept.by, kept.sample_weight, rows.guess, kept.skipped)
 

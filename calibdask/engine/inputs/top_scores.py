@@ -68,11 +68,9 @@ class TopScores:
     n_classes: int = 0
 
     def __post_init__(self) -> None:
-        arrays = {name: plain(getattr(self, name), name) for name in ("classes", "scores")}
-        for name, array in arrays.items():
-            object.__setattr__(self, name, array)
-        if self.label_scores is not None:
-            object.__setattr__(self, "label_scores", plain(self.label_scores, "label_scores"))
+        for name in ("classes", "scores", "label_scores"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, plain(getattr(self, name), name))
         shape = self.scores.shape
         if len(shape) != 2 or self.classes.shape != shape or not shape[1]:
             raise ValueError(
@@ -108,14 +106,12 @@ class TopScores:
                 f"With TopScores y_true expects one label for each of {self.scores.shape[0]} rows, got the shape "
                 f"{labels.shape}."
             )
-        given = self.label_scores
-        arrays = [labels, self.classes, self.scores, *([] if given is None else [given])]
-        if any(map(is_dask, arrays)):
-            return _blockwise(arrays)
-        ranks = _ranks(*arrays[:2])
-        if is_pandas(y_true):
-            ranks = y_true.__class__(ranks, index=y_true.index)
-        return ranks, _columns(*arrays)
+        given = [self.classes, self.scores, *([] if self.label_scores is None else [self.label_scores])]
+        if any(map(is_dask, (labels, *given))):
+            return _blockwise(labels, *given)
+        ranks = _ranks(labels, self.classes)
+        columns = _columns(ranks, *given)
+        return y_true.__class__(ranks, index=y_true.index) if is_pandas(y_true) else ranks, columns
 
     def options(self, options: InputOptions) -> InputOptions:
         """Those by which the rows are read.
@@ -159,20 +155,27 @@ class TopScores:
         return ""
 
 
-def _blockwise(arrays: list[Any]) -> tuple[Any, Any]:
+def _blockwise(*arrays: Any) -> tuple[Any, Any]:
     import dask.array as da
 
-    lazy = next(array for array in arrays if is_dask(array))
-    chunks = (lazy.chunks[0], -1)
-    parts = [array if is_dask(array) else da.from_array(array, chunks[: array.ndim]) for array in arrays]
-    indices = ["n", "nm", "nm", "n"][: len(parts)]
-    pairs = [item for part, index in zip(parts, indices, strict=True) for item in (part, index)]
-    kept = parts[2].shape[1]
-    dtype = np.result_type(*(part.dtype for part in parts[2:]), np.float16)
-    columns = da.blockwise(
-        _columns, "nc", *pairs, new_axes={"c": kept + 1}, concatenate=True, dtype=dtype, meta=np.empty((0, 0), dtype)
+    chunks = (next(array for array in arrays if is_dask(array)).chunks[0], -1)
+    labels, classes, *scores = (
+        array if is_dask(array) else da.from_array(array, chunks[: array.ndim]) for array in arrays
     )
-    ranks = da.blockwise(_ranks, "n", *pairs[:4], concatenate=True, dtype=np.int64, meta=np.empty(0, np.int64))
+    ranks = da.blockwise(
+        _ranks, "n", labels, "n", classes, "nm", concatenate=True, dtype=np.int64, meta=np.empty(0, np.int64)
+    )
+    given = [item for array, index in zip(scores, ("nm", "n"), strict=False) for item in (array, index)]
+    dtype = np.result_type(*(array.dtype for array in scores), np.float16)
+    columns = da.blockwise(
+        _columns,
+        "nc",
+        *(ranks, "n", classes, "nm", *given),
+        new_axes={"c": classes.shape[1] + 1},
+        concatenate=True,
+        dtype=dtype,
+        meta=np.empty((0, 0), dtype),
+    )
     return ranks, columns
 
 
@@ -182,25 +185,26 @@ def _ranks(labels: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[n
 
 
 def _columns(
-    labels: npt.NDArray[Any],
+    ranks: npt.NDArray[np.int64],
     classes: npt.NDArray[Any],
     scores: npt.NDArray[Any],
     label_scores: npt.NDArray[Any] | None = None,
 ) -> npt.NDArray[Any]:
-    hit = classes == labels[:, None]
     _refuse(np.any(np.diff(scores, axis=1) > 0, axis=1), "scores expects those of each row to fall")
     ordered = np.sort(classes, axis=1)
     _refuse(np.any(ordered[:, 1:] == ordered[:, :-1], axis=1), "classes expects each class at most once in a row")
     rest = np.zeros(len(scores), scores.dtype)
     if label_scores is not None:
-        listed = np.where(hit, scores, 0).sum(1)
-        among = hit.any(1)
+        last = scores.shape[1] - 1
+        among = ranks <= last
+        # That of the label, or the smallest.
+        listed = np.take_along_axis(scores, np.minimum(ranks, last)[:, None], axis=1)[:, 0]
         _refuse(
             among & ~(np.abs(listed - label_scores) <= _ROUNDED),
             "label_scores expects the score that scores has of the label too",
         )
         _refuse(
-            ~among & (label_scores > scores[:, -1]),
+            ~among & (label_scores > listed),
             "label_scores expects no more than the smallest of the largest scores where classes lacks the label",
         )
         rest = np.where(among, 0, label_scores)

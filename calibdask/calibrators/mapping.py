@@ -47,6 +47,7 @@ class RowMap:
 
 def mapped_rows(row_map: RowMap, scores: Any, given: Any, codes: Any, classes: Any) -> Any:
     """Probabilities (n, K): computed for NumPy arrays, lazily block by block for Dask arrays, named as given."""
+    values: Any
     if is_dask(scores):
         from calibdask.engine.mapped_rows import mapped_blocks
 

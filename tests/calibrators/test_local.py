@@ -359,14 +359,8 @@ def test_pipelines_and_searches(classes: int) -> None:
 
 def test_parameters_copies_and_looks() -> None:
     calibrator = cd.LCECalibrator(kernel="gaussian", bandwidth=0.05)
-    assert calibrator.get_params() == {
-        "kernel": "gaussian",
-        "bandwidth": 0.05,
-        "monotone": False,
-        "step": 0.0003,
-        "setting": None,
-        "logits": False,
-    }
+    usual = {"monotone": False, "step": 0.0003, "setting": None, "logits": False}
+    assert calibrator.get_params() == {"kernel": "gaussian", "bandwidth": 0.05, **usual}
     assert repr(calibrator) == "LCECalibrator(bandwidth=0.05, kernel='gaussian')"
     assert cd.LCECalibrator(monotone=True).set_params(bandwidth="isj", monotone=False).bandwidth == "isj"
     labels, scores = binary(300)

@@ -9,7 +9,9 @@ __version__ = "0.1.0"
 # The public names, for type checkers and for what follows.
 if TYPE_CHECKING:
     from calibdask.accumulator import Accumulator as Accumulator
+    from calibdask.calibrators.base import Calibrator as Calibrator
     from calibdask.calibrators.local import LCECalibrator as LCECalibrator
+    from calibdask.calibrators.platt import PlattScaling as PlattScaling
     from calibdask.comparison import compare as compare
     from calibdask.display import ReliabilityDisplay as ReliabilityDisplay
     from calibdask.engine.inputs.top_scores import TopScores as TopScores

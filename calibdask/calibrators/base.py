@@ -1,60 +1,116 @@
-"""The base class of calibrators: inputs in either order, checks, and predictions block by block."""
+"""The base class of calibrators: fitted to rows of any kind or to a summary, applied block by block."""
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from calibdask.engine.inputs.arrays import is_dask, plain
-from calibdask.engine.inputs.input import read_arrays
+from calibdask.calibrators.fitted import Numbers, Sliced, fitted
+from calibdask.calibrators.given import (
+    GivenColumns,
+    label_vector,
+    labels_and_scores,
+    read_rows_given,
+    score_columns,
+)
+from calibdask.calibrators.mapping import BlockMap, RowMap, mapped_rows
+from calibdask.calibrators.stored import from_dict, to_dict
+from calibdask.engine.inputs.input import Input, read_arrays
 from calibdask.engine.inputs.options import InputOptions
-from calibdask.engine.sources.source import Source
-from calibdask.statistics.exact import Array
-from calibdask.statistics.validity import Validity
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
+from calibdask.statistics.settings import Setting
 
-# The tolerances of `calibdask.evaluate`.
-_VALIDITY = Validity()
-
-# From the checked scores of a block, (n,) or (n, K), to values of shape (n, K); picklable, since Dask sends it around.
-BlockMap = Callable[[Array], Array]
+# Fewer rows of a slice than this have no map of their own unless the user says so.
+MIN_ROWS = 100
 
 
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
     """A map fitted to scores, as an estimator in the manner of scikit-learn.
 
-    A subclass implements `_fit`, which computes the map from the statistics of a source, and `_probabilities`, which
-    returns the map as a function of the scores of a block.
+    A subclass asks for statistics in `_requests` and returns the numbers of its map, for all slices at once; `_map`
+    makes the map from the numbers of one slice. Both are all that distinguishes one calibrator from another: fitting by
+    slice, to a summary, to all rows but a fold, storing and applying come with the base class.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> fitted = cd.PlattScaling().fit([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8])
+    >>> again = cd.Calibrator.from_dict(fitted.to_dict())
+    >>> (again.predict_proba([0.3]) == fitted.predict_proba([0.3])).all()
+    np.True_
     """
 
-    # The second argument of `fit` is scores or labels, not what scikit-learn calls metadata.
-    __metadata_request__fit: ClassVar[dict[str, str]] = {"y_prob": UNUSED}
+    # `fit` takes its arguments by other names than scikit-learn's metadata.
+    __metadata_request__fit: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("y_prob", "by", "min_rows", "label", "score"), UNUSED
+    )
+    __metadata_request__predict_proba: ClassVar[dict[str, str]] = {"y_prob": UNUSED, "by": UNUSED}
+    __metadata_request__predict: ClassVar[dict[str, str]] = {"y_prob": UNUSED, "by": UNUSED}
+    __metadata_request__predict_interval: ClassVar[dict[str, str]] = {"y_prob": UNUSED, "by": UNUSED, "level": UNUSED}
+
+    # Whether the numbers have an axis of columns, each of which is fitted by itself.
+    by_column: ClassVar[bool] = False
+
+    logits: bool
 
     @abstractmethod
-    def _fit(self, source: Source) -> None:
-        """Check the parameters of the calibrator and fit it to labels and scores."""
+    def _requests(self) -> Requests[Numbers]:
+        """Check the parameters, ask for statistics, and return the numbers of the map, each with an axis of slices.
+
+        Slices that cannot be fitted have NaN. The batch axis of the states has one element.
+        """
 
     @abstractmethod
-    def _probabilities(self) -> BlockMap:
-        """The fitted map."""
+    def _map(self, numbers: Numbers) -> BlockMap:
+        """The map of one slice, whose numbers have no axis of slices: from scores to scores of the same shape."""
+
+    def _setting(self, layout: Layout) -> Setting:
+        """The columns of scores and outcomes that it is fitted to; both outcomes have to occur."""
+        return layout.setting(1 if layout.classes == 2 else "classwise")
+
+    def _cautions(self, sliced: Sliced) -> Iterable[str]:
+        """What users have to know about the fit, in sentences; `fit` warns of them and ``cautions_`` keeps them."""
+        return ()
 
     def fit(
-        self, y_true: Any = None, y_prob: Any = None, sample_weight: Any = None, *, X: Any = None, y: Any = None
+        self,
+        y_true: Any = None,
+        y_prob: Any = None,
+        sample_weight: Any = None,
+        *,
+        by: Any = None,
+        min_rows: int = MIN_ROWS,
+        label: Any = None,
+        score: Any = None,
+        X: Any = None,
+        y: Any = None,
     ) -> Self:
-        """Fit the maps.
+        """Fit the map.
 
         Parameters
         ----------
         y_true : array of shape (n,)
-            Labels 0..K-1.
+            Labels, as for `calibdask.evaluate`. Without ``y_prob``: a summary of `calibdask.summarize`, where the map
+            is one of scores alone; a container of columns, the path of a file, or blocks.
         y_prob : array of shape (n,), (n, 1) or (n, K)
-            P(y = 1), or scores of all classes.
+            P(y = 1), or scores of all classes; logits if the calibrator has ``logits=True``.
         sample_weight : array of shape (n,), optional
             Non-negative weights.
+        by : array of shape (n,), mapping from name to array, or names of columns, optional
+            Slices: each has a map of its own, fitted in the same pass. Of a summary: names of its slices; all others
+            are pooled.
+        min_rows : int, default 100
+            Slices with fewer rows, or with outcomes that are all alike, have the map of all rows; a warning and the
+            attribute ``pooled_slices_`` say which.
+        label, score : optional
+            The columns of a container, as for `calibdask.evaluate`.
         X, y : arrays, optional
             Scores and labels under scikit-learn's names.
 
@@ -66,7 +122,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         Raises
         ------
         ValueError
-            As the class describes.
+            If labels or scores are invalid, outcomes are all alike, or the summary does not determine the map.
 
         Notes
         -----
@@ -74,20 +130,35 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         such, so that pipelines and cross-validation work; there, pass a vector of scores as a column. Two vectors are
         labels and scores, in this order.
         """
-        labels, scores = self._labels_and_scores(y_true, y_prob, X, y)
+        if y_prob is None and X is None and y is None and not _is_array(y_true):
+            given = read_rows_given(y_true, by, sample_weight, label, score, logits=self.logits)
+            self._set_columns(given)
+            self._fit_to(given.data, given.all_rows, min_rows)
+            return self._warned()
+        labels, scores = labels_and_scores(type(self).__name__, y_true, y_prob, X, y)
         labels, scores = self._labels(labels), self._scores(scores, reset=True)
-        if labels.dtype.kind == "f" and scores.dtype.kind in "iub":
+        if labels.dtype.kind == "f" and scores.dtype.kind in "iub" and not self.logits:
             raise ValueError(
                 "fit expects labels first, fit(y_true, y_prob), or fit(X, y) with scores in columns; got real numbers "
                 "where labels should be and whole numbers where scores should be."
             )
-        source = read_arrays(labels, scores, None, sample_weight, InputOptions()).source
-        self._fit(source)
-        self.classes_ = np.arange(source.layout.classes)
-        return self
+        data = read_arrays(labels, scores, by, sample_weight, InputOptions(logits=self.logits))
+        # Numbers need no names, whatever their columns are called.
+        numbered = labels.dtype.kind in "biuf" and np.asarray(data.classes).dtype.kind not in "iu"
+        self._fit_to(replace(data, classes=None) if numbered else data, None, min_rows)
+        return self._warned()
 
-    def predict_proba(self, y_prob: Any) -> Any:
+    def predict_proba(self, y_prob: Any, by: Any = None) -> Any:
         """Calibrated probabilities, shape (n, K); for a vector of P(y = 1) shape (n, 2).
+
+        Parameters
+        ----------
+        y_prob : array of shape (n,) or (n, K)
+            Scores (or logits) of the classes that the map was fitted to. Dask arrays are mapped lazily; xarray objects
+            keep their dimensions and coordinates.
+        by : array of shape (n,), or mapping from name to array, optional
+            The slice of each row, if the map was fitted by slices; values that were not among them have the map of all
+            rows. Without ``by`` all rows have.
 
         Raises
         ------
@@ -95,123 +166,68 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
             If ``y_prob`` does not hold scores of the same classes; for Dask arrays when they are computed.
         """
         check_is_fitted(self)
-        return self._by_rows(y_prob, self._probabilities())
+        maps = tuple(self._map(numbers) for numbers in self._sliced.numbers_of_slices())
+        row_map = RowMap(maps, logits=self.logits)
+        return mapped_rows(row_map, self._scores(y_prob, reset=False), y_prob, self._sliced.codes(by), self.classes_)
 
-    def predict(self, y_prob: Any) -> Any:
+    def predict(self, y_prob: Any, by: Any = None) -> Any:
         """The class of the largest calibrated probability, shape (n,)."""
-        return self.predict_proba(y_prob).argmax(axis=-1)
+        classes = self.predict_proba(y_prob, by).argmax(-1)
+        return classes if (self.classes_ == np.arange(len(self.classes_))).all() else self.classes_[classes]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The parameters and the fitted numbers, of types that JSON has; floats keep every bit."""
+        check_is_fitted(self)
+        return to_dict(self, self._sliced, self.classes_, self.n_features_in_)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """The fitted calibrator that `to_dict` stored; of any class, if called on `Calibrator`.
+
+        Raises
+        ------
+        ValueError
+            If it is no such mapping, is of a later format, or stores another calibrator.
+        """
+        calibrator, sliced, classes, columns = from_dict(cls, stored)
+        calibrator.n_features_in_ = columns
+        return calibrator._set(sliced, classes)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
+        tags.input_tags.positive_only = not self.logits
         return tags
 
-    def _by_rows(self, y_prob: Any, block_map: BlockMap) -> Any:
-        """Computed for NumPy arrays, lazily block by block for Dask arrays."""
-        scores = self._scores(y_prob, reset=False)
-        compute = partial(_mapped, block_map)
-        if not is_dask(scores):
-            return compute(scores)
-        if hasattr(scores, "to_dask_array"):
-            scores = scores.to_dask_array()
-        if scores.ndim == 1:
-            chunks = (scores.chunks[0], (len(self.classes_),))
-            return scores.map_blocks(compute, new_axis=1, chunks=chunks, dtype=np.float64)
-        return scores.rechunk({1: -1}).map_blocks(compute, dtype=np.float64)
+    def _fit_to(self, data: Input, all_rows: Input | None, min_rows: int) -> None:
+        classes = np.arange(data.source.layout.classes) if data.classes is None else np.asarray(data.classes)
+        self._set(fitted(self, data, all_rows, min_rows), classes)
 
-    def _labels_and_scores(self, y_true: Any, y_prob: Any, X: Any, y: Any) -> tuple[Any, Any]:
-        """Labels and scores: labels first, or scores of several columns before labels, or by scikit-learn's names."""
-        labels, scores = y_true, y_prob
-        if X is not None or y is not None:
-            labels, scores = y, y_true if X is None else X
-        if labels is None or scores is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None; fit expects labels and "
-                "scores: fit(y_true, y_prob) or fit(X, y)."
-            )
-        if _columns(labels) > _columns(scores) <= 1:
-            return scores, labels
-        return labels, scores
+    def _warned(self) -> Self:
+        for caution in self.cautions_:
+            warnings.warn(f"{type(self).__name__}: {caution}", UserWarning, stacklevel=3)
+        return self
+
+    def _set(self, sliced: Sliced, classes: Any) -> Self:
+        self._sliced, self.classes_ = sliced, classes
+        self.pooled_slices_, self.cautions_ = sliced.pooled, sliced.cautions
+        for name, values in sliced.attributes().items():
+            setattr(self, f"{name}_", values)
+        return self
+
+    def _set_columns(self, given: GivenColumns) -> None:
+        self.n_features_in_ = given.columns
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
 
     def _labels(self, array: Any) -> Any:
         """Labels as a vector."""
-        labels = _unwrapped(array)
-        if not is_dask(labels):
-            return column_or_1d(plain(labels), warn=True)
-        if labels.ndim == 2 and labels.shape[1] == 1:
-            return _first_column(labels)
-        if labels.ndim != 1:
-            raise ValueError(f"y_true expects one label for each row, shape (n,), got {labels.ndim} dimensions.")
-        return labels
+        return label_vector(array)
 
     def _scores(self, array: Any, *, reset: bool) -> Any:
         """Scores as an array, a single column as a vector; ``reset`` records the columns, otherwise they must match."""
-        scores = _unwrapped(array)
-        dimensions = _dimensions(scores)
-        if dimensions == 1 and not reset and self.n_features_in_ > 1:
-            raise ValueError(
-                f"y_prob expects rows of {self.n_features_in_} scores, got a vector. Reshape your data to shape "
-                f"(1, {self.n_features_in_}) if it is a single row."
-            )
-        if is_dask(scores):
-            if dimensions > 2:
-                raise ValueError(f"y_prob expects shape (n,) or (n, K), got {dimensions} dimensions.")
-            # Chunks are checked when they are read; here only the number of columns is.
-            columns = np.empty((0, scores.shape[1] if dimensions == 2 else 1))
-            validate_data(self, columns, reset=reset, skip_check_array=True)
-            return _first_column(scores) if dimensions == 2 and columns.shape[1] == 1 else scores
-        if dimensions == 1 or isinstance(scores, np.ma.MaskedArray):
-            scores = plain(scores)
-        scores = scores[:, None] if dimensions == 1 else scores
-        # Whether they are finite is checked with the rest, apart from rows of weight 0.
-        scores = validate_data(self, scores, reset=reset, ensure_all_finite=False, ensure_min_samples=int(reset))
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        return score_columns(self, array, reset=reset)
 
 
-def _mapped(block_map: BlockMap, scores: Any) -> Array:
-    """The values of a map at the scores of a block, once these are checked."""
-    return block_map(_checked(scores))
-
-
-def _dimensions(array: Any) -> int:
-    return int(array.ndim) if hasattr(array, "ndim") else np.asarray(array).ndim
-
-
-def _columns(array: Any) -> int:
-    """Number of columns; 0 for a vector."""
-    shape = array.shape if hasattr(array, "shape") else np.asarray(array).shape
-    return int(shape[1]) if len(shape) == 2 else 0
-
-
-def _unwrapped(array: Any) -> Any:
-    """The array of an xarray object, with samples first."""
-    if not hasattr(array, "dims"):
-        return array
-    return (array.transpose("sample", ...) if "sample" in array.dims else array).data
-
-
-def _first_column(array: Any) -> Any:
-    """The first column of a Dask array or data frame."""
-    return array[array.columns[0]] if hasattr(array, "columns") else array[:, 0]
-
-
-def _checked(scores: Any) -> Array:
-    """Scores as float64 in [0, 1]."""
-    values = np.asarray(scores)
-    if values.dtype.kind not in "fiub":
-        raise ValueError(f"y_prob expects real numbers in [0, 1], got an array of type {values.dtype}.")
-    values = values.astype(np.float64)
-    wrong = ~((values >= -_VALIDITY.tolerance) & (values <= 1 + _VALIDITY.tolerance))
-    if wrong.any():
-        raise ValueError(
-            f"y_prob expects finite scores in [0, 1], got {wrong.sum()} invalid value{'s'[: wrong.sum() - 1]}, the "
-            f"first is {values[wrong][0]}; remove NaN and infinite values, and convert logits to probabilities first."
-        )
-    sums = values.sum(-1) if values.ndim == 2 else np.ones(0)
-    off = np.abs(sums - 1) > _VALIDITY.sum_tolerance
-    if off.any():
-        raise ValueError(
-            f"y_prob expects rows that sum to 1 (within {_VALIDITY.sum_tolerance}), got {off.sum()} invalid "
-            f"row{'s'[: off.sum() - 1]}, the first sums to {sums[off][0]}; normalise the rows."
-        )
-    return values
+def _is_array(given: Any) -> bool:
+    """Whether it is one array, or nothing, where two belong."""
+    return given is None or (isinstance(given, np.ndarray) and given.dtype.names is None)

@@ -1,22 +1,23 @@
 """The calibrator that corrects scores by their local calibration error."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from calibdask.calibrators.base import BlockMap, Calibrator
-from calibdask.engine.sources.source import Source
-from calibdask.estimators.smooth.calibration_map import fitted_map
+from calibdask.calibrators.columns import ColumnCalibrator, Curve
+from calibdask.calibrators.fitted import Numbers
+from calibdask.calibrators.mapping import RowMap, mapped_rows
+from calibdask.estimators.smooth.calibration_map import CalibrationMap, fitted_map
 from calibdask.estimators.smooth.curves import LocalCalibrationError
 from calibdask.estimators.smooth.gridded import Gridded
+from calibdask.estimators.smooth.local_fit import LocalFit
 from calibdask.inference.choice import check_level
 from calibdask.statistics.bins.grid import Grid, GridHistogram, cells_of
 from calibdask.statistics.exact import Array
-
-# Sums of a row up to this are what rounding in transforms leaves of 0.
-_ZERO_SUM = 1e-9
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
 
 
 class Interval(NamedTuple):
@@ -26,7 +27,7 @@ class Interval(NamedTuple):
     high: Any
 
 
-class LCECalibrator(Calibrator):
+class LCECalibrator(ColumnCalibrator):
     """Calibrate scores by their local calibration error, with an interval for every prediction.
 
     ::
@@ -46,6 +47,10 @@ class LCECalibrator(Calibrator):
         Make the map of each class non-decreasing: isotonic regression of the curve, weighted by the density of scores.
     step : float, default 0.0003
         Largest width of a cell of the grid on which the curves are computed.
+    setting : {"classwise", "confidence"}, optional
+        Of matrices: each class by itself, or the largest score alone.
+    logits : bool, default False
+        Whether ``y_prob`` are logits.
 
     Attributes
     ----------
@@ -55,10 +60,12 @@ class LCECalibrator(Calibrator):
         Number of columns of scores, 1 for a vector.
     feature_names_in_ : ndarray of shape (``n_features_in_``,)
         Names of the columns; only if fitted on a data frame whose columns have names, in memory.
-    bandwidth_ : ndarray of shape (1 or K,)
+    bandwidth_ : float, or ndarray with axes of slices and classes
         The bandwidth of each map; one map for binary scores.
-    map_ : CalibrationMap
-        The maps on the nodes of the grid.
+    nodes_ : ndarray of shape (nodes,)
+        The nodes of the grid.
+    probability_, density_ : ndarray of shape (..., nodes)
+        The calibrated probability at each node, and the density of scores.
 
     Raises
     ------
@@ -91,30 +98,65 @@ class LCECalibrator(Calibrator):
     """
 
     def __init__(
-        self, *, kernel: Any = "triweight", bandwidth: Any = "silverman", monotone: bool = False, step: float = 0.0003
+        self,
+        *,
+        kernel: Any = "triweight",
+        bandwidth: Any = "silverman",
+        monotone: bool = False,
+        step: float = 0.0003,
+        setting: Literal["classwise", "confidence"] | None = None,
+        logits: bool = False,
     ) -> None:
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.monotone = monotone
         self.step = step
+        self.setting = setting
+        self.logits = logits
 
-    def _fit(self, source: Source) -> None:
+    def _requests(self) -> Requests[Numbers]:
         if not isinstance(self.monotone, bool | np.bool_):
             raise ValueError(f"monotone expects True or False, got {self.monotone!r}.")
-        layout = source.layout
-        # With two classes P(y = 1) determines both.
-        setting = layout.setting(1 if layout.classes == 2 else "classwise")
+        layout = yield from Layout()
+        setting = self._setting(layout)
         error = LocalCalibrationError(kernel=self.kernel, bandwidth=self.bandwidth, step=self.step)
-        histogram = GridHistogram(setting, Grid(cells_of(self.step)))
-        (state,) = source.answer((histogram,))
-        curves = fitted_map(error, Gridded(setting, histogram.grid, state))
-        self.map_ = curves.made_monotone() if self.monotone else curves
-        self.bandwidth_ = curves.bandwidth
+        histogram = GridHistogram(setting, self._grid)
+        state = yield from histogram
+        parts = [state.part((slice(None), slice(group, group + 1))) for group in range(layout.groups)]
+        curves = [
+            fitted_map(error, Gridded(setting, histogram.grid, part)) if part.mass.any() else None for part in parts
+        ]
+        numbers = [None if curve is None else self._numbers(curve) for curve in curves]
+        # Slices without rows have the map of all; all rows together have one.
+        known: Any = next(filter(None, numbers))
+        empty = {name: np.full_like(values, np.nan) for name, values in known.items()}
+        return {name: np.stack([(part or empty)[name] for part in numbers]) for name in known}
 
-    def _probabilities(self) -> BlockMap:
-        return _Probabilities(self.map_.grid.nodes, self.map_.probability)
+    def _numbers(self, curves: CalibrationMap) -> dict[str, Array]:
+        chosen = curves.made_monotone() if self.monotone else curves
+        return {
+            "probability": chosen.probability,
+            "density": curves.density,
+            "bandwidth": curves.bandwidth,
+            "fit_value": curves.fit.value,
+            "fit_rows": curves.fit.rows,
+            "fit_error": curves.fit.error,
+            "effective_rows": curves.rows,
+        }
 
-    def predict_interval(self, y_prob: Any, level: float = 0.95) -> Interval:
+    @property
+    def _grid(self) -> Grid:
+        return Grid(cells_of(self.step))
+
+    @property
+    def nodes_(self) -> Array:
+        """The scores at which the curves are known; between them they are interpolated."""
+        return self._grid.nodes
+
+    def _curve(self, numbers: Numbers) -> Curve:
+        return _Curve(self._grid.nodes, numbers["probability"])
+
+    def predict_interval(self, y_prob: Any, level: float = 0.95, by: Any = None) -> Interval:
         """Intervals for the frequency of each class given its score, each end of shape (n, K).
 
         Intervals are pointwise, for each class and score separately: the true frequency of the class among rows of that
@@ -136,37 +178,44 @@ class LCECalibrator(Calibrator):
         """
         check_is_fitted(self)
         check_level(level)
-        low, high = self.map_.interval(level)
-        nodes = self.map_.grid.nodes
-        return Interval(
-            self._by_rows(y_prob, _Curves(nodes, low, 1 - high)), self._by_rows(y_prob, _Curves(nodes, high, 1 - low))
-        )
+        ends = [self._ends(numbers, level) for numbers in self._sliced.numbers_of_slices()]
+        codes = self._sliced.codes(by)
+        scores = self._scores(y_prob, reset=False)
+        maps = (RowMap(tuple(end[side] for end in ends), logits=self.logits) for side in (0, 1))
+        low, high = (mapped_rows(row_map, scores, y_prob, codes, self.classes_) for row_map in maps)
+        return Interval(low, high)
+
+    def _ends(self, numbers: Numbers, level: float) -> tuple["_Ends", "_Ends"]:
+        fit = LocalFit(numbers["fit_value"], numbers["fit_rows"], numbers["fit_error"])
+        low, high = fit.interval(level, numbers["effective_rows"])
+        # A class whose outcomes are all alike has no curve: nothing is known.
+        low = np.nan_to_num(np.minimum(low, numbers["probability"]), nan=0.0)
+        high = np.nan_to_num(np.maximum(high, numbers["probability"]), nan=1.0)
+        return _Ends(self._grid.nodes, low, 1 - high), _Ends(self._grid.nodes, high, 1 - low)
 
 
 @dataclass(frozen=True)
-class _Curves:
-    """Curves of class 1 (and 0), or of all classes, on the nodes of a grid, interpolated at the scores."""
+class _Curve:
+    """A curve on the nodes of a grid, interpolated at the scores."""
+
+    nodes: Array
+    values: Array
+
+    def __call__(self, scores: Array) -> Array:
+        return np.interp(scores, self.nodes, self.values)
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """Ends of the intervals of all classes, of class 1 and 0 where there are two, in columns."""
 
     nodes: Array
     curves: Array
-    complement: Array | None = None
+    complement: Array
 
     def __call__(self, scores: Array) -> Array:
         if len(self.curves) > 1:
             columns = [np.interp(scores[:, c], self.nodes, curve) for c, curve in enumerate(self.curves)]
             return np.stack(columns, -1)
         positive = scores if scores.ndim == 1 else scores[:, 1]
-        other = 1 - self.curves if self.complement is None else self.complement
-        return np.stack([np.interp(positive, self.nodes, curve) for curve in (other[0], self.curves[0])], -1)
-
-
-class _Probabilities(_Curves):
-    """Probabilities: those of several classes are divided by their sum, or equal where it is 0."""
-
-    def __call__(self, scores: Array) -> Array:
-        values = super().__call__(scores)
-        if len(self.curves) == 1:
-            return values
-        sums = values.sum(-1, keepdims=True)
-        positive = sums > _ZERO_SUM
-        return np.where(positive, values / np.where(positive, sums, 1.0), 1 / values.shape[-1])
+        return np.stack([np.interp(positive, self.nodes, curve[0]) for curve in (self.complement, self.curves)], -1)

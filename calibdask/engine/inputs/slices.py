@@ -98,6 +98,47 @@ def _codes(name: str, values: Any, n: float, sample_dim: str) -> tuple[Any, np.n
     return _with_last(codes, absent, labels)
 
 
+def codes_among(axes: tuple[Axis, ...], by: Any) -> Any:
+    """The number of each row among slices that are known; -1 for a value that is not among theirs.
+
+    Raises
+    ------
+    ValueError
+        If ``by`` has other variables.
+    """
+    given = named(by)
+    names = [str(axis.name) for axis in axes]
+    if len(axes) == len(given) == 1:
+        given = {axes[0].name: next(iter(given.values()))}
+    if {*map(str, given)} != {*names}:
+        raise ValueError(f"by expects the slices {listed(names)}, got {listed(given) or 'none'}.")
+    total: Any = None
+    for axis in axes:
+        values = given[axis.name]
+        array = plain(values.data if isinstance(values, xr.DataArray) else values, f"by {axis.name!r}")
+        labels = np.arange(axis.size) if axis.labels is None else np.asarray(axis.labels)
+        if is_dask(array):
+            codes = array.map_blocks(_found, labels, dtype=np.int64, meta=np.empty(0, np.int64))
+            both = None if total is None else (codes >= 0) & (total >= 0)
+            total = codes if both is None else (total * axis.size + codes) * both - (1 - both)
+        else:
+            codes = _found(array, labels)
+            total = codes if total is None else np.where((codes >= 0) & (total >= 0), total * axis.size + codes, -1)
+    return total
+
+
+def _found(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The position of each value among labels in any order, -1 where it is not among them."""
+    absent, absent_labels = _absent(values), _absent(labels)
+    # Rows without a value have the last slice, if there were such.
+    last = len(labels) - 1 if absent_labels.any() or labels[-1:].tolist() == [MISSING] else -1
+    codes = np.full(len(values), last, np.int64)
+    positions = {label: position for position, label in enumerate(labels.tolist())}
+    distinct, inverse = np.unique(values[~absent].astype(labels.dtype, copy=False), return_inverse=True)
+    codes[~absent] = np.array([positions.get(value, -1) for value in distinct.tolist()], np.int64)[inverse]
+    return codes
+
+
 def _unique(name: str, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sorted distinct values, and the number of each value among them."""
     try:

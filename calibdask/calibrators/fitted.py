@@ -1,0 +1,192 @@
+"""Fitting by slice: the numbers of all maps in the fewest passes, and which slices have the map of all rows."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.engine.inputs.input import Input
+from calibdask.engine.inputs.slices import Axis, codes_among
+from calibdask.engine.plan import run_requests
+from calibdask.safe_text import listed
+from calibdask.statistics import exact
+from calibdask.statistics.column_sums import ColumnSums, ColumnSumsState
+from calibdask.statistics.counts import RowCount
+from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
+from calibdask.statistics.settings import Setting
+from calibdask.statistics.started import Started
+from calibdask.statistics.views.pooled import Pooled
+from calibdask.statistics.views.view import seen_through
+
+if TYPE_CHECKING:
+    from calibdask.calibrators.base import Calibrator
+
+# Numbers of maps by name, float64, with a leading axis of slices where there are slices.
+Numbers = Mapping[str, Array]
+Marks = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Sliced:
+    """Numbers of the maps of all slices, and of all rows, the last along the leading axis.
+
+    ``axes`` are the dimensions of the slices, none for one map; ``rows`` (slices,) counts rows of positive weight;
+    ``pooled`` names the slices that have the map of all rows. ``cautions`` are sentences on what the fit left undone.
+    """
+
+    numbers: Numbers
+    rows: Counts
+    axes: tuple[Axis, ...] = ()
+    pooled: tuple[Any, ...] = ()
+    cautions: tuple[str, ...] = ()
+
+    def numbers_of_slices(self) -> Iterator[Numbers]:
+        """The numbers of each map."""
+        return ({name: values[position] for name, values in self.numbers.items()} for position in range(len(self.rows)))
+
+    def attributes(self) -> dict[str, Array]:
+        """The numbers as users see them: slices along the first axes, no axis for a single map or a single column."""
+        shape = tuple(axis.size for axis in self.axes)
+        return {name: _visible(values, shape) for name, values in self.numbers.items()}
+
+    def codes(self, by: Any) -> Any:
+        """The number of the map of each row; None where all rows have the last.
+
+        Raises
+        ------
+        ValueError
+            If the map was not fitted by slices, or by others.
+        """
+        if by is None:
+            return None
+        if not self.axes:
+            raise ValueError("by expects a map that was fitted by slices; fit(y_true, y_prob, by=...) fits one.")
+        return codes_among(self.axes, by)
+
+
+def fitted(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_rows: int) -> Sliced:
+    """The map of every slice of the data, and of all rows; ``all_rows`` are those of a summary, without slices.
+
+    Raises
+    ------
+    ValueError
+        If outcomes of all rows are alike.
+    """
+    if data.batch or data.batch_names:
+        names = listed(data.batch_names or [str(axis.name) for axis in data.batch])
+        raise ValueError(f"fit expects the scores of one model, got several along {names}; fit one to each.")
+    if not _is_whole(min_rows) or min_rows < 1:
+        raise ValueError(f"min_rows expects a positive whole number of rows, got {min_rows!r}.")
+    sliced = _sliced(calibrator, data, all_rows, min_rows)
+    return replace(sliced, cautions=(*sliced.cautions, *calibrator._cautions(sliced)))
+
+
+def _sliced(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_rows: int) -> Sliced:
+    requests = _with_counts(calibrator)
+    if not data.by:
+        return _of_all(calibrator, run_requests({"all": requests}, data.source).estimates["all"])
+    if all_rows is None:
+        pooled = seen_through(Pooled(), _with_counts(calibrator))
+        estimates = run_requests({"slices": requests, "all": pooled}, data.source).estimates
+        slices, whole = estimates["slices"], estimates["all"]
+    else:
+        slices = run_requests({"slices": requests}, data.source).estimates["slices"]
+        whole = run_requests({"all": _with_counts(calibrator)}, all_rows.source).estimates["all"]
+    return _of_slices(slices, _of_all(calibrator, whole), data.by, min_rows)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Numbers with the rows they rest on, and whether both outcomes occur, by (slice, column)."""
+
+    numbers: Numbers
+    rows: Counts
+    both: Marks
+    setting: Setting
+
+
+def _with_counts(calibrator: "Calibrator") -> "Requests[Any]":
+    layout = yield from Layout()
+    setting = calibrator._setting(layout)
+    yield from Started(ColumnSums(setting))
+    yield from Started(RowCount())
+    numbers = yield from calibrator._requests()
+    sums: ColumnSumsState = yield from ColumnSums(setting)
+    rows = (yield from RowCount()).rows
+    weight, outcome = exact.value(sums.weight)[0], exact.value(sums.outcome)[0]
+    return _Fit(numbers, rows[0], (outcome > 0) & (outcome < weight), setting)
+
+
+def _of_all(calibrator: "Calibrator", fit: Any) -> Sliced:
+    both = fit.both[0]
+    if not both.any() or (len(both) == 1 and not both[0]):
+        what = (
+            ("right and wrong predictions", "one of both")
+            if fit.setting.kind == "confidence"
+            else ("labels of at least two classes", "one class")
+        )
+        raise ValueError(f"{type(calibrator).__name__} expects {what[0]}, got {what[1]} in all {fit.rows[0]:,} rows.")
+    if both.all() or not calibrator.by_column:
+        return Sliced(fit.numbers, fit.rows)
+    absent = np.flatnonzero(~both).tolist()
+    caution = (
+        f"Classes {listed(absent[:10])}{' and others' if len(absent) > 10 else ''} have rows of one outcome only; "
+        "their scores are left as they are, up to normalisation."
+    )
+    unknown = {name: np.where(_along(~both[None], values), np.nan, values) for name, values in fit.numbers.items()}
+    return Sliced(unknown, fit.rows, cautions=(caution,))
+
+
+def _of_slices(slices: Any, whole: Sliced, axes: tuple[Axis, ...], min_rows: int) -> Sliced:
+    few = (slices.rows < min_rows) | ~slices.both.all(-1)
+    numbers = {name: _joined(values, whole.numbers[name], few) for name, values in slices.numbers.items()}
+    pooled = tuple(_label(axes, position) for position in np.flatnonzero(few).tolist())
+    cautions = whole.cautions
+    if pooled:
+        shown = listed(pooled[:5]) + (" and others" if len(pooled) > 5 else "")
+        cautions += (
+            f"{len(pooled)} of {few.size} slices have fewer than {min_rows} rows, or outcomes that are all alike, and "
+            f"have the map of all rows: {shown}.",
+        )
+    return Sliced(numbers, np.append(slices.rows, whole.rows), axes, pooled, cautions)
+
+
+def _joined(values: Array, of_all: Array, few: Marks) -> Array:
+    """Numbers of the slices, or of all rows where there are few; those of all rows at the end."""
+    # Lists of knots have as many entries as the longest; the last is repeated.
+    longest = tuple(np.maximum(values.shape[1:], of_all.shape[1:]))
+    values, of_all = (
+        np.pad(part, [(0, 0), *((0, more - size) for more, size in zip(longest, part.shape[1:], strict=True))], "edge")
+        if part.shape[1:] != longest
+        else part
+        for part in (values, of_all)
+    )
+    return np.concatenate([np.where(_along(few, values), of_all, values), of_all])
+
+
+def _along(marked: Marks, values: Array) -> Marks:
+    """Marks of the first axes, with as many axes as the values."""
+    return marked.reshape(*marked.shape, *[1] * (values.ndim - marked.ndim))
+
+
+def _visible(values: Array, shape: tuple[int, ...]) -> Array:
+    rest = values.shape[2:] if values.shape[1:2] == (1,) else values.shape[1:]
+    return np.asarray((values[:-1] if shape else values).reshape((*shape, *rest)))[()]
+
+
+def _label(axes: tuple[Axis, ...], position: int) -> Any:
+    """The value of a slice; a tuple where there are several variables."""
+    index = np.unravel_index(position, tuple(axis.size for axis in axes))
+    labels = tuple(
+        int(place) if axis.labels is None else np.asarray(axis.labels).tolist()[place]
+        for axis, place in zip(axes, index, strict=True)
+    )
+    return labels[0] if len(labels) == 1 else labels
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -1,0 +1,105 @@
+"""Maps applied to rows: checked scores of a block through the map of the slice of each row."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask.engine.inputs.arrays import is_dask
+from calibdask.kernels import logits
+from calibdask.statistics.exact import Array
+from calibdask.statistics.validity import Validity
+
+# From the checked scores of a block in float64, (n,) = P(y = 1) or (n, K), to calibrated ones of the same shape;
+# picklable, since Dask sends it around.
+BlockMap = Callable[[Array], Array]
+
+# The tolerances of `calibdask.evaluate`.
+_VALIDITY = Validity()
+
+
+@dataclass(frozen=True)
+class RowMap:
+    """The maps of all slices, the last of all rows; rows without a slice have the last."""
+
+    maps: tuple[BlockMap, ...]
+    logits: bool = False
+
+    def __call__(self, scores: Any, codes: Any = None) -> Array:
+        """Calibrated scores of the shape of the scores."""
+        values = checked(scores, are_logits=self.logits)
+        if codes is None:
+            return self.maps[-1](values)
+        # An empty part tells the shape, which intervals of a vector have with two columns.
+        calibrated = np.empty((len(values), *self.maps[-1](values[:0]).shape[1:]))
+        for code in np.unique(codes).tolist():
+            here = codes == code
+            calibrated[here] = self.maps[code](values[here])
+        return calibrated
+
+    def probabilities(self, scores: Any, codes: Any = None) -> Array:
+        """Calibrated probabilities of all classes, (n, K); (1 - p, p) for a vector."""
+        values = self(scores, codes)
+        return np.stack([1 - values, values], -1) if values.ndim == 1 else values
+
+
+def mapped_rows(row_map: RowMap, scores: Any, given: Any, codes: Any, classes: Any) -> Any:
+    """Probabilities (n, K): computed for NumPy arrays, lazily block by block for Dask arrays, named as given."""
+    values: Any
+    if is_dask(scores):
+        from calibdask.engine.mapped_rows import mapped_blocks
+
+        values = mapped_blocks(row_map.probabilities, scores, codes, len(classes))
+    else:
+        values = row_map.probabilities(scores, None if codes is None else np.asarray(codes))
+    if not isinstance(given, xr.DataArray):
+        return values
+    sample = "sample" if "sample" in given.dims else given.dims[0]
+    others = [dim for dim in given.dims if dim != sample] or ["class"]
+    coords = {dim: given[dim] for dim in given.dims if dim in given.coords}
+    return xr.DataArray(values, dims=(sample, *others), coords={others[0]: classes} | coords)
+
+
+def checked(scores: Any, *, are_logits: bool = False) -> Array:
+    """Scores as float64 in [0, 1], computed from logits if they are.
+
+    Raises
+    ------
+    ValueError
+        If they are not numbers, not finite, out of range, or rows do not sum to 1.
+    """
+    values = np.asarray(scores)
+    if values.dtype.kind not in "fiub":
+        raise ValueError(f"y_prob expects real numbers in [0, 1], got an array of type {values.dtype}.")
+    values = values.astype(np.float64)
+    if are_logits:
+        return _of_logits(values)
+    wrong = ~((values >= -_VALIDITY.tolerance) & (values <= 1 + _VALIDITY.tolerance))
+    if wrong.any():
+        raise ValueError(
+            f"y_prob expects finite scores in [0, 1], got {wrong.sum()} invalid value{'s'[: wrong.sum() - 1]}, the "
+            f"first is {values[wrong][0]}; remove NaN and infinite values, and convert logits to probabilities first."
+        )
+    sums = values.sum(-1) if values.ndim == 2 else np.ones(0)
+    off = np.abs(sums - 1) > _VALIDITY.sum_tolerance
+    if off.any():
+        raise ValueError(
+            f"y_prob expects rows that sum to 1 (within {_VALIDITY.sum_tolerance}), got {off.sum()} invalid "
+            f"row{'s'[: off.sum() - 1]}, the first sums to {sums[off][0]}; normalise the rows."
+        )
+    return values
+
+
+def _of_logits(values: Array) -> Array:
+    """Their softmax, of a vector the sigmoid."""
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        raise ValueError(
+            f"y_prob expects finite logits, got {wrong.sum()} invalid value{'s'[: wrong.sum() - 1]}, the first is "
+            f"{values[wrong][0]}; remove NaN and infinite values."
+        )
+    of_blocks = logits.sigmoid if values.ndim == 1 else logits.softmax
+    of_blocks(values)
+    return values

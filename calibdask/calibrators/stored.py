@@ -1,0 +1,121 @@
+"""Fitted calibrators as mappings that JSON holds: parameters and a few numbers."""
+
+import importlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from calibdask import __version__
+from calibdask.calibrators.fitted import Sliced
+from calibdask.engine.inputs.slices import Axis
+from calibdask.safe_text import listed
+
+if TYPE_CHECKING:
+    from calibdask.calibrators.base import Calibrator
+
+    CalibratorT = TypeVar("CalibratorT", bound=Calibrator)
+
+_FORMAT = 1
+_KEYS = ("format", "calibrator", "parameters", "classes", "columns", "rows", "slices", "cautions", "numbers")
+
+
+def to_dict(calibrator: "Calibrator", sliced: Sliced, classes: Any, columns: int) -> dict[str, Any]:
+    """All that a fitted calibrator is."""
+    slices = None
+    if sliced.axes:
+        names = [str(axis.name) for axis in sliced.axes]
+        labels = [_plain(np.arange(axis.size) if axis.labels is None else axis.labels) for axis in sliced.axes]
+        kinds = [np.asarray(axis.labels).dtype.kind for axis in sliced.axes]
+        slices = {
+            "names": names,
+            "labels": labels,
+            "kinds": kinds,
+            "pooled": [_as_json(label) for label in sliced.pooled],
+        }
+    return {
+        "format": _FORMAT,
+        "calibrator": type(calibrator).__name__,
+        "calibdask_version": __version__,
+        "parameters": {name: _as_json(value) for name, value in calibrator.get_params(deep=False).items()},
+        "classes": _plain(classes),
+        "columns": int(columns),
+        "rows": sliced.rows.tolist(),
+        "slices": slices,
+        "cautions": list(sliced.cautions),
+        "numbers": {name: _plain(values) for name, values in sliced.numbers.items()},
+    }
+
+
+def from_dict(
+    expected: "type[CalibratorT]", stored: Mapping[str, Any] | Any
+) -> "tuple[CalibratorT, Sliced, np.ndarray, int]":
+    """A calibrator with the stored parameters, its numbers, classes and number of columns.
+
+    Raises
+    ------
+    ValueError
+        If it is no such mapping, is of a later format, or stores another calibrator.
+    """
+    keys: Any = stored if isinstance(stored, Mapping) else ()
+    if missing := [key for key in _KEYS if key not in keys]:
+        raise ValueError(f"from_dict expects what to_dict returned; it lacks {listed(missing)}.")
+    if stored["format"] != _FORMAT:
+        raise ValueError(
+            f"from_dict expects format {_FORMAT}, got {stored['format']!r}, of calibdask "
+            f"{stored.get('calibdask_version')}; this is calibdask {__version__}."
+        )
+    kind = _class_of(stored["calibrator"])
+    if not issubclass(kind, expected):
+        raise ValueError(
+            f"{expected.__name__}.from_dict expects a {expected.__name__}, got a {kind.__name__}; "
+            "Calibrator.from_dict takes any."
+        )
+    calibrator = kind(**stored["parameters"])
+    numbers = {name: _numbers(values) for name, values in stored["numbers"].items()}
+    rows, slices = np.asarray(stored["rows"], np.int64), stored["slices"]
+    if any(len(values) != len(rows) for values in numbers.values()):
+        raise ValueError("from_dict expects numbers for each of its slices; the mapping is damaged.")
+    axes: tuple[Axis, ...] = ()
+    if slices:
+        labels = map(_labels, slices["labels"], slices["kinds"])
+        axes = tuple(Axis(name, len(values), values) for name, values in zip(slices["names"], labels, strict=True))
+    pooled = tuple(slices["pooled"]) if slices else ()
+    sliced = Sliced(numbers, rows, axes, pooled, tuple(stored["cautions"]))
+    return calibrator, sliced, np.asarray(stored["classes"]), int(stored["columns"])
+
+
+def _class_of(name: Any) -> "type[Any]":
+    from calibdask.calibrators.base import Calibrator
+
+    package = importlib.import_module("calibdask")
+    kind = getattr(package, name, None) if isinstance(name, str) and name in package.__all__ else None
+    if not (isinstance(kind, type) and issubclass(kind, Calibrator)):
+        raise ValueError(f"from_dict expects a calibrator of calibdask, got {name!r}.")
+    return kind
+
+
+def _labels(values: Any, kind: str) -> np.ndarray:
+    """Labels of slices; dates are stored as text, missing numbers as None."""
+    if kind == "f":
+        return _numbers(values)
+    return np.asarray(values, "datetime64[ns]" if kind == "M" else object if kind == "O" else None)
+
+
+def _plain(values: Any) -> Any:
+    """Nested lists of numbers and text; NaN, which JSON lacks, is None."""
+    array = np.asarray(values)
+    if array.dtype.kind == "f":
+        array = array.astype(object)
+        array[np.isnan(np.asarray(values))] = None
+    return array.astype(str).tolist() if array.dtype.kind == "M" else array.tolist()
+
+
+def _numbers(values: Any) -> np.ndarray:
+    return np.asarray(values, object).astype(np.float64) if values is not None else np.array(np.nan)
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        return _plain(value)
+    return list(map(_as_json, value)) if isinstance(value, list | tuple) else value

@@ -176,7 +176,7 @@ def softmax_sums(
     m, by which log scores are first replaced by log((1 - m) softmax(beta z) + m / K); ``coefficients`` (groups, K) or
     (groups, K * K), ``intercepts`` (groups, K); ``scale`` brings -z into [0, 1]; ``counts`` (2, groups) gets rows and
     rows with a score below ``smallest``. Of ``exact`` (groups, 1 + entries, 2) int64, in which but the first entries
-    are halves, and ``floats`` (groups, 2 + entries), with the sum of weights before all, one is None. Entries: the
+    are halves, and ``floats`` (groups, 3 + entries), with sums of w and w**2 before all, one is None. Entries: the
     logarithmic score; with r = q - e_y and d = -scale * z, by class r; d r; q(1 - q), d q(1 - q), d**2 q(1 - q); if
     ``full``, products q q, dq q, q dq, dq dq of the classes of each pair. Of a matrix r; r d'; q(1 - q); d**2.
     """
@@ -189,7 +189,7 @@ def softmax_sums(
     if exact is not None:
         entries = exact.shape[1] - 1
     if floats is not None:
-        entries = floats.shape[1] - 2
+        entries = floats.shape[1] - 3
     terms, parts, tiles = np.empty(entries * LANES), np.zeros(entries * LANES, np.int64), 0
     _spread(coefficients, group[:0], 0, 0, factors)
     _spread(intercepts, group[:0], 0, 0, shifts)
@@ -244,8 +244,9 @@ def softmax_sums(
                 counts[0, g] += 1
                 counts[1, g] += low[r] < smallest
                 floats[g, 0] += w
-                floats[g, 1] += w * losses[r]
+                floats[g, 1] += w * w
+                floats[g, 2] += w * losses[r]
                 for k in range(entries):
-                    floats[g, 2 + k] += w * terms[k * LANES + r]
+                    floats[g, 3 + k] += w * terms[k * LANES + r]
     if exact is not None and group.size == 0:
         carry_lanes(parts, exact[0, 1:])

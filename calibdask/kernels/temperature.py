@@ -172,7 +172,7 @@ def temperature_sums(scores, labels, group, smallest, scales, counts, sums):
 
 @compiled
 def weighted_temperature_sums(scores, labels, weights, group, smallest, scales, counts, sums):
-    """The weighted counterpart in float64: ``sums`` (groups, 2 + 2 * nodes), with the sum of weights before all."""
+    """The weighted counterpart in float64: ``sums`` (groups, 3 + 2 * nodes), with sums of w and w**2 before all."""
     least, logs = np.empty(LANES), np.empty(2 * LANES)
     buffers, moments = np.empty((4, _CLASSES * LANES)), np.empty((3, NODES * LANES))
     for start in range(0, scores.shape[0], LANES):
@@ -187,7 +187,8 @@ def weighted_temperature_sums(scores, labels, weights, group, smallest, scales, 
             counts[0, g] += 1
             counts[1, g] += least[r] < smallest
             sums[g, 0] += w
-            sums[g, 1] += w * _shortfall(logs, r)
+            sums[g, 1] += w * w
+            sums[g, 2] += w * _shortfall(logs, r)
             for k in range(NODES):
-                sums[g, 2 + k] += w * moments[1, k * LANES + r]
-                sums[g, 2 + NODES + k] += w * moments[2, k * LANES + r]
+                sums[g, 3 + k] += w * moments[1, k * LANES + r]
+                sums[g, 3 + NODES + k] += w * moments[2, k * LANES + r]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calibdask.kernels import temperature
+from calibdask.kernels.tiles import LANES
 from calibdask.statistics import exact
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts, Sums
@@ -16,19 +17,21 @@ _STEPS = 1.0 + np.arange(temperature.IN_OCTAVE) / temperature.IN_OCTAVE
 _OCTAVES = temperature.LOWEST * 2.0 ** np.arange(temperature.OCTAVES)
 # The inverse temperatures at which sums are taken, 1/8 to 8, increasing.
 NODES: Array = np.append(np.multiply.outer(_OCTAVES, _STEPS).ravel(), 2 * _OCTAVES[-1])
+SHORTFALL_UNIT = temperature.LABEL_SCALE
 
 
 class TemperatureState(NamedTuple):
     """Sums by (batch, group); the last two by (batch, group, node) of `NODES`.
 
-    Rows; rows with a clipped score; weight; w times the largest log score less that of the label; w times the mean of
-    the largest less each log score under softmax(beta z), and w times the variance; in units of `unit_of_shortfall`
-    and of what `units` says.
+    Rows; rows with a clipped score; w and w**2; w times the largest log score less that of the label, in units of
+    `SHORTFALL_UNIT`; w times the mean of the largest less each log score under softmax(beta z), and w times the
+    variance, in `units`.
     """
 
     rows: Counts
     clipped: Counts
     weight: Sums
+    square: Sums
     shortfall: Sums
     means: Sums
     variances: Sums
@@ -57,10 +60,12 @@ class TemperatureSums(SumStatistic[TemperatureState]):
     def from_block(self, block: Block) -> TemperatureState:
         """Sums of one block."""
         layout, nodes = block.layout, NODES.size
-        scales = np.repeat(1.0 / units(layout.classes), temperature.LANES, axis=1)
+        scales = np.repeat(1.0 / units(layout.classes), LANES, axis=1)
         counts = np.zeros((layout.batch, 2, layout.groups), np.int64)
         weighted = block.weights is not None
-        sums = exact.zeros((layout.batch, layout.groups, 2 * nodes + 1 + weighted), weighted=weighted)
+        # Unweighted states have no sums of weights, which are counts.
+        first = 2 if weighted else 0
+        sums = exact.zeros((layout.batch, layout.groups, first + 1 + 2 * nodes), weighted=weighted)
         for b in range(layout.batch):
             rows = block.matrix_of(b), block.labels_of(b)
             options = (block.group, layout.smallest_normal, scales, counts[b], sums[b])
@@ -69,15 +74,10 @@ class TemperatureSums(SumStatistic[TemperatureState]):
             else:
                 temperature.temperature_sums(*rows, *options)
         count, clipped = counts[:, 0], counts[:, 1]
-        weight = sums[:, :, 0] if weighted else exact.from_counts(count)
-        first = int(weighted)
+        weights = (sums[:, :, 0], sums[:, :, 1]) if weighted else (exact.from_counts(count),) * 2
+        terms = sums[:, :, first:]
         return TemperatureState(
-            count,
-            clipped,
-            weight,
-            sums[:, :, first],
-            sums[:, :, first + 1 : first + 1 + nodes],
-            sums[:, :, first + 1 + nodes :],
+            count, clipped, *weights, terms[:, :, 0], terms[:, :, 1 : 1 + nodes], terms[:, :, 1 + nodes :]
         )
 
 

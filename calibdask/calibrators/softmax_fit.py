@@ -82,7 +82,7 @@ class SoftmaxProblem:
         converged, separated = np.zeros(len(points)), np.zeros(len(points))
         searches: dict[int, Search] = {}
         for g in np.flatnonzero(~np.isnan(self.start).any(1)).tolist():
-            searches[g] = (newton_search if self._pairs else quasi_newton_search)(points[g], self.tolerance)
+            searches[g] = (newton_search if self._pairs else quasi_newton_search)(points[g].copy(), self.tolerance)
             next(searches[g])
         passes = 0
         while searches and passes < self.max_passes:

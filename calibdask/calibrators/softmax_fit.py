@@ -18,6 +18,8 @@ from calibdask.statistics.softmax import NO_TEMPERING, SoftmaxState, SoftmaxSums
 MOST_PAIRS = 32
 # Eigenvalues of the Hessian, its diagonal scaled to 1, below this count as 0.
 _SINGULAR = 1e-9
+# Conjugate gradients end when the squared residual is this share of the first one.
+_MOST_GRADIENTS, _GRADIENT_RATIO = 300, 1e-12
 # Below this sum over rows of the logarithmic score classes are separated.
 _SEPARATED = 1e-3
 
@@ -132,8 +134,8 @@ class SoftmaxProblem:
         gradient[self.held[g]] = 0.0
         value = float(exact.value(state.loss)[0, g] * scale + penalty @ point**2)
         if self._is_matrix:
-            curvature = _matrix_curvature(rest, depth, rows) + 2 * penalty
-            return Evaluation(value, gradient, partial(_divided, curvature + 1e-9 * curvature.max()))
+            factors = _factors(rest, depth, rows)
+            return Evaluation(value, gradient, partial(_solved_by_factors, *factors, 2 * penalty))
         blocks = rest[: 3 * classes].reshape(3, classes) * np.array([[1.0], [depth], [depth**2]])
         if not self._pairs:
             return Evaluation(value, gradient, partial(_solved_by_class, blocks, 2 * penalty, self.held[g]))
@@ -181,11 +183,44 @@ def _solved_by_class(blocks: Array, diagonal: Array, held: Array, gradient: Arra
     return np.where(held, 0.0, np.append((bb * of_w - wb * of_b) * over, (ww * of_b - wb * of_w) * over))
 
 
-def _matrix_curvature(rest: Array, depth: float, rows: float) -> Array:
-    """About the diagonal of the Hessian: sums of q(1 - q) times means of z**2."""
-    of_class, squares = np.split(rest, 2)
-    return np.append(np.multiply.outer(of_class, squares * (depth**2 / rows)).ravel(), of_class)
+def _factors(rest: Array, depth: float, rows: float) -> tuple[Array, Array]:
+    """Sum of diag(q) - q q', and mean of z z' with an entry 1 for the intercept."""
+    of_scores, of_depths = np.split(rest, 2)
+    mean, products = _symmetric(of_scores)
+    means, squares = _symmetric(of_depths / rows)
+    second = np.ones((len(means) + 1, len(means) + 1))
+    second[:-1, :-1], second[-1, :-1], second[:-1, -1] = squares * depth**2, means * depth, means * depth
+    return np.diag(mean) - products, second
 
 
-def _divided(diagonal: Array, gradient: Array) -> Array:
-    return np.asarray(gradient / diagonal)
+def _symmetric(terms: Array) -> tuple[Array, Array]:
+    """Numbers by class, and a symmetric matrix from its upper triangle."""
+    classes = round((np.sqrt(9 + 8 * terms.size) - 3) / 2)
+    matrix = np.zeros((classes, classes))
+    above = np.triu_indices(classes)
+    matrix[above] = matrix.T[above] = terms[classes:]
+    return terms[:classes], matrix
+
+
+def _solved_by_factors(of_scores: Array, of_depths: Array, penalty: Array, gradient: Array) -> Array:
+    """The solution for the Hessian as the product of both factors plus that of the penalty, by conjugate gradients."""
+    classes = len(of_scores)
+
+    def arranged(values: Array) -> Array:
+        return np.concatenate([values[:-classes].reshape(classes, classes), values[-classes:, None]], 1)
+
+    added, residual = arranged(penalty), arranged(gradient)
+    diagonal = np.multiply.outer(np.diag(of_scores), np.diag(of_depths)) + added
+    solution, scaled = np.zeros(residual.shape), residual / diagonal
+    direction, size = scaled, float((residual * scaled).sum())
+    enough = size * _GRADIENT_RATIO
+    for _ in range(_MOST_GRADIENTS):
+        if size <= enough:
+            break
+        image = of_scores @ direction @ of_depths + added * direction
+        length = size / float((direction * image).sum())
+        solution, residual = solution + length * direction, residual - length * image
+        scaled = residual / diagonal
+        before, size = size, float((residual * scaled).sum())
+        direction = scaled + (size / before) * direction
+    return np.append(solution[:, :-1].ravel(), solution[:, -1])

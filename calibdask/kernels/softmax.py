@@ -88,9 +88,15 @@ def _take_variances(q, out):
 
 
 @inlined
-def _square(a, out):
-    for e in range(out.size):
-        out[e] = a[e] * a[e]
+def _add_products(a, terms):
+    """The entries of a tile, and products of all pairs c <= d of them."""
+    at = a.size
+    _copy(a, terms[: a.size])
+    for c in range(0, a.size, LANES):
+        for d in range(c, a.size, LANES):
+            for r in range(LANES):
+                terms[at + r] = a[c + r] * a[d + r]
+            at += LANES
 
 
 @inlined
@@ -140,8 +146,8 @@ def _fill(labels, start, count, depths, q, matrix, full, terms):
     if matrix:
         _outer(q, depths, terms[size : size + size * size // LANES])
         rest = terms[size + size * size // LANES :]
-        _take_variances(q, rest[:size])
-        _square(depths, rest[size:])
+        _add_products(q, rest[: rest.size // 2])
+        _add_products(depths, rest[rest.size // 2 :])
     else:
         zq, rest = terms[size : 2 * size], terms[2 * size :]
         _multiply(q, depths, zq)
@@ -178,7 +184,8 @@ def softmax_sums(
     rows with a score below ``smallest``. Of ``exact`` (groups, 1 + entries, 2) int64, in which but the first entries
     are halves, and ``floats`` (groups, 3 + entries), with sums of w and w**2 before all, one is None. Entries: the
     logarithmic score; with r = q - e_y and d = -scale * z, by class r; d r; q(1 - q), d q(1 - q), d**2 q(1 - q); if
-    ``full``, products q q, dq q, q dq, dq dq of the classes of each pair. Of a matrix r; r d'; q(1 - q); d**2.
+    ``full``, products q q, dq q, q dq, dq dq of the classes of each pair. Of a matrix r; r d'; q and the products of
+    its pairs c <= d; the same of d.
     """
     n, size = scores.shape[0], scores.shape[1] * LANES
     matrix = coefficients.shape[1] > intercepts.shape[1]

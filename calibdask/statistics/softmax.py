@@ -48,7 +48,7 @@ class SoftmaxSums(SumStatistic[SoftmaxState]):
     -----
     Entries, with r = q - e_y and d = -z / s, s the power of two in `depth_scale`: of a diagonal W r, d r, q(1 - q),
     d q(1 - q), d**2 q(1 - q), each by class, then with ``pairs`` q_i q_j, d_i q_i q_j, q_i d_j q_j, d_i q_i d_j q_j
-    of every i < j. Of a matrix r, r_i d_j by (i, j), q(1 - q), d**2.
+    of every i < j. Of a matrix r, r_i d_j by (i, j), then q, q_i q_j of every i <= j, and the same of d.
     """
 
     counts = 2
@@ -61,7 +61,7 @@ class SoftmaxSums(SumStatistic[SoftmaxState]):
     def _entries(self) -> int:
         classes = self.intercepts.values.shape[1]
         if self.coefficients.values.ndim == 3:
-            return 3 * classes + classes**2
+            return 4 * classes + 2 * classes**2
         return 5 * classes + (2 * classes * (classes - 1) if self.pairs else 0)
 
     def from_block(self, block: Block) -> SoftmaxState:

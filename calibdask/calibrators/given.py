@@ -9,7 +9,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from calibdask.engine.inputs.arrays import is_dask, plain
 from calibdask.engine.inputs.input import Input, read_data
-from calibdask.engine.inputs.options import InputOptions
+from calibdask.engine.inputs.options import InputOptions, refuse_for_summary
 from calibdask.storage.given_files import given_rows_or_file
 from calibdask.storage.summary import Summary, is_summary
 
@@ -28,7 +28,9 @@ class GivenColumns:
         return 1 if layout.vector else layout.classes
 
 
-def read_rows_given(y_true: Any, by: Any, sample_weight: Any, label: Any, score: Any, *, logits: bool) -> GivenColumns:
+def read_rows_given(
+    y_true: Any, by: Any, sample_weight: Any, label: Any, score: Any, options: InputOptions
+) -> GivenColumns:
     """A summary, a container of columns, the rows of a file, or blocks.
 
     Raises
@@ -39,12 +41,13 @@ def read_rows_given(y_true: Any, by: Any, sample_weight: Any, label: Any, score:
     if is_summary(y_true):
         if any(given is not None for given in (sample_weight, label, score)) or isinstance(by, Mapping):
             raise ValueError("A summary has its weights and slices already; by expects the names of some slices.")
+        refuse_for_summary(options)
         summary = Summary.of(y_true)
         names = [by] if isinstance(by, str) else list(by or ())
         return GivenColumns(summary.pooled(names).input, summary.pooled().input)
     dims = ("sample", "class")
     given = given_rows_or_file(y_true, None, by, sample_weight, dims, label=label, score=score)
-    data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, InputOptions(logits=logits))
+    data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
     return GivenColumns(data, None)
 
 

@@ -236,3 +236,17 @@ def test_quiet_fits_do_not_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert cd.PlattScaling().fit(*rows()).cautions_ == ()
+
+
+def test_many_rows_are_cells_however_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("calibdask.calibrators.columns.MOST_ROWS", 1000)
+    labels, scores = rows()
+    expected = cd.PlattScaling().fit(labels, scores)
+    # Without the sizes of chunks the number of rows is known after a pass only.
+    lazy = da.from_array(scores, chunks=700)
+    kept = lazy[lazy >= 0]
+    equal(cd.PlattScaling().fit(da.from_array(labels, chunks=700)[lazy >= 0], kept), expected)
+    equal(cd.PlattScaling().fit(cd.summarize(labels, scores, settings=["binary"])), expected)
+    monkeypatch.setattr("calibdask.calibrators.columns.MOST_ROWS", 1 << 22)
+    exact = cd.PlattScaling().fit(labels, scores)
+    assert 0 < abs(exact.coef_ - expected.coef_) < 0.01 * exact.coef_se_

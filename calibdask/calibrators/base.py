@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibdask.calibrators.fitted import Numbers, Sliced, fitted
 from calibdask.calibrators.given import (
     GivenColumns,
+    aligned_rows,
     label_vector,
     labels_and_scores,
     read_rows_given,
@@ -142,13 +143,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
             self._fit_to(given.data, given.all_rows, min_rows)
             return self._warned()
         targets, scores = labels_and_scores(type(self).__name__, y_true, y_prob, X, y)
-        targets, scores = self._labels(targets), self._scores(scores, reset=True)
+        rows = aligned_rows(targets, scores, sample_weight, by)
+        targets, scores = self._labels(rows.y_true), self._scores(rows.y_prob, reset=True)
         if targets.dtype.kind == "f" and scores.dtype.kind in "iub" and not self.logits:
             raise ValueError(
                 "fit expects labels first, fit(y_true, y_prob), or fit(X, y) with scores in columns; got real numbers "
                 "where labels should be and whole numbers where scores should be."
             )
-        data = read_arrays(targets, scores, by, sample_weight, options)
+        data = read_arrays(targets, scores, rows.by, rows.sample_weight, options)
         # Numbers need no names, whatever their columns are called.
         numbered = labels is None and targets.dtype.kind in "biuf" and np.asarray(data.classes).dtype.kind not in "iu"
         self._fit_to(replace(data, classes=None) if numbered else data, None, min_rows)
@@ -174,7 +176,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         check_is_fitted(self)
         maps = tuple(self._map(numbers) for numbers in self._sliced.numbers_of_slices())
         row_map = RowMap(maps, logits=self.logits)
-        return mapped_rows(row_map, self._scores(y_prob, reset=False), y_prob, self._sliced.codes(by), self.classes_)
+        scores = self._scores(y_prob, reset=False)
+        return mapped_rows(row_map, scores, y_prob, self._sliced.codes(by, scores.shape[0]), self.classes_)
 
     def predict(self, y_prob: Any, by: Any = None) -> Any:
         """The class of the largest calibrated probability, shape (n,)."""

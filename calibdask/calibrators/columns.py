@@ -103,10 +103,13 @@ def _column(points: Points, at: slice, clip: float) -> ColumnPoints:
 
 
 def _together(fits: dict[Any, dict[str, Array]], shape: tuple[int, int, int]) -> Numbers:
-    """Numbers by (slice, column, ...); NaN where there is no fit, lists of knots filled up by their last one."""
-    numbers = {}
-    for name in next(iter(fits.values()), {"score": np.zeros(0)}):
-        longest = np.max([fit[name].shape for fit in fits.values()], axis=0) if fits else ()
+    """Numbers by (slice, column, ...); NaN where there is no fit, lists of knots filled up by their last one.
+
+    Without any fit there are none.
+    """
+    numbers: dict[str, Array] = {}
+    for name in next(iter(fits.values()), ()):
+        longest = np.max([fit[name].shape for fit in fits.values()], axis=0)
         values = np.full((*shape, *longest), np.nan)
         for index, fit in fits.items():
             value = fit[name]

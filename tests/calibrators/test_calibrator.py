@@ -250,3 +250,44 @@ def test_many_rows_are_cells_however_they_come(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("calibdask.calibrators.columns.MOST_ROWS", 1 << 22)
     exact = cd.PlattScaling().fit(labels, scores)
     assert 0 < abs(exact.coef_ - expected.coef_) < 0.01 * exact.coef_se_
+
+
+LABELS, SCORES = rows(200)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: cd.PlattScaling().fit(np.eye(3)[matrix(50)[0]], matrix(50)[1]),
+            r"decode one-hot rows by y_true\.argmax",
+        ),
+        (lambda: cd.PlattScaling().fit(np.array(["n", "p"])[LABELS], SCORES), r"require pos_label=\.\.\."),
+        (lambda: cd.PlattScaling().fit(LABELS, SCORES, np.zeros(200)), "At least one sample weight must be positive"),
+        (lambda: cd.PlattScaling().fit([0, 1, 1], [0.4, 0.4, 0.4]), "at least two distinct scores, all are 0.4"),
+        (lambda: cd.PlattScaling().fit(np.zeros(200, int), SCORES), "two classes, got one class in all 200 rows"),
+        (
+            lambda: cd.PlattScaling().fit(pd.Series(LABELS), pd.Series(SCORES, index=np.arange(200) + 5)),
+            "y_true and y_prob are of pandas and have different indexes",
+        ),
+        (
+            lambda: cd.PlattScaling().fit(LABELS, SCORES, by=LABELS).predict_proba(SCORES, by=[0, 1]),
+            r"by 'by' expects one value for each of the 200 rows, got an array of shape \(2,\)",
+        ),
+        (
+            lambda: cd.PlattScaling().fit(cd.summarize(*matrix(), settings=["confidence"])),
+            "No histogram of the setting classwise is stored",
+        ),
+        (lambda: cd.PlattScaling(logits=True).fit(cd.summarize(LABELS, SCORES)), "logits does not apply"),
+        (lambda: cd.PlattScaling(logits=3).fit(LABELS, SCORES), "logits expects True or False, got 3"),
+    ],
+)
+def test_misuse_has_one_sentence(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_no_slice_of_its_own() -> None:
+    with pytest.warns(UserWarning, match="200 of 200 slices have fewer than 100 rows"):
+        calibrator = cd.PlattScaling().fit(LABELS, SCORES, by=np.arange(200))
+    assert (calibrator.coef_ == cd.PlattScaling().fit(LABELS, SCORES).coef_).all()

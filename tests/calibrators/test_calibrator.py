@@ -271,7 +271,7 @@ LABELS, SCORES = rows(200)
             "y_true and y_prob are of pandas and have different indexes",
         ),
         (
-            lambda: cd.PlattScaling().fit(LABELS, SCORES, by=LABELS).predict_proba(SCORES, by=[0, 1]),
+            lambda: cd.PlattScaling().fit(LABELS, SCORES, by=np.arange(200) % 2).predict_proba(SCORES, by=[0, 1]),
             r"by 'by' expects one value for each of the 200 rows, got an array of shape \(2,\)",
         ),
         (

@@ -18,6 +18,8 @@ from calibdask.statistics.settings import Setting
 
 # From scores (n,) to calibrated ones; picklable.
 Curve = Callable[[Array], Array]
+# Up to so many rows, times columns, the points of a fit are the distinct scores; beyond that cells of a fine grid.
+MOST_ROWS = 1 << 22
 # Sums of a row up to this are what rounding leaves of 0.
 _ZERO_SUM = 1e-9
 
@@ -85,7 +87,7 @@ class PointsCalibrator(ColumnCalibrator):
     def _requests(self) -> Requests[Numbers]:
         self._check()
         layout = yield from Layout()
-        points = yield from ScorePoints(self._setting(layout))
+        points = yield from ScorePoints(self._setting(layout), MOST_ROWS)
         clip = float(np.finfo("float16" if layout.half else layout.dtype).smallest_normal)
         fits = {}
         for index, at in points.strata():
@@ -101,10 +103,13 @@ def _column(points: Points, at: slice, clip: float) -> ColumnPoints:
 
 
 def _together(fits: dict[Any, dict[str, Array]], shape: tuple[int, int, int]) -> Numbers:
-    """Numbers by (slice, column, ...); NaN where there is no fit, lists of knots filled up by their last one."""
-    numbers = {}
-    for name in next(iter(fits.values()), {"score": np.zeros(0)}):
-        longest = np.max([fit[name].shape for fit in fits.values()], axis=0) if fits else ()
+    """Numbers by (slice, column, ...); NaN where there is no fit, lists of knots filled up by their last one.
+
+    Without any fit there are none.
+    """
+    numbers: dict[str, Array] = {}
+    for name in next(iter(fits.values()), ()):
+        longest = np.max([fit[name].shape for fit in fits.values()], axis=0)
         values = np.full((*shape, *longest), np.nan)
         for index, fit in fits.items():
             value = fit[name]

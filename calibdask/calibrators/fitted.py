@@ -53,19 +53,19 @@ class Sliced:
         shape = tuple(axis.size for axis in self.axes)
         return {name: _visible(values, shape) for name, values in self.numbers.items()}
 
-    def codes(self, by: Any) -> Any:
-        """The number of the map of each row; None where all rows have the last.
+    def codes(self, by: Any, rows: float) -> Any:
+        """The number of the map of each of ``rows`` rows; None where all have the last.
 
         Raises
         ------
         ValueError
-            If the map was not fitted by slices, or by others.
+            If the map was not fitted by slices, or by others, or lengths differ.
         """
         if by is None:
             return None
         if not self.axes:
             raise ValueError("by expects a map that was fitted by slices; fit(y_true, y_prob, by=...) fits one.")
-        return codes_among(self.axes, by)
+        return codes_among(self.axes, by, rows)
 
 
 def fitted(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_rows: int) -> Sliced:
@@ -143,7 +143,7 @@ def _of_all(calibrator: "Calibrator", fit: Any) -> Sliced:
 
 def _of_slices(slices: Any, whole: Sliced, axes: tuple[Axis, ...], min_rows: int) -> Sliced:
     few = (slices.rows < min_rows) | ~slices.both.all(-1)
-    numbers = {name: _joined(values, whole.numbers[name], few) for name, values in slices.numbers.items()}
+    numbers = {name: _joined(slices.numbers.get(name), of_all, few) for name, of_all in whole.numbers.items()}
     pooled = tuple(_label(axes, position) for position in np.flatnonzero(few).tolist())
     cautions = whole.cautions
     if pooled:
@@ -155,8 +155,10 @@ def _of_slices(slices: Any, whole: Sliced, axes: tuple[Axis, ...], min_rows: int
     return Sliced(numbers, np.append(slices.rows, whole.rows), axes, pooled, cautions)
 
 
-def _joined(values: Array, of_all: Array, few: Marks) -> Array:
+def _joined(values: Array | None, of_all: Array, few: Marks) -> Array:
     """Numbers of the slices, or of all rows where there are few; those of all rows at the end."""
+    if values is None:
+        return np.repeat(of_all, len(few) + 1, axis=0)
     # Lists of knots have as many entries as the longest; the last is repeated.
     longest = tuple(np.maximum(values.shape[1:], of_all.shape[1:]))
     values, of_all = (

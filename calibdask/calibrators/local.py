@@ -179,8 +179,8 @@ class LCECalibrator(ColumnCalibrator):
         check_is_fitted(self)
         check_level(level)
         ends = [self._ends(numbers, level) for numbers in self._sliced.numbers_of_slices()]
-        codes = self._sliced.codes(by)
         scores = self._scores(y_prob, reset=False)
+        codes = self._sliced.codes(by, scores.shape[0])
         maps = (RowMap(tuple(end[side] for end in ends), logits=self.logits) for side in (0, 1))
         low, high = (mapped_rows(row_map, scores, y_prob, codes, self.classes_) for row_map in maps)
         return Interval(low, high)

@@ -58,8 +58,8 @@ class PlattScaling(PointsCalibrator):
 
     Notes
     -----
-    One pass, exact up to four million distinct scores; beyond that, and of a summary, rows are the cells of a fine
-    grid (two passes), which moves parameters by about a thousandth of their standard error. Scores of 0 and 1 are
+    One pass, exact up to four million rows (times classes); beyond that, and of a summary, rows are the cells of a fine
+    grid, which moves parameters by about a thousandth of their standard error. Scores of 0 and 1 are
     clipped at the smallest normal number of their type.
 
     References

@@ -131,19 +131,30 @@ class SoftmaxProblem:
         residual, rest = terms[:classes], terms[classes:]
         slopes, rest = rest[: point.size - classes] * depth, rest[point.size - classes :]
         gradient = np.append(slopes, residual) + 2 * penalty * point
+        level = self._level(g)
         gradient[self.held[g]] = 0.0
+        gradient -= level * (level @ gradient)
         value = float(exact.value(state.loss)[0, g] * scale + penalty @ point**2)
         if self._is_matrix:
             factors = _factors(rest, depth, rows)
             return Evaluation(value, gradient, partial(_solved_by_factors, *factors, 2 * penalty))
         blocks = rest[: 3 * classes].reshape(3, classes) * np.array([[1.0], [depth], [depth**2]])
         if not self._pairs:
-            return Evaluation(value, gradient, partial(_solved_by_class, blocks, 2 * penalty, self.held[g]))
+            return Evaluation(value, gradient, partial(_solved_by_class, blocks, 2 * penalty, self.held[g], level))
         hessian = _hessian(blocks, rest[3 * classes :], depth) + np.diag(2 * penalty)
-        if not penalty.any():
-            # Adding a number to all intercepts changes nothing: their sum is kept.
-            hessian[classes:, classes:] += blocks[0].mean()
-        return Evaluation(value, gradient, partial(np.matmul, _inverse(hessian, self.held[g])))
+        return Evaluation(value, gradient, partial(np.matmul, _inverse(hessian, self.held[g], level)))
+
+    def _level(self, g: int) -> Array:
+        """The direction of unit length that is kept: without a penalty, the mean of the intercepts that are not held.
+
+        To add a number to all intercepts changes nothing; to those of the classes with rows, as it grows, it only takes
+        the probability of the others away.
+        """
+        level = np.zeros(self.start.shape[1])
+        if not self.penalty[g].any():
+            level[-self.layout.classes :] = ~self.held[g, -self.layout.classes :]
+            level /= np.sqrt(level.sum())
+        return level
 
 
 def _hessian(blocks: Array, pairs: Array, depth: float) -> Array:
@@ -161,8 +172,9 @@ def _hessian(blocks: Array, pairs: Array, depth: float) -> Array:
     return hessian.reshape(2 * classes, 2 * classes)
 
 
-def _inverse(hessian: Array, held: Array) -> Array:
-    """The pseudo-inverse, zero for parameters that are held."""
+def _inverse(hessian: Array, held: Array, level: Array) -> Array:
+    """The pseudo-inverse, zero for parameters that are held and along a direction that is kept."""
+    hessian = _projected(_projected(hessian, level).T, level)
     scale = np.sqrt(np.diag(hessian))
     known = (scale > 0) & ~held
     scale = np.where(known, 1 / np.where(scale > 0, scale, 1.0), 0.0)
@@ -171,16 +183,22 @@ def _inverse(hessian: Array, held: Array) -> Array:
     return scale[:, None] * (vectors[:, large] / values[large] @ vectors[:, large].T) * scale
 
 
-def _solved_by_class(blocks: Array, diagonal: Array, held: Array, gradient: Array) -> Array:
+def _projected(values: Array, level: Array) -> Array:
+    """Without the part along a direction, of the last axis."""
+    return np.asarray(values - np.multiply.outer(values @ level, level))
+
+
+def _solved_by_class(blocks: Array, diagonal: Array, held: Array, level: Array, gradient: Array) -> Array:
     """The solution for the Hessian without the products of different classes: one of two parameters for each."""
     classes = blocks.shape[1]
-    of_w, of_b = gradient[:classes], gradient[classes:]
+    of_w, of_b = np.split(_projected(gradient, level), 2)
     # A little more on the diagonal where all log scores of a class are alike.
     ww, bb = blocks[2] * (1 + 1e-9) + diagonal[:classes], blocks[0] * (1 + 1e-9) + diagonal[classes:]
     wb = blocks[1]
     determinant = ww * bb - wb * wb
     over = np.divide(1.0, determinant, out=np.zeros_like(determinant), where=determinant > 0)
-    return np.where(held, 0.0, np.append((bb * of_w - wb * of_b) * over, (ww * of_b - wb * of_w) * over))
+    solution = np.append((bb * of_w - wb * of_b) * over, (ww * of_b - wb * of_w) * over)
+    return _projected(np.where(held, 0.0, solution), level)
 
 
 def _factors(rest: Array, depth: float, rows: float) -> tuple[Array, Array]:

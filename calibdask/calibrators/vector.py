@@ -49,7 +49,7 @@ class VectorScaling(Calibrator):
     separated_ : of the same shape
         Whether the classes are separated: the likelihood has no maximum.
     absent_ : ndarray of shape (K,) or (slices, K)
-        Classes without rows: their coefficients stay at 1 / temperature, their intercepts where the others start.
+        Classes without rows: their coefficients stay at 1 / temperature, their intercepts at the mean of the others.
     passes_ : float
         Passes over the data, the first of them for the temperature.
     classes_ : ndarray of shape (K,)

@@ -26,7 +26,7 @@ class HistogramBinning(ColumnCalibrator):
     Parameters
     ----------
     bins : int, "sqrt" or sequence of float, default 15
-        Number of bins, or their edges; as for `ECE`, so that bins of the confidence span [1/K, 1].
+        Number of bins of [0, 1], the square root of the number of rows, or their edges.
     binning : {"uniform", "equal-mass"}, default "uniform"
         Bins of equal width, closed on the right, or of equally many rows.
     bounded : bool, default False
@@ -113,7 +113,7 @@ class HistogramBinning(ColumnCalibrator):
         bins = np.isfinite(sliced.numbers["frequency"]) & (np.diff(edges) > 0)
         empty = int((bins & (rows == 0)).sum())
         if empty:
-            yield f"{empty:,} of {bins.sum():,} bins have no rows; their frequency is interpolated from their neighbours."
+            yield f"{empty:,} of {bins.sum():,} bins have no rows; their frequencies are those of their neighbours."
         frequency = sliced.numbers["frequency"]
         yield from few_rows_caution(np.where((frequency == 0) | (frequency == 1), rows, 0.0))
 

@@ -1,5 +1,6 @@
 """Intervals of calibrated probabilities: a curve for each end, of every column or of the confidence."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,24 +20,22 @@ class Interval(NamedTuple):
     high: Any
 
 
-class IntervalCalibrator(ColumnCalibrator):
-    """A calibrator of each column of scores that knows intervals for its probabilities."""
+# The curves of the low and of the high ends of all columns.
+EndCurves = tuple[tuple[Curve, ...], tuple[Curve, ...]]
 
-    def _interval(self, y_prob: Any, by: Any, *options: Any) -> Interval:
-        """The ends of all rows, from the curves of `_end_curves`."""
-        check_is_fitted(self)
-        # Low ends of class 0 are what high ends of class 1 leave, so that both maps need both curves.
-        ends = [self._end_curves(numbers, *options) for numbers in self._sliced.numbers_of_slices()]
-        kind = _ConfidenceEnd if self.setting == "confidence" else _ColumnEnd
-        sides = (tuple(kind(low, high) for low, high in ends), tuple(kind(high, low) for low, high in ends))
-        codes, scores = self._sliced.codes(by), self._scores(y_prob, reset=False)
-        maps = (RowMap(side, logits=self.logits) for side in sides)
-        low, high = (mapped_rows(row_map, scores, y_prob, codes, self.classes_) for row_map in maps)
-        return Interval(low, high)
 
-    def _end_curves(self, numbers: Numbers, *options: Any) -> tuple[tuple[Curve, ...], tuple[Curve, ...]]:
-        """The curves of the low and of the high ends of all columns."""
-        raise NotImplementedError
+def predicted_interval(
+    calibrator: ColumnCalibrator, y_prob: Any, by: Any, curves: Callable[[Numbers], EndCurves]
+) -> Interval:
+    """The ends of all rows; ``curves`` makes those of one slice from its numbers."""
+    check_is_fitted(calibrator)
+    ends = [curves(numbers) for numbers in calibrator._sliced.numbers_of_slices()]
+    kind = _ConfidenceEnd if calibrator.setting == "confidence" else _ColumnEnd
+    sides = (tuple(kind(low, high) for low, high in ends), tuple(kind(high, low) for low, high in ends))
+    codes, scores = calibrator._sliced.codes(by), calibrator._scores(y_prob, reset=False)
+    maps = (RowMap(side, logits=calibrator.logits) for side in sides)
+    low, high = (mapped_rows(row_map, scores, y_prob, codes, calibrator.classes_) for row_map in maps)
+    return Interval(low, high)
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class IsotonicCalibration(PointsCalibrator):
     bit; but for scores less than 1e-15 apart, which scikit-learn takes for one.
 
     One pass, exact up to four million distinct scores; beyond that, and of a summary, rows are the cells of a fine
-    grid at their mean score (two passes). Of n rows it keeps some n**(1/3) knots.
+    grid at their mean score (two passes). Of n rows it keeps about 5 n**(1/3) knots, half as many if centred.
 
     References
     ----------
@@ -113,12 +113,8 @@ class IsotonicCalibration(PointsCalibrator):
             at = np.union1d(first, last)
             knots = score[at]
             certain = [rows[value == 0], rows[value == 1]]
-        known = value[at][[0, -1]] == (0.0, 1.0)
-        return {
-            "probability": value[at],
-            "score": knots,
-            "certain": [part.sum() * is_certain for part, is_certain in zip(certain, known, strict=True)],
-        }
+        sure = value[[0, -1]] == (0.0, 1.0)
+        return {"probability": value[at], "score": knots, "certain": sure * [part.sum() for part in certain]}
 
     def _cautions(self, sliced: Sliced) -> Iterable[str]:
         yield from few_rows_caution(sliced.numbers["certain"])
@@ -156,12 +152,14 @@ def distinct(points: ColumnPoints) -> ColumnPoints:
     score, number = np.unique(points.score, return_inverse=True)
     if score.size == points.score.size:
         return points
-    weight, outcome = (np.bincount(number, sums, score.size) for sums in (points.weight, points.outcome))
+    weight, outcome = np.zeros((2, score.size))
+    np.add.at(weight, number, points.weight)
+    np.add.at(outcome, number, points.outcome)
     return replace(points, score=score, weight=weight, outcome=outcome)
 
 
 def few_rows_caution(certain: Array) -> Iterable[str]:
-    """A sentence on probabilities of 0 and 1, if ``certain`` counts few rows of some of them; 0 where there are none."""
+    """A sentence on probabilities of 0 and 1, if ``certain`` counts few rows of some."""
     few = certain[(certain > 0) & (certain < FEW_ROWS)]
     if few.size:
         yield (

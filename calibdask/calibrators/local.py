@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibdask.calibrators.columns import Curve
+from calibdask.calibrators.columns import ColumnCalibrator, Curve
 from calibdask.calibrators.fitted import Numbers
-from calibdask.calibrators.intervals import Interval, IntervalCalibrator
+from calibdask.calibrators.intervals import EndCurves, Interval, predicted_interval
 from calibdask.estimators.smooth.calibration_map import CalibrationMap, fitted_map
 from calibdask.estimators.smooth.curves import LocalCalibrationError
 from calibdask.estimators.smooth.gridded import Gridded
@@ -19,7 +19,7 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
 
-class LCECalibrator(IntervalCalibrator):
+class LCECalibrator(ColumnCalibrator):
     """Calibrate scores by their local calibration error, with an interval for every prediction.
 
     ::
@@ -170,11 +170,11 @@ class LCECalibrator(IntervalCalibrator):
             If the level is not between 0 and 1, or ``y_prob`` does not hold scores of the same classes.
         """
         check_level(level)
-        return self._interval(y_prob, by, level)
+        return predicted_interval(self, y_prob, by, lambda numbers: self._end_curves(numbers, level))
 
-    def _end_curves(self, numbers: Numbers, *options: Any) -> tuple[tuple[Curve, ...], tuple[Curve, ...]]:
+    def _end_curves(self, numbers: Numbers, level: float) -> EndCurves:
         fit = LocalFit(numbers["fit_value"], numbers["fit_rows"], numbers["fit_error"])
-        low, high = fit.interval(*options, numbers["effective_rows"])
+        low, high = fit.interval(level, numbers["effective_rows"])
         # A class whose outcomes are all alike has no curve: nothing is known.
         low = np.nan_to_num(np.minimum(low, numbers["probability"]), nan=0.0)
         high = np.nan_to_num(np.maximum(high, numbers["probability"]), nan=1.0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibdask.calibrators.columns import ColumnPoints, Curve, PointsCalibrator
 from calibdask.calibrators.fitted import Numbers, Sliced
-from calibdask.calibrators.intervals import Interval, IntervalCalibrator
+from calibdask.calibrators.intervals import EndCurves, Interval, predicted_interval
 from calibdask.calibrators.isotonic import distinct
 from calibdask.kernels.inserted import slopes_with_a_hit
 from calibdask.statistics.exact import Array
@@ -18,7 +18,7 @@ from calibdask.statistics.exact import Array
 _MANY_NUMBERS = 100_000
 
 
-class VennAbers(IntervalCalibrator, PointsCalibrator):
+class VennAbers(PointsCalibrator):
     """Inductive Venn-Abers prediction: two probabilities for each score, one of which is perfectly calibrated.
 
     For a score s, p0 and p1 are the values at s of the isotonic regressions of the fitted rows and one row more, of
@@ -110,12 +110,7 @@ class VennAbers(IntervalCalibrator, PointsCalibrator):
         ValueError
             If ``y_prob`` does not hold scores of the same classes.
         """
-        return self._interval(y_prob, by)
-
-    def _end_curves(self, numbers: Numbers, *options: Any) -> tuple[tuple[Curve, ...], tuple[Curve, ...]]:
-        columns = [{name: values[c] for name, values in numbers.items()} for c in range(len(numbers["low"]))]
-        low, high = zip(*map(_ends, columns), strict=True)
-        return low, high
+        return predicted_interval(self, y_prob, by, _end_curves)
 
 
 @dataclass(frozen=True)
@@ -146,6 +141,12 @@ def _ends(numbers: Numbers) -> tuple[Curve, Curve]:
         return partial(np.full_like, fill_value=0.0), partial(np.full_like, fill_value=1.0)
     low = _Steps(numbers["low_score"], np.r_[0.0, numbers["low"]], "right")
     return low, _Steps(numbers["high_score"], np.r_[numbers["high"], 1.0], "left")
+
+
+def _end_curves(numbers: Numbers) -> EndCurves:
+    columns = ({name: values[c] for name, values in numbers.items()} for c in range(len(numbers["low"])))
+    low, high = zip(*map(_ends, columns), strict=True)
+    return low, high
 
 
 def _with_a_hit(weight: Array, outcome: Array) -> tuple[Array, Array]:

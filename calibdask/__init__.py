@@ -10,8 +10,11 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from calibdask.accumulator import Accumulator as Accumulator
     from calibdask.calibrators.base import Calibrator as Calibrator
+    from calibdask.calibrators.beta import BetaCalibration as BetaCalibration
     from calibdask.calibrators.local import LCECalibrator as LCECalibrator
     from calibdask.calibrators.platt import PlattScaling as PlattScaling
+    from calibdask.calibrators.quadratic import QuadraticScaling as QuadraticScaling
+    from calibdask.calibrators.spline import SplineCalibration as SplineCalibration
     from calibdask.comparison import compare as compare
     from calibdask.display import ReliabilityDisplay as ReliabilityDisplay
     from calibdask.engine.inputs.top_scores import TopScores as TopScores

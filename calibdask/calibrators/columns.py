@@ -38,6 +38,10 @@ class ColumnPoints:
     information: float = 1.0
 
 
+class Undetermined(ValueError):
+    """Rows of a column that do not determine its map; says what was expected and what came."""
+
+
 class ColumnCalibrator(Calibrator):
     """A calibrator whose map is a curve for each column of scores.
 
@@ -77,7 +81,13 @@ class PointsCalibrator(ColumnCalibrator):
 
     @abstractmethod
     def _fit_points(self, points: ColumnPoints) -> dict[str, Any]:
-        """The numbers of one column; arrays of one dimension may differ in length from column to column."""
+        """The numbers of one column; arrays of one dimension may differ in length from column to column.
+
+        Raises
+        ------
+        Undetermined
+            If the rows do not determine the map; of slices, it is that of all rows then.
+        """
 
     def _check(self) -> None:
         """Check the parameters."""
@@ -90,8 +100,13 @@ class PointsCalibrator(ColumnCalibrator):
         fits = {}
         for index, at in points.strata():
             column = _column(points, at, clip)
-            if 0 < column.outcome.sum() < column.weight.sum():
+            if not 0 < column.outcome.sum() < column.weight.sum():
+                continue
+            try:
                 fits[index] = {name: np.asarray(value, float) for name, value in self._fit_points(column).items()}
+            except Undetermined as error:
+                if layout.groups == 1:
+                    raise ValueError(f"{type(self).__name__} expects {error}.") from None
         return _together(fits, points.shape)
 
 
@@ -103,8 +118,8 @@ def _column(points: Points, at: slice, clip: float) -> ColumnPoints:
 def _together(fits: dict[Any, dict[str, Array]], shape: tuple[int, int, int]) -> Numbers:
     """Numbers by (slice, column, ...); NaN where there is no fit, lists of knots filled up by their last one."""
     numbers = {}
-    for name in next(iter(fits.values()), {"score": np.zeros(0)}):
-        longest = np.max([fit[name].shape for fit in fits.values()], axis=0) if fits else ()
+    for name in next(iter(fits.values()), ()):
+        longest = np.max([fit[name].shape for fit in fits.values()], axis=0)
         values = np.full((*shape, *longest), np.nan)
         for index, fit in fits.items():
             value = fit[name]

@@ -96,7 +96,8 @@ def _sliced(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_r
     else:
         slices = run_requests({"slices": requests}, data.source).estimates["slices"]
         whole = run_requests({"all": _with_counts(calibrator)}, all_rows.source).estimates["all"]
-    return _of_slices(slices, _of_all(calibrator, whole), data.by, min_rows)
+    few = (slices.rows < min_rows) | ~slices.both.all(-1) | _unfitted(calibrator, slices)
+    return _of_slices(slices, _of_all(calibrator, whole), data.by, few, min_rows)
 
 
 @dataclass(frozen=True)
@@ -141,16 +142,28 @@ def _of_all(calibrator: "Calibrator", fit: Any) -> Sliced:
     return Sliced(unknown, fit.rows, cautions=(caution,))
 
 
-def _of_slices(slices: Any, whole: Sliced, axes: tuple[Axis, ...], min_rows: int) -> Sliced:
-    few = (slices.rows < min_rows) | ~slices.both.all(-1)
-    numbers = {name: _joined(values, whole.numbers[name], few) for name, values in slices.numbers.items()}
+def _unfitted(calibrator: "Calibrator", slices: "_Fit") -> Marks:
+    """Slices with both outcomes whose rows do not determine the map, or that of one of their columns."""
+    if not slices.numbers:
+        return np.ones(len(slices.rows), bool)
+    first = next(iter(slices.numbers.values()))
+    if calibrator.by_column:
+        return np.asarray((np.isnan(first.reshape(*slices.both.shape, -1)).all(-1) & slices.both).any(-1))
+    return np.asarray(np.isnan(first.reshape(len(first), -1)).all(-1))
+
+
+def _of_slices(slices: "_Fit", whole: Sliced, axes: tuple[Axis, ...], few: Marks, min_rows: int) -> Sliced:
+    numbers = {}
+    for name, of_all in whole.numbers.items():
+        unknown = np.full((few.size, *of_all.shape[1:]), np.nan)
+        numbers[name] = _joined(slices.numbers.get(name, unknown), of_all, few)
     pooled = tuple(_label(axes, position) for position in np.flatnonzero(few).tolist())
     cautions = whole.cautions
     if pooled:
         shown = listed(pooled[:5]) + (" and others" if len(pooled) > 5 else "")
         cautions += (
-            f"{len(pooled)} of {few.size} slices have fewer than {min_rows} rows, or outcomes that are all alike, and "
-            f"have the map of all rows: {shown}.",
+            f"{len(pooled)} of {few.size} slices have fewer than {min_rows} rows, or outcomes or scores that are all "
+            f"alike, and have the map of all rows: {shown}.",
         )
     return Sliced(numbers, np.append(slices.rows, whole.rows), axes, pooled, cautions)
 

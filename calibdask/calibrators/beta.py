@@ -89,6 +89,8 @@ class BetaCalibration(PointsCalibrator):
     [3, 1]
     """
 
+    by_outcome = True
+
     def __init__(
         self,
         *,

@@ -79,6 +79,9 @@ class ColumnCalibrator(Calibrator):
 class PointsCalibrator(ColumnCalibrator):
     """A calibrator of one score that is fitted to the rows and outcomes at each score."""
 
+    # Whether the rows of a cell of a grid, where scores are not known one by one, are two points, one of each outcome.
+    by_outcome: ClassVar[bool] = False
+
     @abstractmethod
     def _fit_points(self, points: ColumnPoints) -> dict[str, Any]:
         """The numbers of one column; arrays of one dimension may differ in length from column to column.
@@ -95,7 +98,7 @@ class PointsCalibrator(ColumnCalibrator):
     def _requests(self) -> Requests[Numbers]:
         self._check()
         layout = yield from Layout()
-        points = yield from ScorePoints(self._setting(layout))
+        points = yield from ScorePoints(self._setting(layout), self.by_outcome)
         clip = float(np.finfo("float16" if layout.half else layout.dtype).smallest_normal)
         fits = {}
         for index, at in points.strata():

@@ -72,6 +72,8 @@ class PlattScaling(PointsCalibrator):
     2.0
     """
 
+    by_outcome = True
+
     def __init__(
         self,
         *,

@@ -74,6 +74,8 @@ class QuadraticScaling(PointsCalibrator):
     0.1
     """
 
+    by_outcome = True
+
     def __init__(self, *, setting: Literal["classwise", "confidence"] | None = None, logits: bool = False) -> None:
         self.setting = setting
         self.logits = logits

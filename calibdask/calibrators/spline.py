@@ -107,6 +107,8 @@ class SplineCalibration(PointsCalibrator):
     array([0.21, 0.35, 0.68])
     """
 
+    by_outcome = True
+
     def __init__(
         self,
         *,

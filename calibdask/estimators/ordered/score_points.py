@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState, scores_of_cells
+from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState
 from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.exact import Array, Counts
@@ -14,7 +14,6 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.order.distinct import DistinctScores, DistinctState
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
-
 
 @dataclass(frozen=True)
 class Points:
@@ -49,9 +48,14 @@ class Points:
 
 @dataclass(frozen=True)
 class ScorePoints(Derived[Points]):
-    """The points of a setting: distinct scores if there are not too many, cells of a grid otherwise."""
+    """The points of a setting: distinct scores if there are not too many, cells of a grid otherwise.
+
+    ``by_outcome`` makes two points of a cell, the rows of either outcome at their own mean, which sums of smooth
+    functions over the rows of one outcome need.
+    """
 
     setting: Setting
+    by_outcome: bool = False
 
     def derive(self) -> Requests[Points]:
         """Request distinct scores, and a histogram where there are too many."""
@@ -61,12 +65,12 @@ class ScorePoints(Derived[Points]):
             return _points_of_scores(state, layout, self.setting)
         histogram = histogram_of(self.setting)
         grid_state = yield from histogram
-        return points_of_grid(grid_state, histogram.grid)
+        return points_of_grid(grid_state, histogram.grid, by_outcome=self.by_outcome)
 
     def from_histograms(self, histograms: Histograms) -> Requests[Points]:
         """The cells of the finest histogram."""
         finest = histograms.finest(self.setting)
-        return points_of_grid((yield from finest), finest.grid)
+        return points_of_grid((yield from finest), finest.grid, by_outcome=self.by_outcome)
 
 
 def histogram_of(setting: Setting) -> GridHistogram:
@@ -81,14 +85,19 @@ def _points_of_scores(state: DistinctState, layout: Layout, setting: Setting) ->
     return Points(shape, state.stratum, state.score, weight, outcome, square, exact=True)
 
 
-def points_of_grid(state: GridState, grid: Grid) -> Points:
-    """The cells that hold rows, at the mean of their scores."""
-    mass = state.mass.astype(np.float64)
-    weight = mass.sum(axis=-1)
-    position = np.divide(state.distance.sum(axis=-1), weight, out=np.zeros_like(weight), where=weight > 0)
-    score = scores_of_cells(grid, position).clip(0.0, 1.0)
-    filled = np.nonzero(weight)
-    shape = weight.shape[:3]
-    stratum = np.ravel_multi_index(filled[:3], shape)
-    square = state.square.sum(axis=-1) if state.weighted else weight
-    return Points(shape, stratum, score[filled], weight[filled], mass[..., 1][filled], square[filled], exact=False)
+def points_of_grid(state: GridState, grid: Grid, *, by_outcome: bool = False) -> Points:
+    """The cells that hold rows, at the mean of their scores; ``by_outcome`` the rows of either outcome at theirs."""
+    mass, distance = state.mass.astype(np.float64), state.distance
+    square = state.square if state.weighted else mass
+    if not by_outcome:
+        mass, distance, square = (sums.sum(-1, keepdims=True) for sums in (mass, distance, square))
+    position = np.divide(distance, mass, out=np.zeros_like(mass), where=mass > 0)
+    edge, step = grid.nearer
+    score = (edge[:, None] + step[:, None] * position).clip(0.0, 1.0)
+    outcome = mass * [0.0, 1.0] if by_outcome else state.mass[..., 1:].astype(np.float64)
+    filled = np.nonzero(mass)
+    stratum = np.ravel_multi_index(filled[:3], mass.shape[:3])
+    # Either outcome may be the one before within its cell.
+    order = np.lexsort((score[filled], stratum)) if by_outcome else slice(None)
+    fields = (values[filled][order] for values in (score, mass, outcome, square))
+    return Points(mass.shape[:3], stratum, *fields, exact=False)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from calibdask.calibrators.base import Calibrator as Calibrator
     from calibdask.calibrators.local import LCECalibrator as LCECalibrator
     from calibdask.calibrators.platt import PlattScaling as PlattScaling
+    from calibdask.calibrators.refinement import Refinement as Refinement
     from calibdask.comparison import compare as compare
     from calibdask.display import ReliabilityDisplay as ReliabilityDisplay
     from calibdask.engine.inputs.top_scores import TopScores as TopScores

@@ -86,21 +86,21 @@ def fitted(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_ro
 
 
 def _sliced(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_rows: int) -> Sliced:
-    requests = _with_counts(calibrator)
+    requests = with_counts(calibrator)
     if not data.by:
         return _of_all(calibrator, run_requests({"all": requests}, data.source).estimates["all"])
     if all_rows is None:
-        pooled = seen_through(Pooled(), _with_counts(calibrator))
+        pooled = seen_through(Pooled(), with_counts(calibrator))
         estimates = run_requests({"slices": requests, "all": pooled}, data.source).estimates
         slices, whole = estimates["slices"], estimates["all"]
     else:
         slices = run_requests({"slices": requests}, data.source).estimates["slices"]
-        whole = run_requests({"all": _with_counts(calibrator)}, all_rows.source).estimates["all"]
+        whole = run_requests({"all": with_counts(calibrator)}, all_rows.source).estimates["all"]
     return _of_slices(slices, _of_all(calibrator, whole), data.by, min_rows)
 
 
 @dataclass(frozen=True)
-class _Fit:
+class Fit:
     """Numbers with the rows they rest on, and whether both outcomes occur, by (slice, column)."""
 
     numbers: Numbers
@@ -109,7 +109,8 @@ class _Fit:
     setting: Setting
 
 
-def _with_counts(calibrator: "Calibrator") -> "Requests[Any]":
+def with_counts(calibrator: "Calibrator") -> Requests[Fit]:
+    """The numbers of the maps of all slices, and what they rest on."""
     layout = yield from Layout()
     setting = calibrator._setting(layout)
     yield from Started(ColumnSums(setting))
@@ -118,7 +119,7 @@ def _with_counts(calibrator: "Calibrator") -> "Requests[Any]":
     sums: ColumnSumsState = yield from ColumnSums(setting)
     rows = (yield from RowCount()).rows
     weight, outcome = exact.value(sums.weight)[0], exact.value(sums.outcome)[0]
-    return _Fit(numbers, rows[0], (outcome > 0) & (outcome < weight), setting)
+    return Fit(numbers, rows[0], (outcome > 0) & (outcome < weight), setting)
 
 
 def _of_all(calibrator: "Calibrator", fit: Any) -> Sliced:

@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from calibdask.accumulator import Accumulator as Accumulator
     from calibdask.calibrators.base import Calibrator as Calibrator
+    from calibdask.calibrators.comparison import compare_calibrators as compare_calibrators
     from calibdask.calibrators.local import LCECalibrator as LCECalibrator
     from calibdask.calibrators.platt import PlattScaling as PlattScaling
     from calibdask.calibrators.refinement import Refinement as Refinement

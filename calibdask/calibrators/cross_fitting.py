@@ -1,6 +1,6 @@
 """Cross-fitting: the map of a fold is fitted to all other folds, and rows are calibrated by maps that know them not."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,10 +13,11 @@ from calibdask.calibrators.fitted import Fit, Numbers, with_counts
 from calibdask.calibrators.mapping import BlockMap
 from calibdask.statistics.block import Block
 from calibdask.statistics.derived import Derived
+from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
-from calibdask.statistics.started import Started
+from calibdask.statistics.started import together
 from calibdask.statistics.views.folds import Folds, OneModel, OneSlice, OtherFolds
 from calibdask.statistics.views.view import View, seen_through
 
@@ -98,10 +99,19 @@ class FoldMaps(Derived[FrozenMaps]):
         maps = yield from _fitted(self.choice, views, groups)
         if not maps.reason or groups == 1 or maps.numbers:
             return maps
-        singles = []
-        for group in range(groups):
-            singles.append((yield from _fitted(self.choice, (OneSlice(group), *views), 1)))
-        return _together(singles)
+        return _together((yield from together(_SliceMaps(self.choice, views, group) for group in range(groups))))
+
+
+@dataclass(frozen=True)
+class _SliceMaps(Derived[FrozenMaps]):
+    """The map of one slice, by itself."""
+
+    choice: CalibratorChoice
+    views: tuple[View, ...]
+    group: int
+
+    def derive(self) -> Requests[FrozenMaps]:
+        return (yield from _fitted(self.choice, (OneSlice(self.group), *self.views), 1))
 
 
 def _fitted(choice: CalibratorChoice, views: tuple[View, ...], groups: int) -> Requests[FrozenMaps]:
@@ -117,10 +127,17 @@ def _fitted(choice: CalibratorChoice, views: tuple[View, ...], groups: int) -> R
     both = fit.both[:, 0] if fit.both.shape[1] == 1 else fit.both.any(-1)
     numbers = dict(fit.numbers)
     if calibrator.by_column:
-        unknown = {name: fit.both.reshape(*fit.both.shape, *[1] * (values.ndim - 2)) for name, values in numbers.items()}
+        unknown = {
+            name: fit.both.reshape(*fit.both.shape, *[1] * (values.ndim - 2)) for name, values in numbers.items()
+        }
         numbers = {name: np.where(unknown[name], values, np.nan) for name, values in numbers.items()}
     frozen = tuple((name, FrozenArray(values)) for name, values in sorted(numbers.items()))
     return FrozenMaps(frozen, FrozenArray(both), "" if both.all() else _ONE_CLASS)
+
+
+def _where(known: Marks, values: Array) -> Array:
+    """Values of known (slice, column), NaN for others."""
+    return np.where(known.reshape(*known.shape, *[1] * (values.ndim - known.ndim)), values, np.nan)
 
 
 def _together(singles: list[FrozenMaps]) -> FrozenMaps:
@@ -226,19 +243,9 @@ class CrossFit(Derived[CrossFitted]):
     def derive(self) -> Requests[CrossFitted]:
         """Fit the maps of all folds and models in the same passes."""
         models = (yield from Layout()).batch
-        wanted = [
-            [FoldMaps(self.choice, self.folds, fold, model) for fold in range(self.folds.count)]
-            for model in range(models)
-        ]
-        for model in wanted:
-            for maps in model:
-                yield from Started(maps)
-        fitted = []
-        for model in wanted:
-            of_model = []
-            for maps in model:
-                of_model.append((yield from maps))
-            fitted.append(tuple(of_model))
+        places = [(fold, model) for model in range(models) for fold in range(self.folds.count)]
+        maps = yield from together(FoldMaps(self.choice, self.folds, *place) for place in places)
+        fitted = [tuple(maps[start : start + self.folds.count]) for start in range(0, len(maps), self.folds.count)]
         return CrossFitted(self.choice, self.folds, tuple(fitted))
 
     @property
@@ -249,8 +256,3 @@ class CrossFit(Derived[CrossFitted]):
     def tiled(self, answer: CrossFitted, times: int) -> CrossFitted:
         """The maps of the data: those of a model serve all its replicates."""
         return answer
-
-
-def candidates(calibrators: Mapping[str, Any]) -> dict[str, CalibratorChoice]:
-    """Calibrators by name, frozen."""
-    return {name: CalibratorChoice.of(calibrator) for name, calibrator in calibrators.items()}

@@ -146,7 +146,7 @@ class ViewedStatistic(Statistic[StateT]):
 
     def bytes(self, layout: Layout) -> int:
         """Memory of a state."""
-        return self.statistic.bytes(self.view.layout(layout))
+        return self.statistic.bytes(self.view.largest(layout))
 
     @property
     def word(self) -> str:

@@ -16,7 +16,7 @@ from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.keyed_random import philox_key
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
-from calibdask.statistics.started import Started
+from calibdask.statistics.started import together
 from calibdask.statistics.statistic import Statistic, ViewedStatistic
 from calibdask.statistics.views.view import View
 
@@ -49,6 +49,10 @@ class Folds(ABC):
         """Shape of the rows of a fold."""
         return replace(layout, rows=None)
 
+    def largest(self, layout: Layout) -> Layout:
+        """Shape of the rows of a fold, with as many rows as it may have."""
+        return replace(self.layout(layout), rows=layout.rows)
+
     def group(self, block: Block) -> Any:
         """The slice of each row, or an empty array where there is one."""
         return block.group
@@ -64,6 +68,11 @@ class RowFolds(Folds):
     def of_rows(self, block: Block) -> Counts:
         """The fold of each row."""
         return fold_numbers(block.row_numbers, self.count, self.seed)
+
+    def largest(self, layout: Layout) -> Layout:
+        """Folds of a hash are of about equal size."""
+        rows = None if layout.rows is None else 2 * layout.rows // self.count + 1
+        return replace(self.layout(layout), rows=rows)
 
 
 @dataclass(frozen=True)
@@ -101,6 +110,10 @@ class FoldRows(View):
     def layout(self, layout: Layout) -> Layout:
         """That of all rows."""
         return self.folds.layout(layout)
+
+    def largest(self, layout: Layout) -> Layout:
+        """With as many rows as a fold may have."""
+        return self.folds.largest(layout)
 
     def block(self, block: Block) -> Block:
         """The rows of the fold."""
@@ -183,12 +196,11 @@ class _StateOfOthers(Derived[StateT]):
 
     def derive(self) -> Requests[StateT]:
         """Merge as few sets of consecutive folds as possible."""
-        for fold in range(self.folds.count):
-            # All are found in one pass.
-            yield from Started(ViewedStatistic(FoldRows(self.folds, fold), self.statistic))
-        states = []
-        for first, stop in _without(0, self.folds.count, self.left_out):
-            states.append((yield from _StateOfFolds(self.folds, first, stop, self.statistic)))
+        # The states of all folds are found in one pass.
+        parts = (FoldRows(self.folds, fold) for fold in range(self.folds.count))
+        yield from together(ViewedStatistic(part, self.statistic) for part in parts)
+        ranges = _without(0, self.folds.count, self.left_out)
+        states = yield from together(_StateOfFolds(self.folds, *ends, self.statistic) for ends in ranges)
         return reduce(self.statistic.merge, states)
 
 
@@ -210,6 +222,10 @@ class OneModel(View):
 
     def layout(self, layout: Layout) -> Layout:
         """A batch of one."""
+        return replace(layout, batch=1)
+
+    def largest(self, layout: Layout) -> Layout:
+        """With the rows of one element."""
         return replace(layout, batch=1)
 
     def block(self, block: Block) -> Block:

@@ -24,6 +24,10 @@ class View(ABC):
     def block(self, block: Block) -> Block:
         """The rows seen."""
 
+    def largest(self, layout: Layout) -> Layout:
+        """As `layout`, with as many rows as there may be, for estimates of memory."""
+        return self.layout(layout)
+
     @property
     def copies(self) -> int:
         """Number of replicates that use choices made from the scores of the data, such as bandwidths; 0 for none."""

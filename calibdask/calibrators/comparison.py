@@ -25,7 +25,7 @@ from calibdask.estimators.about import PartInfo
 from calibdask.estimators.binned.ece import ECE
 from calibdask.estimators.checks import check_whole
 from calibdask.estimators.estimator import Estimator
-from calibdask.estimators.metrics import check_distinct, told_apart
+from calibdask.estimators.metrics import check_distinct
 from calibdask.estimators.parts import Estimate, Given, Number, Part
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.scores.proper import BrierScore, LogLoss

@@ -1,7 +1,7 @@
-"""Coverage of the intervals of the calibration loss that cross-fitted maps find.
+"""Coverage of the intervals of the calibration loss: ``python -m experiments.calibration.refinement``.
 
-``python -m experiments.calibration.refinement``. The truth is what the map fitted to all rows takes away from the expected loss on fresh rows, of models whose true
-calibration curve is known. Prints a table in Markdown; about three minutes.
+The truth is what the map fitted to all rows takes away from the expected loss on fresh rows, of models whose true
+calibration curve is known. Prints a table in Markdown; some minutes.
 """
 
 import argparse
@@ -87,9 +87,7 @@ def main() -> None:
     parser.add_argument("--maps", nargs="*", default=list(MAPS))
     parser.add_argument("--sizes", nargs="*", type=int, default=list(SIZES))
     options = parser.parse_args()
-    print(
-        f"Coverage of {LEVEL:.0%} intervals of {options.sets} sets (below / above the truth / sets that have one; truth)"
-    )
+    print(f"Coverage of {LEVEL:.0%} intervals of {options.sets} sets (below / above the truth / have one; truth)")
     print("| model | map | " + " | ".join(f"{size} rows" for size in options.sizes) + " |")
     print("|---|---|" + "---|" * len(options.sizes))
     for model in MODELS:

@@ -53,14 +53,18 @@ def of_generated(shrink: int) -> Table:
     lines: list[dict[str, Any]] = []
     for name, (rows, classes) in FITS.items():
         few = max(1000, rows // shrink)
-        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-            measured = pool.submit(_measured, name, few, classes).result()
-        lines.append({"calibrator": name, "rows": few, "classes": classes} | measured)
+        lines.append({"calibrator": name, "rows": few, "classes": classes} | fresh_fit(name, few, classes))
     about = (
         "Fits to blocks of 10000 rows that are drawn anew in each pass, on two threads: passes and seconds, the share "
         "of them for drawing alone, and the peak memory of the process after a fit to two blocks and in the end."
     )
     return Table(about, lines)
+
+
+def fresh_fit(name: str, rows: int, classes: int) -> dict[str, float]:
+    """What a fit takes, in a process started for it."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(fit_to_generated, name, rows, classes).result()
 
 
 def generated(rows: int, classes: int) -> tuple[da.Array, da.Array]:
@@ -78,7 +82,8 @@ def _temperature(labels: Any, scores: Any) -> Any:
     return cd.TemperatureScaling().fit(labels, scores)
 
 
-def _measured(name: str, rows: int, classes: int) -> dict[str, float]:
+def fit_to_generated(name: str, rows: int, classes: int) -> dict[str, float]:
+    """Passes, seconds and memory, in this process."""
     calibrator = {
         "VectorScaling": cd.VectorScaling(),
         "StructuredScaling": cd.StructuredScaling(),

@@ -96,10 +96,7 @@ def _sliced(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_r
     else:
         slices = run_requests({"slices": requests}, data.source).estimates["slices"]
         whole = run_requests({"all": _with_counts(calibrator)}, all_rows.source).estimates["all"]
-    # A map of all classes together needs two of them, one of each class by itself all.
-    both = slices.both.all(-1) if calibrator.by_column else slices.both.any(-1)
-    few = (slices.rows < min_rows) | ~both
-    return _of_slices(slices, _of_all(calibrator, whole), data.by, few, min_rows)
+    return _of_slices(calibrator, slices, _of_all(calibrator, whole), data.by, min_rows)
 
 
 @dataclass(frozen=True)
@@ -144,7 +141,10 @@ def _of_all(calibrator: "Calibrator", fit: Any) -> Sliced:
     return Sliced(unknown, fit.rows, cautions=(caution,))
 
 
-def _of_slices(slices: Any, whole: Sliced, axes: tuple[Axis, ...], few: Marks, min_rows: int) -> Sliced:
+def _of_slices(calibrator: "Calibrator", slices: Any, whole: Sliced, axes: tuple[Axis, ...], min_rows: int) -> Sliced:
+    # A map of all classes together needs two of them, one of each class by itself all.
+    both = slices.both.all(-1) if calibrator.by_column else slices.both.any(-1)
+    few = (slices.rows < min_rows) | ~both
     numbers = {name: _joined(slices.numbers.get(name), of_all, few) for name, of_all in whole.numbers.items()}
     pooled = tuple(_label(axes, position) for position in np.flatnonzero(few).tolist())
     cautions = whole.cautions

@@ -98,7 +98,9 @@ def _sliced(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_r
     else:
         slices = _fit(requests, data)
         whole = _fit(with_counts(calibrator), all_rows)
-    few = (slices.rows < min_rows) | ~slices.both.all(-1) | _unfitted(calibrator, slices)
+    # A map of all classes together needs two of them, maps of each by itself need all.
+    both = slices.both.all(-1) if calibrator.by_column else slices.both.any(-1)
+    few = (slices.rows < min_rows) | ~both | _unfitted(calibrator, slices)
     return _of_slices(slices, _of_all(calibrator, whole), data.by, few, min_rows)
 
 

@@ -74,7 +74,7 @@ class VennAbers(PointsCalibrator):
     >>> fitted.predict_proba([0.2, 0.65])[:, 1].round(3)
     array([0.333, 0.6  ])
     >>> [end[:, 1].round(3).tolist() for end in fitted.predict_interval([0.2, 0.65])]
-    [[0.0, 0.5], [0.5, 0.75]]
+    [[0.0, 0.333], [0.5, 1.0]]
     """
 
     def __init__(self, *, setting: Literal["classwise", "confidence"] | None = None, logits: bool = False) -> None:

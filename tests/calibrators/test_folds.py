@@ -125,8 +125,8 @@ def test_the_ends_are_those_of_the_formula() -> None:
 
 @pytest.mark.parametrize(("true_slope", "rows"), [(1.0, 200), (0.5, 500)], ids=["calibrated", "overconfident"])
 def test_intervals_cover_the_true_improvement(true_slope: float, rows: int) -> None:
-    """Of 60 intervals at 90 %, fewer than 75 % cover in one of 2000 runs of a procedure that covers 90 %."""
-    sets = 60
+    """Of 40 intervals at 90 %, fewer than 28 cover in one of 5000 runs of a procedure that covers 90 %."""
+    sets = 40
     z = np.random.default_rng(5).normal(0, 1.5, (sets, rows))
     labels = (np.random.default_rng(6).random(z.shape) < 1 / (1 + np.exp(-true_slope * z))).astype(int)
     scores = 1 / (1 + np.exp(-z))
@@ -146,7 +146,7 @@ def test_intervals_cover_the_true_improvement(true_slope: float, rows: int) -> N
         ]
     )
     inside = (result.refinement_calibration_low <= gains) & (gains <= result.refinement_calibration_high)
-    assert inside.mean() > 0.75
+    assert inside.sum() >= 28
     if true_slope == 1.0:
         assert gains.max() < 0
 

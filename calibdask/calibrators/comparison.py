@@ -10,7 +10,7 @@ from scipy import special
 
 from calibdask.calibrators.base import Calibrator
 from calibdask.calibrators.cross_fitting import CalibratorChoice, CrossFit, CrossFitted, FoldMaps, FrozenMaps
-from calibdask.calibrators.improvement import LossMeans, Mean
+from calibdask.calibrators.improvement import LossMeans, Mean, Rule
 from calibdask.calibrators.local import LCECalibrator
 from calibdask.calibrators.monotonicity import is_monotone
 from calibdask.calibrators.platt import PlattScaling
@@ -143,7 +143,7 @@ def compare_calibrators(
     >>> y_prob = rng.random(20_000)
     >>> y_true = rng.random(20_000) < y_prob**2 / (y_prob**2 + (1 - y_prob) ** 2)
     >>> cd.compare_calibrators(y_true, y_prob, [cd.PlattScaling()]).attrs["reason"]
-    'PlattScaling lowers the log loss by 0.0560 (0.0523 to 0.0597), from 0.442 to 0.386.'
+    'PlattScaling lowers the log loss by 0.0494 (0.0459 to 0.0529), from 0.382 to 0.332.'
     """
     check_level(ci, "ci")
     check_whole("folds", folds, 2, MOST_FOLDS)
@@ -160,7 +160,8 @@ def compare_calibrators(
         raise ValueError(f"compare_calibrators expects the scores of one model, got several along {', '.join(names)}.")
     split = _folds(data, folds, seed) if groups is not None else (RowFolds(folds, seed), None)
     measured = run_requests({"all": _compared(chosen, *split)}, data.source)
-    return _dataset(measured.estimates["all"], replace(data, by=()), measured.passes, ci, seed)
+    compared: Any = measured.estimates["all"]
+    return _dataset(compared, replace(data, by=()), measured.passes, ci, seed)
 
 
 def _named(calibrators: Any) -> dict[str, CalibratorChoice]:
@@ -252,10 +253,13 @@ def _dataset(compared: _Compared, data: Input, passes: int, level: float, seed: 
     means, count = compared.means, len(compared.names) - 1
     axes = (Axis("calibrator", count + 1, np.array(compared.names)),)
     result = DatasetBuilder(data, data.class_dim("class"))
-    losses = {"log_loss": (LogLoss(), "log"), "brier_score": (BrierScore(), "brier")}
+    losses: dict[str, tuple[Estimator, Rule]] = {
+        "log_loss": (LogLoss(), "log"),
+        "brier_score": (BrierScore(), "brier"),
+    }
     for name, (metric, rule) in losses.items():
-        values = [means.before(rule), *(means.after(rule, model) for model in range(count))]
-        result.add(name, metric, {"": Number(np.stack([mean.value[0] for mean in values]))}, {}, axes)
+        of_all = [means.before(rule), *(means.after(rule, model) for model in range(count))]
+        result.add(name, metric, {"": Number(np.stack([mean.value[0] for mean in of_all]))}, {}, axes)
     for name, metric in _MEASURED.items():
         estimates = [estimate[""] for estimate in compared.errors[name]]
         values = np.concatenate([part.values for part in estimates])
@@ -278,7 +282,7 @@ def _dataset(compared: _Compared, data: Input, passes: int, level: float, seed: 
     rows = float(means.state.rows.sum())
     result.add("rows_needed", Refinement(), {"": _column(_rows_needed(gains, rows, level))}, {}, axes, needed)
     recommendation = Recommendation.of(compared.names[1:], means, adjusted, level)
-    attributes = {"ci": level, "seed": seed, "folds": means.folds}
+    attributes: dict[str, Any] = {"ci": level, "seed": seed, "folds": means.folds}
     attributes |= {"best": recommendation.best, "reason": recommendation.reason}
     attributes |= {"left_out": "; ".join(f"{name}: {reason}" for name, reason in compared.left_out.items())}
     return result.dataset(passes, **attributes, **data.attributes)

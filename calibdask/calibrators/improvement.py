@@ -79,7 +79,8 @@ class LossMeans:
     def advantage(self, rule: Rule, model: int, other: int) -> Mean:
         """What a map takes away more than another."""
         if model == other:
-            return Mean(*np.zeros((2, *self._rows.shape)), self._rows - 1.0)
+            nothing = np.zeros(self._rows.shape)
+            return Mean(nothing, nothing, self._rows - 1.0)
         return self._mean(rule, {2 + model: 1.0, 2 + other: -1.0}, {model: 1.0, other: -1.0})
 
     @property
@@ -94,7 +95,7 @@ class LossMeans:
         weight = sums[0].sum(-1)
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = linear.sum(-1) / weight
-            centred = terms | {0: terms.get(0, 0.0) - mean}
+            centred = {**terms, 0: -mean}
             shared = (self.folds - 1) / 2
             if self.state.rows.shape[-1] > 1:
                 # Rows of one cluster vary together.

@@ -1,13 +1,12 @@
 """The refinement loss: what is left of a loss when a map that is fitted to other rows has calibrated the scores."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from typing_extensions import override
 
-from calibdask.calibrators.cross_fitting import CalibratorChoice, CrossFit, CrossFitted
+from calibdask.calibrators.cross_fitting import CalibratorChoice, CrossFit, CrossFitted, Marks
 from calibdask.calibrators.improvement import FEWEST_OUTCOMES, LossMeans, Mean, check_rule
 from calibdask.calibrators.platt import PlattScaling
 from calibdask.estimators.about import About, Description, PartInfo
@@ -76,7 +75,7 @@ class Refinement(Estimator):
     >>> y_true = rng.random(20_000) < y_prob**2 / (y_prob**2 + (1 - y_prob) ** 2)
     >>> result = cd.evaluate(y_true, y_prob, cd.Refinement())
     >>> result.refinement.round(3).item(), result.refinement_calibration.round(3).item()
-    (0.386, 0.056)
+    (0.332, 0.049)
     """
 
     about = About(
@@ -122,7 +121,7 @@ class Refinement(Estimator):
         fit: CrossFitted = yield from CrossFit(choice, folds)
         state = yield from paired_losses((fit,), folds)
         varied = yield from enough_outcomes()
-        fitted = np.resize(fit.fitted, state.rows.shape[:2])
+        fitted: Marks = np.resize(fit.fitted, state.rows.shape[:2])
         means = LossMeans(state, self.folds)
         notes = {"calibrator": repr(choice)} | ({"undefined": fit.reason} if not fitted.all() else {})
         least = {"limits": (0.0, np.inf)}
@@ -138,20 +137,19 @@ def paired_losses(fits: tuple[CrossFitted, ...], folds: Folds, clusters: Any = N
     return PairedLosses(fits, tuple(replace(fit, shift=1) for fit in fits), clusters)
 
 
-def enough_outcomes() -> Requests[Array]:
+def enough_outcomes() -> Requests[Marks]:
     """Whether there are enough rows of either outcome for an interval, (batch, groups)."""
     layout = yield from Layout()
     sums = yield from ColumnSums(layout.setting(None))
     rows, weight, outcome = (np.asarray(exact.value(part)[..., 0]) for part in (sums.rows.astype(float), *sums[1:3]))
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.nan_to_num(outcome / weight)
-    return np.asarray(np.minimum(share, 1 - share) * rows > FEWEST_OUTCOMES - 0.5)
+    return np.asarray(np.minimum(share, 1 - share) * rows > FEWEST_OUTCOMES - 0.5, bool)
 
 
-def _number(mean: Mean, fitted: Array, varied: Array, **options: Any) -> Number:
+def _number(mean: Mean, fitted: Marks, varied: Marks, **options: Any) -> Number:
     def known_ends(level: float) -> tuple[Array, Array]:
         low, high = (np.where(fitted & varied, end, np.nan) for end in mean.ends(level))
         return np.maximum(low, options.get("limits", (-np.inf,))[0]), high
 
-    ends: Callable[[float], tuple[Array, Array]] = known_ends
-    return Number(np.where(fitted, mean.value, np.nan), known_ends=ends, ends_method="Student's t", **options)
+    return Number(np.where(fitted, mean.value, np.nan), known_ends=known_ends, ends_method="Student's t", **options)

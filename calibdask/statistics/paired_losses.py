@@ -101,7 +101,7 @@ class PairedLosses(SumStatistic[PairedLossesState]):
 
     def _add(self, block: Block, viewed: Any, other: Any, b: int, rows: Counts, sums: list[Sums]) -> None:
         kept = np.flatnonzero(block.weights_of(b) > 0) if block.weights is not None else slice(None)
-        group = block.group[kept] if block.group.size else NO_GROUPS
+        group: Any = block.group[kept] if block.group.size else NO_GROUPS
         place = group
         if self.clusters is not None:
             cluster = np.asarray(self.clusters.values, np.int64)

@@ -146,7 +146,7 @@ class ViewedStatistic(Statistic[StateT]):
 
     def bytes(self, layout: Layout) -> int:
         """Memory of a state."""
-        return self.statistic.bytes(self.view.largest(layout))
+        return self.statistic.bytes(self.view.memory_layout(layout))
 
     @property
     def word(self) -> str:

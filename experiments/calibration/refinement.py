@@ -8,7 +8,7 @@ import argparse
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import special
@@ -38,7 +38,7 @@ MODELS = (
     Model("rare, calibrated", -4.5, 1.0, lambda z: z),
     Model("rare, too high", -3.0, 1.0, lambda z: z - 1.5),
 )
-MAPS: dict[str, tuple[Any, str]] = {
+MAPS: dict[str, tuple[Any, Literal["log", "brier"]]] = {
     "Platt": (cd.PlattScaling(), "log"),
     "Platt, Brier": (cd.PlattScaling(), "brier"),
     "LCE, Brier": (cd.LCECalibrator(monotone=True), "brier"),

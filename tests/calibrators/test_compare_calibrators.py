@@ -65,13 +65,13 @@ def test_calibrated_scores_are_left_as_they_are() -> None:
 
 
 def test_how_often_calibrated_scores_are_changed() -> None:
-    """At a level of 90 %, of 60 calibrated models more than 10 have a significant calibrator in 1 of 10 000 runs."""
+    """At a level of 90 %, of 30 calibrated models more than 7 have a significant calibrator in 1 of 10 000 runs."""
     changed = 0
-    for seed in range(60):
+    for seed in range(30):
         labels, scores = binary(200, seed=100 + seed, slope=1.0)
         changed += cd.compare_calibrators(labels, scores, [cd.PlattScaling()], ci=0.9).attrs["best"] != "none"
     # One-sided, of 5 % at most.
-    assert changed <= 10
+    assert changed <= 7
 
 
 def test_the_same_in_any_chunks() -> None:
@@ -171,5 +171,5 @@ def test_bad_data() -> None:
         cd.compare_calibrators(cd.summarize(labels, scores))
     with pytest.raises(ValueError, match="scores of one model"):
         cd.compare_calibrators(labels, np.stack([scores, scores]), task="binary")
-    with pytest.raises(ValueError, match="to which a calibrator can be fitted. PlattScaling: .*both outcomes"):
+    with pytest.raises(ValueError, match=r"to which a calibrator can be fitted\. PlattScaling: .*both outcomes"):
         cd.compare_calibrators(np.zeros(60, int), scores, [cd.PlattScaling()])

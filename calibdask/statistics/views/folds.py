@@ -49,7 +49,7 @@ class Folds(ABC):
         """Shape of the rows of a fold."""
         return replace(layout, rows=None)
 
-    def largest(self, layout: Layout) -> Layout:
+    def memory_layout(self, layout: Layout) -> Layout:
         """Shape of the rows of a fold, with as many rows as it may have."""
         return replace(self.layout(layout), rows=layout.rows)
 
@@ -69,7 +69,7 @@ class RowFolds(Folds):
         """The fold of each row."""
         return fold_numbers(block.row_numbers, self.count, self.seed)
 
-    def largest(self, layout: Layout) -> Layout:
+    def memory_layout(self, layout: Layout) -> Layout:
         """Folds of a hash are of about equal size."""
         rows = None if layout.rows is None else 2 * layout.rows // self.count + 1
         return replace(self.layout(layout), rows=rows)
@@ -111,9 +111,9 @@ class FoldRows(View):
         """That of all rows."""
         return self.folds.layout(layout)
 
-    def largest(self, layout: Layout) -> Layout:
+    def memory_layout(self, layout: Layout) -> Layout:
         """With as many rows as a fold may have."""
-        return self.folds.largest(layout)
+        return self.folds.memory_layout(layout)
 
     def block(self, block: Block) -> Block:
         """The rows of the fold."""
@@ -224,16 +224,18 @@ class OneModel(View):
         """A batch of one."""
         return replace(layout, batch=1)
 
-    def largest(self, layout: Layout) -> Layout:
+    def memory_layout(self, layout: Layout) -> Layout:
         """With the rows of one element."""
         return replace(layout, batch=1)
 
     def block(self, block: Block) -> Block:
         """Scores, labels and weights of the element."""
-        scores, labels, weights = (
-            None if array is None else array[self.element % len(array)][None]
-            for array in (block.scores, block.labels, block.weights)
-        )
+
+        def own(array: Any) -> Any:
+            return array[self.element % len(array)][None]
+
+        weights = None if block.weights is None else own(block.weights)
+        scores, labels = own(block.scores), own(block.labels)
         return replace(block, layout=self.layout(block.layout), scores=scores, labels=labels, weights=weights)
 
 

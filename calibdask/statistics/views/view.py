@@ -24,7 +24,7 @@ class View(ABC):
     def block(self, block: Block) -> Block:
         """The rows seen."""
 
-    def largest(self, layout: Layout) -> Layout:
+    def memory_layout(self, layout: Layout) -> Layout:
         """As `layout`, with as many rows as there may be, for estimates of memory."""
         return self.layout(layout)
 

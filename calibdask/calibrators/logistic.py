@@ -147,4 +147,3 @@ def _inverse(hessian: Array) -> Array:
     if values[0] <= 0:
         return np.full_like(hessian, np.nan)
     return np.asarray((vectors / values) @ vectors.T * scale * scale[:, None])
-

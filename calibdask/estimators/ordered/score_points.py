@@ -15,6 +15,7 @@ from calibdask.statistics.order.distinct import DistinctScores, DistinctState
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
 
+
 @dataclass(frozen=True)
 class Points:
     """Scores of every stratum (batch, groups, columns) in increasing order, with sums over the rows at each.

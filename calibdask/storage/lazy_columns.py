@@ -68,11 +68,11 @@ def check_types(location: Location, choice: ColumnChoice, names: ColumnNames, sc
 
 def collected(choice: ColumnChoice, names: ColumnNames, columns: Columns) -> dict[str, Any]:
     """Arrays in memory by their role."""
-    labels, scores = _stacked(columns, names.labels), _stacked(columns, names.scores)
+    labels, scores = stacked(columns, names.labels), stacked(columns, names.scores)
     return {**choice.collect(labels, scores, columns.__getitem__), "names": names}
 
 
-def _stacked(columns: Columns, names: tuple[str, ...]) -> np.ndarray:
+def stacked(columns: Columns, names: tuple[str, ...]) -> np.ndarray:
     """One column, (n,) or (n, K) of lists; (n, K) of several."""
     return columns[names[0]] if len(names) == 1 else np.stack([columns[name] for name in names], axis=1)
 
@@ -135,7 +135,7 @@ def _column(packed: np.ndarray, name: str) -> np.ndarray:
 
 
 def _matrix_block(packed: np.ndarray, names: tuple[str, ...], width: int) -> np.ndarray:
-    block = _stacked(packed.item(), names)
+    block = stacked(packed.item(), names)
     if block.shape[1] != width:
         raise ValueError(
             f"Column {names[0]!r} expects {width} values in every list, as in its first row, got lists of "

@@ -12,7 +12,15 @@ from calibdask.errors import Unavailable
 from calibdask.storage.array_files import block_rows
 from calibdask.storage.arrow_parts import ArrowParts
 from calibdask.storage.file_sets import FileSet, constant
-from calibdask.storage.lazy_columns import Columns, check_types, collected, lazy_columns, lists_in, names_in
+from calibdask.storage.lazy_columns import (
+    Columns,
+    check_types,
+    collected,
+    lazy_columns,
+    lists_in,
+    names_in,
+    score_names_in,
+)
 from calibdask.storage.location import ColumnChoice, Location, read_error
 
 _FILE_MAGIC = b"ARROW1"
@@ -62,7 +70,7 @@ def read_arrow(files: FileSet, choice: ColumnChoice) -> dict[str, Any]:
     return lazy_columns(choice, names, types, parts, rows, load, lists)
 
 
-def arrow_parts(files: FileSet) -> ArrowParts:
+def arrow_parts(files: FileSet, choice: ColumnChoice) -> ArrowParts:
     """All columns of files of Arrow, a batch at a time; of a stream all batches together."""
     import pyarrow
 
@@ -75,12 +83,14 @@ def arrow_parts(files: FileSet) -> ArrowParts:
     wanted = tuple(schema.names)
     for name, values in partitions.items():
         schema = schema.append(pyarrow.field(name, pyarrow.array(values).type))
+    names = score_names_in(files.location, choice, schema.names)
+    check_types(files.location, choice, names, schema)
     parts: list[_Batches] = []
     for number, file in enumerate(members):
         held = {name: values[number] for name, values in partitions.items()}
         with file.reading("Arrow"), file.open() as stream:
             parts += [_Batches(file, index, index + 1, held) for index in range(_batch_count(stream))]
-    return ArrowParts(schema, parts, partial(_table_of, schema, wanted))
+    return ArrowParts(schema, names, parts, partial(_table_of, schema, wanted))
 
 
 def _batch_count(stream: Any) -> int:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibdask.engine.inputs.arrow import dtype_of, list_width
+from calibdask.engine.inputs.columns import ColumnNames
 
 # What a text counts for in the size of a row.
 _TEXT_BYTES = 32
@@ -25,14 +26,20 @@ class ArrowParts:
     Attributes
     ----------
     schema : pyarrow.Schema
+    names : ColumnNames
+        Those of the scores, and of labels if there are some.
     parts : sequence
     load : function
         From a part to its table, of this schema.
+    of_arrays : bool
+        Whether the columns are whole arrays where they are stored; those of several values in each row are lists.
     """
 
     schema: Any
+    names: ColumnNames
     parts: Sequence[Any]
     load: Callable[[Any], Any]
+    of_arrays: bool = False
 
     @property
     def row_bytes(self) -> int:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +18,7 @@ from calibdask.safe_text import listed
 from calibdask.storage.arrow_parts import ArrowParts
 from calibdask.storage.csv_rows import header_of, row_blocks, rows_end
 from calibdask.storage.file_sets import FileSet, constant
-from calibdask.storage.lazy_columns import Columns, collected, lazy_columns, names_in
+from calibdask.storage.lazy_columns import Columns, collected, lazy_columns, names_in, score_names_in
 from calibdask.storage.location import ColumnChoice, Location, read_error
 
 # CSV files of this size in all are read at once, larger ones in blocks of this size.
@@ -100,23 +100,24 @@ def read_csv(files: FileSet, choice: ColumnChoice) -> dict[str, Any]:
     return lazy_columns(choice, names, dtypes, blocks, [np.nan] * len(blocks), load)
 
 
-def csv_parts(files: FileSet, scores: Callable[[Sequence[str]], Sequence[str]]) -> ArrowParts:
-    """All columns of CSV files: small ones in memory, others block by block; ``scores(names)`` are numbers."""
+def csv_parts(files: FileSet, choice: ColumnChoice) -> ArrowParts:
+    """All columns of CSV files: small ones in memory, others block by block."""
     import pyarrow
 
     if not files.paths:
         raise ValueError(f"{files.location.url} holds no files.")
     heads = _heads(files)
     wanted = [*heads[0].names, *heads[0].partitions]
-    numbers = dict.fromkeys(scores(wanted), pyarrow.float64())
+    names = score_names_in(files.location, choice, wanted)
+    numbers = dict.fromkeys(names.scores, pyarrow.float64())
     for head in heads:
         _check_header(head, wanted)
     if _fit_in_memory(files, heads):
         tables = _tables(heads, wanted, numbers)
-        return ArrowParts(tables[0].select(wanted).schema, tables, lambda table: table.select(wanted))
+        return ArrowParts(tables[0].select(wanted).schema, names, tables, lambda table: table.select(wanted))
     types, blocks = _typed_blocks(files, heads, wanted, numbers)
     schema = pyarrow.schema(list(types.items()))
-    return ArrowParts(schema, blocks, lambda part: _table(*part, wanted, types).select(wanted).cast(schema))
+    return ArrowParts(schema, names, blocks, lambda part: _table(*part, wanted, types).select(wanted).cast(schema))
 
 
 def _fit_in_memory(files: FileSet, heads: Sequence[_Head]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibdask.engine.inputs.arrow import dtype_of, list_width
-from calibdask.engine.inputs.columns import ColumnNames, choose_columns, unknown
+from calibdask.engine.inputs.columns import ColumnNames, choose_columns, choose_scores, unknown
 from calibdask.safe_text import message, visible
 from calibdask.storage.location import ColumnChoice, Location
 
@@ -26,6 +26,20 @@ def names_in(location: Location, choice: ColumnChoice, there: Sequence[str]) -> 
         if name not in there:
             raise unknown(location.url, "column", name, there)
     return choose_columns(there, choice.label, choice.score, location.url, used=choice.further)
+
+
+def score_names_in(location: Location, choice: ColumnChoice, there: Sequence[str]) -> ColumnNames:
+    """The columns of scores, and of labels if there are some.
+
+    Raises
+    ------
+    ValueError
+        If one is not there, or several could be meant.
+    """
+    for name in choice.further:
+        if name not in there:
+            raise unknown(location.url, "column", name, there)
+    return choose_scores(there, choice.label, choice.score, location.url, used=choice.further)
 
 
 def lists_in(schema: Any, names: ColumnNames, further: Sequence[str], location: Location) -> dict[str, int]:

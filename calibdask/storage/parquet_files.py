@@ -10,7 +10,15 @@ from calibdask.errors import Unavailable
 from calibdask.storage.array_files import TARGET_BYTES, block_rows
 from calibdask.storage.arrow_parts import ArrowParts
 from calibdask.storage.file_sets import FileSet
-from calibdask.storage.lazy_columns import Columns, check_types, collected, lazy_columns, lists_in, names_in
+from calibdask.storage.lazy_columns import (
+    Columns,
+    check_types,
+    collected,
+    lazy_columns,
+    lists_in,
+    names_in,
+    score_names_in,
+)
 from calibdask.storage.location import ColumnChoice, Location, read_error
 from calibdask.storage.retry import with_retries
 from calibdask.storage.sizes import check_rows, check_size
@@ -21,23 +29,26 @@ def read_parquet(files: FileSet, choice: ColumnChoice) -> dict[str, Any]:
     return _read_dataset(files.location, _dataset(files), choice)
 
 
-def parquet_parts(files: FileSet) -> ArrowParts:
+def parquet_parts(files: FileSet, choice: ColumnChoice) -> ArrowParts:
     """All columns of Parquet files, a row group at a time."""
-    return _dataset_parts(files.location, _dataset(files))
+    return _dataset_parts(files.location, _dataset(files), choice)
 
 
-def delta_parts(location: Location) -> ArrowParts:
+def delta_parts(location: Location, choice: ColumnChoice) -> ArrowParts:
     """All columns of a Delta table, a row group at a time."""
-    return _dataset_parts(location, _delta_dataset(location))
+    return _dataset_parts(location, _delta_dataset(location), choice)
 
 
-def _dataset_parts(location: Location, dataset: Any) -> ArrowParts:
+def _dataset_parts(location: Location, dataset: Any, choice: ColumnChoice) -> ArrowParts:
     with location.reading("Parquet"):
         groups = [group for file in dataset.get_fragments() for group in file.split_by_row_group()]
         rows = sum(row_group.num_rows for group in groups for row_group in group.row_groups)
     check_rows(location.url, rows)
-    names = tuple(dataset.schema.names)
-    return ArrowParts(dataset.schema, [[group] for group in groups], partial(_table, location.url, dataset.schema, names))
+    schema = dataset.schema
+    names = score_names_in(location, choice, schema.names)
+    check_types(location, choice, names, schema)
+    load = partial(_table, location.url, schema, tuple(schema.names))
+    return ArrowParts(schema, names, [[group] for group in groups], load)
 
 
 def _dataset(files: FileSet) -> Any:

@@ -100,8 +100,8 @@ def _checked_target(out: str, *, overwrite: bool) -> Path:
     """The folder to write, of which there may be something already."""
     if "://" in out and not Location.parse(out).local:
         raise ValueError(
-            f"--out expects a path of this machine, where writing can go on after a kill, got {Location.parse(out).url!r}; "
-            "copy the whole store there afterwards."
+            f"--out expects a path of this machine, where writing can go on after a kill, got "
+            f"{Location.parse(out).url!r}; copy the whole store there afterwards."
         )
     path = Path(Location.parse(out).path if "://" in out else out)
     if path.suffix.lower() not in FORMATS or not path.parent.is_dir():

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.calibrators.base import Calibrator
-from calibdask.calibrators.given import GivenColumns
+from calibdask.calibrators.base import MIN_ROWS, Calibrator
+from calibdask.calibrators.given import GivenColumns, read_rows_given
 from calibdask.calibrators.mapping import RowMap, mapped_rows
 from calibdask.engine.inputs.arrays import is_dask
 from calibdask.engine.inputs.input import read_data
@@ -19,12 +19,19 @@ from calibdask.safe_text import listed
 from calibdask.statistics.exact import Array, Counts
 from calibdask.storage.location import Location
 from calibdask.storage.readers import Table
+from calibdask.storage.summary import Summary
 
 
-def fit_to_table(calibrator: Calibrator, table: Table, options: InputOptions, min_rows: int) -> Calibrator:
-    """`Calibrator.fit` to the rows of a file, which may be read in more ways."""
+def fit_to_table(calibrator: Calibrator, table: Table, options: InputOptions, min_rows: int = MIN_ROWS) -> Calibrator:
+    """`Calibrator.fit` to the rows of a file, which may be read in more ways; cautions are not warned of."""
     data = read_data(table.labels, table.scores, table.by or None, table.weights, options)
     return calibrator._fit_given(GivenColumns(data, None), min_rows)
+
+
+def fit_to_summary(calibrator: Calibrator, summary: Summary, by: Sequence[str], min_rows: int = MIN_ROWS) -> Calibrator:
+    """`Calibrator.fit` to a summary; cautions are not warned of."""
+    given = read_rows_given(summary, [*by], None, None, None, logits=False)
+    return calibrator._fit_given(given, min_rows)
 
 
 @dataclass(frozen=True)

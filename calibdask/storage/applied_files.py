@@ -191,10 +191,12 @@ class AppliedZarr(AppliedFile):
         start = number * self.chunk_rows
         with texts_settled(), zarr.config.set({"array.write_empty_chunks": True}):
             group: Any = zarr.open_group(self.part, mode="r+")
-            for name, values in self._arrays(table, calibrated).items():
-                array = group[name]
-                expected = np.dtype(object) if values.dtype.kind == "O" else np.dtype(array.dtype)
-                if values.dtype != expected:
+            for name, given in self._arrays(table, calibrated).items():
+                array, values = group[name], given
+                if values.dtype.kind in "iub" and array.dtype == np.float64:
+                    # Other chunks have missing values.
+                    values = values.astype(np.float64)
+                elif values.dtype.kind != "O" and values.dtype != array.dtype:
                     raise ValueError(
                         f"Column {name!r} has missing values from row {start:,} on, and none before, so that it has no "
                         "place in an array of whole numbers; write to .parquet."

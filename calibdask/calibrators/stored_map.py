@@ -129,12 +129,12 @@ class StoredMap:
         known = self.calibrator.classes_
         if classes is None or known.dtype.kind in "iub":
             return
-        ours, theirs = [*map(str, known.tolist())], [*map(str, classes)]
-        if ours != theirs:
-            order = ", in this order" if sorted(ours) == sorted(theirs) else ""
+        mapped, given = [*map(str, known.tolist())], [*map(str, classes)]
+        if mapped != given:
+            order = ", in this order" if sorted(mapped) == sorted(given) else ""
             raise ValueError(
-                f"The map {self.url} is of the classes {listed(ours)}, and the columns of {data} are of "
-                f"{listed(theirs)}; name the columns of these classes by --score{order}."
+                f"The map {self.url} is of the classes {listed(mapped)}, and the columns of {data} are of "
+                f"{listed(given)}; name the columns of these classes by --score{order}."
             )
 
     def codes(self, by: Mapping[str, Any]) -> Any:

@@ -107,7 +107,7 @@ class MethodType(click.ParamType):  # type: ignore[type-arg]  # generic only sin
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Expression:
         """Parse and check its name and values."""
         if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]
+            return value
         try:
             return parse_method(value)
         except ValueError as error:

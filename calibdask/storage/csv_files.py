@@ -117,7 +117,9 @@ def csv_parts(files: FileSet, choice: ColumnChoice) -> ArrowParts:
         return ArrowParts(tables[0].select(wanted).schema, names, tables, lambda table: table.select(wanted))
     types, blocks = _typed_blocks(files, heads, wanted, numbers)
     schema = pyarrow.schema(list(types.items()))
-    return ArrowParts(schema, names, blocks, lambda part: _table(*part, wanted, types).select(wanted).cast(schema))
+    return ArrowParts(
+        schema, names, blocks, lambda part: _table(part[0], part[1], wanted, types).select(wanted).cast(schema)
+    )
 
 
 def _fit_in_memory(files: FileSet, heads: Sequence[_Head]) -> bool:

@@ -101,11 +101,11 @@ def open_store(url: str) -> Store:
         case ".nc":
             return _open_netcdf(location)
         case ".npz":
-            parts = partial(array_parts.npz_parts, location)
-            return StoredRows(location, partial(array_files.read_npz, location), parts)
+            of_location = partial(array_parts.npz_parts, location)
+            return StoredRows(location, partial(array_files.read_npz, location), of_location)
         case "delta":
-            parts = partial(parquet_files.delta_parts, location)
-            return StoredRows(location, partial(parquet_files.read_delta, location), parts, "column")
+            of_location = partial(parquet_files.delta_parts, location)
+            return StoredRows(location, partial(parquet_files.read_delta, location), of_location, "column")
     files = FileSet.of(location)
     match kind:
         case ".csv":

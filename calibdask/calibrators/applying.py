@@ -11,10 +11,10 @@ from calibdask import __version__
 from calibdask.calibrators.stored_map import StoredMap
 from calibdask.engine.inputs.arrow import to_numpy
 from calibdask.engine.progress_events import Stage, advance, start_stage
-from calibdask.storage.applied_files import FORMATS, AppliedFile, key_of, scores_of
+from calibdask.storage.applied_files import FORMATS, AppliedFile, mark_of, scores_of
 from calibdask.storage.array_files import TARGET_BYTES
 from calibdask.storage.arrow_parts import ArrowParts, Place
-from calibdask.storage.location import ColumnChoice, Location, MissingChunks
+from calibdask.storage.location import ColumnChoice, Location, MissingChunks, read_error
 from calibdask.storage.unfinished import Unfinished, digest, files_digest
 from calibdask.storage.writers import checked_output
 
@@ -80,13 +80,14 @@ def apply_map(
         "data": files_digest(rows.location),
         "options": digest({**options, "chunk_rows": chunk_rows}),
     }
-    unfinished = Unfinished(target, key, key_of)
+    unfinished = Unfinished(target, key, mark_of)
     output = kind(unfinished.part, parts.schema, parts.names, parts.of_arrays, chunk_rows, score_name)
     _check_columns(stored_map, rows.url, parts)
     if not unfinished.folder.exists():
         checked_output(out, tuple(FORMATS), overwrite=overwrite, folders=tuple(FORMATS))
     if unfinished.begin(anew=overwrite):
-        return Applied(unfinished.state["rows"], unfinished.state["rows"], unfinished.state["unknown"], output.left_out)
+        mark = mark_of(target)
+        return Applied(mark["rows"], mark["rows"], mark["unknown"], output.left_out)
     checked_output(out, tuple(FORMATS), overwrite=overwrite, folders=tuple(FORMATS))
     try:
         return _streamed(stored_map, rows.url, parts, output, unfinished)
@@ -110,8 +111,10 @@ def _checked_target(out: str, *, overwrite: bool) -> Path:
 
 
 def _parts(rows: "StoredRows", choice: ColumnChoice) -> ArrowParts:
-    with rows.location.reading():
+    try:
         parts = rows.parts(choice)
+    except (OSError, RuntimeError, ImportError) as error:
+        raise read_error(rows.location, error) from error
     if not parts.parts:
         raise ValueError(f"{rows.url} holds no rows.")
     return parts
@@ -144,7 +147,8 @@ def _streamed(
         advance(place.part, len(parts.parts))
     if not written:
         raise ValueError(f"{url} holds no rows.")
-    mark = {"key": dict(unfinished.key), "map": stored_map.described, "calibdask": __version__}
+    made = {"map": stored_map.described, "calibdask": __version__}
+    mark = {"rows": written, "unknown": unknown, "key": dict(unfinished.key), **made}
     output.seal(written, mark)
     unfinished.finish()
     return Applied(written, resumed, unknown, output.left_out)

@@ -76,16 +76,16 @@ class AppliedFile(ABC):
         """Columns that it cannot hold."""
 
 
-def key_of(folder: Path) -> Any:
-    """The key in the mark of a whole output; None without."""
+def mark_of(folder: Path) -> dict[str, Any]:
+    """The mark of a whole output; empty without."""
     try:
         if (folder / APPLIED).exists():
             mark = json.loads((folder / APPLIED).read_text(encoding="utf-8"))
         else:
             mark = json.loads((folder / "zarr.json").read_text(encoding="utf-8"))["attributes"][_MARK]
-        return mark["key"]
+        return dict(mark)
     except (OSError, ValueError, KeyError, TypeError):
-        return None
+        return {}
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class AppliedParquet(AppliedFile):
 
     def seal(self, rows: int, mark: Mapping[str, Any]) -> None:
         """Leave the mark."""
-        (self.part / APPLIED).write_text(json.dumps({"rows": rows, **mark}, indent=2), encoding="utf-8")
+        (self.part / APPLIED).write_text(json.dumps(mark, indent=2), encoding="utf-8")
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -209,13 +209,16 @@ class AppliedZarr(AppliedFile):
         """Give the arrays their size and the group its mark, and write the checksums of both."""
         from calibdask.storage.checked_store import seal
 
+        # What Zarr has begun and not named.
+        for path in self.part.rglob("*.partial"):
+            path.unlink()
         for path in self.part.glob("*/zarr.json"):
             metadata = json.loads(path.read_text(encoding="utf-8"))
             metadata["shape"][0] = rows
             _write_whole(path, metadata)
         own = self.part / "zarr.json"
         group = json.loads(own.read_text(encoding="utf-8"))
-        group["attributes"][_MARK] = {"rows": rows, **mark}
+        group["attributes"][_MARK] = dict(mark)
         _write_whole(own, group)
         seal(self.part)
 

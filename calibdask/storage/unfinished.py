@@ -51,15 +51,15 @@ class Unfinished:
         The output, a folder.
     key : mapping of str to str
         Digests of what it is made of, by what that is called: those of an output that is gone on with are equal.
-    key_of : function
-        The key that a whole output carries in itself, where it has one.
+    mark_of : function
+        What a whole output says of itself, the key among it.
     state : dict
         How far it is.
     """
 
     target: Path
     key: Mapping[str, str]
-    key_of: Callable[[Path], Any]
+    mark_of: Callable[[Path], Mapping[str, Any]]
     state: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -114,7 +114,7 @@ class Unfinished:
 
     @property
     def _is_whole(self) -> bool:
-        return bool(self.target.exists() and self.key_of(self.target) == self.key)
+        return bool(self.target.exists() and self.mark_of(self.target).get("key") == self.key)
 
     def save(self, **state: Any) -> None:
         """Keep how far it is, at once."""

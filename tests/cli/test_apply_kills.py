@@ -51,6 +51,7 @@ def test_each_death(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         if len(begun) <= number:
             break
         work(True)
+        assert sorted(contents(out)) == sorted(new), f"killed before change {number}, {begun[-1]}"
         assert contents(out) == new, f"killed before change {number}, {begun[-1]}"
         assert {path.name for path in tmp_path.iterdir()} == {name, "old", "map.json", "rows.parquet"}
         number += 1

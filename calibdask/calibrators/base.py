@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from calibdask.calibrators.fitted import Numbers, Sliced, fitted
 from calibdask.calibrators.given import (
     GivenColumns,
+    aligned_rows,
     label_vector,
     labels_and_scores,
     read_rows_given,
@@ -49,7 +50,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
 
     # `fit` takes its arguments by other names than scikit-learn's metadata.
     __metadata_request__fit: ClassVar[dict[str, str]] = dict.fromkeys(
-        ("y_prob", "by", "min_rows", "label", "score"), UNUSED
+        ("y_prob", "by", "min_rows", "label", "score", "labels", "pos_label"), UNUSED
     )
     __metadata_request__predict_proba: ClassVar[dict[str, str]] = {"y_prob": UNUSED, "by": UNUSED}
     __metadata_request__predict: ClassVar[dict[str, str]] = {"y_prob": UNUSED, "by": UNUSED}
@@ -89,6 +90,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         min_rows: int = MIN_ROWS,
         label: Any = None,
         score: Any = None,
+        labels: Any = None,
+        pos_label: Any = None,
         X: Any = None,
         y: Any = None,
     ) -> Self:
@@ -111,6 +114,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
             attribute ``pooled_slices_`` say which.
         label, score : optional
             The columns of a container, as for `calibdask.evaluate`.
+        labels, pos_label : optional
+            The classes in the order of the columns of scores, or the class whose probability a vector is, where labels
+            are not 0..K-1, as for `calibdask.evaluate`.
         X, y : arrays, optional
             Scores and labels under scikit-learn's names.
 
@@ -130,19 +136,21 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         such, so that pipelines and cross-validation work; there, pass a vector of scores as a column. Two vectors are
         labels and scores, in this order.
         """
+        options = InputOptions(logits=self.logits, labels=labels, pos_label=pos_label)
         if y_prob is None and X is None and y is None and not _is_array(y_true):
-            given = read_rows_given(y_true, by, sample_weight, label, score, logits=self.logits)
+            given = read_rows_given(y_true, by, sample_weight, label, score, options)
             return self._fit_given(given, min_rows)._warned()
-        labels, scores = labels_and_scores(type(self).__name__, y_true, y_prob, X, y)
-        labels, scores = self._labels(labels), self._scores(scores, reset=True)
-        if labels.dtype.kind == "f" and scores.dtype.kind in "iub" and not self.logits:
+        targets, scores = labels_and_scores(type(self).__name__, y_true, y_prob, X, y)
+        rows = aligned_rows(targets, scores, sample_weight, by)
+        targets, scores = self._labels(rows.y_true), self._scores(rows.y_prob, reset=True)
+        if targets.dtype.kind == "f" and scores.dtype.kind in "iub" and not self.logits:
             raise ValueError(
                 "fit expects labels first, fit(y_true, y_prob), or fit(X, y) with scores in columns; got real numbers "
                 "where labels should be and whole numbers where scores should be."
             )
-        data = read_arrays(labels, scores, by, sample_weight, InputOptions(logits=self.logits))
+        data = read_arrays(targets, scores, rows.by, rows.sample_weight, options)
         # Numbers need no names, whatever their columns are called.
-        numbered = labels.dtype.kind in "biuf" and np.asarray(data.classes).dtype.kind not in "iu"
+        numbered = labels is None and targets.dtype.kind in "biuf" and np.asarray(data.classes).dtype.kind not in "iu"
         self._fit_to(replace(data, classes=None) if numbered else data, None, min_rows)
         return self._warned()
 
@@ -165,7 +173,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         """
         check_is_fitted(self)
         scores = self._scores(y_prob, reset=False)
-        return mapped_rows(self._row_map(), scores, y_prob, self._sliced.codes(by), self.classes_)
+        return mapped_rows(self._row_map(), scores, y_prob, self._sliced.codes(by, scores.shape[0]), self.classes_)
 
     def predict(self, y_prob: Any, by: Any = None) -> Any:
         """The class of the largest calibrated probability, shape (n,)."""

@@ -18,6 +18,8 @@ from calibdask.statistics.settings import Setting
 
 # From scores (n,) to calibrated ones; picklable.
 Curve = Callable[[Array], Array]
+# Up to so many rows, times columns, the points of a fit are the distinct scores; beyond that cells of a fine grid.
+MOST_ROWS = 1 << 22
 # Sums of a row up to this are what rounding leaves of 0.
 _ZERO_SUM = 1e-9
 
@@ -36,6 +38,10 @@ class ColumnPoints:
     outcome: Array
     clip: float
     information: float = 1.0
+
+
+class Undetermined(ValueError):
+    """Rows of a column that do not determine its map; says what was expected and what came."""
 
 
 class ColumnCalibrator(Calibrator):
@@ -75,9 +81,18 @@ class ColumnCalibrator(Calibrator):
 class PointsCalibrator(ColumnCalibrator):
     """A calibrator of one score that is fitted to the rows and outcomes at each score."""
 
+    # Whether the rows of a cell of a grid, where scores are not known one by one, are two points, one of each outcome.
+    by_outcome: ClassVar[bool] = False
+
     @abstractmethod
     def _fit_points(self, points: ColumnPoints) -> dict[str, Any]:
-        """The numbers of one column; arrays of one dimension may differ in length from column to column."""
+        """The numbers of one column; arrays of one dimension may differ in length from column to column.
+
+        Raises
+        ------
+        Undetermined
+            If the rows do not determine the map; of slices, it is that of all rows then.
+        """
 
     def _check(self) -> None:
         """Check the parameters."""
@@ -85,13 +100,18 @@ class PointsCalibrator(ColumnCalibrator):
     def _requests(self) -> Requests[Numbers]:
         self._check()
         layout = yield from Layout()
-        points = yield from ScorePoints(self._setting(layout))
+        points = yield from ScorePoints(self._setting(layout), MOST_ROWS, self.by_outcome)
         clip = float(np.finfo("float16" if layout.half else layout.dtype).smallest_normal)
         fits = {}
         for index, at in points.strata():
             column = _column(points, at, clip)
-            if 0 < column.outcome.sum() < column.weight.sum():
+            if not 0 < column.outcome.sum() < column.weight.sum():
+                continue
+            try:
                 fits[index] = {name: np.asarray(value, float) for name, value in self._fit_points(column).items()}
+            except Undetermined as error:
+                if layout.groups == 1:
+                    raise ValueError(f"{type(self).__name__} expects {error}.") from None
         return _together(fits, points.shape)
 
 
@@ -101,10 +121,13 @@ def _column(points: Points, at: slice, clip: float) -> ColumnPoints:
 
 
 def _together(fits: dict[Any, dict[str, Array]], shape: tuple[int, int, int]) -> Numbers:
-    """Numbers by (slice, column, ...); NaN where there is no fit, lists of knots filled up by their last one."""
-    numbers = {}
-    for name in next(iter(fits.values()), {"score": np.zeros(0)}):
-        longest = np.max([fit[name].shape for fit in fits.values()], axis=0) if fits else ()
+    """Numbers by (slice, column, ...); NaN where there is no fit, lists of knots filled up by their last one.
+
+    Without any fit there are none.
+    """
+    numbers: dict[str, Array] = {}
+    for name in next(iter(fits.values()), ()):
+        longest = np.max([fit[name].shape for fit in fits.values()], axis=0)
         values = np.full((*shape, *longest), np.nan)
         for index, fit in fits.items():
             value = fit[name]

@@ -55,19 +55,19 @@ class Sliced:
         shape = tuple(axis.size for axis in self.axes)
         return {name: _visible(values, shape) for name, values in self.numbers.items()}
 
-    def codes(self, by: Any) -> Any:
-        """The number of the map of each row; None where all rows have the last.
+    def codes(self, by: Any, rows: float) -> Any:
+        """The number of the map of each of ``rows`` rows; None where all have the last.
 
         Raises
         ------
         ValueError
-            If the map was not fitted by slices, or by others.
+            If the map was not fitted by slices, or by others, or lengths differ.
         """
         if by is None:
             return None
         if not self.axes:
             raise ValueError("by expects a map that was fitted by slices; fit(y_true, y_prob, by=...) fits one.")
-        return codes_among(self.axes, by)
+        return codes_among(self.axes, by, rows)
 
 
 def fitted(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_rows: int) -> Sliced:
@@ -90,15 +90,18 @@ def fitted(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_ro
 def _sliced(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_rows: int) -> Sliced:
     requests = _with_counts(calibrator)
     if not data.by:
-        return _of_all(calibrator, run_requests({"all": requests}, data.source).estimates["all"])
+        return _of_all(calibrator, _fit(requests, data))
+    slices: _Fit
+    whole: _Fit
     if all_rows is None:
         pooled = seen_through(Pooled(), _with_counts(calibrator))
-        estimates = run_requests({"slices": requests, "all": pooled}, data.source).estimates
+        estimates: Any = run_requests({"slices": requests, "all": pooled}, data.source).estimates
         slices, whole = estimates["slices"], estimates["all"]
     else:
-        slices = run_requests({"slices": requests}, data.source).estimates["slices"]
-        whole = run_requests({"all": _with_counts(calibrator)}, all_rows.source).estimates["all"]
-    return _of_slices(slices, _of_all(calibrator, whole), data.by, min_rows)
+        slices = _fit(requests, data)
+        whole = _fit(_with_counts(calibrator), all_rows)
+    few = (slices.rows < min_rows) | ~slices.both.all(-1) | _unfitted(calibrator, slices)
+    return _of_slices(slices, _of_all(calibrator, whole), data.by, few, min_rows)
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,13 @@ class _Fit:
     events: Array
 
 
-def _with_counts(calibrator: "Calibrator") -> "Requests[Any]":
+def _fit(requests: Requests[_Fit], data: Input) -> _Fit:
+    answer: Any = run_requests({"fit": requests}, data.source).estimates["fit"]
+    fit: _Fit = answer
+    return fit
+
+
+def _with_counts(calibrator: "Calibrator") -> Requests[_Fit]:
     layout = yield from Layout()
     setting = calibrator._setting(layout)
     yield from Started(ColumnSums(setting))
@@ -124,7 +133,7 @@ def _with_counts(calibrator: "Calibrator") -> "Requests[Any]":
     return _Fit(numbers, rows[0], (outcome > 0) & (outcome < weight), setting, outcome)
 
 
-def _of_all(calibrator: "Calibrator", fit: Any) -> Sliced:
+def _of_all(calibrator: "Calibrator", fit: _Fit) -> Sliced:
     both = fit.both[0]
     if not both.any() or (len(both) == 1 and not both[0]):
         what = (
@@ -144,16 +153,28 @@ def _of_all(calibrator: "Calibrator", fit: Any) -> Sliced:
     return Sliced(unknown, fit.rows, cautions=(caution,), events=fit.events)
 
 
-def _of_slices(slices: Any, whole: Sliced, axes: tuple[Axis, ...], min_rows: int) -> Sliced:
-    few = (slices.rows < min_rows) | ~slices.both.all(-1)
-    numbers = {name: _joined(values, whole.numbers[name], few) for name, values in slices.numbers.items()}
+def _unfitted(calibrator: "Calibrator", slices: "_Fit") -> Marks:
+    """Slices with both outcomes whose rows do not determine the map, or that of one of their columns."""
+    if not slices.numbers:
+        return np.ones(len(slices.rows), bool)
+    first = next(iter(slices.numbers.values()))
+    if calibrator.by_column:
+        return np.asarray((np.isnan(first.reshape(*slices.both.shape, -1)).all(-1) & slices.both).any(-1))
+    return np.asarray(np.isnan(first.reshape(len(first), -1)).all(-1))
+
+
+def _of_slices(slices: "_Fit", whole: Sliced, axes: tuple[Axis, ...], few: Marks, min_rows: int) -> Sliced:
+    numbers = {}
+    for name, of_all in whole.numbers.items():
+        unknown = np.full((few.size, *of_all.shape[1:]), np.nan)
+        numbers[name] = _joined(slices.numbers.get(name, unknown), of_all, few)
     pooled = tuple(_label(axes, position) for position in np.flatnonzero(few).tolist())
     cautions = whole.cautions
     if pooled:
         shown = listed(pooled[:5]) + (" and others" if len(pooled) > 5 else "")
         cautions += (
-            f"{len(pooled)} of {few.size} slices have fewer than {min_rows} rows, or outcomes that are all alike, and "
-            f"have the map of all rows: {shown}.",
+            f"{len(pooled)} of {few.size} slices have fewer than {min_rows} rows, or outcomes or scores that are all "
+            f"alike, and have the map of all rows: {shown}.",
         )
     events = np.concatenate([slices.events, whole.events])
     return Sliced(numbers, np.append(slices.rows, whole.rows), axes, pooled, cautions, events)

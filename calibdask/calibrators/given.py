@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from calibdask.engine.inputs.alignment import aligned
 from calibdask.engine.inputs.arrays import is_dask, plain
+from calibdask.engine.inputs.frames import GivenRows
 from calibdask.engine.inputs.input import Input, read_data
-from calibdask.engine.inputs.options import InputOptions
+from calibdask.engine.inputs.options import InputOptions, refuse_for_summary
+from calibdask.engine.inputs.slices import named
 from calibdask.storage.given_files import given_rows_or_file
 from calibdask.storage.summary import Summary, is_summary
 
@@ -28,7 +31,9 @@ class GivenColumns:
         return 1 if layout.vector else layout.classes
 
 
-def read_rows_given(y_true: Any, by: Any, sample_weight: Any, label: Any, score: Any, *, logits: bool) -> GivenColumns:
+def read_rows_given(
+    y_true: Any, by: Any, sample_weight: Any, label: Any, score: Any, options: InputOptions
+) -> GivenColumns:
     """A summary, a container of columns, the rows of a file, or blocks.
 
     Raises
@@ -39,12 +44,14 @@ def read_rows_given(y_true: Any, by: Any, sample_weight: Any, label: Any, score:
     if is_summary(y_true):
         if any(given is not None for given in (sample_weight, label, score)) or isinstance(by, Mapping):
             raise ValueError("A summary has its weights and slices already; by expects the names of some slices.")
+        refuse_for_summary(options)
         summary = Summary.of(y_true)
         names = [by] if isinstance(by, str) else list(by or ())
-        return GivenColumns(summary.pooled(names).input, summary.pooled().input)
+        pooled = summary.pooled()
+        return GivenColumns(summary.pooled(names).input if names else pooled.input, pooled.input)
     dims = ("sample", "class")
     given = given_rows_or_file(y_true, None, by, sample_weight, dims, label=label, score=score)
-    data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, InputOptions(logits=logits))
+    data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
     return GivenColumns(data, None)
 
 
@@ -63,9 +70,30 @@ def labels_and_scores(name: str, y_true: Any, y_prob: Any, X: Any, y: Any) -> tu
     return labels, scores
 
 
+def aligned_rows(labels: Any, scores: Any, sample_weight: Any, by: Any) -> GivenRows:
+    """All of them with rows in the order of the first index of pandas among them.
+
+    Raises
+    ------
+    ValueError
+        If indexes hold different rows.
+    """
+    slices = named(by)
+    names = {name: f"by {name!r}" for name in slices}
+    arrays = {"y_true": labels, "y_prob": scores, "sample_weight": sample_weight}
+    rows = aligned(arrays | {names[name]: values for name, values in slices.items()})
+    slicing = {name: rows[argument] for name, argument in names.items()} or None
+    return GivenRows(rows["y_true"], rows["y_prob"], slicing, rows["sample_weight"])
+
+
 def label_vector(array: Any) -> Any:
     """Labels as a vector."""
     labels = _unwrapped(array)
+    if _columns(labels) > 1:
+        raise ValueError(
+            f"y_true expects one label for each row, y should be a 1d array, got an array of shape {labels.shape}; "
+            "decode one-hot rows by y_true.argmax(axis=1)."
+        )
     if not is_dask(labels):
         return column_or_1d(plain(labels), warn=True)
     if labels.ndim == 2 and labels.shape[1] == 1:

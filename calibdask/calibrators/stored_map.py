@@ -30,7 +30,7 @@ def fit_to_table(calibrator: Calibrator, table: Table, options: InputOptions, mi
 
 def fit_to_summary(calibrator: Calibrator, summary: Summary, by: Sequence[str], min_rows: int = MIN_ROWS) -> Calibrator:
     """`Calibrator.fit` to a summary; cautions are not warned of."""
-    given = read_rows_given(summary, [*by], None, None, None, logits=False)
+    given = read_rows_given(summary, [*by], None, None, None, InputOptions())
     return calibrator._fit_given(given, min_rows)
 
 
@@ -137,8 +137,8 @@ class StoredMap:
                 f"{listed(given)}; name the columns of these classes by --score{order}."
             )
 
-    def codes(self, by: Mapping[str, Any]) -> Any:
-        """The number of the map of each row, -1 where its slice is not known; None for a map without slices.
+    def codes(self, by: Mapping[str, Any], rows: float) -> Any:
+        """The number of the map of each of so many rows, -1 where its slice is not known; None for a map without slices.
 
         Raises
         ------
@@ -148,7 +148,7 @@ class StoredMap:
         if not self.slices:
             return None
         try:
-            return self.calibrator._sliced.codes({name: by[name] for name in self.slices})
+            return self.calibrator._sliced.codes({name: by[name] for name in self.slices}, rows)
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"The columns {listed(self.slices)} do not hold slices as {self.url} has them: {error}"
@@ -156,15 +156,16 @@ class StoredMap:
 
     def apply(self, scores: Array, by: Mapping[str, Array]) -> tuple[Array, Counts | None]:
         """Calibrated scores of a block, of their shape, and which map each row had (-1: that of all rows)."""
-        codes = self.codes(by)
+        codes = self.codes(by, len(scores))
         return self.row_map(scores, codes), codes
 
     def apply_lazily(self, scores: Any, by: Mapping[str, Any]) -> Any:
         """Calibrated scores as an array of the same kind: of Dask computed when they are needed."""
         values = getattr(scores, "data", scores) if hasattr(scores, "dims") else scores
+        codes = self.codes(by, values.shape[0])
         if not is_dask(values):
-            return _as_given(self.row_map(np.asarray(values), self.codes(by)), scores)
-        mapped = mapped_rows(self.row_map, values, values, self.codes(by), self.calibrator.classes_)
+            return _as_given(self.row_map(np.asarray(values), codes), scores)
+        mapped = mapped_rows(self.row_map, values, values, codes, self.calibrator.classes_)
         return _as_given(mapped[:, 1] if self.columns == 1 else mapped, scores)
 
 

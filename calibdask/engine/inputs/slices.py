@@ -99,13 +99,13 @@ def _codes(name: str, values: Any, n: float, sample_dim: str) -> tuple[Any, np.n
     return _with_last(codes, absent, labels)
 
 
-def codes_among(axes: tuple[Axis, ...], by: Any) -> Any:
+def codes_among(axes: tuple[Axis, ...], by: Any, n: float) -> Any:
     """The number of each row among slices that are known; -1 for a value that is not among theirs.
 
     Raises
     ------
     ValueError
-        If ``by`` has other variables.
+        If ``by`` has other variables, or not one value for each of the ``n`` rows.
     """
     given = named(by)
     names = [str(axis.name) for axis in axes]
@@ -117,6 +117,7 @@ def codes_among(axes: tuple[Axis, ...], by: Any) -> Any:
     for axis in axes:
         values = given[axis.name]
         array = plain(values.data if isinstance(values, xr.DataArray) else values, f"by {axis.name!r}")
+        _check_rows(str(axis.name), array.shape, n)
         labels = np.arange(axis.size) if axis.labels is None else np.asarray(axis.labels)
         if is_dask(array):
             codes = array.map_blocks(_found, labels, dtype=np.int64, meta=np.empty(0, np.int64))

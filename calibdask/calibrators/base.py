@@ -139,9 +139,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         options = InputOptions(logits=self.logits, labels=labels, pos_label=pos_label)
         if y_prob is None and X is None and y is None and not _is_array(y_true):
             given = read_rows_given(y_true, by, sample_weight, label, score, options)
-            self._set_columns(given)
-            self._fit_to(given.data, given.all_rows, min_rows)
-            return self._warned()
+            return self._fit_given(given, min_rows)._warned()
         targets, scores = labels_and_scores(type(self).__name__, y_true, y_prob, X, y)
         rows = aligned_rows(targets, scores, sample_weight, by)
         targets, scores = self._labels(rows.y_true), self._scores(rows.y_prob, reset=True)
@@ -174,10 +172,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
             If ``y_prob`` does not hold scores of the same classes; for Dask arrays when they are computed.
         """
         check_is_fitted(self)
-        maps = tuple(self._map(numbers) for numbers in self._sliced.numbers_of_slices())
-        row_map = RowMap(maps, logits=self.logits)
         scores = self._scores(y_prob, reset=False)
-        return mapped_rows(row_map, scores, y_prob, self._sliced.codes(by, scores.shape[0]), self.classes_)
+        return mapped_rows(self._row_map(), scores, y_prob, self._sliced.codes(by, scores.shape[0]), self.classes_)
 
     def predict(self, y_prob: Any, by: Any = None) -> Any:
         """The class of the largest calibrated probability, shape (n,)."""
@@ -206,6 +202,16 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = not self.logits
         return tags
+
+    def _fit_given(self, given: GivenColumns, min_rows: int) -> Self:
+        self._set_columns(given)
+        self._fit_to(given.data, given.all_rows, min_rows)
+        return self
+
+    def _row_map(self) -> RowMap:
+        """The maps of all slices, for blocks of rows."""
+        maps = tuple(self._map(numbers) for numbers in self._sliced.numbers_of_slices())
+        return RowMap(maps, logits=self.logits)
 
     def _fit_to(self, data: Input, all_rows: Input | None, min_rows: int) -> None:
         classes = np.arange(data.source.layout.classes) if data.classes is None else np.asarray(data.classes)

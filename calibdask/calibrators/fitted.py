@@ -43,6 +43,8 @@ class Sliced:
     axes: tuple[Axis, ...] = ()
     pooled: tuple[Any, ...] = ()
     cautions: tuple[str, ...] = ()
+    # Weights of the events by (slice, column), if they are known: they are not stored.
+    events: Array | None = None
 
     def numbers_of_slices(self) -> Iterator[Numbers]:
         """The numbers of each map."""
@@ -112,6 +114,7 @@ class Fit:
     rows: Counts
     both: Marks
     setting: Setting
+    events: Array
 
 
 def _fit(requests: Requests[Fit], data: Input) -> Fit:
@@ -130,7 +133,7 @@ def with_counts(calibrator: "Calibrator") -> Requests[Fit]:
     sums: ColumnSumsState = yield from ColumnSums(setting)
     rows = (yield from RowCount()).rows
     weight, outcome = exact.value(sums.weight)[0], exact.value(sums.outcome)[0]
-    return Fit(numbers, rows[0], (outcome > 0) & (outcome < weight), setting)
+    return Fit(numbers, rows[0], (outcome > 0) & (outcome < weight), setting, outcome)
 
 
 def _of_all(calibrator: "Calibrator", fit: Fit) -> Sliced:
@@ -143,14 +146,14 @@ def _of_all(calibrator: "Calibrator", fit: Fit) -> Sliced:
         )
         raise ValueError(f"{type(calibrator).__name__} expects {what[0]}, got {what[1]} in all {fit.rows[0]:,} rows.")
     if both.all() or not calibrator.by_column:
-        return Sliced(fit.numbers, fit.rows)
+        return Sliced(fit.numbers, fit.rows, events=fit.events)
     absent = np.flatnonzero(~both).tolist()
     caution = (
         f"Classes {listed(absent[:10])}{' and others' if len(absent) > 10 else ''} have rows of one outcome only; "
         "their scores are left as they are, up to normalisation."
     )
     unknown = {name: np.where(_along(~both[None], values), np.nan, values) for name, values in fit.numbers.items()}
-    return Sliced(unknown, fit.rows, cautions=(caution,))
+    return Sliced(unknown, fit.rows, cautions=(caution,), events=fit.events)
 
 
 def _unfitted(calibrator: "Calibrator", slices: "Fit") -> Marks:
@@ -176,7 +179,8 @@ def _of_slices(slices: "Fit", whole: Sliced, axes: tuple[Axis, ...], few: Marks,
             f"{len(pooled)} of {few.size} slices have fewer than {min_rows} rows, or outcomes or scores that are all "
             f"alike, and have the map of all rows: {shown}.",
         )
-    return Sliced(numbers, np.append(slices.rows, whole.rows), axes, pooled, cautions)
+    events = np.concatenate([slices.events, whole.events])
+    return Sliced(numbers, np.append(slices.rows, whole.rows), axes, pooled, cautions, events)
 
 
 def _joined(values: Array, of_all: Array, few: Marks) -> Array:

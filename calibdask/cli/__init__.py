@@ -9,6 +9,8 @@ from pathlib import Path
 import click
 
 from calibdask import __version__
+from calibdask.cli.apply import apply as _apply
+from calibdask.cli.calibrate import calibrate as _calibrate
 from calibdask.cli.certificates import certs as _certs
 from calibdask.cli.compare import compare as _compare
 from calibdask.cli.completion import completion as _completion
@@ -66,6 +68,8 @@ cli.add_command(_evaluate)
 cli.add_command(_compare)
 cli.add_command(_summarize)
 cli.add_command(_merge)
+cli.add_command(_calibrate)
+cli.add_command(_apply)
 cli.add_command(_report)
 cli.add_command(_explore)
 cli.add_command(_run)

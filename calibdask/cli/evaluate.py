@@ -44,7 +44,7 @@ rests on. A number that does not exist (a slice without rows) is null;
 values for each class (the bandwidths of smooth-ece) are a list. With --ci there are
 "low" and "high" beside "value" (PART_low and PART_high beside each PART), and
 "ci": float, "n_boot": int, "seed": int beside "rows"; with --ignore-label
-"rows_ignored": int. A summary takes 0 passes.
+"rows_ignored": int; with --map "map": str, what was applied. A summary takes 0 passes.
 Within a "format" names stay and keep their meaning; others may join them.
 --json-schema prints all this as a JSON Schema.
 \b
@@ -93,6 +93,12 @@ _EXAMPLES = (
 @click.option("--seed", type=int, metavar="S", help="Seed of random numbers.  [default: 0]")
 @tests_options
 @row_options
+@click.option(
+    "--map",
+    "map_path",
+    metavar="FILE",
+    help="Measure the scores as this map calibrates them, that calibdask calibrate wrote; nothing of them is written.",
+)
 @click.option(
     "--worst",
     type=click.IntRange(min=1),
@@ -157,6 +163,7 @@ def evaluate(**given: Any) -> None:
     request = EvaluateRequest.of({**given, "files": files, "data": next(iter(files.values()))})
     request.check()
     result_path, plot_path, report_path = _outputs(request)
+    _ = request.map_attributes
     stores = {name: open_store(path) for name, path in files.items()}
     # Columns that are not there are found before estimators are imported, which takes longer.
     with noted():
@@ -183,6 +190,7 @@ def evaluate(**given: Any) -> None:
     seconds = perf_counter() - begun
     names = [name for name in evaluation.chosen if name not in (DIAGRAM, CURVE)]
     figures = Results(dataset).only(names)
+    figures = figures.assign_attrs(request.map_attributes)
     if not request.metrics and not request.full:
         figures = figures.assign_attrs(panel=DEFAULT_PANEL)
     strata, order = None, ""
@@ -214,6 +222,8 @@ def _outputs(request: EvaluateRequest) -> "tuple[Output | None, Output | None, O
 
     for path in request.files.values():
         check_apart(path, {"--out": request.out, "--plot": request.plot, "--report": request.report})
+    if request.map_path is not None:
+        check_apart(request.map_path, {"--out": request.out})
     result_path = None if request.out is None else checked_output(request.out, RESULTS, overwrite=request.overwrite)
     plot_path = None
     if request.plot is not None:

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -11,6 +12,11 @@ from calibdask.cli.param_types import is_whole
 from calibdask.cli.reporting import evaluation_options
 from calibdask.cli.row_options import RowsRequest
 from calibdask.estimators.expression import Expression
+
+if TYPE_CHECKING:
+    from calibdask.calibrators.stored_map import StoredMap
+    from calibdask.engine.inputs.options import InputKeywords
+    from calibdask.storage.readers import StoredRows, Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +27,7 @@ class EvaluateRequest(RowsRequest):
     # Files by the name of their model.
     files: Mapping[str, str]
     full: bool
+    map_path: str | None
     worst: int | None
     adjust: str | None
     ci: float | None
@@ -47,6 +54,50 @@ class EvaluateRequest(RowsRequest):
     def of_file(self, name: str) -> "EvaluateRequest":
         """The same of the file of one model alone."""
         return replace(self, data=self.files[name])
+
+    @cached_property
+    def stored_map(self) -> "StoredMap | None":
+        """The map that is applied to the scores."""
+        if self.map_path is None:
+            return None
+        from calibdask.calibrators.stored_map import StoredMap
+
+        stored_map = StoredMap.read(self.map_path)
+        if self.task == "multilabel":
+            raise click.UsageError("--map has no effect with --task multilabel: a map is of one problem.")
+        if self.logits and not stored_map.takes_logits:
+            raise click.UsageError(f"--logits has no effect with the map {stored_map.url}, which takes probabilities.")
+        return stored_map
+
+    @property
+    def map_attributes(self) -> dict[str, str]:
+        """What results say about it."""
+        return {} if self.stored_map is None else {"map": self.stored_map.described}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What reports say about the scores."""
+        return tuple(f"Scores were calibrated before: {words}." for words in self.map_attributes.values())
+
+    def table(self, rows: "StoredRows") -> "Table":
+        """The rows, with calibrated scores if there is a map."""
+        stored_map = self.stored_map
+        if stored_map is None:
+            return super().table(rows)
+        columns = tuple(dict.fromkeys((*self.by, *stored_map.slices)))
+        table = replace(self, map_path=None, by=columns).table(rows)
+        width = 1 if table.scores.ndim == 1 else int(table.scores.shape[-1])
+        stored_map.check(rows.url, width, table.names.classes)
+        scores = stored_map.apply_lazily(table.scores, table.by)
+        return replace(table, scores=scores, by={name: table.by[name] for name in self.by})
+
+    @property
+    def reading(self) -> "InputKeywords":
+        """As of any rows; what a map gives are no logits."""
+        given = super().reading
+        if self.stored_map is not None:
+            given.pop("logits", None)
+        return given
 
     @property
     def adjustment(self) -> Literal["bonferroni"] | None:

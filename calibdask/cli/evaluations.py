@@ -63,6 +63,8 @@ def _of_summary(request: EvaluateRequest, summary: "Summary", pictured: bool) ->
     from calibdask.progress import shown_progress
 
     refuse_row_options(request)
+    if request.map_path is not None:
+        raise click.UsageError(f"--map has no effect on {request.data}: it is a stored summary, which holds no rows.")
     with summary.dataset:
         kept = pooled(summary, request.by)
         chosen = request.chosen(panel(summary, request.options["setting"], full=request.full))

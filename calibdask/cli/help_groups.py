@@ -11,6 +11,7 @@ from calibdask.cli.reporting import Remembering
 _OTHERS = "Options"
 # Headings, with the names of the parameters beneath them.
 _GROUPS = {
+    "Calibration": ("method", "min_rows", "map_path", "score_name"),
     "Data": (
         *("label", "score", "weight", "task", "logits", "labels", "pos_label", "ignore_label", "skip_missing"),
         "missing_chunks",

@@ -1,15 +1,15 @@
 """Types of parameters: the values of choices of metrics, metrics themselves, and what they are completed to."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from calibdask.estimators.choice import Choice
-from calibdask.estimators.expression import Expression, parse_metrics, parse_value
-from calibdask.estimators.signatures import signatures
+from calibdask.estimators.expression import Expression, parse_method, parse_metrics, parse_value
+from calibdask.estimators.signatures import Signature, calibrator_signatures, signatures
 
 # ``largest-2`` is cd.Lens.largest(2).
 _LARGEST = "largest-"
@@ -94,14 +94,38 @@ class MetricType(click.ParamType):  # type: ignore[type-arg]  # generic only sin
         else:
             last = begun[5].lstrip()
             before = incomplete.removesuffix(last)
-            names = _inside(begun[2], begun[3], begun[4])
+            names = _inside(signatures(), begun[2], begun[3], begun[4])
         last = last if begun is not None and begun[4] else last.lower().replace("_", "-")
         return [CompletionItem(before + name) for name in names if name.replace("_", "-").startswith(last)]
 
 
-def _inside(metric: str, before: str, choice: str | None) -> list[str]:
-    """What may come next between the parentheses of a metric."""
-    signature = signatures().get(metric.lower().replace("_", "-"))
+class MethodType(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.2
+    """A method of calibration, with its choices in parentheses."""
+
+    name = "method"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Expression:
+        """Parse and check its name and values."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return parse_method(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Names of methods, of choices and the words of these."""
+        begun = _BEGUN.fullmatch(incomplete)
+        if begun is None:
+            return completions(calibrator_signatures(), incomplete.lower().replace("_", "-"))
+        last = begun[5].lstrip()
+        names = _inside(calibrator_signatures(), begun[2], begun[3], begun[4])
+        return [CompletionItem(incomplete.removesuffix(last) + name) for name in names if name.startswith(last)]
+
+
+def _inside(known: Mapping[str, Signature], named: str, before: str, choice: str | None) -> list[str]:
+    """What may come next between the parentheses of a metric or a method."""
+    signature = known.get(named.lower().replace("_", "-"))
     choices = {} if signature is None else signature.choices
     if choice is None:
         return [f"{name}=" for name in choices if not re.search(rf"\b{name}\s*=", before.replace("-", "_"))]

@@ -77,7 +77,10 @@ def models_of_rows(name: str, request: RowsRequest, table: "Table", **options: A
         given = measure(labels, scores, by=table.by, sample_weight=table.weights, reading=reading, **options)
         request.note_ignored(given.result.attrs)
         skipped = skipped_rows(table, given.result.attrs["rows"]).get("rows_skipped", 0)
-        notes = [f"{skipped:,} rows without a label, a score or a weight were left out."] if skipped else []
+        notes = [
+            *request.notes,
+            *([f"{skipped:,} rows without a label, a score or a weight were left out."] if skipped else []),
+        ]
         return replace(given, weights=request.weight or "", notes=(*given.notes, *notes))
 
     if request.task != "multilabel":

@@ -33,33 +33,36 @@ _SLICES = (
     click.option("--by", metavar="COLUMN", multiple=True, help="Slice by this column or array; repeatable."),
     click.option("--weight", metavar="COLUMN", help="Column or array of sample weights."),
 )
+_LABEL = click.option(
+    "--label",
+    metavar="NAME[,...]",
+    multiple=True,
+    callback=_one_or_several,
+    help="Column or array of labels; or a column for each class, one-hot or multilabel (--task), as --score.  "
+    "[default: label, labels in array files, or the one usual name]",
+)
+_SCORE = click.option(
+    "--score",
+    metavar="NAME[,...]",
+    multiple=True,
+    callback=_one_or_several,
+    help="Column of scores, first part of columns, or array; or a column for each class, in their order, between "
+    "commas or repeated; or a quoted pattern such as 'prob_*'.",
+)
+_MISSING_CHUNKS = click.option(
+    "--missing-chunks",
+    type=click.Choice(["error", "fill"]),
+    default="error",
+    show_default=True,
+    help="What chunks are that are not in a Zarr store: lost, or the fill value.",
+)
 _PLACES = (
-    click.option(
-        "--label",
-        metavar="NAME[,...]",
-        multiple=True,
-        callback=_one_or_several,
-        help="Column or array of labels; or a column for each class, one-hot or multilabel (--task), as --score.  "
-        "[default: label, labels in array files, or the one usual name]",
-    ),
-    click.option(
-        "--score",
-        metavar="NAME[,...]",
-        multiple=True,
-        callback=_one_or_several,
-        help="Column of scores, first part of columns, or array; or a column for each class, in their order, between "
-        "commas or repeated; or a quoted pattern such as 'prob_*'.",
-    ),
+    _LABEL,
+    _SCORE,
     click.option(
         "--skip-missing", is_flag=True, help="Leave out rows without a label, a score or a weight, and say how many."
     ),
-    click.option(
-        "--missing-chunks",
-        type=click.Choice(["error", "fill"]),
-        default="error",
-        show_default=True,
-        help="What chunks are that are not in a Zarr store: lost, or the fill value.",
-    ),
+    _MISSING_CHUNKS,
 )
 
 
@@ -74,6 +77,11 @@ _READING = (
     click.option("--pos-label", metavar="NAME", help="The class whose probability a single column of scores is."),
     click.option("--ignore-label", metavar="NAME", help="Leave out the rows with this label, and say how many."),
 )
+
+
+def score_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of a command that reads rows whether they have labels or not."""
+    return _with((_LABEL, _SCORE, _MISSING_CHUNKS), command)
 
 
 def row_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -142,6 +150,11 @@ class RowsRequest:
         if self.ignore_label is not None:
             given["ignore_label"] = self.ignore_label
         return given
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What reports say about the scores besides."""
+        return ()
 
     def shape(self, table: "Table") -> "Shape":
         """How the arrays are read."""

@@ -65,7 +65,7 @@ class Choice:
         """
         lens = ["largest-K"] if "lens" in self.kinds else []
         number = _NUMBERS.get(self.kinds & {"int", "float"}, "a number" if "any" in self.kinds else "")
-        if self.name == "setting":
+        if self.name == "setting" and number:
             number = "the number of a class"
         sequence = "a list such as [0, 0.5, 1]" if self.takes_lists else ""
         metric = "a metric such as ece(bins=10)" if "metric" in self.kinds else ""

@@ -1,4 +1,4 @@
-"""Metrics as text, such as ``ece(bins=10, setting=classwise)``: parsed, checked and made.
+"""Metrics as text, such as ``ece(bins=10, setting=classwise)``: parsed, checked and made. Calibrators likewise.
 
 ::
 
@@ -12,21 +12,24 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from calibdask.estimators.choice import Choice
-from calibdask.estimators.signatures import Signature, signatures
+from calibdask.estimators.signatures import Signature, calibrator_signatures, signatures
+
+# What names are looked up among.
+Vocabulary: TypeAlias = Literal["metric", "method"]
 
 _TOKEN = re.compile(r"""\s*([()\[\],=]|"[^"]*"|'[^']*'|[^()\[\],=\s"']+)\s*""")
 _CONSTANTS = {"true": True, "false": False, "none": None}
-_SHAPE = "a metric is written as ece or ece(bins=10, setting=classwise)"
+_SHAPES = {"metric": "ece or ece(bins=10, setting=classwise)", "method": "platt or platt(smooth_targets=true)"}
 # Shorter names of metrics.
 _ALIASES = {"brier": "brier-score"}
 
 
 @dataclass(frozen=True)
 class Expression:
-    """A metric by name, with its own choices.
+    """A metric, or a method of calibration, by name, with its own choices.
 
     Parameters
     ----------
@@ -34,6 +37,8 @@ class Expression:
         The name, one of those of `calibdask.estimators.signatures.signatures`.
     choices : mapping of str to value
         Numbers, words, tuples of values, expressions, True, False and None.
+    vocabulary : {"metric", "method"}
+        What it is.
 
     Examples
     --------
@@ -46,11 +51,12 @@ class Expression:
 
     word: str
     choices: Mapping[str, Any] = field(default_factory=dict)
+    vocabulary: Vocabulary = "metric"
 
     @property
     def signature(self) -> Signature:
-        """What the metric is and takes."""
-        return signatures()[self.word]
+        """What it is and takes."""
+        return _known(self.vocabulary)[self.word]
 
     @property
     def inner(self) -> dict[str, "Expression"]:
@@ -108,6 +114,25 @@ def parse_metrics(text: str) -> list[Expression]:
     return metrics
 
 
+def parse_method(text: str) -> Expression:
+    """A method of calibration.
+
+    Raises
+    ------
+    ValueError
+        If there is no such method or choice, a value is not among those allowed, or the text is no method.
+
+    Examples
+    --------
+    >>> parse_method("platt(smooth_targets=true)").make()
+    PlattScaling(smooth_targets=True)
+    """
+    parser = _Parser(text, "method")
+    method = parser.metric()
+    parser.end()
+    return method
+
+
 def parse_value(text: str) -> Any:
     """One value.
 
@@ -130,15 +155,16 @@ def parse_value(text: str) -> Any:
 class _Parser:
     """Reads a text from the left; every error names the text."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, vocabulary: Vocabulary = "metric") -> None:
+        self._text, self._vocabulary = text, vocabulary
         self._tokens = _TOKEN.findall(text)
         if text.count('"') % 2 or text.count("'") % 2:
             raise self._error("a quotation mark is not closed")
         self._at = 0
 
     def _error(self, reason: str) -> ValueError:
-        return ValueError(f"{self._text!r} cannot be read: {reason}; {_SHAPE}.")
+        shape = f"a {self._vocabulary} is written as {_SHAPES[self._vocabulary]}"
+        return ValueError(f"{self._text!r} cannot be read: {reason}; {shape}.")
 
     @property
     def _next(self) -> str:
@@ -165,11 +191,11 @@ class _Parser:
 
     def metric(self) -> Expression:
         """A name with choices."""
-        return self._choices(self._word("the name of a metric"))
+        return self._choices(self._word(f"the name of a {self._vocabulary}"), self._vocabulary)
 
-    def _choices(self, name: str) -> Expression:
-        word = _known_word(name)
-        known = signatures()[word].choices
+    def _choices(self, name: str, vocabulary: Vocabulary = "metric") -> Expression:
+        word = _known_word(name, vocabulary)
+        known = _known(vocabulary)[word].choices
         choices: dict[str, Any] = {}
         if self.take("("):
             while not self.take(")"):
@@ -178,7 +204,7 @@ class _Parser:
                     raise self._error(f"{choice.name} is chosen twice")
                 choices[choice.name] = _checked(word, choice, self.value())
                 self._separate(")", "parenthesis")
-        return Expression(word, choices)
+        return Expression(word, choices, vocabulary)
 
     def _name(self) -> str:
         name = self._word("the name of a choice")
@@ -227,17 +253,23 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _word(name: str) -> str:
-    """The name at the shell of what is called by another spelling."""
+def _known(vocabulary: Vocabulary) -> Mapping[str, Signature]:
+    return signatures() if vocabulary == "metric" else calibrator_signatures()
+
+
+def _word(name: str, vocabulary: Vocabulary = "metric") -> str:
+    """The name at the shell of what is called by another spelling; calibrators by the names of their classes too."""
     word = name.lower().replace("_", "-")
-    return _ALIASES.get(word, word)
+    if vocabulary == "metric":
+        return _ALIASES.get(word, word)
+    classes = {signature.public.lower(): short for short, signature in calibrator_signatures().items()}
+    return classes.get(word.replace("-", ""), word)
 
 
-def _known_word(name: str) -> str:
-    word = _word(name)
-    if word not in signatures():
-        known = ", ".join(signatures())
-        raise ValueError(f"There is no metric {name!r}; there are {known}.{_meant(word, signatures())}")
+def _known_word(name: str, vocabulary: Vocabulary = "metric") -> str:
+    word, there = _word(name, vocabulary), _known(vocabulary)
+    if word not in there:
+        raise ValueError(f"There is no {vocabulary} {name!r}; there are {', '.join(there)}.{_meant(word, there)}")
     return word
 
 

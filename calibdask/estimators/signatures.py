@@ -1,4 +1,4 @@
-"""Names and choices of the public estimators, read from their sources.
+"""Names and choices of the public estimators and calibrators, read from their sources.
 
 The command line names metrics, completes them and refuses wrong ones before numpy is imported, which takes longer than
 all of that. So nothing is imported here: the syntax trees of the modules that `calibdask` names are enough, and the
@@ -18,6 +18,11 @@ from calibdask.estimators.choice import Choice
 from calibdask.html_repr import class_words
 
 _ESTIMATOR = ("calibdask.estimators.estimator", "Estimator")
+_CALIBRATOR = ("calibdask.calibrators.base", "Calibrator")
+# The shell's name of a calibrator does without them.
+_CALIBRATES = {"Scaling", "Calibration", "Calibrator", "Binning"}
+# What the command line says about all rows, and not about the calibrator.
+_OF_ROWS = "logits"
 _KINDS = {"int": "int", "float": "float", "bool": "bool", "str": "word", "Any": "any"}
 _SEQUENCES = {"tuple", "list", "Sequence"}
 # A description that another class has, as in "As for `ECE`.".
@@ -31,7 +36,7 @@ _Node = tuple[str, Any]
 
 @dataclass(frozen=True)
 class Signature:
-    """An estimator as the command line names it.
+    """An estimator or a calibrator as the command line names it.
 
     Parameters
     ----------
@@ -75,15 +80,61 @@ def signatures() -> Mapping[str, Signature]:
     >>> signatures()["skce-test"].choices["method"].words
     ('asymptotic', 'distribution-free')
     """
-    read = (_signature(f"calibdask.{module}", name) for name, module in _public())
+    read = (_signature(f"calibdask.{module}", name) for name, module in _public("estimators.", "calibrators."))
     return {signature.word: signature for signature in sorted(filter(None, read), key=lambda signature: signature.word)}
 
 
-def _public() -> Iterator[tuple[str, str]]:
-    """Public names, and the modules of those that may be estimators."""
+@cache
+def calibrator_signatures() -> Mapping[str, Signature]:
+    """All public calibrators by their names at the shell, in alphabetical order.
+
+    Examples
+    --------
+    >>> list(calibrator_signatures()["platt"].choices), calibrator_signatures()["platt"].public
+    (['smooth_targets', 'setting'], 'PlattScaling')
+    """
+    read = (_calibrator_signature(f"calibdask.{module}", name) for name, module in _public("calibrators."))
+    return {signature.word: signature for signature in sorted(filter(None, read), key=lambda signature: signature.word)}
+
+
+def _public(*rooms: str) -> Iterator[tuple[str, str]]:
+    """Public names of these rooms, and their modules."""
     for name, module in calibdask._MODULES.items():
-        if module.startswith(("estimators.", "calibrators.")):
+        if module.startswith(rooms):
             yield name, module
+
+
+def _calibrator_signature(module: str, name: str) -> Signature | None:
+    """That of a class of calibrators; None for their base class, and for anything else."""
+    node = _names(module)[name]
+    if (module, name) == _CALIBRATOR or not isinstance(node, ast.ClassDef) or not _derives(module, name, _CALIBRATOR):
+        return None
+    words = class_words(name)
+    words = words[:-1] if words[-1] in _CALIBRATES else words
+    described = _described(ast.get_docstring(node) or "")
+    choices = {
+        choice.name: replace(choice, description=_referred(choice.name, described.get(choice.name, "")))
+        for choice in _arguments(module, node)
+        if choice.name != _OF_ROWS
+    }
+    summary = (ast.get_docstring(node) or "").partition("\n")[0]
+    return Signature("-".join(words).lower(), name, summary, choices)
+
+
+def _arguments(module: str, node: ast.ClassDef) -> Iterator[Choice]:
+    """The keyword arguments of a class, or of the nearest base that has some."""
+    made = next((line for line in node.body if isinstance(line, ast.FunctionDef) and line.name == "__init__"), None)
+    if made is None:
+        for base in node.bases:
+            where = _resolved(module, base.id) if isinstance(base, ast.Name) else None
+            if where is not None and isinstance(where[1], ast.ClassDef):
+                yield from _arguments(*where)
+        return
+    for argument, default in zip(made.args.kwonlyargs, made.args.kw_defaults, strict=True):
+        kinds, words = (frozenset[str](), ()) if argument.annotation is None else _allowed(module, argument.annotation)
+        # Of any kind: its words are for the class to know.
+        kinds |= {"word"} if "any" in kinds and not words else frozenset()
+        yield Choice(argument.arg, kinds, words, _default(default))
 
 
 def _signature(module: str, name: str) -> Signature | None:
@@ -116,12 +167,17 @@ def _made(module: str, function: ast.FunctionDef) -> tuple[tuple[str, ast.ClassD
 
 
 def _is_estimator(module: str, name: str) -> bool:
+    return _derives(module, name, _ESTIMATOR)
+
+
+def _derives(module: str, name: str, root: tuple[str, str]) -> bool:
+    """Whether a name is a class, and the root or derived from it."""
     where = _resolved(module, name)
     if where is None or not isinstance(where[1], ast.ClassDef):
         return False
-    if (where[0], where[1].name) == _ESTIMATOR:
+    if (where[0], where[1].name) == root:
         return True
-    return any(_is_estimator(where[0], base.id) for base in where[1].bases if isinstance(base, ast.Name))
+    return any(_derives(where[0], base.id, root) for base in where[1].bases if isinstance(base, ast.Name))
 
 
 @cache

@@ -122,6 +122,7 @@ def foot_lines(dataset: xr.Dataset, width: int, *further: str) -> Iterator[Line]
     """
     facts = rests_on(dataset.attrs) if {"rows", "passes"} <= dataset.attrs.keys() else []
     yield from asides(", ".join((*facts[:1], *_events(dataset), *facts[1:], *further)), width)
+    yield from asides(f"scores calibrated by {dataset.attrs['map']}" if "map" in dataset.attrs else "", width)
     yield from asides(_unknown_ends(Results(dataset)), width)
 
 

@@ -48,7 +48,7 @@ def read_npz(location: Location, choice: ColumnChoice) -> dict[str, Any]:
     what = "a NumPy archive"
     with location.open() as file:
         with location.reading(what):
-            archive = _archive(file)
+            archive = open_archive(file)
         with archive:
             names = _names(location, choice, archive.files, "array")
             # Others are not decompressed.
@@ -61,7 +61,8 @@ def read_npz(location: Location, choice: ColumnChoice) -> dict[str, Any]:
     return {**choice.collect(labels, scores, arrays.__getitem__), "names": names}
 
 
-def _archive(file: Any) -> Any:
+def open_archive(file: Any) -> Any:
+    """The archive of NumPy in an open file."""
     start = file.read(len(_NPY))
     file.seek(0)
     if not start.startswith((_ZIP, _NPY)):
@@ -80,7 +81,7 @@ def _names(location: Location, choice: ColumnChoice, there: Sequence[str], kind:
 
 
 @dataclass(frozen=True)
-class _Stored:
+class StoredArray:
     """A stored array, sliced like the array itself; what cannot be read is a clear ValueError on any worker."""
 
     array: Any
@@ -89,14 +90,17 @@ class _Stored:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """As of the array."""
         return tuple(self.array.shape)
 
     @property
     def ndim(self) -> int:
+        """Number of dimensions."""
         return len(self.array.shape)
 
     @property
     def dtype(self) -> Any:
+        """Of the values in NumPy."""
         # Variable-width strings of NumPy are new; not all that slices by them takes them.
         return np.dtype(object) if self.array.dtype.kind == "T" else np.dtype(self.array.dtype)
 
@@ -110,7 +114,7 @@ class _Stored:
             raise read_error(self.url, error, f"array {self.name!r}, {rows}") from error
 
 
-def _lazy(stored: _Stored, chunks: tuple[int, ...]) -> Any:
+def _lazy(stored: StoredArray, chunks: tuple[int, ...]) -> Any:
     import dask.array as da
 
     dtype = np.dtype(object) if stored.dtype.kind == "T" else stored.dtype
@@ -218,27 +222,27 @@ def read_zarr(location: Location, node: Any, choice: ColumnChoice) -> dict[str, 
             raise unknown(location.url, "array", name, there or ["what cannot be listed here"])
         if array.ndim == 0:
             raise ValueError(f"{location.url}: array {name!r} expects one entry for each row, got a single value.")
-        _check_unpacked(location, name, array)
+        check_unpacked(location, name, array)
         return array
 
     labels, scores = opened(names.labels[0]), opened(names.scores[0])
     check_rows(location.url, max(*labels.shape, *scores.shape))
     axis = _sample_axis(labels, scores)
     row_bytes = scores.dtype.itemsize * (scores.size // max(1, scores.shape[axis]))
-    rows = block_rows(scores.shape[axis], _unit(scores)[axis], row_bytes, choice.chunk_rows)
+    rows = block_rows(scores.shape[axis], stored_unit(scores)[axis], row_bytes, choice.chunk_rows)
 
     def lazy(array: Any, axis: int = -1) -> Any:
-        chunks = list(_unit(array))
+        chunks = list(stored_unit(array))
         # Other chunks than those of the scores are left as they are, and put together by Dask.
         chunks[axis] = rows if rows % max(1, chunks[axis]) == 0 else chunks[axis]
         check_size(location.url, array.basename, array.shape, chunks, array.dtype.itemsize)
-        return _lazy(_Stored(array, location.url, array.basename), tuple(max(1, size) for size in chunks))
+        return _lazy(StoredArray(array, location.url, array.basename), tuple(max(1, size) for size in chunks))
 
     along = axis if labels.ndim == scores.ndim else -1
     return {**choice.collect(lazy(labels, along), lazy(scores, axis), lambda name: lazy(opened(name))), "names": names}
 
 
-def _check_unpacked(location: Location, name: str, array: Any) -> None:
+def check_unpacked(location: Location, name: str, array: Any) -> None:
     """Raise ValueError if an array of Zarr holds codes, which its attributes say how to turn into values."""
     packing = {key: array.attrs[key] for key in _PACKING if key in array.attrs}
     for key in ("_FillValue", "missing_value"):
@@ -267,7 +271,7 @@ def _sample_axis(labels: Any, scores: Any) -> int:
     return -2 if scores.ndim > 1 and scores.shape[-2] > scores.shape[-1] else -1
 
 
-def _unit(array: Any) -> tuple[int, ...]:
+def stored_unit(array: Any) -> tuple[int, ...]:
     """What a Zarr array is best read in: its shards, or its chunks."""
     return tuple(array.shards or array.chunks)
 

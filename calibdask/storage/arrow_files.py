@@ -1,5 +1,6 @@
 """Readers for files of Arrow: the IPC format of files, or Feather, batch by batch; that of streams into memory."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -9,8 +10,17 @@ import numpy as np
 from calibdask.engine.inputs.arrow import dtype_of, to_numpy
 from calibdask.errors import Unavailable
 from calibdask.storage.array_files import block_rows
+from calibdask.storage.arrow_parts import ArrowParts
 from calibdask.storage.file_sets import FileSet, constant
-from calibdask.storage.lazy_columns import Columns, check_types, collected, lazy_columns, lists_in, names_in
+from calibdask.storage.lazy_columns import (
+    Columns,
+    check_types,
+    collected,
+    lazy_columns,
+    lists_in,
+    names_in,
+    score_names_in,
+)
 from calibdask.storage.location import ColumnChoice, Location, read_error
 
 _FILE_MAGIC = b"ARROW1"
@@ -60,6 +70,52 @@ def read_arrow(files: FileSet, choice: ColumnChoice) -> dict[str, Any]:
     return lazy_columns(choice, names, types, parts, rows, load, lists)
 
 
+def arrow_parts(files: FileSet, choice: ColumnChoice) -> ArrowParts:
+    """All columns of files of Arrow, a batch at a time; of a stream all batches together."""
+    import pyarrow
+
+    if not files.paths:
+        raise ValueError(f"{files.location.url} holds no files.")
+    members = [files.member(path) for path in files.paths]
+    with members[0].reading("Arrow"), members[0].open() as stream:
+        schema, _ = _schema(stream)
+    partitions = {name: values for name, values in files.partitions.items() if name not in schema.names}
+    wanted = tuple(schema.names)
+    for name, values in partitions.items():
+        schema = schema.append(pyarrow.field(name, pyarrow.array(values).type))
+    names = score_names_in(files.location, choice, schema.names)
+    check_types(files.location, choice, names, schema)
+    parts: list[_Batches] = []
+    for number, file in enumerate(members):
+        held = {name: values[number] for name, values in partitions.items()}
+        with file.reading("Arrow"), file.open() as stream:
+            parts += [_Batches(file, index, index + 1, held) for index in range(_batch_count(stream))]
+    return ArrowParts(schema, names, parts, partial(_table_of, schema, wanted))
+
+
+def _batch_count(stream: Any) -> int:
+    """How many batches can be read one by one."""
+    import pyarrow.ipc
+
+    _, indexed = _schema(stream)
+    stream.seek(0)
+    return int(pyarrow.ipc.open_file(stream).num_record_batches) if indexed else 1
+
+
+def _table_of(schema: Any, wanted: tuple[str, ...], part: _Batches) -> Any:
+    import pyarrow
+
+    try:
+        table = _table(wanted, part)
+        for name, value in part.partitions.items():
+            table = table.append_column(name, pyarrow.array([value] * table.num_rows, schema.field(name).type))
+        return table.cast(schema)
+    except Unavailable:
+        raise
+    except Exception as error:
+        raise read_error(part.file, error, "Arrow") from error
+
+
 def _schema(stream: Any) -> tuple[Any, bool]:
     """The schema, and whether batches can be read one by one."""
     import pyarrow.ipc
@@ -105,22 +161,28 @@ def _together(
     return joined, sizes
 
 
-def _load(wanted: tuple[str, ...], part: _Batches) -> Columns:
+def _table(inside: Sequence[str], part: _Batches) -> Any:
+    """Columns of the batches."""
     import pyarrow.ipc
 
+    with part.file.open() as stream:
+        schema, indexed = _schema(stream)
+        stream.seek(0)
+        options = pyarrow.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in inside])
+        if indexed:
+            reader = pyarrow.ipc.open_file(stream, options=options)
+            batches = [reader.get_batch(number) for number in range(part.start, part.stop)]
+            table = pyarrow.Table.from_batches(batches)
+        else:
+            table = pyarrow.ipc.open_stream(stream, options=options).read_all()
+        return table.select(list(inside))
+
+
+def _load(wanted: tuple[str, ...], part: _Batches) -> Columns:
     try:
-        with part.file.open() as stream:
-            schema, indexed = _schema(stream)
-            stream.seek(0)
-            inside = [name for name in wanted if name not in part.partitions]
-            options = pyarrow.ipc.IpcReadOptions(included_fields=[schema.get_field_index(name) for name in inside])
-            if indexed:
-                reader = pyarrow.ipc.open_file(stream, options=options)
-                batches = [reader.get_batch(number) for number in range(part.start, part.stop)]
-                table = pyarrow.Table.from_batches(batches)
-            else:
-                table = pyarrow.ipc.open_stream(stream, options=options).read_all()
-            columns = {name: to_numpy(table.column(name)) for name in inside}
+        inside = [name for name in wanted if name not in part.partitions]
+        table = _table(inside, part)
+        columns = {name: to_numpy(table.column(name)) for name in inside}
         return columns | {
             name: constant(part.partitions[name], table.num_rows) for name in wanted if name not in columns
         }

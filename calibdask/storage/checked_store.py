@@ -171,7 +171,9 @@ def seal(folder: Path) -> None:
     group = json.loads(own.read_text(encoding="utf-8"))
     arrays = {path.parent.name: path.read_bytes() for path in folder.glob("*/zarr.json")}
     group["attributes"][CHECKS] = checks(group["attributes"], arrays)
-    own.write_text(json.dumps(group, indent=2), encoding="utf-8")
+    begun = own.with_suffix(".new")
+    begun.write_text(json.dumps(group, indent=2), encoding="utf-8")
+    begun.replace(own)
 
 
 def summed_encoding(dataset: "xr.Dataset") -> dict[Any, dict[str, Any]]:

@@ -15,9 +15,10 @@ from fsspec.compression import compr
 from calibdask.engine.inputs.arrow import dtype_of, to_numpy
 from calibdask.errors import Unavailable
 from calibdask.safe_text import listed
+from calibdask.storage.arrow_parts import ArrowParts
 from calibdask.storage.csv_rows import header_of, row_blocks, rows_end
 from calibdask.storage.file_sets import FileSet, constant
-from calibdask.storage.lazy_columns import Columns, collected, lazy_columns, names_in
+from calibdask.storage.lazy_columns import Columns, collected, lazy_columns, names_in, score_names_in
 from calibdask.storage.location import ColumnChoice, Location, read_error
 
 # CSV files of this size in all are read at once, larger ones in blocks of this size.
@@ -89,22 +90,60 @@ def read_csv(files: FileSet, choice: ColumnChoice) -> dict[str, Any]:
     for head in heads:
         _check_header(head, wanted)
     numbers = dict.fromkeys((*names.scores, *(() if choice.weight is None else (choice.weight,))), pyarrow.float64())
-    in_memory = sum(head.size or 0 for head in heads) <= _CSV_BLOCK_BYTES and (files.single or _few(heads))
-    if in_memory:
-        tables = [_table(head, None, wanted, numbers) for head in heads]
-        if len({tuple(table.select(wanted).schema.types) for table in tables}) > 1:
-            types = {name: _common_type([table.schema.field(name).type for table in tables]) for name in wanted}
-            tables = [_table(head, None, wanted, types) for head in heads]
+    if _fit_in_memory(files, heads):
+        tables = _tables(heads, wanted, numbers)
         parts = [{name: _csv_numpy(table.column(name)) for name in wanted} for table in tables]
         return collected(choice, names, {name: np.concatenate([part[name] for part in parts]) for name in wanted})
+    types, blocks = _typed_blocks(files, heads, wanted, numbers)
+    load = partial(_load, tuple(wanted), types)
+    dtypes = {name: dtype_of(given) for name, given in types.items()}
+    return lazy_columns(choice, names, dtypes, blocks, [np.nan] * len(blocks), load)
+
+
+def csv_parts(files: FileSet, choice: ColumnChoice) -> ArrowParts:
+    """All columns of CSV files: small ones in memory, others block by block."""
+    import pyarrow
+
+    if not files.paths:
+        raise ValueError(f"{files.location.url} holds no files.")
+    heads = _heads(files)
+    wanted = [*heads[0].names, *heads[0].partitions]
+    names = score_names_in(files.location, choice, wanted)
+    numbers = dict.fromkeys(names.scores, pyarrow.float64())
+    for head in heads:
+        _check_header(head, wanted)
+    if _fit_in_memory(files, heads):
+        tables = _tables(heads, wanted, numbers)
+        return ArrowParts(tables[0].select(wanted).schema, names, tables, lambda table: table.select(wanted))
+    types, blocks = _typed_blocks(files, heads, wanted, numbers)
+    schema = pyarrow.schema(list(types.items()))
+    return ArrowParts(
+        schema, names, blocks, lambda part: _table(part[0], part[1], wanted, types).select(wanted).cast(schema)
+    )
+
+
+def _fit_in_memory(files: FileSet, heads: Sequence[_Head]) -> bool:
+    return sum(head.size or 0 for head in heads) <= _CSV_BLOCK_BYTES and (files.single or _few(heads))
+
+
+def _tables(heads: Sequence[_Head], wanted: Sequence[str], numbers: Mapping[str, Any]) -> list[Any]:
+    """All rows of each file, of types that all have."""
+    tables = [_table(head, None, wanted, numbers) for head in heads]
+    if len({tuple(table.select(wanted).schema.types) for table in tables}) == 1:
+        return tables
+    types = {name: _common_type([table.schema.field(name).type for table in tables]) for name in wanted}
+    return [_table(head, None, wanted, types) for head in heads]
+
+
+def _typed_blocks(
+    files: FileSet, heads: Sequence[_Head], wanted: Sequence[str], numbers: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[_Part]]:
+    """Types of columns by the first rows of each file, and blocks of whole rows."""
     with files.location.reading("CSV"):
         samples = [_sample(head, wanted, numbers) for head in heads]
         types = {name: _common_type([sample.schema.field(name).type for sample in samples]) for name in wanted}
         # Tasks travel without what is known already.
-        blocks = [(replace(head, text=b""), block) for head in heads for block in _blocks(head)]
-    load = partial(_load, tuple(wanted), types)
-    dtypes = {name: dtype_of(given) for name, given in types.items()}
-    return lazy_columns(choice, names, dtypes, blocks, [np.nan] * len(blocks), load)
+        return types, [(replace(head, text=b""), block) for head in heads for block in _blocks(head)]
 
 
 def _few(heads: Sequence[_Head]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibdask.engine.inputs.arrow import dtype_of, list_width
-from calibdask.engine.inputs.columns import ColumnNames, choose_columns, unknown
+from calibdask.engine.inputs.columns import ColumnNames, choose_columns, choose_scores, unknown
 from calibdask.safe_text import message, visible
 from calibdask.storage.location import ColumnChoice, Location
 
@@ -26,6 +26,20 @@ def names_in(location: Location, choice: ColumnChoice, there: Sequence[str]) -> 
         if name not in there:
             raise unknown(location.url, "column", name, there)
     return choose_columns(there, choice.label, choice.score, location.url, used=choice.further)
+
+
+def score_names_in(location: Location, choice: ColumnChoice, there: Sequence[str]) -> ColumnNames:
+    """The columns of scores, and of labels if there are some.
+
+    Raises
+    ------
+    ValueError
+        If one is not there, or several could be meant.
+    """
+    for name in choice.further:
+        if name not in there:
+            raise unknown(location.url, "column", name, there)
+    return choose_scores(there, choice.label, choice.score, location.url, used=choice.further)
 
 
 def lists_in(schema: Any, names: ColumnNames, further: Sequence[str], location: Location) -> dict[str, int]:
@@ -68,11 +82,11 @@ def check_types(location: Location, choice: ColumnChoice, names: ColumnNames, sc
 
 def collected(choice: ColumnChoice, names: ColumnNames, columns: Columns) -> dict[str, Any]:
     """Arrays in memory by their role."""
-    labels, scores = _stacked(columns, names.labels), _stacked(columns, names.scores)
+    labels, scores = stacked(columns, names.labels), stacked(columns, names.scores)
     return {**choice.collect(labels, scores, columns.__getitem__), "names": names}
 
 
-def _stacked(columns: Columns, names: tuple[str, ...]) -> np.ndarray:
+def stacked(columns: Columns, names: tuple[str, ...]) -> np.ndarray:
     """One column, (n,) or (n, K) of lists; (n, K) of several."""
     return columns[names[0]] if len(names) == 1 else np.stack([columns[name] for name in names], axis=1)
 
@@ -135,7 +149,7 @@ def _column(packed: np.ndarray, name: str) -> np.ndarray:
 
 
 def _matrix_block(packed: np.ndarray, names: tuple[str, ...], width: int) -> np.ndarray:
-    block = _stacked(packed.item(), names)
+    block = stacked(packed.item(), names)
     if block.shape[1] != width:
         raise ValueError(
             f"Column {names[0]!r} expects {width} values in every list, as in its first row, got lists of "

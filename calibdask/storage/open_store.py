@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 
 from calibdask.safe_text import data_without_credentials
-from calibdask.storage import array_files, arrow_files, csv_files, parquet_files
+from calibdask.storage import array_files, array_parts, arrow_files, csv_files, parquet_files
 from calibdask.storage.file_sets import FileSet, column_format, is_pattern
 from calibdask.storage.location import Location, MissingChunks, read_error
 from calibdask.storage.readers import StoredRows, Table
@@ -94,21 +94,27 @@ def open_store(url: str) -> Store:
     'StoredRows'
     """
     location = Location.parse(url)
-    match _format_of(location):
+    kind = _format_of(location)
+    match kind:
         case ".zarr":
             return _open_zarr(location)
         case ".nc":
             return _open_netcdf(location)
         case ".npz":
-            return StoredRows(location, partial(array_files.read_npz, location))
+            of_location = partial(array_parts.npz_parts, location)
+            return StoredRows(location, partial(array_files.read_npz, location), of_location)
         case "delta":
-            return StoredRows(location, partial(parquet_files.read_delta, location), "column")
+            of_location = partial(parquet_files.delta_parts, location)
+            return StoredRows(location, partial(parquet_files.read_delta, location), of_location, "column")
+    files = FileSet.of(location)
+    match kind:
         case ".csv":
-            return StoredRows(location, partial(csv_files.read_csv, FileSet.of(location)), "column")
+            reader, parts = csv_files.read_csv, csv_files.csv_parts
         case ".arrow":
-            return StoredRows(location, partial(arrow_files.read_arrow, FileSet.of(location)), "column")
+            reader, parts = arrow_files.read_arrow, arrow_files.arrow_parts
         case _:
-            return StoredRows(location, partial(parquet_files.read_parquet, FileSet.of(location)), "column")
+            reader, parts = parquet_files.read_parquet, parquet_files.parquet_parts
+    return StoredRows(location, partial(reader, files), partial(parts, files), "column")
 
 
 def read_rows(
@@ -289,7 +295,8 @@ def _open_zarr(location: Location) -> Store:
         return StoredResult(location.url, dataset(store, chunks=None))
     reader = partial(array_files.read_zarr, location, node)
     # Numbers of others that are no rows may well leave out chunks.
-    return StoredRows(location, reader, labelled=partial(dataset, node.store.unchecked, chunks=None))
+    parts = partial(array_parts.zarr_parts, location, node)
+    return StoredRows(location, reader, parts, labelled=partial(dataset, node.store.unchecked, chunks=None))
 
 
 def _open_netcdf(location: Location) -> Store:
@@ -300,7 +307,8 @@ def _open_netcdf(location: Location) -> Store:
         return Summary.of(dataset.chunk("auto"), location.url)
     if _RESULT_MARK in dataset.attrs:
         return StoredResult(location.url, dataset)
-    return StoredRows(location, partial(array_files.read_netcdf, location, dataset), labelled=lambda: dataset)
+    parts = partial(array_parts.netcdf_parts, location, dataset)
+    return StoredRows(location, partial(array_files.read_netcdf, location, dataset), parts, labelled=lambda: dataset)
 
 
 def read_fingerprint(url: str, text: str) -> dict[str, Any]:

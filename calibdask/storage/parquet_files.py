@@ -8,8 +8,17 @@ import numpy as np
 from calibdask.engine.inputs.arrow import dtype_of, to_numpy
 from calibdask.errors import Unavailable
 from calibdask.storage.array_files import TARGET_BYTES, block_rows
+from calibdask.storage.arrow_parts import ArrowParts
 from calibdask.storage.file_sets import FileSet
-from calibdask.storage.lazy_columns import Columns, check_types, collected, lazy_columns, lists_in, names_in
+from calibdask.storage.lazy_columns import (
+    Columns,
+    check_types,
+    collected,
+    lazy_columns,
+    lists_in,
+    names_in,
+    score_names_in,
+)
 from calibdask.storage.location import ColumnChoice, Location, read_error
 from calibdask.storage.retry import with_retries
 from calibdask.storage.sizes import check_rows, check_size
@@ -17,6 +26,32 @@ from calibdask.storage.sizes import check_rows, check_size
 
 def read_parquet(files: FileSet, choice: ColumnChoice) -> dict[str, Any]:
     """Columns of Parquet files (names like ``day=1`` of folders are columns too), lazily."""
+    return _read_dataset(files.location, _dataset(files), choice)
+
+
+def parquet_parts(files: FileSet, choice: ColumnChoice) -> ArrowParts:
+    """All columns of Parquet files, a row group at a time."""
+    return _dataset_parts(files.location, _dataset(files), choice)
+
+
+def delta_parts(location: Location, choice: ColumnChoice) -> ArrowParts:
+    """All columns of a Delta table, a row group at a time."""
+    return _dataset_parts(location, _delta_dataset(location), choice)
+
+
+def _dataset_parts(location: Location, dataset: Any, choice: ColumnChoice) -> ArrowParts:
+    with location.reading("Parquet"):
+        groups = [group for file in dataset.get_fragments() for group in file.split_by_row_group()]
+        rows = sum(row_group.num_rows for group in groups for row_group in group.row_groups)
+    check_rows(location.url, rows)
+    schema = dataset.schema
+    names = score_names_in(location, choice, schema.names)
+    check_types(location, choice, names, schema)
+    load = partial(_table, location.url, schema, tuple(schema.names))
+    return ArrowParts(schema, names, [[group] for group in groups], load)
+
+
+def _dataset(files: FileSet) -> Any:
     import pyarrow.dataset
 
     location = files.location
@@ -26,10 +61,9 @@ def read_parquet(files: FileSet, choice: ColumnChoice) -> dict[str, Any]:
         paths = location.path if files.single else list(files.paths)
         # What signs an address may look like the name of a folder, ``day=1/``.
         partitioning = "hive" if location.named == location.path else None
-        dataset = pyarrow.dataset.dataset(
+        return pyarrow.dataset.dataset(
             paths, format="parquet", filesystem=location.fs, partitioning=partitioning, exclude_invalid_files=False
         )
-    return _read_dataset(location, dataset, choice)
 
 
 def read_delta(location: Location, choice: ColumnChoice) -> dict[str, Any]:
@@ -40,6 +74,10 @@ def read_delta(location: Location, choice: ColumnChoice) -> dict[str, Any]:
     ValueError
         If the package deltalake is not installed.
     """
+    return _read_dataset(location, _delta_dataset(location), choice)
+
+
+def _delta_dataset(location: Location) -> Any:
     try:
         from deltalake import DeltaTable
     except ImportError as error:
@@ -48,8 +86,7 @@ def read_delta(location: Location, choice: ColumnChoice) -> dict[str, Any]:
             'pip install "calibdask[delta]"'
         ) from error
     with location.reading("a Delta table"):
-        dataset = DeltaTable(location.path if location.local else location.address).to_pyarrow_dataset()
-    return _read_dataset(location, dataset, choice)
+        return DeltaTable(location.path if location.local else location.address).to_pyarrow_dataset()
 
 
 def _read_dataset(location: Location, dataset: Any, choice: ColumnChoice) -> dict[str, Any]:
@@ -97,6 +134,14 @@ def _together(
 
 
 def _load_row_groups(url: str, schema: Any, names: tuple[str, ...], groups: list[Any]) -> Columns:
+    table = _table(url, schema, names, groups)
+    try:
+        return {name: to_numpy(table.column(name)) for name in names}
+    except Exception as error:
+        raise read_error(url, error, f"Parquet, {groups[0].path}") from error
+
+
+def _table(url: str, schema: Any, names: tuple[str, ...], groups: list[Any]) -> Any:
     import pyarrow
     from pyarrow.dataset import ParquetFragmentScanOptions
 
@@ -107,8 +152,7 @@ def _load_row_groups(url: str, schema: Any, names: tuple[str, ...], groups: list
             with_retries(partial(group.to_table, schema=schema, columns=list(names), fragment_scan_options=options))
             for group in groups
         ]
-        table = pyarrow.concat_tables(tables)
-        return {name: to_numpy(table.column(name)) for name in names}
+        return pyarrow.concat_tables(tables)
     except Unavailable:
         raise
     except Exception as error:

@@ -13,6 +13,8 @@ from calibdask.storage.location import ColumnChoice, Location, MissingChunks, re
 if TYPE_CHECKING:
     import xarray as xr
 
+    from calibdask.storage.arrow_parts import ArrowParts
+
 
 @dataclass(frozen=True)
 class Table:
@@ -60,6 +62,8 @@ class StoredRows:
         Reads the arrays or columns that are chosen.
     holds : {"array", "column"}
         What the format calls them.
+    parts : function
+        All columns, or arrays with an entry for each row, in parts as they are read one by one.
     labelled : function or None
         Opens the whole as a dataset, for a format that may have named axes.
     """
@@ -69,6 +73,7 @@ class StoredRows:
 
     location: Location
     reader: Callable[[ColumnChoice], dict[str, Any]]
+    parts: "Callable[[ColumnChoice], ArrowParts]"
     holds: Literal["array", "column"] = "array"
     labelled: "Callable[[], xr.Dataset] | None" = None
 

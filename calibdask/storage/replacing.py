@@ -47,7 +47,7 @@ def replacing(target: Output) -> Iterator[Path]:
     try:
         part = room / target.name
         yield part
-        _put_in_place(part, target, room / _OLD)
+        put_in_place(part, target, room / _OLD)
     finally:
         _bring_back(room, target)
         shutil.rmtree(room)
@@ -92,11 +92,20 @@ def is_abandoned(name: str) -> bool:
     return not psutil.pid_exists(number) if machine == _machine() else seconds > _LONGEST_SECONDS
 
 
+def is_other_running(name: str) -> bool:
+    """Whether another process of this machine made a name (`owned_name`), and has not ended."""
+    import psutil
+
+    _, machine, process, *_ = (*name.split("-"), "", "", "")
+    number = int(process) if process.isdecimal() else os.getpid()
+    return machine == _machine() and number != os.getpid() and bool(psutil.pid_exists(number))
+
+
 def _machine() -> str:
     return f"{zlib.crc32(socket.gethostname().encode()):08x}"
 
 
-def _put_in_place(part: Path, target: Path, old: Path) -> None:
+def put_in_place(part: Path, target: Path, old: Path) -> None:
     """Give a file or a folder the name of the target, and the mode of what had it."""
     if target.exists():
         part.chmod(stat.S_IMODE(target.stat().st_mode))

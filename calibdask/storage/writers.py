@@ -17,12 +17,16 @@ from calibdask.storage.replacing import Output, restore
 if TYPE_CHECKING:
     import xarray as xr
 
+# The file that says what a folder of Parquet files is, and that it is whole.
+APPLIED = "_calibdask.json"
 # Stores whose names begin with a bucket, which nothing makes on the way.
 _BUCKETS = {"s3", "s3a", "gs", "gcs"}
 
 
-def checked_output(path: str, suffixes: tuple[str, ...], *, overwrite: bool) -> Output:
-    """The path, or where a URL leads, if a result can be written there.
+def checked_output(
+    path: str, suffixes: tuple[str, ...], *, overwrite: bool, folders: tuple[str, ...] = (".zarr",)
+) -> Output:
+    """The path, or where a URL leads, if a result can be written there; of some suffixes it is a folder.
 
     Raises
     ------
@@ -52,8 +56,9 @@ def checked_output(path: str, suffixes: tuple[str, ...], *, overwrite: bool) -> 
         raise ValueError(f"The folder of the output {path!r} is not writable.")
     restore(target)
     if os.path.lexists(target):
-        is_store = (target / "zarr.json").exists() or (target / ".zgroup").exists()
-        _check_replaceable(path, target.suffix, target.is_dir(), is_store=is_store, overwrite=overwrite)
+        is_store = any((target / mark).exists() for mark in ("zarr.json", ".zgroup", APPLIED))
+        is_kind = target.is_dir() == (target.suffix.lower() in folders)
+        _check_replaceable(path, is_kind and (is_store or not target.is_dir()), overwrite=overwrite)
     return target
 
 
@@ -73,11 +78,12 @@ def _check_remote(location: Location, *, overwrite: bool) -> None:
     if location.exists:
         with location.reading():
             is_folder = location.fs.isdir(location.path)
-        _check_replaceable(location.url, location.suffix, is_folder, is_store=location.is_zarr, overwrite=overwrite)
+        is_kind = is_folder == (location.suffix.lower() == ".zarr") and (location.is_zarr or not is_folder)
+        _check_replaceable(location.url, is_kind, overwrite=overwrite)
 
 
-def _check_replaceable(path: str, suffix: str, is_folder: bool, *, is_store: bool, overwrite: bool) -> None:
-    if is_folder != (suffix.lower() == ".zarr") or (is_folder and not is_store):
+def _check_replaceable(path: str, is_kind: bool, *, overwrite: bool) -> None:
+    if not is_kind:
         raise ValueError(f"{path!r} already exists and is not of that kind; choose another name.")
     if not overwrite:
         raise ValueError(

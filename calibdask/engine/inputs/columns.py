@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Collection, Hashable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,6 +97,49 @@ def choose_columns(
         None if score is not None or str(scores.names[0]).startswith("score") else listed(scores.names),
     )
     return ColumnNames(_in_order(labels, scores, where), scores.names, scores.classes, guess)
+
+
+def choose_scores(
+    there: Iterable[Any], label: Any, score: Any, where: str, *, used: Collection[Any] = ()
+) -> ColumnNames:
+    """As `choose_columns`, for rows that may have no labels: without any, these are no columns.
+
+    Examples
+    --------
+    >>> choose_scores(["id", "prob", "country"], None, None, "rows.csv")
+    ColumnNames(labels=(), scores=('prob',), classes=None, guess="rows.csv: read scores from 'prob', ...")
+    """
+    names = list(there)
+    labels = () if label is None else _named(names, label, "label", where).names
+    scores = (
+        _Columns(_common_columns(names, "score", where, used, labels))
+        if score is None
+        else _named(names, score, "score", where)
+    )
+    if label is None:
+        with suppress(ValueError):
+            labels = _common_columns(names, "label", where, used, scores.names)
+    is_said = score is not None or str(scores.names[0]).startswith("score")
+    return ColumnNames(
+        labels, scores.names, scores.classes, _guess(where, None, None if is_said else listed(scores.names))
+    )
+
+
+def choose_score_arrays(
+    there: Iterable[str], label: Any, score: Any, where: str, kind: str, used: Collection[str]
+) -> ColumnNames:
+    """As `choose_arrays`, for rows that may have no labels."""
+    names = list(there)
+    for given in filter(None, (label, score)):
+        if given not in names:
+            raise unknown(where, kind, given, names, NAMING.replace("columns", f"{kind}s"))
+    scores = score or _common_array(names, "scores", "score", where, kind, used, label)
+    labels = label
+    if label is None:
+        with suppress(ValueError):
+            labels = _common_array(names, "labels", "label", where, kind, used, scores)
+    guess = _guess(where, None, None if score is not None or scores == "scores" else repr(scores))
+    return ColumnNames(() if labels is None else (labels,), (scores,), guess=guess)
 
 
 def _in_order(labels: _Columns, scores: _Columns, where: str) -> tuple[Any, ...]:

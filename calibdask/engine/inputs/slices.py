@@ -15,6 +15,7 @@ from calibdask.safe_text import listed
 _MOST_SLICES = 1_000_000
 # What the slice of rows without a value is called among texts; among numbers it is NaN, among dates NaT.
 MISSING = "missing"
+_NANOSECONDS = "datetime64[ns]"
 # What may stand in an array of objects, and is no label.
 _NESTED = (dict, list, tuple, set, np.ndarray)
 # Name of the Dask tasks that find the distinct values.
@@ -134,8 +135,12 @@ def _found(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
     # Rows without a value have the last slice, if there were such.
     last = len(labels) - 1 if absent_labels.any() or labels[-1:].tolist() == [MISSING] else -1
     codes = np.full(len(values), last, np.int64)
+    present = values[~absent]
+    if labels.dtype.kind == "M":
+        labels, present = labels.astype(_NANOSECONDS), present.astype(_NANOSECONDS)
+    # Values keep their type: in that of the labels longer texts would be cut, and fractions lost.
     positions = {label: position for position, label in enumerate(labels.tolist())}
-    distinct, inverse = np.unique(values[~absent].astype(labels.dtype, copy=False), return_inverse=True)
+    distinct, inverse = np.unique(present, return_inverse=True)
     codes[~absent] = np.array([positions.get(value, -1) for value in distinct.tolist()], np.int64)[inverse]
     return codes
 

@@ -1,0 +1,165 @@
+"""A stored map applied to stored rows of any size: streamed, and gone on with where it was stopped."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calibdask import __version__
+from calibdask.calibrators.stored_map import StoredMap
+from calibdask.engine.inputs.arrow import to_numpy
+from calibdask.engine.progress_events import Stage, advance, start_stage
+from calibdask.storage.applied_files import FORMATS, AppliedFile, mark_of, scores_of
+from calibdask.storage.array_files import TARGET_BYTES
+from calibdask.storage.arrow_parts import ArrowParts, Place
+from calibdask.storage.location import ColumnChoice, Location, MissingChunks, read_error
+from calibdask.storage.unfinished import Unfinished, digest, files_digest
+from calibdask.storage.writers import checked_output
+
+if TYPE_CHECKING:
+    from calibdask.storage.readers import StoredRows
+
+# Of what is written; it grows when the same map and rows give other files.
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What was done.
+
+    Attributes
+    ----------
+    rows : int
+        All rows.
+    resumed : int
+        The first row that this run wrote; 0 unless it went on.
+    unknown : int
+        Rows whose slice the map does not know.
+    left_out : sequence of str
+        Columns that the format cannot hold.
+    """
+
+    rows: int
+    resumed: int
+    unknown: int
+    left_out: Sequence[str]
+
+
+def apply_map(
+    stored_map: StoredMap,
+    rows: "StoredRows",
+    out: str,
+    *,
+    label: str | Sequence[str] | None = None,
+    score: str | Sequence[str] | None = None,
+    score_name: str | None = None,
+    missing_chunks: MissingChunks = "error",
+    overwrite: bool = False,
+) -> Applied:
+    """Write rows with calibrated scores to a Zarr group or a folder of Parquet files.
+
+    Killed at any time and started again it goes on after the last chunk, with the same result to the last bit. Memory
+    is bounded by the parts in which the rows are stored.
+
+    Raises
+    ------
+    ValueError
+        If there is something that is not to be replaced, the map is of other scores or slices, scores are invalid, or
+        what was begun was begun with another map, other data or other options.
+    """
+    target = _checked_target(out, overwrite=overwrite)
+    choice = ColumnChoice(label, score, stored_map.slices, None, None, missing_chunks)
+    parts = _parts(rows, choice)
+    options = {"label": label, "score": score, "score_name": score_name, "format": _FORMAT}
+    kind = FORMATS[target.suffix.lower()]
+    chunk_rows = max(1, TARGET_BYTES // (parts.row_bytes + 8 * stored_map.columns))
+    key = {
+        "map": digest(stored_map.document),
+        "data": files_digest(rows.location),
+        "options": digest({**options, "chunk_rows": chunk_rows}),
+    }
+    unfinished = Unfinished(target, key, mark_of)
+    output = kind(unfinished.part, parts.schema, parts.names, parts.of_arrays, chunk_rows, score_name)
+    _check_columns(stored_map, rows.url, parts)
+    if not unfinished.folder.exists():
+        checked_output(out, tuple(FORMATS), overwrite=overwrite, folders=tuple(FORMATS))
+    if unfinished.begin(anew=overwrite):
+        mark = mark_of(target)
+        return Applied(mark["rows"], mark["rows"], mark["unknown"], output.left_out)
+    checked_output(out, tuple(FORMATS), overwrite=overwrite, folders=tuple(FORMATS))
+    try:
+        return _streamed(stored_map, rows.url, parts, output, unfinished)
+    except ValueError:
+        # No other run gets any further.
+        unfinished.remove()
+        raise
+
+
+def _checked_target(out: str, *, overwrite: bool) -> Path:
+    """The folder to write, of which there may be something already."""
+    if "://" in out and not Location.parse(out).local:
+        raise ValueError(
+            f"--out expects a path of this machine, where writing can go on after a kill, got "
+            f"{Location.parse(out).url!r}; copy the whole store there afterwards."
+        )
+    path = Path(Location.parse(out).path if "://" in out else out)
+    if path.suffix.lower() not in FORMATS or not path.parent.is_dir():
+        checked_output(out, tuple(FORMATS), overwrite=overwrite, folders=tuple(FORMATS))
+    return path
+
+
+def _parts(rows: "StoredRows", choice: ColumnChoice) -> ArrowParts:
+    try:
+        parts = rows.parts(choice)
+    except (OSError, RuntimeError, ImportError) as error:
+        raise read_error(rows.location, error) from error
+    if not parts.parts:
+        raise ValueError(f"{rows.url} holds no rows.")
+    return parts
+
+
+def _check_columns(stored_map: StoredMap, url: str, parts: ArrowParts) -> None:
+    """Refuse scores of other classes before anything is written."""
+    first = parts.load(parts.parts[0]).slice(0, 1)
+    scores = scores_of(first, parts.names)
+    stored_map.check(url, 1 if scores.ndim == 1 else scores.shape[1], parts.names.classes)
+    stored_map.codes({name: to_numpy(first.column(name)) for name in stored_map.slices}, 1)
+
+
+def _streamed(
+    stored_map: StoredMap, url: str, parts: ArrowParts, output: AppliedFile, unfinished: Unfinished
+) -> Applied:
+    state = unfinished.state
+    resumed, written = state.get("rows", 0), state.get("rows", 0)
+    number, unknown = state.get("chunks", 0), state.get("unknown", 0)
+    start_stage(Stage("rows", "parts", len(parts.parts)))
+    for table, place in parts.tables(output.chunk_rows, Place(*state.get("place", (0, 0)))):
+        calibrated, codes = _calibrated(stored_map, url, parts, table, written)
+        if number == 0:
+            unfinished.clear()
+            output.lay_out(table, calibrated)
+        output.write(number, table, calibrated)
+        number, written = number + 1, written + table.num_rows
+        unknown += 0 if codes is None else int((codes < 0).sum())
+        unfinished.save(chunks=number, rows=written, unknown=unknown, place=[place.part, place.row])
+        advance(place.part, len(parts.parts))
+    if not written:
+        raise ValueError(f"{url} holds no rows.")
+    made = {"map": stored_map.described, "calibdask": __version__}
+    mark = {"rows": written, "unknown": unknown, "key": dict(unfinished.key), **made}
+    output.seal(written, mark)
+    unfinished.finish()
+    return Applied(written, resumed, unknown, output.left_out)
+
+
+def _calibrated(
+    stored_map: StoredMap, url: str, parts: ArrowParts, table: Any, first: int
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Calibrated scores of a table, whose first row has this number."""
+    by = {name: to_numpy(table.column(name)) for name in stored_map.slices}
+    try:
+        return stored_map.apply(scores_of(table, parts.names), by)
+    except ValueError as error:
+        raise ValueError(f"{url}, rows {first:,} to {first + table.num_rows - 1:,}: {error}") from error

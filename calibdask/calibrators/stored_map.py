@@ -1,0 +1,174 @@
+"""A fitted calibrator in a file, applied to other rows: by the names of its slices, block by block."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from calibdask.calibrators.base import MIN_ROWS, Calibrator
+from calibdask.calibrators.given import GivenColumns, read_rows_given
+from calibdask.calibrators.mapping import RowMap, mapped_rows
+from calibdask.engine.inputs.arrays import is_dask
+from calibdask.engine.inputs.input import read_data
+from calibdask.engine.inputs.options import InputOptions
+from calibdask.safe_text import listed
+from calibdask.statistics.exact import Array, Counts
+from calibdask.storage.location import Location
+from calibdask.storage.readers import Table
+from calibdask.storage.summary import Summary
+
+
+def fit_to_table(calibrator: Calibrator, table: Table, options: InputOptions, min_rows: int = MIN_ROWS) -> Calibrator:
+    """`Calibrator.fit` to the rows of a file, which may be read in more ways; cautions are not warned of."""
+    data = read_data(table.labels, table.scores, table.by or None, table.weights, options)
+    return calibrator._fit_given(GivenColumns(data, None), min_rows)
+
+
+def fit_to_summary(calibrator: Calibrator, summary: Summary, by: Sequence[str], min_rows: int = MIN_ROWS) -> Calibrator:
+    """`Calibrator.fit` to a summary; cautions are not warned of."""
+    given = read_rows_given(summary, [*by], None, None, None, InputOptions())
+    return calibrator._fit_given(given, min_rows)
+
+
+@dataclass(frozen=True)
+class StoredMap:
+    """A map as `calibdask calibrate` writes it.
+
+    Attributes
+    ----------
+    url : str
+        What messages call it.
+    document : mapping
+        What `Calibrator.to_dict` gave.
+    calibrator : Calibrator
+    """
+
+    url: str
+    document: Mapping[str, Any]
+    calibrator: Calibrator
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> "StoredMap":
+        """The map in a file, at a path or a URL.
+
+        Raises
+        ------
+        ValueError
+            If it cannot be read, is no map, is of a later format or damaged.
+        """
+        location = Location.parse(os.fspath(path))
+        location.check_file()
+        with location.reading(), location.open() as file:
+            content = file.read()
+        mend = "calibdask calibrate writes maps"
+        try:
+            document = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{location.url} is no map, but text or bytes that are not JSON; {mend}.") from error
+        try:
+            calibrator: Calibrator = Calibrator.from_dict(document)
+            stored = cls(location.url, document, calibrator)
+            stored._check_numbers()
+        except ValueError as error:
+            reason = str(error).removeprefix("from_dict ")
+            raise ValueError(f"{location.url} is no map that can be applied: it {reason}") from error
+        except (TypeError, KeyError, IndexError, AttributeError) as error:
+            raise ValueError(f"{location.url} is no whole map; it is damaged, {mend}.") from error
+        return stored
+
+    def _check_numbers(self) -> None:
+        """Raise ValueError, or anything else, unless all numbers are there."""
+        columns, shape = self.columns, (1,) if self.columns == 1 else (1, self.columns)
+        for code in range(len(self.row_map.maps)):
+            mapped = self.row_map(np.full(shape, 1 / max(2, columns)), np.array([code]))
+            if mapped.shape != shape or not ((mapped >= 0) & (mapped <= 1)).all():
+                raise ValueError("holds numbers that give no probabilities; it is damaged.")
+
+    @property
+    def columns(self) -> int:
+        """Number of columns of scores, 1 for a vector of P(y = 1)."""
+        return int(self.calibrator.n_features_in_)
+
+    @property
+    def slices(self) -> tuple[str, ...]:
+        """Names of the columns that it was fitted by."""
+        return tuple(str(axis.name) for axis in self.calibrator._sliced.axes)
+
+    @property
+    def takes_logits(self) -> bool:
+        """Whether scores are logits."""
+        return self.calibrator.logits
+
+    @property
+    def described(self) -> str:
+        """What it is, in a few words."""
+        rows = int(self.calibrator._sliced.rows[-1])
+        by = f", by {listed(self.slices)}" if self.slices else ""
+        return f"{type(self.calibrator).__name__} of {self.url}, fitted to {rows:,} rows{by}"
+
+    @cached_property
+    def row_map(self) -> RowMap:
+        """The maps of all slices."""
+        return self.calibrator._row_map()
+
+    def check(self, data: str, columns: int, classes: Sequence[Any] | None) -> None:
+        """Refuse data with other scores; ``columns`` is 1 for a vector, ``classes`` what columns say their names are.
+
+        Raises
+        ------
+        ValueError
+            If there are more or fewer columns, or they are of other classes.
+        """
+        if columns != self.columns:
+            ours, theirs = ("P(y = 1)" if number == 1 else f"{number:,} classes" for number in (self.columns, columns))
+            raise ValueError(f"The map {self.url} takes scores of {ours}, and {data} has those of {theirs}.")
+        known = self.calibrator.classes_
+        if classes is None or known.dtype.kind in "iub":
+            return
+        mapped, given = [*map(str, known.tolist())], [*map(str, classes)]
+        if mapped != given:
+            order = ", in this order" if sorted(mapped) == sorted(given) else ""
+            raise ValueError(
+                f"The map {self.url} is of the classes {listed(mapped)}, and the columns of {data} are of "
+                f"{listed(given)}; name the columns of these classes by --score{order}."
+            )
+
+    def codes(self, by: Mapping[str, Any], rows: float) -> Any:
+        """The number of the map of each of so many rows, -1 where its slice is not known; None for a map without slices.
+
+        Raises
+        ------
+        ValueError
+            If values of a column cannot be compared with those of the slices.
+        """
+        if not self.slices:
+            return None
+        try:
+            return self.calibrator._sliced.codes({name: by[name] for name in self.slices}, rows)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"The columns {listed(self.slices)} do not hold slices as {self.url} has them: {error}"
+            ) from error
+
+    def apply(self, scores: Array, by: Mapping[str, Array]) -> tuple[Array, Counts | None]:
+        """Calibrated scores of a block, of their shape, and which map each row had (-1: that of all rows)."""
+        codes = self.codes(by, len(scores))
+        return self.row_map(scores, codes), codes
+
+    def apply_lazily(self, scores: Any, by: Mapping[str, Any]) -> Any:
+        """Calibrated scores as an array of the same kind: of Dask computed when they are needed."""
+        values = getattr(scores, "data", scores) if hasattr(scores, "dims") else scores
+        codes = self.codes(by, values.shape[0])
+        if not is_dask(values):
+            return _as_given(self.row_map(np.asarray(values), codes), scores)
+        mapped = mapped_rows(self.row_map, values, values, codes, self.calibrator.classes_)
+        return _as_given(mapped[:, 1] if self.columns == 1 else mapped, scores)
+
+
+def _as_given(values: Any, given: Any) -> Any:
+    """The values with the names of the array that they replace."""
+    return given.copy(data=values) if hasattr(given, "dims") else values

@@ -1,0 +1,156 @@
+"""``calibdask calibrate``: scored rows in, a map out that corrects their scores."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from calibdask.cli.help_groups import GroupedCommand
+from calibdask.cli.param_types import MethodType
+from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, skipped_rows
+from calibdask.estimators.expression import Expression, parse_method
+from calibdask.estimators.signatures import calibrator_signatures
+from calibdask.safe_text import listed, visible
+
+if TYPE_CHECKING:
+    from calibdask.calibrators.base import Calibrator
+    from calibdask.storage.open_store import Store
+
+_STDOUT = "-"
+_MATRIX = "a column for each class"
+# Lines of the table; the map has all.
+_MOST_LINES = 40
+_EXAMPLES = (
+    ("calibdask calibrate holdout.parquet --out map.json", "the usual method for such scores"),
+    ('calibdask calibrate holdout.parquet --method "platt(smooth_targets=true)" --out map.json', "another"),
+    ("calibdask calibrate holdout.parquet --by country --out map.json", "a map for each country"),
+    ("calibdask calibrate summary.zarr --method platt --out map.json", "from a summary, without the rows"),
+    ("calibdask evaluate fresh.parquet --map map.json", "then: what it does to other rows"),
+    ("calibdask apply map.json fresh.parquet --out calibrated.parquet", "and to write calibrated scores"),
+)
+_EPILOG = """\b
+In Python: cd.Calibrator.from_dict(json.load(open("map.json"))).predict_proba(y_prob).
+\b
+Exit status: 0 success; 2 invalid use or input, explained in one line on stderr,
+with nothing written; 130 interrupted.
+"""
+
+
+class _CalibrateCommand(GroupedCommand):
+    """Names the methods, which are those of the library."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The methods before all else."""
+        with formatter.section("Methods"):
+            formatter.write_dl([(word, _text(word)) for word in calibrator_signatures()])
+        super().format_epilog(ctx, formatter)
+
+
+def _text(word: str) -> str:
+    signature = calibrator_signatures()[word]
+    choices = ", ".join(signature.choices)
+    return signature.summary.replace("`", "") + (f"  [choices: {choices}]" if choices else "")
+
+
+@click.command(cls=_CalibrateCommand, epilog=_EPILOG, examples=_EXAMPLES)
+@click.argument("data", metavar="DATA")
+@click.option("--out", metavar="FILE", required=True, help="The map to write: .json, or - for the standard output.")
+@click.option(
+    "--method",
+    type=MethodType(),
+    metavar="NAME[(CHOICE=VALUE,...)]",
+    help="The kind of map, with choices of its own; names are below.  [default: platt for a column of scores and for "
+    "summaries, temperature for a column for each class where there is that method]",
+)
+@click.option(
+    "--min-rows",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With --by: slices of fewer rows have the map of all rows.  [default: 100]",
+)
+@row_options
+@click.option("--overwrite", is_flag=True, help="Replace an existing map.")
+def calibrate(
+    data: str, out: str, method: Expression | None, min_rows: int | None, overwrite: bool, **where: Any
+) -> None:
+    """Fit a map to the scored rows in DATA that corrects their scores: a few numbers, with standard errors.
+
+    DATA is what evaluate takes; a summary suffices for maps of one score. With --by every slice has a map of its own,
+    fitted in the same pass. Measure a map on other rows than those that it was fitted to.
+    """
+    from calibdask.storage.replacing import write_text
+    from calibdask.storage.writers import check_apart, checked_output
+
+    request = RowsRequest(data=data, **where)
+    if min_rows is not None and not request.by:
+        raise click.UsageError("--min-rows has no effect without --by: there are no slices.")
+    target = None
+    if out != _STDOUT:
+        check_apart(data, {"--out": out})
+        target = checked_output(out, (".json",), overwrite=overwrite)
+    store = request.opened()
+    calibrator, why = _fitted(request, store, method, {} if min_rows is None else {"min_rows": min_rows})
+    text = json.dumps(calibrator.to_dict(), indent=1, ensure_ascii=False) + "\n"
+    if target is None:
+        click.echo(text, nl=False)
+    else:
+        write_text(target, text)
+    _show(calibrator, why, to_stderr=target is None)
+    if target is not None:
+        click.echo(f"wrote {visible(target)}")
+
+
+def _fitted(
+    request: RowsRequest, store: "Store", method: Expression | None, options: dict[str, int]
+) -> "tuple[Calibrator, str]":
+    """The calibrator, fitted, and why it is this one where none was named."""
+    from calibdask.calibrators.stored_map import fit_to_summary, fit_to_table
+    from calibdask.calibrators.tabled import rows_behind
+    from calibdask.cli.summary_input import pooled, refuse_row_options
+    from calibdask.cluster import connected
+    from calibdask.engine.inputs.options import InputOptions
+    from calibdask.progress import shown_progress
+    from calibdask.storage.summary import Summary
+
+    if isinstance(store, Summary):
+        refuse_row_options(request)
+        with store.dataset, connected(request.cluster), shown_progress("calibrating"), noted():
+            pooled(store, request.by)
+            chosen, why = (method, "") if method is not None else _usual("scores alone, of a summary")
+            return fit_to_summary(chosen.make(), store, request.by, **options), why
+    with connected(request.cluster), shown_progress("calibrating"), noted():
+        table = request.table(rows_of(store))
+        scores = "a column of scores" if request.shape(table).vector else _MATRIX
+        chosen, why = (method, "") if method is not None else _usual(scores)
+        calibrator = chosen.make().set_params(logits=request.logits)
+        fit_to_table(calibrator, table, InputOptions(**request.reading), **options)
+        skipped_rows(table, rows_behind(calibrator))
+    return calibrator, why
+
+
+def _usual(scores: str) -> tuple[Expression, str]:
+    """The method for such scores."""
+    word = "temperature" if scores == _MATRIX and "temperature" in calibrator_signatures() else "platt"
+    return parse_method(word), f"the usual one for {scores}; --method names others"
+
+
+def _show(calibrator: "Calibrator", why: str, *, to_stderr: bool) -> None:
+    """Print what was fitted, and what to know about it."""
+    from calibdask.calibrators.tabled import MapTable
+
+    table = MapTable.of(calibrator)
+    rows = [table.heads, *table.lines[-_MOST_LINES:]]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [f"{type(calibrator).__name__}{f' ({why})' if why else ''}", ""]
+    lines += [
+        "  ".join(text.ljust(width) if not at else text.rjust(width) for at, (text, width) in enumerate(pairs)).rstrip()
+        for pairs in (list(zip(row, widths, strict=True)) for row in rows)
+    ]
+    left = len(table.lines) - _MOST_LINES
+    notes = [f"{left:,} lines before these are in the map."] if left > 0 else []
+    notes += [f"Further numbers, in the map: {listed(table.further)}."] if table.further else []
+    notes += ["Standard errors are in parentheses."] if any("(" in cell for row in table.lines for cell in row) else []
+    for line in (*lines, *([""] if notes else []), *notes):
+        click.echo(visible(line), err=to_stderr)
+    for caution in calibrator.cautions_:
+        click.echo(f"calibdask: {visible(caution)}", err=True)

@@ -1,0 +1,289 @@
+"""Rows with calibrated scores, written chunk by chunk: arrays of a Zarr group, or a folder of Parquet files."""
+
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from calibdask.engine.inputs.arrow import dtype_of, list_width, to_numpy
+from calibdask.engine.inputs.columns import ColumnNames
+from calibdask.engine.inputs.slices import MISSING
+from calibdask.safe_text import listed, visible
+from calibdask.storage.lazy_columns import stacked
+from calibdask.storage.writers import APPLIED, texts_settled
+
+# The attribute of a Zarr group that says what it is.
+_MARK = "calibdask_applied"
+# Arrays have room for more rows than can be read; when all are written they get their size.
+_ROOM = 10**12
+
+
+def scores_of(table: Any, names: ColumnNames) -> np.ndarray:
+    """The scores in a table of Arrow, (n,) or (n, K)."""
+    columns = {name: to_numpy(table.column(name)) for name in names.scores}
+    scores = stacked(columns, names.scores)
+    return scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 1 else scores
+
+
+@dataclass(frozen=True)
+class AppliedFile(ABC):
+    """An output that grows by chunks of rows, in their order.
+
+    Parameters
+    ----------
+    part : Path
+        The folder to write to.
+    schema : pyarrow.Schema
+    names : ColumnNames
+        Those of the scores and labels.
+    of_arrays : bool
+        Whether the columns were whole arrays.
+    chunk_rows : int
+        Rows of each chunk but the last.
+    score_name : str or None
+        What calibrated scores are called that stand beside the scores; None: they take their place.
+    """
+
+    part: Path
+    schema: Any
+    names: ColumnNames
+    of_arrays: bool
+    chunk_rows: int
+    score_name: str | None
+
+    suffix: ClassVar[str]
+
+    @abstractmethod
+    def lay_out(self, table: Any, calibrated: np.ndarray) -> None:
+        """Make the folder; the first chunk says what the types of its columns are."""
+
+    @abstractmethod
+    def write(self, number: int, table: Any, calibrated: np.ndarray) -> None:
+        """Write the chunk of this number; again if need be."""
+
+    @abstractmethod
+    def seal(self, rows: int, mark: Mapping[str, Any]) -> None:
+        """Close it: all is written. What it is made of is kept in it."""
+
+    @property
+    @abstractmethod
+    def left_out(self) -> tuple[str, ...]:
+        """Columns that it cannot hold."""
+
+
+def mark_of(folder: Path) -> dict[str, Any]:
+    """The mark of a whole output; empty without."""
+    try:
+        if (folder / APPLIED).exists():
+            mark = json.loads((folder / APPLIED).read_text(encoding="utf-8"))
+        else:
+            mark = json.loads((folder / "zarr.json").read_text(encoding="utf-8"))["attributes"][_MARK]
+        return dict(mark)
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+@dataclass(frozen=True)
+class AppliedParquet(AppliedFile):
+    """A folder of Parquet files, one for each chunk, with all columns."""
+
+    suffix: ClassVar[str] = ".parquet"
+
+    def lay_out(self, table: Any, calibrated: np.ndarray) -> None:
+        """Make the folder."""
+        self.part.mkdir()
+
+    def write(self, number: int, table: Any, calibrated: np.ndarray) -> None:
+        """Write a file, which appears whole."""
+        from pyarrow import parquet
+
+        begun = self.part / f".part-{number:05d}.parquet"
+        parquet.write_table(self._table(table, calibrated), begun, compression="zstd", write_page_checksum=True)
+        os.replace(begun, self.part / begun.name.removeprefix("."))
+
+    def seal(self, rows: int, mark: Mapping[str, Any]) -> None:
+        """Leave the mark."""
+        (self.part / APPLIED).write_text(json.dumps(mark, indent=2), encoding="utf-8")
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """None: they are copied as they are."""
+        return ()
+
+    def _table(self, table: Any, calibrated: np.ndarray) -> Any:
+        import pyarrow
+
+        new = self._calibrated(calibrated)
+        columns: dict[str, Any] = {}
+        for name in table.column_names:
+            if name not in self.names.scores:
+                columns[self._shown(name)] = table.column(name)
+            elif self.score_name is not None:
+                columns |= self._kept_scores(name, table.column(name))
+            elif name == self.names.scores[0]:
+                columns |= new
+        if self.score_name is not None:
+            _check_free(new, columns)
+            columns |= new
+        return pyarrow.table(columns)
+
+    def _shown(self, name: str) -> str:
+        """Arrays of many rows become columns of one."""
+        if not self.of_arrays:
+            return name
+        return {"labels": "label", "scores": "score"}.get(name, name)
+
+    def _kept_scores(self, name: str, column: Any) -> dict[str, Any]:
+        if not self.of_arrays:
+            return {name: column}
+        values = to_numpy(column)
+        return {self._shown(name): column} if values.ndim == 1 else _numbered(self._shown(name), values)
+
+    def _calibrated(self, values: np.ndarray) -> dict[str, Any]:
+        import pyarrow
+
+        names = self.names.scores
+        if values.ndim == 1:
+            return {self.score_name or self._shown(names[0]): pyarrow.array(values)}
+        if self.score_name is None and len(names) > 1:
+            return {name: pyarrow.array(values[:, k]) for k, name in enumerate(names)}
+        if self.of_arrays or len(names) > 1:
+            return _numbered(self.score_name or self._shown(names[0]), values)
+        lists = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(values.reshape(-1)), values.shape[1])
+        return {self.score_name or names[0]: lists}
+
+
+@dataclass(frozen=True)
+class AppliedZarr(AppliedFile):
+    """A Zarr group with arrays of labels, scores and all else that has a place in arrays."""
+
+    suffix: ClassVar[str] = ".zarr"
+
+    def lay_out(self, table: Any, calibrated: np.ndarray) -> None:
+        """Make the arrays, with room for all rows."""
+        import zarr
+
+        from calibdask.storage.checked_store import CHUNK_CODECS
+
+        arrays = self._arrays(table, calibrated)
+        with texts_settled():
+            group = zarr.open_group(self.part, mode="w-", zarr_format=3)
+            for name, values in arrays.items():
+                columns = ("class",) if name in self._by_class else (f"{name}_column",)
+                group.create_array(
+                    name,
+                    shape=(_ROOM, *values.shape[1:]),
+                    chunks=(self.chunk_rows, *values.shape[1:]),
+                    dtype=str if values.dtype.kind == "O" else values.dtype,
+                    compressors=CHUNK_CODECS,
+                    dimension_names=("sample", *columns[: values.ndim - 1]),
+                )
+
+    def write(self, number: int, table: Any, calibrated: np.ndarray) -> None:
+        """Write a chunk of each array, whole: what a kill has left of it is not read."""
+        import zarr
+
+        start = number * self.chunk_rows
+        with texts_settled(), zarr.config.set({"array.write_empty_chunks": True}):
+            group: Any = zarr.open_group(self.part, mode="r+")
+            for name, given in self._arrays(table, calibrated).items():
+                array, values = group[name], given
+                if values.dtype.kind in "iub" and array.dtype == np.float64:
+                    # Other chunks have missing values.
+                    values = values.astype(np.float64)
+                elif values.dtype.kind != "O" and values.dtype != array.dtype:
+                    raise ValueError(
+                        f"Column {name!r} has missing values from row {start:,} on, and none before, so that it has no "
+                        "place in an array of whole numbers; write to .parquet."
+                    )
+                missing = self.chunk_rows - len(values)
+                filling = np.full((missing, *values.shape[1:]), "" if values.dtype.kind == "O" else 0, values.dtype)
+                array[start : start + self.chunk_rows] = np.concatenate([values, filling]) if missing else values
+
+    def seal(self, rows: int, mark: Mapping[str, Any]) -> None:
+        """Give the arrays their size and the group its mark, and write the checksums of both."""
+        from calibdask.storage.checked_store import seal
+
+        # What Zarr has begun and not named.
+        for path in self.part.rglob("*.partial"):
+            path.unlink()
+        for path in self.part.glob("*/zarr.json"):
+            metadata = json.loads(path.read_text(encoding="utf-8"))
+            metadata["shape"][0] = rows
+            _write_whole(path, metadata)
+        own = self.part / "zarr.json"
+        group = json.loads(own.read_text(encoding="utf-8"))
+        group["attributes"][_MARK] = dict(mark)
+        _write_whole(own, group)
+        seal(self.part)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Nested values, times of day and what else arrays do not hold."""
+        own = (*self.names.columns,)
+        return tuple(name for name in self.schema.names if name not in own and not self._is_kept(name))
+
+    def _is_kept(self, name: str) -> bool:
+        from pyarrow import types
+
+        given = self.schema.field(name).type
+        value = given.value_type if types.is_dictionary(given) else given
+        is_text = types.is_string(value) or types.is_large_string(value) or types.is_string_view(value)
+        width = list_width(given)
+        return "/" not in name and (is_text or dtype_of(given).kind in "fiubM") and width != -1
+
+    @property
+    def _by_class(self) -> set[str]:
+        return {"scores", "labels", self.score_name or "scores"}
+
+    def _arrays(self, table: Any, calibrated: np.ndarray) -> dict[str, np.ndarray]:
+        """All columns by the names of the arrays."""
+        arrays = {self.score_name or "scores": calibrated}
+        own = (*self.names.columns,)
+        if self.names.labels:
+            columns = {name: _values(table.column(name)) for name in self.names.labels}
+            arrays["labels"] = stacked(columns, self.names.labels)
+        if self.score_name is not None:
+            _check_free(["scores"], arrays)
+            arrays["scores"] = scores_of(table, self.names)
+        others = [name for name in table.column_names if name not in own and self._is_kept(name)]
+        _check_free(others, arrays)
+        return arrays | {name: _values(table.column(name)) for name in others}
+
+
+def _values(column: Any) -> np.ndarray:
+    """A column as an array; missing texts are called what their slice is."""
+    values = to_numpy(column)
+    if values.dtype.kind != "O":
+        return values
+    texts = np.empty(len(values), object)
+    texts[:] = [MISSING if value is None else str(value) for value in values.tolist()]
+    return texts
+
+
+def _numbered(stem: str, values: np.ndarray) -> dict[str, Any]:
+    import pyarrow
+
+    return {f"{stem}_{k}": pyarrow.array(np.ascontiguousarray(values[:, k])) for k in range(values.shape[1])}
+
+
+def _check_free(names: Any, taken: Any) -> None:
+    both = [visible(name) for name in names if name in taken]
+    if both:
+        raise ValueError(
+            f"There would be two columns called {listed(both)}; give the calibrated scores another name (--score-name)."
+        )
+
+
+def _write_whole(path: Path, metadata: Any) -> None:
+    begun = path.with_suffix(".new")
+    begun.write_text(json.dumps(metadata, indent=2), encoding="utf-8")
+    os.replace(begun, path)
+
+
+FORMATS: dict[str, type[AppliedFile]] = {kind.suffix: kind for kind in (AppliedZarr, AppliedParquet)}

@@ -1,0 +1,145 @@
+"""Outputs that are written piece by piece, and gone on with by the same command where it was killed.
+
+Until the last piece is written, all lies in a folder beside the output, whose name begins with a dot and ends in
+``.unfinished``: what has the name of the output is whole.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from calibdask.storage.file_sets import FileSet
+from calibdask.storage.location import Location
+from calibdask.storage.replacing import is_other_running, owned_name, put_in_place
+
+_PROGRESS = "progress.json"
+_OLD = "old"
+# In the state: all is written, and is given its name.
+_PLACING = "placing"
+# What remote stores say of a version of a file.
+_VERSIONS = ("ETag", "etag", "LastModified", "last_modified", "mtime", "generation")
+
+
+def digest(document: Any) -> str:
+    """A short text that is another one for any other document of JSON."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True, default=str).encode()).hexdigest()[:32]
+
+
+def files_digest(location: Location) -> str:
+    """A text that is another one once a file of the data has changed, by names, sizes and times."""
+    fs = location.fs
+    with location.reading():
+        if location.is_zarr:
+            infos = list(fs.find(location.path, detail=True).values())
+        else:
+            infos = [fs.info(path) for path in FileSet.of(location).paths]
+    return digest([[info["name"], info.get("size"), *(str(info.get(name)) for name in _VERSIONS)] for info in infos])
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """An output that is being written.
+
+    Parameters
+    ----------
+    target : Path
+        The output, a folder.
+    key : mapping of str to str
+        Digests of what it is made of, by what that is called: those of an output that is gone on with are equal.
+    mark_of : function
+        What a whole output says of itself, the key among it.
+    state : dict
+        How far it is.
+    """
+
+    target: Path
+    key: Mapping[str, str]
+    mark_of: Callable[[Path], Mapping[str, Any]]
+    state: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies until it is whole."""
+        return self.target.with_name(f".{self.target.name}.unfinished")
+
+    @property
+    def part(self) -> Path:
+        """What becomes the output."""
+        return self.folder / self.target.name
+
+    def begin(self, *, anew: bool) -> bool:
+        """Go on with what is there, or else begin; whether the output is whole already.
+
+        Raises
+        ------
+        ValueError
+            If another process writes it, or it was begun with something else, and ``anew`` is false.
+        """
+        begun = self.folder.exists()
+        try:
+            known = json.loads((self.folder / _PROGRESS).read_text(encoding="utf-8"))
+            owner, key, state = str(known["owner"]), known["key"], dict(known["state"])
+        except (OSError, ValueError, KeyError, TypeError):
+            # Killed before anything was written.
+            owner, key, state = "", None, {}
+        if is_other_running(owner):
+            raise ValueError(f"{str(self.target)!r} is being written by another process; wait for it, or end it first.")
+        if key == self.key:
+            self.state.update(state)
+            if state.get(_PLACING):
+                if self.part.exists() and not self._is_whole:
+                    put_in_place(self.part, self.target, self.folder / _OLD)
+                self.remove()
+                return True
+            self._save()
+            return False
+        if key is not None and not anew:
+            other = " and ".join(what for what, value in self.key.items() if key.get(what) != value)
+            raise ValueError(
+                f"{str(self.target)!r} was begun with another {other}, and is not whole; give that again to go on, or "
+                "overwrite=True (--overwrite at the shell) to begin anew."
+            )
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if begun and key is None and self._is_whole:
+            return True
+        # Nobody else reads a result of which nobody knows yet who may.
+        self.folder.mkdir(0o700)
+        self._save()
+        return False
+
+    @property
+    def _is_whole(self) -> bool:
+        return bool(self.target.exists() and self.mark_of(self.target).get("key") == self.key)
+
+    def save(self, **state: Any) -> None:
+        """Keep how far it is, at once."""
+        self.state.update(state)
+        self._save()
+
+    def _save(self) -> None:
+        text = json.dumps({"owner": owned_name(), "key": dict(self.key), "state": self.state})
+        begun = self.folder / f"{_PROGRESS}.new"
+        begun.write_text(text, encoding="utf-8")
+        os.replace(begun, self.folder / _PROGRESS)
+
+    def clear(self) -> None:
+        """Remove what was written before the first state was kept."""
+        if self.part.exists():
+            shutil.rmtree(self.part)
+
+    def finish(self) -> None:
+        """Give it its name, in the place of what has that name."""
+        self.save(**{_PLACING: True})
+        put_in_place(self.part, self.target, self.folder / _OLD)
+        self.remove()
+
+    def remove(self) -> None:
+        """Remove what there is of it."""
+        for path in (self.part, self.folder / _OLD):
+            shutil.rmtree(path, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,251 @@
+"""``calibdask apply``: any format in, Zarr or Parquet out, equal to the library's own numbers to the last bit."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import zarr
+from pyarrow import feather, ipc, parquet
+
+import calibdask as cd
+from calibdask.calibrators import applying
+from calibdask.cli import main
+from tests.cli.sample_rows import COUNTRY, DAY, LABELS, SCORES, Run
+
+FRAME = pd.DataFrame(
+    {"id": np.arange(len(LABELS)), "label": LABELS, "country": COUNTRY, "day": DAY}
+    | {f"score_{k}": SCORES[:, k] for k in range(3)}
+)
+ARRAYS = {"labels": LABELS, "scores": SCORES, "country": COUNTRY, "day": DAY, "id": np.arange(len(LABELS))}
+
+
+@pytest.fixture(scope="module")
+def calibrator() -> Any:
+    with pytest.warns(UserWarning, match="1 of 4 slices"):
+        return cd.PlattScaling().fit(LABELS, SCORES, by={"country": COUNTRY, "day": DAY}, min_rows=1)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, calibrator: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    # Some chunks of some dozens of rows.
+    monkeypatch.setattr(applying, "TARGET_BYTES", 10_000)
+    (tmp_path / "map.json").write_text(json.dumps(calibrator.to_dict()))
+    return tmp_path
+
+
+def write_rows(path: Path) -> Path:
+    """The rows, in a format that the name tells."""
+    table = pa.Table.from_pandas(FRAME)
+    match "".join(path.suffixes):
+        case ".npz":
+            np.savez(path, **ARRAYS)
+        case ".zarr":
+            group = zarr.create_group(path)
+            for name, values in ARRAYS.items():
+                given = values.astype(object) if values.dtype.kind == "U" else values
+                array = group.create_array(
+                    name,
+                    shape=given.shape,
+                    dtype=str if given.dtype == object else given.dtype,
+                    chunks=(70, *given.shape[1:]),
+                    config={"write_empty_chunks": True},
+                )
+                array[:] = given
+        case ".nc":
+            dims = {name: ("sample", "class")[: values.ndim] for name, values in ARRAYS.items()}
+            import xarray as xr
+
+            variables = {name: (dims[name], values) for name, values in ARRAYS.items()}
+            xr.Dataset(variables).to_netcdf(path, engine="h5netcdf")
+        case ".parquet":
+            parquet.write_table(table, path, row_group_size=90)
+        case ".csv" | ".csv.gz":
+            FRAME.to_csv(path, index=False)
+        case ".feather":
+            feather.write_feather(FRAME, path, chunksize=110)
+        case ".arrow":
+            with ipc.new_stream(str(path), table.schema) as stream:
+                stream.write_table(table, max_chunksize=60)
+        case "":
+            for number, rows in enumerate(np.array_split(np.arange(len(FRAME)), 3)):
+                (path / f"shard={number}").mkdir(parents=True)
+                FRAME.iloc[rows].to_csv(path / f"shard={number}" / "rows.csv", index=False)
+    return path
+
+
+NAMES = ["r.npz", "r.zarr", "r.nc", "r.parquet", "r.csv", "r.csv.gz", "r.feather", "r.arrow", "shards"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_format_in_and_both_out(name: str, run: Run, folder: Path, calibrator: Any) -> None:
+    expected = calibrator.predict_proba(SCORES, by={"country": COUNTRY, "day": DAY})
+    write_rows(folder / name)
+    for out in ("out.zarr", "out.parquet"):
+        status, said, err = run("apply", "map.json", name, "--out", out)
+        assert (status, err) == (0, "")
+        assert said.startswith(f"wrote {out}: {len(LABELS)} rows, by PlattScaling of map.json, fitted to 400 rows")
+        by: Any = {"by": ["country", "day"]}
+        table = cd.read_rows(out, **by)
+        np.testing.assert_array_equal(np.asarray(table.scores), expected)
+        np.testing.assert_array_equal(np.asarray(table.labels), LABELS)
+        np.testing.assert_array_equal(np.asarray(table.by["country"]), COUNTRY)
+        np.testing.assert_array_equal(np.asarray(table.by["day"]), DAY)
+    group = zarr.open_group(folder / "out.zarr", mode="r")
+    np.testing.assert_array_equal(group["id"][:], np.arange(len(LABELS)))
+    assert group["scores"].chunks[0] < len(LABELS) / 2
+    frame = pd.read_parquet(folder / "out.parquet")
+    own = [name for name in frame if name != "shard"]
+    assert sorted(own) == sorted(FRAME)
+    np.testing.assert_array_equal(frame["id"], np.arange(len(LABELS)))
+    assert len([*(folder / "out.parquet").glob("*.parquet")]) > 2
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def test_the_scores_may_stay_beside_and_labels_be_absent(run: Run, folder: Path) -> None:
+    scores = SCORES[:, 0].astype(np.float32)
+    calibrator = cd.PlattScaling().fit(LABELS == 0, scores)
+    (folder / "map.json").write_text(json.dumps(calibrator.to_dict()))
+    frame = pd.DataFrame({"id": [f"r{i}" for i in range(400)], "score": scores, "note": [None, *"abc"] * 100})
+    frame["when"] = pd.date_range("2026-01-01", periods=400)
+    frame["tags"] = [["a"]] * 400
+    frame.to_parquet("rows.parquet")
+    expected = calibrator.predict_proba(scores)[:, 1]
+    assert run("apply", "map.json", "rows.parquet", "--out", "o.parquet", "--score-name", "p_new")[0] == 0
+    written = parquet.read_table("o.parquet")
+    assert written.select(frame.columns).to_pylist() == parquet.read_table("rows.parquet").to_pylist()
+    np.testing.assert_array_equal(written["p_new"], expected)
+    assert written.num_columns == frame.shape[1] + 1
+    status, _, err = run("apply", "map.json", "rows.parquet", "--out", "o.zarr", "--score-name", "p_new")
+    assert (status, err) == (0, "calibdask: left out tags, which arrays do not hold; .parquet keeps all\n")
+    group = zarr.open_group("o.zarr", mode="r")
+    np.testing.assert_array_equal(group["p_new"][:], expected)
+    np.testing.assert_array_equal(group["scores"][:], scores)
+    assert group["note"][:2].tolist() == ["missing", "a"]
+    assert group["when"][3] == np.datetime64("2026-01-04")
+    assert "labels" not in group
+
+
+def test_lists_of_scores(run: Run, folder: Path, calibrator: Any) -> None:
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(SCORES.ravel()), 3)
+    table = pa.table({"score": lists, "country": COUNTRY, "day": DAY})
+    parquet.write_table(table, "lists.parquet")
+    assert run("apply", "map.json", "lists.parquet", "--out", "o.parquet")[0] == 0
+    expected = calibrator.predict_proba(SCORES, by={"country": COUNTRY, "day": DAY})
+    assert parquet.read_table("o.parquet")["score"].to_pylist() == expected.tolist()
+
+
+def test_slices_that_the_map_does_not_know(run: Run, folder: Path, calibrator: Any) -> None:
+    # Longer than any that is known, and beginning like one.
+    country = np.where(np.arange(400) % 4 == 0, "de-by", COUNTRY)
+    day = np.where(np.arange(400) % 5 == 0, 1.5, DAY)
+    FRAME.assign(country=country, day=day).to_parquet("new.parquet")
+    unknown = (country == "de-by") | (day == 1.5)
+    status, _, err = run("apply", "map.json", "new.parquet", "--out", "o.zarr")
+    assert status == 0
+    assert err == (
+        f"calibdask: {unknown.sum()} of 400 rows have values of country, day that the map does not know, and the map "
+        "of all rows\n"
+    )
+    known = calibrator.predict_proba(SCORES, by={"country": COUNTRY, "day": DAY})
+    expected = np.where(unknown[:, None], calibrator.predict_proba(SCORES), known)
+    np.testing.assert_array_equal(zarr.open_group("o.zarr", mode="r")["scores"][:], expected)
+
+
+BAD = [
+    (["map.json", "r.parquet", "--out", "o.csv"], "ends in one of .zarr, .parquet"),
+    (["map.json", "r.parquet", "--out", "nowhere/o.zarr"], "does not exist; create 'nowhere' first"),
+    (["map.json", "r.parquet", "--out", "s3://bucket/o.zarr"], "--out expects a path of this machine"),
+    (["map.json", "r.parquet", "--out", "r.parquet", "--overwrite"], "would replace the input"),
+    (["map.json", "r.parquet", "--out", "there.zarr"], "'there.zarr' already exists; choose another name"),
+    (["map.json", "r.parquet", "--out", "file.parquet", "--overwrite"], "is not of that kind"),
+    (["map.json", "none.parquet", "--out", "o.zarr"], "none.parquet does not exist"),
+    (["map.json", "s.nc", "--out", "o.zarr"], "a summary holds none"),
+    (["map.json", "r.parquet", "--out", "o.zarr", "--score", "p"], "has neither a column 'p' nor columns p_0"),
+    (["map.json", "r.parquet", "--out", "o.zarr", "--score", "score_0"], "takes scores of 3 classes"),
+    (
+        ["map.json", "r.parquet", "--out", "o.zarr", "--score", "country"],
+        "calibdask: r.parquet: column 'country' expects numbers",
+    ),
+    (["map.json", "r.parquet", "--out", "o.parquet", "--score-name", "score"], "two columns called score_0"),
+    (["map.json", "bad.parquet", "--out", "o.zarr"], "bad.parquet, rows 288 to 383: y_prob expects finite scores"),
+    (["map.json", "short.parquet", "--out", "o.zarr"], "has no column 'day'"),
+    (["map.json", "empty.parquet", "--out", "o.zarr"], "holds no rows"),
+    (["map.json", "torn.parquet", "--out", "o.zarr"], "torn.parquet cannot be read as Parquet"),
+    (["r.npz", "r.parquet", "--out", "o.zarr"], "r.npz is no map, but text or bytes that are not JSON"),
+    (["later.json", "r.parquet", "--out", "o.zarr"], "it expects format 1, got 2"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
+def test_bad_use(arguments: list[str], message: str, run: Run, folder: Path) -> None:
+    for name in ("r.parquet", "r.npz", "there.zarr"):
+        write_rows(folder / name)
+    FRAME.to_parquet("file.parquet")
+    FRAME.assign(score_0=FRAME.score_0.where(FRAME.id != 300)).to_parquet("bad.parquet", row_group_size=90)
+    FRAME.drop(columns="day").to_parquet("short.parquet")
+    FRAME[:0].to_parquet("empty.parquet")
+    Path("torn.parquet").write_bytes(Path("r.parquet").read_bytes()[:-100])
+    Path("later.json").write_text(json.dumps(json.loads(Path("map.json").read_text()) | {"format": 2}))
+    cd.summarize(LABELS, SCORES).to_netcdf("s.nc", engine="h5netcdf")
+    before = sorted(path.name for path in folder.iterdir())
+    status, out, err = run("apply", *arguments)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+CHUNKS_AND_DIE = """
+import os, signal, sys
+from calibdask.calibrators import applying
+from calibdask.cli import main
+from calibdask.storage.unfinished import Unfinished
+applying.TARGET_BYTES = 10_000
+save, left = Unfinished.save, [int(sys.argv[1])]
+def dying(self, **state):
+    left[0] -= 1
+    if left[0] < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    save(self, **state)
+Unfinished.save = dying
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def contents(out: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("name", ["out.zarr", "out.parquet"])
+def test_killed_for_real(name: str, run: Run, folder: Path) -> None:
+    write_rows(folder / "r.csv")
+    command = ["apply", "map.json", "r.csv", "--out", name]
+    assert main(command) == 0
+    whole = contents(folder / name)
+    os.rename(name, f"first-{name}")
+    killed = subprocess.run([sys.executable, "-c", CHUNKS_AND_DIE, "3", *command], check=False)
+    assert killed.returncode == -9
+    assert not Path(name).exists()
+    # Another map, other data and other options are refused, unless it is begun anew.
+    Path("other.json").write_text(json.dumps(cd.PlattScaling().fit(LABELS, SCORES).to_dict()))
+    write_rows(folder / "r.npz")
+    for other, what in (
+        (["other.json", "r.csv"], "another map"),
+        (["map.json", "r.npz"], "another data"),
+        (["map.json", "r.csv", "--label", "id"], "another options"),
+    ):
+        status, _, err = run("apply", *other, "--out", name)
+        assert (status, what in err) == (2, True), err
+    status, _, err = run(*command)
+    assert (status, err.startswith("calibdask: went on at row ")) == (0, True)
+    assert contents(folder / name) == whole
+    assert run(*command)[0] == 2, "it is whole, and not replaced unasked"
+    assert run("apply", "other.json", "r.csv", "--out", name, "--overwrite")[0] == 0
+    assert contents(folder / name) != whole

@@ -17,9 +17,12 @@ from calibdask.storage.sizes import check_rows, check_size
 
 def read_parquet(files: FileSet, choice: ColumnChoice) -> dict[str, Any]:
     """Columns of Parquet files (names like ``day=1`` of folders are columns too), lazily."""
+    location = files.location
+    if files.single and location.local:
+        _check_names(files, choice)
+    # It imports pandas.
     import pyarrow.dataset
 
-    location = files.location
     with location.reading("Parquet"):
         if not files.paths:
             raise ValueError("the folder holds no files.")
@@ -30,6 +33,15 @@ def read_parquet(files: FileSet, choice: ColumnChoice) -> dict[str, Any]:
             paths, format="parquet", filesystem=location.fs, partitioning=partitioning, exclude_invalid_files=False
         )
     return _read_dataset(location, dataset, choice)
+
+
+def _check_names(files: FileSet, choice: ColumnChoice) -> None:
+    """Refuse names that are not in a file, by its footer alone."""
+    import pyarrow.parquet
+
+    with files.location.reading("Parquet"):
+        there = pyarrow.parquet.read_schema(files.location.path).names
+    names_in(files.location, choice, [*there, *(name for name in files.partitions if name not in there)])
 
 
 def read_delta(location: Location, choice: ColumnChoice) -> dict[str, Any]:

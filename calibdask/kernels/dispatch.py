@@ -14,7 +14,7 @@ from typing import Any
 import numba
 from numba.core import serialize, types
 from numba.core.compiler import CompileResult
-from numba.core.runtime import rtsys
+from numba.core.runtime.nrt import rtsys
 from numba.extending import typeof_impl
 
 from calibdask.kernels.compilation import started

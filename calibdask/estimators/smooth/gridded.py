@@ -28,7 +28,7 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
 
-# Columns are smoothed in groups of up to this number of nodes: enough for vector instructions, and they stay in the cache.
+# Columns are smoothed in groups of up to this number of nodes: enough for vector instructions, and few for the cache.
 _NODES_AT_ONCE = 1 << 16
 _FEW_NODES = 8
 # Grid cells per bandwidth that suffice for replicates.

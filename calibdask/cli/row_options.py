@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from calibdask.cli.cluster_options import cluster_options
-from calibdask.cluster import ClusterSpec, Threads, connected
+from calibdask.cluster import ClusterSpec, connected
+from calibdask.cluster.threads import Threads
 from calibdask.errors import SuspectScoresWarning
 from calibdask.safe_text import message as one_line
 from calibdask.safe_text import visible, without_credentials

@@ -3,6 +3,5 @@
 from calibdask.cluster.connecting import connected
 from calibdask.cluster.parse import cluster_spec
 from calibdask.cluster.spec import ClusterLost, ClusterSpec
-from calibdask.cluster.threads import Threads
 
-__all__ = ["ClusterLost", "ClusterSpec", "Threads", "cluster_spec", "connected"]
+__all__ = ["ClusterLost", "ClusterSpec", "cluster_spec", "connected"]

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from threading import Event, RLock, Thread, Timer
 from typing import Any
 
@@ -186,7 +186,10 @@ def _bar(what: str, console: Any, unit: str, pace: _Pace | None = None) -> Itera
 
 
 def _threads_watched(bar: _Bar) -> Any:
-    """Follow Dask's threads: the tasks of the current stage, or all tasks if it has none."""
+    """Follow Dask's threads, if it is imported: the tasks of the current stage, or all tasks if it has none."""
+    if "dask" not in sys.modules:
+        # As for rows in memory, whose passes tell how far they are themselves.
+        return nullcontext()
     from dask.callbacks import Callback
 
     done = 0

@@ -79,6 +79,13 @@ def test_third_parties_stay_in_their_rooms(path: Path) -> None:
         assert not outside & DATA, f"only engine and storage know data formats; {path.name} imports {outside & DATA}"
 
 
+def test_parts_of_scipy_wait_until_they_are_used() -> None:
+    """As attributes of scipy, which imports them then; each takes longer than a metric of few rows."""
+    for path in (path for path in FILES if room(path) in CORE):
+        for node in ast.parse(path.read_text()).body:
+            assert not (isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "scipy"), path
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_files_hold_one_idea(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 400

@@ -10,6 +10,7 @@ import click
 
 from calibdask.cli.calibration_tests import TESTS, TESTS_HELP, refuse_tests_options, run_tests, tests_options
 from calibdask.cli.evaluate_request import EvaluateRequest
+from calibdask.cli.importing import importing
 from calibdask.cli.metric_options import MetricCommand
 from calibdask.cli.metrics import CURVE, DIAGRAM
 from calibdask.cli.param_types import MetricType
@@ -155,32 +156,33 @@ def evaluate(**given: Any) -> None:
         run_tests(given)
         return
     refuse_tests_options(given)
-    from calibdask.storage.open_store import open_store
-    from calibdask.storage.readers import StoredRows
-    from calibdask.storage.replacing import replacing
+    with importing():
+        from calibdask.storage.open_store import open_store
+        from calibdask.storage.readers import StoredRows
+        from calibdask.storage.replacing import replacing
 
-    files = named_data(given["data"])
-    request = EvaluateRequest.of({**given, "files": files, "data": next(iter(files.values()))})
-    request.check()
-    result_path, plot_path, report_path = _outputs(request)
-    _ = request.map_attributes
-    stores = {name: open_store(path) for name, path in files.items()}
-    # Columns that are not there are found before estimators are imported, which takes longer.
-    with noted():
-        tables = {
-            name: request.of_file(name).table(store)
-            for name, store in stores.items()
-            if isinstance(store, StoredRows) and store.holds == "column"
-        }
-    # Bad metrics and options are found before the data is touched; what the panel holds does not matter yet.
-    if any(isinstance(store, StoredRows) for store in stores.values()):
-        request.chosen(request.panel(2, vector=True))
+        files = named_data(given["data"])
+        request = EvaluateRequest.of({**given, "files": files, "data": next(iter(files.values()))})
+        request.check()
+        result_path, plot_path, report_path = _outputs(request)
+        _ = request.map_attributes
+        stores = {name: open_store(path) for name, path in files.items()}
+        # Columns that are not there are found before estimators are imported, which takes longer.
+        with noted():
+            tables = {
+                name: request.of_file(name).table(store)
+                for name, store in stores.items()
+                if isinstance(store, StoredRows) and store.holds == "column"
+            }
+        # Bad metrics and options are found before the data is touched; what the panel holds does not matter yet.
+        if any(isinstance(store, StoredRows) for store in stores.values()):
+            request.chosen(request.panel(2, vector=True))
 
-    from calibdask.cli.evaluations import evaluated
-    from calibdask.cli.tables import as_json, console, show
-    from calibdask.results.build import DEFAULT_PANEL
-    from calibdask.results.ranking import order_text, worst_strata
-    from calibdask.results.values import Results
+        from calibdask.cli.evaluations import evaluated
+        from calibdask.cli.tables import as_json, console, show
+        from calibdask.results.build import DEFAULT_PANEL
+        from calibdask.results.ranking import order_text, worst_strata
+        from calibdask.results.values import Results
 
     shown = console()
     pictured = request.is_pictured(terminal=shown.is_terminal)

@@ -30,10 +30,9 @@ class Evaluation:
 def _of_rows(request: EvaluateRequest, rows: "StoredRows", columns: "Table | None", pictured: bool) -> Evaluation:
     """The evaluation of scored rows, with the models of its report."""
     import calibdask as cd
-    from calibdask.cluster import connected
     from calibdask.progress import shown_progress
 
-    with connected(request.cluster), shown_progress("evaluating"), noted():
+    with request.connected(columns), shown_progress("evaluating"), noted():
         table = request.table(rows) if columns is None else columns
         shape = request.shape(table)
         chosen = request.chosen(request.panel(shape.classes, shape.vector))

@@ -3,7 +3,7 @@
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TextIO
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from calibdask.cli.cluster_options import cluster_options
-from calibdask.cluster import ClusterSpec
+from calibdask.cluster import ClusterSpec, connected
+from calibdask.cluster.threads import Threads
 from calibdask.errors import SuspectScoresWarning
 from calibdask.safe_text import message as one_line
 from calibdask.safe_text import visible, without_credentials
@@ -134,6 +135,12 @@ class RowsRequest:
             skip_missing=self.skip_missing,
             missing_chunks=self.missing_chunks,
         )
+
+    def connected(self, table: "Table | None" = None) -> AbstractContextManager[Any]:
+        """What Dask computes on inside the block; Dask is not imported for rows in memory, which need none of it."""
+        if table is not None and table.in_memory and isinstance(self.cluster, Threads):
+            return nullcontext()
+        return connected(self.cluster)
 
     @property
     def reading(self) -> "InputKeywords":

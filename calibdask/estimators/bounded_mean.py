@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import special
+import scipy
 
 from calibdask.statistics.exact import Array
 
@@ -51,8 +51,8 @@ class BoundedMean:
         share, other = self._two_values()
         tail: Any = chance
         if self.sampled is not None:
-            tail = special.ndtr(special.stdtrit(self._freedom, chance))
-        reach = special.betainccinv(self.count * share + 1, self.count * (1 - share), tail)
+            tail = scipy.special.ndtr(scipy.special.stdtrit(self._freedom, chance))
+        reach = scipy.special.betainccinv(self.count * share + 1, self.count * (1 - share), tail)
         return np.asarray(np.where(self._room == 0, self.most, other + (self.most - other) * reach))
 
     def lower(self, chance: float) -> Array:
@@ -69,9 +69,9 @@ class BoundedMean:
         share, other = self._two_values()
         with np.errstate(divide="ignore", invalid="ignore"):
             reach = np.clip((limit - other) / (self.most - other), 0.0, 1.0)
-        tail = special.betaincc(self.count * share + 1, self.count * (1 - share), reach)
+        tail = scipy.special.betaincc(self.count * share + 1, self.count * (1 - share), reach)
         if self.sampled is not None:
-            tail = special.stdtr(self._freedom, special.ndtri(np.maximum(tail, _TINY)))
+            tail = scipy.special.stdtr(self._freedom, scipy.special.ndtri(np.maximum(tail, _TINY)))
         # A mean that is the largest value is compatible with all that are possible.
         return np.asarray(np.where(self._room == 0, float(limit <= self.most), tail))
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-from scipy import special
+import scipy
 
 from calibdask.estimators.parts import Number
 from calibdask.statistics.exact import Array
@@ -76,11 +76,13 @@ def _bca(replicates: NumberReplicates, level: float) -> tuple[Array, Array]:
     bias, skewness = _quantile_below(values, replicates.centre), _acceleration(left_out)
     ends = []
     with np.errstate(invalid="ignore", divide="ignore"):
-        for z in special.ndtri([(1 - level) / 2, (1 + level) / 2]):
+        for z in scipy.special.ndtri([(1 - level) / 2, (1 + level) / 2]):
             shifted = bias + z
             # Beyond its pole the correction reverses: from there on the outermost replicate is the end.
             scale = 1 - skewness * shifted
-            ends.append(_quantile(values, special.ndtr(np.where(scale > 0, bias + shifted / scale, np.inf * shifted))))
+            ends.append(
+                _quantile(values, scipy.special.ndtr(np.where(scale > 0, bias + shifted / scale, np.inf * shifted)))
+            )
     return ends[0], ends[1]
 
 
@@ -91,7 +93,7 @@ def _quantile_below(values: Array, point: Any) -> Array:
     """The normal quantile of the share of replicates below a point, ties counted half; finite."""
     count = np.maximum(np.isfinite(values).sum(0), 1)
     below = (values < point).sum(0) + (values == point).sum(0) / 2
-    return np.asarray(special.ndtri((below / count).clip(0.5 / count, 1 - 0.5 / count)), np.float64)
+    return np.asarray(scipy.special.ndtri((below / count).clip(0.5 / count, 1 - 0.5 / count)), np.float64)
 
 
 def _acceleration(left_out: Array) -> Array:
@@ -119,7 +121,7 @@ def sign_pvalue(replicates: NumberReplicates, method: Method | None) -> Array:
         # The level at which an end of `_bca` lies at 0.
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(1 + skewness * shifted > 0, shifted / (1 + skewness * shifted), np.inf * shifted) - bias
-        pvalue = 2 * special.ndtr(-np.abs(z))
+        pvalue = 2 * scipy.special.ndtr(-np.abs(z))
         pvalue = np.where((values == 0).all(0), 1.0, pvalue)
     else:
         pvalue = least + 2 / (len(values) + 1) * np.minimum((values <= 0).sum(0), (values >= 0).sum(0))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from calibdask.statistics.exact import Array
 
@@ -39,7 +39,7 @@ def benjamini_hochberg(pvalues: Array) -> Array:
     >>> benjamini_hochberg(np.array([0.01, 0.04, 0.03])).round(3).tolist()
     [0.03, 0.04, 0.04]
     """
-    return _adjusted(pvalues, stats.false_discovery_control)
+    return _adjusted(pvalues, scipy.stats.false_discovery_control)
 
 
 ADJUSTMENTS: Mapping[str, Callable[[Array], Array]] = {"holm": holm, "bh": benjamini_hochberg}

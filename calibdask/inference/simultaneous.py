@@ -2,7 +2,7 @@
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+import scipy
 
 from calibdask.estimators.binned.betting_ends import Strata, smallest_error
 from calibdask.statistics.exact import Array
@@ -18,7 +18,7 @@ def stretched(value: Array, end: Array, level: float, numbers: int) -> Array:
     >>> stretched(np.array([0.05]), np.array([0.03]), 0.95, 100).round(4).tolist()
     [0.0145]
     """
-    z, wide = special.ndtri([(1 + level) / 2, 1 - (1 - level) / 2 / max(1, numbers)])
+    z, wide = scipy.special.ndtri([(1 + level) / 2, 1 - (1 - level) / 2 / max(1, numbers)])
     return np.asarray(value + wide / z * (end - value))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numba
 from numba.core import serialize, types
 from numba.core.compiler import CompileResult
+from numba.core.runtime.nrt import rtsys
 from numba.extending import typeof_impl
 
 from calibdask.kernels.compilation import started
@@ -83,7 +84,8 @@ class _KernelCache:
 
     def load_overload(self, signature: Any, target: Any) -> CompileResult | None:
         """What has been compiled for these types on such a processor; None where it has to be."""
-        target.refresh()
+        # Nothing is compiled here, so that numba's implementations of functions, half a second of imports, can wait.
+        rtsys.initialize(target)
         name = self._file_name(signature, target.codegen())
         for folder in folders().read:
             content = loaded(folder, name)

@@ -156,7 +156,7 @@ class DatasetBuilder:
                 "in the mapping."
             )
         if isinstance(part, Coordinate):
-            self.coordinates[variable] = (variable, part.values, {"metric": metric, "part": name})
+            self.coordinates[variable] = _coordinate(variable, part.values, {"metric": metric, "part": name})
             return
         own_dims = {"class": self.class_dim, "replicate": "replicate"}
         dims = [own_dims.get(dim, f"{metric}_{dim}") for dim in part.dims]
@@ -184,7 +184,7 @@ class DatasetBuilder:
     def _add_labels(self, axes: tuple[Axis, ...]) -> None:
         for axis in axes:
             if axis.labels is not None and axis.name not in self.coordinates:
-                self.coordinates[axis.name] = (axis.name, axis.labels)
+                self.coordinates[axis.name] = _coordinate(axis.name, axis.labels)
 
     def dataset(self, passes: int, batch: tuple[Axis, ...] | None = None, **attributes: Any) -> xr.Dataset:
         """The result; ``batch`` axes where they are not those of the input."""
@@ -192,7 +192,7 @@ class DatasetBuilder:
         variables = [*self.variables.values(), *(coordinates[name] for name in TOTALS if name in coordinates)]
         if any(self.class_dim in variable.dims for variable in variables):
             classes, labels = self.data.source.layout.classes, self.data.classes
-            coordinates[self.class_dim] = (self.class_dim, np.arange(classes) if labels is None else labels)
+            coordinates[self.class_dim] = _coordinate(self.class_dim, np.arange(classes) if labels is None else labels)
         axes = self.data.batch if batch is None else batch
         dims = {
             "slices": self.data.slice_names,
@@ -202,6 +202,16 @@ class DatasetBuilder:
         counted = {"rows": self.data.source.rows, "passes": passes, "calibdask_version": __version__}
         written = {**counted, **attributes, **names, "class_dim": self.class_dim, "format": FORMAT}
         return xr.Dataset(self.variables, coordinates, written)
+
+
+def _coordinate(name: Hashable, values: Any, attributes: Mapping[str, Any] | None = None) -> xr.Variable:
+    """The coordinate of a dimension.
+
+    What is plain is not shown to xarray, which would import dask.array, a third of a second, to see whether it is lazy.
+    """
+    array = values if isinstance(values, np.ndarray) else np.asarray(values)
+    plain = array.dtype.kind in "biufU" or (array.dtype.kind == "O" and all(isinstance(value, str) for value in array))
+    return xr.Variable((name,), array if plain else values, attributes, fastpath=plain)
 
 
 def _of_bound(bound: str, info: PartInfo) -> PartInfo:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import special
+import scipy
 
 from calibdask.estimators.binned.betting_ends import poisson_end
 from calibdask.estimators.binned.cautious import CautiousECE
@@ -74,7 +74,7 @@ class Evidence:
         """The larger upper end of these and of replicates, for calibrated models of so many rows."""
         alpha, events = (1 - self.level) / 2, rows * self.variance
         cautious = self.noise / np.sqrt(rows) + (float(poisson_end(events, alpha)) - events) / rows
-        z = -special.ndtri(alpha)
+        z = -scipy.special.ndtri(alpha)
         resampled = (_RESAMPLED * self.noise + z * _DEVIATION * np.sqrt(self.variance)) / np.sqrt(rows)
         return float(max(cautious, resampled))
 

@@ -12,7 +12,19 @@ from calibdask.kernels import top
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 
-NO_GROUPS = np.zeros(0, np.int32)
+
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same array, which cannot be written to: kernels would be compiled once more for one that can.
+
+    Some files give such arrays and others not.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+NO_GROUPS = read_only(np.zeros(0, np.int32))
+_NO_WEIGHTS = read_only(np.zeros(0))
 
 
 @dataclass(frozen=True)
@@ -22,6 +34,10 @@ class Columns:
     scores: npt.NDArray[np.floating]
     labels: npt.NDArray[np.integer]
     first_class: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scores", read_only(self.scores))
+        object.__setattr__(self, "labels", read_only(self.labels))
 
     def of(self, b: int) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.integer]]:
         """Scores (n, columns) and labels (n,) of batch element b."""
@@ -38,7 +54,7 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Consecutive rows, normalised: the only form of data that statistics see.
+    """Consecutive rows, normalised: the only form of data that statistics see, who cannot write to the arrays.
 
     Attributes
     ----------
@@ -69,6 +85,12 @@ class Block:
     start: int = 0
     before: npt.NDArray[np.int64] | None = None
     numbers: npt.NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("scores", "labels", "weights", "group"):
+            array = getattr(self, name)
+            if array is not None:
+                object.__setattr__(self, name, read_only(array))
 
     def part(self, start: int, stop: int) -> "Block":
         """Rows from start to before stop."""
@@ -116,10 +138,10 @@ class Block:
         """Labels in the one type that kernels are compiled for."""
         if self.labels.dtype.kind == "f":
             # No class is beyond 2**31, and casting a float out of range is undefined.
-            return np.clip(np.nan_to_num(self.labels, nan=-1.0), -1.0, 2.0**31).astype(np.int64)
+            return read_only(np.clip(np.nan_to_num(self.labels, nan=-1.0), -1.0, 2.0**31).astype(np.int64))
         if self.labels.dtype == np.uint64:
-            return np.minimum(self.labels, 2**62).astype(np.int64)
-        return np.ascontiguousarray(self.labels, np.int64)
+            return read_only(np.minimum(self.labels, 2**62).astype(np.int64))
+        return read_only(np.ascontiguousarray(self.labels, np.int64))
 
     @cached_property
     def matrix(self) -> npt.NDArray[np.floating]:
@@ -128,7 +150,7 @@ class Block:
             return self.scores
         # In float64: 1 - p of a float32 p would be rounded.
         positive = self.scores.astype(np.float64)
-        return np.concatenate([1.0 - positive, positive], axis=-1)
+        return read_only(np.concatenate([1.0 - positive, positive], axis=-1))
 
     @cached_property
     def strata(self) -> list[tuple[int, int, npt.NDArray[np.int64]]]:
@@ -241,5 +263,5 @@ class Block:
     def weights_of(self, b: int) -> npt.NDArray[np.float64]:
         """Weights of batch element b; empty without weights."""
         if self.weights is None:
-            return np.zeros(0)
+            return _NO_WEIGHTS
         return self.weights[b % len(self.weights)]

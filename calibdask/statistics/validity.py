@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.kernels import checks
-from calibdask.statistics.block import Block
+from calibdask.statistics.block import Block, read_only
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.statistic import Statistic
@@ -60,7 +60,8 @@ class Validity(Statistic[ValidityState]):
         first = np.full(len(KINDS), _NEVER)
         value = np.zeros(len(KINDS))
         # Fractions and missing labels are no integers: they count as a class that does not exist.
-        labels = block.codes if _are_integers(block.labels) else np.where(_are_whole(block.labels), block.codes, -1)
+        whole = block.codes if _are_integers(block.labels) else np.where(_are_whole(block.labels), block.codes, -1)
+        labels = read_only(whole)
         certain = self._certain(block.scores.dtype, layout)
         for b in () if _are_integers(block.labels) and self._proven(block) else range(layout.batch):
             rows = block.scores_of(b), labels[b % labels.shape[0]]

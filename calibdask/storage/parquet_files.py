@@ -26,6 +26,8 @@ from calibdask.storage.sizes import check_rows, check_size
 
 def read_parquet(files: FileSet, choice: ColumnChoice) -> dict[str, Any]:
     """Columns of Parquet files (names like ``day=1`` of folders are columns too), lazily."""
+    if files.single and files.location.local:
+        _check_names(files, choice)
     return _read_dataset(files.location, _dataset(files), choice)
 
 
@@ -52,6 +54,7 @@ def _dataset_parts(location: Location, dataset: Any, choice: ColumnChoice) -> Ar
 
 
 def _dataset(files: FileSet) -> Any:
+    # It imports pandas.
     import pyarrow.dataset
 
     location = files.location
@@ -64,6 +67,15 @@ def _dataset(files: FileSet) -> Any:
         return pyarrow.dataset.dataset(
             paths, format="parquet", filesystem=location.fs, partitioning=partitioning, exclude_invalid_files=False
         )
+
+
+def _check_names(files: FileSet, choice: ColumnChoice) -> None:
+    """Refuse names that are not in a file, by its footer alone."""
+    import pyarrow.parquet
+
+    with files.location.reading("Parquet"):
+        there = pyarrow.parquet.read_schema(files.location.path).names
+    names_in(files.location, choice, [*there, *(name for name in files.partitions if name not in there)])
 
 
 def read_delta(location: Location, choice: ColumnChoice) -> dict[str, Any]:

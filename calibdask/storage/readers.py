@@ -46,6 +46,11 @@ class Table:
         return bool(self.scores.ndim == self.labels.ndim == 1)
 
     @property
+    def in_memory(self) -> bool:
+        """Whether the arrays are NumPy's; otherwise Dask reads all of them."""
+        return isinstance(self.labels, np.ndarray)
+
+    @property
     def classes(self) -> int:
         """Number of classes: 2 for a vector."""
         return 2 if self.vector else int(self.scores.shape[-1])

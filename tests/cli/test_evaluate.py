@@ -36,11 +36,34 @@ def test_help_is_fast(run: Run) -> None:
     assert run("--version")[:2] == (0, f"calibdask, version {cd.__version__}\n")
 
 
-def test_a_wrong_column_is_found_before_xarray_is_imported(data: Path) -> None:
-    words = ["evaluate", str(data / "rows.csv"), "--metric", "ece", "--label", "nope"]
+@pytest.fixture
+def parquet(data: Path) -> Path:
+    columns = {"label": LABELS > 0, "score": 1 - SCORES[:, 0], "country": COUNTRY}
+    pd.DataFrame(columns).to_parquet(data / "rows.parquet")
+    return data / "rows.parquet"
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.parquet"])
+def test_a_wrong_column_is_found_before_xarray_is_imported(data: Path, parquet: Path, name: str) -> None:
+    words = ["evaluate", str(data / name), "--metric", "ece", "--label", "nope"]
     code = f"import sys; from calibdask.cli import main; assert main({words}) == 2"
     code += "; assert not {'xarray', 'pandas', 'numba', 'scipy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, stderr=subprocess.DEVNULL)
+
+
+def test_few_rows_wait_for_no_imports_that_they_do_not_need(parquet: Path) -> None:
+    def loaded(*options: str) -> set[str]:
+        words = ["evaluate", str(parquet), *options]
+        code = f"import sys; from calibdask.cli import main; assert main({words}) == 0; print(*sys.modules)"
+        done = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True)
+        return {*done.stdout.splitlines()[-1].split()}
+
+    one = ["--metric", "ece"]
+    # The first process may have to compile, for which numba loads its implementations of functions.
+    loaded(*one)
+    everything = {"dask", "distributed", "scipy.special", "scipy.stats", "sklearn", "numba.np.linalg"}
+    assert not everything & loaded(*one)
+    assert not {"dask.array", "distributed", "scipy.stats", "sklearn"} & loaded("--by", "country", "--ci", "0.9")
 
 
 def test_dask_without_a_cluster_does_not_import_distributed() -> None:

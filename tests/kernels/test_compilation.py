@@ -6,10 +6,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import calibdask as cd
 from calibdask.kernels import folders
+from calibdask.kernels.bin_sums import bin_sums
+from calibdask.kernels.checks import first_doubtful
 from calibdask.kernels.folders import Folders, loaded, saved
+from calibdask.kernels.scores import score_sums
 
 KERNEL = """
 import warnings
@@ -42,6 +47,22 @@ def run(folder: Path | str) -> str:
 def test_a_kernel_is_compiled_once_for_each_type_and_taken_from_the_disk_by_the_next_process(tmp_path: Path) -> None:
     assert run(tmp_path).split() == ["2", "0"]
     assert run(tmp_path).split() == ["0", "0"]
+
+
+def test_rows_of_any_kind_share_their_kernels() -> None:
+    """Arrays of a file may be read-only; labels are of any type of integers, or whole floats."""
+    labels, scores = np.arange(2000) % 2, np.linspace(0, 1, 2000)
+    fixed = scores.copy()
+    fixed.flags.writeable = False
+    kernels = bin_sums, score_sums, first_doubtful
+    values, variants = [], []
+    for given in (labels, labels.astype(np.int8), labels > 0, labels.astype(np.float32)):
+        for rows in (scores, fixed):
+            result = cd.evaluate(given, rows, ["ece", "brier-score"])
+            values.append((float(result.ece), float(result.brier_score)))
+            variants.append([{*kernel.dispatcher.signatures} for kernel in kernels])
+    assert all(variant == variants[0] for variant in variants)
+    assert len({*values}) == 1
 
 
 def test_kernels_run_where_nothing_can_be_written_with_one_warning() -> None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+import scipy
 
 from calibdask.statistics.exact import Array
 
@@ -48,7 +48,7 @@ def poisson_end(events: npt.ArrayLike, alpha: float) -> Array:
     >>> poisson_end([0, 1], 0.025).round(3).tolist()
     [3.689, 5.572]
     """
-    return np.asarray(special.gammainccinv(np.asarray(events, np.float64) + 1, alpha))
+    return np.asarray(scipy.special.gammainccinv(np.asarray(events, np.float64) + 1, alpha))
 
 
 def largest_error(strata: Strata, alpha: float, *, by_bin: bool = True) -> Array:
@@ -110,7 +110,7 @@ def _required(strata: Strata, alpha: float) -> Array:
     events = strata.rows * strata.variance
     mean = poisson_end(events, alpha)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray((mean - events - special.xlogy(events, mean / events)) / strata.rows)
+        return np.asarray((mean - events - scipy.special.xlogy(events, mean / events)) / strata.rows)
 
 
 def _log_factors(strata: Strata, stake: float) -> Array:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-from scipy import special
+import scipy
 from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
@@ -161,7 +161,7 @@ class _LikelihoodBandwidth(Derived[Array]):
 def _likelihood(scores: Array, bandwidth: float) -> float:
     """Leave-one-out log likelihood: the sum of the log densities at each row of the kernels around all others."""
     alpha = scores / bandwidth + 1
-    constant = special.gammaln(alpha.sum(axis=1)) - special.gammaln(alpha).sum(axis=1)
+    constant = scipy.special.gammaln(alpha.sum(axis=1)) - scipy.special.gammaln(alpha).sum(axis=1)
     # xlogy has 0 log 0 = 0; where only the other score is 0 the density is 0.
     with np.errstate(divide="ignore"):
         logs = np.where(scores > 0, np.log(scores, where=scores > 0, out=np.zeros_like(scores)), 0.0)
@@ -169,4 +169,4 @@ def _likelihood(scores: Array, bandwidth: float) -> float:
     density[(scores > 0).astype(np.float64) @ (scores == 0).T.astype(np.float64) > 0] = -np.inf
     np.fill_diagonal(density, -np.inf)
     with np.errstate(divide="ignore"):
-        return float(np.maximum(special.logsumexp(density, axis=0), _LEAST).sum())
+        return float(np.maximum(scipy.special.logsumexp(density, axis=0), _LEAST).sum())

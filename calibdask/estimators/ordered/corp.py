@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from scipy import special
+import scipy
 from sklearn.isotonic import isotonic_regression
 from typing_extensions import override
 
@@ -144,6 +144,6 @@ class CORP(ColumnEstimator):
     def _sum(self, prediction: Array, weight: Array, outcome: Array, smallest: float) -> float:
         if self.rule == "brier":
             return float((prediction**2 * (weight - outcome) + (1 - prediction) ** 2 * outcome).sum())
-        hit = special.xlogy(outcome, np.maximum(prediction, smallest))
-        miss = special.xlogy(weight - outcome, np.maximum(1 - prediction, smallest))
+        hit = scipy.special.xlogy(outcome, np.maximum(prediction, smallest))
+        miss = scipy.special.xlogy(weight - outcome, np.maximum(1 - prediction, smallest))
         return float(-(hit + miss).sum())

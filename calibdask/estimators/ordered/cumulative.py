@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import special
+import scipy
 from typing_extensions import override
 
 from calibdask.estimators.about import PVALUE, About, Description, PartInfo
@@ -146,7 +146,7 @@ def exceeded_maximum(x: Array) -> Array:
     near = np.maximum(x, _SMALL)[..., None]
     signs = np.where(_ODD % 4 == 1, 1.0, -1.0)
     small = 1 - 4 / np.pi * (signs / _ODD * np.exp(-((_ODD * np.pi / near) ** 2) / 8)).sum(axis=-1)
-    large = 4 * (signs * special.ndtr(-_ODD * near)).sum(axis=-1)
+    large = 4 * (signs * scipy.special.ndtr(-_ODD * near)).sum(axis=-1)
     return np.asarray(np.where(x < _LARGE, small, large).clip(0.0, 1.0))
 
 
@@ -166,5 +166,5 @@ def exceeded_range(x: Array) -> Array:
     near = np.maximum(x, _SMALL)[..., None]
     small = 1 - 8 * ((1 / (_ODD * np.pi) ** 2 + near**-2) * np.exp(-((_ODD * np.pi / near) ** 2) / 2)).sum(axis=-1)
     k = np.arange(1, _ODD.size)
-    large = 8 * (np.where(k % 2, 1.0, -1.0) * k * special.ndtr(-k * near)).sum(axis=-1)
+    large = 8 * (np.where(k % 2, 1.0, -1.0) * k * scipy.special.ndtr(-k * near)).sum(axis=-1)
     return np.asarray(np.where(x < _LARGE, small, large).clip(0.0, 1.0))

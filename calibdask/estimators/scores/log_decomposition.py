@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import special
+import scipy
 from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
@@ -110,7 +110,7 @@ class LogLossDecomposition(BinnedDecomposition):
                 "score": 16 * loss / total,
                 "reliability": exact.in_order(weight * _divergence(frequency, mean, other, layout.smallest)) / total,
                 "resolution": exact.in_order(weight * _divergence(frequency, *constant, 0.0)) / total,
-                "uncertainty": special.entr(overall) + special.entr(1 - overall),
+                "uncertainty": scipy.special.entr(overall) + scipy.special.entr(1 - overall),
             }
         terms["within"] = terms["score"] - terms["reliability"] + terms["resolution"] - terms["uncertainty"]
         limits = {"within": (-np.inf, np.inf)}
@@ -127,5 +127,5 @@ class LogLossDecomposition(BinnedDecomposition):
 def _divergence(p: Array, q: Array, other: Array, smallest: float) -> Array:
     """KL(p | q) of two outcomes, with probabilities q and ``other``, 1 - q, of at least ``smallest``."""
     return np.asarray(
-        special.rel_entr(p, np.maximum(q, smallest)) + special.rel_entr(1 - p, np.maximum(other, smallest))
+        scipy.special.rel_entr(p, np.maximum(q, smallest)) + scipy.special.rel_entr(1 - p, np.maximum(other, smallest))
     )

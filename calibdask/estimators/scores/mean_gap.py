@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
+import scipy
 from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
@@ -106,7 +106,7 @@ class _Means(NamedTuple):
 
     def ends(self, level: float) -> tuple[Array, Array]:
         """The ends of the score interval of the gap."""
-        square = special.ndtri(0.5 + level / 2) ** 2
+        square = scipy.special.ndtri(0.5 + level / 2) ** 2
         with np.errstate(divide="ignore", invalid="ignore"):
             share = square / self.rows
             # The roots of (outcome - p)**2 = share (p (1 - p) + of_scores), of which the outcome lies between.

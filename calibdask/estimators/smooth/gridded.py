@@ -28,8 +28,8 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
 
-# Columns are smoothed in groups of up to this number of nodes, so that intermediate arrays stay in the cache.
-_NODES_AT_ONCE = 1 << 15
+# Columns are smoothed in groups of up to this number of nodes: enough for vector instructions, and few for the cache.
+_NODES_AT_ONCE = 1 << 16
 _FEW_NODES = 8
 # Grid cells per bandwidth that suffice for replicates.
 _CELLS_OF_A_BANDWIDTH = 10

@@ -7,8 +7,7 @@ fitted around each node avoids both to that order; bands and intervals for the t
 from typing import NamedTuple
 
 import numpy as np
-import scipy  # whose fft is imported where it is first used
-from scipy.special import ndtri
+import scipy
 
 from calibdask.estimators.smooth.smoothing import REACH, Kernel, profile
 from calibdask.statistics.bins.grid import Grid
@@ -46,7 +45,7 @@ class LocalFit(NamedTuple):
         window vary more than those at the node. It has a positive width even where all outcomes within reach are equal,
         and is 0 to 1 where there are no rows.
         """
-        z = ndtri((1 + level) / 2)
+        z = scipy.special.ndtri((1 + level) / 2)
         effective = np.maximum(self.rows * rows[:, None], 1e-6)
         binomial = self.value * (1 - self.value) / effective
         more = np.maximum(self.error**2 / np.maximum(rows[:, None], 1.0) - binomial, 0.0)

@@ -9,8 +9,7 @@ from copy import copy
 from typing import Literal, get_args
 
 import numpy as np
-import scipy  # whose fft is imported where it is first used
-from scipy.special import betaln, xlog1py, xlogy
+import scipy
 
 from calibdask.statistics.bins.grid import Grid
 from calibdask.statistics.exact import Array
@@ -90,8 +89,8 @@ def beta_smoothed(weights: Array, bandwidth: float, grid: Grid) -> Array:
     values = np.empty_like(weights)
     for start in range(0, x.size, _BETA_ROWS):
         rows = slice(start, start + _BETA_ROWS)
-        power = xlogy(alpha[rows, None] - 1, x) + xlog1py(beta[rows, None] - 1, -x)
-        strip = np.exp(power - betaln(alpha[rows], beta[rows])[:, None])
+        power = scipy.special.xlogy(alpha[rows, None] - 1, x) + scipy.special.xlog1py(beta[rows, None] - 1, -x)
+        strip = np.exp(power - scipy.special.betaln(alpha[rows], beta[rows])[:, None])
         values[..., rows] = weights @ strip.T
     return values / (1.0 - grid.low)
 

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+import scipy
 from typing_extensions import override
 
 from calibdask.estimators.about import PVALUE, About, Description, PartInfo
@@ -140,7 +140,7 @@ class CMETest(KernelTest):
         first, second = exact.value(state.first), exact.value(state.second)
         statistic, freedom = _chi_square(state.rows, first, second, calibrated)
         statistic = kernel.known(statistic)
-        pvalue, effective = special.chdtrc(freedom, statistic), np.full(statistic.shape, np.nan)
+        pvalue, effective = scipy.special.chdtrc(freedom, statistic), np.full(statistic.shape, np.nan)
         for b, g in zip(*np.nonzero(np.isfinite(statistic)), strict=True):
             predictions = sample.of(b, g, size).scores
             outcomes = DrawnOutcomes(predictions.astype(np.float64), int(state.rows[b, g]), self.draws, self.seed)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy import special
+import scipy
 from typing_extensions import override
 
 from calibdask.estimators.about import PVALUE, About, Description, PartInfo
@@ -220,7 +220,7 @@ class SKCETest(KernelTest):
             return self._parts(moments.mean, z, bounded.pvalue(self.delta), bound, notes)
         sample = yield from self.sampled(size)
         drawn, effective = self._drawn_pvalues(moments.kernel, sample, size, moments.mean)
-        pvalue = np.where(effective < FEW_ROWS, drawn, special.ndtr(-z))
+        pvalue = np.where(effective < FEW_ROWS, drawn, scipy.special.ndtr(-z))
         notes = {**moments.notes, "effective_rows": note_values(effective), "assumes": _NORMAL + _FEW}
         return self._parts(moments.mean, z, pvalue, bound, notes)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+import scipy
 from typing_extensions import override
 
 from calibdask.estimators.about import PVALUE, About, Description, PartInfo
@@ -101,5 +101,5 @@ class SpiegelhalterTest(ColumnEstimator):
             "assumes": "rows are independent and many: the statistic is approximately normal",
             "null_hypothesis": "the model is calibrated",
         }
-        values = {"statistic": z, "pvalue": 2 * special.ndtr(-np.abs(z))}
+        values = {"statistic": z, "pvalue": 2 * scipy.special.ndtr(-np.abs(z))}
         return {name: Number(setting.by_class(column), setting.dims, notes) for name, column in values.items()}

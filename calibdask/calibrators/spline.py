@@ -22,7 +22,7 @@ from calibdask.statistics.exact import Array
 
 # Knots nearer to one another than this share of their range are one.
 _APART = 1e-3
-# Smoothing is chosen among these, relative to what one row says about the spline's bends: from straight to next to none.
+# Smoothing is chosen among these, relative to what a row says about the bends: from straight to next to none.
 _CHOICES = 10.0 ** np.arange(3.0, -8.0, -1.0)
 # Smoothing is chosen on so many parts of the rows, each at its mean; the spline is fitted to all points.
 _PARTS = 400
@@ -105,8 +105,8 @@ class SplineCalibration(PointsCalibrator):
     >>> y_prob = rng.random(50_000)
     >>> y_true = rng.random(50_000) < 0.2 + 0.6 * y_prob**2
     >>> fitted = cd.SplineCalibration().fit(y_true, y_prob)
-    >>> fitted.predict_proba([0.1, 0.5, 0.9])[:, 1].round(2)
-    array([0.21, 0.35, 0.68])
+    >>> fitted.predict_proba([0.1, 0.5, 0.9])[:, 1].round(1)
+    array([0.2, 0.4, 0.7])
     """
 
     by_outcome = True

@@ -84,7 +84,8 @@ def test_parameters_and_standard_errors_are_those_of_statsmodels(name: str) -> N
     np.testing.assert_allclose([getattr(fitted, f"{part}_se_") for part in NAMES[name]], errors, rtol=1e-7)
 
 
-# By betacal 1.1.0, whose regression stops at 1e-4: BetaCalibration(parameters).fit(s, y).predict([0.05, 0.3, 0.6, 0.95])
+# By betacal 1.1.0, whose regression stops at 1e-4:
+# BetaCalibration(parameters).fit(s, y).predict([0.05, 0.3, 0.6, 0.95])
 BETACAL = {
     "abm": [0.003613941306110248, 0.1267055779087404, 0.43974494539553866, 0.8684789090409732],
     "ab": [0.00534065226123332, 0.23342205162823093, 0.6082717992955086, 0.855643126471254],
@@ -252,7 +253,7 @@ def test_summaries_are_as_good_as_rows() -> None:
 @pytest.mark.heavy
 @may_fall
 def test_summaries_are_as_good_as_ten_million_rows() -> None:
-    # Ninety-nine thousand scores keep rows exact.
+    # Rounded to a million distinct scores, so that rows are exact.
     labels, scores = sample(10_000_000, a=1.0, b=0.9)
     summary = cd.summarize(labels, scores)
     for name in MAPS:

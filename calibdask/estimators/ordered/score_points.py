@@ -121,5 +121,5 @@ def points_of_grid(state: GridState, grid: Grid, *, by_outcome: bool = False) ->
     stratum = np.ravel_multi_index(filled[:3], mass.shape[:3])
     # Either outcome may be the one before within its cell.
     order = np.lexsort((score[filled], stratum)) if by_outcome else slice(None)
-    fields = (values[filled][order] for values in (score, mass, outcome, square))
-    return Points(mass.shape[:3], stratum, *fields, exact=False)
+    score, mass, outcome, square = (values[filled][order] for values in (score, mass, outcome, square))
+    return Points(state.mass.shape[:3], stratum, score, mass, outcome, square, exact=False)

@@ -58,7 +58,8 @@ class Refinement(Estimator):
 
     With ``ci``: Student's t, from the variance of the losses over the rows plus that of the maps, which share rows
     (`experiments/calibration/refinement.py` has the coverage); ends are NaN with fewer than 5 rows of the rarer outcome
-    (of several classes: of right or of wrong predictions). Without weights everything is the same in any chunking. In
+    (of several classes: of right or of wrong predictions). In simulations intervals at 90 % covered what the map of all
+    rows takes away on fresh rows in 88 to 98 %, but in 84 % for a very overconfident model and 100 rows. Without weights everything is the same in any chunking. In
     replicates of rows, as for `compare`, the maps stay.
 
     References

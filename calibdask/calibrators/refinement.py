@@ -56,10 +56,11 @@ class Refinement(Estimator):
     pass serves the maps of all folds. Slices have maps of their own; where a fold leaves no rows of both outcomes to
     fit, numbers are NaN, and the attribute ``undefined`` says why.
 
-    With ``ci``: Student's t, from the variance of the losses over the rows plus that of the maps, which share rows
-    (`experiments/calibration/refinement.py` has the coverage); ends are NaN with fewer than 5 rows of the rarer outcome
-    (of several classes: of right or of wrong predictions). Without weights everything is the same in any chunking. In
-    replicates of rows, as for `compare`, the maps stay.
+    With ``ci``: Student's t, from the variance of the losses over the rows plus that of the maps, which share rows;
+    ends are NaN with fewer than 5 rows of the rarer outcome (of several classes: of right or of wrong predictions). In
+    simulations (``experiments/calibration`` of the repository) intervals at 90 % covered what the map of all rows takes
+    away on fresh rows in 88 to 98 %, but in 84 % for a very overconfident model and 100 rows. Without weights
+    everything is the same in any chunking. In replicates of rows, as for `compare`, the maps stay.
 
     References
     ----------
@@ -152,4 +153,4 @@ def _number(mean: Mean, fitted: Marks, varied: Marks, **options: Any) -> Number:
         low, high = (np.where(fitted & varied, end, np.nan) for end in mean.ends(level))
         return np.maximum(low, options.get("limits", (-np.inf,))[0]), high
 
-    return Number(np.where(fitted, mean.value, np.nan), known_ends=known_ends, ends_method="Student's t", **options)
+    return Number(np.where(fitted, mean.value, np.nan), known_ends=known_ends, ends_method="t", **options)

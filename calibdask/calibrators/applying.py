@@ -125,7 +125,7 @@ def _check_columns(stored_map: StoredMap, url: str, parts: ArrowParts) -> None:
     first = parts.load(parts.parts[0]).slice(0, 1)
     scores = scores_of(first, parts.names)
     stored_map.check(url, 1 if scores.ndim == 1 else scores.shape[1], parts.names.classes)
-    stored_map.codes({name: to_numpy(first.column(name)) for name in stored_map.slices}, 1)
+    stored_map.codes({name: to_numpy(first.column(name)) for name in stored_map.slices}, first.num_rows)
 
 
 def _streamed(

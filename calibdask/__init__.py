@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from calibdask.study.running import run as run
     from calibdask.study.study import Study as Study
     from calibdask.summary import summarize as summarize
+    from calibdask.watching import watch as watch
 
 # Public name -> module. Importing calibdask imports none of them; the first use does.
 with open(__file__, encoding="utf-8") as _source:

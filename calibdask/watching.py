@@ -52,8 +52,8 @@ def watch(
     alpha : float, default 0.05
         Alarms are given at E >= 1 / alpha; intervals have the level 1 - alpha.
     setting : str or int, optional
-        ``"binary"``, ``"confidence"``, ``"classwise"`` or the number of a class; as in `calibdask.evaluate`, or the first
-        that the summary has.
+        ``"binary"``, ``"confidence"``, ``"classwise"`` or the number of a class. None: as in `calibdask.evaluate`, or
+        the first that the summary has.
     state : mapping or str, optional
         The attribute ``state`` of an earlier result: the periods of this summary are those that follow. Periods and
         slices of the result are then those of this summary, and slices of earlier ones.
@@ -68,16 +68,16 @@ def watch(
         (the period itself before any rows); ``found``, whether the slice is a discovery of e-BH over all slices and
         classes, whose share of false ones is alpha at most.
 
-        ``gap``, the mean of o - s over all rows so far, with ``gap_low``, ``gap_high``, a confidence sequence of the mean
-        offset P(o = 1 | past, s) - s: with probability 1 - alpha it holds at all periods. ``error``, the sum over 20
-        groups of scores of their share times the absolute gap, with ``error_low``, ``error_high``: the tolerance is
-        refuted where it is below ``error_low``.
+        ``gap``, the mean of o - s over all rows so far, with ``gap_low``, ``gap_high``, a confidence sequence of the
+        mean offset P(o = 1 | past, s) - s: with probability 1 - alpha it holds at all periods. ``error``, the sum over
+        20 groups of scores of their share times the absolute gap, with ``error_low``, ``error_high``: a tolerance below
+        ``error_low`` is refuted.
 
         ``log_detector``, ``detected``, ``run_length``: a detector that forgets, and starts anew after each detection.
 
-        ``period_gap``, ``period_gap_low``, ``period_gap_high``, ``period_pvalue``: of the period alone, for one look; by
-        these a calibrated model raises false alarms again and again. Coordinates ``rows``, ``events``, ``mean_score``
-        and ``frequency`` of the period.
+        ``period_gap``, ``period_gap_low``, ``period_gap_high``, ``period_pvalue``: of the period alone, for one look;
+        by these a calibrated model raises false alarms again and again. Coordinates ``rows``, ``events``,
+        ``mean_score`` and ``frequency`` of the period.
 
         The attribute ``state`` is a JSON text from which `watch` goes on, to the same bits as in one call.
 
@@ -92,24 +92,23 @@ def watch(
     Notes
     -----
     A bet on outcomes that are more (or less) frequent than scores say, by the tilt t of the log-odds, multiplies its
-    capital by e**(t o) / (1 + (e**t - 1) s') for each row, where s' is the score moved by the tolerance towards the tilt,
-    within [0, 1]. Under the null hypothesis the expected capital never grows. From the N rows, Y outcomes and the mean
-    score of each fine cell of a period follows
+    capital by e**(t o) / (1 + (e**t - 1) s') for each row, where s' is the score moved by the tolerance towards the
+    tilt, within [0, 1]. Under the null hypothesis the expected capital never grows. From the N rows, Y outcomes
+    and the mean score of each fine cell of a period follows
 
         log e = sum over cells of (t Y - N log(1 + (e**t - 1) s')),
 
-    at most the logarithm of the product over rows, and less by at most 0.01 for 2 * 10**5 rows: rounding of scores within
-    cells only lowers it. E is half the capital of a bet whose tilts by 20 groups of scores are learnt from earlier
-    periods (level, slope and groups, shrunk towards 0), and half the mean capital of the fixed tilts +-0.1, +-0.25,
-    +-0.5 and +-1. Within a period nothing is learnt: an offset of the log-odds below about 0.05 is caught from the second
-    period on.
+    at most the logarithm of the product over rows, and less by at most 0.01 for 2 * 10**5 rows. E is half the capital
+    of a bet whose tilts by 20 groups of scores are learnt from earlier periods (level, slope and groups, shrunk towards
+    0), and half the mean capital of the fixed tilts +-0.1, +-0.25, +-0.5 and +-1. Within a period nothing is learnt: an
+    offset beyond the tolerance of less than about 0.05 in the log-odds is caught from the second period on.
 
     The detector of each bet is M = e (M + 1), with its factor e of the period; their mean, by shares of capital, is at
     least 1 / alpha after 1 / alpha periods or more on average if the model is calibrated. Use it where a model that was
     calibrated for long may change: capital that was lost before has to be regained by E, but not by the detector.
 
-    The confidence sequence of the gap is one of the running mean of offsets, which may differ between rows and over time.
-    Rows of one customer, or repeated ones, depend on each other and are more certain here than in truth.
+    The confidence sequence of the gap is one of the running mean of offsets, which may differ between rows and over
+    time. Rows of one customer, or repeated ones, depend on each other and are more certain here than in truth.
 
     Labels that come late: watch periods whose labels are all due. Those that come early are no fair sample.
 
@@ -271,11 +270,13 @@ def _past(sums: PeriodSums, watched: Watched, given: Mapping[str, Any] | str | N
     except json.JSONDecodeError as error:
         raise ValueError(f"state expects the JSON text that an earlier cd.watch returned; {error}.") from error
     if past.watched != watched:
-        raise ValueError(f"state was made for {past.watched}, and this is {watched}; begin without it, or choose as then.")
+        raise ValueError(
+            f"state was made for {past.watched}, and this is {watched}; begin without it, or choose as then."
+        )
     if [*past.slices] != [*sums.slices] or past.columns != sums.columns:
         raise ValueError(
-            f"state has the slices {listed(past.slices) or 'none'}, and this call {listed(sums.slices) or 'none'}; give "
-            "the same by."
+            f"state has the slices {listed(past.slices) or 'none'}, and this call {listed(sums.slices) or 'none'}; "
+            "give the same by."
         )
     return past
 
@@ -285,8 +286,8 @@ def _check_later(labels: Labels, past: Labels, period: str) -> None:
         raise ValueError(f"watch expects at least one {period}, got none.")
     if past.size and not _later(labels[0], past[-1]):
         raise ValueError(
-            f"state has seen every {period} up to {past[-1]}: expected later ones, got {labels[0]}. A period counts once; "
-            "begin without the state to watch others."
+            f"state has seen every {period} up to {past[-1]}: expected later ones, got {labels[0]}. A period counts "
+            "once; begin without the state to watch others."
         )
 
 

@@ -30,11 +30,19 @@ OVER_TIME: Mapping[str, PartInfo] = {
     "period_pvalue": PartInfo("p-value of this period alone, for one look", "pvalue"),
 }
 
+_MIX, _WITHIN = "by other shares of the slices", "by other gaps within the slices"
 # What the numbers of `calibdask.attribute` are.
 CHANGE: Mapping[str, PartInfo] = {
-    "mix": PartInfo("change of the mean gap by other shares of the slices", "difference"),
-    "within": PartInfo("change of the mean gap by other gaps within the slices", "difference"),
-    "total": PartInfo("change of the mean gap, mix and within together", "difference"),
+    "mix": PartInfo(f"change of the mean gap {_MIX}", "difference"),
+    "within": PartInfo(f"change of the mean gap {_WITHIN}", "difference"),
+    "total": PartInfo("change of the mean gap that the slice contributes", "difference"),
+    "all_mix": PartInfo(f"change of the mean gap of all rows {_MIX}", "difference"),
+    "all_within": PartInfo(f"change of the mean gap of all rows {_WITHIN}", "difference"),
+    "all_total": PartInfo("change of the mean gap of all rows", "difference"),
+    "rows_before": PartInfo("number of rows before", "count"),
+    "rows_after": PartInfo("number of rows after", "count"),
+    "gap_before": PartInfo("mean outcome less mean score before", "difference"),
+    "gap_after": PartInfo("mean outcome less mean score after", "difference"),
 }
 _TOTALS = dict(
     zip(TOTALS, ("number of rows", "number of outcomes", "mean score", "frequency of the outcome"), strict=True)
@@ -44,7 +52,7 @@ _TOTALS = dict(
 def described(
     infos: Mapping[str, PartInfo],
     values: Mapping[str, npt.NDArray[Any]],
-    dims: Mapping[str, Sequence[Hashable]] | Sequence[Hashable],
+    dims: Sequence[Hashable],
     coordinates: Mapping[Hashable, Any],
     setting: str,
     class_dim: str,
@@ -52,23 +60,22 @@ def described(
 ) -> xr.Dataset:
     """The dataset of these values, by name; ends of an interval are called ``<name>_low`` and ``<name>_high``.
 
-    ``dims`` of all variables, or by the name of the variable. Rows, events, mean score and frequency become coordinates.
+    Rows, events, mean score and frequency become coordinates.
     """
     variables, totals = {}, {}
     for name, array in values.items():
-        own = dims[name] if isinstance(dims, Mapping) else dims
         if name in _TOTALS:
-            totals[name] = xr.Variable(own, array, {"meaning": _TOTALS[name]})
+            totals[name] = xr.Variable(dims, array, {"meaning": _TOTALS[name]})
             continue
         metric, _, bound = name.rpartition("_")
         if bound not in _BOUNDS or metric not in infos:
             metric, bound = name, ""
         info = infos[metric].settled("number")
         said = variable_attributes(metric, "", info, bound=bound) | {"setting": setting}
-        if classes := [dim for dim in own if dim == class_dim]:
+        if classes := [dim for dim in dims if dim == class_dim]:
             said["own_dims"] = classes
         # The null hypothesis is never impossible.
-        variables[name] = xr.Variable(own, np.maximum(array, LEAST_PVALUE) if info.kind == "pvalue" else array, said)
+        variables[name] = xr.Variable(dims, np.maximum(array, LEAST_PVALUE) if info.kind == "pvalue" else array, said)
     written = {"passes": 0, "calibdask_version": __version__, "setting": setting, "class_dim": class_dim}
     written |= {**attributes, "format": FORMAT}
     return xr.Dataset(variables, {**coordinates, **totals}, written)

@@ -1,8 +1,8 @@
 """Factors of e-processes of calibration: how much a bet on tilted odds gains on the cells of a period.
 
-Null hypothesis with the tolerance tau: |P(o = 1 | past, s) - s| <= tau. A bet with the tilt delta multiplies its capital
-by e**(delta o) / (1 + kappa s') for each row, kappa = e**delta - 1, where s' = min(1, s + tau) for delta > 0 and
-max(0, s - tau) for delta < 0, which has the expectation 1 or less under the null. As -log(1 + kappa s) is convex in s,
+Null hypothesis with the tolerance tau: |P(o = 1 | past, s) - s| <= tau. A bet with the tilt delta multiplies its
+capital by e**(delta o) / (1 + kappa s') for each row, kappa = e**delta - 1, where s' = min(1, s + tau) for delta > 0
+and max(0, s - tau) for delta < 0, which has the expectation 1 or less under the null. As -log(1 + kappa s) is convex in s,
 
     log e = sum over cells of (delta Y - N log(1 + kappa s'))
 
@@ -66,7 +66,7 @@ def learnt_tilts(count: Array, events: Array, scores: Array, tolerance: float) -
     The offset of the log-odds of a group with mean score s is estimated with one unit of prior information,
     d = log((1 + (1 - s) Y) / (1 + s (N - Y))). Offsets are divided into their weighted mean, their slope along the
     log-odds, and what remains for single groups; each of the three is shrunk by a prior and by the positive part of
-    James and Stein's factor, 1 - degrees of freedom / chi-square: without evidence the bet is nothing and costs nothing.
+    James and Stein's factor, 1 - degrees of freedom / chi-square: without evidence there is no bet, and no cost.
     With a tolerance the tilt leads from the nearer end of what the null allows to the estimate.
     """
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -118,16 +118,14 @@ class Monitor:
 
     @property
     def threshold(self) -> float:
-        """log E of an alarm."""
+        """The log E of an alarm."""
         return float(-np.log(self.alpha))
 
     def advanced(self, state: ProcessState, cells: PeriodCells, number: int) -> tuple[ProcessState, "Detection"]:
         """The processes after one more period, the number of which is given; those without rows stay as they are."""
         earlier = state.count, state.events, state.scores
         tilts = learnt_tilts(*earlier, self.tolerance)
-        factors = np.column_stack(
-            [plug_in_factors(cells, tilts, self.tolerance), fixed_factors(cells, self.tolerance)]
-        )
+        factors = np.column_stack([plug_in_factors(cells, tilts, self.tolerance), fixed_factors(cells, self.tolerance)])
         seen = cells.by_process(cells.count) > 0
         goes_on = (state.excess > 0) | ~seen[:, None]
         count, events, scores = (past + new for past, new in zip(earlier, cells.group_sums, strict=True))

@@ -57,7 +57,9 @@ class SavedState:
             If it has another format, or is damaged.
         """
         if not isinstance(state, Mapping) or "format" not in state:
-            raise ValueError("state expects what an earlier cd.watch returned as its attribute 'state', as dict or text.")
+            raise ValueError(
+                "state expects what an earlier cd.watch returned as its attribute 'state', as dict or text."
+            )
         if state["format"] != FORMAT:
             raise ValueError(f"This version of calibdask reads states of format {FORMAT}, got {state['format']!r}.")
         try:

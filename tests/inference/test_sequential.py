@@ -71,7 +71,8 @@ def test_summary_is_never_above_rows_and_hardly_below() -> None:
     tilts = rng.normal(0, 0.5, (1, 20))
     for tolerance in (0.0, 0.01):
         losses = fixed_factors(rows, tolerance) - fixed_factors(summary, tolerance)
-        assert (losses >= 0).all() and (losses < 1e-2).all()
+        assert (losses >= 0).all()
+        assert (losses < 1e-2).all()
     # The same tilts by cell: groups of rows are those of their cells, up to those at a border.
     inner = rows._replace(group=np.zeros_like(rows.group)), summary._replace(group=np.zeros_like(summary.group))
     losses = np.subtract(*(plug_in_factors(cells, tilts, 0.0) for cells in inner))
@@ -118,7 +119,8 @@ def test_process_is_that_of_a_loop_over_periods() -> None:
         best = np.unravel_index(tails.argmax(), tails.shape)[0]
         # Periods without rows change no product: the first of equal ones.
         assert tails[state.since[0]].max() == pytest.approx(tails[best].max(), abs=1e-9)
-    assert state.largest[0] > monitor.threshold and abs(state.since[0] - 15) <= 2
+    assert state.largest[0] > monitor.threshold
+    assert abs(state.since[0] - 15) <= 2
 
 
 def test_calibrated_streams_seldom_alarm_and_sequences_hold() -> None:

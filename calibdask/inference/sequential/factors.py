@@ -2,7 +2,7 @@
 
 Null hypothesis with the tolerance tau: |P(o = 1 | past, s) - s| <= tau. A bet with the tilt delta multiplies its
 capital by e**(delta o) / (1 + kappa s') for each row, kappa = e**delta - 1, where s' = min(1, s + tau) for delta > 0
-and max(0, s - tau) for delta < 0, which has the expectation 1 or less under the null. As -log(1 + kappa s) is convex in s,
+and max(0, s - tau) for delta < 0: its expectation is 1 or less under the null. As -log(1 + kappa s) is convex in s,
 
     log e = sum over cells of (delta Y - N log(1 + kappa s'))
 

@@ -65,7 +65,9 @@ class ProcessState(NamedTuple):
     @property
     def log_e(self) -> Array:
         """The logarithm of the e-process, (processes,)."""
-        return np.asarray(special.logsumexp(self.products + LOG_SHARES, axis=-1))
+        whole = special.logsumexp(self.products + LOG_SHARES, axis=-1)
+        # Exactly 0 without any bet.
+        return np.asarray(whole - special.logsumexp(LOG_SHARES))
 
     @property
     def since(self) -> Counts:
@@ -142,7 +144,7 @@ class Monitor:
             scores=scores,
             square=state.square + cells.by_process(cells.square),
         )
-        after = after._replace(largest=np.maximum(state.largest, after.log_e))
+        after = after._replace(largest=np.where(seen, np.maximum(state.largest, after.log_e), state.largest))
         detection = Detection(after.log_detector, after.run_length, after.log_detector >= self.threshold)
         restarted = detection.detected
         return after._replace(

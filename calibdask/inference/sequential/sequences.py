@@ -95,7 +95,7 @@ def _deviation(capital: Capital, start: Array, alpha: float) -> Array:
 
     Newton's method comes to it from the excluded side, which keeps ends valid wherever it stops.
     """
-    deviation = start
+    deviation, going = start, np.full(start.shape, True)
     for _ in range(_STEPS):
         values, slopes = capital(deviation)
         most = values.max(-1, keepdims=True)
@@ -103,10 +103,12 @@ def _deviation(capital: Capital, start: Array, alpha: float) -> Array:
         total = shares.sum(-1)
         excess = most[..., 0] + np.log(total) - _required(alpha)
         step = excess * total / (shares * slopes).sum(-1)
-        moved = np.maximum(deviation - step, 0.0)
-        if (np.abs(moved - deviation) <= _CLOSE * (1 + moved)).all():
-            return moved
+        moved = np.where(going, np.maximum(deviation - step, 0.0), deviation)
+        # Each stops by itself: no end depends on what else is computed.
+        going = np.abs(moved - deviation) > _CLOSE * (1 + moved)
         deviation = moved
+        if not going.any():
+            break
     return deviation
 
 

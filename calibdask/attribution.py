@@ -94,18 +94,21 @@ def attribute(
     if np.intersect1d(of_before, of_after).size:
         raise ValueError(f"before and after expect different values of {period}, got some in both.")
     by_score = by is None or not by
-    windows = [_Window.of(sums, positions, by_score=by_score) for positions in (of_before, of_after)]
-    for name, window in zip(("before", "after"), windows, strict=True):
-        if not (window.count.sum(window.axes) > 0).all():
+    windows = {
+        name: _Window.of(sums, positions, by_score=by_score)
+        for name, positions in (("before", of_before), ("after", of_after))
+    }
+    for name, window in windows.items():
+        if not (window.rows.sum(window.axes) > 0).all():
             raise ValueError(f"The window {name} has no rows (of a model).")
-    values, totals = _changes(*windows, float(special.ndtri(0.5 + ci / 2)))
+    values, totals = _changes(windows["before"], windows["after"], float(special.ndtri(0.5 + ci / 2)))
     return _dataset(sums, values, totals, by_score=by_score, ci=ci)
 
 
 class _Window(NamedTuple):
     """Rows, and sums of o - s and of its square, of the slices in a window; ``axes`` are those of the slices."""
 
-    count: Array
+    rows: Array
     residual: Array
     square: Array
     axes: tuple[int, ...]
@@ -121,11 +124,12 @@ class _Window(NamedTuple):
         classes = [sums.columns] if sums.setting.per_class else []
         shape = [*sizes, *classes, *([GROUPS] if by_score else [])]
         slices = range(len(shape) - 1, len(shape)) if by_score else range(models, len(sizes))
-        return cls(*total.reshape(3, *shape), tuple(slices))
+        rows, residual, square = total.reshape(3, *shape)
+        return cls(rows, residual, square, tuple(slices))
 
 
 def _sums(cells: PeriodCells) -> Array:
-    terms = (cells.count, cells.events - cells.count * cells.mean, cells.square)
+    terms = (cells.rows, cells.events - cells.rows * cells.mean, cells.square)
     return np.stack([cells.by_group(term) for term in terms])
 
 
@@ -143,17 +147,17 @@ class _Change(NamedTuple):
 def _changes(before: _Window, after: _Window, z: float) -> tuple[dict[str, Array], dict[str, Array]]:
     """All numbers by slice, and those of all slices."""
     axes = before.axes
-    rows = [window.count.sum(axes, keepdims=True) for window in (before, after)]
-    shares = [window.count / total for window, total in zip((before, after), rows, strict=True)]
-    known = [_over(window.residual, window.count) for window in (before, after)]
+    rows = [window.rows.sum(axes, keepdims=True) for window in (before, after)]
+    shares = [window.rows / total for window, total in zip((before, after), rows, strict=True)]
+    known = [_over(window.residual, window.rows) for window in (before, after)]
     # Without rows in one window the gap is that of the other.
     gaps = [np.where(np.isnan(gap), other, gap) for gap, other in zip(known, reversed(known), strict=True)]
     gaps = [np.nan_to_num(gap) for gap in gaps]
     step, middle = gaps[1] - gaps[0], (gaps[0] + gaps[1]) / 2
     moved, weight = shares[1] - shares[0], (shares[0] + shares[1]) / 2
     # Variances of gaps, and what shares of one window contribute to a sum of shares times coefficients.
-    noise = [_over(window.square, window.count) - gap**2 for window, gap in zip((before, after), gaps, strict=True)]
-    of_gaps = sum(np.nan_to_num(_over(v, window.count)) for v, window in zip(noise, (before, after), strict=True))
+    noise = [_over(window.square, window.rows) - gap**2 for window, gap in zip((before, after), gaps, strict=True)]
+    of_gaps = sum(np.nan_to_num(_over(v, window.rows)) for v, window in zip(noise, (before, after), strict=True))
 
     def of_shares(factor: Array, *, together: bool) -> Array:
         variance = np.zeros(())
@@ -191,7 +195,7 @@ def _changes(before: _Window, after: _Window, z: float) -> tuple[dict[str, Array
     for name, change in changes.items():
         values |= change.named(name, z)
     for word, window, gap in zip(("before", "after"), (before, after), known, strict=True):
-        values |= {f"rows_{word}": window.count.astype(np.int64), f"gap_{word}": gap}
+        values |= {f"rows_{word}": window.rows.astype(np.int64), f"gap_{word}": gap}
     totals: dict[str, Array] = {}
     for name, change in together.items():
         totals |= change.named(name, z)

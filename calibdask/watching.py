@@ -1,7 +1,7 @@
 """`watch`: calibration over time, with alarms that hold at whatever times one looks."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -162,7 +162,7 @@ def watch(
 class _Moment(NamedTuple):
     """One period by process: sums of rows, outcomes, scores, (o - s)**2 and s (1 - s), and the detector."""
 
-    count: Array
+    rows: Array
     events: Array
     scores: Array
     square: Array
@@ -201,12 +201,13 @@ class _Processes:
             self.state.put(here, after)
             sums[:, here] = _sums(cells)
             log_detector[here], run_length[here], detected[here] = detection
-        return _Moment(*sums, log_detector, detected, run_length)
+        rows, events, scores, square, variance = sums
+        return _Moment(rows, events, scores, square, variance, log_detector, detected, run_length)
 
 
 def _sums(cells: PeriodCells) -> list[Array]:
-    scores = cells.count * cells.mean
-    terms = (cells.count, cells.events, scores, cells.square, scores * (1 - cells.mean))
+    scores = cells.rows * cells.mean
+    terms = (cells.rows, cells.events, scores, cells.square, scores * (1 - cells.mean))
     return [cells.by_process(term) for term in terms]
 
 
@@ -215,17 +216,17 @@ def _numbers(
 ) -> dict[str, npt.NDArray[Any]]:
     """The values of all variables at the end of a period, in the shape of the slices."""
     state, alpha, tolerance = processes.state, monitor.alpha, monitor.tolerance
-    count, residual = state.count.sum(-1), state.events - state.scores
+    count, residual = state.rows.sum(-1), state.events - state.scores
     log_e, since = state.log_e, state.since
     gap = _over(residual.sum(-1), count)
     gap_low, gap_high = gap_ends(count, residual.sum(-1), state.square, alpha)
-    error_low, error_high = error_ends(state.count, residual, state.square, alpha)
-    frequency, mean_score = _over(moment.events, moment.count), _over(moment.scores, moment.count)
+    error_low, error_high = error_ends(state.rows, residual, state.square, alpha)
+    frequency, mean_score = _over(moment.events, moment.rows), _over(moment.scores, moment.rows)
     period_gap = frequency - mean_score
-    spread = _over(moment.square, moment.count) - period_gap**2
-    period_low, period_high = Means(mean_score, frequency, spread, moment.count).ends(1 - alpha)
+    spread = _over(moment.square, moment.rows) - period_gap**2
+    period_low, period_high = Means(mean_score, frequency, spread, moment.rows).ends(1 - alpha)
     # Within the tolerance a residual says nothing against the model.
-    beyond = np.abs(moment.events - moment.scores) - tolerance * moment.count
+    beyond = np.abs(moment.events - moment.scores) - tolerance * moment.rows
     values = {
         "log_e": log_e,
         "pvalue": np.exp(-state.largest),
@@ -241,10 +242,10 @@ def _numbers(
         "detected": moment.detected,
         "run_length": moment.run_length,
         "period_gap": period_gap,
-        "period_gap_low": np.where(moment.count > 0, period_low, np.nan),
-        "period_gap_high": np.where(moment.count > 0, period_high, np.nan),
+        "period_gap_low": np.where(moment.rows > 0, period_low, np.nan),
+        "period_gap_high": np.where(moment.rows > 0, period_high, np.nan),
         "period_pvalue": 2 * special.ndtr(-_over(np.maximum(beyond, 0.0), np.sqrt(moment.variance))),
-        "rows": moment.count.astype(np.int64),
+        "rows": moment.rows.astype(np.int64),
         "events": moment.events.astype(np.int64),
         "mean_score": mean_score,
         "frequency": frequency,
@@ -328,7 +329,9 @@ def _dataset(
 ) -> xr.Dataset:
     summary = sums.summary
     class_dim = summary.input.class_dim("class")
-    coordinates = {name: (name, of_axis) for name, of_axis in (processes.slices | {sums.period: labels}).items()}
+    coordinates: dict[Hashable, Any] = {
+        name: (name, of_axis) for name, of_axis in (processes.slices | {sums.period: labels}).items()
+    }
     classes = [class_dim] if sums.setting.per_class else []
     if classes:
         coordinates[class_dim] = (class_dim, summary.classes)

@@ -38,9 +38,9 @@ def streams(count: int, looks: int, seed: int) -> dict[str, np.ndarray]:
         residual = events.sum(-1) - (cells * SCORES).sum(-1)
         daily |= 2 * special.ndtr(-np.abs(residual) / spread) <= ALPHA
         residuals = state.events - state.scores
-        low, high = gap_ends(state.count.sum(-1), residuals.sum(-1), state.square, ALPHA)
+        low, high = gap_ends(state.rows.sum(-1), residuals.sum(-1), state.square, ALPHA)
         outside[0] |= (low > 0) | (high < 0)
-        outside[1] |= error_ends(state.count, residuals, state.square, ALPHA)[0] > 0
+        outside[1] |= error_ends(state.rows, residuals, state.square, ALPHA)[0] > 0
     alarm = state.largest >= monitor.threshold
     return {
         "rows": rows,

@@ -19,7 +19,7 @@ GROUPS = GROUP_EDGES.size + 1
 class PeriodCells(NamedTuple):
     """Cells with rows, sorted by process and score.
 
-    ``processes`` is the number of processes. By cell: ``process`` and ``group`` of scores, numbers of rows ``count``
+    ``processes`` is the number of processes. By cell: ``process`` and ``group`` of scores, numbers of rows ``rows``
     and of outcomes ``events``, the ``mean`` score, and a bound ``square`` of the sum of (o - s)**2. Mean scores are off
     by ``slack`` at most.
     """
@@ -27,7 +27,7 @@ class PeriodCells(NamedTuple):
     processes: int
     process: Index
     group: Index
-    count: Array
+    rows: Array
     events: Array
     mean: Array
     square: Array
@@ -83,9 +83,10 @@ class PeriodCells(NamedTuple):
     def by_group(self, values: Array) -> Array:
         """Sums over the cells of each process and group, (processes, groups)."""
         key = self.process * GROUPS + self.group
-        return np.bincount(key, values, self.processes * GROUPS).reshape(-1, GROUPS)
+        sums = np.bincount(key, values, self.processes * GROUPS)
+        return np.asarray(sums.reshape(-1, GROUPS), np.float64)
 
     @property
     def group_sums(self) -> tuple[Array, Array, Array]:
         """Rows, outcomes and scores of each process and group, (processes, groups)."""
-        return self.by_group(self.count), self.by_group(self.events), self.by_group(self.count * self.mean)
+        return self.by_group(self.rows), self.by_group(self.events), self.by_group(self.rows * self.mean)

@@ -30,7 +30,7 @@ def fixed_factors(cells: PeriodCells, tolerance: float) -> Array:
     factors = np.empty((cells.processes, TILTS.size))
     for number, tilt in enumerate(TILTS.tolist()):
         null = high if tilt > 0 else low
-        factors[:, number] = tilt * events - cells.by_process(cells.count * np.log1p(np.expm1(tilt) * null))
+        factors[:, number] = tilt * events - cells.by_process(cells.rows * np.log1p(np.expm1(tilt) * null))
     return factors
 
 
@@ -39,7 +39,7 @@ def plug_in_factors(cells: PeriodCells, tilts: Array, tolerance: float) -> Array
     tilt = tilts[cells.process, cells.group]
     low, high = _null_scores(cells, tolerance)
     null = np.where(tilt > 0, high, low)
-    return cells.by_process(tilt * cells.events - cells.count * np.log1p(np.expm1(tilt) * null))
+    return cells.by_process(tilt * cells.events - cells.rows * np.log1p(np.expm1(tilt) * null))
 
 
 def _null_scores(cells: PeriodCells, tolerance: float) -> tuple[Array, Array]:

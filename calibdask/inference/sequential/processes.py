@@ -21,7 +21,7 @@ class ProcessState(NamedTuple):
     ``products``: logarithms of the capital of each bet (processes, bets). ``largest``: the largest log E, at least 0.
     ``excess`` and ``start``: the largest product of factors of each bet from some period on, and the number of that
     period, -1 before the first rows. ``detectors``: log(M + 1) of each bet; ``run_length``: periods with rows since the
-    detector was restarted. ``count``, ``events``, ``scores``: sums by group of scores (processes, groups). ``square``:
+    detector was restarted. ``rows``, ``events``, ``scores``: sums by group of scores (processes, groups). ``square``:
     sum of (o - s)**2.
     """
 
@@ -31,7 +31,7 @@ class ProcessState(NamedTuple):
     start: Counts
     detectors: Array
     run_length: Counts
-    count: Array
+    rows: Array
     events: Array
     scores: Array
     square: Array
@@ -47,7 +47,7 @@ class ProcessState(NamedTuple):
             start=np.full(bets, -1),
             detectors=np.zeros(bets),
             run_length=np.zeros(processes, np.int64),
-            count=np.zeros(groups),
+            rows=np.zeros(groups),
             events=np.zeros(groups),
             scores=np.zeros(groups),
             square=np.zeros(processes),
@@ -55,7 +55,7 @@ class ProcessState(NamedTuple):
 
     def at(self, processes: npt.NDArray[np.intp]) -> "ProcessState":
         """Some of the processes."""
-        return ProcessState(*(part[processes] for part in self))
+        return ProcessState(**{name: part[processes] for name, part in self._asdict().items()})
 
     def put(self, processes: npt.NDArray[np.intp], state: "ProcessState") -> None:
         """Replace some of the processes."""
@@ -125,12 +125,12 @@ class Monitor:
 
     def advanced(self, state: ProcessState, cells: PeriodCells, number: int) -> tuple[ProcessState, "Detection"]:
         """The processes after one more period, the number of which is given; those without rows stay as they are."""
-        earlier = state.count, state.events, state.scores
+        earlier = state.rows, state.events, state.scores
         tilts = learnt_tilts(*earlier, self.tolerance)
         factors = np.column_stack([plug_in_factors(cells, tilts, self.tolerance), fixed_factors(cells, self.tolerance)])
-        seen = cells.by_process(cells.count) > 0
+        seen = cells.by_process(cells.rows) > 0
         goes_on = (state.excess > 0) | ~seen[:, None]
-        count, events, scores = (past + new for past, new in zip(earlier, cells.group_sums, strict=True))
+        rows, events, scores = (past + new for past, new in zip(earlier, cells.group_sums, strict=True))
         detectors = np.where(seen[:, None], np.logaddexp(factors + state.detectors, 0.0), state.detectors)
         after = ProcessState(
             products=state.products + factors,
@@ -139,7 +139,7 @@ class Monitor:
             start=np.where(goes_on, state.start, number),
             detectors=detectors,
             run_length=state.run_length + seen,
-            count=count,
+            rows=rows,
             events=events,
             scores=scores,
             square=state.square + cells.by_process(cells.square),

@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 # The public names, for type checkers and for what follows.
 if TYPE_CHECKING:
     from calibdask.accumulator import Accumulator as Accumulator
+    from calibdask.attribution import attribute as attribute
     from calibdask.calibrators.base import Calibrator as Calibrator
     from calibdask.calibrators.beta import BetaCalibration as BetaCalibration
     from calibdask.calibrators.comparison import compare_calibrators as compare_calibrators
@@ -77,6 +78,8 @@ if TYPE_CHECKING:
     from calibdask.study.running import run as run
     from calibdask.study.study import Study as Study
     from calibdask.summary import summarize as summarize
+    from calibdask.watch_planning import watch_power as watch_power
+    from calibdask.watching import watch as watch
 
 # Public name -> module. Importing calibdask imports none of them; the first use does.
 with open(__file__, encoding="utf-8") as _source:

@@ -1,8 +1,9 @@
-"""Adjustment of p-values for multiple comparisons."""
+"""Multiple comparisons: adjusted p-values, and discoveries among e-values."""
 
 from collections.abc import Callable, Mapping
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from calibdask.statistics.exact import Array
@@ -40,6 +41,27 @@ def benjamini_hochberg(pvalues: Array) -> Array:
     [0.03, 0.04, 0.04]
     """
     return _adjusted(pvalues, scipy.stats.false_discovery_control)
+
+
+def e_benjamini_hochberg(log_e: Array, alpha: float) -> npt.NDArray[np.bool_]:
+    """Discoveries among m e-values along the last axis: the k largest, for the largest k with e_(k) >= m / (k alpha).
+
+    The expected share of false discoveries is at most alpha, however e-values depend on each other.
+
+    References
+    ----------
+    .. [1] Wang & Ramdas, False discovery rate control with e-values, 2022.
+
+    Examples
+    --------
+    >>> e_benjamini_hochberg(np.log([100.0, 30.0, 1.0, 25.0]), 0.1).tolist()
+    [True, True, False, True]
+    """
+    tests = log_e.shape[-1]
+    falling = -np.sort(-log_e, axis=-1)
+    enough = falling >= np.log(tests / alpha) - np.log(np.arange(1, tests + 1))
+    least = np.where(enough, falling, np.inf).min(-1, keepdims=True, initial=np.inf)
+    return np.asarray(log_e >= least)
 
 
 ADJUSTMENTS: Mapping[str, Callable[[Array], Array]] = {"holm": holm, "bh": benjamini_hochberg}

@@ -85,7 +85,7 @@ class MeanGap(GriddedEstimator):
     @override
     def estimate(self) -> Requests[Estimate]:
         gridded = yield from self.gridded()
-        means = _Means(*map(gridded.setting.by_class, _means(gridded.state, gridded.grid)))
+        means = Means(*map(gridded.setting.by_class, _means(gridded.state, gridded.grid)))
         dims = gridded.setting.dims
         return {
             "": Number(
@@ -96,7 +96,7 @@ class MeanGap(GriddedEstimator):
         }
 
 
-class _Means(NamedTuple):
+class Means(NamedTuple):
     """Mean score and mean outcome, variance of their difference over rows, and effective number of rows."""
 
     score: Array
@@ -122,7 +122,7 @@ class _Means(NamedTuple):
 
 
 def _means(state: GridState, grid: Grid) -> tuple[Array, Array, Array, Array]:
-    """The fields of `_Means`, by (batch, group, column).
+    """The fields of `Means`, by (batch, group, column).
 
     Rows of one cell and outcome are placed at their mean score, which leaves the means unchanged and lowers the
     variance by less than a millionth.

@@ -1,0 +1,1 @@
+"""Sequential inference: e-processes and confidence sequences from summaries, period by period."""

@@ -1,0 +1,92 @@
+"""What one period says: rows, outcomes and scores of the cells that have rows, of many processes at once."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.statistics.bins.grid import UNIT, Grid, GridState
+from calibdask.statistics.exact import Array
+
+Index = npt.NDArray[np.intp]
+
+# Borders of the groups of scores in which offsets are learnt: close to even steps of the log-odds.
+GROUP_EDGES = np.array([0.0005, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5])
+GROUP_EDGES = np.r_[GROUP_EDGES, 1 - GROUP_EDGES[-2::-1]]
+GROUPS = GROUP_EDGES.size + 1
+
+
+class PeriodCells(NamedTuple):
+    """Cells with rows, sorted by process and score.
+
+    ``processes`` is the number of processes. By cell: ``process`` and ``group`` of scores, numbers of rows ``rows``
+    and of outcomes ``events``, the ``mean`` score, and a bound ``square`` of the sum of (o - s)**2. Mean scores are off
+    by ``slack`` at most.
+    """
+
+    processes: int
+    process: Index
+    group: Index
+    rows: Array
+    events: Array
+    mean: Array
+    square: Array
+    slack: float
+
+    @classmethod
+    def of_table(cls, count: npt.ArrayLike, events: npt.ArrayLike, score: npt.ArrayLike) -> "PeriodCells":
+        """Cells whose rows all have the same score, (processes, cells); scores rise along the cells.
+
+        Examples
+        --------
+        >>> PeriodCells.of_table([[4, 0]], [[1, 0]], [0.25, 0.5]).square.tolist()
+        [0.75]
+        """
+        rows = np.asarray(count, np.float64)
+        process, cell = np.nonzero(rows)
+        n, y = rows[process, cell], np.asarray(events, np.float64)[process, cell]
+        s = np.broadcast_to(np.asarray(score, np.float64), rows.shape)[process, cell]
+        group = np.searchsorted(GROUP_EDGES, s).astype(np.intp)
+        return cls(len(rows), process, group, n, y, s, y * (1 - s) ** 2 + (n - y) * s**2, 0.0)
+
+    @classmethod
+    def of_histogram(cls, state: GridState, grid: Grid) -> "PeriodCells":
+        """Cells of a histogram without weights: a process for each (group, column).
+
+        Scores of a cell are known by their sums. Their mean is off by the rounding of positions at most; the sum of
+        their squares is at most that of scores at both edges of the cell with the same mean.
+        """
+        size = state.mass.shape[-2]
+        mass, offset = (part.reshape(-1, size, 2) for part in (state.mass, state.offset))
+        process, cell = np.nonzero(mass.any(-1))
+        kept, distance = mass[process, cell].astype(np.float64), offset[process, cell] * UNIT
+        edge, unit = (part[cell] for part in grid.nearer)
+        count, events = kept.sum(-1), kept[:, 1]
+        scores = kept * edge[:, None] + distance * unit[:, None]
+        low, high = grid.edges[cell], grid.edges[cell + 1]
+        square = (low + high) * scores[:, 0] - low * high * kept[:, 0]
+        square += (2 - low - high) * (events - scores[:, 1]) - (1 - low) * (1 - high) * events
+        mean = edge + unit * (distance.sum(-1) / count)
+        group = np.searchsorted(GROUP_EDGES, (low + high) / 2).astype(np.intp)
+        # A unit of positions, which are rounded to the nearest, and the rounding of float64.
+        slack = grid.width * UNIT + 2 * float(np.finfo(np.float64).eps)
+        return cls(len(mass), process, group, count, events, mean, np.maximum(square, 0.0), slack)
+
+    def by_process(self, values: Array) -> Array:
+        """Sums over the cells of each process, (processes,)."""
+        sums = np.zeros(self.processes)
+        first = np.flatnonzero(np.diff(self.process, prepend=-1))
+        if first.size:
+            sums[self.process[first]] = np.add.reduceat(values, first)
+        return sums
+
+    def by_group(self, values: Array) -> Array:
+        """Sums over the cells of each process and group, (processes, groups)."""
+        key = self.process * GROUPS + self.group
+        sums = np.bincount(key, values, self.processes * GROUPS)
+        return np.asarray(sums.reshape(-1, GROUPS), np.float64)
+
+    @property
+    def group_sums(self) -> tuple[Array, Array, Array]:
+        """Rows, outcomes and scores of each process and group, (processes, groups)."""
+        return self.by_group(self.rows), self.by_group(self.events), self.by_group(self.rows * self.mean)

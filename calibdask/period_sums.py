@@ -1,0 +1,117 @@
+"""Periods of a summary: one dimension of its slices, read period by period and by blocks of slices."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from calibdask.inference.sequential.cells import Index, PeriodCells
+from calibdask.safe_text import listed
+from calibdask.statistics.settings import Setting
+from calibdask.storage.summary import Summary, is_summary
+
+# Histograms are read for so many slices and classes at a time.
+_AT_ONCE = 256
+
+
+@dataclass(frozen=True, eq=False)
+class PeriodSums:
+    """One setting of a summary without weights, whose last dimension is that of the periods.
+
+    A process is a (model, slice, class); they are numbered in the order of these dimensions.
+    """
+
+    summary: Summary
+    period: str
+    setting: Setting
+
+    @classmethod
+    def of(
+        cls, name: str, given: Any, period: str, by: str | Sequence[str] | None, setting: Setting | str | int | None
+    ) -> "PeriodSums":
+        """What the function ``name`` was given.
+
+        Raises
+        ------
+        TypeError
+            If it is no summary.
+        ValueError
+            If the summary has weights, or no such period, slices or setting; if periods have no label, or the same.
+        """
+        if not is_summary(given):
+            raise TypeError(f"{name} expects a summary of calibdask.summarize, got {type(given).__name__}.")
+        summary = Summary.of(given)
+        if summary.source.layout.weighted:
+            raise ValueError(
+                f"{name} expects a summary without weights: bets need the weight of each row, and this one tells their "
+                "sums. Summarize the data without sample_weight."
+            )
+        slices = [by] if isinstance(by, str) else list(by or ())
+        if period not in summary.slices or period in slices:
+            raise ValueError(
+                f"period expects one of the slices of the summary, {listed(summary.slices) or 'none'}, that is not in "
+                f"by, got {period!r}; summarize with by={{{period!r}: ...}}."
+            )
+        pooled = summary.pooled([*slices, period])
+        for axis, labels in pooled.labels.items():
+            if labels.size != np.unique(labels).size:
+                raise ValueError(f"The summary has labels of {axis} twice; unite its parts by calibdask.merge.")
+        labels = pooled.labels[period]
+        if (labels != labels).any():
+            raise ValueError(f"Some rows have no {period}; select the slices that have one.")
+        return cls(pooled, period, _setting(pooled, setting))
+
+    @property
+    def periods(self) -> npt.NDArray[Any]:
+        """The labels of the periods, in the order of the summary."""
+        return as_labels(self.summary.labels[self.period])
+
+    @property
+    def slices(self) -> dict[str, npt.NDArray[Any]]:
+        """The labels along all other dimensions."""
+        return {name: as_labels(labels) for name, labels in self.summary.labels.items() if name != self.period}
+
+    @property
+    def columns(self) -> int:
+        """Number of (score, outcome) columns of each slice."""
+        return self.setting.columns(self.summary.source.layout.classes)
+
+    def cells(self, position: int) -> Iterator[tuple[Index, PeriodCells]]:
+        """The cells of a period: numbers of processes, and their cells, in blocks."""
+        shape = [labels.size for labels in self.slices.values()]
+        numbers = np.arange(math.prod(shape) * self.columns).reshape(*shape, self.columns)
+        period = self.summary.dataset.isel({self.period: position})
+        if not shape:
+            yield numbers.ravel(), self._read(period)
+            return
+        longest = int(np.argmax(shape))
+        step = max(1, _AT_ONCE * shape[longest] // max(1, numbers.size))
+        axis = list(self.slices)[longest]
+        for start in range(0, shape[longest], step):
+            at = slice(start, start + step)
+            block = numbers[(slice(None),) * longest + (at,)]
+            yield block.ravel(), self._read(period.isel({axis: at}))
+
+    def _read(self, dataset: xr.Dataset) -> PeriodCells:
+        source = Summary.of(dataset).source
+        histogram = source.finest(self.setting)
+        return PeriodCells.of_histogram(source.state(histogram), histogram.grid)
+
+
+def as_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Labels of one plain type: texts that files give as objects are texts."""
+    values = np.asarray(labels)
+    return values.astype(np.str_) if values.dtype.kind not in "biufMmU" else values
+
+
+def _setting(summary: Summary, setting: Setting | str | int | None) -> Setting:
+    """The setting; without a name the usual one, or the first that the summary has."""
+    chosen = summary.source.layout.setting(setting)
+    if setting is not None or summary.tells(chosen):
+        summary.source.finest(chosen)
+        return chosen
+    return summary.source.histograms[0].setting

@@ -1,0 +1,138 @@
+"""`watch_power`: how soon a shift is caught, and which tolerance the traffic supports."""
+
+import math
+
+import numpy as np
+import xarray as xr
+
+from calibdask.estimators.checks import check_whole
+from calibdask.inference.choice import check_level
+from calibdask.inference.sequential.cells import PeriodCells
+from calibdask.inference.sequential.processes import Monitor, ProcessState
+
+# Scores that stand for evenly spread ones.
+_SCORES = (np.arange(20) + 0.5) / 20
+_HALVINGS = 50
+
+
+def watch_power(
+    rows: int,
+    shift: float,
+    alpha: float = 0.05,
+    tolerance: float = 0.0,
+    *,
+    calibrated: int = 0,
+    periods: int = 60,
+    streams: int = 500,
+    seed: int = 0,
+    scores: np.ndarray | list[float] | None = None,
+) -> xr.Dataset:
+    """Plan a watch: after how many periods `calibdask.watch` catches a shift, by simulation.
+
+    Parameters
+    ----------
+    rows : int
+        Rows of a period.
+    shift : float
+        How much more often (negative: less often) outcomes are than scores say, P(o = 1 | s) - s within [0, 1].
+    alpha, tolerance : float
+        As in `calibdask.watch`.
+    calibrated : int, default 0
+        Number of periods before the shift in which the model is calibrated.
+    periods : int, default 60
+        Number of periods that are simulated from the shift on.
+    streams : int, default 500
+        Number of simulated streams.
+    seed : int, default 0
+    scores : array, optional
+        Scores that the rows have in equal shares; 20 values spread evenly over [0, 1] by default.
+
+    Returns
+    -------
+    xarray.Dataset
+        Along ``period``, from 1: ``caught``, the share of the streams that have raised an alarm within so many periods
+        after the shift (also those with a false alarm before), ``detected``, the same for the restarting detector,
+        which counts from the shift on. ``median_caught`` and ``median_detected``, the number of periods for half of the
+        streams, NaN where fewer than half are caught; and
+        ``supported_tolerance``, the smallest tolerance within which a model that is off by twice as much is caught in
+        one period, by the growth of the best bet: with less traffic, allow more, or wait longer.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
+
+    Notes
+    -----
+    A bet on outcomes of probability q against s' grows by q log(q / s') + (1 - q) log((1 - q) / (1 - s')) a row on
+    average. The best of the bets of `calibdask.watch` has 1 / 16 of the capital, and an alarm needs log(16 / alpha).
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> plan = cd.watch_power(1000, 0.05, streams=100)
+    >>> int(plan.median_caught), round(float(plan.supported_tolerance), 3)
+    (1, 0.037)
+    """
+    check_level(alpha, "alpha")
+    for name, number, least in (
+        ("rows", rows, 1),
+        ("periods", periods, 1),
+        ("streams", streams, 1),
+        ("calibrated", calibrated, 0),
+        ("seed", seed, 0),
+    ):
+        check_whole(name, number, least)
+    if not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance expects a number from 0 to below 1 such as 0.01, got {tolerance!r}.")
+    if not -1 < shift < 1:
+        raise ValueError(f"shift expects a difference of probabilities between -1 and 1, got {shift!r}.")
+    values = np.sort(np.asarray(_SCORES if scores is None else scores, np.float64))
+    if values.ndim != 1 or not values.size or not ((values >= 0) & (values <= 1)).all():
+        raise ValueError("scores expects a list of numbers from 0 to 1.")
+    rng, monitor = np.random.default_rng(seed), Monitor(float(tolerance), float(alpha))
+    state = ProcessState.empty(streams)
+    caught, detected = np.zeros((periods, streams), np.bool_), np.zeros((periods, streams), np.bool_)
+    for number in range(calibrated + periods):
+        since = number - calibrated
+        chances = np.clip(values + (shift if since >= 0 else 0.0), 0.0, 1.0)
+        cells = rng.multinomial(rows, np.full(values.size, 1 / values.size), streams)
+        period = PeriodCells.of_table(cells, rng.binomial(cells, chances), values)
+        state, detection = monitor.advanced(state, period, number)
+        if since >= 0:
+            caught[since] = state.largest >= monitor.threshold
+            detected[since] = detection.detected | (detected[since - 1] if since else False)
+    shares = {"caught": caught.mean(-1), "detected": detected.mean(-1)}
+    meanings = {"caught": "share with an alarm by then", "detected": "share with a detection by then"}
+    variables = {name: ("period", share, {"meaning": meanings[name]}) for name, share in shares.items()}
+    medians = {f"median_{name}": _median(share) for name, share in shares.items()}
+    supported = {"supported_tolerance": _supported(values, rows, alpha, math.copysign(1.0, shift))}
+    attributes = {"rows_per_period": rows, "shift": shift, "alpha": alpha, "tolerance": tolerance}
+    attributes |= {"calibrated": calibrated, "streams": streams, "seed": seed}
+    return xr.Dataset({**variables, **medians, **supported}, {"period": np.arange(1, periods + 1)}, attributes)
+
+
+def _median(share: np.ndarray) -> float:
+    """The number of periods within which half of the streams are caught."""
+    enough = share >= 0.5
+    return float(enough.argmax() + 1) if enough.any() else math.nan
+
+
+def _supported(scores: np.ndarray, rows: int, alpha: float, sign: float) -> float:
+    """The smallest tolerance whose double is caught in one period on average; NaN if none is."""
+
+    def growth(tolerance: float) -> float:
+        chance = np.clip(scores + 2 * sign * tolerance, 0.0, 1.0)
+        null = np.clip(scores + sign * tolerance, 0.0, 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ones = np.where(chance > 0, chance * np.log(chance / null), 0.0)
+            zeros = np.where(chance < 1, (1 - chance) * np.log((1 - chance) / (1 - null)), 0.0)
+        return float((ones + zeros).mean()) * rows
+
+    required, low, high = math.log(16 / alpha), 0.0, 0.25
+    if growth(high) < required:
+        return math.nan
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if growth(middle) >= required else (middle, high)
+    return high

@@ -10,8 +10,14 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from calibdask.accumulator import Accumulator as Accumulator
     from calibdask.calibrators.base import Calibrator as Calibrator
+    from calibdask.calibrators.histogram_binning import HistogramBinning as HistogramBinning
+    from calibdask.calibrators.isotonic import IsotonicCalibration as IsotonicCalibration
     from calibdask.calibrators.local import LCECalibrator as LCECalibrator
     from calibdask.calibrators.platt import PlattScaling as PlattScaling
+    from calibdask.calibrators.structured import StructuredScaling as StructuredScaling
+    from calibdask.calibrators.temperature import TemperatureScaling as TemperatureScaling
+    from calibdask.calibrators.vector import VectorScaling as VectorScaling
+    from calibdask.calibrators.venn_abers import VennAbers as VennAbers
     from calibdask.comparison import compare as compare
     from calibdask.display import ReliabilityDisplay as ReliabilityDisplay
     from calibdask.engine.inputs.top_scores import TopScores as TopScores

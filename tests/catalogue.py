@@ -41,7 +41,9 @@ from calibdask.statistics.settings import Setting
 from calibdask.statistics.simplex.actions import ActedCells, FrequencyMap
 from calibdask.statistics.simplex.cells import CellSums, UniformCells
 from calibdask.statistics.simplex.tree import Tree, planted
+from calibdask.statistics.softmax import NO_TEMPERING, SoftmaxSums
 from calibdask.statistics.statistic import Statistic
+from calibdask.statistics.temperature import TemperatureSums
 from calibdask.statistics.validity import Validity
 from calibdask.statistics.views.drawn_labels import DrawnLabels
 from calibdask.statistics.views.lens import Lens
@@ -207,6 +209,20 @@ def kernel(layout: Layout) -> PairKernel:
     return PairKernel(terms, FrozenArray(rng.uniform(0.1, 2.0, (2, layout.batch, layout.groups))))
 
 
+def softmax_sums(layout: Layout) -> list[Statistic]:
+    """Sums of a diagonal with and without pairs of classes, and of a matrix, by other parameters in each slice."""
+    rng, groups, classes = np.random.default_rng(6), layout.groups, layout.classes
+    tempering = FrozenArray(np.stack([rng.uniform(0.5, 2.0, groups), rng.uniform(0.0, 0.1, groups)], 1))
+    intercepts = FrozenArray(rng.normal(size=(groups, classes)))
+    diagonal = FrozenArray(rng.normal(1.0, 0.3, (groups, classes)))
+    matrix = FrozenArray(rng.normal(0.3, 0.3, (groups, classes, classes)))
+    return [
+        SoftmaxSums(diagonal, intercepts, True, tempering),
+        SoftmaxSums(diagonal, intercepts, False, NO_TEMPERING),
+        SoftmaxSums(matrix, intercepts, False, tempering),
+    ]
+
+
 def viewed(view: View) -> Any:
     """Sums of scores through a view."""
 
@@ -219,6 +235,7 @@ def viewed(view: View) -> Any:
 def statistics(layout: Layout) -> list[Statistic]:
     """Statistics of blocks in any order, for data of a layout."""
     made: list[Statistic] = [Validity(), RowCount(), Confusion(), ScoreSums(), ColumnSums(Setting("class", 1))]
+    made += [TemperatureSums(), *softmax_sums(layout)]
     tree = grown(layout)
     made += [CellSums(UniformCells(4)), CellSums(UniformCells(300)), set_keys(tree)]
     made += [CellSums(partition, squares=True) for partition in (UniformCells(2), planted(layout), tree)]

@@ -1,14 +1,13 @@
 """The calibrator that corrects scores by their local calibration error."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from calibdask.calibrators.columns import ColumnCalibrator, Curve
 from calibdask.calibrators.fitted import Numbers
-from calibdask.calibrators.mapping import RowMap, mapped_rows
+from calibdask.calibrators.intervals import EndCurves, Interval, predicted_interval
 from calibdask.estimators.smooth.calibration_map import CalibrationMap, fitted_map
 from calibdask.estimators.smooth.curves import LocalCalibrationError
 from calibdask.estimators.smooth.gridded import Gridded
@@ -18,13 +17,6 @@ from calibdask.statistics.bins.grid import Grid, GridHistogram, cells_of
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
-
-
-class Interval(NamedTuple):
-    """Ends of intervals, each of the shape of `LCECalibrator.predict_proba`."""
-
-    low: Any
-    high: Any
 
 
 class LCECalibrator(ColumnCalibrator):
@@ -162,6 +154,7 @@ class LCECalibrator(ColumnCalibrator):
         Intervals are pointwise, for each class and score separately: the true frequency of the class among rows of that
         score lies within the interval for about the share ``level`` of predictions. With more than two classes this is
         before rows are divided by their sums. The interval contains the calibrated probability before that division.
+        With ``setting="confidence"`` it is the frequency of the class of the largest score; the others share the rest.
 
         Notes
         -----
@@ -176,22 +169,17 @@ class LCECalibrator(ColumnCalibrator):
         ValueError
             If the level is not between 0 and 1, or ``y_prob`` does not hold scores of the same classes.
         """
-        check_is_fitted(self)
         check_level(level)
-        ends = [self._ends(numbers, level) for numbers in self._sliced.numbers_of_slices()]
-        scores = self._scores(y_prob, reset=False)
-        codes = self._sliced.codes(by, scores.shape[0])
-        maps = (RowMap(tuple(end[side] for end in ends), logits=self.logits) for side in (0, 1))
-        low, high = (mapped_rows(row_map, scores, y_prob, codes, self.classes_) for row_map in maps)
-        return Interval(low, high)
+        return predicted_interval(self, y_prob, by, lambda numbers: self._end_curves(numbers, level))
 
-    def _ends(self, numbers: Numbers, level: float) -> tuple["_Ends", "_Ends"]:
+    def _end_curves(self, numbers: Numbers, level: float) -> EndCurves:
         fit = LocalFit(numbers["fit_value"], numbers["fit_rows"], numbers["fit_error"])
         low, high = fit.interval(level, numbers["effective_rows"])
         # A class whose outcomes are all alike has no curve: nothing is known.
         low = np.nan_to_num(np.minimum(low, numbers["probability"]), nan=0.0)
         high = np.nan_to_num(np.maximum(high, numbers["probability"]), nan=1.0)
-        return _Ends(self._grid.nodes, low, 1 - high), _Ends(self._grid.nodes, high, 1 - low)
+        of_low, of_high = (tuple(_Curve(self._grid.nodes, column) for column in end) for end in (low, high))
+        return of_low, of_high
 
 
 @dataclass(frozen=True)
@@ -203,19 +191,3 @@ class _Curve:
 
     def __call__(self, scores: Array) -> Array:
         return np.interp(scores, self.nodes, self.values)
-
-
-@dataclass(frozen=True)
-class _Ends:
-    """Ends of the intervals of all classes, of class 1 and 0 where there are two, in columns."""
-
-    nodes: Array
-    curves: Array
-    complement: Array
-
-    def __call__(self, scores: Array) -> Array:
-        if len(self.curves) > 1:
-            columns = [np.interp(scores[:, c], self.nodes, curve) for c, curve in enumerate(self.curves)]
-            return np.stack(columns, -1)
-        positive = scores if scores.ndim == 1 else scores[:, 1]
-        return np.stack([np.interp(positive, self.nodes, curve[0]) for curve in (self.complement, self.curves)], -1)

@@ -1,7 +1,7 @@
 """Vectors that stay in registers, for loops that keep their sums there: numba's own loops store them at every step.
 
-A vector has 256 bytes, as many registers as the processor needs for it; every lane is computed by itself, and so is the
-same wherever it lies.
+A vector has 256 bytes, as many registers as the processor needs for it, a short one 64, so that several sums fit into
+the registers; every lane is computed by itself, and so is the same wherever it lies.
 """
 
 from typing import Any
@@ -11,16 +11,16 @@ from numba.extending import models, register_model
 
 from calibdask.kernels.fused import call_llvm, instruction, ir
 
-_BITS = 2048
+_BITS, _SHORT_BITS = 2048, 512
 
 
 class Vector(types.Type):
     """The numba type of a vector; for variables only, not for arguments of functions."""
 
-    def __init__(self, scalar: Any) -> None:
+    def __init__(self, scalar: Any, bits: int = _BITS) -> None:
         self.scalar = scalar
-        self.lanes = _BITS // scalar.bitwidth
-        super().__init__(f"Vector({scalar})")
+        self.lanes = bits // scalar.bitwidth
+        super().__init__(f"Vector({scalar}, {self.lanes})")
 
 
 @register_model(Vector)
@@ -46,8 +46,16 @@ def lanes(_context, array):
 @instruction
 def load(_context, array, at):
     """The elements of a C-contiguous array from number ``at`` of all on."""
-    vector = Vector(array.dtype)
+    return _load(array, Vector(array.dtype))
 
+
+@instruction
+def load_short(_context, array, at):
+    """The short vector of the elements from number ``at`` of all on."""
+    return _load(array, Vector(array.dtype, _SHORT_BITS))
+
+
+def _load(array: Any, vector: Vector) -> Any:
     def generate(target, builder, signature, arguments):
         values, number = arguments
         where = _pointer(target, builder, signature.args[0], values, number, vector)
@@ -93,6 +101,30 @@ def plus(_context, a, b):
 def minus(_context, a, b):
     """Differences a - b of two vectors."""
     return a(a, b), lambda _target, builder, _signature, arguments: builder.fsub(*arguments)
+
+
+@instruction
+def times(_context, a, b):
+    """Products a * b of two vectors."""
+    return a(a, b), lambda _target, builder, _signature, arguments: builder.fmul(*arguments)
+
+
+@instruction
+def quotient(_context, a, b):
+    """Quotients a / b of two vectors."""
+    return a(a, b), lambda _target, builder, _signature, arguments: builder.fdiv(*arguments)
+
+
+@instruction
+def larger(_context, a, b):
+    """The larger of every two lanes of two vectors; of b where one is NaN."""
+    return a(a, b), lambda _target, builder, _signature, both: builder.select(builder.fcmp_ordered(">", *both), *both)
+
+
+@instruction
+def smaller(_context, a, b):
+    """The smaller of every two lanes of two vectors; of b where one is NaN."""
+    return a(a, b), lambda _target, builder, _signature, both: builder.select(builder.fcmp_ordered("<", *both), *both)
 
 
 @instruction

@@ -67,6 +67,11 @@ class Layout(Request["Layout"]):
         """Smallest positive score of the given data type, at which the logarithmic score clips."""
         return float(np.finfo("float16" if self.half else self.dtype).smallest_subnormal)
 
+    @property
+    def smallest_normal(self) -> float:
+        """Smallest number of full precision of the given data type, at which log scores clip."""
+        return float(np.finfo("float16" if self.half else self.dtype).smallest_normal)
+
     def put_to(self, plan: Plan) -> None:
         """Ask for the layout of the source."""
         plan.look_up(self)

@@ -44,6 +44,7 @@ def test_pages_with_examples() -> None:
         "extending",
         "intervals",
         "looking",
+        "recalibrating",
         "results",
         "studies",
         "summaries",

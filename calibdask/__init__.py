@@ -10,10 +10,13 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from calibdask.accumulator import Accumulator as Accumulator
     from calibdask.calibrators.base import Calibrator as Calibrator
+    from calibdask.calibrators.beta import BetaCalibration as BetaCalibration
     from calibdask.calibrators.histogram_binning import HistogramBinning as HistogramBinning
     from calibdask.calibrators.isotonic import IsotonicCalibration as IsotonicCalibration
     from calibdask.calibrators.local import LCECalibrator as LCECalibrator
     from calibdask.calibrators.platt import PlattScaling as PlattScaling
+    from calibdask.calibrators.quadratic import QuadraticScaling as QuadraticScaling
+    from calibdask.calibrators.spline import SplineCalibration as SplineCalibration
     from calibdask.calibrators.structured import StructuredScaling as StructuredScaling
     from calibdask.calibrators.temperature import TemperatureScaling as TemperatureScaling
     from calibdask.calibrators.vector import VectorScaling as VectorScaling

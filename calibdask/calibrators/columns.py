@@ -40,6 +40,10 @@ class ColumnPoints:
     information: float = 1.0
 
 
+class Undetermined(ValueError):
+    """Rows of a column that do not determine its map; says what was expected and what came."""
+
+
 class ColumnCalibrator(Calibrator):
     """A calibrator whose map is a curve for each column of scores.
 
@@ -77,9 +81,18 @@ class ColumnCalibrator(Calibrator):
 class PointsCalibrator(ColumnCalibrator):
     """A calibrator of one score that is fitted to the rows and outcomes at each score."""
 
+    # Whether the rows of a cell of a grid, where scores are not known one by one, are two points, one of each outcome.
+    by_outcome: ClassVar[bool] = False
+
     @abstractmethod
     def _fit_points(self, points: ColumnPoints) -> dict[str, Any]:
-        """The numbers of one column; arrays of one dimension may differ in length from column to column."""
+        """The numbers of one column; arrays of one dimension may differ in length from column to column.
+
+        Raises
+        ------
+        Undetermined
+            If the rows do not determine the map; of slices, it is that of all rows then.
+        """
 
     def _check(self) -> None:
         """Check the parameters."""
@@ -87,13 +100,18 @@ class PointsCalibrator(ColumnCalibrator):
     def _requests(self) -> Requests[Numbers]:
         self._check()
         layout = yield from Layout()
-        points = yield from ScorePoints(self._setting(layout), MOST_ROWS)
+        points = yield from ScorePoints(self._setting(layout), MOST_ROWS, self.by_outcome)
         clip = float(np.finfo("float16" if layout.half else layout.dtype).smallest_normal)
         fits = {}
         for index, at in points.strata():
             column = _column(points, at, clip)
-            if 0 < column.outcome.sum() < column.weight.sum():
+            if not 0 < column.outcome.sum() < column.weight.sum():
+                continue
+            try:
                 fits[index] = {name: np.asarray(value, float) for name, value in self._fit_points(column).items()}
+            except Undetermined as error:
+                if layout.groups == 1:
+                    raise ValueError(f"{type(self).__name__} expects {error}.") from None
         return _together(fits, points.shape)
 
 

@@ -88,15 +88,18 @@ def fitted(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_ro
 def _sliced(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_rows: int) -> Sliced:
     requests = _with_counts(calibrator)
     if not data.by:
-        return _of_all(calibrator, run_requests({"all": requests}, data.source).estimates["all"])
+        return _of_all(calibrator, _fit(requests, data))
+    slices: _Fit
+    whole: _Fit
     if all_rows is None:
         pooled = seen_through(Pooled(), _with_counts(calibrator))
-        estimates = run_requests({"slices": requests, "all": pooled}, data.source).estimates
+        estimates: Any = run_requests({"slices": requests, "all": pooled}, data.source).estimates
         slices, whole = estimates["slices"], estimates["all"]
     else:
-        slices = run_requests({"slices": requests}, data.source).estimates["slices"]
-        whole = run_requests({"all": _with_counts(calibrator)}, all_rows.source).estimates["all"]
-    return _of_slices(slices, _of_all(calibrator, whole), data.by, min_rows)
+        slices = _fit(requests, data)
+        whole = _fit(_with_counts(calibrator), all_rows)
+    few = (slices.rows < min_rows) | ~slices.both.all(-1) | _unfitted(calibrator, slices)
+    return _of_slices(slices, _of_all(calibrator, whole), data.by, few, min_rows)
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,13 @@ class _Fit:
     setting: Setting
 
 
-def _with_counts(calibrator: "Calibrator") -> "Requests[Any]":
+def _fit(requests: Requests[_Fit], data: Input) -> _Fit:
+    answer: Any = run_requests({"fit": requests}, data.source).estimates["fit"]
+    fit: _Fit = answer
+    return fit
+
+
+def _with_counts(calibrator: "Calibrator") -> Requests[_Fit]:
     layout = yield from Layout()
     setting = calibrator._setting(layout)
     yield from Started(ColumnSums(setting))
@@ -121,7 +130,7 @@ def _with_counts(calibrator: "Calibrator") -> "Requests[Any]":
     return _Fit(numbers, rows[0], (outcome > 0) & (outcome < weight), setting)
 
 
-def _of_all(calibrator: "Calibrator", fit: Any) -> Sliced:
+def _of_all(calibrator: "Calibrator", fit: _Fit) -> Sliced:
     both = fit.both[0]
     if not both.any() or (len(both) == 1 and not both[0]):
         what = (
@@ -141,24 +150,34 @@ def _of_all(calibrator: "Calibrator", fit: Any) -> Sliced:
     return Sliced(unknown, fit.rows, cautions=(caution,))
 
 
-def _of_slices(slices: Any, whole: Sliced, axes: tuple[Axis, ...], min_rows: int) -> Sliced:
-    few = (slices.rows < min_rows) | ~slices.both.all(-1)
-    numbers = {name: _joined(slices.numbers.get(name), of_all, few) for name, of_all in whole.numbers.items()}
+def _unfitted(calibrator: "Calibrator", slices: "_Fit") -> Marks:
+    """Slices with both outcomes whose rows do not determine the map, or that of one of their columns."""
+    if not slices.numbers:
+        return np.ones(len(slices.rows), bool)
+    first = next(iter(slices.numbers.values()))
+    if calibrator.by_column:
+        return np.asarray((np.isnan(first.reshape(*slices.both.shape, -1)).all(-1) & slices.both).any(-1))
+    return np.asarray(np.isnan(first.reshape(len(first), -1)).all(-1))
+
+
+def _of_slices(slices: "_Fit", whole: Sliced, axes: tuple[Axis, ...], few: Marks, min_rows: int) -> Sliced:
+    numbers = {}
+    for name, of_all in whole.numbers.items():
+        unknown = np.full((few.size, *of_all.shape[1:]), np.nan)
+        numbers[name] = _joined(slices.numbers.get(name, unknown), of_all, few)
     pooled = tuple(_label(axes, position) for position in np.flatnonzero(few).tolist())
     cautions = whole.cautions
     if pooled:
         shown = listed(pooled[:5]) + (" and others" if len(pooled) > 5 else "")
         cautions += (
-            f"{len(pooled)} of {few.size} slices have fewer than {min_rows} rows, or outcomes that are all alike, and "
-            f"have the map of all rows: {shown}.",
+            f"{len(pooled)} of {few.size} slices have fewer than {min_rows} rows, or outcomes or scores that are all "
+            f"alike, and have the map of all rows: {shown}.",
         )
     return Sliced(numbers, np.append(slices.rows, whole.rows), axes, pooled, cautions)
 
 
-def _joined(values: Array | None, of_all: Array, few: Marks) -> Array:
+def _joined(values: Array, of_all: Array, few: Marks) -> Array:
     """Numbers of the slices, or of all rows where there are few; those of all rows at the end."""
-    if values is None:
-        return np.repeat(of_all, len(few) + 1, axis=0)
     # Lists of knots have as many entries as the longest; the last is repeated.
     longest = tuple(np.maximum(values.shape[1:], of_all.shape[1:]))
     values, of_all = (

@@ -1,7 +1,7 @@
 """Platt scaling: logistic regression on the logit of the score."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -9,13 +9,8 @@ from scipy import special
 
 from calibdask.calibrators.columns import ColumnPoints, Curve, PointsCalibrator
 from calibdask.calibrators.fitted import Numbers, Sliced
-from calibdask.calibrators.logistic import fit_logistic
+from calibdask.calibrators.likelihood import SEPARATED, fit_terms, logits_of, smoothed
 from calibdask.statistics.exact import Array
-
-
-def logits_of(scores: Array, clip: float) -> Array:
-    """Logarithm of s / (1 - s), where neither is less than ``clip``."""
-    return np.log(np.maximum(scores, clip)) - np.log(np.maximum(1 - scores, clip))
 
 
 class PlattScaling(PointsCalibrator):
@@ -26,8 +21,8 @@ class PlattScaling(PointsCalibrator):
     Parameters
     ----------
     smooth_targets : bool, default False
-        Outcomes count as (N+ + 1) / (N+ + 2) and 1 / (N- + 2) in place of 1 and 0, with N+ and N- the weights of
-        either, as in [1]_.
+        Outcomes count as (N+ + 1) / (N+ + 2) and 1 / (N- + 2) in place of 1 and 0, with N+ and N- the rows of either,
+        as in [1]_; with weights of the effective number of rows.
     setting : {"classwise", "confidence"}, optional
         Of matrices: each class by itself, rows divided by their sums, or the largest score alone. With two classes
         P(y = 1) is calibrated.
@@ -77,6 +72,8 @@ class PlattScaling(PointsCalibrator):
     2.0
     """
 
+    by_outcome = True
+
     def __init__(
         self,
         *,
@@ -90,28 +87,21 @@ class PlattScaling(PointsCalibrator):
 
     def _fit_points(self, points: ColumnPoints) -> dict[str, Any]:
         z = logits_of(points.score, points.clip)
-        if np.ptp(z) == 0:
-            raise ValueError(f"PlattScaling expects at least two distinct scores, all are {points.score[0]:.6g}.")
-        terms = np.stack([np.ones_like(z), z], -1)
-        outcome = smoothed(points) if self.smooth_targets else points.outcome
-        separated = not self.smooth_targets and is_separated(points)
-        if separated:
-            outcome = smoothed(points)
-        fit = fit_logistic(terms, points.weight, outcome)
-        # Separated outcomes say next to nothing about how far the parameters may be off.
-        error = np.sqrt(np.diag(fit.covariance) / points.information) * (np.nan if separated else 1.0)
-        names = ("intercept", "coef")
-        ends = dict(zip((f"{name}_se" for name in names), error, strict=True))
-        return (
-            dict(zip(names, fit.coefficients, strict=True)) | ends | {"clip": points.clip, "smoothed": float(separated)}
-        )
+        rows = replace(points, outcome=smoothed(points)) if self.smooth_targets else points
+        fit, errors, separated = fit_terms(rows, z, np.stack([np.ones_like(z), z]))
+        intercept, coef = fit.coefficients
+        return {
+            "intercept": intercept,
+            "coef": coef,
+            "intercept_se": errors[0],
+            "coef_se": errors[1],
+            "smoothed": separated,
+            "clip": points.clip,
+        }
 
     def _cautions(self, sliced: Sliced) -> Iterable[str]:
         if (sliced.numbers["smoothed"] == 1).any():
-            yield (
-                "a score separates the outcomes, so that the likelihood has no maximum; they were smoothed, as by "
-                "smooth_targets=True (attribute smoothed_)."
-            )
+            yield SEPARATED
 
     def _curve(self, numbers: Numbers) -> Curve:
         return _Sigmoid(float(numbers["intercept"]), float(numbers["coef"]), float(numbers["clip"]))
@@ -125,16 +115,3 @@ class _Sigmoid:
 
     def __call__(self, scores: Array) -> Array:
         return np.asarray(special.expit(self.intercept + self.coef * logits_of(scores, self.clip)), np.float64)
-
-
-def smoothed(points: ColumnPoints) -> Array:
-    """Outcomes moved towards one half by one row of either kind."""
-    positive = points.outcome.sum()
-    negative = points.weight.sum() - positive
-    return points.outcome * (positive + 1) / (positive + 2) + (points.weight - points.outcome) / (negative + 2)
-
-
-def is_separated(points: ColumnPoints) -> bool:
-    """Whether a threshold tells the outcomes apart, up to rows at the threshold itself."""
-    hits, misses = points.score[points.outcome > 0], points.score[points.outcome < points.weight]
-    return bool(hits.min() >= misses.max() or misses.min() >= hits.max())

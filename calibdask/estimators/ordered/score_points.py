@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState, scores_of_cells
+from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState
 from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.derived import Derived
@@ -60,10 +60,14 @@ class ScorePoints(Derived[Points]):
     most_rows : int, optional
         Cells also where there are more rows than this, in all columns together: sorting so many takes fifty times as
         long as a histogram. Whether the number of rows was known beforehand makes no difference but to the time.
+    by_outcome : bool
+        Make two points of a cell, the rows of either outcome at their own mean, which sums of smooth functions over the
+        rows of one outcome need.
     """
 
     setting: Setting
     most_rows: int | None = None
+    by_outcome: bool = False
 
     def derive(self) -> Requests[Points]:
         """Request distinct scores, and a histogram where there are too many."""
@@ -80,7 +84,7 @@ class ScorePoints(Derived[Points]):
             rows = None if self.most_rows is None else int((yield from RowCount()).rows.sum())
             if not (state.many.any() or self._are_many(columns, rows)):
                 return _points_of_scores(state, layout, self.setting)
-        return points_of_grid((yield from histogram), histogram.grid)
+        return points_of_grid((yield from histogram), histogram.grid, by_outcome=self.by_outcome)
 
     def _are_many(self, columns: int, rows: int | None) -> bool:
         return self.most_rows is not None and rows is not None and rows * columns > self.most_rows
@@ -88,7 +92,7 @@ class ScorePoints(Derived[Points]):
     def from_histograms(self, histograms: Histograms) -> Requests[Points]:
         """The cells of the finest histogram."""
         finest = histograms.finest(self.setting)
-        return points_of_grid((yield from finest), finest.grid)
+        return points_of_grid((yield from finest), finest.grid, by_outcome=self.by_outcome)
 
 
 def histogram_of(setting: Setting) -> GridHistogram:
@@ -103,14 +107,19 @@ def _points_of_scores(state: DistinctState, layout: Layout, setting: Setting) ->
     return Points(shape, state.stratum, state.score, weight, outcome, square, exact=True)
 
 
-def points_of_grid(state: GridState, grid: Grid) -> Points:
-    """The cells that hold rows, at the mean of their scores."""
-    mass = state.mass.astype(np.float64)
-    weight = mass.sum(axis=-1)
-    position = np.divide(state.distance.sum(axis=-1), weight, out=np.zeros_like(weight), where=weight > 0)
-    score = scores_of_cells(grid, position).clip(0.0, 1.0)
-    filled = np.nonzero(weight)
-    shape = weight.shape[:3]
-    stratum = np.ravel_multi_index(filled[:3], shape)
-    square = state.square.sum(axis=-1) if state.weighted else weight
-    return Points(shape, stratum, score[filled], weight[filled], mass[..., 1][filled], square[filled], exact=False)
+def points_of_grid(state: GridState, grid: Grid, *, by_outcome: bool = False) -> Points:
+    """The cells that hold rows, at the mean of their scores; ``by_outcome`` the rows of either outcome at theirs."""
+    mass, distance = state.mass.astype(np.float64), state.distance
+    square = state.square if state.weighted else mass
+    if not by_outcome:
+        mass, distance, square = (sums.sum(-1, keepdims=True) for sums in (mass, distance, square))
+    position = np.divide(distance, mass, out=np.zeros_like(mass), where=mass > 0)
+    edge, step = grid.nearer
+    score = (edge[:, None] + step[:, None] * position).clip(0.0, 1.0)
+    outcome = mass * [0.0, 1.0] if by_outcome else state.mass[..., 1:].astype(np.float64)
+    filled = np.nonzero(mass)
+    stratum = np.ravel_multi_index(filled[:3], mass.shape[:3])
+    # Either outcome may be the one before within its cell.
+    order = np.lexsort((score[filled], stratum)) if by_outcome else slice(None)
+    fields = (values[filled][order] for values in (score, mass, outcome, square))
+    return Points(mass.shape[:3], stratum, *fields, exact=False)

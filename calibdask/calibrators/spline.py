@@ -1,0 +1,279 @@
+"""Spline calibration: a penalised natural cubic spline of the logit of the score, fitted as a logistic regression."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy import special
+from scipy.interpolate import CubicSpline
+
+from calibdask.calibrators.columns import ColumnPoints, Curve, PointsCalibrator
+from calibdask.calibrators.fitted import Numbers, Sliced
+from calibdask.calibrators.likelihood import (
+    SEPARATED,
+    check_distinct,
+    is_separated,
+    logits_of,
+    smoothed,
+    standard_errors,
+)
+from calibdask.calibrators.logistic import LogisticProblem
+from calibdask.statistics.exact import Array
+
+# Knots nearer to one another than this share of their range are one.
+_APART = 1e-3
+# Smoothing is chosen among these, relative to what one row says about the spline's bends: from straight to next to none.
+_CHOICES = 10.0 ** np.arange(3.0, -8.0, -1.0)
+# Smoothing is chosen on so many parts of the rows, each at its mean; the spline is fitted to all points.
+_PARTS = 400
+
+
+class SplineCalibration(PointsCalibrator):
+    """Spline calibration: q = sigmoid(f(z)), z = logit(s), f a natural cubic spline, by penalised maximum likelihood.
+
+    ::
+
+        minimise  mean(w * log-loss) / mean(w) + smoothing / 2 * integral of f''(z)**2
+
+    With much smoothing f is straight, which is Platt scaling; with more rows it bends where they ask for it.
+
+    Parameters
+    ----------
+    knots : int, default 10
+        Number of knots: quantiles of z by weight, the lowest and the highest with half as many rows outside as there
+        are between two. Beyond them f is straight. Fewer where scores are equal.
+    smoothing : float or "reml", default "reml"
+        The smoothing, or restricted maximum likelihood, which takes the bends for random: the smoothing under which the
+        outcomes are likeliest, in Laplace's approximation.
+    setting : {"classwise", "confidence"}, optional
+        Of matrices: each class by itself, rows divided by their sums, or the largest score alone. With two classes
+        P(y = 1) is calibrated.
+    logits : bool, default False
+        Whether ``y_prob`` are logits.
+
+    Attributes
+    ----------
+    knots_ : ndarray of shape (knots,), or with axes of slices and classes before
+        The knots, as logits; where there are fewer than of another class or slice, the last is repeated.
+    values_ : of the same shape
+        The logits of the calibrated probabilities at the knots, which determine f.
+    values_se_ : of the same shape
+        Their standard errors, in which the smoothing is taken for knowledge (Bayesian, as in [2]_).
+    smoothing_ : float, or ndarray with axes of slices and classes
+        The smoothing.
+    dof_ : of the same shape
+        Effective number of parameters, from 2, a straight line, to the number of knots.
+    falling_ : of the same shape
+        Share of the rows, by weight, where the map falls as the score rises.
+    smoothed_ : of the same shape
+        1 where outcomes were smoothed because a score separates them.
+    classes_ : ndarray of shape (K,)
+    n_features_in_ : int
+
+    Raises
+    ------
+    ValueError
+        If an option is invalid, there are fewer than two distinct scores, or outcomes are all alike.
+
+    Warns
+    -----
+    UserWarning
+        If some rows lie where the map falls, or if outcomes are separated by a score, so that the likelihood has no
+        maximum: the map of smoothed targets is taken.
+
+    Notes
+    -----
+    Lucena [1]_ proposes natural cubic splines with a ridge penalty chosen by cross-validation; a penalty of the bends
+    keeps the identity among the maps that cost nothing, and restricted maximum likelihood needs no folds and seldom
+    undersmooths few rows [2]_. One pass, exact up to four million distinct scores; beyond that, and of a summary, rows
+    are the cells of a fine grid. Scores of 0 and 1 are clipped at the smallest normal number of their type.
+
+    References
+    ----------
+    .. [1] Lucena, Spline-based probability calibration, 2018.
+    .. [2] Wood, Fast stable restricted maximum likelihood and marginal likelihood estimation of semiparametric
+       generalized linear models, 2011.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y_prob = rng.random(50_000)
+    >>> y_true = rng.random(50_000) < 0.2 + 0.6 * y_prob**2
+    >>> fitted = cd.SplineCalibration().fit(y_true, y_prob)
+    >>> fitted.predict_proba([0.1, 0.5, 0.9])[:, 1].round(2)
+    array([0.21, 0.35, 0.68])
+    """
+
+    by_outcome = True
+
+    def __init__(
+        self,
+        *,
+        knots: int = 10,
+        smoothing: float | Literal["reml"] = "reml",
+        setting: Literal["classwise", "confidence"] | None = None,
+        logits: bool = False,
+    ) -> None:
+        self.knots = knots
+        self.smoothing = smoothing
+        self.setting = setting
+        self.logits = logits
+
+    def _check(self) -> None:
+        whole = isinstance(self.knots, int | np.integer) and not isinstance(self.knots, bool)
+        if not whole or not 3 <= self.knots <= 50:
+            raise ValueError(f"knots expects a whole number from 3 to 50, got {self.knots!r}.")
+        given = self.smoothing
+        positive = isinstance(given, int | float | np.number) and not isinstance(given, bool) and 0 < given < np.inf
+        if not (isinstance(given, str) and given == "reml") and not positive:
+            raise ValueError(f"smoothing expects 'reml' or a positive number, got {given!r}.")
+
+    def _fit_points(self, points: ColumnPoints) -> dict[str, Any]:
+        z = logits_of(points.score, points.clip)
+        check_distinct(points, z, 2)
+        # The penalty bounds the bends; only a straight line may separate.
+        separated = is_separated(z, points.weight, points.outcome, 2)
+        outcome = smoothed(points) if separated else points.outcome
+        spline = _Spline(_knots(z, points.weight, self.knots))
+        smoothing = (
+            _chosen_smoothing(spline, z, points.weight, outcome, points.information)
+            if self.smoothing == "reml"
+            else float(self.smoothing)
+        )
+        penalty = smoothing * spline.penalty
+        fit = LogisticProblem.of(spline.terms(z), points.weight, outcome).fit(penalty)
+        errors = standard_errors(fit, points)
+        slope = spline.slope(fit.coefficients, z)
+        return {
+            "values": fit.coefficients,
+            "values_se": np.full_like(errors, np.nan) if separated else errors,
+            "knots": spline.knots,
+            "smoothing": smoothing,
+            "dof": len(spline.knots) - np.trace(fit.covariance @ penalty) * points.weight.sum(),
+            "falling": points.weight[slope < 0].sum() / points.weight.sum(),
+            "smoothed": separated,
+            "clip": points.clip,
+        }
+
+    def _cautions(self, sliced: Sliced) -> Iterable[str]:
+        if (sliced.numbers["smoothed"] == 1).any():
+            yield SEPARATED
+        falling = np.nanmax(sliced.numbers["falling"])
+        if falling > 0:
+            yield (
+                f"the map falls as the score rises for up to {falling:.2g} of the rows (attribute falling_), so that "
+                "the order of scores is not kept."
+            )
+
+    def _curve(self, numbers: Numbers) -> Curve:
+        # Shorter lists of knots repeat their last one.
+        knots, first = np.unique(numbers["knots"], return_index=True)
+        return _SplineCurve(_Spline(knots), numbers["values"][first], float(numbers["clip"]))
+
+
+@dataclass(frozen=True)
+class _Spline:
+    """Natural cubic splines with these knots, linear in their values at the knots, straight beyond."""
+
+    knots: Array
+
+    def at(self, values: Array, z: Array) -> Array:
+        """The spline of some values at z."""
+        inside = np.clip(z, self.knots[0], self.knots[-1])
+        curve = self._inside(values)
+        ends = curve(self.knots[[0, -1]], 1)
+        return np.asarray(curve(inside) + (z - inside) * np.where(z < inside, *ends))
+
+    def slope(self, values: Array, z: Array) -> Array:
+        """Its derivative."""
+        return np.asarray(self._inside(values)(np.clip(z, self.knots[0], self.knots[-1]), 1))
+
+    def terms(self, z: Array) -> Array:
+        """The splines with value 1 at one knot and 0 at the others, shape (knots, points)."""
+        return np.stack([self.at(values, z) for values in np.eye(len(self.knots))])
+
+    @property
+    def penalty(self) -> Array:
+        """The matrix of the integral of the squared second derivative."""
+        if len(self.knots) == 2:
+            return np.zeros((2, 2))
+        bends = self._inside(np.eye(len(self.knots)))(self.knots, 2)
+        # The second derivative is linear between knots.
+        width = np.diff(self.knots)[:, None, None]
+        low, high = bends[:-1, :, None], bends[1:, :, None]
+        products = low * low.swapaxes(1, 2) + high * high.swapaxes(1, 2)
+        crossed = low * high.swapaxes(1, 2) + high * low.swapaxes(1, 2)
+        return np.asarray((width * (products / 3 + crossed / 6)).sum(0))
+
+    def _inside(self, values: Array) -> CubicSpline:
+        return CubicSpline(self.knots, values, bc_type="natural")
+
+
+@dataclass(frozen=True)
+class _SplineCurve:
+    spline: _Spline
+    values: Array
+    clip: float
+
+    def __call__(self, scores: Array) -> Array:
+        return np.asarray(special.expit(self.spline.at(self.values, logits_of(scores, self.clip))), np.float64)
+
+
+def _knots(z: Array, weight: Array, number: int) -> Array:
+    """Quantiles of z by weight, each of which is one of its values, well apart; the ends of z if there is one alone."""
+    order = np.argsort(z, kind="stable")
+    cumulated = np.cumsum(weight[order])
+    at = np.searchsorted(cumulated, (np.arange(number) + 0.5) / number * cumulated[-1])
+    quantiles = z[order][np.minimum(at, len(z) - 1)]
+    least = _APART * (quantiles[-1] - quantiles[0])
+    knots = [quantiles[0]]
+    for quantile in quantiles[1:]:
+        if quantile - knots[-1] > least:
+            knots.append(quantile)
+    return np.array(knots if len(knots) > 1 else [z.min(), z.max()])
+
+
+def _chosen_smoothing(spline: _Spline, z: Array, weight: Array, outcome: Array, information: float) -> float:
+    """The smoothing under which the outcomes are likeliest, bends being random with variance 1 / (rows * smoothing)."""
+    number = len(spline.knots)
+    if number == 2:
+        return 0.0
+    z, weight, outcome = _parts(z, weight, outcome)
+    rows = weight.sum() * information
+    terms, penalty = spline.terms(z), spline.penalty
+    # A unit of smoothing that does not depend on the scale of z.
+    unit = np.trace((terms * weight) @ terms.T) / (weight.sum() * np.trace(penalty))
+    problem = LogisticProblem.of(terms, weight, outcome)
+    criteria, start = [], None
+    for smoothing in (unit * _CHOICES).tolist():
+        fit = problem.fit(smoothing * penalty, start)
+        start = fit.coefficients
+        spread = np.linalg.slogdet(fit.covariance * weight.sum() / rows)[1]
+        criteria.append(rows * fit.loss - spread / 2 - (number - 2) / 2 * np.log(rows * smoothing))
+    return float(unit * _lowest(np.log(_CHOICES), np.array(criteria)))
+
+
+def _lowest(position: Array, values: Array) -> float:
+    """The exponential of the position of the lowest value, of the parabola through it and its neighbours."""
+    at = int(values.argmin())
+    if not 0 < at < len(values) - 1:
+        return float(np.exp(position[at]))
+    before, lowest, after = values[at - 1 : at + 2]
+    move = (before - after) / (2 * (before - 2 * lowest + after))
+    return float(np.exp(position[at] + move * (position[at + 1] - position[at])))
+
+
+def _parts(z: Array, weight: Array, outcome: Array) -> tuple[Array, Array, Array]:
+    """Parts of about equal weight, at their mean of z; the points themselves if there are no more."""
+    if len(z) <= _PARTS:
+        return z, weight, outcome
+    order = np.argsort(z, kind="stable")
+    z, weight, outcome = z[order], weight[order], outcome[order]
+    cumulated = np.cumsum(weight)
+    part = np.floor(_PARTS * (cumulated - weight / 2) / cumulated[-1])
+    starts = np.flatnonzero(np.r_[True, np.diff(part) > 0])
+    mass = np.add.reduceat(weight, starts)
+    return np.add.reduceat(weight * z, starts) / mass, mass, np.add.reduceat(outcome, starts)

@@ -39,7 +39,9 @@ def by_size(values: xr.DataArray, form: Callable[[float], str], *, best: str | N
 
 
 def percent(value: float) -> str:
-    """A share in percent."""
+    """A share in percent; nothing of NaN."""
+    if np.isnan(value):
+        return ""
     return f"{100 * value:.0f} %" if value < 9.995 else "over 999 %"
 
 
@@ -60,8 +62,8 @@ def known_truth(summary: xr.Dataset) -> list[str]:
         "",
         "### What remains of the miscalibration",
         "",
-        "Log loss in excess of that of the true frequencies, as a part of what it is without recalibration: median over "
-        "distributions that are not calibrated, of medians over samples. Above 100 % recalibration does harm.",
+        "Log loss in excess of that of the true frequencies, as a part of what it is without recalibration: median "
+        "over distributions that are not calibrated, of medians over samples. Above 100 % recalibration does harm.",
         "",
         *by_size(left, percent, best="min"),
         "The same of the 90th percentile over samples:",
@@ -97,19 +99,18 @@ def known_truth(summary: xr.Dataset) -> list[str]:
         "",
         *by_size(_not_all_zero(summary["infinite"].mean(over)), percent),
     ]
-    refused = _not_all_zero(summary["refused"].mean(over))
-    if refused.sizes["calibrator"]:
-        lines += [
-            "Share of samples that are refused, most of them for outcomes that are all alike; scores are then left as "
-            "they are:",
-            "",
-            *by_size(refused, percent),
-        ]
+    refused = summary["refused"].mean(over).max("calibrator").expand_dims(calibrator=["refused"])
+    lines += [
+        "Share of samples that are refused, most of them for outcomes that are all alike; scores are then left as they "
+        "are, by all calibrators:",
+        "",
+        *by_size(refused, percent),
+    ]
     for group in over:
         other = "curve" if group == "density" else "density"
         lines += [f"### By {group}", ""]
         for size in _some_sizes(summary):
-            values = remaining(log).sel(size=size).median(other)
+            values = remaining(log).sel(size=size).median(other).dropna(group, how="all")
             rows = [
                 [str(name), *(percent(float(v)) for v in values.sel(calibrator=name).values)]
                 for name in values["calibrator"].values
@@ -157,8 +158,8 @@ def claims(truth: xr.Dataset | None, real: xr.Dataset | None) -> list[str]:
     lines = [
         "# Published orderings",
         "",
-        "CalArena (1791 experiments) publishes win rates on log loss. An ordering holds here where the first of the two "
-        "has the smaller log loss in more than half of the samples, at every size; in part where it has at half of the "
+        "CalArena (1791 experiments) publishes win rates on log loss. An ordering holds here where the first of the "
+        "two has the smaller log loss in more than half of the samples, at every size; in part where it has at half of the "
         "sizes or more.",
         "",
         f"Published for tabular binary models: {_told(CALARENA_TABULAR)}. Published for networks: "
@@ -168,6 +169,8 @@ def claims(truth: xr.Dataset | None, real: xr.Dataset | None) -> list[str]:
     for heading, wins, pairs in _parts(truth, real):
         rows = []
         for first, second in pairs:
+            if not {first, second} <= {*wins["calibrator"].values}:
+                continue
             shares = wins.sel(calibrator=first, other=second).dropna("size")
             ahead = float((shares > 0.5).mean()) if shares.size else np.nan
             verdict = "holds" if ahead == 1 else "in part" if ahead >= 0.5 else "does not hold"

@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from calibdask.accumulator import Accumulator as Accumulator
     from calibdask.calibrators.base import Calibrator as Calibrator
     from calibdask.calibrators.beta import BetaCalibration as BetaCalibration
+    from calibdask.calibrators.comparison import compare_calibrators as compare_calibrators
     from calibdask.calibrators.histogram_binning import HistogramBinning as HistogramBinning
     from calibdask.calibrators.isotonic import IsotonicCalibration as IsotonicCalibration
     from calibdask.calibrators.local import LCECalibrator as LCECalibrator
     from calibdask.calibrators.platt import PlattScaling as PlattScaling
     from calibdask.calibrators.quadratic import QuadraticScaling as QuadraticScaling
+    from calibdask.calibrators.refinement import Refinement as Refinement
     from calibdask.calibrators.spline import SplineCalibration as SplineCalibration
     from calibdask.calibrators.structured import StructuredScaling as StructuredScaling
     from calibdask.calibrators.temperature import TemperatureScaling as TemperatureScaling

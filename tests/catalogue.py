@@ -25,6 +25,7 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.order.distinct import DistinctScores
 from calibdask.statistics.order.medians import SetKeys
 from calibdask.statistics.order.ranks import KeyCounts, WindowCounts
+from calibdask.statistics.paired_losses import PairedLosses
 from calibdask.statistics.pairs.block_means import BlockMeans
 from calibdask.statistics.pairs.bootstrap import PairDraws
 from calibdask.statistics.pairs.features import FeatureSums
@@ -46,7 +47,9 @@ from calibdask.statistics.statistic import Statistic
 from calibdask.statistics.temperature import TemperatureSums
 from calibdask.statistics.validity import Validity
 from calibdask.statistics.views.drawn_labels import DrawnLabels
+from calibdask.statistics.views.folds import FoldRows, RowFolds
 from calibdask.statistics.views.lens import Lens
+from calibdask.statistics.views.pooled import Pooled
 from calibdask.statistics.views.view import View, seen_through
 
 
@@ -79,6 +82,8 @@ ENTRIES: dict[str, Entry] = {
     "mean_gap": Entry(cd.MeanGap(), summary=True),
     "sharpness": Entry(cd.Sharpness(), summary=True),
     "saturation": Entry(cd.Saturation(), summary=True),
+    # Of the folds of the rows, which go by their numbers.
+    "refinement": Entry(cd.Refinement(folds=3), drawn=("", "calibration")),
     # By bins.
     "ece": Entry(cd.ECE(), summary=True),
     "ece_left": Entry(cd.ECE(bins=7, setting="classwise", closed="left")),
@@ -161,7 +166,8 @@ WEIGHTED = tuple(name for name, estimator in ESTIMATORS.items() if estimator.sup
 
 def depends_on_place(variable: str) -> bool:
     """Whether a variable of a result is one whose random numbers go by its place; see `Entry`."""
-    return any(variable == f"{name}_{part}" for name, entry in ENTRIES.items() for part in entry.drawn)
+    drawn = [(name, part) for name, entry in ENTRIES.items() for part in entry.drawn]
+    return any(variable == "_".join(filter(None, names)) for names in drawn)
 
 
 SETTINGS = (Setting("class", 1), Setting("classwise"), Setting("confidence"), Setting("top-k", 2))
@@ -268,6 +274,10 @@ def ordered_statistics(layout: Layout, rows: NDArray[np.int64]) -> list[Statisti
     ]
     made += [DistinctScores(setting) for setting in (Setting("class", 1), Setting("classwise"))]
     made.append(viewed(DrawnLabels(3, 5)))
+    made.append(viewed(FoldRows(RowFolds(3, 1), 2)))
+    clusters = FrozenArray(np.arange(layout.groups) % 2)
+    for of_groups in (None, clusters):
+        made.append(PairedLosses((DrawnLabels(1, 5), DrawnLabels(1, 6)), (DrawnLabels(1, 7), Pooled()), of_groups))
     if layout.classes > 2:
         made.append(viewed(Lens.largest(2)))
     if not layout.weighted:

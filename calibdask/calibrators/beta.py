@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy import special
 
-from calibdask.calibrators.columns import ColumnPoints, Curve, PointsCalibrator
+from calibdask.calibrators.columns import ColumnPoints, Curve, PointsCalibrator, Undetermined
 from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.calibrators.likelihood import SEPARATED, check_distinct, is_separated, log_scores, smoothed
 from calibdask.calibrators.logistic import LogisticFit, fit_logistic
@@ -160,7 +160,13 @@ class BetaCalibration(PointsCalibrator):
                 terms = [*chosen, *others]
                 if self._is_separated(rows, z, len(terms)):
                     continue
-                fit = fit_logistic(np.stack([term.values for term in terms]), rows.weight, rows.outcome)
+                try:
+                    fit = fit_logistic(np.stack([term.values for term in terms]), rows.weight, rows.outcome)
+                except Undetermined:
+                    # Next to 0 or to 1 one of the logarithms does not vary; the other does.
+                    if len(slopes) == 1:
+                        raise
+                    continue
                 if (fit.coefficients[:count] >= 0).all():
                     fits.append((fit, np.transpose([term.share for term in terms])))
             if fits:

@@ -86,24 +86,26 @@ def fitted(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_ro
 
 
 def _sliced(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_rows: int) -> Sliced:
-    requests = _with_counts(calibrator)
+    requests = with_counts(calibrator)
     if not data.by:
         return _of_all(calibrator, _fit(requests, data))
-    slices: _Fit
-    whole: _Fit
+    slices: Fit
+    whole: Fit
     if all_rows is None:
-        pooled = seen_through(Pooled(), _with_counts(calibrator))
+        pooled = seen_through(Pooled(), with_counts(calibrator))
         estimates: Any = run_requests({"slices": requests, "all": pooled}, data.source).estimates
         slices, whole = estimates["slices"], estimates["all"]
     else:
         slices = _fit(requests, data)
-        whole = _fit(_with_counts(calibrator), all_rows)
-    few = (slices.rows < min_rows) | ~slices.both.all(-1) | _unfitted(calibrator, slices)
+        whole = _fit(with_counts(calibrator), all_rows)
+    # A map of all classes together needs two of them, maps of each by itself need all.
+    both = slices.both.all(-1) if calibrator.by_column else slices.both.any(-1)
+    few = (slices.rows < min_rows) | ~both | _unfitted(calibrator, slices)
     return _of_slices(slices, _of_all(calibrator, whole), data.by, few, min_rows)
 
 
 @dataclass(frozen=True)
-class _Fit:
+class Fit:
     """Numbers with the rows they rest on, and whether both outcomes occur, by (slice, column)."""
 
     numbers: Numbers
@@ -112,13 +114,14 @@ class _Fit:
     setting: Setting
 
 
-def _fit(requests: Requests[_Fit], data: Input) -> _Fit:
+def _fit(requests: Requests[Fit], data: Input) -> Fit:
     answer: Any = run_requests({"fit": requests}, data.source).estimates["fit"]
-    fit: _Fit = answer
+    fit: Fit = answer
     return fit
 
 
-def _with_counts(calibrator: "Calibrator") -> Requests[_Fit]:
+def with_counts(calibrator: "Calibrator") -> Requests[Fit]:
+    """The numbers of the maps of all slices, and what they rest on."""
     layout = yield from Layout()
     setting = calibrator._setting(layout)
     yield from Started(ColumnSums(setting))
@@ -127,10 +130,10 @@ def _with_counts(calibrator: "Calibrator") -> Requests[_Fit]:
     sums: ColumnSumsState = yield from ColumnSums(setting)
     rows = (yield from RowCount()).rows
     weight, outcome = exact.value(sums.weight)[0], exact.value(sums.outcome)[0]
-    return _Fit(numbers, rows[0], (outcome > 0) & (outcome < weight), setting)
+    return Fit(numbers, rows[0], (outcome > 0) & (outcome < weight), setting)
 
 
-def _of_all(calibrator: "Calibrator", fit: _Fit) -> Sliced:
+def _of_all(calibrator: "Calibrator", fit: Fit) -> Sliced:
     both = fit.both[0]
     if not both.any() or (len(both) == 1 and not both[0]):
         what = (
@@ -150,7 +153,7 @@ def _of_all(calibrator: "Calibrator", fit: _Fit) -> Sliced:
     return Sliced(unknown, fit.rows, cautions=(caution,))
 
 
-def _unfitted(calibrator: "Calibrator", slices: "_Fit") -> Marks:
+def _unfitted(calibrator: "Calibrator", slices: "Fit") -> Marks:
     """Slices with both outcomes whose rows do not determine the map, or that of one of their columns."""
     if not slices.numbers:
         return np.ones(len(slices.rows), bool)
@@ -160,7 +163,7 @@ def _unfitted(calibrator: "Calibrator", slices: "_Fit") -> Marks:
     return np.asarray(np.isnan(first.reshape(len(first), -1)).all(-1))
 
 
-def _of_slices(slices: "_Fit", whole: Sliced, axes: tuple[Axis, ...], few: Marks, min_rows: int) -> Sliced:
+def _of_slices(slices: "Fit", whole: Sliced, axes: tuple[Axis, ...], few: Marks, min_rows: int) -> Sliced:
     numbers = {}
     for name, of_all in whole.numbers.items():
         unknown = np.full((few.size, *of_all.shape[1:]), np.nan)

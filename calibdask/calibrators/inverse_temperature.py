@@ -24,7 +24,7 @@ class InverseTemperature(NamedTuple):
 
 
 def inverse_temperature(state: TemperatureState, classes: int) -> InverseTemperature:
-    """beta of the least logarithmic score of softmax(beta z), by slice.
+    """The beta of the least logarithmic score of softmax(beta z), by slice.
 
     With M(beta) the mean of max(z) - z under softmax(beta z), decreasing, and L that of max(z) - z_y, it is the root of
     M = L. log M as a function of log beta is interpolated by its values and derivatives at ten nodes around the root.

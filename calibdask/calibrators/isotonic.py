@@ -73,11 +73,12 @@ class IsotonicCalibration(PointsCalibrator):
     Examples
     --------
     >>> import calibdask as cd
-    >>> y_true, y_prob = [0, 1, 0, 1, 0, 1], [0.1, 0.2, 0.4, 0.5, 0.7, 0.9]
-    >>> cd.IsotonicCalibration(bounded=True).fit(y_true, y_prob).predict_proba([0.1, 0.3, 0.6, 0.9])[:, 1]
-    array([0.5, 0.5, 0.5, 0.5])
-    >>> cd.IsotonicCalibration(bounded=True, centred=True).fit(y_true, y_prob).predict_proba([0.3])[:, 1]
-    array([0.5])
+    >>> y_true, y_prob = [0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.8]
+    >>> cd.IsotonicCalibration(bounded=True).fit(y_true, y_prob).predict_proba([0.1, 0.25, 0.5])[:, 1].round(3)
+    array([0.333, 0.417, 0.5  ])
+    >>> fitted = cd.IsotonicCalibration(centred=True, bounded=True).fit(y_true, y_prob)
+    >>> fitted.score_.round(3), fitted.probability_.round(3)
+    (array([0.133, 0.45 , 0.767]), array([0.333, 0.5  , 0.667]))
     """
 
     def __init__(

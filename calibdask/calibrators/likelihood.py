@@ -9,8 +9,8 @@ from calibdask.calibrators.logistic import LogisticFit, fit_logistic
 from calibdask.statistics.exact import Array
 
 SEPARATED = (
-    "the score separates the outcomes, so that the likelihood has no maximum; outcomes were smoothed, as Platt does "
-    "(attribute smoothed_), which bounds the map: more rows would tell more."
+    "the score separates the outcomes, up to rounding, so that the likelihood has no maximum; they were smoothed as by "
+    "Platt (attribute smoothed_), which bounds the map: more rows would tell more."
 )
 
 
@@ -74,9 +74,9 @@ def standard_errors(fit: LogisticFit, points: ColumnPoints) -> Array:
 
 
 def smoothed(points: ColumnPoints) -> Array:
-    """Outcomes moved towards one half by one row of either kind, weights counting as the effective number of rows."""
-    positive = points.outcome.sum() * points.information
-    negative = points.weight.sum() * points.information - positive
+    """Outcomes moved towards one half by one row of either kind, of weight 1."""
+    positive = points.outcome.sum()
+    negative = points.weight.sum() - positive
     return points.outcome * (positive + 1) / (positive + 2) + (points.weight - points.outcome) / (negative + 2)
 
 

@@ -21,8 +21,8 @@ class PlattScaling(PointsCalibrator):
     Parameters
     ----------
     smooth_targets : bool, default False
-        Outcomes count as (N+ + 1) / (N+ + 2) and 1 / (N- + 2) in place of 1 and 0, with N+ and N- the rows of either,
-        as in [1]_; with weights of the effective number of rows.
+        Outcomes count as (N+ + 1) / (N+ + 2) and 1 / (N- + 2) in place of 1 and 0, with N+ and N- the weights of
+        either, as in [1]_.
     setting : {"classwise", "confidence"}, optional
         Of matrices: each class by itself, rows divided by their sums, or the largest score alone. With two classes
         P(y = 1) is calibrated.

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from calibdask.calibrators.fitted import Marks
 from calibdask.calibrators.searches import Evaluation, Search, newton_search, quasi_newton_search
 from calibdask.statistics import exact
 from calibdask.statistics.exact import Array
@@ -65,7 +66,7 @@ class SoftmaxProblem:
     start: Array
     offset: Array
     penalty: Array
-    held: Array
+    held: Marks
     tempering: FrozenArray = NO_TEMPERING
     tolerance: float = 1e-4
     max_passes: int = 200
@@ -172,7 +173,7 @@ def _hessian(blocks: Array, pairs: Array, depth: float) -> Array:
     return hessian.reshape(2 * classes, 2 * classes)
 
 
-def _inverse(hessian: Array, held: Array, level: Array) -> Array:
+def _inverse(hessian: Array, held: Marks, level: Array) -> Array:
     """The pseudo-inverse, zero for parameters that are held and along a direction that is kept."""
     hessian = _projected(_projected(hessian, level).T, level)
     scale = np.sqrt(np.diag(hessian))
@@ -188,7 +189,7 @@ def _projected(values: Array, level: Array) -> Array:
     return np.asarray(values - np.multiply.outer(values @ level, level))
 
 
-def _solved_by_class(blocks: Array, diagonal: Array, held: Array, level: Array, gradient: Array) -> Array:
+def _solved_by_class(blocks: Array, diagonal: Array, held: Marks, level: Array, gradient: Array) -> Array:
     """The solution for the Hessian without the products of different classes: one of two parameters for each."""
     classes = blocks.shape[1]
     of_w, of_b = np.split(_projected(gradient, level), 2)

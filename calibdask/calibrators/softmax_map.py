@@ -10,7 +10,7 @@ from calibdask.statistics.frozen import FrozenArray
 
 @dataclass(frozen=True)
 class SoftmaxMap:
-    """softmax(W z + b) with z the logarithms of scores clipped at ``clip``, or log((1 - m) softmax(beta log p) + m / K).
+    """softmax(W z + b); z = log p, with p clipped at ``clip``, or log((1 - m) softmax(beta log p) + m / K).
 
     Parameters
     ----------

@@ -16,7 +16,6 @@ from calibdask.calibrators.likelihood import (
     is_separated,
     logits_of,
     smoothed,
-    standard_errors,
 )
 from calibdask.calibrators.logistic import LogisticProblem
 from calibdask.statistics.exact import Array
@@ -27,6 +26,8 @@ _APART = 1e-3
 _CHOICES = 10.0 ** np.arange(3.0, -8.0, -1.0)
 # Smoothing is chosen on so many parts of the rows, each at its mean; the spline is fitted to all points.
 _PARTS = 400
+# The bends have at most one effective parameter for so many rows of the rarer outcome.
+_ROWS_A_PARAMETER = 10
 
 
 class SplineCalibration(PointsCalibrator):
@@ -45,7 +46,8 @@ class SplineCalibration(PointsCalibrator):
         are between two. Beyond them f is straight. Fewer where scores are equal.
     smoothing : float or "reml", default "reml"
         The smoothing, or restricted maximum likelihood, which takes the bends for random: the smoothing under which the
-        outcomes are likeliest, in Laplace's approximation.
+        outcomes are likeliest, in Laplace's approximation; with at most one effective parameter of the bends for ten
+        rows of the rarer outcome.
     setting : {"classwise", "confidence"}, optional
         Of matrices: each class by itself, rows divided by their sums, or the largest score alone. With two classes
         P(y = 1) is calibrated.
@@ -144,11 +146,15 @@ class SplineCalibration(PointsCalibrator):
             else float(self.smoothing)
         )
         penalty = smoothing * spline.penalty
-        fit = LogisticProblem.of(spline.terms(z), points.weight, outcome).fit(penalty)
-        errors = standard_errors(fit, points)
-        slope = spline.slope(fit.coefficients, z)
+        terms = spline.terms(z)
+        fit = LogisticProblem.of(terms, points.weight, outcome).fit(penalty)
+        if not (separated or fit.converged):
+            separated, fit = True, LogisticProblem.of(terms, points.weight, smoothed(points)).fit(penalty)
+        values = spline.values @ fit.coefficients
+        errors = np.sqrt(np.diag(spline.values @ fit.covariance @ spline.values.T) / points.information)
+        slope = spline.slope(values, z)
         return {
-            "values": fit.coefficients,
+            "values": values,
             "values_se": np.full_like(errors, np.nan) if separated else errors,
             "knots": spline.knots,
             "smoothing": smoothing,
@@ -192,21 +198,33 @@ class _Spline:
         return np.asarray(self._inside(values)(np.clip(z, self.knots[0], self.knots[-1]), 1))
 
     def terms(self, z: Array) -> Array:
-        """The splines with value 1 at one knot and 0 at the others, shape (knots, points)."""
-        return np.stack([self.at(values, z) for values in np.eye(len(self.knots))])
+        """1, z, and the splines with value 1 at an inner knot and 0 at the others, shape (knots, points).
+
+        The penalty is that of the inner knots alone, without rounding in straight lines, whatever its size.
+        """
+        inner = np.eye(len(self.knots))[1:-1]
+        return np.stack([np.ones_like(z), z, *(self.at(values, z) for values in inner)])
+
+    @property
+    def values(self) -> Array:
+        """The terms at the knots, shape (knots, terms)."""
+        inner = np.eye(len(self.knots))[:, 1:-1]
+        return np.column_stack([np.ones_like(self.knots), self.knots, inner])
 
     @property
     def penalty(self) -> Array:
         """The matrix of the integral of the squared second derivative."""
+        matrix = np.zeros((len(self.knots), len(self.knots)))
         if len(self.knots) == 2:
-            return np.zeros((2, 2))
+            return matrix
         bends = self._inside(np.eye(len(self.knots)))(self.knots, 2)
         # The second derivative is linear between knots.
         width = np.diff(self.knots)[:, None, None]
         low, high = bends[:-1, :, None], bends[1:, :, None]
         products = low * low.swapaxes(1, 2) + high * high.swapaxes(1, 2)
         crossed = low * high.swapaxes(1, 2) + high * low.swapaxes(1, 2)
-        return np.asarray((width * (products / 3 + crossed / 6)).sum(0))
+        matrix[2:, 2:] = (width * (products / 3 + crossed / 6)).sum(0)[1:-1, 1:-1]
+        return matrix
 
     def _inside(self, values: Array) -> CubicSpline:
         return CubicSpline(self.knots, values, bc_type="natural")
@@ -245,11 +263,17 @@ def _chosen_smoothing(spline: _Spline, z: Array, weight: Array, outcome: Array, 
     rows = weight.sum() * information
     terms, penalty = spline.terms(z), spline.penalty
     # A unit of smoothing that does not depend on the scale of z.
-    unit = np.trace((terms * weight) @ terms.T) / (weight.sum() * np.trace(penalty))
+    unit = (terms[2:] ** 2 * weight).sum() / (weight.sum() * np.trace(penalty))
+    # Where outcomes hardly overlap, Laplace's approximation is too good to be true.
+    most = 2 + min(outcome.sum(), weight.sum() - outcome.sum()) * information / _ROWS_A_PARAMETER
     problem = LogisticProblem.of(terms, weight, outcome)
     criteria, start = [], None
     for smoothing in (unit * _CHOICES).tolist():
         fit = problem.fit(smoothing * penalty, start)
+        dof = number - smoothing * np.trace(fit.covariance @ penalty) * weight.sum()
+        if not fit.converged or dof > most:
+            criteria.append(np.inf)
+            continue
         start = fit.coefficients
         spread = np.linalg.slogdet(fit.covariance * weight.sum() / rows)[1]
         criteria.append(rows * fit.loss - spread / 2 - (number - 2) / 2 * np.log(rows * smoothing))
@@ -259,7 +283,7 @@ def _chosen_smoothing(spline: _Spline, z: Array, weight: Array, outcome: Array, 
 def _lowest(position: Array, values: Array) -> float:
     """The exponential of the position of the lowest value, of the parabola through it and its neighbours."""
     at = int(values.argmin())
-    if not 0 < at < len(values) - 1:
+    if not 0 < at < len(values) - 1 or not np.isfinite(values[at - 1 : at + 2]).all():
         return float(np.exp(position[at]))
     before, lowest, after = values[at - 1 : at + 2]
     move = (before - after) / (2 * (before - 2 * lowest + after))

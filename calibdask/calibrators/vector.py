@@ -1,6 +1,7 @@
 """Vector scaling."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -150,7 +151,7 @@ class VectorScaling(Calibrator):
         return SoftmaxMap(*parameters, float(numbers["clip"]))
 
 
-def check_search(tolerance: float, max_passes: int) -> None:
+def check_search(tolerance: Any, max_passes: Any) -> None:
     """Raise ValueError unless the limits of a search are positive numbers."""
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float | np.number) or not 0 < tolerance <= 1:
         raise ValueError(f"tolerance expects a number of standard errors above 0 and up to 1, got {tolerance!r}.")

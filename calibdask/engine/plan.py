@@ -39,15 +39,19 @@ class _Plan:
         """Send an answer, and all that are known to what is requested next."""
         try:
             request = computation.send(answer)
-            while request in self._answers:
+            # Not by recursion: a computation may start thousands of others.
+            while request in self._answers or self._answered_at_once(request):
                 request = computation.send(self._answers[request])
         except StopIteration:
             return
-        if request in self._waiting:
-            self._waiting[request].append(computation)
-        else:
-            self._waiting[request] = [computation]
+        self._waiting[request].append(computation)
+
+    def _answered_at_once(self, request: Request[Any]) -> bool:
+        """Whether a request is answered as soon as it is put; others wait."""
+        if request not in self._waiting:
+            self._waiting[request] = []
             request.put_to(self)
+        return request in self._answers
 
     def look_up(self, layout: Layout) -> None:
         """Answer with the layout of the source."""

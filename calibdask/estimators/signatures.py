@@ -82,7 +82,7 @@ def signatures() -> Mapping[str, Signature]:
 def _public() -> Iterator[tuple[str, str]]:
     """Public names, and the modules of those that may be estimators."""
     for name, module in calibdask._MODULES.items():
-        if module.startswith("estimators."):
+        if module.startswith(("estimators.", "calibrators.")):
             yield name, module
 
 

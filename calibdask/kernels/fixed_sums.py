@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from calibdask.kernels.compiled import add_units, compiled, units
+from calibdask.kernels.compiled import add_fixed, add_units, compiled, fixed, units
 
 # A sum of this many integers up to 2**51 fits in an int64.
 _TOGETHER = 256
@@ -16,3 +16,16 @@ def fixed_sum(values, words):
         for i in range(at, min(values.size, at + _TOGETHER)):
             total += units(values[i])
         add_units(total, words)
+
+
+@compiled
+def sums_by_place(values, place, words):
+    """Add finite values (n,) to ``words`` (places, 2) at the place of each, all at 0 if ``place`` is empty.
+
+    Each value is rounded to a multiple of 2**-52.
+    """
+    for i in range(values.size):
+        below = np.floor(values[i])
+        at = place[i] if place.size else 0
+        words[at, 0] += np.int64(below)
+        add_fixed(fixed(values[i] - below), words[at])

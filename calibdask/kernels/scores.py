@@ -81,6 +81,18 @@ def _add_brier(scores, labels, p, vector, matrix, words):
 
 
 @compiled
+def row_scores(scores, labels, vector, matrix, smallest, out):
+    """Fill ``out`` (2, n) with the Brier and the logarithmic score of every row; arguments as for `score_sums`."""
+    p, log = np.empty(_TILE), np.empty(_TILE)
+    for start in range(0, scores.shape[0], _TILE):
+        stop = min(scores.shape[0], start + _TILE)
+        _look_up(scores[start:stop], labels[start:stop], vector, matrix, smallest, p, log)
+        for r in range(start, stop):
+            out[0, r] = _brier(scores[r], np.int64(labels[r]), vector is not None)
+            out[1, r] = log[r - start]
+
+
+@compiled
 def score_sums(scores, labels, group, vector, matrix, smallest, counts, sums):
     """Add the rows of one block to the exact sums of both scores.
 

@@ -22,6 +22,7 @@ from calibdask.report.decision_table import Limits, line_of
 from calibdask.report.drawing import curve_picture, diagram_picture
 from calibdask.report.measuring import SPREAD
 from calibdask.report.model_result import ModelResult, SlicesBy
+from calibdask.report.recalibration import recalibration
 from calibdask.report.tables import (
     class_table,
     decision_table,
@@ -83,6 +84,7 @@ def page_of(models: Sequence[ModelResult], origin: Origin, limits: Limits = _NO_
         "metrics": ("Metrics", _metrics(models)),
         "pictures": ("Reliability", _pictures(models)),
         "slices": ("Slices", _slices(models)),
+        "recalibration": ("Would recalibration help?", recalibration(models)),
         "tests": ("Tests", _tests(models)),
         "warnings": ("Warnings", _warnings(models)),
         "reproduce": ("How to reproduce", _reproduce(models, origin)),

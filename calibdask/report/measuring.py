@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.calibrators.comparison import compare_calibrators
 from calibdask.engine.inputs.options import InputKeywords, InputOptions
 from calibdask.engine.inputs.shapes import Shape
 from calibdask.engine.inputs.slices import named
@@ -71,6 +72,8 @@ class Measured:
     shown : xarray.Dataset or None
         What `calibdask.evaluate` gives for the metrics that are shown besides, by all slices together, if there are
         such.
+    recalibration : xarray.Dataset or str
+        What `calibdask.compare_calibrators` gives, or why there is no such comparison.
     """
 
     result: xr.Dataset
@@ -83,6 +86,7 @@ class Measured:
     notes: tuple[str, ...] = ()
     suspects: tuple[str, ...] = ()
     shown: xr.Dataset | None = None
+    recalibration: xr.Dataset | str = ""
 
 
 def measure(
@@ -183,7 +187,7 @@ class _Request:
         measured = replace(self._measured(at, asked, names), classes=classes, setting=meant, bare=bare)
         if extra := [str(dim) for dim in measured.result[GAP].dims if dim != "class"]:
             raise ValueError(f"measure takes the scores of one model, got some along {listed(extra)}; select one.")
-        return measured
+        return replace(measured, recalibration=_recalibrated(labels, scores, weights, reading))
 
     def of_summary(self, summary: Summary, by: Any) -> Measured:
         """From histograms, added up."""
@@ -208,7 +212,8 @@ class _Request:
         asked = _by_slices(whole, sliced, names if is_told else ())
         measured = self._measured(lambda kept: partial(evaluate, summary.pooled(kept)), asked, given)
         weights = "in the summary" if layout.weighted else ""
-        return replace(measured, classes=layout.classes, setting=meant, weights=weights)
+        unknown = "it takes rows, which are divided into folds; a summary has none."
+        return replace(measured, classes=layout.classes, setting=meant, weights=weights, recalibration=unknown)
 
     def _measured(
         self,
@@ -282,6 +287,15 @@ class _Request:
             return bool(metric.supports_weights and work * self.options["n_boot"] <= MOST_RESAMPLED)
 
         return tuple(name for name, metric in chosen.items() if not resampled(metric))
+
+
+def _recalibrated(labels: Any, scores: Any, weights: Any, reading: InputKeywords) -> xr.Dataset | str:
+    """What calibrators would take away from the loss, or why nobody knows."""
+    with _quiet():
+        try:
+            return compare_calibrators(labels, scores, sample_weight=weights, **reading)
+        except ValueError as reason:
+            return str(reason)
 
 
 def _evidence(leading: _Metrics, layout: Layout) -> dict[str, Estimator]:

@@ -71,16 +71,18 @@ class SoftmaxSums(SumStatistic[SoftmaxState]):
         # Unweighted states have no sums of weights, which are counts.
         first = 2 if weighted else 0
         sums = exact.zeros((layout.batch, layout.groups, first + 1 + self._entries()), weighted=weighted)
+        limits = layout.smallest_normal, 1.0 / depth_scale(layout)
         coefficients = self.coefficients.values.reshape(layout.groups, -1)
-        options = (layout.smallest_normal, 1.0 / depth_scale(layout), self.tempering.values)
-        options += (coefficients, self.intercepts.values, self.pairs)
+        options = self.tempering.values, coefficients, self.intercepts.values, self.pairs
         for b in range(layout.batch):
             into = (None, sums[b]) if weighted else (sums[b], None)
             rows = (block.matrix_of(b), block.labels_of(b), block.weights_of(b), block.group)
-            softmax_sums(*rows, *options, counts[b], *into)
+            softmax_sums(*rows, *limits, *options, counts[b], *into)
         count, clipped = counts[:, 0], counts[:, 1]
-        weights = (sums[:, :, 0], sums[:, :, 1]) if weighted else (exact.from_counts(count),) * 2
-        return SoftmaxState(count, clipped, *weights, sums[:, :, first], sums[:, :, first + 1 :])
+        weight = square = exact.from_counts(count)
+        if weighted:
+            weight, square = sums[:, :, 0], sums[:, :, 1]
+        return SoftmaxState(count, clipped, weight, square, sums[:, :, first], sums[:, :, first + 1 :])
 
     def bytes(self, layout: Layout) -> int:
         """Memory of a state: a number or two words for each entry."""

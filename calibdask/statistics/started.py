@@ -1,10 +1,13 @@
 """What will be needed later, asked for early so that an earlier pass finds it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from calibdask.statistics.request import Plan, Request, Requests
 from calibdask.statistics.views.view import View, seen_through
+
+AnswerT = TypeVar("AnswerT")
 
 
 @dataclass(frozen=True)
@@ -28,3 +31,14 @@ class Started(Request[None]):
     def through(self, view: View) -> Requests[None]:
         """The same, about the rows seen through the view."""
         return (yield from replace(self, views=(*self.views, view)))
+
+
+def together(requests: Iterable[Request[AnswerT]]) -> Requests[list[AnswerT]]:
+    """The answers to several requests, for which the same passes serve."""
+    wanted = list(requests)
+    for request in wanted:
+        yield from Started(request)
+    answers = []
+    for request in wanted:
+        answers.append((yield from request))  # noqa: PERF401  # comprehensions cannot ask
+    return answers

@@ -88,7 +88,7 @@ class Statistic(Request[StateT]):
 
     def through(self, view: View) -> Requests[StateT]:
         """The statistic of the rows seen through the view."""
-        return (yield from ViewedStatistic(view, self))
+        return (yield from view.from_states(self) or ViewedStatistic(view, self))
 
 
 class SumStatistic(Statistic[StateT]):
@@ -146,7 +146,7 @@ class ViewedStatistic(Statistic[StateT]):
 
     def bytes(self, layout: Layout) -> int:
         """Memory of a state."""
-        return self.statistic.bytes(self.view.layout(layout))
+        return self.statistic.bytes(self.view.memory_layout(layout))
 
     @property
     def word(self) -> str:

@@ -74,10 +74,12 @@ class TemperatureSums(SumStatistic[TemperatureState]):
             else:
                 temperature.temperature_sums(*rows, *options)
         count, clipped = counts[:, 0], counts[:, 1]
-        weights = (sums[:, :, 0], sums[:, :, 1]) if weighted else (exact.from_counts(count),) * 2
+        weight = square = exact.from_counts(count)
+        if weighted:
+            weight, square = sums[:, :, 0], sums[:, :, 1]
         terms = sums[:, :, first:]
         return TemperatureState(
-            count, clipped, *weights, terms[:, :, 0], terms[:, :, 1 : 1 + nodes], terms[:, :, 1 + nodes :]
+            count, clipped, weight, square, terms[:, :, 0], terms[:, :, 1 : 1 + nodes], terms[:, :, 1 + nodes :]
         )
 
 

@@ -14,7 +14,6 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_classification
 from sklearn.ensemble import RandomForestClassifier
@@ -25,12 +24,11 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils import assert_all_finite
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from sklearn.utils.multiclass import check_classification_targets
 
 import calibdask as cd
 from tests import strategies
+from tests.calibrators.anything import taking_anything
 
 # Where data are degenerate the estimators say so; that they do is tested by itself.
 pytestmark = [
@@ -70,42 +68,8 @@ def several(n: int = 600, classes: int = 3, seed: int = 0) -> tuple[Array, Array
     return (scores.cumsum(1) < rng.random((n, 1))).sum(1), scores
 
 
-class Anything(cd.LCECalibrator):
-    """Takes any features, as checks of scikit-learn have them, for scores, and any names of classes for labels.
-
-    Everything else, all validation before all, is the calibrator's.
-    """
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "Anything":
-        super().fit(X, y, sample_weight)
-        self.classes_ = self.names_
-        return self
-
-    def _labels(self, given: Any) -> Array:
-        labels = super()._labels(given)
-        assert_all_finite(labels, input_name="y")
-        check_classification_targets(labels)
-        self.names_, codes = np.unique(labels, return_inverse=True)
-        return codes
-
-    def _scores(self, given: Any, *, reset: bool) -> Array:
-        values = super()._scores(given, reset=reset)
-        if values.ndim == 1 and self.n_features_in_ == 1 and np.asarray(given).ndim == 1:
-            return values
-        columns = values.reshape(len(values), -1)
-        mixed = np.outer(np.arange(1, columns.shape[1] + 1), np.arange(max(2, len(self.names_))))
-        with np.errstate(invalid="ignore"):  # of infinities, which the calibrator is to find itself
-            return softmax(columns @ np.cos(mixed), axis=1)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = False
-        tags.classifier_tags.poor_score = True
-        return tags
-
-
 # With a bandwidth of its own: Silverman's rule takes weights for less information than as many rows.
-@parametrize_with_checks([Anything(bandwidth=0.1)])
+@parametrize_with_checks([taking_anything(cd.LCECalibrator)(bandwidth=0.1)])
 def test_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
 

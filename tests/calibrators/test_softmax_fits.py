@@ -77,7 +77,8 @@ def test_vector_scaling_minimises_the_loss(classes: int, n: int, weighted: bool)
     np.testing.assert_allclose(scaling.coef_, expected[:classes], rtol=0, atol=1e-8)
     intercepts = expected[classes:] - expected[classes:].mean()
     np.testing.assert_allclose(scaling.intercept_, intercepts, rtol=0, atol=1e-8)
-    assert scaling.converged_ == 1 and scaling.passes_ <= 9
+    assert scaling.converged_ == 1
+    assert scaling.passes_ <= 9
     assert abs(scaling.intercept_.sum()) < 1e-12
 
 
@@ -241,14 +242,16 @@ def test_searches_shorten_steps_that_overshoot(search: Any) -> None:
     going: Search = search(np.array([2.3, 0.4, 1.5]), 1e-9)
     point = next(going)
     values = []
-    for _ in range(200):
-        evaluation = _overshot(point)
-        values.append(evaluation.value)
-        try:
+
+    def followed() -> Any:
+        nonlocal point
+        while len(values) < 200:
+            evaluation = _overshot(point)
+            values.append(evaluation.value)
             point = going.send(evaluation)
-        except StopIteration as stop:
-            assert stop.value.converged
-            np.testing.assert_allclose(stop.value.point, 1.0, atol=1e-8)
-            assert max(values) > values[0]
-            return
-    raise AssertionError("The search did not end.")
+
+    with pytest.raises(StopIteration) as end:
+        followed()
+    assert end.value.value.converged
+    np.testing.assert_allclose(end.value.value.point, 1.0, atol=1e-8)
+    assert max(values) > values[0]

@@ -59,7 +59,9 @@ def test_moments_at_all_nodes(classes: int, dtype: str, weighted: bool) -> None:
 
 def test_nodes_cover_the_range_and_terms_stay_within_their_units() -> None:
     """log(beta) of at least -2 to 2; means are largest where all scores are equal but one that has the rest."""
-    assert np.log(NODES[0]) <= -2 and np.log(NODES[-1]) >= 2 and (np.diff(NODES) > 0).all()
+    assert np.log(NODES[0]) <= -2
+    assert np.log(NODES[-1]) >= 2
+    assert (np.diff(NODES) > 0).all()
     for classes in (2, 3, 10, 1000):
         information, varentropy = units(classes) * np.stack([NODES, NODES**2])
         depth = np.zeros((4000, classes))
@@ -70,7 +72,8 @@ def test_nodes_cover_the_range_and_terms_stay_within_their_units() -> None:
             p /= p.sum(1, keepdims=True)
             m = beta * (p * depth).sum(1)
             v = (p * (beta * depth) ** 2).sum(1) - m**2
-            assert m.max() <= information[0] and v.max() <= varentropy[0]
+            assert m.max() <= information[0]
+            assert v.max() <= varentropy[0]
             assert v.max() > varentropy[0] / 4
 
 

@@ -18,6 +18,7 @@ from calibdask.statistics.settings import Setting
 from calibdask.statistics.started import Started
 
 
+
 @dataclass(frozen=True)
 class Points:
     """Scores of every stratum (batch, groups, columns) in increasing order, with sums over the rows at each.

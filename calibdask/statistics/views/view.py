@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from calibdask.statistics.block import Block
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.request import Requests
+from calibdask.statistics.request import Request, Requests
 
 Answer = TypeVar("Answer")
 
@@ -24,6 +24,10 @@ class View(ABC):
     def block(self, block: Block) -> Block:
         """The rows seen."""
 
+    def memory_layout(self, layout: Layout) -> Layout:
+        """As `layout`, with as many rows as there may be, for estimates of memory."""
+        return self.layout(layout)
+
     @property
     def copies(self) -> int:
         """Number of replicates that use choices made from the scores of the data, such as bandwidths; 0 for none."""
@@ -32,6 +36,10 @@ class View(ABC):
     def step(self, block: Block) -> int:
         """How many rows to view at a time, so that memory stays bounded."""
         return max(1, block.rows)
+
+    def from_states(self, statistic: Any) -> Request[Any] | None:
+        """What answers for a statistic of the rows seen where it follows from states of parts of them; None if not."""
+        return None
 
 
 def seen_through(view: View, requests: Requests[Answer]) -> Requests[Answer]:

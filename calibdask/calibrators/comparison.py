@@ -1,0 +1,309 @@
+"""`compare_calibrators`: how much each calibrator improves scores, cross-fitted, and which to take."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy import special
+
+from calibdask.calibrators.base import Calibrator
+from calibdask.calibrators.cross_fitting import CalibratorChoice, CrossFit, CrossFitted, FoldMaps, FrozenMaps
+from calibdask.calibrators.improvement import LossMeans, Mean, Rule
+from calibdask.calibrators.local import LCECalibrator
+from calibdask.calibrators.monotonicity import is_monotone
+from calibdask.calibrators.platt import PlattScaling
+from calibdask.calibrators.recommendation import Recommendation
+from calibdask.calibrators.refinement import MOST_FOLDS, Refinement, enough_outcomes, paired_losses
+from calibdask.engine.inputs.input import Input, read_data
+from calibdask.engine.inputs.keys import key_numbers
+from calibdask.engine.inputs.options import InputOptions, Task
+from calibdask.engine.inputs.slices import Axis
+from calibdask.engine.plan import run_requests
+from calibdask.estimators.about import PartInfo
+from calibdask.estimators.binned.ece import ECE
+from calibdask.estimators.checks import check_whole
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.metrics import check_distinct
+from calibdask.estimators.parts import Estimate, Given, Number, Part
+from calibdask.estimators.scores.mean_gap import MeanGap
+from calibdask.estimators.scores.proper import BrierScore, LogLoss
+from calibdask.estimators.slice_totals import SliceTotals
+from calibdask.estimators.smooth.smooth_ece import SmoothECE
+from calibdask.inference.choice import check_level
+from calibdask.inference.multiplicity import holm
+from calibdask.results.build import DatasetBuilder
+from calibdask.statistics.derived import Derived
+from calibdask.statistics.exact import Array
+from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
+from calibdask.statistics.started import together
+from calibdask.statistics.views.folds import Folds, KeyFolds, RowFolds, fold_numbers
+from calibdask.statistics.views.pooled import Pooled
+from calibdask.statistics.views.view import View, seen_through
+from calibdask.storage.given_files import given_rows_or_file
+from calibdask.storage.summary import is_summary
+
+NONE = "none"
+# Keys are put together into at most so many clusters, for the variance.
+_MOST_CLUSTERS = 512
+_MEASURED: dict[str, Estimator] = {"ece": ECE(), "smooth_ece": SmoothECE(), "mean_gap": MeanGap()}
+_IMPROVEMENT = PartInfo("log loss that the map takes away", "difference", "higher")
+
+
+def default_calibrators() -> tuple[Calibrator, ...]:
+    """Those that are compared where none are named, from the simplest on."""
+    return (PlattScaling(), LCECalibrator(monotone=True))
+
+
+def compare_calibrators(
+    y_true: Any,
+    y_prob: Any = None,
+    calibrators: Mapping[str, Any] | Sequence[Any] | None = None,
+    *,
+    folds: int = 5,
+    groups: Any = None,
+    ci: float = 0.95,
+    seed: int = 0,
+    label: Any = None,
+    score: Any = None,
+    sample_weight: Any = None,
+    task: Task | None = None,
+    logits: bool = False,
+    labels: Any = None,
+    pos_label: Any = None,
+) -> xr.Dataset:
+    """What each calibrator takes away from the loss on rows that it was not fitted to, and which to take.
+
+    Parameters
+    ----------
+    y_true, y_prob, label, score, sample_weight, task, logits, labels, pos_label
+        As in `calibdask.evaluate`; scores of one model.
+    calibrators : mapping from name to calibrator, or sequence, optional
+        The simplest first: of equally good ones the first is taken. None: `PlattScaling` and a monotone
+        `LCECalibrator`.
+    folds : int, default 5
+        Number of folds. The map that calibrates the rows of a fold is fitted to all others.
+    groups : array of shape (n,), or name of a column, optional
+        A key, such as the customer: rows with the same value stay in one fold, and count as dependent in intervals; at
+        most a million values.
+    ci : float, default 0.95
+        Level of the intervals; p-values below 1 - ci are significant.
+    seed : int, default 0
+        The fold of a row is keyed by it and the number of the row, or the value of the key.
+
+    Returns
+    -------
+    xarray.Dataset
+        Along the dimension ``calibrator``, the first of which is ``"none"``, the scores as they are:
+
+        ``log_loss``, ``brier_score``, ``ece``, ``smooth_ece``, ``mean_gap``
+            Of the cross-fitted scores. The log loss is the refinement loss of the calibrator.
+        ``improvement``, ``improvement_low``, ``improvement_high``
+            Log loss that the calibrator takes away (the calibration loss that it finds), with its interval.
+        ``improvement_pvalue``, ``improvement_pvalue_holm``
+            For no improvement, two-sided; and adjusted for all calibrators by Holm's method.
+        ``brier_improvement``, ``brier_improvement_low``, ``brier_improvement_high``
+            The same of the Brier score.
+        ``monotone``
+            1 if the map fitted to all rows keeps the order of the scores, 0 if not.
+        ``rows_needed``
+            How many rows such an improvement takes to be significant: n (z / t)**2, where t is the improvement divided
+            by its error, and z the normal quantile; NaN where there is none.
+
+        Attributes: ``best``, the calibrator to take, or ``"none"``; ``reason``, why; ``left_out``, calibrators that
+        could not be fitted to the other folds of some fold, and why.
+
+    Raises
+    ------
+    ValueError
+        If the data are invalid, have slices or several models, or are a summary.
+
+    Notes
+    -----
+    *Choice.* Calibrators whose improvement is above 0 with an adjusted p-value below 1 - ci help. Of these the first in
+    order is taken that is not significantly worse (by paired differences of the log loss, adjusted by Holm's method)
+    than the one with the largest improvement.
+
+    *Intervals* are those of `Refinement`, for the map of each calibrator; those of the chosen one are slightly too
+    favourable, as of any choice. With ``groups`` the variance is that between clusters: values of the key, put together
+    into at most 512. With fewer than 5 rows of the rarer outcome there are none.
+
+    *Cost.* One pass in which all maps of one score are fitted, for all folds and for all rows, and one in which
+    all of them are measured; maps of several passes take as many as the longest. Without weights results are the same
+    to the last bit for any chunks and workers.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y_prob = rng.random(20_000)
+    >>> y_true = rng.random(20_000) < y_prob**2 / (y_prob**2 + (1 - y_prob) ** 2)
+    >>> cd.compare_calibrators(y_true, y_prob, [cd.PlattScaling()]).attrs["reason"]
+    'PlattScaling lowers the log loss by 0.0494 (0.0459 to 0.0529), from 0.382 to 0.332.'
+    """
+    check_level(ci, "ci")
+    check_whole("folds", folds, 2, MOST_FOLDS)
+    check_whole("seed", seed, 0)
+    chosen = _named(calibrators)
+    if is_summary(y_true):
+        raise ValueError("compare_calibrators expects rows, which it divides into folds; a summary has none.")
+    by = None if groups is None else groups if isinstance(groups, str) else {"groups": groups}
+    given = given_rows_or_file(y_true, y_prob, by, sample_weight, ("sample", "class"), label=label, score=score)
+    options = InputOptions(task, logits, labels, pos_label)
+    data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
+    if data.batch or (data.by and groups is None):
+        names = [str(axis.name) for axis in (*data.batch, *data.by)]
+        raise ValueError(f"compare_calibrators expects the scores of one model, got several along {', '.join(names)}.")
+    split = _folds(data, folds, seed) if groups is not None else (RowFolds(folds, seed), None)
+    measured = run_requests({"all": _compared(chosen, *split)}, data.source)
+    compared: Any = measured.estimates["all"]
+    return _dataset(compared, replace(data, by=()), measured.passes, ci, seed)
+
+
+def _named(calibrators: Any) -> dict[str, CalibratorChoice]:
+    given = default_calibrators() if calibrators is None else calibrators
+    if isinstance(given, Mapping):
+        check_distinct("calibrators", given)
+        chosen = {str(name): CalibratorChoice.of(calibrator) for name, calibrator in given.items()}
+    else:
+        single = isinstance(given, Calibrator) or not isinstance(given, Sequence)
+        choices = [CalibratorChoice.of(calibrator) for calibrator in ([given] if single else given)]
+        chosen = {}
+        for choice in choices:
+            alike = sum(other.kind is choice.kind for other in choices) > 1
+            chosen[repr(choice) if alike else choice.kind.__name__] = choice
+    if not chosen or NONE in chosen:
+        raise ValueError(f"calibrators expects one or more, none of them called {NONE!r}; got {', '.join(chosen)}.")
+    return chosen
+
+
+def _folds(data: Input, folds: int, seed: int) -> tuple[Folds, FrozenArray]:
+    """Folds of the values of a key, and their clusters."""
+    (axis,) = data.by
+    numbers = key_numbers(np.arange(axis.size) if axis.labels is None else axis.labels)
+    clusters = np.arange(axis.size)
+    if axis.size > _MOST_CLUSTERS:
+        clusters = fold_numbers(numbers, _MOST_CLUSTERS, seed + 1)
+    return KeyFolds(folds, FrozenArray(fold_numbers(numbers, folds, seed))), FrozenArray(clusters)
+
+
+@dataclass(frozen=True)
+class _Viewed(Derived[Estimate]):
+    """What an estimator makes of rows seen through a view."""
+
+    view: View
+    estimator: Estimator
+
+    def derive(self) -> Requests[Estimate]:
+        return (yield from seen_through(self.view, self.estimator.estimate()))
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """Losses and errors of all calibrators that could be fitted, the scores as they are first."""
+
+    names: tuple[str, ...]
+    left_out: Mapping[str, str]
+    means: LossMeans
+    errors: Mapping[str, tuple[Estimate, ...]]
+    monotone: tuple[bool, ...]
+    varied: bool
+    totals: Estimate
+
+
+def _compared(choices: Mapping[str, CalibratorChoice], folds: Folds, clusters: Any) -> Requests[_Compared]:
+    layout = folds.layout((yield from Layout()))
+    everything = [FoldMaps(choice, folds, None) for choice in choices.values()]
+    cross_fits = [CrossFit(choice, folds) for choice in choices.values()]
+    started: list[Any] = [*everything, *cross_fits]
+    yield from together(started)
+    fits, whole, left_out = {}, {}, {}
+    for (name, _), maps, cross_fit in zip(choices.items(), everything, cross_fits, strict=True):
+        of_all: FrozenMaps = yield from maps
+        fit: CrossFitted = yield from cross_fit
+        if fit.fitted.all() and of_all.fitted.values.all():
+            fits[name], whole[name] = fit, of_all
+        else:
+            left_out[name] = of_all.reason or fit.reason
+    if not fits:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
+        raise ValueError(f"compare_calibrators expects data to which a calibrator can be fitted. {reasons}.")
+    views: list[View] = [Pooled(), *fits.values()]
+    losses = paired_losses(tuple(fits.values()), folds, clusters)
+    wanted: list[Any] = [losses, *(_Viewed(view, metric) for metric in _MEASURED.values() for view in views)]
+    state, *estimates = yield from together([*wanted, _Viewed(Pooled(), SliceTotals())])
+    rows = len(views)
+    errors = {name: tuple(estimates[at * rows : (at + 1) * rows]) for at, name in enumerate(_MEASURED)}
+    totals = estimates[-1]
+    varied = yield from seen_through(Pooled(), enough_outcomes())
+    monotone = tuple(
+        is_monotone(fit.choice.make()._map(whole[name].of_slice(0)), layout.classes, vector=layout.vector)
+        for name, fit in fits.items()
+    )
+    means = LossMeans(state, folds.count)
+    return _Compared((NONE, *fits), left_out, means, errors, monotone, bool(varied.all()), totals)
+
+
+def _dataset(compared: _Compared, data: Input, passes: int, level: float, seed: int) -> xr.Dataset:
+    """The table."""
+    means, count = compared.means, len(compared.names) - 1
+    axes = (Axis("calibrator", count + 1, np.array(compared.names)),)
+    result = DatasetBuilder(data, data.class_dim("class"))
+    losses: dict[str, tuple[Estimator, Rule]] = {
+        "log_loss": (LogLoss(), "log"),
+        "brier_score": (BrierScore(), "brier"),
+    }
+    for name, (metric, rule) in losses.items():
+        of_all = [means.before(rule), *(means.after(rule, model) for model in range(count))]
+        result.add(name, metric, {"": Number(np.stack([mean.value[0] for mean in of_all]))}, {}, axes)
+    for name, metric in _MEASURED.items():
+        estimates = [estimate[""] for estimate in compared.errors[name]]
+        values = np.concatenate([part.values for part in estimates])
+        result.add(name, metric, {"": Number(values, estimates[0].dims)}, {}, axes)
+    gains = [means.improvement("log", model) for model in range(count)]
+    bounds = _bounds(gains, level, compared.varied)
+    pvalues = np.array([gain.pvalue[0, 0] if compared.varied else np.nan for gain in gains])
+    adjusted = holm(pvalues)
+    bounds |= {"pvalue": _column(pvalues), "pvalue_holm": _column(adjusted)}
+    result.add("improvement", Refinement(), {"": _improvements(gains)}, {"": bounds}, axes, {"": _IMPROVEMENT})
+    of_brier = [means.improvement("brier", model) for model in range(count)]
+    ends = {"": _bounds(of_brier, level, compared.varied)}
+    info = replace(_IMPROVEMENT, meaning="Brier score that the map takes away")
+    brier = Refinement(rule="brier")
+    result.add("brier_improvement", brier, {"": _improvements(of_brier)}, ends, axes, {"": info})
+    monotone = Given(np.array([[1.0], *([float(flag)] for flag in compared.monotone)]))
+    monotone_info = PartInfo("whether the map keeps the order of the scores", "choice")
+    result.add("monotone", Refinement(), {"": monotone}, {}, axes, {"": monotone_info})
+    needed = {"": PartInfo("rows that such an improvement takes to be significant", "count")}
+    rows = float(means.state.rows.sum())
+    result.add("rows_needed", Refinement(), {"": _column(_rows_needed(gains, rows, level))}, {}, axes, needed)
+    recommendation = Recommendation.of(compared.names[1:], means, adjusted, level)
+    attributes: dict[str, Any] = {"ci": level, "seed": seed, "folds": means.folds}
+    attributes |= {"best": recommendation.best, "reason": recommendation.reason}
+    attributes |= {"left_out": "; ".join(f"{name}: {reason}" for name, reason in compared.left_out.items())}
+    return result.dataset(passes, **attributes, **data.attributes)
+
+
+def _improvements(gains: Sequence[Mean]) -> Number:
+    return Number(np.array([[0.0], *([gain.value[0, 0]] for gain in gains)]))
+
+
+def _bounds(gains: Sequence[Mean], level: float, varied: bool) -> dict[str, Part]:
+    ends = np.array([np.stack(gain.ends(level))[:, 0, 0] if varied else (np.nan, np.nan) for gain in gains])
+    return {"low": _column(ends[:, 0]), "high": _column(ends[:, 1])}
+
+
+def _column(values: Array) -> Number:
+    """Values of all calibrators, without one for the scores as they are."""
+    return Number(np.concatenate([[np.nan], values])[:, None])
+
+
+def _rows_needed(gains: Sequence[Mean], rows: float, level: float) -> Array:
+    z = special.ndtri((1 + level) / 2)
+    value, error = (np.array([getattr(gain, name)[0, 0] for gain in gains]) for name in ("value", "error"))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(value > 0, np.ceil(rows * (z * error / value) ** 2), np.nan)

@@ -1,0 +1,155 @@
+"""The refinement loss: what is left of a loss when a map that is fitted to other rows has calibrated the scores."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from typing_extensions import override
+
+from calibdask.calibrators.cross_fitting import CalibratorChoice, CrossFit, CrossFitted, Marks
+from calibdask.calibrators.improvement import FEWEST_OUTCOMES, LossMeans, Mean, check_rule
+from calibdask.calibrators.platt import PlattScaling
+from calibdask.estimators.about import About, Description, PartInfo
+from calibdask.estimators.checks import check_whole
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.interval import KnownEnds
+from calibdask.estimators.parts import Estimate, Number
+from calibdask.statistics import exact
+from calibdask.statistics.column_sums import ColumnSums
+from calibdask.statistics.exact import Array
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.paired_losses import PairedLosses
+from calibdask.statistics.request import Requests
+from calibdask.statistics.started import Started
+from calibdask.statistics.views.folds import Folds, RowFolds
+
+MOST_FOLDS = 100
+
+
+@dataclass(frozen=True)
+class Refinement(Estimator):
+    """Refinement loss: the loss of scores that are calibrated by maps fitted to other rows.
+
+    ::
+
+        loss = refinement loss + calibration loss
+
+    Rows are divided into folds by a hash of their number; those of each fold are calibrated by the map that is fitted
+    to all others. Where the calibration loss is below 0, the map does harm: it adds more noise than it takes error
+    away.
+
+    Parameters
+    ----------
+    calibrator : Calibrator, optional
+        The map, such as ``cd.PlattScaling()``, which is the default; `compare_calibrators` tells which to take.
+    folds : int, default 5
+        Number of folds.
+    rule : {"log", "brier"}, default "log"
+        The loss.
+    seed : int, default 0
+        The fold of a row is keyed by it and the number of the row.
+
+    Notes
+    -----
+    Parts: the refinement loss itself, ``calibration``, what the map takes away from the loss, and ``score``, the loss
+    before. The passes of the calibrator (maps of one score: one), and one more: states of folds are merged, so that a
+    pass serves the maps of all folds. Slices have maps of their own; where a fold leaves no rows of both outcomes to
+    fit, numbers are NaN, and the attribute ``undefined`` says why.
+
+    With ``ci``: Student's t, from the variance of the losses over the rows plus that of the maps, which share rows
+    (`experiments/calibration/refinement.py` has the coverage); ends are NaN with fewer than 5 rows of the rarer outcome
+    (of several classes: of right or of wrong predictions). Without weights everything is the same in any chunking. In
+    replicates of rows, as for `compare`, the maps stay.
+
+    References
+    ----------
+    .. [1] Berta et al., Rethinking early stopping: refine, then calibrate, 2025.
+    .. [2] Bayle et al., Cross-validation confidence intervals for test error, 2020.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y_prob = rng.random(20_000)
+    >>> y_true = rng.random(20_000) < y_prob**2 / (y_prob**2 + (1 - y_prob) ** 2)
+    >>> result = cd.evaluate(y_true, y_prob, cd.Refinement())
+    >>> result.refinement.round(3).item(), result.refinement_calibration.round(3).item()
+    (0.332, 0.049)
+    """
+
+    about = About(
+        "Refinement loss",
+        "The mean loss of scores that are calibrated by maps fitted to the other folds of the rows; the calibration "
+        "loss is what that takes away from the loss of the scores as they are.",
+        "Berta et al., Rethinking early stopping: refine, then calibrate, 2025",
+        "refinement",
+    )
+
+    calibrator: Any = None
+    folds: int = 5
+    rule: Literal["log", "brier"] = "log"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_whole("folds", self.folds, 2, MOST_FOLDS)
+        check_whole("seed", self.seed, 0)
+        check_rule(self.rule)
+        if self.calibrator is not None:
+            object.__setattr__(self, "calibrator", CalibratorChoice.of(self.calibrator))
+
+    @override
+    def describe(self, layout: Layout) -> Description:
+        loss = "log loss" if self.rule == "log" else "Brier score"
+        return {
+            "": PartInfo(f"{loss} of scores calibrated by maps of the other folds", "score"),
+            "calibration": PartInfo(f"{loss} that calibration takes away", "term", "zero"),
+            "score": PartInfo(f"{loss} of the scores as they are", "score"),
+        }
+
+    @override
+    def interval(self, layout: Layout) -> KnownEnds:
+        """From the losses of the rows."""
+        return KnownEnds()
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        layout = yield from Layout()
+        choice = self.calibrator or CalibratorChoice.of(PlattScaling())
+        folds = RowFolds(self.folds, self.seed)
+        yield from Started(ColumnSums(layout.setting(None)))
+        fit: CrossFitted = yield from CrossFit(choice, folds)
+        state = yield from paired_losses((fit,), folds)
+        varied = yield from enough_outcomes()
+        fitted: Marks = np.resize(fit.fitted, state.rows.shape[:2])
+        means = LossMeans(state, self.folds)
+        notes = {"calibrator": repr(choice)} | ({"undefined": fit.reason} if not fitted.all() else {})
+        least = {"limits": (0.0, np.inf)}
+        return {
+            "": _number(means.after(self.rule, 0), fitted, varied, notes=notes, **least),
+            "calibration": _number(means.improvement(self.rule, 0), fitted, varied),
+            "score": _number(means.before(self.rule), np.ones_like(fitted), varied, **least),
+        }
+
+
+def paired_losses(fits: tuple[CrossFitted, ...], folds: Folds, clusters: Any = None) -> PairedLosses:
+    """The statistic of the losses under several cross-fitted maps."""
+    return PairedLosses(fits, tuple(replace(fit, shift=1) for fit in fits), clusters)
+
+
+def enough_outcomes() -> Requests[Marks]:
+    """Whether there are enough rows of either outcome for an interval, (batch, groups)."""
+    layout = yield from Layout()
+    sums = yield from ColumnSums(layout.setting(None))
+    rows, weight, outcome = (np.asarray(exact.value(part)[..., 0]) for part in (sums.rows.astype(float), *sums[1:3]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.nan_to_num(outcome / weight)
+    return np.asarray(np.minimum(share, 1 - share) * rows > FEWEST_OUTCOMES - 0.5, bool)
+
+
+def _number(mean: Mean, fitted: Marks, varied: Marks, **options: Any) -> Number:
+    def known_ends(level: float) -> tuple[Array, Array]:
+        low, high = (np.where(fitted & varied, end, np.nan) for end in mean.ends(level))
+        return np.maximum(low, options.get("limits", (-np.inf,))[0]), high
+
+    return Number(np.where(fitted, mean.value, np.nan), known_ends=known_ends, ends_method="Student's t", **options)

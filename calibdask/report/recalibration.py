@@ -1,0 +1,56 @@
+"""Whether recalibration would help: what cross-fitted calibrators take away from the loss."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import xarray as xr
+
+from calibdask.report.blocks import Block, Cell, Heading, Paragraph, Table, number, text
+from calibdask.report.model_result import ModelResult
+from calibdask.results.format import PLAIN, counted, figure, percent, pvalue_text
+
+_READING = (
+    "Improvement: log loss that the map takes away on rows that it was not fitted to, which is what new rows like these "
+    "would gain; below 0 it does harm. p: that there is no improvement, adjusted for the number of calibrators by "
+    "Holm's method."
+)
+
+
+def recalibration(models: Sequence[ModelResult]) -> Iterator[Block]:
+    """What calibrators would change for each model; why this is not known, where it is not."""
+    for model in models:
+        compared = model.measured.recalibration
+        if len(models) > 1 and not isinstance(compared, str):
+            yield Heading(model.name)
+        if not isinstance(compared, str):
+            yield Paragraph(compared.attrs["reason"])
+            yield _table(model, compared)
+        elif compared:
+            yield Paragraph(f"Not known for {model.name}: {compared}")
+    if any(not isinstance(model.measured.recalibration, str) for model in models):
+        yield Paragraph(_READING, quiet=True)
+
+
+def _table(model: ModelResult, compared: xr.Dataset) -> Table:
+    columns = [("calibrator", False), ("log loss", True), ("Brier score", True), ("ECE", True), ("improvement", True)]
+    columns += [(f"{percent(compared.attrs['ci'])} interval", True), ("p", True), ("keeps the order", False)]
+    rows = [_row(compared.sel(calibrator=name), str(name)) for name in compared["calibrator"].values]
+    left_out = compared.attrs["left_out"]
+    note = f"{counted(compared.attrs['folds'], 'fold')}. {f'Left out: {left_out}' if left_out else ''}".strip()
+    return Table(f"Recalibration of {model.name}", columns, rows, note)
+
+
+def _row(values: xr.Dataset, name: str) -> list[Cell]:
+    taken = "take this one" if name == values.attrs["best"] else ""
+    losses = [_cell(float(values[loss])) for loss in ("log_loss", "brier_score", "ece")]
+    if name == "none":
+        return [text("none", taken), *losses, *[text("–")] * 4]
+    gain, low, high = (float(values[f"improvement{end}"]) for end in ("", "_low", "_high"))
+    ends = "–" if np.isnan(low) else PLAIN.span(low, high)
+    p = float(values["improvement_pvalue_holm"])
+    order = "yes" if float(values["monotone"]) == 1 else "no"
+    return [text(name, taken), *losses, _cell(gain), Cell(ends, numeric=True), number(p, pvalue_text(p)), text(order)]
+
+
+def _cell(value: float) -> Cell:
+    return number(value, figure(value))

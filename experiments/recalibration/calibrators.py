@@ -38,9 +38,17 @@ CURVES: Mapping[str, Any] = {
     "lce": cd.LCECalibrator(),
     "lce, monotone": cd.LCECalibrator(monotone=True),
 }
-CALIBRATORS: Mapping[str, Any] = {**CURVES}
-BINARY = (NONE, *CURVES)
-MULTICLASS = (NONE, *CURVES)
+# Of all scores of a row together.
+SOFTMAXES: Mapping[str, Any] = {
+    "temperature": cd.TemperatureScaling(),
+    "vector": cd.VectorScaling(),
+    "svs": cd.StructuredScaling(),
+    "sms": cd.StructuredScaling(form="matrix"),
+}
+CALIBRATORS: Mapping[str, Any] = {**CURVES, **SOFTMAXES}
+# Two classes leave softmax maps little: vector and structured scaling are then forms of Platt scaling.
+BINARY = (NONE, *CURVES, "temperature")
+MULTICLASS = (NONE, *CURVES, *SOFTMAXES)
 
 # Filters of warnings belong to the process: cells on threads fit one after the other.
 _FITTING = threading.Lock()

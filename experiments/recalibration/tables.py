@@ -159,8 +159,8 @@ def claims(truth: xr.Dataset | None, real: xr.Dataset | None) -> list[str]:
         "# Published orderings",
         "",
         "CalArena (1791 experiments) publishes win rates on log loss. An ordering holds here where the first of the "
-        "two has the smaller log loss in more than half of the samples, at every size; in part where it has at half of the "
-        "sizes or more.",
+        "two has the smaller log loss in more than half of the samples, at every size; in part where it has at half of "
+        "the sizes or more.",
         "",
         f"Published for tabular binary models: {_told(CALARENA_TABULAR)}. Published for networks: "
         f"{_told(CALARENA_NETWORKS)}. Platt scaling there is one of probabilities; `platt` here is one of logits.",

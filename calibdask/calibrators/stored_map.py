@@ -138,7 +138,7 @@ class StoredMap:
             )
 
     def codes(self, by: Mapping[str, Any], rows: float) -> Any:
-        """The number of the map of each of so many rows, -1 where its slice is not known; None for a map without slices.
+        """The number of the map of each row, -1 where its slice is not known; None for a map without slices.
 
         Raises
         ------

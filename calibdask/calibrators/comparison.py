@@ -9,13 +9,22 @@ import xarray as xr
 from scipy import special
 
 from calibdask.calibrators.base import Calibrator
+from calibdask.calibrators.beta import BetaCalibration
 from calibdask.calibrators.cross_fitting import CalibratorChoice, CrossFit, CrossFitted, FoldMaps, FrozenMaps
+from calibdask.calibrators.histogram_binning import HistogramBinning
 from calibdask.calibrators.improvement import LossMeans, Mean, Rule
+from calibdask.calibrators.isotonic import IsotonicCalibration
 from calibdask.calibrators.local import LCECalibrator
 from calibdask.calibrators.monotonicity import is_monotone
 from calibdask.calibrators.platt import PlattScaling
+from calibdask.calibrators.quadratic import QuadraticScaling
 from calibdask.calibrators.recommendation import Recommendation
 from calibdask.calibrators.refinement import MOST_FOLDS, Refinement, enough_outcomes, paired_losses
+from calibdask.calibrators.spline import SplineCalibration
+from calibdask.calibrators.structured import StructuredScaling
+from calibdask.calibrators.temperature import TemperatureScaling
+from calibdask.calibrators.vector import VectorScaling
+from calibdask.calibrators.venn_abers import VennAbers
 from calibdask.engine.inputs.input import Input, read_data
 from calibdask.engine.inputs.keys import key_numbers
 from calibdask.engine.inputs.options import InputOptions, Task
@@ -47,15 +56,31 @@ from calibdask.storage.given_files import given_rows_or_file
 from calibdask.storage.summary import is_summary
 
 NONE = "none"
+# Up to so many classes matrices of scores have maps of each class by default, and those with two numbers for each.
+MOST_CLASSES = 20
 # Keys are put together into at most so many clusters, for the variance.
 _MOST_CLUSTERS = 512
 _MEASURED: dict[str, Estimator] = {"ece": ECE(), "smooth_ece": SmoothECE(), "mean_gap": MeanGap()}
 _IMPROVEMENT = PartInfo("log loss that the map takes away", "difference", "higher")
 
 
-def default_calibrators() -> tuple[Calibrator, ...]:
+def default_calibrators(classes: int, *, vector: bool) -> tuple[Calibrator, ...]:
     """Those that are compared where none are named, from the simplest on."""
-    return (PlattScaling(), LCECalibrator(monotone=True))
+    if vector or classes == 2:
+        return (
+            PlattScaling(),
+            BetaCalibration(),
+            QuadraticScaling(),
+            SplineCalibration(),
+            IsotonicCalibration(centred=True, bounded=True),
+            HistogramBinning(binning="equal-mass", bounded=True),
+            VennAbers(),
+            LCECalibrator(monotone=True),
+        )
+    of_vectors = (TemperatureScaling(), StructuredScaling(), VectorScaling())
+    if classes > MOST_CLASSES:
+        return of_vectors[:1]
+    return (*of_vectors, PlattScaling(), IsotonicCalibration(centred=True, bounded=True))
 
 
 def compare_calibrators(
@@ -74,16 +99,23 @@ def compare_calibrators(
     logits: bool = False,
     labels: Any = None,
     pos_label: Any = None,
+    ignore_label: Any = None,
+    sample_dim: str | Sequence[str] = "sample",
+    class_dim: str = "class",
+    sum_tolerance: float = 1e-3,
 ) -> xr.Dataset:
     """What each calibrator takes away from the loss on rows that it was not fitted to, and which to take.
 
     Parameters
     ----------
-    y_true, y_prob, label, score, sample_weight, task, logits, labels, pos_label
+    y_true, y_prob, label, score, sample_weight, task, logits, labels, pos_label, ignore_label
         As in `calibdask.evaluate`; scores of one model.
+    sample_dim, class_dim, sum_tolerance
+        As in `calibdask.evaluate`.
     calibrators : mapping from name to calibrator, or sequence, optional
-        The simplest first: of equally good ones the first is taken. None: `PlattScaling` and a monotone
-        `LCECalibrator`.
+        The simplest first: of equally good ones the first is taken. None: for P(y = 1) all maps of one score, steps
+        bounded and centred, so that their log loss is finite; for K classes temperature, structured and vector scaling,
+        and Platt's and isotonic maps of each class, with more than 20 classes `TemperatureScaling` alone.
     folds : int, default 5
         Number of folds. The map that calibrates the rows of a fold is fitted to all others.
     groups : array of shape (n,), or name of a column, optional
@@ -148,24 +180,26 @@ def compare_calibrators(
     check_level(ci, "ci")
     check_whole("folds", folds, 2, MOST_FOLDS)
     check_whole("seed", seed, 0)
-    chosen = _named(calibrators)
     if is_summary(y_true):
         raise ValueError("compare_calibrators expects rows, which it divides into folds; a summary has none.")
+    options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
     by = None if groups is None else groups if isinstance(groups, str) else {"groups": groups}
-    given = given_rows_or_file(y_true, y_prob, by, sample_weight, ("sample", "class"), label=label, score=score)
-    options = InputOptions(task, logits, labels, pos_label)
+    given = given_rows_or_file(
+        y_true, y_prob, by, sample_weight, (options.sample_dims[0], class_dim), label=label, score=score
+    )
     data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
     if data.batch or (data.by and groups is None):
         names = [str(axis.name) for axis in (*data.batch, *data.by)]
         raise ValueError(f"compare_calibrators expects the scores of one model, got several along {', '.join(names)}.")
+    layout = data.source.layout
+    chosen = _named(default_calibrators(layout.classes, vector=layout.vector) if calibrators is None else calibrators)
     split = _folds(data, folds, seed) if groups is not None else (RowFolds(folds, seed), None)
     measured = run_requests({"all": _compared(chosen, *split)}, data.source)
     compared: Any = measured.estimates["all"]
     return _dataset(compared, replace(data, by=()), measured.passes, ci, seed)
 
 
-def _named(calibrators: Any) -> dict[str, CalibratorChoice]:
-    given = default_calibrators() if calibrators is None else calibrators
+def _named(given: Any) -> dict[str, CalibratorChoice]:
     if isinstance(given, Mapping):
         check_distinct("calibrators", given)
         chosen = {str(name): CalibratorChoice.of(calibrator) for name, calibrator in given.items()}

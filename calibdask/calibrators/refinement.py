@@ -9,6 +9,7 @@ from typing_extensions import override
 from calibdask.calibrators.cross_fitting import CalibratorChoice, CrossFit, CrossFitted, Marks
 from calibdask.calibrators.improvement import FEWEST_OUTCOMES, LossMeans, Mean, check_rule
 from calibdask.calibrators.platt import PlattScaling
+from calibdask.calibrators.temperature import TemperatureScaling
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.checks import check_whole
 from calibdask.estimators.estimator import Estimator
@@ -41,7 +42,8 @@ class Refinement(Estimator):
     Parameters
     ----------
     calibrator : Calibrator, optional
-        The map, such as ``cd.PlattScaling()``, which is the default; `compare_calibrators` tells which to take.
+        The map; by default `PlattScaling`, with more than two classes `TemperatureScaling`. `compare_calibrators` tells
+        which to take.
     folds : int, default 5
         Number of folds.
     rule : {"log", "brier"}, default "log"
@@ -116,7 +118,8 @@ class Refinement(Estimator):
     @override
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
-        choice = self.calibrator or CalibratorChoice.of(PlattScaling())
+        usual = PlattScaling() if layout.classes == 2 else TemperatureScaling()
+        choice = self.calibrator or CalibratorChoice.of(usual)
         folds = RowFolds(self.folds, self.seed)
         yield from Started(ColumnSums(layout.setting(None)))
         fit: CrossFitted = yield from CrossFit(choice, folds)

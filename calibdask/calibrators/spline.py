@@ -130,7 +130,7 @@ class SplineCalibration(PointsCalibrator):
             raise ValueError(f"knots expects a whole number from 3 to 50, got {self.knots!r}.")
         given = self.smoothing
         positive = isinstance(given, int | float | np.number) and not isinstance(given, bool) and 0 < given < np.inf
-        if not (isinstance(given, str) and given == "reml") and not positive:
+        if given != "reml" and not positive:
             raise ValueError(f"smoothing expects 'reml' or a positive number, got {given!r}.")
 
     def _fit_points(self, points: ColumnPoints) -> dict[str, Any]:

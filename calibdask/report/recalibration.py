@@ -10,9 +10,9 @@ from calibdask.report.model_result import ModelResult
 from calibdask.results.format import PLAIN, counted, figure, percent, pvalue_text
 
 _READING = (
-    "Improvement: log loss that the map takes away on rows that it was not fitted to, which is what new rows like these "
-    "would gain; below 0 it does harm. p: that there is no improvement, adjusted for the number of calibrators by "
-    "Holm's method."
+    "Improvement: log loss that the map takes away on rows that it was not fitted to, as it would on new rows like "
+    "these; below 0 it does harm. p: that there is no improvement, adjusted for the number of calibrators by Holm's "
+    "method."
 )
 
 

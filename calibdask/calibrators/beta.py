@@ -143,8 +143,8 @@ class BetaCalibration(PointsCalibrator):
         if self.parameters != "ab":
             return is_separated(z, rows.weight, rows.outcome, terms)
         # All maps are 1/2 at z = 0, as if rows of both outcomes there made a constant vanish.
-        fixed = (np.append(values, value) for values, value in ((z, 0.0), (rows.weight, 2.0), (rows.outcome, 1.0)))
-        return is_separated(*fixed, terms + 1)
+        weight, outcome = np.append(rows.weight, 2.0), np.append(rows.outcome, 1.0)
+        return is_separated(np.append(z, 0.0), weight, outcome, terms + 1)
 
     def _likeliest(
         self, rows: ColumnPoints, z: Array, slopes: list[_Term], others: list[_Term]

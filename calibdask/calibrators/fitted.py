@@ -86,6 +86,7 @@ def fitted(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_ro
 
 
 def _sliced(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_rows: int) -> Sliced:
+    slices: Any
     requests = _with_counts(calibrator)
     if not data.by:
         return _of_all(calibrator, run_requests({"all": requests}, data.source).estimates["all"])

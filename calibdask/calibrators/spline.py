@@ -125,7 +125,8 @@ class SplineCalibration(PointsCalibrator):
         self.logits = logits
 
     def _check(self) -> None:
-        whole = isinstance(self.knots, int | np.integer) and not isinstance(self.knots, bool)
+        given: Any = self.knots
+        whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
         if not whole or not 3 <= self.knots <= 50:
             raise ValueError(f"knots expects a whole number from 3 to 50, got {self.knots!r}.")
         given = self.smoothing

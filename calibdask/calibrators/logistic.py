@@ -79,9 +79,7 @@ class LogisticProblem:
         """
         terms = len(self.basis)
         penalised = np.zeros((terms, terms)) if penalty is None else self.change @ penalty @ self.change.T
-        b = np.zeros(terms)
-        if start is not None:
-            b = np.asarray(np.linalg.solve(self.change.T, start), np.float64)
+        b: Array = np.zeros(terms) if start is None else np.asarray(np.linalg.solve(self.change.T, start), np.float64)
         loss, converged, inverse = np.nan, False, np.full((terms, terms), np.nan)
         for _ in range(_MOST_STEPS):
             predictor = np.einsum("i,ij->j", b, self.basis)

@@ -125,12 +125,13 @@ class SplineCalibration(PointsCalibrator):
         self.logits = logits
 
     def _check(self) -> None:
-        whole = isinstance(self.knots, int | np.integer) and not isinstance(self.knots, bool)
+        given: Any = self.knots
+        whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
         if not whole or not 3 <= self.knots <= 50:
             raise ValueError(f"knots expects a whole number from 3 to 50, got {self.knots!r}.")
         given = self.smoothing
         positive = isinstance(given, int | float | np.number) and not isinstance(given, bool) and 0 < given < np.inf
-        if given != "reml" and not positive:
+        if str(given) != "reml" and not positive:
             raise ValueError(f"smoothing expects 'reml' or a positive number, got {given!r}.")
 
     def _fit_points(self, points: ColumnPoints) -> dict[str, Any]:

@@ -23,6 +23,7 @@ _MOST_LINES = 40
 _EXAMPLES = (
     ("calibdask calibrate holdout.parquet --out map.json", "the usual method for such scores"),
     ('calibdask calibrate holdout.parquet --method "platt(smooth_targets=true)" --out map.json', "another"),
+    ("calibdask calibrate holdout.parquet --compare", "which method helps, by how much, and which to take"),
     ("calibdask calibrate holdout.parquet --by country --out map.json", "a map for each country"),
     ("calibdask calibrate summary.zarr --method platt --out map.json", "from a summary, without the rows"),
     ("calibdask evaluate fresh.parquet --map map.json", "then: what it does to other rows"),
@@ -54,7 +55,13 @@ def _text(word: str) -> str:
 
 @click.command(cls=_CalibrateCommand, epilog=_EPILOG, examples=_EXAMPLES)
 @click.argument("data", metavar="DATA")
-@click.option("--out", metavar="FILE", required=True, help="The map to write: .json, or - for the standard output.")
+@click.option("--out", metavar="FILE", help="The map to write: .json, or - for the standard output.")
+@click.option(
+    "--compare",
+    is_flag=True,
+    help="In place of --out: fit all usual methods to parts of the rows, measure each on the others, and say which to "
+    "take.",
+)
 @click.option(
     "--method",
     type=MethodType(),
@@ -71,7 +78,13 @@ def _text(word: str) -> str:
 @row_options
 @click.option("--overwrite", is_flag=True, help="Replace an existing map.")
 def calibrate(
-    data: str, out: str, method: Expression | None, min_rows: int | None, overwrite: bool, **where: Any
+    data: str,
+    out: str | None,
+    compare: bool,
+    method: Expression | None,
+    min_rows: int | None,
+    overwrite: bool,
+    **where: Any,
 ) -> None:
     """Fit a map to the scored rows in DATA that corrects their scores: a few numbers, with standard errors.
 
@@ -84,6 +97,15 @@ def calibrate(
     request = RowsRequest(data=data, **where)
     if min_rows is not None and not request.by:
         raise click.UsageError("--min-rows has no effect without --by: there are no slices.")
+    if compare:
+        if out is not None or method is not None or request.by:
+            raise click.UsageError(
+                "--compare writes no map, and tries the usual methods on all rows: leave out --out, --method and --by."
+            )
+        _compare(request, request.opened())
+        return
+    if out is None:
+        raise click.UsageError("Missing option '--out', the map to write; --compare only compares methods.")
     target = None
     if out != _STDOUT:
         check_apart(data, {"--out": out})
@@ -98,6 +120,21 @@ def calibrate(
     _show(calibrator, why, to_stderr=target is None)
     if target is not None:
         click.echo(f"wrote {visible(target)}")
+
+
+def _compare(request: RowsRequest, store: "Store") -> None:
+    """Print what each of the usual methods takes away from the loss."""
+    from calibdask.calibrators.compared_table import compared_lines
+    from calibdask.calibrators.comparison import compare_calibrators
+    from calibdask.cluster import connected
+    from calibdask.progress import shown_progress
+
+    with connected(request.cluster), shown_progress("comparing"), noted():
+        table = request.table(rows_of(store))
+        compared = compare_calibrators(table.labels, table.scores, sample_weight=table.weights, **request.reading)
+        skipped_rows(table, compared.attrs["rows"])
+    for line in compared_lines(compared):
+        click.echo(visible(line))
 
 
 def _fitted(

@@ -11,7 +11,16 @@ from calibdask.results.format import PLAIN, figure, percent, pvalue_text
 def compared_lines(compared: xr.Dataset) -> Iterator[str]:
     """A table with a line for each calibrator, and which to take."""
     level = percent(compared.attrs["ci"])
-    heads = ("calibrator", "log loss", "Brier score", "ECE", "improvement", f"{level} interval", "p (Holm)", "monotone")
+    heads = (
+        "calibrator",
+        "log loss",
+        "Brier score",
+        "ECE",
+        "improvement",
+        f"{level} interval",
+        "adjusted p",
+        "monotone",
+    )
     rows = [heads, *(_row(compared.sel(calibrator=name), str(name)) for name in compared["calibrator"].values)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -34,7 +43,7 @@ def _row(values: xr.Dataset, name: str) -> tuple[str, ...]:
     losses = tuple(figure(float(values[loss])) for loss in ("log_loss", "brier_score", "ece"))
     if name == "none":
         return (name, *losses, "", "", "", "")
-    gain, low, high, p = (float(values[f"improvement{part}"]) for part in ("", "_low", "_high", "_pvalue_holm"))
+    gain, low, high, p = (float(values[f"improvement{part}"]) for part in ("", "_low", "_high", "_pvalue_adjusted"))
     ends = "" if np.isnan(low) else PLAIN.span(low, high)
     shown = "" if np.isnan(p) else pvalue_text(p)
     return (name, *losses, figure(gain), ends, shown, "yes" if float(values["monotone"]) == 1 else "no")

@@ -41,7 +41,7 @@ from calibdask.estimators.scores.proper import BrierScore, LogLoss
 from calibdask.estimators.slice_totals import SliceTotals
 from calibdask.estimators.smooth.smooth_ece import SmoothECE
 from calibdask.inference.choice import check_level
-from calibdask.inference.multiplicity import holm
+from calibdask.inference.multiplicity import largest_of_correlated
 from calibdask.results.build import DatasetBuilder
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.exact import Array
@@ -135,8 +135,9 @@ def compare_calibrators(
             Of the cross-fitted scores. The log loss is the refinement loss of the calibrator.
         ``improvement``, ``improvement_low``, ``improvement_high``
             Log loss that the calibrator takes away (the calibration loss that it finds), with its interval.
-        ``improvement_pvalue``, ``improvement_pvalue_holm``
-            For no improvement, two-sided; and adjusted for all calibrators by Holm's method.
+        ``improvement_pvalue``, ``improvement_pvalue_adjusted``
+            For no improvement, two-sided; and adjusted for the number of calibrators by the distribution of the largest
+            of their statistics, which are highly correlated (single-step max-T).
         ``brier_improvement``, ``brier_improvement_low``, ``brier_improvement_high``
             The same of the Brier score.
         ``monotone``
@@ -301,8 +302,8 @@ def _dataset(compared: _Compared, data: Input, passes: int, level: float, seed: 
     gains = [means.improvement("log", model) for model in range(count)]
     bounds = _bounds(gains, level, compared.varied)
     pvalues = np.array([gain.pvalue[0, 0] if compared.varied else np.nan for gain in gains])
-    adjusted = holm(pvalues)
-    bounds |= {"pvalue": _column(pvalues), "pvalue_holm": _column(adjusted)}
+    adjusted = largest_of_correlated(pvalues, means.correlations("log", count))
+    bounds |= {"pvalue": _column(pvalues), "pvalue_adjusted": _column(adjusted)}
     result.add("improvement", Refinement(), {"": _improvements(gains)}, {"": bounds}, axes, {"": _IMPROVEMENT})
     of_brier = [means.improvement("brier", model) for model in range(count)]
     ends = {"": _bounds(of_brier, level, compared.varied)}

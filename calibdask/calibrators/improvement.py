@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -82,6 +83,16 @@ class LossMeans:
             nothing = np.zeros(self._rows.shape)
             return Mean(nothing, nothing, self._rows - 1.0)
         return self._mean(rule, {2 + model: 1.0, 2 + other: -1.0}, {model: 1.0, other: -1.0})
+
+    def correlations(self, rule: Rule, models: int) -> Array:
+        """Correlations of the improvements of all maps, (models, models); of one slice."""
+        error = np.array([self.improvement(rule, model).error[0, 0] for model in range(models)])
+        result = np.eye(models)
+        for one, other in combinations(range(models), 2):
+            total = self._mean(rule, {2 + one: 1.0, 2 + other: 1.0}, {one: 1.0, other: 1.0}).error[0, 0]
+            apart = self.advantage(rule, one, other).error[0, 0]
+            result[one, other] = result[other, one] = (total**2 - apart**2) / (4 * error[one] * error[other])
+        return result
 
     @property
     def _rows(self) -> Array:

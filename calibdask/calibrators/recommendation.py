@@ -10,6 +10,8 @@ from calibdask.inference.multiplicity import holm
 from calibdask.safe_text import listed
 from calibdask.statistics.exact import Array
 
+_MOST_NAMES = 3
+
 
 @dataclass(frozen=True)
 class Recommendation:
@@ -54,10 +56,17 @@ class Recommendation:
         no_better = [names[model] for model in order if model in equal and model != taken and value[model] > 0]
         inferior = [names[model] for model in order if model not in equal]
         if no_better:
-            reason += f"; {listed(no_better)} {'is' if len(no_better) == 1 else 'are'} no better with certainty"
+            reason += f"; {_counted(no_better)} no better with certainty"
         if inferior:
-            reason += f"; {listed(inferior)} {'is' if len(inferior) == 1 else 'are'} worse"
+            reason += f"; {_counted(inferior)} worse"
         return cls(names[taken], f"{reason}.")
+
+
+def _counted(names: Sequence[str]) -> str:
+    """Names, a few of them, with the verb that follows."""
+    if len(names) == 1:
+        return f"{names[0]} is"
+    return f"{listed(names)} are" if len(names) <= _MOST_NAMES else f"{len(names)} others are"
 
 
 def _digits(low: float, high: float) -> str:

@@ -126,9 +126,15 @@ def _compare(request: RowsRequest, store: "Store") -> None:
     """Print what each of the usual methods takes away from the loss."""
     from calibdask.calibrators.compared_table import compared_lines
     from calibdask.calibrators.comparison import compare_calibrators
+    from calibdask.cli.reporting import source_of
     from calibdask.cluster import connected
     from calibdask.progress import shown_progress
+    from calibdask.storage.summary import Summary
 
+    if isinstance(store, Summary):
+        raise click.UsageError(
+            f"--compare expects rows, which it divides into folds; {source_of(request)} is a summary."
+        )
     with connected(request.cluster), shown_progress("comparing"), noted():
         table = request.table(rows_of(store))
         compared = compare_calibrators(table.labels, table.scores, sample_weight=table.weights, **request.reading)

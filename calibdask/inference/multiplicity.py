@@ -8,6 +8,9 @@ import scipy
 
 from calibdask.statistics.exact import Array
 
+# Draws of the largest of correlated statistics, and how many have to lie beyond one to tell its p-value.
+_DRAWS, _FEW_DRAWS = 1 << 17, 50
+
 
 def holm(pvalues: Array) -> Array:
     """Adjusted p-values max over j <= i of (m - j + 1) p_(j), at most 1, which control the family-wise error rate.
@@ -41,6 +44,44 @@ def benjamini_hochberg(pvalues: Array) -> Array:
     [0.03, 0.04, 0.04]
     """
     return _adjusted(pvalues, scipy.stats.false_discovery_control)
+
+
+def largest_of_correlated(pvalues: Array, correlations: Array) -> Array:
+    """P-values adjusted for the number of tests by the distribution of the largest of their correlated statistics.
+
+    The probability that the largest of m standard normal numbers with these correlations is beyond z(p) in absolute
+    value: a single-step max-T procedure, which controls the familywise error rate. Where statistics are alike it costs
+    little, where they are independent as much as Bonferroni's. From 2**17 draws: p-values of 0.05 are within 0.001.
+
+    Parameters
+    ----------
+    pvalues : array of shape (m,)
+        Two-sided; NaN stays, and is not counted.
+    correlations : array of shape (m, m)
+
+    References
+    ----------
+    .. [1] Westfall & Young, Resampling-based multiple testing, 1993, section 2.
+
+    Examples
+    --------
+    >>> alike = np.array([[1.0, 0.99], [0.99, 1.0]])
+    >>> largest_of_correlated(np.array([0.03, 0.2]), alike).round(2), holm(np.array([0.03, 0.2])).round(2)
+    (array([0.03, 0.22]), array([0.06, 0.2 ]))
+    """
+    known = np.isfinite(pvalues) & np.isfinite(correlations).all(0)
+    tests = int(known.sum())
+    values, vectors = np.linalg.eigh(correlations[np.ix_(known, known)])
+    # Draws with a seed of their own: the same bits in every call.
+    drawn = np.random.default_rng(0).standard_normal((_DRAWS, tests)) * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
+    largest = np.sort(np.abs(drawn).max(-1)) if tests else np.zeros(0)
+    reach = -scipy.special.ndtri(np.clip(pvalues[known], 1e-300, 1.0) / 2)
+    beyond = _DRAWS - np.searchsorted(largest, reach)
+    # Too few draws tell nothing of the far tail, where Bonferroni's bound is nearly as good.
+    shares = np.where(beyond < _FEW_DRAWS, tests * pvalues[known], beyond / _DRAWS)
+    adjusted = np.full(pvalues.shape, np.nan)
+    adjusted[known] = np.clip(shares, pvalues[known], 1.0)
+    return adjusted
 
 
 def e_benjamini_hochberg(log_e: Array, alpha: float) -> npt.NDArray[np.bool_]:

@@ -11,8 +11,7 @@ from calibdask.results.format import PLAIN, counted, figure, percent, pvalue_tex
 
 _READING = (
     "Improvement: log loss that the map takes away on rows that it was not fitted to, as it would on new rows like "
-    "these; below 0 it does harm. p: that there is no improvement, adjusted for the number of calibrators by Holm's "
-    "method."
+    "these; below 0 it does harm. p: that there is no improvement, adjusted for the number of calibrators."
 )
 
 
@@ -47,7 +46,7 @@ def _row(values: xr.Dataset, name: str) -> list[Cell]:
         return [text("none", taken), *losses, *[text("–")] * 4]
     gain, low, high = (float(values[f"improvement{end}"]) for end in ("", "_low", "_high"))
     ends = "–" if np.isnan(low) else PLAIN.span(low, high)
-    p = float(values["improvement_pvalue_holm"])
+    p = float(values["improvement_pvalue_adjusted"])
     order = "yes" if float(values["monotone"]) == 1 else "no"
     return [text(name, taken), *losses, _cell(gain), Cell(ends, numeric=True), number(p, pvalue_text(p)), text(order)]
 

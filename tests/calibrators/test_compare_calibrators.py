@@ -36,7 +36,7 @@ def test_numbers_are_those_of_a_loop(data: Any) -> None:
         for variable in metrics:
             assert abs(float(row[variable] - expected[variable])) < 2**-50, variable
         assert abs(float(row.improvement - (result.log_loss[0] - row.log_loss))) < 2**-49
-    estimate = cd.evaluate(labels, scores, cd.Refinement(seed=2), ci=0.95)
+    estimate = cd.evaluate(labels, scores, cd.Refinement(BOTH["platt"], seed=2), ci=0.95)
     for bound in ("low", "high"):
         improvement = result[f"improvement_{bound}"].sel(calibrator="platt")
         assert abs(float(improvement - estimate[f"refinement_calibration_{bound}"])) < 1e-15

@@ -1,0 +1,58 @@
+"""``calibdask calibrate --compare``: which method helps, and what does not go with it."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+import calibdask as cd
+from calibdask.cli import main
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=2000)
+    label = (rng.random(2000) < expit(0.3 + 1.5 * z)).astype(int)
+    path = tmp_path / "rows.parquet"
+    pd.DataFrame({"label": label, "score": expit(z)}).to_parquet(path)
+    return path
+
+
+def test_what_python_finds_is_printed(rows: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrate", str(rows), "--compare"]) == 0
+    printed = capsys.readouterr().out
+    frame = pd.read_parquet(rows)
+    compared = cd.compare_calibrators(frame["label"], frame["score"])
+    assert compared.attrs["best"] != "none"
+    assert compared.attrs["reason"] in printed
+    lines = {line.split()[0]: line.split() for line in printed.partition("\n\n")[0].splitlines()}
+    for name in compared.calibrator.values[1:].tolist():
+        row = compared.sel(calibrator=name)
+        assert float(lines[name][1]) == pytest.approx(float(row.log_loss), abs=6e-5)
+        assert float(lines[name][4]) == pytest.approx(float(row.improvement), abs=6e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--compare", "--out", "map.json"], "--compare writes no map"),
+        (["--compare", "--method", "beta"], "--compare writes no map"),
+        ([], "Missing option '--out', the map to write; --compare only compares methods."),
+    ],
+)
+def test_what_does_not_go_together(
+    rows: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["calibrate", str(rows), *options]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert not Path("map.json").exists()
+
+
+def test_a_summary_has_no_folds(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    summary = tmp_path / "summary.zarr"
+    assert main(["summarize", str(rows), "--out", str(summary)]) == 0
+    assert main(["calibrate", str(summary), "--compare"]) == 2
+    assert "--compare expects rows, which it divides into folds; summary.zarr is a summary" in capsys.readouterr().err

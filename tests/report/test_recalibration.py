@@ -1,0 +1,34 @@
+"""The section on recalibration: what the comparison found, or why there is none."""
+
+from pathlib import Path
+
+import numpy as np
+
+import calibdask as cd
+from calibdask.report import Measured, measure
+from tests.report.page_reader import page_of
+from tests.report.sample_rows import FEW, LABELS, TRUTH
+
+TITLE = "Would recalibration help?"
+
+
+def test_the_comparison_is_on_the_page(tmp_path: Path, extreme: Measured, multiclass: Measured) -> None:
+    scores = TRUTH**2 / (TRUTH**2 + (1 - TRUTH) ** 2)
+    compared = cd.compare_calibrators(LABELS, scores)
+    assert compared.attrs["best"] == "PlattScaling"
+    _, reader = page_of(tmp_path, {"extreme": extreme, "many": multiclass})
+    assert TITLE in reader.text
+    assert compared.attrs["reason"] in reader.text
+    assert {*compared.improvement.values[1:].tolist(), *compared.log_loss.values.tolist()} <= set(reader.numbers)
+    assert "take this one" in reader.text
+    assert "TemperatureScaling" in reader.text
+
+
+def test_why_it_is_not_known(tmp_path: Path) -> None:
+    alike = measure(np.zeros(200, int), TRUTH[:200], **FEW)
+    _, reader = page_of(tmp_path, {"alike": alike})
+    assert "Not known for alike: " in reader.text
+    assert "one class" in reader.text
+    summary = measure(cd.summarize(LABELS, TRUTH, settings=["binary"]), **FEW)
+    _, reader = page_of(tmp_path, {"summary": summary})
+    assert "a summary has none" in reader.text

@@ -174,7 +174,7 @@ def claims(truth: xr.Dataset | None, real: xr.Dataset | None) -> list[str]:
             shares = wins.sel(calibrator=first, other=second).dropna("size")
             ahead = float((shares > 0.5).mean()) if shares.size else np.nan
             verdict = "holds" if ahead == 1 else "in part" if ahead >= 0.5 else "does not hold"
-            rows.append([f"{first} ahead of {second}", verdict, *_cells_of(shares, wins["size"].values)])
+            rows.append([f"{first} ahead of {second}", verdict, *_cells_of(shares, wins["size"].values.tolist())])
         sizes = [f"{size:,}" for size in wins["size"].values]
         lines += [f"## {heading}", "", "Share of samples in which the first is ahead, by number of rows:", ""]
         lines += table(["ordering", "verdict", *sizes], rows)

@@ -14,13 +14,18 @@ Floats = npt.NDArray[np.float64]
 _VOTES = 20
 
 
+_VOTE_LOGITS = special.logit((np.arange(_VOTES + 1) + 0.5) / (_VOTES + 1))
+_VOTE_WEIGHTS = np.asarray(stats.betabinom.pmf(np.arange(_VOTES + 1), _VOTES, 1.2, 1.8), np.float64)
+
+
 def _beta(u: Floats) -> Floats:
-    return np.asarray(special.logit(stats.beta.ppf(u, 1, 3)), np.float64)
+    """Of the beta distribution with parameters 1 and 3."""
+    return np.asarray(special.logit(-special.powm1(1 - u, 1 / 3)), np.float64)
 
 
 def _discrete(u: Floats) -> Floats:
-    votes = stats.betabinom.ppf(u, _VOTES, 1.2, 1.8)
-    return np.asarray(special.logit((votes + 0.5) / (_VOTES + 1)), np.float64)
+    votes = np.searchsorted(np.cumsum(_VOTE_WEIGHTS)[:-1], u)
+    return np.asarray(_VOTE_LOGITS[votes], np.float64)
 
 
 # Logits of scores by quantile.
@@ -102,11 +107,9 @@ class Distribution:
         tail = np.geomspace(_OUTERMOST, _TAIL, _TAIL_CELLS)
         edges = np.r_[0, tail[:-1], np.linspace(_TAIL, 1 - _TAIL, _CELLS), 1 - tail[-2::-1], 1]
         logits = DENSITIES[self.density]((edges[1:] + edges[:-1]) / 2)
-        if self.density != "discrete":
-            return logits, np.diff(edges)
-        votes = np.arange(_VOTES + 1)
-        weight = np.asarray(stats.betabinom.pmf(votes, _VOTES, 1.2, 1.8), np.float64)
-        return np.asarray(special.logit((votes + 0.5) / (_VOTES + 1)), np.float64), weight / weight.sum()
+        if self.density == "discrete":
+            return np.asarray(_VOTE_LOGITS, np.float64), _VOTE_WEIGHTS / _VOTE_WEIGHTS.sum()
+        return logits, np.diff(edges)
 
     @cached_property
     def _centre_and_sd(self) -> tuple[float, float]:

@@ -92,7 +92,7 @@ class RealModels(cd.Study):
     sizes: tuple[int, ...] = (30, 100, 300, 1000)
 
     outputs: ClassVar = {
-        "loss": ("model", "size", "calibrator", "loss"),
+        "test_loss": ("model", "size", "calibrator", "loss"),
         "infinite": ("model", "size", "calibrator"),
         "refused": ("model", "size", "calibrator"),
         "accuracy": ("model",),
@@ -138,7 +138,7 @@ class RealModels(cd.Study):
                     place = i, j, axes["calibrator"].index(name)
                     fit = fitted(name, labels[few], scores[few])
                     *losses, infinite = _losses(fit.apply(scores[test]), labels[test])
-                    results["loss"][place], results["infinite"][place] = losses, infinite
+                    results["test_loss"][place], results["infinite"][place] = losses, infinite
                     results["refused"][place] = fit.refused
         return results
 

@@ -50,7 +50,7 @@ def of_real_models(cube: xr.Dataset) -> xr.Dataset:
     are; ``wins`` (kind, size, loss, calibrator, other) of all splits and models of data with two classes or more.
     """
     done = cube.drop_vars("error", errors="ignore").where(cube["status"] == DONE).load()
-    loss = done["loss"].transpose("data", "model", "size", "loss", "calibrator", "split")
+    loss = done["test_loss"].transpose("data", "model", "size", "loss", "calibrator", "split")
     classes = done["classes"].max("split").values
     wins = []
     for chosen in (classes == 2, classes > 2):
@@ -59,7 +59,7 @@ def of_real_models(cube: xr.Dataset) -> xr.Dataset:
     none = loss.sel(calibrator=NONE)
     return xr.Dataset(
         {
-            "loss": loss.mean("split").astype(np.float32),
+            "test_loss": loss.mean("split").astype(np.float32),
             "gain": (loss - none).mean("split").astype(np.float32),
             "worse": (loss > none * (1 + _EQUAL)).where(loss.notnull()).mean("split").astype(np.float32),
             "infinite": _share(done["infinite"] > 0, done["infinite"], "split"),

@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy import special
 
-from calibdask.calibrators.columns import ColumnPoints, Curve, PointsCalibrator, Undetermined
+from calibdask.calibrators.columns import ColumnPoints, Curve, Undetermined
 from calibdask.calibrators.fitted import Numbers, Sliced
-from calibdask.calibrators.likelihood import SEPARATED, check_distinct, is_separated, log_scores, smoothed
+from calibdask.calibrators.likelihood import LogitCalibrator, check_distinct, is_separated, log_scores, smoothed
 from calibdask.calibrators.logistic import LogisticFit, fit_logistic
 from calibdask.statistics.exact import Array
 
@@ -25,7 +25,7 @@ class _Term(NamedTuple):
     share: tuple[float, float, float]
 
 
-class BetaCalibration(PointsCalibrator):
+class BetaCalibration(LogitCalibrator):
     """Beta calibration: logit(q) = a * log(s) - b * log(1 - s) + c with a, b >= 0, by maximum likelihood.
 
     The map that is right where the scores of either outcome have beta distributions. It never falls; with
@@ -50,6 +50,8 @@ class BetaCalibration(PointsCalibrator):
         a or b of 0.
     smoothed_ : of the same shape
         1 where outcomes were smoothed because a score separates them.
+    clipped_ : of the same shape
+        Rows (weights) with scores of exactly 0 or 1, whose logits are clipped.
     classes_ : ndarray of shape (K,)
     n_features_in_ : int
 
@@ -89,8 +91,6 @@ class BetaCalibration(PointsCalibrator):
     [3, 1]
     """
 
-    by_outcome = True
-
     def __init__(
         self,
         *,
@@ -122,6 +122,7 @@ class BetaCalibration(PointsCalibrator):
             **dict(zip((f"{name}_se" for name in _NAMES), errors, strict=True)),
             "smoothed": separated,
             "clip": points.clip,
+            "clipped": points.clipped,
         }
 
     def _terms(self, positive: Array, negative: Array) -> tuple[list[_Term], list[_Term]]:
@@ -177,8 +178,7 @@ class BetaCalibration(PointsCalibrator):
         return LogisticFit(np.zeros(1), np.zeros((1, 1)), _LOG2, True), np.zeros((3, 1))
 
     def _cautions(self, sliced: Sliced) -> Iterable[str]:
-        if (sliced.numbers["smoothed"] == 1).any():
-            yield SEPARATED
+        yield from super()._cautions(sliced)
         if ((sliced.numbers["a"] == 0) & (sliced.numbers["b"] == 0)).any():
             yield (
                 "higher scores have the outcome less often, which no map of this kind shows: it is constant "

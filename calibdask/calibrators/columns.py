@@ -39,6 +39,11 @@ class ColumnPoints:
     clip: float
     information: float = 1.0
 
+    @property
+    def clipped(self) -> float:
+        """Weight of the rows whose score is so near to 0 or 1 that its logit is clipped."""
+        return float(self.weight[(self.score < self.clip) | (1 - self.score < self.clip)].sum())
+
 
 class Undetermined(ValueError):
     """Rows of a column that do not determine its map; says what was expected and what came."""

@@ -265,8 +265,9 @@ def _compared(choices: Mapping[str, CalibratorChoice], folds: Folds, clusters: A
         else:
             left_out[name] = of_all.reason or fit.reason
     if not fits:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-        raise ValueError(f"compare_calibrators expects data to which a calibrator can be fitted. {reasons}.")
+        reasons = {*left_out.values()}
+        why = f"None can be: {reasons.pop()}" if len(reasons) == 1 else _why(left_out)
+        raise ValueError(f"compare_calibrators expects data to which a calibrator can be fitted. {why}.")
     views: list[View] = [Pooled(), *fits.values()]
     losses = paired_losses(tuple(fits.values()), folds, clusters)
     wanted: list[Any] = [losses, *(_Viewed(view, metric) for metric in _MEASURED.values() for view in views)]
@@ -281,6 +282,14 @@ def _compared(choices: Mapping[str, CalibratorChoice], folds: Folds, clusters: A
     )
     means = LossMeans(state, folds.count)
     return _Compared((NONE, *fits), left_out, means, errors, monotone, bool(varied.all()), totals)
+
+
+def _why(left_out: Mapping[str, str]) -> str:
+    """Why calibrators are left out, each reason once."""
+    names: dict[str, list[str]] = {}
+    for name, reason in left_out.items():
+        names.setdefault(reason, []).append(name)
+    return "; ".join(f"{', '.join(of_reason)}: {reason}" for reason, of_reason in names.items())
 
 
 def _dataset(compared: _Compared, data: Input, passes: int, level: float, seed: int) -> xr.Dataset:
@@ -319,7 +328,7 @@ def _dataset(compared: _Compared, data: Input, passes: int, level: float, seed: 
     recommendation = Recommendation.of(compared.names[1:], means, adjusted, level)
     attributes: dict[str, Any] = {"ci": level, "seed": seed, "folds": means.folds}
     attributes |= {"best": recommendation.best, "reason": recommendation.reason}
-    attributes |= {"left_out": "; ".join(f"{name}: {reason}" for name, reason in compared.left_out.items())}
+    attributes |= {"left_out": _why(compared.left_out)}
     return result.dataset(passes, **attributes, **data.attributes)
 
 

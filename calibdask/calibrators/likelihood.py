@@ -1,10 +1,12 @@
 """Maximum likelihood of maps that are linear in terms of the score, and what is done where there is no maximum."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
-from calibdask.calibrators.columns import ColumnPoints, Undetermined
+from calibdask.calibrators.columns import ColumnPoints, PointsCalibrator, Undetermined
+from calibdask.calibrators.fitted import Sliced
 from calibdask.calibrators.logistic import LogisticFit, fit_logistic
 from calibdask.statistics.exact import Array
 
@@ -12,6 +14,25 @@ SEPARATED = (
     "the score separates the outcomes, up to rounding, so that the likelihood has no maximum; they were smoothed as by "
     "Platt (attribute smoothed_), which bounds the map: more rows would tell more."
 )
+
+
+class LogitCalibrator(PointsCalibrator):
+    """A calibrator that is fitted to logits of the score; its numbers say what was clipped and smoothed."""
+
+    # Sums over logits need the mean score of either outcome.
+    by_outcome = True
+
+    def _cautions(self, sliced: Sliced) -> Iterable[str]:
+        if (sliced.numbers["smoothed"] == 1).any():
+            yield SEPARATED
+        clipped = np.nansum(sliced.numbers["clipped"][-1])
+        if clipped > 0:
+            end = -np.log(np.nanmax(sliced.numbers["clip"][-1]))
+            yield (
+                f"scores of exactly 0 or 1, in rows of weight {clipped:,.6g}, have logits clipped at -{end:.0f} and "
+                f"{end:.0f}, which may decide the map. IsotonicCalibration takes no logits; or move such scores inside "
+                "before, for example to 1 / (2 n) and 1 - 1 / (2 n) of n rows."
+            )
 
 
 def log_scores(scores: Array, clip: float) -> tuple[Array, Array]:

@@ -1,19 +1,18 @@
 """Platt scaling: logistic regression on the logit of the score."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from scipy import special
 
-from calibdask.calibrators.columns import ColumnPoints, Curve, PointsCalibrator
-from calibdask.calibrators.fitted import Numbers, Sliced
-from calibdask.calibrators.likelihood import SEPARATED, fit_terms, logits_of, smoothed
+from calibdask.calibrators.columns import ColumnPoints, Curve
+from calibdask.calibrators.fitted import Numbers
+from calibdask.calibrators.likelihood import LogitCalibrator, fit_terms, logits_of, smoothed
 from calibdask.statistics.exact import Array
 
 
-class PlattScaling(PointsCalibrator):
+class PlattScaling(LogitCalibrator):
     """Platt scaling: q = sigmoid(intercept + coef * logit(s)), by maximum likelihood.
 
     On logits, not on probabilities, so that the identity is among the maps: intercept 0 and coef 1.
@@ -37,6 +36,8 @@ class PlattScaling(PointsCalibrator):
         Their standard errors, from the inverse of the Hessian; with weights of the effective number of rows.
     smoothed_ : of the same shape
         1 where outcomes were smoothed because a score separates them.
+    clipped_ : of the same shape
+        Rows (weights) with scores of exactly 0 or 1, whose logits are clipped.
     classes_ : ndarray of shape (K,)
     n_features_in_ : int
 
@@ -72,8 +73,6 @@ class PlattScaling(PointsCalibrator):
     2.0
     """
 
-    by_outcome = True
-
     def __init__(
         self,
         *,
@@ -97,11 +96,8 @@ class PlattScaling(PointsCalibrator):
             "coef_se": errors[1],
             "smoothed": separated,
             "clip": points.clip,
+            "clipped": points.clipped,
         }
-
-    def _cautions(self, sliced: Sliced) -> Iterable[str]:
-        if (sliced.numbers["smoothed"] == 1).any():
-            yield SEPARATED
 
     def _curve(self, numbers: Numbers) -> Curve:
         return _Sigmoid(float(numbers["intercept"]), float(numbers["coef"]), float(numbers["clip"]))

@@ -7,15 +7,15 @@ from typing import Any, Literal
 import numpy as np
 from scipy import special
 
-from calibdask.calibrators.columns import ColumnPoints, Curve, PointsCalibrator
+from calibdask.calibrators.columns import ColumnPoints, Curve
 from calibdask.calibrators.fitted import Numbers, Sliced
-from calibdask.calibrators.likelihood import SEPARATED, fit_terms, logits_of
+from calibdask.calibrators.likelihood import LogitCalibrator, fit_terms, logits_of
 from calibdask.statistics.exact import Array
 
 _NAMES = ("intercept", "coef", "curvature")
 
 
-class QuadraticScaling(PointsCalibrator):
+class QuadraticScaling(LogitCalibrator):
     """Quadratic scaling: q = sigmoid(intercept + coef * z + curvature * z**2), z = logit(s), by maximum likelihood.
 
     Platt scaling with a bend: over- and underconfidence may differ between low and high scores. The map turns at
@@ -41,6 +41,8 @@ class QuadraticScaling(PointsCalibrator):
         Share of the rows, by weight, where the map falls as the score rises.
     smoothed_ : of the same shape
         1 where outcomes were smoothed because a quadratic in z separates them.
+    clipped_ : of the same shape
+        Rows (weights) with scores of exactly 0 or 1, whose logits are clipped.
     classes_ : ndarray of shape (K,)
     n_features_in_ : int
 
@@ -74,8 +76,6 @@ class QuadraticScaling(PointsCalibrator):
     0.1
     """
 
-    by_outcome = True
-
     def __init__(self, *, setting: Literal["classwise", "confidence"] | None = None, logits: bool = False) -> None:
         self.setting = setting
         self.logits = logits
@@ -92,11 +92,11 @@ class QuadraticScaling(PointsCalibrator):
             "falling": points.weight[slope + 2 * curvature * z < 0].sum() / points.weight.sum(),
             "smoothed": is_smoothed,
             "clip": points.clip,
+            "clipped": points.clipped,
         }
 
     def _cautions(self, sliced: Sliced) -> Iterable[str]:
-        if (sliced.numbers["smoothed"] == 1).any():
-            yield SEPARATED
+        yield from super()._cautions(sliced)
         falling = np.nanmax(sliced.numbers["falling"])
         if falling > 0:
             yield (

@@ -8,10 +8,10 @@ import numpy as np
 from scipy import special
 from scipy.interpolate import CubicSpline
 
-from calibdask.calibrators.columns import ColumnPoints, Curve, PointsCalibrator
+from calibdask.calibrators.columns import ColumnPoints, Curve
 from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.calibrators.likelihood import (
-    SEPARATED,
+    LogitCalibrator,
     check_distinct,
     is_separated,
     logits_of,
@@ -30,7 +30,7 @@ _PARTS = 400
 _ROWS_A_PARAMETER = 10
 
 
-class SplineCalibration(PointsCalibrator):
+class SplineCalibration(LogitCalibrator):
     """Spline calibration: q = sigmoid(f(z)), z = logit(s), f a natural cubic spline, by penalised maximum likelihood.
 
     ::
@@ -70,6 +70,8 @@ class SplineCalibration(PointsCalibrator):
         Share of the rows, by weight, where the map falls as the score rises.
     smoothed_ : of the same shape
         1 where outcomes were smoothed because a score separates them.
+    clipped_ : of the same shape
+        Rows (weights) with scores of exactly 0 or 1, whose logits are clipped.
     classes_ : ndarray of shape (K,)
     n_features_in_ : int
 
@@ -108,8 +110,6 @@ class SplineCalibration(PointsCalibrator):
     >>> fitted.predict_proba([0.1, 0.5, 0.9])[:, 1].round(1)
     array([0.2, 0.4, 0.7])
     """
-
-    by_outcome = True
 
     def __init__(
         self,
@@ -163,11 +163,11 @@ class SplineCalibration(PointsCalibrator):
             "falling": points.weight[slope < 0].sum() / points.weight.sum(),
             "smoothed": separated,
             "clip": points.clip,
+            "clipped": points.clipped,
         }
 
     def _cautions(self, sliced: Sliced) -> Iterable[str]:
-        if (sliced.numbers["smoothed"] == 1).any():
-            yield SEPARATED
+        yield from super()._cautions(sliced)
         falling = np.nanmax(sliced.numbers["falling"])
         if falling > 0:
             yield (

@@ -264,7 +264,7 @@ LABELS, SCORES = rows(200)
         ),
         (lambda: cd.PlattScaling().fit(np.array(["n", "p"])[LABELS], SCORES), r"require pos_label=\.\.\."),
         (lambda: cd.PlattScaling().fit(LABELS, SCORES, np.zeros(200)), "At least one sample weight must be positive"),
-        (lambda: cd.PlattScaling().fit([0, 1, 1], [0.4, 0.4, 0.4]), "at least two distinct scores, all are 0.4"),
+        (lambda: cd.PlattScaling().fit([0, 1, 1], [0.4, 0.4, 0.4]), "at least 2 distinct scores, all are 0.4"),
         (lambda: cd.PlattScaling().fit(np.zeros(200, int), SCORES), "two classes, got one class in all 200 rows"),
         (
             lambda: cd.PlattScaling().fit(pd.Series(LABELS), pd.Series(SCORES, index=np.arange(200) + 5)),
@@ -291,3 +291,13 @@ def test_no_slice_of_its_own() -> None:
     with pytest.warns(UserWarning, match="200 of 200 slices have fewer than 100 rows"):
         calibrator = cd.PlattScaling().fit(LABELS, SCORES, by=np.arange(200))
     assert (calibrator.coef_ == cd.PlattScaling().fit(LABELS, SCORES).coef_).all()
+
+
+@pytest.mark.filterwarnings("ignore:.*the map falls as the score rises:UserWarning")
+@pytest.mark.parametrize("kind", [cd.PlattScaling, cd.BetaCalibration, cd.QuadraticScaling, cd.SplineCalibration])
+def test_clipped_logits_are_said(kind: type[cd.Calibrator]) -> None:
+    labels, scores = rows(500)
+    assert kind().fit(labels, scores).clipped_ == 0
+    scores[:3], scores[3] = 1.0, 0.0
+    with pytest.warns(UserWarning, match="scores of exactly 0 or 1, in rows of weight 4, have logits clipped at -708"):
+        assert kind().fit(labels, scores).clipped_ == 4

@@ -11,19 +11,19 @@ if TYPE_CHECKING:
     from calibdask.accumulator import Accumulator as Accumulator
     from calibdask.attribution import attribute as attribute
     from calibdask.calibrators.base import Calibrator as Calibrator
-    from calibdask.calibrators.beta import BetaCalibration as BetaCalibration
-    from calibdask.calibrators.comparison import compare_calibrators as compare_calibrators
-    from calibdask.calibrators.histogram_binning import HistogramBinning as HistogramBinning
-    from calibdask.calibrators.isotonic import IsotonicCalibration as IsotonicCalibration
-    from calibdask.calibrators.local import LCECalibrator as LCECalibrator
-    from calibdask.calibrators.platt import PlattScaling as PlattScaling
-    from calibdask.calibrators.quadratic import QuadraticScaling as QuadraticScaling
-    from calibdask.calibrators.refinement import Refinement as Refinement
-    from calibdask.calibrators.spline import SplineCalibration as SplineCalibration
-    from calibdask.calibrators.structured import StructuredScaling as StructuredScaling
-    from calibdask.calibrators.temperature import TemperatureScaling as TemperatureScaling
-    from calibdask.calibrators.vector import VectorScaling as VectorScaling
-    from calibdask.calibrators.venn_abers import VennAbers as VennAbers
+    from calibdask.calibrators.comparing.comparison import compare_calibrators as compare_calibrators
+    from calibdask.calibrators.comparing.refinement import Refinement as Refinement
+    from calibdask.calibrators.curves.beta import BetaCalibration as BetaCalibration
+    from calibdask.calibrators.curves.histogram_binning import HistogramBinning as HistogramBinning
+    from calibdask.calibrators.curves.isotonic import IsotonicCalibration as IsotonicCalibration
+    from calibdask.calibrators.curves.local import LCECalibrator as LCECalibrator
+    from calibdask.calibrators.curves.platt import PlattScaling as PlattScaling
+    from calibdask.calibrators.curves.quadratic import QuadraticScaling as QuadraticScaling
+    from calibdask.calibrators.curves.spline import SplineCalibration as SplineCalibration
+    from calibdask.calibrators.curves.venn_abers import VennAbers as VennAbers
+    from calibdask.calibrators.softmax.structured import StructuredScaling as StructuredScaling
+    from calibdask.calibrators.softmax.temperature import TemperatureScaling as TemperatureScaling
+    from calibdask.calibrators.softmax.vector import VectorScaling as VectorScaling
     from calibdask.comparison import compare as compare
     from calibdask.display import ReliabilityDisplay as ReliabilityDisplay
     from calibdask.engine.inputs.top_scores import TopScores as TopScores

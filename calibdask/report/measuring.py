@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.calibrators.comparison import compare_calibrators
+from calibdask.calibrators.comparing.comparison import compare_calibrators
 from calibdask.engine.inputs.options import InputKeywords, InputOptions
 from calibdask.engine.inputs.shapes import Shape
 from calibdask.engine.inputs.slices import named

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_softmax
 
 import calibdask as cd
-from calibdask.calibrators.columns import ConfidenceMap
+from calibdask.calibrators.curves.columns import ConfidenceMap
 
 Array = NDArray[Any]
 
@@ -239,7 +239,7 @@ def test_quiet_fits_do_not_warn() -> None:
 
 
 def test_many_rows_are_cells_however_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("calibdask.calibrators.columns.MOST_ROWS", 1000)
+    monkeypatch.setattr("calibdask.calibrators.curves.columns.MOST_ROWS", 1000)
     labels, scores = rows()
     expected = cd.PlattScaling().fit(labels, scores)
     # Without the sizes of chunks the number of rows is known after a pass only.
@@ -247,7 +247,7 @@ def test_many_rows_are_cells_however_they_come(monkeypatch: pytest.MonkeyPatch) 
     kept = lazy[lazy >= 0]
     equal(cd.PlattScaling().fit(da.from_array(labels, chunks=700)[lazy >= 0], kept), expected)
     equal(cd.PlattScaling().fit(cd.summarize(labels, scores, settings=["binary"])), expected)
-    monkeypatch.setattr("calibdask.calibrators.columns.MOST_ROWS", 1 << 22)
+    monkeypatch.setattr("calibdask.calibrators.curves.columns.MOST_ROWS", 1 << 22)
     exact = cd.PlattScaling().fit(labels, scores)
     assert 0 < abs(exact.coef_ - expected.coef_) < 0.01 * exact.coef_se_
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import calibdask as cd
-from calibdask.calibrators.searches import Evaluation, Search, newton_search, quasi_newton_search
+from calibdask.calibrators.softmax.searches import Evaluation, Search, newton_search, quasi_newton_search
 from tests.calibrators.probmetrics_table import CASES, TABLE, rows
 
 Array = NDArray[Any]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibdask.calibrators.improvement import LossMeans
+from calibdask.calibrators.comparing.improvement import LossMeans
 from calibdask.inference.multiplicity import holm
 from calibdask.safe_text import listed
 from calibdask.statistics.exact import Array

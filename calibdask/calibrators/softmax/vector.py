@@ -7,10 +7,10 @@ import numpy as np
 
 from calibdask.calibrators.base import Calibrator
 from calibdask.calibrators.fitted import Numbers, Sliced
-from calibdask.calibrators.inverse_temperature import inverse_temperature
 from calibdask.calibrators.mapping import BlockMap
-from calibdask.calibrators.softmax_fit import MOST_PAIRS, SoftmaxProblem
-from calibdask.calibrators.softmax_map import SoftmaxMap
+from calibdask.calibrators.softmax.inverse_temperature import inverse_temperature
+from calibdask.calibrators.softmax.softmax_fit import MOST_PAIRS, SoftmaxProblem
+from calibdask.calibrators.softmax.softmax_map import SoftmaxMap
 from calibdask.safe_text import listed
 from calibdask.statistics import exact
 from calibdask.statistics.column_sums import ColumnSums

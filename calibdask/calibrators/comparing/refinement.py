@@ -6,10 +6,10 @@ from typing import Any, Literal
 import numpy as np
 from typing_extensions import override
 
-from calibdask.calibrators.cross_fitting import CalibratorChoice, CrossFit, CrossFitted, Marks
-from calibdask.calibrators.improvement import FEWEST_OUTCOMES, LossMeans, Mean, check_rule
-from calibdask.calibrators.platt import PlattScaling
-from calibdask.calibrators.temperature import TemperatureScaling
+from calibdask.calibrators.comparing.cross_fitting import CalibratorChoice, CrossFit, CrossFitted, Marks
+from calibdask.calibrators.comparing.improvement import FEWEST_OUTCOMES, LossMeans, Mean, check_rule
+from calibdask.calibrators.curves.platt import PlattScaling
+from calibdask.calibrators.softmax.temperature import TemperatureScaling
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.checks import check_whole
 from calibdask.estimators.estimator import Estimator

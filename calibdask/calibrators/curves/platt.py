@@ -6,9 +6,9 @@ from typing import Any, Literal
 import numpy as np
 from scipy import special
 
-from calibdask.calibrators.columns import ColumnPoints, Curve
+from calibdask.calibrators.curves.columns import ColumnPoints, Curve
+from calibdask.calibrators.curves.likelihood import LogitCalibrator, fit_terms, logits_of, smoothed
 from calibdask.calibrators.fitted import Numbers
-from calibdask.calibrators.likelihood import LogitCalibrator, fit_terms, logits_of, smoothed
 from calibdask.statistics.exact import Array
 
 

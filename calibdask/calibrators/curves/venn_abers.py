@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibdask.calibrators.columns import ColumnPoints, Curve, PointsCalibrator
+from calibdask.calibrators.curves.columns import ColumnPoints, Curve, PointsCalibrator
+from calibdask.calibrators.curves.intervals import EndCurves, Interval, predicted_interval
+from calibdask.calibrators.curves.isotonic import distinct
 from calibdask.calibrators.fitted import Numbers, Sliced
-from calibdask.calibrators.intervals import EndCurves, Interval, predicted_interval
-from calibdask.calibrators.isotonic import distinct
 from calibdask.kernels.inserted import slopes_with_a_hit
 from calibdask.statistics.exact import Array
 

@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibdask.calibrators.columns import ColumnCalibrator, Curve
+from calibdask.calibrators.curves.columns import ColumnCalibrator, Curve
+from calibdask.calibrators.curves.intervals import EndCurves, Interval, predicted_interval
 from calibdask.calibrators.fitted import Numbers
-from calibdask.calibrators.intervals import EndCurves, Interval, predicted_interval
 from calibdask.estimators.smooth.calibration_map import CalibrationMap, fitted_map
 from calibdask.estimators.smooth.curves import LocalCalibrationError
 from calibdask.estimators.smooth.gridded import Gridded

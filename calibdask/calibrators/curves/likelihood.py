@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibdask.calibrators.columns import ColumnPoints, PointsCalibrator, Undetermined
+from calibdask.calibrators.curves.columns import ColumnPoints, PointsCalibrator, Undetermined
+from calibdask.calibrators.curves.logistic import LogisticFit, fit_logistic
 from calibdask.calibrators.fitted import Sliced
-from calibdask.calibrators.logistic import LogisticFit, fit_logistic
 from calibdask.statistics.exact import Array
 
 SEPARATED = (

@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy import special
 
-from calibdask.calibrators.columns import Undetermined
+from calibdask.calibrators.curves.columns import Undetermined
 from calibdask.statistics.exact import Array
 
 # Where a maximum exists steps are few; where it is far (outcomes that hardly overlap), distances to it shrink by a

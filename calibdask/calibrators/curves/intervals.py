@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from calibdask.calibrators.columns import ColumnCalibrator, ConfidenceMap, Curve
+from calibdask.calibrators.curves.columns import ColumnCalibrator, ConfidenceMap, Curve
 from calibdask.calibrators.fitted import Numbers
 from calibdask.calibrators.mapping import RowMap, mapped_rows
 from calibdask.statistics.exact import Array

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calibdask.calibrators.fitted import Marks
-from calibdask.calibrators.searches import Evaluation, Search, newton_search, quasi_newton_search
+from calibdask.calibrators.softmax.searches import Evaluation, Search, newton_search, quasi_newton_search
 from calibdask.statistics import exact
 from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray

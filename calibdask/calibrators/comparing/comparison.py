@@ -9,22 +9,22 @@ import xarray as xr
 from scipy import special
 
 from calibdask.calibrators.base import Calibrator
-from calibdask.calibrators.beta import BetaCalibration
-from calibdask.calibrators.cross_fitting import CalibratorChoice, CrossFit, CrossFitted, FoldMaps, FrozenMaps
-from calibdask.calibrators.histogram_binning import HistogramBinning
-from calibdask.calibrators.improvement import LossMeans, Mean, Rule
-from calibdask.calibrators.isotonic import IsotonicCalibration
-from calibdask.calibrators.local import LCECalibrator
-from calibdask.calibrators.monotonicity import is_monotone
-from calibdask.calibrators.platt import PlattScaling
-from calibdask.calibrators.quadratic import QuadraticScaling
-from calibdask.calibrators.recommendation import Recommendation
-from calibdask.calibrators.refinement import MOST_FOLDS, Refinement, enough_outcomes, paired_losses
-from calibdask.calibrators.spline import SplineCalibration
-from calibdask.calibrators.structured import StructuredScaling
-from calibdask.calibrators.temperature import TemperatureScaling
-from calibdask.calibrators.vector import VectorScaling
-from calibdask.calibrators.venn_abers import VennAbers
+from calibdask.calibrators.comparing.cross_fitting import CalibratorChoice, CrossFit, CrossFitted, FoldMaps, FrozenMaps
+from calibdask.calibrators.comparing.improvement import LossMeans, Mean, Rule
+from calibdask.calibrators.comparing.monotonicity import is_monotone
+from calibdask.calibrators.comparing.recommendation import Recommendation
+from calibdask.calibrators.comparing.refinement import MOST_FOLDS, Refinement, enough_outcomes, paired_losses
+from calibdask.calibrators.curves.beta import BetaCalibration
+from calibdask.calibrators.curves.histogram_binning import HistogramBinning
+from calibdask.calibrators.curves.isotonic import IsotonicCalibration
+from calibdask.calibrators.curves.local import LCECalibrator
+from calibdask.calibrators.curves.platt import PlattScaling
+from calibdask.calibrators.curves.quadratic import QuadraticScaling
+from calibdask.calibrators.curves.spline import SplineCalibration
+from calibdask.calibrators.curves.venn_abers import VennAbers
+from calibdask.calibrators.softmax.structured import StructuredScaling
+from calibdask.calibrators.softmax.temperature import TemperatureScaling
+from calibdask.calibrators.softmax.vector import VectorScaling
 from calibdask.engine.inputs.input import Input, read_data
 from calibdask.engine.inputs.keys import key_numbers
 from calibdask.engine.inputs.options import InputOptions, Task

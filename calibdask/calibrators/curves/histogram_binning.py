@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibdask.calibrators.columns import ColumnCalibrator, Curve
+from calibdask.calibrators.curves.columns import ColumnCalibrator, Curve
+from calibdask.calibrators.curves.isotonic import check_flags, few_rows_caution
 from calibdask.calibrators.fitted import Numbers, Sliced
-from calibdask.calibrators.isotonic import check_flags, few_rows_caution
 from calibdask.estimators.binned.ece import ECE
 from calibdask.statistics import exact
 from calibdask.statistics.bins.binnings import BinEdges, binned_sums

@@ -6,9 +6,9 @@ import numpy as np
 
 from calibdask.calibrators.base import Calibrator
 from calibdask.calibrators.fitted import Numbers, Sliced
-from calibdask.calibrators.inverse_temperature import inverse_temperature
 from calibdask.calibrators.mapping import BlockMap
-from calibdask.calibrators.softmax_map import SoftmaxMap
+from calibdask.calibrators.softmax.inverse_temperature import inverse_temperature
+from calibdask.calibrators.softmax.softmax_map import SoftmaxMap
 from calibdask.statistics import exact
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout

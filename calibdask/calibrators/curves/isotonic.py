@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.isotonic import isotonic_regression
 
-from calibdask.calibrators.columns import ColumnPoints, Curve, PointsCalibrator
+from calibdask.calibrators.curves.columns import ColumnPoints, Curve, PointsCalibrator
 from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.statistics.exact import Array, Counts
 

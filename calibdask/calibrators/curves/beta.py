@@ -8,10 +8,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy import special
 
-from calibdask.calibrators.columns import ColumnPoints, Curve, Undetermined
+from calibdask.calibrators.curves.columns import ColumnPoints, Curve, Undetermined
+from calibdask.calibrators.curves.likelihood import LogitCalibrator, check_distinct, is_separated, log_scores, smoothed
+from calibdask.calibrators.curves.logistic import LogisticFit, fit_logistic
 from calibdask.calibrators.fitted import Numbers, Sliced
-from calibdask.calibrators.likelihood import LogitCalibrator, check_distinct, is_separated, log_scores, smoothed
-from calibdask.calibrators.logistic import LogisticFit, fit_logistic
 from calibdask.statistics.exact import Array
 
 _NAMES = ("a", "b", "c")

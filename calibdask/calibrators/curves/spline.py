@@ -8,16 +8,16 @@ import numpy as np
 from scipy import special
 from scipy.interpolate import CubicSpline
 
-from calibdask.calibrators.columns import ColumnPoints, Curve
-from calibdask.calibrators.fitted import Numbers, Sliced
-from calibdask.calibrators.likelihood import (
+from calibdask.calibrators.curves.columns import ColumnPoints, Curve
+from calibdask.calibrators.curves.likelihood import (
     LogitCalibrator,
     check_distinct,
     is_separated,
     logits_of,
     smoothed,
 )
-from calibdask.calibrators.logistic import LogisticProblem
+from calibdask.calibrators.curves.logistic import LogisticProblem
+from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.statistics.exact import Array
 
 # Knots nearer to one another than this share of their range are one.

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from scipy import special
 
-from calibdask.calibrators.columns import ColumnPoints, Curve
+from calibdask.calibrators.curves.columns import ColumnPoints, Curve
+from calibdask.calibrators.curves.likelihood import LogitCalibrator, fit_terms, logits_of
 from calibdask.calibrators.fitted import Numbers, Sliced
-from calibdask.calibrators.likelihood import LogitCalibrator, fit_terms, logits_of
 from calibdask.statistics.exact import Array
 
 _NAMES = ("intercept", "coef", "curvature")

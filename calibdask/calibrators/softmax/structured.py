@@ -7,11 +7,11 @@ import numpy as np
 
 from calibdask.calibrators.base import Calibrator
 from calibdask.calibrators.fitted import Numbers, Sliced
-from calibdask.calibrators.inverse_temperature import inverse_temperature
 from calibdask.calibrators.mapping import BlockMap
-from calibdask.calibrators.softmax_fit import SoftmaxProblem
-from calibdask.calibrators.softmax_map import SoftmaxMap
-from calibdask.calibrators.vector import check_search, not_converged
+from calibdask.calibrators.softmax.inverse_temperature import inverse_temperature
+from calibdask.calibrators.softmax.softmax_fit import SoftmaxProblem
+from calibdask.calibrators.softmax.softmax_map import SoftmaxMap
+from calibdask.calibrators.softmax.vector import check_search, not_converged
 from calibdask.statistics import exact
 from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray

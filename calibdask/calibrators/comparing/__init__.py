@@ -1,0 +1,1 @@
+"""How much calibrators help: cross-fitting, improvements with intervals, which to take."""

@@ -1,0 +1,1 @@
+"""Calibrators of one score: a curve for each column, and how curves are fitted."""

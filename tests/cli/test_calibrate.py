@@ -168,7 +168,7 @@ BAD = [
     (["calibrate", "summary.nc", *OUT, "--score", "p"], "--score has no effect on summary.nc"),
     (["calibrate", "summary.nc", *OUT, "--by", "day"], "expects a slice of the summary"),
     (["calibrate", "one.npz", *OUT], "expects labels of at least two classes, got one class in all 400 rows"),
-    (["calibrate", "equal.npz", *OUT], "expects at least two distinct scores, all are 0.5"),
+    (["calibrate", "equal.npz", *OUT], "expects at least 2 distinct scores, all are 0.5"),
     ([*THROUGH, "none.json"], "none.json cannot be read"),
     ([*THROUGH, "rows.csv"], "rows.csv is no map, but text or bytes that are not JSON"),
     ([*THROUGH, "list.json"], "list.json is no map that can be applied"),

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+import scipy
 
 from calibdask.inference.sequential.cells import GROUPS, PeriodCells
 from calibdask.inference.sequential.factors import TILTS, fixed_factors, learnt_tilts, plug_in_factors
@@ -65,9 +65,9 @@ class ProcessState(NamedTuple):
     @property
     def log_e(self) -> Array:
         """The logarithm of the e-process, (processes,)."""
-        whole = special.logsumexp(self.products + LOG_SHARES, axis=-1)
+        whole = scipy.special.logsumexp(self.products + LOG_SHARES, axis=-1)
         # Exactly 0 without any bet.
-        return np.asarray(whole - special.logsumexp(LOG_SHARES))
+        return np.asarray(whole - scipy.special.logsumexp(LOG_SHARES))
 
     @property
     def since(self) -> Counts:
@@ -80,7 +80,7 @@ class ProcessState(NamedTuple):
         """The logarithm of the detector, (processes,): -inf where it has just been started."""
         with np.errstate(divide="ignore"):
             log_m = self.detectors + np.log(-np.expm1(-self.detectors))
-        return np.asarray(special.logsumexp(log_m + LOG_SHARES, axis=-1))
+        return np.asarray(scipy.special.logsumexp(log_m + LOG_SHARES, axis=-1))
 
 
 @dataclass(frozen=True)

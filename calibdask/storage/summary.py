@@ -146,6 +146,8 @@ class Summary:
             raise ValueError(
                 f"by expects slices of the summary, {listed(self.slices) or 'none'}, got {listed(unknown)}."
             )
+        if tuple(by) == self.slices:
+            return self
         gone = [axis.name for axis in self.axes if axis.name not in self.batch and str(axis.name) not in by]
         # Missing weights stay visible as such: nothing is skipped.
         summed = self.dataset.sum(gone, skipna=False, keep_attrs=True) if gone else self.dataset

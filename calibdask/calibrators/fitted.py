@@ -102,7 +102,7 @@ def _sliced(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_r
         whole = _fit(with_counts(calibrator), all_rows)
     # A map of all classes together needs two of them, maps of each by itself need all.
     both = slices.both.all(-1) if calibrator.by_column else slices.both.any(-1)
-    few = (slices.rows < min_rows) | ~both | _unfitted(calibrator, slices)
+    few = (slices.rows < min_rows) | ~both | unfitted(calibrator, slices)
     return _of_slices(slices, _of_all(calibrator, whole), data.by, few, min_rows)
 
 
@@ -156,7 +156,7 @@ def _of_all(calibrator: "Calibrator", fit: Fit) -> Sliced:
     return Sliced(unknown, fit.rows, cautions=(caution,), events=fit.events)
 
 
-def _unfitted(calibrator: "Calibrator", slices: "Fit") -> Marks:
+def unfitted(calibrator: "Calibrator", slices: "Fit") -> Marks:
     """Slices with both outcomes whose rows do not determine the map, or that of one of their columns."""
     if not slices.numbers:
         return np.ones(len(slices.rows), bool)

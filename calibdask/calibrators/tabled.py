@@ -12,6 +12,8 @@ from calibdask.results.format import plain
 from calibdask.safe_text import visible
 
 _ERROR = "_se"
+# What is shown only where it is not 0.
+_UNLESS_0 = ("smoothed", "clipped")
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class MapTable:
         >>> import calibdask as cd
         >>> table = MapTable.of(cd.PlattScaling().fit([0, 1, 0, 1], [0.3, 0.4, 0.6, 0.7]))
         >>> table.heads, table.lines
-        (('', 'rows', 'events', 'intercept', 'coef'), (('all rows', '4', '2', '0 (1.3)', '1.2 (2.2)'),))
+        (('', 'rows', 'events', 'intercept', 'coef'), (('all rows', '4', '2', '0.0 (1.1)', '1.1 (1.6)'),))
         """
         sliced = calibrator._sliced
         shown = _parameters(calibrator)
@@ -73,6 +75,7 @@ def _parameters(calibrator: Calibrator) -> dict[str, Any]:
         for name, values in calibrator._sliced.numbers.items()
         if not name.endswith(_ERROR)
         and _is_documented(calibrator, name)
+        and not (name in _UNLESS_0 and not values.any())
         and (values.ndim == 1 or (values.ndim == 2 and values.shape[1] in sizes))
     }
 

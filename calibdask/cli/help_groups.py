@@ -11,13 +11,13 @@ from calibdask.cli.reporting import Remembering
 _OTHERS = "Options"
 # Headings, with the names of the parameters beneath them.
 _GROUPS = {
-    "Calibration": ("method", "min_rows", "map_path", "score_name"),
     "Data": (
         *("label", "score", "weight", "task", "logits", "labels", "pos_label", "ignore_label", "skip_missing"),
         "missing_chunks",
         *("setting", "settings", "step"),
     ),
     "Metrics": ("metrics", "full", "panel", "baseline", "conventions", "consistency"),
+    "Calibration": ("method", "compare", "min_rows", "map_path", "score_name"),
     "Slices and intervals": ("by", "worst", "adjust", "ci", "ci_method", "n_boot", "seed", "limit", "slice_limit"),
     "Output": (
         *("as_text", "json_schema", "out", "title", "plot", "curve", "text_plot", "report", "overwrite"),

@@ -24,7 +24,7 @@ def choice_options() -> tuple[click.Option, ...]:
     Examples
     --------
     >>> next(option.help for option in choice_options() if option.name == "rule")
-    'Score of a prediction s and an outcome o (corp).  [default: brier]'
+    'Score of a prediction s and an outcome o (corp, refinement).'
     """
     merged: dict[str, Choice] = {}
     metrics: dict[str, list[str]] = {}

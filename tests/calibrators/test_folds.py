@@ -206,7 +206,7 @@ def test_one_slice_that_cannot_be_fitted_leaves_the_others() -> None:
     result = cd.evaluate(labels, scores, cd.Refinement(), by=slices)
     assert np.isfinite(result.refinement[0])
     assert np.isnan(result.refinement[1])
-    assert "at least two distinct scores" in result.refinement.attrs["undefined"]
+    assert "too few distinct scores" in result.refinement.attrs["undefined"]
 
 
 def test_descriptions_are_frozen() -> None:

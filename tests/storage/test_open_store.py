@@ -361,13 +361,13 @@ class TestOnce:
     @pytest.mark.parametrize(
         ("by", "alone"), [([], 1), (["--by", "day"], 2), (["--by", "day", "--by", "country"], 4)], ids=str
     )
-    def test_a_report_adds_no_pass_of_its_own(
+    def test_a_report_adds_the_passes_of_recalibration_alone(
         self, by: list[str], alone: int, folder: Path, tmp_path: Path, passes: list[int]
     ) -> None:
         """All rows, each column of slices by itself; all columns together only where there are several."""
         data = [str(folder / "data.csv"), *by]
         assert main(["evaluate", *data, "--report", str(tmp_path / "out.html"), "--metric", "ece,density-ece"]) == 0
-        assert len(passes) == alone
+        assert len(passes) == alone + 2
 
 
 EVERY = ["--metric", "ece,ece-d,smooth-ece,corp,ecce,brier-decomposition,mean-gap,skce,skce-test,log-loss,mce"]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.calibrators.base import Calibrator
-from calibdask.calibrators.fitted import Fit, Numbers, with_counts
+from calibdask.calibrators.fitted import Fit, Numbers, unfitted, with_counts
 from calibdask.calibrators.mapping import BlockMap
 from calibdask.statistics.block import Block
 from calibdask.statistics.derived import Derived
@@ -23,6 +23,7 @@ from calibdask.statistics.views.view import View, seen_through
 
 Marks = npt.NDArray[np.bool_]
 _ONE_CLASS = "without one of its folds there are no rows of both outcomes to fit it to"
+_ALIKE = "without one of its folds the rows do not determine it: there are too few distinct scores"
 
 
 @dataclass(frozen=True, repr=False)
@@ -132,7 +133,9 @@ def _fitted(choice: CalibratorChoice, views: tuple[View, ...], groups: int) -> R
         }
         numbers = {name: np.where(unknown[name], values, np.nan) for name, values in numbers.items()}
     frozen = tuple((name, FrozenArray(values)) for name, values in sorted(numbers.items()))
-    return FrozenMaps(frozen, FrozenArray(both), "" if both.all() else _ONE_CLASS)
+    determined = both & ~unfitted(calibrator, fit)
+    reason = _ONE_CLASS if not both.all() else "" if determined.all() else _ALIKE
+    return FrozenMaps(frozen, FrozenArray(determined), reason)
 
 
 def _where(known: Marks, values: Array) -> Array:

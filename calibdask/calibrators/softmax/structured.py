@@ -92,7 +92,7 @@ class StructuredScaling(Calibrator):
     >>> gumbel = rng.gumbel(size=logits.shape)
     >>> scaling = cd.StructuredScaling(logits=True).fit((logits - [0.6, 0, 0] + gumbel).argmax(1), logits)
     >>> scaling.intercept_.round(1)
-    array([-0.4,  0.2,  0.2])
+    array([-0.3,  0.2,  0.1])
     """
 
     def __init__(

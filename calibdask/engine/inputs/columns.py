@@ -106,8 +106,9 @@ def choose_scores(
 
     Examples
     --------
-    >>> choose_scores(["id", "prob", "country"], None, None, "rows.csv")
-    ColumnNames(labels=(), scores=('prob',), classes=None, guess="rows.csv: read scores from 'prob', ...")
+    >>> names = choose_scores(["id", "prob", "country"], None, None, "rows.csv")
+    >>> names.labels, names.scores
+    ((), ('prob',))
     """
     names = list(there)
     labels = () if label is None else _named(names, label, "label", where).names

@@ -35,7 +35,7 @@ MIN_ROWS = 100
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
     """A map fitted to scores, as an estimator in the manner of scikit-learn.
 
-    A subclass asks for statistics in `_requests` and returns the numbers of its map, for all slices at once; `_map`
+    A subclass asks for statistics in ``_requests`` and returns the numbers of its map, for all slices at once; ``_map``
     makes the map from the numbers of one slice. Both are all that distinguishes one calibrator from another: fitting by
     slice, to a summary, to all rows but a fold, storing and applying come with the base class.
 

@@ -54,10 +54,8 @@ class LCECalibrator(ColumnCalibrator):
         Names of the columns; only if fitted on a data frame whose columns have names, in memory.
     bandwidth_ : float, or ndarray with axes of slices and classes
         The bandwidth of each map; one map for binary scores.
-    nodes_ : ndarray of shape (nodes,)
-        The nodes of the grid.
     probability_, density_ : ndarray of shape (..., nodes)
-        The calibrated probability at each node, and the density of scores.
+        The calibrated probability at each node of the grid, ``nodes_``, and the density of scores.
 
     Raises
     ------

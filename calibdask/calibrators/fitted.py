@@ -1,6 +1,6 @@
 """Fitting by slice: the numbers of all maps in the fewest passes, and which slices have the map of all rows."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -152,8 +152,7 @@ def _of_all(calibrator: "Calibrator", fit: Fit) -> Sliced:
         f"Classes {listed(absent[:10])}{' and others' if len(absent) > 10 else ''} have rows of one outcome only; "
         "their scores are left as they are, up to normalisation."
     )
-    unknown = {name: np.where(_along(~both[None], values), np.nan, values) for name, values in fit.numbers.items()}
-    return Sliced(unknown, fit.rows, cautions=(caution,), events=fit.events)
+    return Sliced(known_only(both[None], fit.numbers), fit.rows, cautions=(caution,), events=fit.events)
 
 
 def unfitted(calibrator: "Calibrator", slices: "Fit") -> Marks:
@@ -185,15 +184,20 @@ def _of_slices(slices: "Fit", whole: Sliced, axes: tuple[Axis, ...], few: Marks,
 
 def _joined(values: Array, of_all: Array, few: Marks) -> Array:
     """Numbers of the slices, or of all rows where there are few; those of all rows at the end."""
-    # Lists of knots have as many entries as the longest; the last is repeated.
-    longest = tuple(np.maximum(values.shape[1:], of_all.shape[1:]))
-    values, of_all = (
-        np.pad(part, [(0, 0), *((0, more - size) for more, size in zip(longest, part.shape[1:], strict=True))], "edge")
-        if part.shape[1:] != longest
-        else part
-        for part in (values, of_all)
-    )
+    longest = np.maximum(values.shape, of_all.shape)[1:]
+    values, of_all = (padded(part, (len(part), *longest)) for part in (values, of_all))
     return np.concatenate([np.where(_along(few, values), of_all, values), of_all])
+
+
+def padded(values: Array, shape: Sequence[int]) -> Array:
+    """The values as an array of a shape: lists of knots have as many entries as the longest; the last is repeated."""
+    missing = [(0, int(most - size)) for most, size in zip(shape, values.shape, strict=True)]
+    return np.pad(values, missing, "edge") if any(after for _, after in missing) else values
+
+
+def known_only(known: Marks, numbers: Numbers) -> Numbers:
+    """Numbers of known (slice, column), NaN for others."""
+    return {name: np.where(_along(known, values), values, np.nan) for name, values in numbers.items()}
 
 
 def _along(marked: Marks, values: Array) -> Marks:

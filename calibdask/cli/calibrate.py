@@ -180,15 +180,11 @@ def _usual(scores: str) -> tuple[Expression, str]:
 def _show(calibrator: "Calibrator", why: str, *, to_stderr: bool) -> None:
     """Print what was fitted, and what to know about it."""
     from calibdask.calibrators.tabled import MapTable
+    from calibdask.results.text_layout import plain_columns
 
     table = MapTable.of(calibrator)
     rows = [table.heads, *table.lines[-_MOST_LINES:]]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [f"{type(calibrator).__name__}{f' ({why})' if why else ''}", ""]
-    lines += [
-        "  ".join(text.ljust(width) if not at else text.rjust(width) for at, (text, width) in enumerate(pairs)).rstrip()
-        for pairs in (list(zip(row, widths, strict=True)) for row in rows)
-    ]
+    lines = [f"{type(calibrator).__name__}{f' ({why})' if why else ''}", "", *plain_columns(rows)]
     left = len(table.lines) - _MOST_LINES
     notes = [f"{left:,} lines before these are in the map."] if left > 0 else []
     notes += [f"Further numbers, in the map: {listed(table.further)}."] if table.further else []

@@ -26,6 +26,13 @@ def check_whole(field: str, value: Any, least: int, most: int | None = None) -> 
         raise ValueError(f"{field} expects a whole number from {least} {upto}, got {value!r}.")
 
 
+def check_flags(**given: Any) -> None:
+    """Raise ValueError unless all values are either true or false."""
+    for name, value in given.items():
+        if not isinstance(value, bool | np.bool_):
+            raise ValueError(f"{name} expects True or False, got {value!r}.")
+
+
 def check_setting(setting: Any, k: Any) -> None:
     """Raise ValueError for an invalid setting; whether a class exists is only known with the data."""
     if k is not None and setting != "top-k":

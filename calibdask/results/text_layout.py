@@ -122,6 +122,20 @@ def folded_heading(name: str) -> list[str]:
     return lines
 
 
+def plain_columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows of cells as lines, the first column to the left, the others to the right.
+
+    Examples
+    --------
+    >>> list(plain_columns([("", "rows"), ("all", "4")]))
+    ['     rows', 'all     4']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [text.rjust(width) for text, width in zip(row, widths, strict=True)]
+        yield GAP.join([row[0].ljust(widths[0]), *cells[1:]]).rstrip()
+
+
 def table_lines(columns: Sequence[Column], rule: str, notes: Sequence[Sequence[str]] | None = None) -> Iterator[Line]:
     """Headings at the bottom of their line, cells at the top of theirs, notes beneath the row they belong to."""
     widths = [column.width for column in columns]

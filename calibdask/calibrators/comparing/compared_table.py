@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from calibdask.results.format import PLAIN, figure, percent, pvalue_text
+from calibdask.results.text_layout import plain_columns
 
 
 def compared_lines(compared: xr.Dataset) -> Iterator[str]:
@@ -22,13 +23,7 @@ def compared_lines(compared: xr.Dataset) -> Iterator[str]:
         "monotone",
     )
     rows = [heads, *(_row(compared.sel(calibrator=name), str(name)) for name in compared["calibrator"].values)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        first, *others = (
-            text.ljust(width) if not at else text.rjust(width)
-            for at, (text, width) in enumerate(zip(row, widths, strict=True))
-        )
-        yield "  ".join([first, *others]).rstrip()
+    yield from plain_columns(rows)
     yield ""
     yield str(compared.attrs["reason"])
     if compared.attrs["left_out"]:

@@ -6,14 +6,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from calibdask.calibrators.base import Calibrator
-from calibdask.calibrators.fitted import Fit, Numbers, unfitted, with_counts
+from calibdask.calibrators.fitted import Fit, Marks, Numbers, known_only, padded, unfitted, with_counts
 from calibdask.calibrators.mapping import BlockMap
 from calibdask.statistics.block import Block
 from calibdask.statistics.derived import Derived
-from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
@@ -21,7 +19,6 @@ from calibdask.statistics.started import together
 from calibdask.statistics.views.folds import Folds, OneModel, OneSlice, OtherFolds
 from calibdask.statistics.views.view import View, seen_through
 
-Marks = npt.NDArray[np.bool_]
 _ONE_CLASS = "without one of its folds there are no rows of both outcomes to fit it to"
 _ALIKE = "without one of its folds the rows do not determine it: there are too few distinct scores"
 
@@ -126,21 +123,11 @@ def _fitted(choice: CalibratorChoice, views: tuple[View, ...], groups: int) -> R
         return FrozenMaps((), FrozenArray(np.zeros(groups, bool)), str(error))
     # As `Calibrator.fit` takes it: of several columns those with one outcome are left as they are.
     both = fit.both[:, 0] if fit.both.shape[1] == 1 else fit.both.any(-1)
-    numbers = dict(fit.numbers)
-    if calibrator.by_column:
-        unknown = {
-            name: fit.both.reshape(*fit.both.shape, *[1] * (values.ndim - 2)) for name, values in numbers.items()
-        }
-        numbers = {name: np.where(unknown[name], values, np.nan) for name, values in numbers.items()}
+    numbers = known_only(fit.both, fit.numbers) if calibrator.by_column else fit.numbers
     frozen = tuple((name, FrozenArray(values)) for name, values in sorted(numbers.items()))
     determined = both & ~unfitted(calibrator, fit)
     reason = _ONE_CLASS if not both.all() else "" if determined.all() else _ALIKE
     return FrozenMaps(frozen, FrozenArray(determined), reason)
-
-
-def _where(known: Marks, values: Array) -> Array:
-    """Values of known (slice, column), NaN for others."""
-    return np.where(known.reshape(*known.shape, *[1] * (values.ndim - known.ndim)), values, np.nan)
 
 
 def _together(singles: list[FrozenMaps]) -> FrozenMaps:
@@ -157,8 +144,7 @@ def _together(singles: list[FrozenMaps]) -> FrozenMaps:
         values = np.full((len(singles), *map(int, longest)), np.nan)
         for group, array in enumerate(arrays):
             if array is not None:
-                missing = [(0, int(most - size)) for most, size in zip(longest, array.values.shape[1:], strict=True)]
-                values[group] = np.pad(array.values[0], missing, "edge") if missing else array.values[0]
+                values[group] = padded(array.values[0], longest)
         numbers.append((name, FrozenArray(values)))
     return FrozenMaps(tuple(numbers), fitted, reason)
 

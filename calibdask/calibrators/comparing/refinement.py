@@ -6,9 +6,10 @@ from typing import Any, Literal
 import numpy as np
 from typing_extensions import override
 
-from calibdask.calibrators.comparing.cross_fitting import CalibratorChoice, CrossFit, CrossFitted, Marks
+from calibdask.calibrators.comparing.cross_fitting import CalibratorChoice, CrossFit, CrossFitted
 from calibdask.calibrators.comparing.improvement import FEWEST_OUTCOMES, LossMeans, Mean, check_rule
 from calibdask.calibrators.curves.platt import PlattScaling
+from calibdask.calibrators.fitted import Marks
 from calibdask.calibrators.softmax.temperature import TemperatureScaling
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.checks import check_whole

@@ -9,7 +9,14 @@ import numpy as np
 from scipy import special
 
 from calibdask.calibrators.curves.columns import ColumnPoints, Curve, Undetermined
-from calibdask.calibrators.curves.likelihood import LogitCalibrator, check_distinct, is_separated, log_scores, smoothed
+from calibdask.calibrators.curves.likelihood import (
+    LogitCalibrator,
+    check_distinct,
+    is_separated,
+    log_scores,
+    noted,
+    smoothed,
+)
 from calibdask.calibrators.curves.logistic import LogisticFit, fit_logistic
 from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.statistics.exact import Array
@@ -120,9 +127,7 @@ class BetaCalibration(LogitCalibrator):
         return {
             **dict(zip(_NAMES, matrix @ fit.coefficients, strict=True)),
             **dict(zip((f"{name}_se" for name in _NAMES), errors, strict=True)),
-            "smoothed": separated,
-            "clip": points.clip,
-            "clipped": points.clipped,
+            **noted(points, was_smoothed=separated),
         }
 
     def _terms(self, positive: Array, negative: Array) -> tuple[list[_Term], list[_Term]]:

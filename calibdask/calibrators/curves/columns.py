@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from calibdask.calibrators.base import Calibrator
-from calibdask.calibrators.fitted import Numbers
+from calibdask.calibrators.fitted import Numbers, padded
 from calibdask.calibrators.mapping import BlockMap
 from calibdask.estimators.ordered.score_points import Points, ScorePoints
 from calibdask.statistics.exact import Array
@@ -135,9 +135,7 @@ def _together(fits: dict[Any, dict[str, Array]], shape: tuple[int, int, int]) ->
         longest = np.max([fit[name].shape for fit in fits.values()], axis=0)
         values = np.full((*shape, *longest), np.nan)
         for index, fit in fits.items():
-            value = fit[name]
-            missing = [(0, int(most - size)) for most, size in zip(longest, value.shape, strict=True)]
-            values[index] = np.pad(value, missing, "edge") if missing else value
+            values[index] = padded(fit[name], longest)
         numbers[name] = values[0]
     return numbers
 

@@ -1,15 +1,16 @@
 """Histogram binning: the frequency of the outcome in the bin of the score."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from calibdask.calibrators.curves.columns import ColumnCalibrator, Curve
-from calibdask.calibrators.curves.isotonic import check_flags, few_rows_caution
+from calibdask.calibrators.curves.isotonic import few_rows_caution
+from calibdask.calibrators.curves.shapes import Steps
 from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.estimators.binned.ece import ECE
+from calibdask.estimators.checks import check_flags
 from calibdask.statistics import exact
 from calibdask.statistics.bins.binnings import BinEdges, binned_sums
 from calibdask.statistics.bins.edges import Edges
@@ -119,18 +120,7 @@ class HistogramBinning(ColumnCalibrator):
 
     def _curve(self, numbers: Numbers) -> Curve:
         inner = numbers["edges"][1:-1]
-        return _Steps(np.where(np.isnan(inner), np.inf, inner), numbers["frequency"])
-
-
-@dataclass(frozen=True)
-class _Steps:
-    """The value of the bin whose number is that of the edges below the score."""
-
-    inner: Array
-    value: Array
-
-    def __call__(self, scores: Array) -> Array:
-        return self.value[np.searchsorted(self.inner, scores)]
+        return Steps(np.where(np.isnan(inner), np.inf, inner), numbers["frequency"])
 
 
 def _filled(outcome: Array, weight: Array, held: Any, edges: Edges) -> Array:

@@ -1,14 +1,16 @@
 """Isotonic regression of the outcomes on the score, plain and centred."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.isotonic import isotonic_regression
 
 from calibdask.calibrators.curves.columns import ColumnPoints, Curve, PointsCalibrator
+from calibdask.calibrators.curves.shapes import Polyline
 from calibdask.calibrators.fitted import Numbers, Sliced
+from calibdask.estimators.checks import check_flags
 from calibdask.statistics.exact import Array, Counts
 
 # Frequencies of 0 or 1 among fewer rows than this are said to rest on few.
@@ -123,29 +125,7 @@ class IsotonicCalibration(PointsCalibrator):
     def _curve(self, numbers: Numbers) -> Curve:
         # Without the repeated last knot.
         size = int(np.searchsorted(numbers["score"], numbers["score"][-1])) + 1
-        return _Polyline(numbers["score"][:size], numbers["probability"][:size])
-
-
-@dataclass(frozen=True)
-class _Polyline:
-    score: Array
-    value: Array
-
-    def __call__(self, scores: Array) -> Array:
-        return np.interp(scores, self.score, self.value)
-
-
-def check_flags(**given: Any) -> None:
-    """Check parameters that are either true or false.
-
-    Raises
-    ------
-    ValueError
-        If one is neither.
-    """
-    for name, value in given.items():
-        if not isinstance(value, bool | np.bool_):
-            raise ValueError(f"{name} expects True or False, got {value!r}.")
+        return Polyline(numbers["score"][:size], numbers["probability"][:size])
 
 
 def distinct(points: ColumnPoints) -> ColumnPoints:

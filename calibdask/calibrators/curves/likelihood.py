@@ -35,6 +35,21 @@ class LogitCalibrator(PointsCalibrator):
             )
 
 
+def noted(points: ColumnPoints, *, was_smoothed: bool) -> dict[str, float]:
+    """The numbers of such a calibrator that say what was clipped and smoothed."""
+    return {"smoothed": was_smoothed, "clip": points.clip, "clipped": points.clipped}
+
+
+def falling_caution(falling: Array, where: str = "") -> Iterable[str]:
+    """A sentence on maps that fall as the score rises, for these shares of the rows; ``where`` that is, in words."""
+    most = np.nanmax(falling)
+    if most > 0:
+        yield (
+            f"the map falls as the score rises for up to {most:.2g} of the rows (attribute falling_){where}, so that "
+            "the order of scores is not kept."
+        )
+
+
 def log_scores(scores: Array, clip: float) -> tuple[Array, Array]:
     """Logarithms of s and of 1 - s, where neither is less than ``clip``."""
     return np.log(np.maximum(scores, clip)), np.log(np.maximum(1 - scores, clip))

@@ -1,13 +1,14 @@
 """The calibrator that corrects scores by their local calibration error."""
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from calibdask.calibrators.curves.columns import ColumnCalibrator, Curve
 from calibdask.calibrators.curves.intervals import EndCurves, Interval, predicted_interval
+from calibdask.calibrators.curves.shapes import Polyline
 from calibdask.calibrators.fitted import Numbers
+from calibdask.estimators.checks import check_flags
 from calibdask.estimators.smooth.calibration_map import CalibrationMap, fitted_map
 from calibdask.estimators.smooth.curves import LocalCalibrationError
 from calibdask.estimators.smooth.gridded import Gridded
@@ -105,8 +106,7 @@ class LCECalibrator(ColumnCalibrator):
         self.logits = logits
 
     def _requests(self) -> Requests[Numbers]:
-        if not isinstance(self.monotone, bool | np.bool_):
-            raise ValueError(f"monotone expects True or False, got {self.monotone!r}.")
+        check_flags(monotone=self.monotone)
         layout = yield from Layout()
         setting = self._setting(layout)
         error = LocalCalibrationError(kernel=self.kernel, bandwidth=self.bandwidth, step=self.step)
@@ -144,7 +144,7 @@ class LCECalibrator(ColumnCalibrator):
         return self._grid.nodes
 
     def _curve(self, numbers: Numbers) -> Curve:
-        return _Curve(self._grid.nodes, numbers["probability"])
+        return Polyline(self._grid.nodes, numbers["probability"])
 
     def predict_interval(self, y_prob: Any, level: float = 0.95, by: Any = None) -> Interval:
         """Intervals for the frequency of each class given its score, each end of shape (n, K).
@@ -176,16 +176,5 @@ class LCECalibrator(ColumnCalibrator):
         # A class whose outcomes are all alike has no curve: nothing is known.
         low = np.nan_to_num(np.minimum(low, numbers["probability"]), nan=0.0)
         high = np.nan_to_num(np.maximum(high, numbers["probability"]), nan=1.0)
-        of_low, of_high = (tuple(_Curve(self._grid.nodes, column) for column in end) for end in (low, high))
+        of_low, of_high = (tuple(Polyline(self._grid.nodes, column) for column in end) for end in (low, high))
         return of_low, of_high
-
-
-@dataclass(frozen=True)
-class _Curve:
-    """A curve on the nodes of a grid, interpolated at the scores."""
-
-    nodes: Array
-    values: Array
-
-    def __call__(self, scores: Array) -> Array:
-        return np.interp(scores, self.nodes, self.values)

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import special
 
 from calibdask.calibrators.curves.columns import ColumnPoints, Curve
-from calibdask.calibrators.curves.likelihood import LogitCalibrator, fit_terms, logits_of, smoothed
+from calibdask.calibrators.curves.likelihood import LogitCalibrator, fit_terms, logits_of, noted, smoothed
 from calibdask.calibrators.fitted import Numbers
 from calibdask.statistics.exact import Array
 
@@ -94,9 +94,7 @@ class PlattScaling(LogitCalibrator):
             "coef": coef,
             "intercept_se": errors[0],
             "coef_se": errors[1],
-            "smoothed": separated,
-            "clip": points.clip,
-            "clipped": points.clipped,
+            **noted(points, was_smoothed=separated),
         }
 
     def _curve(self, numbers: Numbers) -> Curve:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from calibdask.calibrators.curves.columns import ColumnPoints, Curve
-from calibdask.calibrators.curves.likelihood import LogitCalibrator, fit_terms, logits_of
+from calibdask.calibrators.curves.likelihood import LogitCalibrator, falling_caution, fit_terms, logits_of, noted
 from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.statistics.exact import Array
 
@@ -90,19 +90,12 @@ class QuadraticScaling(LogitCalibrator):
             **dict(zip((f"{name}_se" for name in _NAMES), errors, strict=True)),
             "turning_point": special.expit(-slope / (2 * curvature)) if curvature else np.nan,
             "falling": points.weight[slope + 2 * curvature * z < 0].sum() / points.weight.sum(),
-            "smoothed": is_smoothed,
-            "clip": points.clip,
-            "clipped": points.clipped,
+            **noted(points, was_smoothed=is_smoothed),
         }
 
     def _cautions(self, sliced: Sliced) -> Iterable[str]:
         yield from super()._cautions(sliced)
-        falling = np.nanmax(sliced.numbers["falling"])
-        if falling > 0:
-            yield (
-                f"the map falls as the score rises for up to {falling:.2g} of the rows (attribute falling_), on one "
-                "side of turning_point_, so that the order of scores is not kept."
-            )
+        yield from falling_caution(sliced.numbers["falling"], ", on one side of turning_point_")
 
     def _curve(self, numbers: Numbers) -> Curve:
         return _Quadratic(*(float(numbers[name]) for name in (*_NAMES, "clip")))

@@ -12,8 +12,10 @@ from calibdask.calibrators.curves.columns import ColumnPoints, Curve
 from calibdask.calibrators.curves.likelihood import (
     LogitCalibrator,
     check_distinct,
+    falling_caution,
     is_separated,
     logits_of,
+    noted,
     smoothed,
 )
 from calibdask.calibrators.curves.logistic import LogisticProblem
@@ -161,19 +163,12 @@ class SplineCalibration(LogitCalibrator):
             "smoothing": smoothing,
             "dof": len(spline.knots) - np.trace(fit.covariance @ penalty) * points.weight.sum(),
             "falling": points.weight[slope < 0].sum() / points.weight.sum(),
-            "smoothed": separated,
-            "clip": points.clip,
-            "clipped": points.clipped,
+            **noted(points, was_smoothed=separated),
         }
 
     def _cautions(self, sliced: Sliced) -> Iterable[str]:
         yield from super()._cautions(sliced)
-        falling = np.nanmax(sliced.numbers["falling"])
-        if falling > 0:
-            yield (
-                f"the map falls as the score rises for up to {falling:.2g} of the rows (attribute falling_), so that "
-                "the order of scores is not kept."
-            )
+        yield from falling_caution(sliced.numbers["falling"])
 
     def _curve(self, numbers: Numbers) -> Curve:
         # Shorter lists of knots repeat their last one.

@@ -10,6 +10,7 @@ import numpy as np
 from calibdask.calibrators.curves.columns import ColumnPoints, Curve, PointsCalibrator
 from calibdask.calibrators.curves.intervals import EndCurves, Interval, predicted_interval
 from calibdask.calibrators.curves.isotonic import distinct
+from calibdask.calibrators.curves.shapes import Steps
 from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.kernels.inserted import slopes_with_a_hit
 from calibdask.statistics.exact import Array
@@ -114,18 +115,6 @@ class VennAbers(PointsCalibrator):
 
 
 @dataclass(frozen=True)
-class _Steps:
-    """A step function with one value more than there are scores at which it jumps; continuous from ``side``."""
-
-    score: Array
-    value: Array
-    side: Literal["left", "right"]
-
-    def __call__(self, scores: Array) -> Array:
-        return self.value[np.searchsorted(self.score, scores, self.side)]
-
-
-@dataclass(frozen=True)
 class _Probability:
     low: Curve
     high: Curve
@@ -139,8 +128,8 @@ def _ends(numbers: Numbers) -> tuple[Curve, Curve]:
     """The functions p0 and p1 of one column; of one whose outcomes are all alike nothing is known."""
     if np.isnan(numbers["low"]).all():
         return partial(np.full_like, fill_value=0.0), partial(np.full_like, fill_value=1.0)
-    low = _Steps(numbers["low_score"], np.r_[0.0, numbers["low"]], "right")
-    return low, _Steps(numbers["high_score"], np.r_[numbers["high"], 1.0], "left")
+    low = Steps(numbers["low_score"], np.r_[0.0, numbers["low"]], "right")
+    return low, Steps(numbers["high_score"], np.r_[numbers["high"], 1.0], "left")
 
 
 def _end_curves(numbers: Numbers) -> EndCurves:

@@ -9,7 +9,6 @@ __version__ = "0.1.0"
 # The public names, for type checkers and for what follows.
 if TYPE_CHECKING:
     from calibdask.accumulator import Accumulator as Accumulator
-    from calibdask.attribution import attribute as attribute
     from calibdask.calibrators.base import Calibrator as Calibrator
     from calibdask.calibrators.comparing.comparison import compare_calibrators as compare_calibrators
     from calibdask.calibrators.comparing.refinement import Refinement as Refinement
@@ -62,6 +61,9 @@ if TYPE_CHECKING:
     from calibdask.estimators.tests.spiegelhalter_test import SpiegelhalterTest as SpiegelhalterTest
     from calibdask.evaluation import evaluate as evaluate
     from calibdask.merging import merge as merge
+    from calibdask.monitoring.attribution import attribute as attribute
+    from calibdask.monitoring.planning import watch_power as watch_power
+    from calibdask.monitoring.watch import watch as watch
     from calibdask.results.ranking import worst_slices as worst_slices
     from calibdask.shorthands import brier_score as brier_score
     from calibdask.shorthands import density_ece as density_ece
@@ -78,8 +80,6 @@ if TYPE_CHECKING:
     from calibdask.study.running import run as run
     from calibdask.study.study import Study as Study
     from calibdask.summary import summarize as summarize
-    from calibdask.watch_planning import watch_power as watch_power
-    from calibdask.watching import watch as watch
 
 # Public name -> module. Importing calibdask imports none of them; the first use does.
 with open(__file__, encoding="utf-8") as _source:

@@ -10,7 +10,7 @@ from scipy import special
 
 from calibdask.inference.choice import check_level
 from calibdask.inference.sequential.cells import GROUP_EDGES, GROUPS, PeriodCells
-from calibdask.period_sums import PeriodSums
+from calibdask.monitoring.period_sums import PeriodSums
 from calibdask.results.watched import CHANGE, described
 from calibdask.statistics.exact import Array
 

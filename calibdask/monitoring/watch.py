@@ -16,7 +16,7 @@ from calibdask.inference.sequential.cells import PeriodCells
 from calibdask.inference.sequential.processes import Monitor, ProcessState
 from calibdask.inference.sequential.saved import SavedState, Watched
 from calibdask.inference.sequential.sequences import error_ends, gap_ends
-from calibdask.period_sums import PeriodSums
+from calibdask.monitoring.period_sums import PeriodSums
 from calibdask.results.watched import OVER_TIME, described
 from calibdask.safe_text import listed
 from calibdask.statistics.exact import Array, Counts

@@ -1,0 +1,1 @@
+"""Calibration over time: `watch`, `watch_power` and `attribute`, from summaries by period."""

@@ -25,6 +25,7 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.order.distinct import DistinctScores
 from calibdask.statistics.order.medians import SetKeys
 from calibdask.statistics.order.ranks import KeyCounts, WindowCounts
+from calibdask.statistics.outcome_sums import OutcomeSums
 from calibdask.statistics.paired_losses import PairedLosses
 from calibdask.statistics.pairs.block_means import BlockMeans
 from calibdask.statistics.pairs.bootstrap import PairDraws
@@ -240,7 +241,14 @@ def viewed(view: View) -> Any:
 
 def statistics(layout: Layout) -> list[Statistic]:
     """Statistics of blocks in any order, for data of a layout."""
-    made: list[Statistic] = [Validity(), RowCount(), Confusion(), ScoreSums(), ColumnSums(Setting("class", 1))]
+    made: list[Statistic] = [
+        Validity(),
+        RowCount(),
+        Confusion(),
+        ScoreSums(),
+        ColumnSums(Setting("class", 1)),
+        OutcomeSums(Setting("classwise")),
+    ]
     made += [TemperatureSums(), *softmax_sums(layout)]
     tree = grown(layout)
     made += [CellSums(UniformCells(4)), CellSums(UniformCells(300)), set_keys(tree)]

@@ -12,10 +12,10 @@ from calibdask.engine.inputs.slices import Axis, codes_among
 from calibdask.engine.plan import run_requests
 from calibdask.safe_text import listed
 from calibdask.statistics import exact
-from calibdask.statistics.column_sums import ColumnSums, ColumnSumsState
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.outcome_sums import OutcomeSums, OutcomeSumsState
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.started import Started
@@ -127,10 +127,10 @@ def with_counts(calibrator: "Calibrator") -> Requests[Fit]:
     """The numbers of the maps of all slices, and what they rest on."""
     layout = yield from Layout()
     setting = calibrator._setting(layout)
-    yield from Started(ColumnSums(setting))
+    yield from Started(OutcomeSums(setting))
     yield from Started(RowCount())
     numbers = yield from calibrator._requests()
-    sums: ColumnSumsState = yield from ColumnSums(setting)
+    sums: OutcomeSumsState = yield from OutcomeSums(setting)
     rows = (yield from RowCount()).rows
     weight, outcome = exact.value(sums.weight)[0], exact.value(sums.outcome)[0]
     return Fit(numbers, rows[0], (outcome > 0) & (outcome < weight), setting, outcome)

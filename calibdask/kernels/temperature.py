@@ -1,8 +1,8 @@
 """Moments of log scores under softmax(beta z), at many beta at once.
 
-The exponentials of a row at all nodes are powers of one: beta is 5, 6, ... 9 times the smallest step within an octave,
-and doubled from octave to octave, which squares the exponential. Since z is at most 0, no power overflows. Eight rows
-at a time are the lanes of vectors, classes come in tiles, so that everything stays in the first cache.
+The exponentials of a row at all nodes are powers of one: beta is 4, 5, 6 and 7 times the smallest step within an
+octave, and doubled from octave to octave, which squares the exponential. Since z is at most 0, no power overflows.
+Eight rows at a time are the lanes of vectors, classes come in tiles, so that everything stays in the first cache.
 """
 
 import numpy as np
@@ -13,8 +13,8 @@ from calibdask.kernels.fused import fma
 from calibdask.kernels.tiles import LANES, carry_lanes, gather, subtract, take_logarithms
 from calibdask.kernels.vectors import larger, load_short, minus, plus, quotient, smaller, store, times
 
-# Nodes of beta: 2**(o - 3) * (1 + j / 5) for octaves o = 0..5, and 8.
-IN_OCTAVE, OCTAVES, LOWEST = 5, 6, 0.125
+# Nodes of beta: 2**(o - 3) * (1 + j / 4) for octaves o = 0..5, and 8.
+IN_OCTAVE, OCTAVES, LOWEST = 4, 6, 0.125
 NODES = IN_OCTAVE * OCTAVES + 1
 _STEP = LOWEST / IN_OCTAVE
 # Classes of a tile.
@@ -31,10 +31,10 @@ def _take_exponentials(z, single):
 
 
 @inlined
-def _take_fifth_powers(single, power):
+def _take_fourth_powers(single, power):
     for e in range(single.size):
         square = single[e] * single[e]
-        power[e] = square * square * single[e]
+        power[e] = square * square
 
 
 @inlined
@@ -97,7 +97,7 @@ def _moments(scores, start, count, smallest, scales, top, buffers, sums):
         take_logarithms(z, smallest)
         subtract(z, top)
         _take_exponentials(z, single)
-        _take_fifth_powers(single, power)
+        _take_fourth_powers(single, power)
         _add_tile(z, single, power, square, zeroth, first, second)
     buffers[0, :LANES] = 1.0
     _finish(buffers[0], scales, zeroth, first, second)

@@ -179,6 +179,9 @@ class Block:
     @property
     def stratum_rows(self) -> npt.NDArray[np.int64]:
         """Rows of positive weight of every stratum, (batch, groups)."""
+        if self.weights is None:
+            of_groups = np.bincount(self.group, minlength=self.layout.groups) if self.group.size else self.rows
+            return np.full((self.layout.batch, self.layout.groups), of_groups, np.int64)
         rows = np.zeros((self.layout.batch, self.layout.groups), np.int64)
         for b, g, index in self.strata:
             rows[b, g] = index.size

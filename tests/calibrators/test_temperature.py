@@ -83,7 +83,7 @@ def test_the_root_is_that_of_the_rows(classes: int, n: int, slope: float, dtype:
     )
 
 
-@pytest.mark.parametrize(("classes", "tolerance"), [(2, 1e-11), (10, 1e-11), (1000, 1e-7)])
+@pytest.mark.parametrize(("classes", "tolerance"), [(2, 1e-11), (10, 1e-11), (1000, 1e-6)])
 def test_rows_that_are_all_alike_are_the_hardest(classes: int, tolerance: float) -> None:
     """One class against all others alike: the derivative turns most sharply where they weigh the same."""
     scores = np.full((400, classes), 1.0)

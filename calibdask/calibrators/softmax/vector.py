@@ -13,10 +13,10 @@ from calibdask.calibrators.softmax.softmax_fit import MOST_PAIRS, SoftmaxProblem
 from calibdask.calibrators.softmax.softmax_map import SoftmaxMap
 from calibdask.safe_text import listed
 from calibdask.statistics import exact
-from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.outcome_sums import OutcomeSums
 from calibdask.statistics.request import Requests
 from calibdask.statistics.started import Started
 from calibdask.statistics.temperature import TemperatureSums
@@ -100,10 +100,10 @@ class VectorScaling(Calibrator):
         check_search(self.tolerance, self.max_passes)
         layout = yield from Layout()
         setting = layout.setting(1 if layout.classes == 2 else "classwise")
-        yield from Started(ColumnSums(setting))
+        yield from Started(OutcomeSums(setting))
         state = yield from TemperatureSums()
         beta = inverse_temperature(state, layout.classes).beta
-        sums = yield from ColumnSums(setting)
+        sums = yield from OutcomeSums(setting)
         weights, outcomes = exact.value(sums.weight)[0], exact.value(sums.outcome)[0]
         absent = (outcomes if outcomes.shape[1] > 1 else np.concatenate([weights - outcomes, outcomes], -1)) <= 0
         start = np.concatenate([np.repeat(beta[:, None], layout.classes, 1), np.zeros((len(beta), layout.classes))], 1)

@@ -18,7 +18,7 @@ from calibdask.calibrators.curves.likelihood import (
     noted,
     smoothed,
 )
-from calibdask.calibrators.curves.logistic import LogisticProblem
+from calibdask.calibrators.curves.logistic import LogisticProblem, starts_of_parts
 from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.statistics.exact import Array
 
@@ -292,8 +292,6 @@ def _parts(z: Array, weight: Array, outcome: Array) -> tuple[Array, Array, Array
         return z, weight, outcome
     order = np.argsort(z, kind="stable")
     z, weight, outcome = z[order], weight[order], outcome[order]
-    cumulated = np.cumsum(weight)
-    part = np.floor(_PARTS * (cumulated - weight / 2) / cumulated[-1])
-    starts = np.flatnonzero(np.r_[True, np.diff(part) > 0])
+    starts = starts_of_parts(weight, _PARTS)
     mass = np.add.reduceat(weight, starts)
     return np.add.reduceat(weight * z, starts) / mass, mass, np.add.reduceat(outcome, starts)

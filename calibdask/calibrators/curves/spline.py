@@ -183,11 +183,11 @@ class _Spline:
     knots: Array
 
     def at(self, values: Array, z: Array) -> Array:
-        """The spline of some values at z."""
+        """The splines of some values, (knots, ...), at z, (points, ...)."""
         inside = np.clip(z, self.knots[0], self.knots[-1])
         curve = self._inside(values)
-        ends = curve(self.knots[[0, -1]], 1)
-        return np.asarray(curve(inside) + (z - inside) * np.where(z < inside, *ends))
+        outside, low = (part.reshape(-1, *[1] * (values.ndim - 1)) for part in (z - inside, z < inside))
+        return np.asarray(curve(inside) + outside * np.where(low, *curve(self.knots[[0, -1]], 1)))
 
     def slope(self, values: Array, z: Array) -> Array:
         """Its derivative."""
@@ -198,8 +198,8 @@ class _Spline:
 
         The penalty is that of the inner knots alone, without rounding in straight lines, whatever its size.
         """
-        inner = np.eye(len(self.knots))[1:-1]
-        return np.stack([np.ones_like(z), z, *(self.at(values, z) for values in inner)])
+        inner = np.eye(len(self.knots))[:, 1:-1]
+        return np.concatenate([np.stack([np.ones_like(z), z]), self.at(inner, z).T])
 
     @property
     def values(self) -> Array:

@@ -13,7 +13,7 @@ from calibdask.safe_text import visible
 
 _ERROR = "_se"
 # What is shown only where it is not 0.
-_UNLESS_0 = ("smoothed", "clipped")
+_UNLESS_0 = ("smoothed", "clipped", "merged")
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from calibdask.statistics.exact import Array, Counts
 _MOST_STEPS = 200
 # The step that changes logits by less, in the root mean square, is the last; it leaves an error of about its square.
 _LAST_STEP = 1e-9
-# A step that promises to lower the loss by a smaller share of it is taken as it is: rounding of the loss hides whether it
-# does. Where such steps no longer shrink, nothing but rounding is left.
+# A step that promises to lower the loss by a smaller share of it is taken as it is: rounding of the loss hides whether
+# it does. Where such steps no longer shrink, nothing but rounding is left.
 _HIDDEN = 1e-12
 # Terms of which less than this share is not a combination of the others cannot be told from these.
 _COLLINEAR = 1e-11

@@ -38,6 +38,9 @@ class PlattScaling(LogitCalibrator):
         1 where outcomes were smoothed because a score separates them.
     clipped_ : of the same shape
         Rows (weights) with scores of exactly 0 or 1, whose logits are clipped.
+    merged_ : of the same shape
+        Rows (effective, with weights) in the outermost cells where rows are cells, within about 4e-9 of 0 or 1; many of
+        them move the parameters.
     classes_ : ndarray of shape (K,)
     n_features_in_ : int
 
@@ -55,8 +58,9 @@ class PlattScaling(LogitCalibrator):
     Notes
     -----
     One pass, exact up to four million rows (times classes); beyond that, and of a summary, rows are the cells of a fine
-    grid, which moves parameters by about a thousandth of their standard error. Scores of 0 and 1 are
-    clipped at the smallest normal number of their type.
+    grid, which moves parameters by about a thousandth of their standard error; more, and with a warning, where many
+    scores are within 4e-9 of 0 or 1 (``merged_``). Scores of 0 and 1 are clipped at the smallest normal number of their
+    type.
 
     References
     ----------

@@ -211,6 +211,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         return tags
 
     def _fit_given(self, given: GivenColumns, min_rows: int) -> Self:
+        if given.all_rows is not None and not self.by_column:
+            raise ValueError(
+                f"{type(self).__name__} expects rows: its map is of all classes together, and cannot be computed from "
+                "a summary, which counts the scores of each by itself; PlattScaling, for one, can be."
+            )
         self._set_columns(given)
         self._fit_to(given.data, given.all_rows, min_rows)
         return self

@@ -80,18 +80,28 @@ def from_dict(
             f"{expected.__name__}.from_dict expects a {expected.__name__}, got a {kind.__name__}; "
             "Calibrator.from_dict takes any."
         )
-    calibrator = kind(**stored["parameters"])
+    try:
+        calibrator = kind(**stored["parameters"])
+        sliced = _sliced(stored)
+        return calibrator, sliced, np.asarray(stored["classes"]), int(stored["columns"])
+    except (TypeError, KeyError, IndexError, AttributeError) as error:
+        raise ValueError(
+            "from_dict expects what to_dict returned; parts of it are missing or of other types: the mapping is damaged."
+        ) from error
+
+
+def _sliced(stored: Mapping[str, Any]) -> Sliced:
+    """The numbers of all slices."""
     numbers = {name: _numbers(values) for name, values in stored["numbers"].items()}
     rows, slices = np.asarray(stored["rows"], np.int64), stored["slices"]
-    if any(len(values) != len(rows) for values in numbers.values()):
+    if not numbers or any(len(values) != len(rows) for values in numbers.values()):
         raise ValueError("from_dict expects numbers for each of its slices; the mapping is damaged.")
     axes: tuple[Axis, ...] = ()
     if slices:
         labels = map(_labels, slices["labels"], slices["kinds"])
         axes = tuple(Axis(name, len(values), values) for name, values in zip(slices["names"], labels, strict=True))
     pooled = tuple(slices["pooled"]) if slices else ()
-    sliced = Sliced(numbers, rows, axes, pooled, tuple(stored["cautions"]))
-    return calibrator, sliced, np.asarray(stored["classes"]), int(stored["columns"])
+    return Sliced(numbers, rows, axes, pooled, tuple(stored["cautions"]))
 
 
 def _checksum(stored: Mapping[str, Any]) -> str:

@@ -184,6 +184,10 @@ def test_what_is_no_stored_calibrator_is_refused() -> None:
         (by_hand | {"calibrator": "ECE"}, "expects a calibrator of calibdask, got 'ECE'"),
         (by_hand | {"calibrator": "__import__"}, "expects a calibrator of calibdask"),
         (by_hand | {"rows": [1, 2]}, "the mapping is damaged"),
+        *((by_hand | {key: -1}, "parts of it are missing or of other types") for key in ("parameters", "numbers")),
+        *((by_hand | {key: None}, "parts of it are missing or of other types") for key in ("rows", "cautions")),
+        (by_hand | {"parameters": {"smooth": True}}, "parts of it are missing or of other types"),
+        (by_hand | {"numbers": {}}, "the mapping is damaged"),
         ({**stored, "checksum": None}, "its checksum is that of other contents"),
         ({key: value for key, value in stored.items() if key != "checksum"}, "its checksum is that of other contents"),
     ]:
@@ -326,3 +330,13 @@ def test_clipped_logits_are_said(kind: type[cd.Calibrator]) -> None:
     scores[:3], scores[3] = 1.0, 0.0
     with pytest.warns(UserWarning, match="scores of exactly 0 or 1, in rows of weight 4, have logits clipped at -708"):
         assert kind().fit(labels, scores).clipped_ == 4
+
+
+def test_slices_of_another_name_are_refused() -> None:
+    labels, scores = rows(400)
+    day = np.arange(400) % 2
+    fitted = cd.PlattScaling().fit(labels, scores, by={"day": day})
+    with pytest.raises(ValueError, match="by expects the slices day, got country"):
+        fitted.predict_proba(scores, by={"country": day})
+    # An array without a name is the only slice.
+    np.testing.assert_array_equal(fitted.predict_proba(scores, by=day), fitted.predict_proba(scores, by={"day": day}))

@@ -448,3 +448,10 @@ def test_a_summary_says_where_it_does_not_know_logits(name: str, spread: float) 
         for part in NAMES[name]
     )
     assert (off < 0.01) == (spread == 4.0)
+
+
+def test_a_map_that_turns_the_order_round_says_so() -> None:
+    labels, scores = sample(300)
+    with pytest.warns(UserWarning, match=r"turns the order of scores round \(attribute coef_ is below 0\)"):
+        fitted = cd.PlattScaling().fit(1 - labels, scores)
+    assert fitted.coef_ < 0

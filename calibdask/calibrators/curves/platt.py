@@ -1,5 +1,6 @@
 """Platt scaling: logistic regression on the logit of the score."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -8,7 +9,7 @@ from scipy import special
 
 from calibdask.calibrators.curves.columns import ColumnPoints, Curve
 from calibdask.calibrators.curves.likelihood import LogitCalibrator, fit_terms, logits_of, noted, smoothed
-from calibdask.calibrators.fitted import Numbers
+from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.statistics.exact import Array
 
 
@@ -53,7 +54,7 @@ class PlattScaling(LogitCalibrator):
     -----
     UserWarning
         If outcomes are separated by a score, so that the likelihood has no maximum: the map of smoothed targets is
-        taken.
+        taken. If higher scores have the outcome less often, so that the map falls.
 
     Notes
     -----
@@ -100,6 +101,14 @@ class PlattScaling(LogitCalibrator):
             "coef_se": errors[1],
             **noted(points, was_smoothed=separated),
         }
+
+    def _cautions(self, sliced: Sliced) -> Iterable[str]:
+        yield from super()._cautions(sliced)
+        if (sliced.numbers["coef"] < 0).any():
+            yield (
+                "higher scores have the outcome less often, so that the map turns the order of scores round (attribute "
+                "coef_ is below 0)."
+            )
 
     def _curve(self, numbers: Numbers) -> Curve:
         return _Sigmoid(float(numbers["intercept"]), float(numbers["coef"]), float(numbers["clip"]))

@@ -12,6 +12,9 @@ from calibdask.calibrators.curves.likelihood import LogitCalibrator, fit_terms, 
 from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.statistics.exact import Array
 
+# By so many standard errors a slope is below 0 not by chance.
+_BEYOND_CHANCE = 3.0
+
 
 class PlattScaling(LogitCalibrator):
     """Platt scaling: q = sigmoid(intercept + coef * logit(s)), by maximum likelihood.
@@ -54,7 +57,7 @@ class PlattScaling(LogitCalibrator):
     -----
     UserWarning
         If outcomes are separated by a score, so that the likelihood has no maximum: the map of smoothed targets is
-        taken. If higher scores have the outcome less often, so that the map falls.
+        taken. If higher scores have the outcome less often, beyond chance.
 
     Notes
     -----
@@ -104,7 +107,8 @@ class PlattScaling(LogitCalibrator):
 
     def _cautions(self, sliced: Sliced) -> Iterable[str]:
         yield from super()._cautions(sliced)
-        if (sliced.numbers["coef"] < 0).any():
+        coef, error = sliced.numbers["coef"], sliced.numbers["coef_se"]
+        if (coef < -_BEYOND_CHANCE * np.nan_to_num(error)).any():
             yield (
                 "higher scores have the outcome less often, so that the map turns the order of scores round (attribute "
                 "coef_ is below 0)."

@@ -86,7 +86,7 @@ def from_dict(
         return calibrator, sliced, np.asarray(stored["classes"]), int(stored["columns"])
     except (TypeError, KeyError, IndexError, AttributeError) as error:
         raise ValueError(
-            "from_dict expects what to_dict returned; parts of it are missing or of other types: the mapping is damaged."
+            "from_dict expects what to_dict returned; parts of it are missing or of other types: it is damaged."
         ) from error
 
 

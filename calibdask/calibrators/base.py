@@ -181,7 +181,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         return classes if (self.classes_ == np.arange(len(self.classes_))).all() else self.classes_[classes]
 
     def to_dict(self) -> dict[str, Any]:
-        """The parameters and the fitted numbers, of types that JSON has; floats keep every bit."""
+        """The parameters and the fitted numbers, of types that JSON has; floats keep every bit.
+
+        With a checksum, by which `from_dict` notices numbers that were changed or damaged on the way.
+        """
         check_is_fitted(self)
         return to_dict(self, self._sliced, self.classes_, self.n_features_in_)
 
@@ -192,7 +195,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         Raises
         ------
         ValueError
-            If it is no such mapping, is of a later format, or stores another calibrator.
+            If it is no such mapping, is of a later format, was changed, or stores another calibrator.
+
+        Notes
+        -----
+        Mappings of format 1 have no checksum: those of earlier versions, and those that were written by hand.
         """
         calibrator, sliced, classes, columns = from_dict(cls, stored)
         calibrator.n_features_in_ = columns
@@ -204,6 +211,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         return tags
 
     def _fit_given(self, given: GivenColumns, min_rows: int) -> Self:
+        if given.all_rows is not None and not self.by_column:
+            raise ValueError(
+                f"{type(self).__name__} expects rows: its map is of all classes together, and cannot be computed from "
+                "a summary, which counts the scores of each by itself; PlattScaling, for one, can be."
+            )
         self._set_columns(given)
         self._fit_to(given.data, given.all_rows, min_rows)
         return self

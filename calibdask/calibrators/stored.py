@@ -10,18 +10,20 @@ from calibdask import __version__
 from calibdask.calibrators.fitted import Sliced
 from calibdask.engine.inputs.slices import Axis
 from calibdask.safe_text import listed
+from calibdask.storage.unfinished import digest
 
 if TYPE_CHECKING:
     from calibdask.calibrators.base import Calibrator
 
     CalibratorT = TypeVar("CalibratorT", bound=Calibrator)
 
-_FORMAT = 1
+# Of what is stored. Format 1 has no checksum: so are maps of earlier versions, and those that are written by hand.
+_FORMAT = 2
 _KEYS = ("format", "calibrator", "parameters", "classes", "columns", "rows", "slices", "cautions", "numbers")
 
 
 def to_dict(calibrator: "Calibrator", sliced: Sliced, classes: Any, columns: int) -> dict[str, Any]:
-    """All that a fitted calibrator is."""
+    """All that a fitted calibrator is, with a checksum of it."""
     slices = None
     if sliced.axes:
         names = [str(axis.name) for axis in sliced.axes]
@@ -33,7 +35,7 @@ def to_dict(calibrator: "Calibrator", sliced: Sliced, classes: Any, columns: int
             "kinds": kinds,
             "pooled": [_as_json(label) for label in sliced.pooled],
         }
-    return {
+    stored = {
         "format": _FORMAT,
         "calibrator": type(calibrator).__name__,
         "calibdask_version": __version__,
@@ -45,6 +47,7 @@ def to_dict(calibrator: "Calibrator", sliced: Sliced, classes: Any, columns: int
         "cautions": list(sliced.cautions),
         "numbers": {name: _plain(values) for name, values in sliced.numbers.items()},
     }
+    return {**stored, "checksum": _checksum(stored)}
 
 
 def from_dict(
@@ -55,15 +58,21 @@ def from_dict(
     Raises
     ------
     ValueError
-        If it is no such mapping, is of a later format, or stores another calibrator.
+        If it is no such mapping, is of a later format, was changed, or stores another calibrator.
     """
     keys: Any = stored if isinstance(stored, Mapping) else ()
     if missing := [key for key in _KEYS if key not in keys]:
         raise ValueError(f"from_dict expects what to_dict returned; it lacks {listed(missing)}.")
-    if stored["format"] != _FORMAT:
+    if stored["format"] not in (1, _FORMAT):
         raise ValueError(
-            f"from_dict expects format {_FORMAT}, got {stored['format']!r}, of calibdask "
+            f"from_dict expects format 1 or {_FORMAT}, got {stored['format']!r}, of calibdask "
             f"{stored.get('calibdask_version')}; this is calibdask {__version__}."
+        )
+    if stored["format"] == _FORMAT and stored.get("checksum") != _checksum(stored):
+        raise ValueError(
+            "from_dict expects what to_dict returned, and its checksum is that of other contents: it was damaged, or "
+            "changed by hand; fit it again, or, where the change is meant, take out its checksum and set its format "
+            "to 1."
         )
     kind = _class_of(stored["calibrator"])
     if not issubclass(kind, expected):
@@ -71,18 +80,42 @@ def from_dict(
             f"{expected.__name__}.from_dict expects a {expected.__name__}, got a {kind.__name__}; "
             "Calibrator.from_dict takes any."
         )
-    calibrator = kind(**stored["parameters"])
+    try:
+        calibrator = kind(**stored["parameters"])
+        sliced = _sliced(stored)
+        return calibrator, sliced, np.asarray(stored["classes"]), int(stored["columns"])
+    except (TypeError, KeyError, IndexError, AttributeError) as error:
+        raise ValueError(
+            "from_dict expects what to_dict returned; parts of it are missing or of other types: it is damaged."
+        ) from error
+
+
+def _sliced(stored: Mapping[str, Any]) -> Sliced:
+    """The numbers of all slices."""
     numbers = {name: _numbers(values) for name, values in stored["numbers"].items()}
     rows, slices = np.asarray(stored["rows"], np.int64), stored["slices"]
-    if any(len(values) != len(rows) for values in numbers.values()):
+    if not numbers or any(len(values) != len(rows) for values in numbers.values()):
         raise ValueError("from_dict expects numbers for each of its slices; the mapping is damaged.")
     axes: tuple[Axis, ...] = ()
     if slices:
         labels = map(_labels, slices["labels"], slices["kinds"])
         axes = tuple(Axis(name, len(values), values) for name, values in zip(slices["names"], labels, strict=True))
     pooled = tuple(slices["pooled"]) if slices else ()
-    sliced = Sliced(numbers, rows, axes, pooled, tuple(stored["cautions"]))
-    return calibrator, sliced, np.asarray(stored["classes"]), int(stored["columns"])
+    return Sliced(numbers, rows, axes, pooled, tuple(stored["cautions"]))
+
+
+def _checksum(stored: Mapping[str, Any]) -> str:
+    """A digest of all else, the same however programs write numbers of JSON and order its keys."""
+    return digest(_canonical({key: value for key, value in stored.items() if key != "checksum"}))
+
+
+def _canonical(value: Any) -> Any:
+    """Whole numbers as integers: some programs write 1.0 as 1."""
+    if isinstance(value, Mapping):
+        return {str(key): _canonical(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_canonical(part) for part in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _class_of(name: Any) -> "type[Any]":

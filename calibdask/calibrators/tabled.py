@@ -13,7 +13,7 @@ from calibdask.safe_text import visible
 
 _ERROR = "_se"
 # What is shown only where it is not 0.
-_UNLESS_0 = ("smoothed", "clipped")
+_UNLESS_0 = ("smoothed", "clipped", "merged")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,10 @@ class MapTable:
         further = tuple(
             f"{name} ({' x '.join(map(str, values.shape[2:] if values.shape[1] == 1 else values.shape[1:]))})"
             for name, values in sliced.numbers.items()
-            if _is_documented(calibrator, name) and name.removesuffix(_ERROR) not in shown and values.ndim > 1
+            if _is_documented(calibrator, name)
+            and name.removesuffix(_ERROR) not in shown
+            and values.ndim > 1
+            and not _is_left_out(name, values)
         )
         return cls((*heads, *of_classes, "rows", *counted, *shown), tuple(lines), further)
 
@@ -75,9 +78,14 @@ def _parameters(calibrator: Calibrator) -> dict[str, Any]:
         for name, values in calibrator._sliced.numbers.items()
         if not name.endswith(_ERROR)
         and _is_documented(calibrator, name)
-        and not (name in _UNLESS_0 and not values.any())
+        and not _is_left_out(name, values)
         and (values.ndim == 1 or (values.ndim == 2 and values.shape[1] in sizes))
     }
+
+
+def _is_left_out(name: str, values: Any) -> bool:
+    """Whether it says that nothing had to be done."""
+    return name in _UNLESS_0 and not values.any()
 
 
 def _is_documented(calibrator: Calibrator, name: str) -> bool:

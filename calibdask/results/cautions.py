@@ -10,7 +10,7 @@ from calibdask.results.reliability import Array
 from calibdask.results.values import Value
 
 # Below the second number nothing is said of a model at all.
-_FEW_ROWS, FEWEST_ROWS = 300, 30
+FEW_ROWS, FEWEST_ROWS = 300, 30
 # Of so many rows every model fails a test of calibration: none is calibrated to the last digit.
 MANY_ROWS = 100_000
 # Slices below the second number have no intervals: the replicates of one row are that row, and look certain.
@@ -46,9 +46,9 @@ def few_rows(rows: int) -> Iterator[str]:
     >>> list(few_rows(1000))
     []
     """
-    if rows < _FEW_ROWS:
+    if rows < FEW_ROWS:
         yield (
-            f"There are only {counted(rows, 'row')}. Below about {_FEW_ROWS}, most of a binned calibration error can "
+            f"There are only {counted(rows, 'row')}. Below about {FEW_ROWS}, most of a binned calibration error can "
             "be due to chance, and intervals are rough."
         )
 

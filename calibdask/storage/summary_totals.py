@@ -43,7 +43,7 @@ def check_totals(dataset: xr.Dataset) -> None:
             f"This summary has lost {listed(missing)}, which tell whether rows are missing; keep them where "
             "variables are selected, or summarize the data again."
         )
-    rows, total, parts, models = (dataset[name].astype(np.float64) for name in ("rows", *TOTALS))
+    rows, total, parts, models = (dataset.variables[name].astype(np.float64) for name in ("rows", *TOTALS))
     if (models > parts).any():
         raise ValueError(
             f"This summary adds up {float((models / parts).max()):g} models, or replicates, of the same rows, which "

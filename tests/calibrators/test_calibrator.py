@@ -176,18 +176,47 @@ def test_stored_as_json(kind: str) -> None:
 
 def test_what_is_no_stored_calibrator_is_refused() -> None:
     stored = cd.PlattScaling().fit(*rows()).to_dict()
+    by_hand = stored | {"format": 1}
     for wrong, message in [
         ({}, "it lacks format, calibrator"),
         (None, "it lacks format"),
-        (stored | {"format": 2}, "expects format 1, got 2, of calibdask"),
-        (stored | {"calibrator": "ECE"}, "expects a calibrator of calibdask, got 'ECE'"),
-        (stored | {"calibrator": "__import__"}, "expects a calibrator of calibdask"),
-        (stored | {"rows": [1, 2]}, "the mapping is damaged"),
+        (stored | {"format": 3}, "expects format 1 or 2, got 3, of calibdask"),
+        (by_hand | {"calibrator": "ECE"}, "expects a calibrator of calibdask, got 'ECE'"),
+        (by_hand | {"calibrator": "__import__"}, "expects a calibrator of calibdask"),
+        (by_hand | {"rows": [1, 2]}, "the mapping is damaged"),
+        *((by_hand | {key: -1}, "parts of it are missing or of other types") for key in ("parameters", "numbers")),
+        *((by_hand | {key: None}, "parts of it are missing or of other types") for key in ("rows", "cautions")),
+        (by_hand | {"parameters": {"smooth": True}}, "parts of it are missing or of other types"),
+        (by_hand | {"numbers": {}}, "the mapping is damaged"),
+        ({**stored, "checksum": None}, "its checksum is that of other contents"),
+        ({key: value for key, value in stored.items() if key != "checksum"}, "its checksum is that of other contents"),
     ]:
         with pytest.raises(ValueError, match=message):
             cd.Calibrator.from_dict(wrong)
     with pytest.raises(ValueError, match=r"LCECalibrator.from_dict expects a LCECalibrator, got a PlattScaling"):
         cd.LCECalibrator.from_dict(stored)
+
+
+def test_a_number_that_was_changed_is_noticed() -> None:
+    """Also one that still makes probabilities; unless the format says that it was written by hand."""
+    fitted = cd.PlattScaling().fit(*rows(60), by={"day": np.arange(60) % 2}, min_rows=1)
+    text = json.dumps(fitted.to_dict())
+    for path in (("numbers", "coef", 0, 0), ("rows", 0), ("classes", 1), ("slices", "labels", 0, 1), ("cautions",)):
+        changed: Any = json.loads(text)
+        *outer, last = path
+        place = changed
+        for key in outer:
+            place = place[key]
+        place[last] = ["new"] if last == "cautions" else place[last] + 1
+        with pytest.raises(ValueError, match=r"damaged, or changed by hand; fit it again, or, .* set its format to 1"):
+            cd.Calibrator.from_dict(changed)
+        del changed["checksum"]
+        cd.Calibrator.from_dict(changed | {"format": 1})
+    # Programs that write 1.0 as 1, and keys in another order.
+    stored = json.loads(text)
+    stored["numbers"]["smoothed"] = [[int(value) for value in part] for part in stored["numbers"]["smoothed"]]
+    again = cd.Calibrator.from_dict(dict(reversed(stored.items())))
+    np.testing.assert_array_equal(again.coef_, fitted.coef_)
 
 
 def test_named_arrays_stay_named() -> None:
@@ -301,3 +330,13 @@ def test_clipped_logits_are_said(kind: type[cd.Calibrator]) -> None:
     scores[:3], scores[3] = 1.0, 0.0
     with pytest.warns(UserWarning, match="scores of exactly 0 or 1, in rows of weight 4, have logits clipped at -708"):
         assert kind().fit(labels, scores).clipped_ == 4
+
+
+def test_slices_of_another_name_are_refused() -> None:
+    labels, scores = rows(400)
+    day = np.arange(400) % 2
+    fitted = cd.PlattScaling().fit(labels, scores, by={"day": day})
+    with pytest.raises(ValueError, match="by expects the slices day, got country"):
+        fitted.predict_proba(scores, by={"country": day})
+    # An array without a name is the only slice.
+    np.testing.assert_array_equal(fitted.predict_proba(scores, by=day), fitted.predict_proba(scores, by={"day": day}))

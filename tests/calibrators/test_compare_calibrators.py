@@ -118,6 +118,12 @@ def test_many_keys_are_put_into_clusters() -> None:
     assert 0.8 < width[1] / width[0] < 1.25
 
 
+def test_few_rows_have_rough_intervals() -> None:
+    for rows, rough in ((200, True), (300, False)):
+        reason = cd.compare_calibrators(*binary(rows), [cd.PlattScaling()]).attrs["reason"]
+        assert reason.endswith("With fewer than 300 rows such intervals are rough.") == rough
+
+
 def test_what_cannot_be_fitted_is_left_out_and_named() -> None:
     labels, scores = binary(300)
 

@@ -355,7 +355,8 @@ def test_separation_is_that_of_linear_programming(terms: int) -> None:
 
 def test_maps_of_scores_that_mean_the_opposite() -> None:
     labels, scores = sample(400)
-    assert cd.PlattScaling().fit(1 - labels, scores).coef_ < 0
+    with pytest.warns(UserWarning, match=r"turns the order of scores round \(attribute coef_ is below 0\)"):
+        assert cd.PlattScaling().fit(1 - labels, scores).coef_ < 0
     with pytest.warns(UserWarning, match="higher scores have the outcome less often"):
         fitted = cd.BetaCalibration().fit(1 - labels, scores)
     np.testing.assert_allclose(fitted.predict_proba([0.1, 0.9])[:, 1], (1 - labels).mean())
@@ -422,3 +423,29 @@ def test_bad_options(calibrator: cd.Calibrator, message: str) -> None:
 )
 def test_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
+
+
+@may_fall
+@pytest.mark.parametrize("name", ["platt", "quadratic", "beta"])
+@pytest.mark.parametrize("spread", [4.0, 8.0])
+def test_a_summary_says_where_it_does_not_know_logits(name: str, spread: float) -> None:
+    """Scores within a cell of 4e-9 of 0 or 1 have one logit in a summary."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(0, spread, 50_000)
+    scores = special.expit(z).clip(1e-15, 1 - 1e-15)
+    labels = rng.random(z.size) < special.expit(0.5 * z + 0.02 * z**2 * (z < 3))
+    summary = cd.summarize(labels, scores, settings=["binary"])
+    of_rows = map_of(name).fit(labels, scores)
+    assert of_rows.merged_ == 0
+    if spread == 4.0:
+        fitted = map_of(name).fit(summary)
+        assert not any("outermost" in caution for caution in fitted.cautions_)
+    else:
+        with pytest.warns(UserWarning, match="nearer to 0 or 1 than about 4e-9"):
+            fitted = map_of(name).fit(summary)
+        assert 700 < fitted.merged_ < 900
+    off = max(
+        abs(getattr(fitted, f"{part}_") - getattr(of_rows, f"{part}_")) / getattr(of_rows, f"{part}_se_")
+        for part in NAMES[name]
+    )
+    assert (off < 0.01) == (spread == 4.0)

@@ -255,3 +255,17 @@ def test_searches_shorten_steps_that_overshoot(search: Any) -> None:
     assert end.value.value.converged
     np.testing.assert_allclose(end.value.value.point, 1.0, atol=1e-8)
     assert max(values) > values[0]
+
+
+def test_scores_of_0_and_1_do_not_stop_the_search() -> None:
+    """Probabilities by the temperature are 0 and 1 for all rows, where steps would be 0."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 400)
+    told = np.where(rng.random(400) < 0.7, labels, rng.integers(0, 3, 400))
+    scores = np.eye(3)[told]
+    fitted = cd.VectorScaling().fit(labels, scores)
+    expected = [np.bincount(labels[told == k], minlength=3) / (told == k).sum() for k in range(3)]
+    np.testing.assert_allclose(fitted.predict_proba(np.eye(3)), expected, atol=0.02)
+    of_vector = cd.VectorScaling().fit(labels > 0, scores[:, 1:].sum(1))
+    frequency = [(labels[told == 0] > 0).mean(), (labels[told > 0] > 0).mean()]
+    np.testing.assert_allclose(of_vector.predict_proba([0.0, 1.0])[:, 1], frequency, rtol=1e-3)

@@ -180,7 +180,7 @@ BAD = [
     (["map.json", "empty.parquet", "--out", "o.zarr"], "holds no rows"),
     (["map.json", "torn.parquet", "--out", "o.zarr"], "torn.parquet cannot be read as Parquet"),
     (["r.npz", "r.parquet", "--out", "o.zarr"], "r.npz is no map, but text or bytes that are not JSON"),
-    (["later.json", "r.parquet", "--out", "o.zarr"], "it expects format 1, got 2"),
+    (["later.json", "r.parquet", "--out", "o.zarr"], "it expects format 1 or 2, got 3"),
 ]
 
 
@@ -193,7 +193,7 @@ def test_bad_use(arguments: list[str], message: str, run: Run, folder: Path) -> 
     FRAME.drop(columns="day").to_parquet("short.parquet")
     FRAME[:0].to_parquet("empty.parquet")
     Path("torn.parquet").write_bytes(Path("r.parquet").read_bytes()[:-100])
-    Path("later.json").write_text(json.dumps(json.loads(Path("map.json").read_text()) | {"format": 2}))
+    Path("later.json").write_text(json.dumps(json.loads(Path("map.json").read_text()) | {"format": 3}))
     cd.summarize(LABELS, SCORES).to_netcdf("s.nc", engine="h5netcdf")
     before = sorted(path.name for path in folder.iterdir())
     status, out, err = run("apply", *arguments)

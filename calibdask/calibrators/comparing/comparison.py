@@ -43,6 +43,7 @@ from calibdask.estimators.smooth.smooth_ece import SmoothECE
 from calibdask.inference.choice import check_level
 from calibdask.inference.multiplicity import largest_of_correlated
 from calibdask.results.build import DatasetBuilder
+from calibdask.results.cautions import FEW_ROWS
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray
@@ -162,7 +163,8 @@ def compare_calibrators(
 
     *Intervals* are those of `Refinement`, for the map of each calibrator; those of the chosen one are slightly too
     favourable, as of any choice. With ``groups`` the variance is that between clusters: values of the key, put together
-    into at most 512. With fewer than 5 rows of the rarer outcome there are none.
+    into at most 512. With fewer than 5 rows of the rarer outcome there are none; with fewer than 300 rows the reason
+    says that they are rough.
 
     *Cost.* One pass in which all maps of one score are fitted, for all folds and for all rows, and one in which
     all of them are measured; maps of several passes take as many as the longest. Without weights results are the same
@@ -328,6 +330,8 @@ def _dataset(compared: _Compared, data: Input, passes: int, level: float, seed: 
     recommendation = Recommendation.of(compared.names[1:], means, adjusted, level)
     attributes: dict[str, Any] = {"ci": level, "seed": seed, "folds": means.folds}
     attributes |= {"best": recommendation.best, "reason": recommendation.reason}
+    if compared.varied and rows < FEW_ROWS:
+        attributes["reason"] += f" With fewer than {FEW_ROWS} rows such intervals are rough."
     attributes |= {"left_out": _why(compared.left_out)}
     return result.dataset(passes, **attributes, **data.attributes)
 

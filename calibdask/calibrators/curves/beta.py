@@ -59,6 +59,9 @@ class BetaCalibration(LogitCalibrator):
         1 where outcomes were smoothed because a score separates them.
     clipped_ : of the same shape
         Rows (weights) with scores of exactly 0 or 1, whose logits are clipped.
+    merged_ : of the same shape
+        Rows (effective, with weights) in the outermost cells where rows are cells, within about 4e-9 of 0 or 1; many of
+        them move the parameters.
     classes_ : ndarray of shape (K,)
     n_features_in_ : int
 

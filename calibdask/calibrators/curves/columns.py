@@ -31,6 +31,7 @@ class ColumnPoints:
     ``weight`` and ``outcome`` are sums of w and of w * o at each score; both outcomes occur. ``clip`` is the smallest
     normal number of the type of the scores, at which logarithms are clipped.
     ``information`` is what a unit of weight is worth in rows: 1 without weights, else sum(w) / sum(w**2).
+    ``outermost`` is the width of the first and the last cell, 0 of distinct scores.
     """
 
     score: Array
@@ -38,11 +39,18 @@ class ColumnPoints:
     outcome: Array
     clip: float
     information: float = 1.0
+    outermost: float = 0.0
 
     @property
     def clipped(self) -> float:
         """Weight of the rows whose score is so near to 0 or 1 that its logit is clipped."""
         return float(self.weight[(self.score < self.clip) | (1 - self.score < self.clip)].sum())
+
+    @property
+    def merged(self) -> float:
+        """Rows (effective, with weights) in the outermost cells, where the logit of a mean is not the mean logit."""
+        distance = np.minimum(self.score, 1 - self.score)
+        return float(self.weight[(distance > 0) & (distance < self.outermost)].sum() * self.information)
 
 
 class Undetermined(ValueError):
@@ -122,7 +130,8 @@ class PointsCalibrator(ColumnCalibrator):
 
 def _column(points: Points, at: slice, clip: float) -> ColumnPoints:
     weight, square = points.weight[at], points.square[at]
-    return ColumnPoints(points.score[at], weight, points.outcome[at], clip, float(weight.sum() / square.sum()))
+    information = float(weight.sum() / square.sum())
+    return ColumnPoints(points.score[at], weight, points.outcome[at], clip, information, points.outermost)
 
 
 def _together(fits: dict[Any, dict[str, Array]], shape: tuple[int, int, int]) -> Numbers:

@@ -10,6 +10,9 @@ from calibdask.calibrators.curves.logistic import LogisticFit, fit_logistic
 from calibdask.calibrators.fitted import Sliced
 from calibdask.statistics.exact import Array
 
+# Fits move by less than a hundredth of their standard errors while there are fewer rows in the outermost cells than
+# this share of the square root of all.
+_MOST_MERGED = 0.05
 SEPARATED = (
     "the score separates the outcomes, up to rounding, so that the likelihood has no maximum; they were smoothed as by "
     "Platt (attribute smoothed_), which bounds the map: more rows would tell more."
@@ -33,11 +36,18 @@ class LogitCalibrator(PointsCalibrator):
                 f"{end:.0f}, which may decide the map. IsotonicCalibration takes no logits; or move such scores inside "
                 "before, for example to 1 / (2 n) and 1 - 1 / (2 n) of n rows."
             )
+        merged = np.nanmax(sliced.numbers["merged"][-1])
+        if merged > _MOST_MERGED * np.sqrt(sliced.rows[-1]):
+            yield (
+                f"{merged:,.6g} rows have scores in the outermost cells of the grid, nearer to 0 or 1 than about 4e-9, "
+                "whose logits are known as one only (attribute merged_): parameters may be off by more than a "
+                "hundredth of their standard errors. Fit to the rows themselves, up to four million of them."
+            )
 
 
 def noted(points: ColumnPoints, *, was_smoothed: bool) -> dict[str, float]:
     """The numbers of such a calibrator that say what was clipped and smoothed."""
-    return {"smoothed": was_smoothed, "clip": points.clip, "clipped": points.clipped}
+    return {"smoothed": was_smoothed, "clip": points.clip, "clipped": points.clipped, "merged": points.merged}
 
 
 def falling_caution(falling: Array, where: str = "") -> Iterable[str]:

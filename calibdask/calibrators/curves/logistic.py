@@ -1,23 +1,31 @@
 """Logistic regression on a few terms of one score, by Newton's method on the rows and outcomes at each score."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy import special
 
 from calibdask.calibrators.curves.columns import Undetermined
-from calibdask.statistics.exact import Array
+from calibdask.statistics.exact import Array, Counts
 
 # Where a maximum exists steps are few; where it is far (outcomes that hardly overlap), distances to it shrink by a
 # constant factor a step at first.
 _MOST_STEPS = 200
 # The step that changes logits by less, in the root mean square, is the last; it leaves an error of about its square.
 _LAST_STEP = 1e-9
+# A step that promises to lower the loss by a smaller share of it is taken as it is: rounding of the loss hides whether
+# it does. Where such steps no longer shrink, nothing but rounding is left.
+_HIDDEN = 1e-12
 # Terms of which less than this share is not a combination of the others cannot be told from these.
 _COLLINEAR = 1e-11
 # Steps are halved down to this share, until the loss falls, up to rounding.
 _SHORTEST, _ROUNDING = 1e-12, 1e-14
+
+
+# Of so few points all products are summed at once; of more, a term's at a time, in half of the time.
+_FEW = 1024
+# With more points the search starts from the fit to so many parts of them, which costs next to nothing.
+_PARTS = 400
 
 
 class LogisticFit(NamedTuple):
@@ -79,34 +87,77 @@ class LogisticProblem:
         """
         terms = len(self.basis)
         penalised = np.zeros((terms, terms)) if penalty is None else self.change @ penalty @ self.change.T
-        b: Array = np.zeros(terms) if start is None else np.asarray(np.linalg.solve(self.change.T, start), np.float64)
-        loss, converged, inverse = np.nan, False, np.full((terms, terms), np.nan)
+        inverse, converged = np.full((terms, terms), np.nan), False
+        at, previous = self._at(self._start(penalty, start), penalised), np.inf
+        loss = at.loss
         for _ in range(_MOST_STEPS):
-            predictor = np.einsum("i,ij->j", b, self.basis)
-            loss = self._loss(b, penalised)
-            q, rest = special.expit(predictor), special.expit(-predictor)
+            loss = at.loss
+            q, rest = at.probabilities()
             # As differences of rows and expectations these would round to 0 where predictions are all but certain.
-            gradient = (self.basis * (self.misses * q - self.hits * rest)).sum(-1) + penalised @ b
+            gradient = (self.basis * (self.misses * q - self.hits * rest)).sum(-1) + penalised @ at.b
             spread = (self.hits + self.misses) * q * rest
             inverse = _inverse(_gram(self.basis, spread) + penalised)
             step = inverse @ gradient
             decrement = float(gradient @ step)
             if not np.isfinite(decrement):
                 break
-            if decrement <= _LAST_STEP**2 * spread.sum():
-                b, converged = b - step, True
+            hidden = decrement <= _HIDDEN * loss
+            if decrement <= _LAST_STEP**2 * spread.sum() or (hidden and decrement > previous / 2):
+                at, converged = at._replace(b=at.b - step), True
                 break
-            size = 1.0
-            while size > _SHORTEST and self._loss(b - size * step, penalised) > loss * (1 + _ROUNDING):
+            size, before, previous = 1.0, at, decrement
+            at = self._at(before.b - step, penalised)
+            while not hidden and size > _SHORTEST and at.loss > loss * (1 + _ROUNDING):
                 size /= 2
-            b = b - size * step
+                at = self._at(before.b - size * step, penalised)
         covariance = self.change.T @ inverse @ self.change / self.total
-        return LogisticFit(self.change.T @ b, covariance, loss, converged)
+        return LogisticFit(self.change.T @ at.b, covariance, loss, converged)
 
-    def _loss(self, b: Array, penalised: Array) -> float:
+    def _start(self, penalty: Array | None, start: Array | None) -> Array:
+        """Where the search starts, in coefficients of the basis: near the end, of many points."""
+        if start is None and len(self.hits) > 2 * _PARTS:
+            coarse = self._in_parts().fit(penalty)
+            start = coarse.coefficients if coarse.converged else None
+        if start is None:
+            return np.zeros(len(self.basis))
+        return np.asarray(np.linalg.solve(self.change.T, start), np.float64)
+
+    def _in_parts(self) -> Self:
+        """Neighbouring points together, in parts of about equal mass, at the means of their terms."""
+        mass = self.hits + self.misses
+        starts = starts_of_parts(mass, _PARTS)
+        basis = np.add.reduceat(self.basis * mass, starts, axis=-1) / np.add.reduceat(mass, starts)
+        hits, misses = (np.add.reduceat(part, starts) for part in (self.hits, self.misses))
+        return replace(self, basis=basis, hits=hits, misses=misses)
+
+    def _at(self, b: Array, penalised: Array) -> "_Evaluated":
         predictor = np.einsum("i,ij->j", b, self.basis)
-        of_rows = self.misses * np.logaddexp(0.0, predictor) + self.hits * np.logaddexp(0.0, -predictor)
-        return float(of_rows.sum() + b @ penalised @ b / 2)
+        decay = np.exp(-np.abs(predictor))
+        wrong = self.misses * np.maximum(predictor, 0.0) - self.hits * np.minimum(predictor, 0.0)
+        of_rows = (self.hits + self.misses) * np.log1p(decay) + wrong
+        return _Evaluated(b, predictor, decay, float(of_rows.sum() + b @ penalised @ b / 2))
+
+
+class _Evaluated(NamedTuple):
+    """Coefficients of the basis with the logits x of the points, exp(-abs(x)) and the loss."""
+
+    b: Array
+    predictor: Array
+    decay: Array
+    loss: float
+
+    def probabilities(self) -> tuple[Array, Array]:
+        """Those of either outcome."""
+        larger = 1 / (1 + self.decay)
+        smaller, rising = self.decay * larger, self.predictor > 0
+        return np.where(rising, larger, smaller), np.where(rising, smaller, larger)
+
+
+def starts_of_parts(mass: Array, parts: int) -> Counts:
+    """Numbers of the first points of so many parts of neighbouring points, of about equal mass."""
+    cumulated = np.cumsum(mass)
+    part = np.floor(parts * (cumulated - mass / 2) / cumulated[-1])
+    return np.flatnonzero(np.r_[True, np.diff(part) > 0])
 
 
 def _orthonormal(terms: Array, mass: Array) -> tuple[Array, Array]:
@@ -130,9 +181,12 @@ def _orthonormal(terms: Array, mass: Array) -> tuple[Array, Array]:
 
 
 def _gram(basis: Array, mass: Array) -> Array:
+    """Products of the terms, summed over points; steps need them to fewer digits than the gradient."""
+    if len(mass) <= _FEW:
+        return np.einsum("ik,jk->ij", basis * mass, basis)
     gram = np.empty((len(basis), len(basis)))
     for row, term in enumerate(basis):
-        gram[row, : row + 1] = gram[: row + 1, row] = (basis[: row + 1] * (term * mass)).sum(-1)
+        gram[row, : row + 1] = gram[: row + 1, row] = np.einsum("j,ij->i", term * mass, basis[: row + 1])
     return gram
 
 

@@ -1,5 +1,6 @@
 """Platt scaling: logistic regression on the logit of the score."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -8,8 +9,11 @@ from scipy import special
 
 from calibdask.calibrators.curves.columns import ColumnPoints, Curve
 from calibdask.calibrators.curves.likelihood import LogitCalibrator, fit_terms, logits_of, noted, smoothed
-from calibdask.calibrators.fitted import Numbers
+from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.statistics.exact import Array
+
+# By so many standard errors a slope is below 0 not by chance.
+_BEYOND_CHANCE = 3.0
 
 
 class PlattScaling(LogitCalibrator):
@@ -38,6 +42,9 @@ class PlattScaling(LogitCalibrator):
         1 where outcomes were smoothed because a score separates them.
     clipped_ : of the same shape
         Rows (weights) with scores of exactly 0 or 1, whose logits are clipped.
+    merged_ : of the same shape
+        Rows (effective, with weights) in the outermost cells where rows are cells, within about 4e-9 of 0 or 1; many of
+        them move the parameters.
     classes_ : ndarray of shape (K,)
     n_features_in_ : int
 
@@ -50,13 +57,14 @@ class PlattScaling(LogitCalibrator):
     -----
     UserWarning
         If outcomes are separated by a score, so that the likelihood has no maximum: the map of smoothed targets is
-        taken.
+        taken. If higher scores have the outcome less often, beyond chance.
 
     Notes
     -----
     One pass, exact up to four million rows (times classes); beyond that, and of a summary, rows are the cells of a fine
-    grid, which moves parameters by about a thousandth of their standard error. Scores of 0 and 1 are
-    clipped at the smallest normal number of their type.
+    grid, which moves parameters by about a thousandth of their standard error; more, and with a warning, where many
+    scores are within 4e-9 of 0 or 1 (``merged_``). Scores of 0 and 1 are clipped at the smallest normal number of their
+    type.
 
     References
     ----------
@@ -96,6 +104,15 @@ class PlattScaling(LogitCalibrator):
             "coef_se": errors[1],
             **noted(points, was_smoothed=separated),
         }
+
+    def _cautions(self, sliced: Sliced) -> Iterable[str]:
+        yield from super()._cautions(sliced)
+        coef, error = sliced.numbers["coef"], sliced.numbers["coef_se"]
+        if (coef < -_BEYOND_CHANCE * np.nan_to_num(error)).any():
+            yield (
+                "higher scores have the outcome less often, so that the map turns the order of scores round (attribute "
+                "coef_ is below 0)."
+            )
 
     def _curve(self, numbers: Numbers) -> Curve:
         return _Sigmoid(float(numbers["intercept"]), float(numbers["coef"]), float(numbers["clip"]))

@@ -18,7 +18,7 @@ from calibdask.calibrators.curves.likelihood import (
     noted,
     smoothed,
 )
-from calibdask.calibrators.curves.logistic import LogisticProblem
+from calibdask.calibrators.curves.logistic import LogisticProblem, starts_of_parts
 from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.statistics.exact import Array
 
@@ -74,6 +74,9 @@ class SplineCalibration(LogitCalibrator):
         1 where outcomes were smoothed because a score separates them.
     clipped_ : of the same shape
         Rows (weights) with scores of exactly 0 or 1, whose logits are clipped.
+    merged_ : of the same shape
+        Rows (effective, with weights) in the outermost cells where rows are cells, within about 4e-9 of 0 or 1; many of
+        them move the parameters.
     classes_ : ndarray of shape (K,)
     n_features_in_ : int
 
@@ -183,11 +186,11 @@ class _Spline:
     knots: Array
 
     def at(self, values: Array, z: Array) -> Array:
-        """The spline of some values at z."""
+        """The splines of some values, (knots, ...), at z, (points, ...)."""
         inside = np.clip(z, self.knots[0], self.knots[-1])
         curve = self._inside(values)
-        ends = curve(self.knots[[0, -1]], 1)
-        return np.asarray(curve(inside) + (z - inside) * np.where(z < inside, *ends))
+        outside, low = (part.reshape(-1, *[1] * (values.ndim - 1)) for part in (z - inside, z < inside))
+        return np.asarray(curve(inside) + outside * np.where(low, *curve(self.knots[[0, -1]], 1)))
 
     def slope(self, values: Array, z: Array) -> Array:
         """Its derivative."""
@@ -198,8 +201,8 @@ class _Spline:
 
         The penalty is that of the inner knots alone, without rounding in straight lines, whatever its size.
         """
-        inner = np.eye(len(self.knots))[1:-1]
-        return np.stack([np.ones_like(z), z, *(self.at(values, z) for values in inner)])
+        inner = np.eye(len(self.knots))[:, 1:-1]
+        return np.concatenate([np.stack([np.ones_like(z), z]), self.at(inner, z).T])
 
     @property
     def values(self) -> Array:
@@ -292,8 +295,6 @@ def _parts(z: Array, weight: Array, outcome: Array) -> tuple[Array, Array, Array
         return z, weight, outcome
     order = np.argsort(z, kind="stable")
     z, weight, outcome = z[order], weight[order], outcome[order]
-    cumulated = np.cumsum(weight)
-    part = np.floor(_PARTS * (cumulated - weight / 2) / cumulated[-1])
-    starts = np.flatnonzero(np.r_[True, np.diff(part) > 0])
+    starts = starts_of_parts(weight, _PARTS)
     mass = np.add.reduceat(weight, starts)
     return np.add.reduceat(weight * z, starts) / mass, mass, np.add.reduceat(outcome, starts)

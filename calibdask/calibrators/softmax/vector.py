@@ -102,11 +102,13 @@ class VectorScaling(Calibrator):
         setting = layout.setting(1 if layout.classes == 2 else "classwise")
         yield from Started(OutcomeSums(setting))
         state = yield from TemperatureSums()
-        beta = inverse_temperature(state, layout.classes).beta
+        beta, _, bounded = inverse_temperature(state, layout.classes)
         sums = yield from OutcomeSums(setting)
         weights, outcomes = exact.value(sums.weight)[0], exact.value(sums.outcome)[0]
         absent = (outcomes if outcomes.shape[1] > 1 else np.concatenate([weights - outcomes, outcomes], -1)) <= 0
-        start = np.concatenate([np.repeat(beta[:, None], layout.classes, 1), np.zeros((len(beta), layout.classes))], 1)
+        # Where temperature scaling ends at its bound probabilities may be 0 and 1 for all rows, and steps with them.
+        coefficients = np.where((bounded < 0)[:, None] & ~absent, 0.0, beta[:, None])
+        start = np.concatenate([coefficients, np.zeros((len(beta), layout.classes))], 1)
         problem = SoftmaxProblem(
             layout,
             start,

@@ -109,7 +109,7 @@ def codes_among(axes: tuple[Axis, ...], by: Any, n: float) -> Any:
     """
     given = named(by)
     names = [str(axis.name) for axis in axes]
-    if len(axes) == len(given) == 1:
+    if len(axes) == len(given) == 1 and not isinstance(by, Mapping):
         given = {axes[0].name: next(iter(given.values()))}
     if {*map(str, given)} != {*names}:
         raise ValueError(f"by expects the slices {listed(names)}, got {listed(given) or 'none'}.")

@@ -160,7 +160,8 @@ class SummarySource(Source):
         ]
         if not grids:
             raise ValueError(
-                f"No histogram of the setting {setting} is stored, only {', '.join(map(_described, self._stored))}."
+                f"No histogram of the setting {setting} is stored, only {', '.join(map(_described, self._stored))}; "
+                "take one of these settings, or summarize the data with that one too."
             )
         return GridHistogram(setting, max(grids, key=lambda grid: grid.size))
 

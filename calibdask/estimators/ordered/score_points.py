@@ -23,7 +23,8 @@ class Points:
     """Scores of every stratum (batch, groups, columns) in increasing order, with sums over the rows at each.
 
     ``stratum``, ``score``, ``weight`` (sum of w), ``outcome`` (sum of w * o) and ``square`` (sum of w**2), each
-    (points,); ``exact`` says whether points are distinct scores, or cells of a grid at their mean score.
+    (points,); ``exact`` says whether points are distinct scores, or cells of a grid at their mean score, and
+    ``outermost`` how wide the first and the last cell are.
     """
 
     shape: tuple[int, int, int]
@@ -33,6 +34,7 @@ class Points:
     outcome: Array
     square: Array
     exact: bool
+    outermost: float = 0.0
 
     def strata(self) -> Iterator[tuple[tuple[int, ...], slice]]:
         """The index of every stratum with rows, and the slice of its points."""
@@ -122,4 +124,5 @@ def points_of_grid(state: GridState, grid: Grid, *, by_outcome: bool = False) ->
     # Either outcome may be the one before within its cell.
     order = np.lexsort((score[filled], stratum)) if by_outcome else slice(None)
     score, mass, outcome, square = (values[filled][order] for values in (score, mass, outcome, square))
-    return Points(state.mass.shape[:3], stratum, score, mass, outcome, square, exact=False)
+    outermost = float(grid.edges[1] - grid.edges[0])
+    return Points(state.mass.shape[:3], stratum, score, mass, outcome, square, exact=False, outermost=outermost)

@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy import special
 
-from calibdask.calibrators.curves.columns import Undetermined
+from calibdask.estimators.regression.column_points import ColumnPoints, Undetermined
 from calibdask.statistics.exact import Array
 
 # Where a maximum exists steps are few; where it is far (outcomes that hardly overlap), distances to it shrink by a
@@ -35,6 +35,11 @@ class LogisticFit(NamedTuple):
 def fit_logistic(terms: Array, weight: Array, outcome: Array) -> LogisticFit:
     """Maximum likelihood of outcome / weight = sigmoid(b @ terms)."""
     return LogisticProblem.of(terms, weight, outcome).fit()
+
+
+def standard_errors(fit: LogisticFit, points: ColumnPoints) -> Array:
+    """Of the coefficients; with weights of the effective number of rows."""
+    return np.asarray(np.sqrt(np.diag(fit.covariance) / points.information))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy import special
+import scipy
 
 from calibdask.estimators.regression.column_points import ColumnPoints, Undetermined
 from calibdask.statistics.exact import Array
@@ -32,9 +32,9 @@ class LogisticFit(NamedTuple):
     converged: bool
 
 
-def fit_logistic(terms: Array, weight: Array, outcome: Array) -> LogisticFit:
-    """Maximum likelihood of outcome / weight = sigmoid(b @ terms)."""
-    return LogisticProblem.of(terms, weight, outcome).fit()
+def fit_logistic(terms: Array, weight: Array, outcome: Array, offset: Array | float = 0.0) -> LogisticFit:
+    """Maximum likelihood of outcome / weight = sigmoid(offset + b @ terms)."""
+    return LogisticProblem.of(terms, weight, outcome, offset).fit()
 
 
 def standard_errors(fit: LogisticFit, points: ColumnPoints) -> Array:
@@ -42,12 +42,20 @@ def standard_errors(fit: LogisticFit, points: ColumnPoints) -> Array:
     return np.asarray(np.sqrt(np.diag(fit.covariance) / points.information))
 
 
+def mean_loss(predictor: Array, points: ColumnPoints) -> float:
+    """The mean of -log likelihood of sigmoid(predictor)."""
+    total = points.weight.sum()
+    hits, misses = points.outcome / total, (points.weight - points.outcome) / total
+    return float((misses * np.logaddexp(0.0, predictor) + hits * np.logaddexp(0.0, -predictor)).sum())
+
+
 @dataclass(frozen=True)
 class LogisticProblem:
-    """The mean of -log likelihood of outcome / weight = sigmoid(b @ terms), to be minimised with or without a penalty.
+    """The mean of -log likelihood of outcome / weight = sigmoid(offset + b @ terms), to be minimised.
 
-    ``basis`` (p, points) are combinations of the terms, ``change`` (p, p) their coefficients; ``hits`` and ``misses``
-    (points,) are the shares of ``total``, the sum of the weights, with either outcome.
+    With or without a penalty. ``basis`` (p, points) are combinations of the terms, ``change`` (p, p) their
+    coefficients; ``hits`` and ``misses`` (points,) are the shares of ``total``, the sum of the weights, with either
+    outcome.
 
     Notes
     -----
@@ -60,9 +68,10 @@ class LogisticProblem:
     hits: Array
     misses: Array
     total: float
+    offset: Array | float = 0.0
 
     @classmethod
-    def of(cls, terms: Array, weight: Array, outcome: Array) -> Self:
+    def of(cls, terms: Array, weight: Array, outcome: Array, offset: Array | float = 0.0) -> Self:
         """Of terms (p, points), sums of w and of w * o.
 
         Raises
@@ -71,7 +80,8 @@ class LogisticProblem:
             If a term is a combination of others, up to rounding.
         """
         total = weight.sum()
-        return cls(*_orthonormal(terms, weight / total), outcome / total, (weight - outcome) / total, float(total))
+        shares = outcome / total, (weight - outcome) / total
+        return cls(*_orthonormal(terms, weight / total), *shares, float(total), offset)
 
     def fit(self, penalty: Array | None = None, start: Array | None = None) -> LogisticFit:
         """Newton's method from ``start`` (p,) on the loss plus b @ penalty @ b / 2, penalty positive semi-definite.
@@ -87,9 +97,9 @@ class LogisticProblem:
         b: Array = np.zeros(terms) if start is None else np.asarray(np.linalg.solve(self.change.T, start), np.float64)
         loss, converged, inverse = np.nan, False, np.full((terms, terms), np.nan)
         for _ in range(_MOST_STEPS):
-            predictor = np.einsum("i,ij->j", b, self.basis)
+            predictor = self.offset + np.einsum("i,ij->j", b, self.basis)
             loss = self._loss(b, penalised)
-            q, rest = special.expit(predictor), special.expit(-predictor)
+            q, rest = scipy.special.expit(predictor), scipy.special.expit(-predictor)
             # As differences of rows and expectations these would round to 0 where predictions are all but certain.
             gradient = (self.basis * (self.misses * q - self.hits * rest)).sum(-1) + penalised @ b
             spread = (self.hits + self.misses) * q * rest
@@ -109,7 +119,7 @@ class LogisticProblem:
         return LogisticFit(self.change.T @ b, covariance, loss, converged)
 
     def _loss(self, b: Array, penalised: Array) -> float:
-        predictor = np.einsum("i,ij->j", b, self.basis)
+        predictor = self.offset + np.einsum("i,ij->j", b, self.basis)
         of_rows = self.misses * np.logaddexp(0.0, predictor) + self.hits * np.logaddexp(0.0, -predictor)
         return float(of_rows.sum() + b @ penalised @ b / 2)
 

@@ -123,7 +123,7 @@ ENTRIES: dict[str, Entry] = {
     "observed_expected": Entry(cd.ObservedExpected(), summary=True),
     "ici": Entry(cd.ICI(), summary=True),
     "hosmer_lemeshow": Entry(cd.HosmerLemeshow(groups=5), summary=True),
-    "hosmer_lemeshow_same_data": Entry(cd.HosmerLemeshow(same_data=True), summary=True),
+    "hosmer_lemeshow_same_data": Entry(cd.HosmerLemeshow(groups=4, same_data=True), summary=True),
     "calibration_belt": Entry(cd.CalibrationBelt(points=11), summary=True),
     "grade_tests": Entry(cd.GradeTests(), summary=True),
     "grade_tests_edges": Entry(cd.GradeTests(edges=(0, 0.2, 0.5, 1)), summary=True),

@@ -123,7 +123,7 @@ class CalibrationSlope(ColumnEstimator):
 
         def number(name: str) -> Number:
             value, error = by_class[name], by_class[f"{name}_error"]
-            return Number(value, setting.dims, notes, known_ends=partial(_wald, value, error), ends_method="wald")
+            return Number(value, setting.dims, notes, known_ends=partial(_wald, value, error))
 
         of_test = {**notes, "assumes": "rows are independent and many", "null_hypothesis": "the model is calibrated"}
         statistic = by_class["statistic"]

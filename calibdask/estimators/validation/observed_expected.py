@@ -44,7 +44,8 @@ class ObservedExpected(ColumnEstimator):
 
     Notes
     -----
-    Parts: the ratio itself, ``observed`` and ``expected`` (sums of weights where there are any). Infinite where scores
+    Parts: the ratio itself, ``observed`` and ``expected`` outcomes (among Kish's effective number of rows
+    where there are weights). Infinite where scores
     of 0 have the outcome, NaN where none has.
 
     With ``ci``, with N rows::
@@ -113,10 +114,10 @@ class ObservedExpected(ColumnEstimator):
                 notes,
                 limits=(0.0, np.inf),
                 known_ends=partial(_ends, rows, share, mean, few),
-                ends_method="log, clopper-pearson with few outcomes",
+                ends_method="log",
             ),
-            "observed": Given(observed, setting.dims),
-            "expected": Given(expected, setting.dims),
+            "observed": Given(rows * share, setting.dims),
+            "expected": Given(rows * mean, setting.dims),
         }
 
 

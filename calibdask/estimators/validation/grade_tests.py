@@ -57,9 +57,10 @@ class GradeTests(ColumnEstimator):
 
     Notes
     -----
-    Parts, with a dimension ``grade`` where there are edges: ``binomial`` and ``jeffreys`` (p-values), ``light`` (0
-    green, 1 yellow, 2 red), ``bound``, ``count`` (N), ``defaults`` (k), ``pd``, ``rate`` (k / N), and the ``lower`` and
-    ``upper`` edges. NaN in an empty grade.
+    Parts: ``pvalue``, the smallest binomial p-value of a grade times the number of grades (Bonferroni), for all grades
+    together; and, with a dimension ``grade`` where there are edges, the p-values ``binomial`` and ``jeffreys``,
+    ``light`` (0 green, 1 yellow, 2 red), ``bound``, ``count`` (N), ``defaults`` (k), ``pd``, ``rate`` (k / N), and the
+    ``lower`` and ``upper`` edges. NaN in an empty grade.
 
     ``bound`` is the upper bound of Pluto & Tasche for the rate of a grade and all worse ones together: the quantile of
     the beta distribution (d + 1, n - d) of their d defaults among n rows. It holds for a grade without defaults, if
@@ -69,9 +70,10 @@ class GradeTests(ColumnEstimator):
     numbers of defaults are whole it rejects less often than its level. Jeffreys' p-value, which ECB's instructions ask
     for, lies between P(more than k defaults) and P(at least k defaults), and is at its level on average.
 
-    What is wrong with them: defaults are taken as independent; in a recession they are not, and both reject good
-    grades then. No correction is made for the number of grades (at 5 % one of 20 good ones is yellow or red), and no
-    test sees PDs that are too high. Weights are not supported. One pass; from a summary where edges are its cells'.
+    What is wrong with them: defaults are taken as independent; in a recession they are not, and both reject good grades
+    then. Lights and p-values of single grades are not corrected for the number of grades (at 5 % one of 20 good ones is
+    yellow or red). No test sees PDs that are too high. Weights are not supported. One pass; from a summary where edges
+    are those of its cells.
 
     References
     ----------
@@ -124,8 +126,9 @@ class GradeTests(ColumnEstimator):
     def describe(self, layout: Layout) -> Description:
         edges = {"lower": PartInfo("lower edge", "choice"), "upper": PartInfo("upper edge", "choice")}
         return {
-            "binomial": PartInfo("chance of as many defaults if the PD is right", "pvalue"),
-            "jeffreys": PartInfo("Jeffreys' p-value for a PD that is not too low", "pvalue"),
+            "pvalue": PartInfo("smallest binomial p-value of a grade times the number of grades", "pvalue"),
+            "binomial": PartInfo("chance of as many defaults if the PD is right", "statistic"),
+            "jeffreys": PartInfo("Jeffreys' p-value for a PD that is not too low", "statistic"),
             "light": PartInfo("traffic light: 0 green, 1 yellow, 2 red", "statistic"),
             "bound": PartInfo(f"upper bound of the rate at {self.confidence:.4g}, with worse grades", "statistic"),
             "count": PartInfo("rows", "count"),
@@ -172,13 +175,18 @@ class GradeTests(ColumnEstimator):
             "assumes": "defaults are independent",
             "null_hypothesis": "the rate of defaults is at most the mean score",
         }
+        # By Bonferroni: the chance that a grade of a good model is as far off.
+        smallest = np.min(np.where(rows > 0, at_least, np.inf), -1)
+        known = (rows > 0).sum(-1)
+        overall = np.where(known > 0, np.minimum(known * np.where(known > 0, smallest, 0.0), 1.0), np.nan)
+        parts: dict[str, Part] = {"pvalue": Given(setting.by_class(overall), setting.dims, notes)}
         if self.edges is None:
-            return {name: Given(setting.by_class(of[..., 0]), setting.dims, notes) for name, of in values.items()}
+            values = {name: of[..., 0] for name, of in values.items()}
+            return parts | {name: Given(setting.by_class(of), setting.dims, notes) for name, of in values.items()}
         dims = (*setting.dims, "grade")
         ends = {"lower": edges.values[..., :-1], "upper": edges.values[..., 1:]}
         values |= {name: np.broadcast_to(of, rows.shape) for name, of in ends.items()}
-        parts: dict[str, Part] = {name: Given(setting.by_class(of), dims, notes) for name, of in values.items()}
-        return parts
+        return parts | {name: Given(setting.by_class(of), dims, notes) for name, of in values.items()}
 
 
 def _beta(a: Array, b: Array, x: Array) -> Array:

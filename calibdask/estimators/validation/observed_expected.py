@@ -44,9 +44,8 @@ class ObservedExpected(ColumnEstimator):
 
     Notes
     -----
-    Parts: the ratio itself, ``observed`` and ``expected`` outcomes (among Kish's effective number of rows
-    where there are weights). Infinite where scores
-    of 0 have the outcome, NaN where none has.
+    Parts: the ratio itself, ``observed`` and ``expected`` outcomes (among Kish's effective number of rows where there
+    are weights). Infinite where scores of 0 have the outcome, NaN where none has.
 
     With ``ci``, with N rows::
 

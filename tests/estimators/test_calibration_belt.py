@@ -136,6 +136,6 @@ def test_the_test_keeps_its_level() -> None:
 def test_a_straight_line_means_nothing_on_the_data_of_the_fit() -> None:
     labels, scores = drawn(400, 8, 0.3)
     fit = cd.PlattScaling().fit(labels, scores)
-    result = cd.evaluate(labels, fit.predict_proba(scores), {"x": cd.CalibrationBelt(same_data=True, points=2)})
+    result = cd.evaluate(labels, fit.predict_proba(scores)[:, 1], {"x": cd.CalibrationBelt(same_data=True, points=2)})
     assert result.x_degree >= 2
     assert result.x_pvalue < 0.05

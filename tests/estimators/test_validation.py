@@ -1,5 +1,6 @@
 """Calibration slope, O:E, ICI, Hosmer-Lemeshow and tests of grades, against computations of other kinds."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -158,7 +159,7 @@ def test_few_outcomes_have_exact_limits(events: int) -> None:
     scores = np.linspace(0.1, 0.3, 60)
     result = cd.evaluate(labels, scores, {"x": cd.ObservedExpected()}, ci=0.95)
     limits = stats.binomtest(events, 60).proportion_ci(0.95, method="exact")
-    np.testing.assert_allclose([result.x_low, result.x_high], np.array(limits) / scores.mean(), rtol=1e-10)
+    np.testing.assert_allclose([result.x_low, result.x_high], np.array(limits) / scores.mean(), rtol=1e-8)
     assert result.x.attrs["few_outcomes"] == 1
 
 
@@ -206,7 +207,7 @@ def test_hosmer_lemeshow_refuses_groups_that_expect_next_to_nothing() -> None:
     result = cd.evaluate(labels, scores, {"x": cd.HosmerLemeshow()})
     assert np.isfinite(result.x_statistic)
     assert np.isnan(result.x_pvalue)
-    assert "fewer than 1" in result.x_pvalue.attrs["undefined"]
+    assert "less than 0.1" in result.x_pvalue.attrs["undefined"]
     drawn = cd.evaluate(labels, scores, {"x": cd.ConsistencyTest(statistic=cd.HosmerLemeshow(), resamples=50)})
     assert drawn.x_statistic == result.x_statistic
     assert 0 < drawn.x_pvalue <= 1
@@ -246,14 +247,14 @@ def test_tests_of_grades_are_binomial_and_beta() -> None:
     edges = (0.0, 0.02, 0.1, 0.2, 0.9, 1.0)
     result = cd.evaluate(labels, scores, {"x": cd.GradeTests(edges=edges)})
     tails, lights = [], []
-    for grade, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+    for grade, (low, high) in enumerate(pairwise(edges)):
         inside = (scores > low) & (scores <= high)
         if not inside.any():
             assert np.isnan([result[f"x_{part}"][grade] for part in ("binomial", "jeffreys", "light", "pd")]).all()
             continue
         n, k, pd = inside.sum(), labels[inside].sum(), scores[inside].mean()
         tails.append(stats.binom.sf(k - 1, n, pd))
-        lights.append((tails[-1] < 0.05) + (tails[-1] < 0.001))
+        lights.append(int(tails[-1] < 0.05) + int(tails[-1] < 0.001))
         np.testing.assert_allclose(result.x_binomial[grade], tails[-1], rtol=1e-8)
         np.testing.assert_allclose(result.x_jeffreys[grade], stats.beta.cdf(pd, k + 0.5, n - k + 0.5), rtol=1e-8)
         assert result.x_light[grade] == lights[-1]

@@ -100,7 +100,7 @@ class CalibrationBelt(ColumnEstimator):
     >>> result = cd.evaluate(rng.random(2000) < y_prob**2, y_prob, cd.CalibrationBelt())
     >>> belt = result.sel(calibration_belt_level=0.95).isel(calibration_belt_score=40)  # at a score of 1/2
     >>> round(float(belt.calibration_belt_lower), 2), round(float(belt.calibration_belt_upper), 2)
-    (0.22, 0.29)
+    (0.2, 0.26)
     """
 
     about = About(

@@ -86,8 +86,8 @@ class CalibrationSlope(ColumnEstimator):
     >>> y_prob = rng.random(20_000)
     >>> y_true = rng.random(20_000) < y_prob**2 / (y_prob**2 + (1 - y_prob) ** 2)  # slope 2 in the logits
     >>> result = cd.evaluate(y_true, y_prob, cd.CalibrationSlope(), ci=0.95)
-    >>> [round(float(result[f"calibration_slope_{part}"]), 2) for part in ("slope_low", "slope", "slope_high")]
-    [1.95, 2.0, 2.06]
+    >>> [round(float(result[f"calibration_slope_{part}"]), 3) for part in ("slope_low", "slope", "slope_high")]
+    [2.005, 2.064, 2.123]
     """
 
     about = About(

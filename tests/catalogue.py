@@ -119,6 +119,15 @@ ENTRIES: dict[str, Entry] = {
     "excess_cost_of_costs": Entry(cd.ExcessCost(costs=COSTS, bins=3), classes=3),
     "excess_cost_classwise": Entry(cd.ExcessCost(calibration="classwise")),
     "excess_cost_equal_mass": Entry(cd.ExcessCost(calibration="classwise", bins=5, binning="equal-mass")),
+    # Of validators.
+    "calibration_slope": Entry(cd.CalibrationSlope(), summary=True),
+    "observed_expected": Entry(cd.ObservedExpected(), summary=True),
+    "ici": Entry(cd.ICI(), summary=True),
+    "hosmer_lemeshow": Entry(cd.HosmerLemeshow(groups=5), summary=True),
+    "hosmer_lemeshow_same_data": Entry(cd.HosmerLemeshow(groups=4, same_data=True), summary=True),
+    "calibration_belt": Entry(cd.CalibrationBelt(points=11), summary=True),
+    "grade_tests": Entry(cd.GradeTests(), summary=True),
+    "grade_tests_edges": Entry(cd.GradeTests(edges=(0, 0.2, 0.5, 1)), summary=True),
     # With kernels.
     "skce": Entry(cd.SKCE()),
     "skce_biased": Entry(cd.SKCE(estimator="biased", kernel="gaussian", bandwidth="median-full")),

@@ -53,6 +53,7 @@ def _scores(model: ModelResult) -> Iterator[str]:
     yield from sentences.saturated(model.spread("at_zero"), model.spread("at_one"))
     for part in model.metrics:
         yield from sentences.clipped_rows(part.variable, int(part.values.attrs.get("clipped_rows", 0)))
+    yield from sentences.of_metrics(model.results.numbers)
 
 
 def _outcomes(model: ModelResult) -> Iterator[str]:

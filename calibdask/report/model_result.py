@@ -94,14 +94,17 @@ class ModelResult:
 
     @cached_property
     def metrics(self) -> list[PartResult]:
-        """The numbers of the metrics, without tests and without what only pictures and sentences are made of."""
+        """The numbers of the metrics, without tests and without what only pictures and sentences are made of.
+
+        Errors, slopes and ratios stay where they have a p-value beside them.
+        """
         parts = self.results.parts
         curves = {part.metric for part in parts if part.kind == "curve"}
         tests = {part.metric for part in parts if part.kind == "pvalue"}
         return [
             part
             for part in self.results.numbers
-            if part.metric not in _OWN | curves and (part.metric not in tests or part.kind == "error")
+            if part.metric not in _OWN | curves and (part.metric not in tests or part.kind in ("error", "number"))
         ]
 
     @cached_property

@@ -1,13 +1,13 @@
 """What makes numbers less than they seem: one set of thresholds and sentences for reports, pages and terminals."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from calibdask.results.format import POINTS, counted, figure, joined, named, percent, points
 from calibdask.results.reliability import Array
-from calibdask.results.values import Value
+from calibdask.results.values import PartResult, Value
 
 # Below the second number nothing is said of a model at all.
 FEW_ROWS, FEWEST_ROWS = 300, 30
@@ -99,6 +99,35 @@ def clipped_rows(metric: str, rows: int) -> Iterator[str]:
             f"In {counted(rows, 'row')} the observed label had the score 0. The log loss of such a row is infinite; "
             f"{metric} replaces the score by the smallest positive number."
         )
+
+
+def missing_numbers(title: str, reason: str) -> Iterator[str]:
+    """Numbers, or their intervals, that the rows do not determine.
+
+    Examples
+    --------
+    >>> [*missing_numbers("calibration slope", "all outcomes are alike")]
+    ['calibration slope: all outcomes are alike.']
+    """
+    if reason:
+        yield f"{title}: {reason}."
+
+
+def clipped_logits(title: str, weight: float) -> Iterator[str]:
+    """Rows with scores of 0 and 1, whose logits are infinite."""
+    if weight > 0:
+        yield (
+            f"{title}: scores of exactly 0 or 1, in rows of weight {weight:,.6g}, have infinite logits, which were "
+            "clipped at those of the smallest numbers; such rows may decide the result."
+        )
+
+
+def of_metrics(parts: Iterable[PartResult]) -> Iterator[str]:
+    """What metrics themselves say is missing or clipped, once for each."""
+    said = {(part.metric, part.label, part.notes.get("undefined"), part.notes.get("clipped_logits")) for part in parts}
+    for _, label, reason, weight in sorted(said, key=str):
+        yield from missing_numbers(label, str(reason or ""))
+        yield from clipped_logits(label, float(weight or 0.0))
 
 
 def unseen_classes(labels: Sequence[str]) -> Iterator[str]:

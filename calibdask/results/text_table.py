@@ -10,7 +10,7 @@ import xarray as xr
 
 from calibdask.estimators.about import LOSSES
 from calibdask.estimators.slice_totals import TOTALS
-from calibdask.results.cautions import FEW_IN_A_SLICE
+from calibdask.results.cautions import FEW_IN_A_SLICE, of_metrics
 from calibdask.results.format import counted, rests_on, shown_texts, slice_text
 from calibdask.results.text_layout import (
     GAP,
@@ -123,7 +123,10 @@ def foot_lines(dataset: xr.Dataset, width: int, *further: str) -> Iterator[Line]
     facts = rests_on(dataset.attrs) if {"rows", "passes"} <= dataset.attrs.keys() else []
     yield from asides(", ".join((*facts[:1], *_events(dataset), *facts[1:], *further)), width)
     yield from asides(f"scores calibrated by {dataset.attrs['map']}" if "map" in dataset.attrs else "", width)
-    yield from asides(_unknown_ends(Results(dataset)), width)
+    results = Results(dataset)
+    yield from asides(_unknown_ends(results), width)
+    for caution in of_metrics(results.numbers):
+        yield from asides(caution, width)
 
 
 def _unknown_ends(results: Results) -> str:

@@ -24,6 +24,7 @@ include_patterns = [
     "deploy/docs/**",
     "experiments/*/README.md",
     "experiments/calibration/small.md",
+    "experiments/calibration/validation.md",
     "experiments/*/results/*.md",
 ]
 exclude_patterns = [".*", "build", "dist", "calibdask", "tests", "deploy/docs/build", "deploy/docs/templates"]

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special
 
-from calibdask.calibrators.curves.logistic import LogisticProblem
+from calibdask.estimators.regression.logistic import LogisticProblem
 from calibdask.calibrators.curves.spline import _CHOICES, _knots, _parts, _Spline
 
 Array = NDArray[np.float64]

@@ -15,7 +15,7 @@ from scipy import integrate, optimize, special
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import calibdask as cd
-from calibdask.calibrators.curves.likelihood import is_separated
+from calibdask.estimators.regression.separation import is_separated
 from tests.calibrators.anything import taking_anything
 
 Array = NDArray[Any]

@@ -8,17 +8,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy import special
 
-from calibdask.calibrators.curves.columns import ColumnPoints, Curve, Undetermined
-from calibdask.calibrators.curves.likelihood import (
-    LogitCalibrator,
-    check_distinct,
-    is_separated,
-    log_scores,
-    noted,
-    smoothed,
-)
-from calibdask.calibrators.curves.logistic import LogisticFit, fit_logistic
+from calibdask.calibrators.curves.columns import Curve
+from calibdask.calibrators.curves.likelihood import LogitCalibrator, noted, smoothed
 from calibdask.calibrators.fitted import Numbers, Sliced
+from calibdask.estimators.regression.column_points import ColumnPoints, Undetermined
+from calibdask.estimators.regression.logistic import LogisticFit, fit_logistic
+from calibdask.estimators.regression.logits import log_scores
+from calibdask.estimators.regression.separation import check_distinct, is_separated
 from calibdask.statistics.exact import Array
 
 _NAMES = ("a", "b", "c")

@@ -10,7 +10,8 @@ import numpy as np
 from calibdask.calibrators.base import Calibrator
 from calibdask.calibrators.fitted import Numbers, padded
 from calibdask.calibrators.mapping import BlockMap
-from calibdask.estimators.ordered.score_points import Points, ScorePoints
+from calibdask.estimators.ordered.score_points import ScorePoints
+from calibdask.estimators.regression.column_points import MOST_ROWS, ColumnPoints, Undetermined, column_points
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
@@ -18,43 +19,8 @@ from calibdask.statistics.settings import Setting
 
 # From scores (n,) to calibrated ones; picklable.
 Curve = Callable[[Array], Array]
-# Up to so many rows, times columns, the points of a fit are the distinct scores; beyond that cells of a fine grid.
-MOST_ROWS = 1 << 22
 # Sums of a row up to this are what rounding leaves of 0.
 _ZERO_SUM = 1e-9
-
-
-@dataclass(frozen=True)
-class ColumnPoints:
-    """The rows of one column by score: distinct scores in increasing order, or cells of a fine grid at their mean.
-
-    ``weight`` and ``outcome`` are sums of w and of w * o at each score; both outcomes occur. ``clip`` is the smallest
-    normal number of the type of the scores, at which logarithms are clipped.
-    ``information`` is what a unit of weight is worth in rows: 1 without weights, else sum(w) / sum(w**2).
-    ``outermost`` is the width of the first and the last cell, 0 of distinct scores.
-    """
-
-    score: Array
-    weight: Array
-    outcome: Array
-    clip: float
-    information: float = 1.0
-    outermost: float = 0.0
-
-    @property
-    def clipped(self) -> float:
-        """Weight of the rows whose score is so near to 0 or 1 that its logit is clipped."""
-        return float(self.weight[(self.score < self.clip) | (1 - self.score < self.clip)].sum())
-
-    @property
-    def merged(self) -> float:
-        """Rows (effective, with weights) in the outermost cells, where the logit of a mean is not the mean logit."""
-        distance = np.minimum(self.score, 1 - self.score)
-        return float(self.weight[(distance > 0) & (distance < self.outermost)].sum() * self.information)
-
-
-class Undetermined(ValueError):
-    """Rows of a column that do not determine its map; says what was expected and what came."""
 
 
 class ColumnCalibrator(Calibrator):
@@ -114,10 +80,10 @@ class PointsCalibrator(ColumnCalibrator):
         self._check()
         layout = yield from Layout()
         points = yield from ScorePoints(self._setting(layout), MOST_ROWS, self.by_outcome)
-        clip = float(np.finfo("float16" if layout.half else layout.dtype).smallest_normal)
+        clip = layout.smallest_normal
         fits = {}
         for index, at in points.strata():
-            column = _column(points, at, clip)
+            column = column_points(points, at, clip)
             if not 0 < column.outcome.sum() < column.weight.sum():
                 continue
             try:
@@ -126,12 +92,6 @@ class PointsCalibrator(ColumnCalibrator):
                 if layout.groups == 1:
                     raise ValueError(f"{type(self).__name__} expects {error}.") from None
         return _together(fits, points.shape)
-
-
-def _column(points: Points, at: slice, clip: float) -> ColumnPoints:
-    weight, square = points.weight[at], points.square[at]
-    information = float(weight.sum() / square.sum())
-    return ColumnPoints(points.score[at], weight, points.outcome[at], clip, information, points.outermost)
 
 
 def _together(fits: dict[Any, dict[str, Array]], shape: tuple[int, int, int]) -> Numbers:

@@ -7,10 +7,11 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.isotonic import isotonic_regression
 
-from calibdask.calibrators.curves.columns import ColumnPoints, Curve, PointsCalibrator
+from calibdask.calibrators.curves.columns import Curve, PointsCalibrator
 from calibdask.calibrators.curves.shapes import Polyline
 from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.estimators.checks import check_flags
+from calibdask.estimators.regression.column_points import ColumnPoints
 from calibdask.statistics.exact import Array, Counts
 
 # Frequencies of 0 or 1 among fewer rows than this are said to rest on few.

@@ -5,9 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from calibdask.calibrators.curves.columns import ColumnPoints, PointsCalibrator, Undetermined
-from calibdask.calibrators.curves.logistic import LogisticFit, fit_logistic
+from calibdask.calibrators.curves.columns import PointsCalibrator
 from calibdask.calibrators.fitted import Sliced
+from calibdask.estimators.regression.column_points import ColumnPoints
+from calibdask.estimators.regression.logistic import LogisticFit, fit_logistic, standard_errors
+from calibdask.estimators.regression.separation import check_distinct, is_separated
 from calibdask.statistics.exact import Array
 
 # Fits move by less than a hundredth of their standard errors while there are fewer rows in the outermost cells than
@@ -60,17 +62,6 @@ def falling_caution(falling: Array, where: str = "") -> Iterable[str]:
         )
 
 
-def log_scores(scores: Array, clip: float) -> tuple[Array, Array]:
-    """Logarithms of s and of 1 - s, where neither is less than ``clip``."""
-    return np.log(np.maximum(scores, clip)), np.log(np.maximum(1 - scores, clip))
-
-
-def logits_of(scores: Array, clip: float) -> Array:
-    """Logarithm of s / (1 - s), where neither is less than ``clip``."""
-    positive, negative = log_scores(scores, clip)
-    return positive - negative
-
-
 class TermsFit(NamedTuple):
     """A fit, the standard errors of its coefficients, and whether outcomes had to be smoothed."""
 
@@ -99,55 +90,8 @@ def fit_terms(points: ColumnPoints, z: Array, terms: Array) -> TermsFit:
     return TermsFit(fit, np.full(len(terms), np.nan), True)
 
 
-def check_distinct(points: ColumnPoints, z: Array, least: int) -> None:
-    """Refuse too few distinct scores.
-
-    Raises
-    ------
-    Undetermined
-        If there are fewer than ``least``.
-    """
-    distinct = len(np.unique(z))
-    if distinct == 1:
-        raise Undetermined(f"at least {least} distinct scores, all are {points.score[0]:.6g}")
-    if distinct < least:
-        raise Undetermined(f"at least {least} distinct scores, got {distinct}")
-
-
-def standard_errors(fit: LogisticFit, points: ColumnPoints) -> Array:
-    """Of the coefficients; with weights of the effective number of rows."""
-    return np.asarray(np.sqrt(np.diag(fit.covariance) / points.information))
-
-
 def smoothed(points: ColumnPoints) -> Array:
     """Outcomes moved towards one half by one row of either kind, of weight 1."""
     positive = points.outcome.sum()
     negative = points.weight.sum() - positive
     return points.outcome * (positive + 1) / (positive + 2) + (points.weight - points.outcome) / (negative + 2)
-
-
-def is_separated(z: Array, weight: Array, outcome: Array, terms: int) -> bool:
-    """Whether some combination of the terms is nowhere negative at positive rows, and nowhere positive at others.
-
-    Exactly then the likelihood has no maximum. Combinations have up to ``terms`` - 1 zeros, anywhere.
-    """
-    return zeros_needed(z, weight, outcome) < terms
-
-
-def zeros_needed(z: Array, weight: Array, outcome: Array) -> int:
-    """Number of zeros, by multiplicity, of a function of z whose sign is that of the outcome at every row.
-
-    Where rows of both outcomes are at one z it has to be 0; between rows that are next to one another it changes its
-    sign as the outcome does.
-    """
-    order = np.argsort(z, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(z[order]) > 0])
-    hits = np.add.reduceat((outcome > 0)[order].astype(int), starts) > 0
-    misses = np.add.reduceat((outcome < weight)[order].astype(int), starts) > 0
-    pure = np.flatnonzero(hits ^ misses)
-    if not pure.size:
-        return len(starts)
-    between = np.diff(pure) - 1
-    change = np.diff(hits[pure].astype(int)) != 0
-    ends = pure[0] + len(starts) - 1 - pure[-1]
-    return int(ends + (between + (between + change) % 2).sum())

@@ -7,9 +7,11 @@ from typing import Any, Literal
 import numpy as np
 from scipy import special
 
-from calibdask.calibrators.curves.columns import ColumnPoints, Curve
-from calibdask.calibrators.curves.likelihood import LogitCalibrator, fit_terms, logits_of, noted, smoothed
+from calibdask.calibrators.curves.columns import Curve
+from calibdask.calibrators.curves.likelihood import LogitCalibrator, fit_terms, noted, smoothed
 from calibdask.calibrators.fitted import Numbers, Sliced
+from calibdask.estimators.regression.column_points import ColumnPoints
+from calibdask.estimators.regression.logits import logits_of
 from calibdask.statistics.exact import Array
 
 # By so many standard errors a slope is below 0 not by chance.

@@ -7,9 +7,11 @@ from typing import Any, Literal
 import numpy as np
 from scipy import special
 
-from calibdask.calibrators.curves.columns import ColumnPoints, Curve
-from calibdask.calibrators.curves.likelihood import LogitCalibrator, falling_caution, fit_terms, logits_of, noted
+from calibdask.calibrators.curves.columns import Curve
+from calibdask.calibrators.curves.likelihood import LogitCalibrator, falling_caution, fit_terms, noted
 from calibdask.calibrators.fitted import Numbers, Sliced
+from calibdask.estimators.regression.column_points import ColumnPoints
+from calibdask.estimators.regression.logits import logits_of
 from calibdask.statistics.exact import Array
 
 _NAMES = ("intercept", "coef", "curvature")

@@ -8,18 +8,13 @@ import numpy as np
 from scipy import special
 from scipy.interpolate import CubicSpline
 
-from calibdask.calibrators.curves.columns import ColumnPoints, Curve
-from calibdask.calibrators.curves.likelihood import (
-    LogitCalibrator,
-    check_distinct,
-    falling_caution,
-    is_separated,
-    logits_of,
-    noted,
-    smoothed,
-)
-from calibdask.calibrators.curves.logistic import LogisticProblem, starts_of_parts
+from calibdask.calibrators.curves.columns import Curve
+from calibdask.calibrators.curves.likelihood import LogitCalibrator, falling_caution, noted, smoothed
 from calibdask.calibrators.fitted import Numbers, Sliced
+from calibdask.estimators.regression.column_points import ColumnPoints
+from calibdask.estimators.regression.logistic import LogisticProblem, starts_of_parts
+from calibdask.estimators.regression.logits import logits_of
+from calibdask.estimators.regression.separation import check_distinct, is_separated
 from calibdask.statistics.exact import Array
 
 # Knots nearer to one another than this share of their range are one.

@@ -7,11 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibdask.calibrators.curves.columns import ColumnPoints, Curve, PointsCalibrator
+from calibdask.calibrators.curves.columns import Curve, PointsCalibrator
 from calibdask.calibrators.curves.intervals import EndCurves, Interval, predicted_interval
 from calibdask.calibrators.curves.isotonic import distinct
 from calibdask.calibrators.curves.shapes import Steps
 from calibdask.calibrators.fitted import Numbers, Sliced
+from calibdask.estimators.regression.column_points import ColumnPoints
 from calibdask.kernels.inserted import slopes_with_a_hit
 from calibdask.statistics.exact import Array
 

@@ -138,9 +138,11 @@ class ConsistencyTest(Estimator):
         return {"statistic": Number(observed.values, notes=notes), "pvalue": Number(pvalue, notes=notes)}
 
     def _single(self, estimate: Estimate) -> Part:
-        if "" not in estimate or estimate[""].dims:
+        """The number itself, or the statistic of a test."""
+        part = estimate.get("", estimate.get("statistic"))
+        if part is None or part.dims:
             raise TypeError(
                 f"statistic expects an estimator of one number, such as cd.ECE(); {self.statistic!r} has "
                 f"{', '.join(name or 'several' for name in estimate)}."
             )
-        return estimate[""]
+        return part

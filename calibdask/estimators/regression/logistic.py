@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from calibdask.calibrators.curves.columns import Undetermined
+from calibdask.estimators.regression.column_points import ColumnPoints, Undetermined
 from calibdask.statistics.exact import Array, Counts
 
 # Where a maximum exists steps are few; where it is far (outcomes that hardly overlap), distances to it shrink by a
@@ -40,17 +40,30 @@ class LogisticFit(NamedTuple):
     converged: bool
 
 
-def fit_logistic(terms: Array, weight: Array, outcome: Array) -> LogisticFit:
-    """Maximum likelihood of outcome / weight = sigmoid(b @ terms)."""
-    return LogisticProblem.of(terms, weight, outcome).fit()
+def fit_logistic(terms: Array, weight: Array, outcome: Array, offset: Array | float = 0.0) -> LogisticFit:
+    """Maximum likelihood of outcome / weight = sigmoid(offset + b @ terms)."""
+    return LogisticProblem.of(terms, weight, outcome, offset).fit()
+
+
+def standard_errors(fit: LogisticFit, points: ColumnPoints) -> Array:
+    """Of the coefficients; with weights of the effective number of rows."""
+    return np.asarray(np.sqrt(np.diag(fit.covariance) / points.information))
+
+
+def mean_loss(predictor: Array, points: ColumnPoints) -> float:
+    """The mean of -log likelihood of sigmoid(predictor)."""
+    total = points.weight.sum()
+    hits, misses = points.outcome / total, (points.weight - points.outcome) / total
+    return float((misses * np.logaddexp(0.0, predictor) + hits * np.logaddexp(0.0, -predictor)).sum())
 
 
 @dataclass(frozen=True)
 class LogisticProblem:
-    """The mean of -log likelihood of outcome / weight = sigmoid(b @ terms), to be minimised with or without a penalty.
+    """The mean of -log likelihood of outcome / weight = sigmoid(offset + b @ terms), to be minimised.
 
-    ``basis`` (p, points) are combinations of the terms, ``change`` (p, p) their coefficients; ``hits`` and ``misses``
-    (points,) are the shares of ``total``, the sum of the weights, with either outcome.
+    With or without a penalty. ``basis`` (p, points) are combinations of the terms, ``change`` (p, p) their
+    coefficients; ``hits`` and ``misses`` (points,) are the shares of ``total``, the sum of the weights, with either
+    outcome.
 
     Notes
     -----
@@ -63,9 +76,10 @@ class LogisticProblem:
     hits: Array
     misses: Array
     total: float
+    offset: Array | float = 0.0
 
     @classmethod
-    def of(cls, terms: Array, weight: Array, outcome: Array) -> Self:
+    def of(cls, terms: Array, weight: Array, outcome: Array, offset: Array | float = 0.0) -> Self:
         """Of terms (p, points), sums of w and of w * o.
 
         Raises
@@ -74,7 +88,8 @@ class LogisticProblem:
             If a term is a combination of others, up to rounding.
         """
         total = weight.sum()
-        return cls(*_orthonormal(terms, weight / total), outcome / total, (weight - outcome) / total, float(total))
+        shares = outcome / total, (weight - outcome) / total
+        return cls(*_orthonormal(terms, weight / total), *shares, float(total), offset)
 
     def fit(self, penalty: Array | None = None, start: Array | None = None) -> LogisticFit:
         """Newton's method from ``start`` (p,) on the loss plus b @ penalty @ b / 2, penalty positive semi-definite.
@@ -128,10 +143,11 @@ class LogisticProblem:
         starts = starts_of_parts(mass, _PARTS)
         basis = np.add.reduceat(self.basis * mass, starts, axis=-1) / np.add.reduceat(mass, starts)
         hits, misses = (np.add.reduceat(part, starts) for part in (self.hits, self.misses))
-        return replace(self, basis=basis, hits=hits, misses=misses)
+        offset = np.add.reduceat(self.offset * mass, starts) / np.add.reduceat(mass, starts)
+        return replace(self, basis=basis, hits=hits, misses=misses, offset=offset)
 
     def _at(self, b: Array, penalised: Array) -> "_Evaluated":
-        predictor = np.einsum("i,ij->j", b, self.basis)
+        predictor = self.offset + np.einsum("i,ij->j", b, self.basis)
         decay = np.exp(-np.abs(predictor))
         wrong = self.misses * np.maximum(predictor, 0.0) - self.hits * np.minimum(predictor, 0.0)
         of_rows = (self.hits + self.misses) * np.log1p(decay) + wrong

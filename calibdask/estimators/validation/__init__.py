@@ -1,0 +1,1 @@
+"""What validators of risk models compute: regression, ratios, groups, grades."""

@@ -1,0 +1,164 @@
+"""Calibration intercept and slope, with the joint test of both."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import scipy
+from typing_extensions import override
+
+from calibdask.estimators.about import PVALUE, About, Description, PartInfo
+from calibdask.estimators.columns import ColumnEstimator
+from calibdask.estimators.interval import KnownEnds
+from calibdask.estimators.parts import Estimate, Given, Number
+from calibdask.estimators.regression.column_points import ColumnPoints
+from calibdask.estimators.regression.logistic import fit_logistic, mean_loss, standard_errors
+from calibdask.estimators.regression.logits import logits_of
+from calibdask.estimators.regression.separation import is_separated
+from calibdask.estimators.validation.by_column import SEPARATED, column_numbers
+from calibdask.statistics.exact import Array
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
+
+_NUMBERS = ("slope", "slope_error", "intercept", "intercept_error", "statistic")
+# Fewer rows of the rarer outcome say next to nothing about how far either may be off.
+_FEWEST = 3
+_FEW = "no intervals with fewer than 3 rows of the rarer outcome"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrationSlope(ColumnEstimator):
+    """Calibration slope and intercept: logistic regression of the outcome on the logit of the score.
+
+    ::
+
+        logit P(o = 1) = a + slope * logit(s),       logit P(o = 1) = intercept + logit(s)
+        statistic = 2 (log-likelihood at the best a, slope  -  log-likelihood at a = 0, slope = 1)
+
+    A slope below 1: scores are too extreme, as of a model that is fitted too closely; above 1: not extreme enough. An
+    intercept below 0: scores are too high on average (on the scale of logits); above 0: too low.
+
+    Parameters
+    ----------
+    setting : str, int or None
+        ``"confidence"``, ``"binary"``, a class, ``"top-k"``, ``"classwise"`` (each class by itself); None: binary for a
+        vector of scores and class-wise for a matrix.
+    k : int, optional
+        Number of classes of the setting ``"top-k"``.
+
+    Raises
+    ------
+    ValueError
+        If the setting is unknown.
+
+    Notes
+    -----
+    Parts ``slope``, ``intercept`` (with the logit as an offset, that is with the slope fixed at 1), ``statistic`` and
+    ``pvalue`` of the joint likelihood-ratio test of a = 0 and slope = 1, chi-square with 2 degrees of freedom if the
+    model is calibrated. In the class-wise setting each for each class.
+
+    With ``ci``: Wald intervals from the inverse of the Hessian; none (NaN) with fewer than 3 rows of the rarer outcome.
+    In simulations with 30 to 1000 rows (``experiments/calibration`` of the repository) intervals at 90 % missed in up
+    to 13 % of data sets, and the test at 5 % rejected up to 7 % of calibrated models. With weights, standard errors and
+    the statistic are those of Kish's effective number of rows, (sum w)**2 / sum w**2.
+
+    NaN where outcomes are all alike, where fewer than two scores are distinct (the intercept is given), and where a
+    score separates the outcomes, so that the slope is infinite; the attribute ``undefined`` says so. Logits of scores
+    of 0 and 1 are those of the smallest normal number of their type (-708 and 708, of float32 -87 and 87); such rows
+    may decide the slope, the attribute ``clipped_logits`` is their weight.
+
+    The two numbers see a straight line in the logits only: a slope of 1 and an intercept of 0 do not prove calibration
+    (see `calibdask.ReliabilityCurve` or `calibdask.CalibrationBelt`). On the rows that a logistic regression was fitted
+    to they are 1 and 0 whatever the model is worth. One pass, exact up to four million rows (times columns); beyond
+    that, and from a summary, rows are the cells of a fine grid, which moves numbers by about a thousandth of their
+    standard error.
+
+    References
+    ----------
+    .. [1] Cox, Two further applications of a model for binary regression, 1958.
+    .. [2] Steyerberg, Clinical Prediction Models, 2nd edition, 2019, chapter 15.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y_prob = rng.random(20_000)
+    >>> y_true = rng.random(20_000) < y_prob**2 / (y_prob**2 + (1 - y_prob) ** 2)  # slope 2 in the logits
+    >>> result = cd.evaluate(y_true, y_prob, cd.CalibrationSlope(), ci=0.95)
+    >>> [round(float(result[f"calibration_slope_{part}"]), 3) for part in ("slope_low", "slope", "slope_high")]
+    [2.005, 2.064, 2.123]
+    """
+
+    about = About(
+        "Calibration slope and intercept",
+        "Logistic regression of the outcome on the logit of the score, logit P = a + slope * logit(s); the intercept "
+        "is that with the slope fixed at 1. A calibrated model has slope 1 and intercept 0; the joint likelihood-ratio "
+        "test of both is chi-square with 2 degrees of freedom.",
+        "Cox, Two further applications of a model for binary regression, 1958",
+        "calibration slope",
+    )
+
+    usual_setting = "classwise"
+
+    @override
+    def describe(self, layout: Layout) -> Description:
+        return {
+            "slope": PartInfo("slope of the outcome on the logit of the score, 1 if calibrated", "number"),
+            "intercept": PartInfo("intercept with slope 1, 0 if calibrated: calibration in the large", "number"),
+            "statistic": PartInfo("likelihood ratio of slope and intercept, chi-square with 2 df", "statistic"),
+            "pvalue": PartInfo(PVALUE, "pvalue"),
+        }
+
+    def interval(self, layout: Layout) -> KnownEnds:
+        """Wald intervals."""
+        return KnownEnds()
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        setting = self.measured((yield from Layout()))
+        values, notes = yield from column_numbers(setting, dict.fromkeys(_NUMBERS, ()), _fit)
+        by_class = {name: setting.by_class(value) for name, value in values.items()}
+
+        def number(name: str) -> Number:
+            value, error = by_class[name], by_class[f"{name}_error"]
+            return Number(value, setting.dims, notes, known_ends=partial(_wald, value, error))
+
+        of_test = {**notes, "assumes": "rows are independent and many", "null_hypothesis": "the model is calibrated"}
+        statistic = by_class["statistic"]
+        return {
+            "slope": number("slope"),
+            "intercept": number("intercept"),
+            "statistic": Given(statistic, setting.dims, of_test),
+            "pvalue": Given(np.exp(-statistic / 2), setting.dims, of_test),
+        }
+
+
+def _wald(value: Array, error: Array, level: float) -> tuple[Array, Array]:
+    reach = scipy.special.ndtri(0.5 + level / 2) * error
+    return value - reach, value + reach
+
+
+def _fit(points: ColumnPoints) -> tuple[dict[str, float], str]:
+    """Both fits of one column, and why one of them is missing."""
+    z = logits_of(points.score, points.clip)
+    constant = np.ones_like(z)
+    shifted = fit_logistic(constant[None], points.weight, points.outcome, z)
+    if not shifted.converged:
+        return {}, "nearly all scores are 0 or 1, and no intercept makes up for those that are wrong"
+    rows = points.information * points.weight.sum()
+    share = points.outcome.sum() / points.weight.sum()
+    is_few = rows * min(share, 1 - share) < _FEWEST - 0.5
+    unknown, reason = (np.nan, _FEW) if is_few else (1.0, "")
+    error = unknown * standard_errors(shifted, points).item()
+    numbers = {"intercept": shifted.coefficients.item(), "intercept_error": error}
+    if np.ptp(z) == 0:
+        return numbers, "no slope where all scores are equal"
+    if is_separated(z, points.weight, points.outcome, 2):
+        return numbers, SEPARATED
+    fit = fit_logistic(np.stack([constant, z]), points.weight, points.outcome)
+    if not fit.converged:
+        return numbers, SEPARATED
+    statistic = 2 * rows * max(0.0, mean_loss(z, points) - fit.loss)
+    error = unknown * standard_errors(fit, points)[1]
+    return {**numbers, "slope": fit.coefficients[1], "slope_error": error, "statistic": statistic}, reason

@@ -1,0 +1,147 @@
+"""The Hosmer-Lemeshow test."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from typing_extensions import override
+
+from calibdask.estimators.about import PVALUE, About, Description, PartInfo
+from calibdask.estimators.checks import check_flags, check_whole
+from calibdask.estimators.columns import ColumnEstimator
+from calibdask.estimators.interval import NoInterval
+from calibdask.estimators.parts import Estimate, Given
+from calibdask.estimators.validation.by_column import undefined
+from calibdask.statistics import exact
+from calibdask.statistics.bins.binnings import BinEdges, EqualMass, binned_sums
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
+
+_MOST_GROUPS = 10_000
+_LEAST_EXPECTED = 0.1
+_TOO_FEW = "no p-value where a group expects less than 0.1 outcomes, or rows without it, or there are too few groups"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HosmerLemeshow(ColumnEstimator):
+    """Hosmer-Lemeshow test: observed and expected outcomes in groups of equally many rows by score.
+
+    ::
+
+        statistic = sum over groups of (O - E)**2 / (E (1 - E / n)),   chi-square with G or G - 2 degrees of freedom
+
+    with n rows, O outcomes and E the sum of the scores of a group.
+
+    Parameters
+    ----------
+    groups : int, default 10
+        Number of groups G: deciles of risk. Rows of equal score stay together, so that there may be fewer.
+    same_data : bool, default False
+        Whether the model was fitted to these rows, as a logistic regression: G - 2 degrees of freedom instead of G.
+    setting : str, int or None
+        ``"confidence"``, ``"binary"``, a class, ``"top-k"``, ``"classwise"`` (a test for each class); None: binary for
+        a vector of scores and class-wise for a matrix.
+    k : int, optional
+        Number of classes of the setting ``"top-k"``.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is invalid or out of range.
+
+    Notes
+    -----
+    Parts ``statistic``, ``pvalue``, ``groups`` (G that there are) and ``least_expected``, the smallest number of
+    outcomes, or of rows without it, that a group expects. Below 5 the distribution is rough: in simulations of
+    calibrated models the test at 5 % rejected in up to 8 %. Below 0.1, where it would reject up to 16 %, the p-value is
+    NaN (attribute ``undefined``). Take fewer groups then, or draw labels from the scores:
+    ``ConsistencyTest(statistic=HosmerLemeshow())``. NaN too without degrees of freedom.
+    The statistic is infinite where a group has outcomes that scores of 0 exclude. With weights a group counts as Kish's
+    effective number of rows. `calibdask.ReliabilityDiagram` with ``bins=10, binning="equal-mass"`` shows the same
+    groups.
+
+    What is wrong with it: the p-value depends on the number of groups and on how ties are cut, so that programs
+    disagree on the same rows; errors of opposite sign within a group cancel; with many rows every model is rejected,
+    with few hardly any; and it does not tell in which direction scores are off. `calibdask.CalibrationSlope`,
+    `calibdask.CalibrationBelt` and intervals of errors do better. It is here since it is asked for.
+
+    The edges take two passes (with weights up to three), the sums none or one more.
+
+    References
+    ----------
+    .. [1] Hosmer & Lemeshow, Goodness of fit tests for the multiple logistic regression model, 1980.
+    .. [2] Hosmer, Hosmer, le Cessie & Lemeshow, A comparison of goodness-of-fit tests for the logistic regression
+       model, 1997, for what is wrong with it.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> result = cd.evaluate(
+    ...     [0, 0, 0, 1, 0, 1, 1, 1], [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], "hosmer-lemeshow(groups=2)"
+    ... )
+    >>> round(float(result.hosmer_lemeshow_statistic), 4), round(float(result.hosmer_lemeshow_pvalue), 4)
+    (0.1758, 0.9158)
+    """
+
+    about = About(
+        "Hosmer-Lemeshow test",
+        "Observed outcomes O and expected ones E in groups of equally many rows by score: sum of (O - E)**2 / (E (1 - "
+        "E / n)), chi-square with as many degrees of freedom as groups, two fewer on the rows that the model was "
+        "fitted to. It depends on the groups.",
+        "Hosmer & Lemeshow, Goodness of fit tests for the multiple logistic regression model, 1980",
+        "Hosmer-Lemeshow test",
+    )
+
+    usual_setting = "classwise"
+
+    groups: int = 10
+    same_data: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole("groups", self.groups, 1, _MOST_GROUPS)
+        check_flags(same_data=self.same_data)
+
+    @override
+    def describe(self, layout: Layout) -> Description:
+        return {
+            "statistic": PartInfo("sum over groups of (O - E)**2 / (E (1 - E / n))", "statistic"),
+            "pvalue": PartInfo(PVALUE, "pvalue"),
+            "groups": PartInfo("groups", "count"),
+            "least_expected": PartInfo("fewest outcomes, or rows without it, that a group expects", "statistic"),
+        }
+
+    def interval(self, layout: Layout) -> NoInterval:
+        """None: a test has a p-value instead."""
+        return NoInterval()
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        setting = self.measured((yield from Layout()))
+        edges = yield from BinEdges(EqualMass(self.groups), setting)
+        sums = yield from binned_sums(setting, edges)
+        weight, square, observed, expected = map(
+            exact.value, (sums.weight, sums.weight_square, sums.outcome, sums.score)
+        )
+        filled = weight > 0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rows = weight**2 / square
+            score = np.clip(expected / weight, 0.0, 1.0)
+            terms = rows * (observed / weight - score) ** 2 / (score * (1 - score))
+            # A group whose scores are all 0 or 1, and right, adds nothing.
+            terms = np.where(filled & (observed != expected), terms, 0.0)
+            least = np.where(filled, rows * np.minimum(score, 1 - score), np.inf).min(-1)
+        groups = filled.sum(-1)
+        freedom = groups - (2 if self.same_data else 0)
+        statistic = np.where(groups > 0, terms.sum(-1), np.nan)
+        # An outcome that scores of 0 exclude is no matter of chance.
+        known = (freedom > 0) & ((least >= _LEAST_EXPECTED) | np.isinf(statistic))
+        pvalue = np.where(known, scipy.special.chdtrc(np.maximum(freedom, 1), statistic), np.nan)
+        refused = {_TOO_FEW: int(((groups > 0) & ~known).sum())}
+        notes = {
+            **undefined({reason: count for reason, count in refused.items() if count}, known.size),
+            "assumes": "rows are independent, and at least 5 outcomes and 5 rows without it are expected in each group",
+            "null_hypothesis": "the model is calibrated",
+        }
+        values = {"statistic": statistic, "pvalue": pvalue, "groups": groups, "least_expected": least}
+        return {name: Given(setting.by_class(value), setting.dims, notes) for name, value in values.items()}

@@ -1,0 +1,129 @@
+"""The ratio of observed to expected outcomes."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import scipy
+from typing_extensions import override
+
+from calibdask.estimators.about import About, Description, PartInfo
+from calibdask.estimators.bounded_mean import BoundedMean
+from calibdask.estimators.columns import ColumnEstimator
+from calibdask.estimators.interval import KnownEnds
+from calibdask.estimators.parts import Estimate, Given, Number
+from calibdask.statistics import exact
+from calibdask.statistics.bins.bin_sums import BinSums
+from calibdask.statistics.bins.binnings import BinEdges, Uniform
+from calibdask.statistics.exact import Array
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
+
+# With fewer rows of either outcome the logarithm of the ratio is far from normal.
+_FEW = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedExpected(ColumnEstimator):
+    """Observed over expected outcomes, O:E = sum w o / sum w s.
+
+    Above 1: there are more outcomes than the scores expect; below 1: fewer.
+
+    Parameters
+    ----------
+    setting : str, int or None
+        ``"confidence"``, ``"binary"``, a class, ``"top-k"``, ``"classwise"`` (each class by itself); None: binary for a
+        vector of scores and class-wise for a matrix.
+    k : int, optional
+        Number of classes of the setting ``"top-k"``.
+
+    Raises
+    ------
+    ValueError
+        If the setting is unknown.
+
+    Notes
+    -----
+    Parts: the ratio itself, ``observed`` and ``expected`` outcomes (among Kish's effective number of rows where there
+    are weights). Infinite where scores of 0 have the outcome, NaN where none has.
+
+    With ``ci``, with N rows::
+
+        log O:E +- z sqrt((1 - O / N) / O)
+
+    and with fewer than 10 rows of either outcome, O = 0 among them, the limits of Clopper & Pearson for O / N divided
+    by the mean score, which hold for any number of rows. The attribute ``few_outcomes`` counts the columns of scores
+    where they are taken. Both take the expected number as known; where scores are worth something they are too wide,
+    since outcomes then vary less than those of N equal rows. With weights N is Kish's effective number of rows.
+
+    Errors of opposite sign at different scores cancel, as in `calibdask.MeanGap`, which is the difference in place of
+    the ratio. One pass; can be computed from a summary.
+
+    References
+    ----------
+    .. [1] Debray et al., A guide to systematic review and meta-analysis of prediction model performance, 2017.
+    .. [2] Clopper & Pearson, The use of confidence or fiducial limits illustrated in the case of the binomial, 1934.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> round(float(cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], cd.ObservedExpected()).observed_expected), 6)
+    1.5
+    """
+
+    about = About(
+        "Observed over expected outcomes (O:E)",
+        "The number of outcomes over the sum of the scores, sum w o / sum w s. A calibrated model has 1; errors of "
+        "opposite sign cancel.",
+        "Debray et al., A guide to systematic review and meta-analysis of prediction model performance, 2017",
+        "O:E",
+    )
+
+    usual_setting = "classwise"
+
+    @override
+    def describe(self, layout: Layout) -> Description:
+        return {
+            "": PartInfo("observed over expected outcomes, 1 if calibrated", "number"),
+            "observed": PartInfo("outcomes", "count"),
+            "expected": PartInfo("sum of the scores", "statistic"),
+        }
+
+    def interval(self, layout: Layout) -> KnownEnds:
+        """Of the logarithm, or exact."""
+        return KnownEnds()
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        setting = self.measured((yield from Layout()))
+        sums = yield from BinSums(setting, (yield from BinEdges(Uniform(1), setting)))
+        weight, square, observed, expected = (
+            setting.by_class(exact.value(of)[..., 0])
+            for of in (sums.weight, sums.weight_square, sums.outcome, sums.score)
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio, mean = observed / expected, expected / weight
+            rows, share = weight**2 / square, observed / weight
+            few = rows * np.minimum(share, 1 - share) < _FEW - 0.5
+        notes = {"few_outcomes": int(few.sum())}
+        return {
+            "": Number(
+                ratio,
+                setting.dims,
+                notes,
+                limits=(0.0, np.inf),
+                known_ends=partial(_ends, rows, share, mean, few),
+                ends_method="log",
+            ),
+            "observed": Given(rows * share, setting.dims),
+            "expected": Given(rows * mean, setting.dims),
+        }
+
+
+def _ends(rows: Array, share: Array, mean: Array, few: Array, level: float) -> tuple[Array, Array]:
+    """Ends of the ratio from those of the share of outcomes."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reach = np.exp(scipy.special.ndtri(0.5 + level / 2) * np.sqrt((1 - share) / (rows * share)))
+        exact_low, exact_high = BoundedMean(share, share * (1 - share), rows, 0.0, 1.0).ends(level)
+        low, high = np.where(few, exact_low, share / reach), np.where(few, exact_high, share * reach)
+        return low / mean, high / mean

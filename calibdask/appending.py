@@ -56,9 +56,9 @@ def append(
     -----
     The numbers are written first, under a name that nobody reads; then one small file, which one writer alone can make,
     says that they belong to the store. Killed before that, nothing was added; the rest is removed by a call after a
-    day. Several may write at the same time, on a file system that has hard links or an object store that writes on
-    condition (Amazon S3 and Google Cloud Storage, and servers that do as they); elsewhere one at a time, which a
-    warning says.
+    day. Several may write at the same time, on file systems of this machine and on object stores that write on
+    condition (Amazon S3, Google Cloud Storage, and servers that do as they); elsewhere one at a time, which a warning
+    says.
 
     Slices that a period has not, such as a country on a day without it, have no rows.
 
@@ -104,7 +104,7 @@ def append(
         others = [one for one in added if one.label not in there]
         return Change(name, "replace" if there else "append", (*others, *standing), tuple(there), replace or "")
 
-    target.commit(change)
+    target.commit(added, change)
 
 
 def expire(store: str | os.PathLike[str], after: str | int = "90d", into: str = "month") -> dict[str, list[str]]:
@@ -189,7 +189,7 @@ def _merge_periods(target: PeriodStore, log: PeriodLog, name: str, labels: Seque
             )
         return Change(log.dimension, "expire", (added,), tuple(labels))
 
-    target.commit(change)
+    target.commit([added], change)
 
 
 def _parts(summary: Summary, period: str | Mapping[str, Any]) -> tuple[str, dict[Label, xr.Dataset]]:

@@ -18,8 +18,8 @@ _CONDITIONAL = {"s3", "s3a", "gs", "gcs", "memory"}
 def create(folder: Location, name: str, content: bytes) -> bool:
     """Make a file in a folder, whole or not at all; whether it was made, and not there already.
 
-    Where neither file system nor object store can do that at once, it is looked for first, with a warning: there, only
-    one may write at a time.
+    On this machine by a hard link, which Zarr needs as well; on object stores by a condition. Where a store knows none,
+    it is looked first, with a warning: there, only one may write at a time.
 
     Parameters
     ----------
@@ -41,12 +41,6 @@ def _link(folder: Location, name: str, content: bytes) -> bool:
     except FileExistsError:
         # A file system of the network may have done it, and been asked again.
         return target.read_bytes() == content
-    except OSError:
-        _warn(folder, "a file system without hard links")
-        if target.exists():
-            return False
-        part.rename(target)
-        return True
     finally:
         part.unlink(missing_ok=True)
 
@@ -55,7 +49,11 @@ def _put(folder: Location, name: str, content: bytes) -> bool:
     fs, path = folder.fs, f"{folder.path}/{name}"
     mode = "create"
     if not with_retries(lambda: _has_conditions(folder)):
-        _warn(folder, "a store without conditional writes")
+        warnings.warn(
+            f"{folder.url} is on a store without conditional writes, where of two that write at once one may lose what "
+            "it added: let one process at a time write there.",
+            stacklevel=6,
+        )
         if with_retries(lambda: _content(folder, path)) is not None:
             return False
         mode = "overwrite"
@@ -100,11 +98,3 @@ def _has_conditions(folder: Location) -> bool:
             return True
         raise
     return False
-
-
-def _warn(folder: Location, what: str) -> None:
-    warnings.warn(
-        f"{folder.url} is on {what}, where of two that write at once one may lose what it added: let one process at a "
-        "time write there.",
-        stacklevel=6,
-    )

@@ -34,7 +34,7 @@ def as_label(name: str, value: Any) -> Label:
     """
     if isinstance(value, date | np.datetime64):
         # Midnight stands for its day.
-        moment = np.datetime64(value, "s")
+        moment = np.asarray(value, "M8[s]")[()]
         if not np.isnat(moment):
             return str(moment).removesuffix("T00:00:00")
     elif isinstance(value, str) and value not in ("", MISSING):
@@ -94,5 +94,5 @@ def coarser(labels: Iterable[Label], days: int, into: str) -> dict[str, list[str
         name: group
         for name, group in groups.items()
         # What begins when the coarser period has ended.
-        if group != [name] and np.datetime64(np.datetime64(name) + 1, "D") <= latest - days
+        if group != [name] and (np.datetime64(name) + 1).astype("M8[D]") <= latest - days
     }

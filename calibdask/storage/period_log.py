@@ -138,7 +138,9 @@ class PeriodLog:
         folder = store.child(FOLDER)
         names = _names(folder)
         periods: dict[Label, Period] = {}
-        history, gone, dimension = [], {}, ""
+        history: list[Mapping[str, Any]] = []
+        gone: dict[str, str] = {}
+        dimension = ""
         for number, (name, content) in enumerate(zip(names, _contents(folder, names), strict=True)):
             if name != _name(number):
                 raise Damaged(f"{store.url} is not whole: {FOLDER}/{_name(number)} is missing; copy the store again.")

@@ -45,7 +45,7 @@ from calibdask.storage.slice_labels import Labels, as_index, positions, united
 from calibdask.storage.summary import Summary
 from calibdask.storage.summary_format import extra_attributes
 from calibdask.storage.summary_totals import TOTALS, with_fill, with_totals
-from calibdask.storage.writers import checked_output, place_of, texts_settled, write_dataset
+from calibdask.storage.writers import checked_output, texts_settled, write_dataset
 
 _MARKED = {"zarr_format": 3, "node_type": "group", "attributes": {PERIODS: 1}}
 _PARTS = "periods"
@@ -70,7 +70,7 @@ class PeriodStore:
             If something else is there, or nothing can be written there.
         """
         checked_output(path, (".zarr",), overwrite=True)
-        location = Location.parse(path if "://" in path else place_of(path))
+        location = Location.parse(path)
         if location.is_zarr and PERIODS not in open_group(location).attrs:
             raise ValueError(
                 f"{location.url} was written whole, and periods cannot be added to it; begin a store under another "
@@ -110,9 +110,10 @@ class PeriodStore:
         rows = summary["rows"].isel({axes[0]: 0}).values
         return Period(label, name, slices, rows, attributes[CHECKS]["arrays"], tuple(merged))
 
-    def commit(self, change: Callable[[PeriodLog], Change]) -> None:
-        """Make a change (`calibdask.storage.period_log.commit`), and remove what nobody needs any more."""
-        self._sweep(commit(self.location, change))
+    def commit(self, added: Sequence[Period], change: Callable[[PeriodLog], Change]) -> None:
+        """Make a change that adds periods (`calibdask.storage.period_log.commit`), and remove what nobody needs."""
+        log = commit(self.location, change)
+        self._sweep({period.folder for period in (*log.periods.values(), *added)}, log.gone)
 
     def check_new(self, log: PeriodLog, name: str, labels: Sequence[Label], *, replacing: bool) -> None:
         """Raise ValueError if periods cannot be added under these labels."""
@@ -122,13 +123,13 @@ class PeriodStore:
         there = [str(label) for label in labels if label in log.periods]
         if there and not replacing:
             raise ValueError(
-                f"{url} has the {name} {listed(there)} already, and its rows would count twice; to put this in its place, "
-                "give replace='the reason' (--replace --reason TEXT at the shell)."
+                f"{url} has the {name} {listed(there)} already, and its rows would count twice; to put this in its "
+                "place, give replace='the reason' (--replace --reason TEXT at the shell)."
             )
         if gone := [(label, log.merged[label]) for label in labels if label in log.merged]:
             raise ValueError(
-                f"{url} has the {name} {gone[0][0]} within {gone[0][1]}, into which it was merged, and its rows would count "
-                f"twice; to change them, summarize all rows of {gone[0][1]}, and replace that."
+                f"{url} has the {name} {gone[0][0]} within {gone[0][1]}, into which it was merged, and its rows would "
+                f"count twice; to change them, summarize all rows of {gone[0][1]}, and replace that."
             )
         check_kind(name, [*labels, *log.periods])
 
@@ -222,15 +223,14 @@ class PeriodStore:
             os.rename(room, target)
         rmtree(room, ignore_errors=True)
 
-    def _sweep(self, log: PeriodLog) -> None:
-        """Remove what was never added or was replaced, a day later; what has been added since is younger."""
-        kept = {period.folder for period in log.periods.values()}
+    def _sweep(self, kept: set[str], gone: Mapping[str, str]) -> None:
+        """Remove what was never added or was replaced, a day later; what others have added meanwhile is younger."""
         for folder in (_PARTS, FOLDER):
             within = self.location.child(folder)
             within.fs.invalidate_cache(within.path)
             for path in with_retries(partial(within.fs.ls, within.path, detail=False)):
                 name = f"{folder}/{str(path).rstrip('/').rpartition('/')[2]}"
-                if name in kept or not _is_old(name, log.gone.get(name)):
+                if name in kept or not _is_old(name, gone.get(name)):
                     continue
                 with suppress(OSError):
                     within.fs.rm(path, recursive=True)
@@ -258,8 +258,8 @@ def _rows(periods: Sequence[Period], labels: Mapping[str, Labels], models: tuple
     rows = np.zeros((*models, len(periods), *(len(own) for own in labels.values())), np.int64)
     before = (slice(None),) * len(models)
     for number, period in enumerate(periods):
-        at = [positions(period.slices[name], own) for name, own in labels.items()]
-        rows[(*before, number, *np.ix_(*at))] = period.rows
+        at: tuple[Any, ...] = np.ix_(*(positions(period.slices[name], own) for name, own in labels.items()))
+        rows[(*before, number, *at)] = period.rows
     return rows
 
 

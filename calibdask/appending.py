@@ -11,8 +11,8 @@ import xarray as xr
 from calibdask.merging import merge
 from calibdask.safe_text import listed
 from calibdask.storage.period_labels import COARSER, as_label, coarser, labels_of
-from calibdask.storage.period_log import Change, Label, Period, PeriodLog
-from calibdask.storage.period_store import PeriodStore
+from calibdask.storage.period_log import Change, Label, PeriodLog
+from calibdask.storage.period_store import PeriodStore, united_slices
 from calibdask.storage.summary import Summary, is_summary
 from calibdask.storage.summary_format import stored_states
 from calibdask.storage.summary_totals import TOTALS, with_totals
@@ -83,26 +83,25 @@ def append(
     target = PeriodStore.at(os.fspath(store))
     name, parts = _parts(Summary.of(summary), period)
     labels, replacing = [*parts], replace is not None
-
-    def check(log: PeriodLog, added: Sequence[Period] = ()) -> None:
-        target.check_new(log, name, labels, replacing=replacing)
-        target.check_fits(log, Summary.of(parts[labels[0]]), added)
-
+    first = Summary.of(parts[labels[0]])
     # Before anything is written, and again where others were faster.
-    check(target.log())
+    begun = target.log()
+    target.check_new(begun, name, labels, replacing=replacing)
+    target.check_fits(begun, first)
     for part in parts.values():
         _check_numbers(part)
     added = [target.write(part) for part in parts.values()]
 
     def change(log: PeriodLog) -> Change:
-        check(log, added)
+        target.check_new(log, name, labels, replacing=replacing)
+        if not begun.periods:
+            target.check_fits(log, first)
+        united_slices([*log.sorted, *added])
         there = [label for label in labels if label in log.periods]
-        # What was merged into the old one is not to be added beside the new one.
-        standing = [
-            dataclasses.replace(one, merged=log.periods[one.label].merged) for one in added if one.label in there
-        ]
-        others = [one for one in added if one.label not in there]
-        return Change(name, "replace" if there else "append", (*others, *standing), tuple(there), replace or "")
+        # What was merged into an old one is not to be added beside the new one.
+        merged = {label: log.periods[label].merged for label in there}
+        periods = tuple(dataclasses.replace(one, merged=merged.get(one.label, ())) for one in added)
+        return Change(name, "replace" if there else "append", periods, tuple(there), replace or "")
 
     target.commit(added, change)
 

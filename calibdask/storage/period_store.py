@@ -133,19 +133,17 @@ class PeriodStore:
             )
         check_kind(name, [*labels, *log.periods])
 
-    def check_fits(self, log: PeriodLog, summary: Summary, periods: Sequence[Period] = ()) -> None:
+    def check_fits(self, log: PeriodLog, summary: Summary) -> None:
         """Raise ValueError unless a summary of a period is like those that are there."""
         if not log.periods:
             return
         there = Summary.of(self.part(log.sorted[-1]))
         check_alike(there, summary, f"append expects summaries like those of {self.location.url},")
-        lost = {*there.dataset.data_vars} ^ {*summary.dataset.data_vars}
-        if lost:
+        if lost := {*there.dataset.data_vars} ^ {*summary.dataset.data_vars}:
             raise ValueError(
                 f"append expects the variables of {self.location.url}, and {listed(sorted(map(str, lost)))} are in one "
                 "of both only; summarize the data again."
             )
-        _labels([*log.sorted, *periods])
 
     def part(self, period: Period) -> xr.Dataset:
         """The summary of one period, read when it is needed."""
@@ -173,7 +171,7 @@ class PeriodStore:
         periods = log.sorted
         last = Summary.of(self.part(periods[-1]))
         dims = last.dataset["rows"].dims
-        labels = _labels(periods)
+        labels = united_slices(periods)
         models = tuple(last.dataset.sizes[dim] for dim in last.batch)
         variables: dict[str, Any] = {"rows": (dims, _rows(periods, labels, models))}
         root = f"{node.path}/" if node.path else ""
@@ -245,8 +243,8 @@ def _is_old(name: str, gone: str | None) -> bool:
     return time.time() - latest > _GRACE_SECONDS
 
 
-def _labels(periods: Sequence[Period]) -> dict[str, Labels]:
-    """The labels of all slices, by dimension."""
+def united_slices(periods: Sequence[Period]) -> dict[str, Labels]:
+    """The labels of all slices, by dimension; raises ValueError where they are not of one kind."""
     labels = {}
     for name in periods[0].slices:
         given = [period.slices[name] for period in periods]

@@ -44,13 +44,14 @@ def check(store: Path) -> set[str]:
         return set()
     days = [name for period in log.sorted for name in (period.merged or (str(period.label),))]
     assert len(days) == len(set(days))
-    with cd.open_summary(store) as opened:
-        for period in log.sorted:
-            names = period.merged or (str(period.label),)
-            expected = cd.merge(*(DAYS[number_of(name) % len(DAYS)] for name in names))
-            found = cd.merge(opened.sel(day=period.label, drop=True).load())
-            rows = found["rows"].values
-            xr.testing.assert_identical(found.isel(country=np.flatnonzero(rows)).drop_attrs(), expected.drop_attrs())
+    whole = cd.open_summary(store).load()
+    sums = [name for name, variable in whole.data_vars.items() if "country" in variable.dims]
+    for period in log.sorted:
+        parts = [DAYS[number_of(name) % len(DAYS)] for name in period.merged or (str(period.label),)]
+        expected = cd.merge(*parts) if len(parts) > 1 else parts[0]
+        found = whole.sel(day=period.label, drop=True)
+        there = np.flatnonzero(found["rows"].values)
+        xr.testing.assert_identical(found[sums].isel(country=there).drop_attrs(), expected[sums].drop_attrs())
     return set(days)
 
 
@@ -78,7 +79,7 @@ def ask(folder: Path) -> Iterator[Callable[[str], list[int]]]:
         process.stdin.close()
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(20, marks=pytest.mark.faults)])
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.faults)])
 def test_killed_while_appending(kills: int, folder: Path, ask: Callable[[str], list[int]]) -> None:
     before: set[str] = set()
     for _ in range(kills):
@@ -110,11 +111,13 @@ def test_deaths_at_changes_of_names(tmp_path: Path) -> None:
         cd.expire(store, 1)
 
     # Most of them are of the files of Zarr, one like the other.
-    number, seen, begun = 0, [labels()], [""]
-    while len(begun) > number:
+    number, seen = 0, [labels()]
+    while True:
         with killed_at(number) as begun, suppress(Killed):
             work()
         seen.append(labels())
+        if len(begun) <= number:
+            break
         number += 1 if number < 4 else 7
     assert sorted(set(seen), key=seen.index) == [(), (label(1),), (label(1), label(40)), (label(40), "2026-01")]
     assert check(store) == {label(1), label(40)}

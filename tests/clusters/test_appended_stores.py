@@ -69,7 +69,7 @@ def test_writers_on_an_object_store(share: float, store: ObjectStore, rows: list
         statuses = [process.returncode for process in processes]
         assert sorted(statuses) == [0, 0, 2, 2, 2], said
         assert all("already, and its rows would count twice" in words for words in said if "calibdask: s3" in words)
-        done(["evaluate", url, "--by", "day", "--json"], environment)
+        done(["evaluate", url, "--by", "day", "--metric", "ece(bins=10)"], environment)
     fetched = store.fetched(url, tmp_path / "fetched.zarr")
     xr.testing.assert_identical(cd.open_summary(fetched).load(), expected(rows, tmp_path))
 

@@ -24,7 +24,7 @@ def block_sizes(slices: Sequence[int], slice_bytes: int) -> tuple[int, ...]:
     Examples
     --------
     >>> block_sizes((300,), 1_560_000), block_sizes((40, 3), 156_000)
-    ((5,), (20, 3))
+    ((5,), (10, 3))
     """
     sizes = [*slices]
     while sizes and max(sizes) > 1 and math.prod(sizes) * slice_bytes > _BLOCK_BYTES:

@@ -1,6 +1,7 @@
 """Adding periods to stored summaries: what is read is what one pass gives; what does not fit is refused."""
 
 import json
+import pickle
 import shutil
 from collections.abc import Callable
 from datetime import date
@@ -70,6 +71,9 @@ def test_parts_are_read(kept: Path) -> None:
     opened = cd.open_summary(kept)
     for at in ({"day": [1, 3], "country": [2, 0]}, {"day": 2, "country": slice(1, 3)}, {"country": 0, "class": [1]}):
         xr.testing.assert_identical(opened.isel(at).load().drop_attrs(), WHOLE.isel(at).drop_attrs())
+    # As workers of a cluster get them.
+    sent = pickle.loads(pickle.dumps(opened))
+    xr.testing.assert_identical(sent.load().drop_attrs(), WHOLE.drop_attrs())
 
 
 def test_several_periods_models_and_weights_at_once(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from calibdask.errors import Unavailable
 
-CHANGES = ("rename", "replace", "link", "unlink", "remove", "mkdir", "rmdir")
+CHANGES = ("rename", "replace", "unlink", "remove", "mkdir", "rmdir")
 
 
 class Killed(BaseException):

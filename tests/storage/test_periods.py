@@ -12,9 +12,11 @@ import xarray as xr
 
 import calibdask as cd
 from calibdask.errors import Damaged
-from calibdask.storage import period_store
+from calibdask.storage import exclusive, period_store
+from calibdask.storage.location import Location
 from calibdask.storage.period_log import FOLDER
 from calibdask.storage.period_store import PeriodStore
+from tests.storage import kills
 from tests.storage.kills import Killed, killed_at
 from tests.storage.period_writers import START, SUMMARIES, label
 
@@ -98,7 +100,8 @@ def test_several_writers_lose_nothing(days: int, folder: Path, ask: Callable[[st
     assert len([*(folder / "store.zarr" / FOLDER).iterdir()]) == days
 
 
-def test_deaths_at_changes_of_names(tmp_path: Path) -> None:
+def test_deaths_at_changes_of_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kills, "CHANGES", (*kills.CHANGES, "link"))
     store = tmp_path / "store.zarr"
 
     def labels() -> tuple[object, ...]:
@@ -140,6 +143,34 @@ def test_what_nobody_needs_goes_after_a_day(tmp_path: Path, monkeypatch: pytest.
     left = {path.name for path in (store / "periods").iterdir()}
     assert len(left & names) == 3
     assert check(store) == {label(number) for number in range(4)}
+
+
+def test_stores_without_conditions_are_written_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exclusive, "_CONDITIONAL", set())
+    url = f"memory://{tmp_path.name}/store.zarr"
+    with pytest.warns(UserWarning, match="a store without conditional writes, where of two that write at once one may"):
+        cd.append(DAYS[0], url, {"day": label(0)})
+    with pytest.warns(UserWarning, match="let one process at a time write there"):
+        assert not exclusive.create(Location.parse(url).child(FOLDER), "00000000.jsonl", b"other")
+    assert cd.open_summary(url).day.values.tolist() == [label(0)]
+
+
+def test_an_answer_that_is_lost_adds_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"memory://{tmp_path.name}/store.zarr"
+    fs = Location.parse(url).fs
+    write, lost = fs.pipe_file, []
+
+    def losing(path: str, *arguments: object, **options: object) -> None:
+        write(path, *arguments, **options)
+        if path.endswith(".jsonl") and path not in lost:
+            lost.append(path)
+            raise TimeoutError
+
+    monkeypatch.setattr(fs, "pipe_file", losing)
+    for number in range(2):
+        cd.append(DAYS[number], url, {"day": label(number)})
+    assert len(lost) == 2
+    assert PeriodStore.at(url).log().number == 2
 
 
 def _cut(path: Path) -> None:

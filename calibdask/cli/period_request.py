@@ -30,9 +30,13 @@ class PeriodRequest:
 
     def check(self, data: tuple[str, ...], out: str | None, *, overwrite: bool) -> None:
         """Raise UsageError for options that do not go together."""
-        if (out is None) == (self.append is None):
-            raise click.UsageError("summarize expects --out, or --append to add a period to a summary.")
+        if out is not None and self.append is not None:
+            raise click.UsageError("--out writes a summary, --append adds to one: give one of them.")
+        if not data and (self.append is None or self.period or not self.expire):
+            raise click.UsageError("Missing argument 'DATA...'; without it --append expects --expire alone.")
         if self.append is None:
+            if out is None:
+                raise click.UsageError("Missing option '--out', or '--append' to add a period to a summary.")
             given = {"--period": self.period, "--replace": self.replace, "--reason": self.reason}
             given |= {"--expire": self.expire, "--into": self.into}
             if unused := [option for option, value in given.items() if value]:
@@ -48,8 +52,6 @@ class PeriodRequest:
             raise click.UsageError("--into has no effect without --expire.")
         if data and not self.period:
             raise click.UsageError("--append expects the --period that DATA is of, such as day=2026-11-22.")
-        if not data and (self.period or not self.expire):
-            raise click.UsageError("Missing argument 'DATA...'; without it --append expects --expire alone.")
 
     @property
     def column(self) -> str | None:

@@ -9,6 +9,8 @@ __version__ = "0.1.0"
 # The public names, for type checkers and for what follows.
 if TYPE_CHECKING:
     from calibdask.accumulator import Accumulator as Accumulator
+    from calibdask.appending import append as append
+    from calibdask.appending import expire as expire
     from calibdask.calibrators.base import Calibrator as Calibrator
     from calibdask.calibrators.comparing.comparison import compare_calibrators as compare_calibrators
     from calibdask.calibrators.comparing.refinement import Refinement as Refinement
@@ -81,6 +83,7 @@ if TYPE_CHECKING:
     from calibdask.shorthands import skce as skce
     from calibdask.shorthands import smooth_ece as smooth_ece
     from calibdask.statistics.views.lens import Lens as Lens
+    from calibdask.storage.open_store import open_summary as open_summary
     from calibdask.storage.open_store import read_rows as read_rows
     from calibdask.study.cube import open_cube as open_cube
     from calibdask.study.running import run as run

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask import __version__
-from calibdask.engine.inputs.slices import check_told_apart
-from calibdask.safe_text import listed
+from calibdask.storage.alike import check_alike
 from calibdask.storage.checked_summary import check_sums, whole
+from calibdask.storage.slice_labels import positions, united
 from calibdask.storage.summary import Summary, is_summary
 from calibdask.storage.summary_format import FORMAT, MARK, extra_attributes
 from calibdask.storage.summary_scores import SCORES, carried
@@ -69,7 +69,7 @@ def merge(*summaries: xr.Dataset | Summary) -> xr.Dataset:
     parts = [Summary.of(given) for given in summaries]
     first, *others = parts
     for other in others:
-        _check_alike(first, other)
+        check_alike(first, other, "merge expects summaries")
     labels = {axis: _united(axis, parts) for axis in _axes(parts)}
     sums = {name: _added(name, parts, labels) for name in _names(parts)}
     coordinates = {
@@ -82,30 +82,6 @@ def merge(*summaries: xr.Dataset | Summary) -> xr.Dataset:
     coordinates |= {axis: index for axis, index in labels.items() if axis in first.dataset.coords}
     merged = with_totals(xr.Dataset(sums, coordinates, extra_attributes(first.batch)), first.batch)
     return with_fill(carried(merged).assign_coords({MARK: FORMAT})).assign_attrs(calibdask_version=__version__)
-
-
-def _check_alike(first: Summary, other: Summary) -> None:
-    """Raise ValueError for summaries whose numbers do not add up."""
-    both = (first, other)
-    layouts = [part.source.layout for part in both]
-    kinds = ["a vector of P(y = 1)" if layout.vector else f"{layout.classes} columns" for layout in layouts]
-    compared = [
-        ("scores", kinds, ""),
-        ("settings", [", ".join(sorted({str(kept.setting) for kept in part.source.histograms})) for part in both], ""),
-        ("step", [f"{part.step:.4g}" for part in both], ""),
-        ("weights", ["weights" if layout.weighted else "none" for layout in layouts], ""),
-        ("names of classes", [listed(part.classes) for part in both], ""),
-        (
-            "dimensions of slices",
-            [listed(sorted(part.slices)) or "none" for part in both],
-            "; sum over those that one of them lacks, or give it the dimension by expand_dims",
-        ),
-        ("dimensions of models", [listed(part.batch) or "none" for part in both], ""),
-        ("models", [str([part.labels[dim].tolist() for dim in part.batch]) for part in both], ""),
-    ]
-    for what, (one, two), mend in compared:
-        if one != two:
-            raise ValueError(f"merge expects summaries with the same {what}, got {one} and {two}{mend}.")
 
 
 def _axes(parts: Sequence[Summary]) -> list[Hashable]:
@@ -134,17 +110,7 @@ def _united(axis: Hashable, parts: Sequence[Summary]) -> Any:
             f"merge expects labels along the slices {axis!r}, which tell those that are the same; add them by "
             "assign_coords."
         )
-    united = first
-    if not all(index.equals(first) for index in labelled):
-        try:
-            united = first.append(labelled[1:]).unique().sort_values()
-        except TypeError as error:
-            raise ValueError(f"merge expects labels of one kind along {axis!r}; {error}.") from error
-    dtypes = [part.dataset[axis].dtype for part in parts]
-    same_kind = len({dtype.kind for dtype in dtypes}) == 1
-    if not same_kind and united.dtype.kind == "f":
-        check_told_apart(united.values)
-    return united.values.astype(np.result_type(*dtypes)) if same_kind else united.values
+    return united(axis, labelled, [part.dataset[axis].dtype for part in parts])
 
 
 def _names(parts: Sequence[Summary]) -> list[str]:
@@ -185,14 +151,7 @@ def _positions(part: Summary, axis: Hashable, labels: Any) -> npt.NDArray[np.int
     own = part.dataset.indexes.get(axis)
     if own is None:
         return np.arange(len(labels))
-    position = {label: number for number, label in enumerate(_comparable(labels))}
-    # Dates of one unit, and texts of one type.
-    return np.array([position[label] for label in _comparable(own.values.astype(labels.dtype))], np.intp)
-
-
-def _comparable(labels: Any) -> list[Any]:
-    """Labels of slices, of which the missing one, NaN, equals itself."""
-    return [None if label != label else label for label in np.asarray(labels).tolist()]
+    return positions(own.values, labels)
 
 
 def _add_at(total: npt.NDArray[Any], at: Sequence[npt.NDArray[np.intp]], values: npt.NDArray[Any]) -> None:

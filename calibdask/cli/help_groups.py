@@ -21,7 +21,7 @@ _GROUPS = {
     "Slices and intervals": ("by", "worst", "adjust", "ci", "ci_method", "n_boot", "seed", "limit", "slice_limit"),
     "Output": (
         *("as_text", "json_schema", "out", "title", "plot", "curve", "text_plot", "report", "overwrite"),
-        *("append", "period"),
+        *("append", "period", "replace", "reason", "expire", "into"),
     ),
     "Cluster": ("cluster", "tls", "insecure"),
 }

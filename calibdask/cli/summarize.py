@@ -8,6 +8,7 @@ import click
 
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
+from calibdask.cli.period_request import COARSER, PeriodRequest
 from calibdask.cli.reporting import named_data
 from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, skipped_rows
 from calibdask.cli.same_rows import same_rows
@@ -27,8 +28,12 @@ Then, without the data:
   calibdask evaluate summary.zarr --by day     each day by itself
   calibdask evaluate summary.zarr --ci 0.95    with intervals
 \b
-In Python: cd.evaluate(xarray.open_zarr("summary.zarr", consolidated=False)).
-Summaries of further days are added to it by calibdask merge.
+In Python: cd.evaluate(cd.open_summary("summary.zarr")).
+Summaries that are there are added up by calibdask merge.
+\b
+--append adds a period whole or not at all, in any order, also where several do so at
+once; what it writes is read like any other summary. The same period twice is
+refused. --expire goes by the latest period that is there, not by the clock.
 \b
 Exit status: 0 success; 2 invalid use or input, explained in one line on stderr,
 with nothing written; 130 interrupted.
@@ -38,13 +43,25 @@ with nothing written; 130 interrupted.
 _EXAMPLES = (
     ("calibdask summarize rows.parquet --out summary.zarr", "one small file in place of all rows"),
     ("calibdask summarize rows.parquet --by day --by country --out summary.zarr", "by day and country"),
+    ("calibdask summarize yesterday.parquet --append summary.zarr --period day=2026-11-22", "adds a day"),
+    ("calibdask summarize --append summary.zarr --expire 90d --into month", "merges old days into months"),
     ("calibdask summarize old=a.parquet new=b.parquet --out models.zarr", "two models on the same rows"),
 )
 
 
 @click.command(cls=GroupedCommand, epilog=_EPILOG, examples=_EXAMPLES)
-@click.argument("data", metavar="DATA...", nargs=-1, required=True)
-@click.option("--out", metavar="FILE", required=True, help=f"The summary to write: {', '.join(FORMATS)}.")
+@click.argument("data", metavar="DATA...", nargs=-1)
+@click.option("--out", metavar="FILE", help=f"The summary to write: {', '.join(FORMATS)}.")
+@click.option("--append", metavar="STORE", help="The summary to add a period to: .zarr, made by the first.")
+@click.option(
+    "--period",
+    metavar="NAME[=LABEL]",
+    help="The period that DATA is of, such as day=2026-11-22; or the column whose values are periods.",
+)
+@click.option("--replace", is_flag=True, help="Put it in the place of the period that is there.")
+@click.option("--reason", metavar="TEXT", help="Why it is replaced, which is kept with the time.")
+@click.option("--expire", metavar="DAYS", help="Then merge periods that are older, such as 90d, into coarser ones.")
+@click.option("--into", type=click.Choice(COARSER), help="The coarser periods.  [default: month]")
 @click.option(
     "--setting",
     "settings",
@@ -57,10 +74,16 @@ _EXAMPLES = (
 @click.option("--overwrite", is_flag=True, help="Replace an existing summary.")
 def summarize(
     data: tuple[str, ...],
-    out: str,
+    out: str | None,
     settings: tuple[str | int, ...],
     step: float | None,
     overwrite: bool,
+    append: str | None,
+    period: str | None,
+    replace: bool,
+    reason: str | None,
+    expire: str | None,
+    into: str | None,
     **where: Any,
 ) -> None:
     """Summarize the scored rows in DATA, in one pass: fine histograms of scores and outcomes, by slice.
@@ -71,10 +94,19 @@ def summarize(
     from calibdask.storage.summary import Summary
     from calibdask.storage.writers import check_apart, checked_output
 
+    periods = PeriodRequest(append=append, period=period, replace=replace, reason=reason, expire=expire, into=into)
+    periods.check(data, out, overwrite=overwrite)
+    if not data:
+        periods.merge_old()
+        return
+    if periods.column is not None:
+        where["by"] = tuple(dict.fromkeys((*where["by"], periods.column)))
     requests = {name: RowsRequest(data=path, **where) for name, path in named_data(data).items()}
     for request in requests.values():
-        check_apart(request.data, {"--out": out})
-    target = checked_output(out, FORMATS, overwrite=overwrite)
+        check_apart(request.data, {"--out": out, "--append": append})
+    target = None if out is None else checked_output(out, FORMATS, overwrite=overwrite)
+    if target is None:
+        periods.check_new()
     mend = (
         "summarize expects scored rows. Slices of a summary are added up by calibdask evaluate, summaries by "
         "calibdask merge."
@@ -82,8 +114,13 @@ def summarize(
     stored = {name: rows_of(request.opened(), mend) for name, request in requests.items()}
     choices = {"settings": settings or None, "step": step}
     summary = _summarized(requests, stored, {name: value for name, value in choices.items() if value is not None})
-    size = written(summary, target)
-    click.echo(f"wrote {visible(target)}: {described(Summary.of(summary))}, {size}")
+    words = described(Summary.of(summary))
+    if target is not None:
+        click.echo(f"wrote {visible(target)}: {words}, {written(summary, target)}")
+        return
+    periods.add(summary, words)
+    if expire is not None:
+        periods.merge_old()
 
 
 def _summarized(

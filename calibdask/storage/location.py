@@ -120,6 +120,10 @@ class Location:
         with self.reading():
             return bool(self.fs.isdir(self.path)) and any(name.endswith(suffix) for name in self.fs.find(self.path))
 
+    def child(self, name: str) -> "Location":
+        """What has this name in the folder."""
+        return Location(f"{self.address.rstrip('/')}/{name}", self.fs, f"{self.path.rstrip('/')}/{name}")
+
     def open(self) -> Any:
         """The file, opened for reading bytes."""
         return self.fs.open(self.path, "rb")

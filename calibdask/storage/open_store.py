@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # The attribute of the cube of a study: its fingerprint; while it is laid out, `CUBE_BEGUN`.
 CUBE_MARK, CUBE_BEGUN = "calibdask_study", ""
+# The attribute of a store of periods, with the version of its layout.
+PERIODS = "calibdask_periods"
 # The attribute that every version writes with a result; summaries have it too.
 _RESULT_MARK = "calibdask_version"
 _FORMATS = (".npz", ".zarr", ".nc", ".parquet", ".csv", ".arrow")
@@ -115,6 +117,45 @@ def open_store(url: str) -> Store:
         case _:
             reader, parts = parquet_files.read_parquet, parquet_files.parquet_parts
     return StoredRows(location, partial(reader, files), partial(parts, files), "column")
+
+
+def open_summary(url: str | os.PathLike[str]) -> "xr.Dataset":
+    """Open a stored summary, written whole or period by period; its numbers are read when they are needed.
+
+    Parameters
+    ----------
+    url : str or path
+        A ``.zarr`` or ``.nc`` of ``calibdask summarize``, `calibdask.append` or xarray.
+
+    Returns
+    -------
+    xarray.Dataset
+        Of Dask arrays. Periods are those that are there now, in the order of their labels; the attribute ``history``, a
+        JSON text, tells of those that were replaced or merged: ``date``, ``action``, ``reason``, ``removed`` and
+        ``added``.
+
+    Raises
+    ------
+    ValueError
+        If it is no summary, or is damaged.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import calibdask as cd
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "summary.nc")
+    ...     cd.summarize([0, 1], [0.2, 0.4], settings=["binary"]).to_netcdf(path, engine="h5netcdf")
+    ...     with open_summary(path) as summary:
+    ...         int(summary.rows)
+    2
+    """
+    from calibdask.storage.summary import Summary
+
+    store = open_store(os.fspath(url))
+    if not isinstance(store, Summary):
+        raise ValueError(f"{url} is {store.kind}, and no summary; make one by calibdask.summarize.")
+    return store.dataset
 
 
 def read_rows(
@@ -284,6 +325,10 @@ def _open_zarr(location: Location) -> Store:
 
     if CUBE_MARK in node.attrs:
         return _cube(location, node)
+    if PERIODS in node.attrs:
+        from calibdask.storage.period_store import PeriodStore
+
+        return Summary.of(PeriodStore(location).dataset(node), location.url)
     # What xarray wrote by itself has no checksums, and no chunks that hold nothing but the fill value.
     store = node.store if node.store.arrays else node.store.unchecked
     with location.reading("a Zarr group"), location.warning():

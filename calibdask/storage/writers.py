@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -143,11 +143,16 @@ def _overlap(one_url: str, other_url: str) -> bool:
     return paths[0].is_relative_to(paths[1]) or paths[1].is_relative_to(paths[0])
 
 
-def write_dataset(dataset: "xr.Dataset", path: Path) -> None:
-    """Write a result or a summary as ``.nc`` or ``.zarr`` (version 3), with the checksums that readers hold it to."""
-    writers: dict[str, Callable[[Any, Path], None]] = {".nc": _write_netcdf, ".zarr": _write_zarr}
+def write_dataset(dataset: "xr.Dataset", path: Path, chunks: Mapping[str, tuple[int, ...]] | None = None) -> None:
+    """Write a result or a summary as ``.nc`` or ``.zarr`` (version 3), with the checksums that readers hold it to.
+
+    ``chunks`` are those of variables of ``.zarr``; without, Zarr chooses them.
+    """
     with texts_settled():
-        writers[path.suffix.lower()](dataset, path)
+        if path.suffix.lower() == ".nc":
+            _write_netcdf(dataset, path)
+        else:
+            _write_zarr(dataset, path, chunks or {})
 
 
 def _write_netcdf(dataset: "xr.Dataset", path: Path) -> None:
@@ -155,10 +160,12 @@ def _write_netcdf(dataset: "xr.Dataset", path: Path) -> None:
     seal_file(path)
 
 
-def _write_zarr(dataset: "xr.Dataset", path: Path) -> None:
+def _write_zarr(dataset: "xr.Dataset", path: Path, chunks: Mapping[str, tuple[int, ...]]) -> None:
     from calibdask.storage.checked_store import seal, summed_encoding
 
     encoding = summed_encoding(dataset)
+    for name, sizes in chunks.items():
+        encoding[name]["chunks"] = sizes
     dataset.to_zarr(path, mode="w-", zarr_format=3, consolidated=False, encoding=encoding, write_empty_chunks=True)
     seal(path)
 

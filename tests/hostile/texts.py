@@ -104,6 +104,13 @@ COMMANDS: dict[str, Command] = {
     "summarize": lambda p: [
         *["summarize", rows(p / "a.parquet", **{EVIL: LABELS}), "--by", EVIL, "--out", str(p / f"{EVIL}.zarr")]
     ],
+    "append": lambda p: [
+        *["summarize", rows(p / "a.parquet", **{EVIL: LABELS}), "--append", str(p / f"{EVIL}.zarr")],
+        *["--period", f"{EVIL}2={EVIL}", "--by", EVIL],
+    ],
+    "append to what is no store": lambda p: [
+        *["summarize", named(p), "--append", summary(p / f"{EVIL}.zarr"), "--period", f"{EVIL}={EVIL}"]
+    ],
     "slice of a summary": lambda p: ["evaluate", summary(p / f"{EVIL}.zarr", by={EVIL: LABELS}), "--by", f"{EVIL}2"],
     "merge": lambda p: [
         *["merge", summary(p / f"{EVIL}.zarr", by={EVIL: LABELS}), summary(p / "b.zarr"), "--out", str(p / "c.zarr")]

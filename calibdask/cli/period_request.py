@@ -1,0 +1,108 @@
+"""What ``calibdask summarize --append`` is asked for: the store, the period, what to replace, what to merge."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from calibdask.cli.row_options import noted
+from calibdask.safe_text import listed, shown_address, visible
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from calibdask.storage.period_log import Label
+
+COARSER = ("day", "month", "year")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeriodRequest:
+    """The options of periods, as they were given."""
+
+    append: str | None
+    period: str | None
+    replace: bool
+    reason: str | None
+    expire: str | None
+    into: str | None
+
+    def check(self, data: tuple[str, ...], out: str | None, *, overwrite: bool) -> None:
+        """Raise UsageError for options that do not go together."""
+        if out is not None and self.append is not None:
+            raise click.UsageError("--out writes a summary, --append adds to one: give one of them.")
+        if not data and (self.append is None or self.period or not self.expire):
+            raise click.UsageError("Missing argument 'DATA...'; without it --append expects --expire alone.")
+        if self.append is None:
+            if out is None:
+                raise click.UsageError("Missing option '--out', or '--append' to add a period to a summary.")
+            given = {"--period": self.period, "--replace": self.replace, "--reason": self.reason}
+            given |= {"--expire": self.expire, "--into": self.into}
+            if unused := [option for option, value in given.items() if value]:
+                raise click.UsageError(f"{listed(unused)} has no effect without --append.")
+            return
+        if overwrite:
+            raise click.UsageError(
+                "--overwrite has no effect on --append; give --replace --reason TEXT for one period."
+            )
+        if self.replace != bool(self.reason):
+            raise click.UsageError("--replace expects a --reason, which is kept, and --reason a --replace.")
+        if self.into and not self.expire:
+            raise click.UsageError("--into has no effect without --expire.")
+        if data and not self.period:
+            raise click.UsageError("--append expects the --period that DATA is of, such as day=2026-11-22.")
+
+    @property
+    def column(self) -> str | None:
+        """The column whose values are periods, if DATA is of several."""
+        return None if self.period is None or "=" in self.period else self.period
+
+    def check_new(self) -> None:
+        """Raise ValueError, before any rows are read, if the period is there already."""
+        from calibdask.storage.period_store import PeriodStore
+
+        store = PeriodStore.at(str(self.append))
+        name, label = self._named()
+        store.check_new(store.log(), name, [] if label is None else [label], replacing=self.replace)
+
+    def add(self, summary: "xr.Dataset", described: str) -> None:
+        """Add what was summarized, and say so."""
+        import calibdask as cd
+        from calibdask.storage.period_labels import labels_of
+
+        name, label = self._named()
+        labels = labels_of(name, summary[name].values) if label is None else [label]
+        with noted():
+            period: str | Mapping[str, Any] = name if label is None else {name: label}
+            cd.append(summary, str(self.append), period, replace=self.reason)
+        self._say(
+            f"{'put' if self.replace else 'added'} {name} {listed(labels)} {'in' if self.replace else ''}to", described
+        )
+
+    def merge_old(self) -> None:
+        """Merge what is old, and say so."""
+        import calibdask as cd
+
+        with noted():
+            merged = cd.expire(str(self.append), str(self.expire), self.into or "month")
+        count = sum(map(len, merged.values()))
+        self._say(
+            f"merged {count} periods into {listed(merged)} in" if merged else f"nothing to merge after {self.expire} in"
+        )
+
+    def _named(self) -> "tuple[str, Label | None]":
+        """The name of the period and its label: whole numbers are numbers, unless the store has texts."""
+        name, equals, text = str(self.period).partition("=")
+        if not name or (equals and not text):
+            raise click.UsageError(f"--period expects NAME=LABEL, or the NAME of a column, got {self.period!r}.")
+        if not equals:
+            return name, None
+        from calibdask.storage.period_store import PeriodStore
+
+        has_texts = any(isinstance(label, str) for label in PeriodStore.at(str(self.append)).log().periods)
+        return name, int(text) if text.isdecimal() and not has_texts else text
+
+    def _say(self, *parts: str) -> None:
+        said, *more = parts
+        click.echo(visible(": ".join([f"{said} {shown_address(str(self.append))}", *more])))

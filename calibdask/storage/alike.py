@@ -1,0 +1,28 @@
+"""Which summaries add up: those of the same settings, step, classes and dimensions."""
+
+from calibdask.safe_text import listed
+from calibdask.storage.summary import Summary
+
+
+def check_alike(first: Summary, other: Summary, expected: str) -> None:
+    """Raise ValueError for summaries whose numbers do not add up; ``expected`` begins the message."""
+    both = (first, other)
+    layouts = [part.source.layout for part in both]
+    kinds = ["a vector of P(y = 1)" if layout.vector else f"{layout.classes} columns" for layout in layouts]
+    compared = [
+        ("scores", kinds, ""),
+        ("settings", [", ".join(sorted({str(kept.setting) for kept in part.source.histograms})) for part in both], ""),
+        ("step", [f"{part.step:.4g}" for part in both], ""),
+        ("weights", ["weights" if layout.weighted else "none" for layout in layouts], ""),
+        ("names of classes", [listed(part.classes) for part in both], ""),
+        (
+            "dimensions of slices",
+            [listed(sorted(part.slices)) or "none" for part in both],
+            "; sum over those that one of them lacks, or give it the dimension by expand_dims",
+        ),
+        ("dimensions of models", [listed(part.batch) or "none" for part in both], ""),
+        ("models", [str([part.labels[dim].tolist() for dim in part.batch]) for part in both], ""),
+    ]
+    for what, (one, two), mend in compared:
+        if one != two:
+            raise ValueError(f"{expected} with the same {what}, got {one} and {two}{mend}.")

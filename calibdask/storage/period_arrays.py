@@ -1,0 +1,129 @@
+"""Variables of a summary whose periods lie in arrays of their own, each with the slices that the period has."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.storage.array_files import StoredArray
+from calibdask.storage.checked_store import CheckedStore, Chunks
+from calibdask.storage.location import Location
+from calibdask.storage.period_log import Period
+from calibdask.storage.slice_labels import Labels, positions
+
+# What is read at once, at most, unless a single slice is larger.
+_BLOCK_BYTES = 8 << 20
+
+
+def block_sizes(slices: Sequence[int], slice_bytes: int) -> tuple[int, ...]:
+    """Slices, along their dimensions, that are stored and read together.
+
+    Examples
+    --------
+    >>> block_sizes((300,), 1_560_000), block_sizes((40, 3), 156_000)
+    ((5,), (10, 3))
+    """
+    sizes = [*slices]
+    while sizes and max(sizes) > 1 and math.prod(sizes) * slice_bytes > _BLOCK_BYTES:
+        longest = sizes.index(max(sizes))
+        sizes[longest] = -(-sizes[longest] // 2)
+    return tuple(sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class PeriodArray:
+    """A variable on all periods and slices, sliced like an array; slices that a period has not are zero.
+
+    Parameters
+    ----------
+    location : Location
+        Of the store.
+    store : zarr.abc.store.Store
+    root : str
+        The path of the store in it.
+    name : str
+        Of the variable.
+    periods : tuple of Period
+    labels : mapping of str to array
+        Of all slices, by dimension.
+    models : tuple of int
+        Sizes of dimensions before that of the periods.
+    own : tuple of int
+        Sizes of dimensions after those of slices.
+    dtype : numpy.dtype
+    """
+
+    location: Location
+    store: Any
+    root: str
+    name: str
+    periods: tuple[Period, ...]
+    labels: Mapping[str, Labels]
+    models: tuple[int, ...]
+    own: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Models, periods, slices, own dimensions."""
+        return (*self.models, len(self.periods), *(len(labels) for labels in self.labels.values()), *self.own)
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def chunks(self) -> tuple[Any, ...]:
+        """One period, and blocks of slices."""
+        slices = [len(labels) for labels in self.labels.values()]
+        blocks = block_sizes(slices, math.prod(self.models) * math.prod(self.own) * self.dtype.itemsize)
+        return (*self.models, 1, *blocks, *self.own)
+
+    def lazy(self) -> Any:
+        """The array of Dask."""
+        import dask.array as da
+
+        meta = np.empty((0,) * self.ndim, self.dtype)
+        # A random name: the same address may hold something else the next time.
+        return da.from_array(self, self.chunks, name=False, fancy=False, meta=meta)
+
+    def __getitem__(self, key: tuple[slice, ...]) -> npt.NDArray[Any]:
+        along = [np.arange(size)[part] for size, part in zip(self.shape, key, strict=True)]
+        values = np.zeros([len(part) for part in along], self.dtype)
+        first = len(self.models)
+        last = first + 1 + len(self.labels)
+        for number, position in enumerate(along[first]):
+            period = self.periods[position]
+            found = [
+                _found(positions(period.slices[name], labels), wanted)
+                for (name, labels), wanted in zip(self.labels.items(), along[first + 1 : last], strict=True)
+            ]
+            if not all(own.size for own, _ in found):
+                continue
+            block = tuple(slice(own[0], own[-1] + 1) for own, _ in found)
+            read = self._array(period)[(*key[:first], slice(0, 1), *block, *key[last:])]
+            read = np.moveaxis(read, first, 0)[0]
+            inside = np.ix_(*(own - own[0] for own, _ in found))
+            there = np.ix_(*(at for _, at in found))
+            before = (slice(None),) * first
+            values[(*before, number, *there)] = read[(*before, *inside)]
+        return values
+
+    def _array(self, period: Period) -> StoredArray:
+        import zarr
+
+        path = f"{self.root}{period.folder}/{self.name}"
+        checked = CheckedStore(self.store, self.location.url, {path: period.sums[self.name]}, Chunks())
+        with self.location.reading("a store of periods"):
+            array = zarr.open_array(checked, path=path, mode="r", zarr_format=3)
+        return StoredArray(array, self.location.url, f"{self.name} of {period.label}")
+
+
+def _found(at: npt.NDArray[np.intp], wanted: npt.NDArray[np.intp]) -> tuple[Any, Any]:
+    """Which slices of a period are wanted, and where among those that are wanted."""
+    own = np.flatnonzero(np.isin(at, wanted))
+    return own, np.searchsorted(wanted, at[own])

@@ -1,0 +1,129 @@
+"""When the labels of a period are due: its end, by the date that labels it, and the time that outcomes take."""
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.safe_text import visible
+
+Labels = npt.NDArray[Any]
+Dates = npt.NDArray[np.datetime64]
+
+_DUE = re.compile(r"\s*(\d+)\s*([hdw])\s*")
+_HOURS = {"h": 1, "d": 24, "w": 168}
+_WEEK = re.compile(r"(\d{4})-W(\d\d)")
+# Years and plain numbers are dates to NumPy, but not here.
+_DATE = re.compile(r"\d{4}-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d)?)?)?)?")
+_EXPECTED = "such as 2026-11-22, 2026-11 or 2026-W47"
+
+
+def parse_due(due: Any) -> np.timedelta64:
+    """The time that outcomes take, in seconds.
+
+    Raises
+    ------
+    ValueError
+        If it is no such time.
+
+    Examples
+    --------
+    >>> parse_due("30d").astype("timedelta64[D]").astype(int).item()
+    30
+    """
+    if isinstance(due, str) and (match := _DUE.fullmatch(due)):
+        due = timedelta(hours=int(match[1]) * _HOURS[match[2]])
+    if isinstance(due, timedelta):
+        due = np.timedelta64(due)
+    if not isinstance(due, np.timedelta64) or np.isnat(due) or due < np.timedelta64(0, "s"):
+        raise ValueError(f"due expects a time such as '30d', '12h' or '2w', or a timedelta, got {due!r}.")
+    return due.astype("timedelta64[s]")
+
+
+def parse_now(now: Any) -> np.datetime64:
+    """The moment, in universal time; None: the present one.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+
+    Examples
+    --------
+    >>> parse_now("2026-11-22")
+    np.datetime64('2026-11-22T00:00:00')
+    """
+    if now is None:
+        now = datetime.now(UTC)
+    try:
+        moment = datetime.fromisoformat(now) if isinstance(now, str) else now
+        if isinstance(moment, datetime) and moment.tzinfo is not None:
+            moment = moment.astimezone(UTC).replace(tzinfo=None)
+        if not isinstance(moment, date | np.datetime64):
+            raise TypeError
+        when = np.datetime64(moment).astype("datetime64[s]")
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"now expects a date or a time such as 2026-11-22, got {visible(now)!r}.") from error
+    if np.isnat(when):
+        raise ValueError("now expects a date or a time such as 2026-11-22, got NaT.")
+    return when
+
+
+def period_starts(period: str, labels: Labels) -> Dates:
+    """The dates that label periods, in the unit that they are given in.
+
+    Raises
+    ------
+    ValueError
+        If a label is no date.
+
+    Examples
+    --------
+    >>> period_starts("week", np.array(["2026-W47"])).tolist(), period_starts("month", np.array(["2026-11"])).dtype
+    ([datetime.date(2026, 11, 16)], dtype('<M8[M]'))
+    """
+    if labels.dtype.kind == "M":
+        return labels
+    texts = [str(label) for label in labels.tolist()]
+    weeks = [_WEEK.fullmatch(text) for text in texts]
+    try:
+        if labels.dtype.kind != "U" or not texts:
+            raise ValueError
+        if all(weeks):
+            return np.array([date.fromisoformat(text) for text in texts], "datetime64[D]")
+        if wrong := [text for text in texts if not _DATE.fullmatch(text)]:
+            texts = wrong
+            raise ValueError
+        return np.array(texts, "datetime64")
+    except ValueError:
+        got = visible(texts[0]) if texts else "none"
+        raise ValueError(
+            f"due needs dates to label the values of {period}, {_EXPECTED}, got {got!r}; name periods so, or leave out "
+            "due and watch periods whose labels are all there."
+        ) from None
+
+
+def period_ends(period: str, labels: Labels) -> Dates:
+    """The ends of periods, in seconds.
+
+    A period is as long as the shortest step between two of them: dates a week apart are weeks, firsts of months are
+    months. A single date is a day, or what its text says.
+
+    Examples
+    --------
+    >>> period_ends("day", np.array(["2026-11-22"])).tolist()
+    [datetime.datetime(2026, 11, 23, 0, 0)]
+    >>> period_ends("month", np.array(["2026-01-01", "2026-02-01"], "datetime64[ns]"))[1]
+    np.datetime64('2026-03-01T00:00:00')
+    """
+    starts = period_starts(period, labels)
+    coarse = ["M", "D"] if starts.size > 1 else ["D"]
+    unit = next((unit for unit in coarse if (starts == starts.astype(f"datetime64[{unit}]")).all()), "s")
+    if np.datetime_data(starts.dtype)[0] != "M":
+        starts = starts.astype(f"datetime64[{unit}]")
+    weekly = labels.dtype.kind == "U" and _WEEK.fullmatch(str(labels[0])) is not None
+    one = np.timedelta64(1, "D") if unit == "s" else np.timedelta64(7 if weekly else 1, np.datetime_data(starts.dtype)[0])
+    steps = np.diff(np.unique(starts))
+    return (starts + (steps.min() if steps.size else one)).astype("datetime64[s]")

@@ -71,38 +71,26 @@ def parse_now(now: Any) -> np.datetime64:
     return when
 
 
-def period_starts(period: str, labels: Labels) -> Dates:
-    """The dates that label periods, in the unit that they are given in.
-
-    Raises
-    ------
-    ValueError
-        If a label is no date.
+def dates_of(labels: Labels) -> Dates | None:
+    """The dates that label periods, in the unit that they are given in; None if they are no dates.
 
     Examples
     --------
-    >>> period_starts("week", np.array(["2026-W47"])).tolist(), period_starts("month", np.array(["2026-11"])).dtype
-    ([datetime.date(2026, 11, 16)], dtype('<M8[M]'))
+    >>> dates_of(np.array(["2026-W47"])).tolist(), dates_of(np.array(["2026-11"])).dtype, dates_of(np.array(["monday"]))
+    ([datetime.date(2026, 11, 16)], dtype('<M8[M]'), None)
     """
     if labels.dtype.kind == "M":
         return labels
-    texts = [str(label) for label in labels.tolist()]
-    weeks = [_WEEK.fullmatch(text) for text in texts]
+    texts = labels.tolist() if labels.dtype.kind == "U" else []
     try:
-        if labels.dtype.kind != "U" or not texts:
-            raise ValueError
-        if all(weeks):
+        if texts and all(map(_WEEK.fullmatch, texts)):
             return np.array([date.fromisoformat(text) for text in texts], "datetime64[D]")
-        if wrong := [text for text in texts if not _DATE.fullmatch(text)]:
-            texts = wrong
-            raise ValueError
-        return np.array(texts, "datetime64")
+        if texts and all(map(_DATE.fullmatch, texts)):
+            return np.array(texts, "datetime64")
     except ValueError:
-        got = visible(texts[0]) if texts else "none"
-        raise ValueError(
-            f"due needs dates to label the values of {period}, {_EXPECTED}, got {got!r}; name periods so, or leave out "
-            "due and watch periods whose labels are all there."
-        ) from None
+        # Looks like a date, as 2026-13-01.
+        pass
+    return None
 
 
 def period_ends(period: str, labels: Labels) -> Dates:
@@ -111,6 +99,11 @@ def period_ends(period: str, labels: Labels) -> Dates:
     A period is as long as the shortest step between two of them: dates a week apart are weeks, firsts of months are
     months. A single date is a day, or what its text says.
 
+    Raises
+    ------
+    ValueError
+        If labels are no dates.
+
     Examples
     --------
     >>> period_ends("day", np.array(["2026-11-22"])).tolist()
@@ -118,12 +111,18 @@ def period_ends(period: str, labels: Labels) -> Dates:
     >>> period_ends("month", np.array(["2026-01-01", "2026-02-01"], "datetime64[ns]"))[1]
     np.datetime64('2026-03-01T00:00:00')
     """
-    starts = period_starts(period, labels)
-    coarse = ["M", "D"] if starts.size > 1 else ["D"]
-    unit = next((unit for unit in coarse if (starts == starts.astype(f"datetime64[{unit}]")).all()), "s")
-    if np.datetime_data(starts.dtype)[0] != "M":
-        starts = starts.astype(f"datetime64[{unit}]")
+    starts = dates_of(labels)
+    if starts is None:
+        raise ValueError(
+            f"due needs dates to label the values of {period}, {_EXPECTED}, got {visible(labels[0])!r} and others; label "
+            "periods so, or leave out due and watch periods whose outcomes are all known."
+        )
+    months, days = starts.astype("datetime64[M]"), starts.astype("datetime64[D]")
     weekly = labels.dtype.kind == "U" and _WEEK.fullmatch(str(labels[0])) is not None
-    one = np.timedelta64(1, "D") if unit == "s" else np.timedelta64(7 if weekly else 1, np.datetime_data(starts.dtype)[0])
+    one: Any = np.timedelta64(7 if weekly else 1, "D")
+    if starts.dtype == months.dtype or (starts.size > 1 and (starts == months).all()):
+        starts, one = months, np.timedelta64(1, "M")
+    else:
+        starts = days if (starts == days).all() else starts.astype("datetime64[s]")
     steps = np.diff(np.unique(starts))
-    return (starts + (steps.min() if steps.size else one)).astype("datetime64[s]")
+    return np.asarray(starts + (steps.min() if steps.size else one), "datetime64[s]")

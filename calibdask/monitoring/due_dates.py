@@ -114,8 +114,8 @@ def period_ends(period: str, labels: Labels) -> Dates:
     starts = dates_of(labels)
     if starts is None:
         raise ValueError(
-            f"due needs dates to label the values of {period}, {_EXPECTED}, got {visible(labels[0])!r} and others; label "
-            "periods so, or leave out due and watch periods whose outcomes are all known."
+            f"due needs dates to label the values of {period}, {_EXPECTED}, got {visible(labels[0])!r} and others; "
+            "label periods so, or leave out due and watch periods whose outcomes are all known."
         )
     months, days = starts.astype("datetime64[M]"), starts.astype("datetime64[D]")
     weekly = labels.dtype.kind == "U" and _WEEK.fullmatch(str(labels[0])) is not None

@@ -13,7 +13,6 @@ from calibdask.results.text_layout import Column, Line, aligned, asides, table_l
 from calibdask.results.text_table import MOST_SLICES, label_of
 
 _MOST_ALARMS = 10
-_MOST_PENDING = 5
 
 
 def watch_lines(
@@ -34,6 +33,9 @@ def watch_lines(
     yield ()
     yield from asides(_foot(run), width)
     yield from asides(_pending(run), width)
+    yield from asides(
+        f"left out, as they came late: {named([*map(slice_text, run.late)])}" if run.late.size else "", width
+    )
 
 
 def alarm_sentence(alarm: Alarm, new: Collection[str]) -> str:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from calibdask.monitoring.due_dates import parse_due, parse_now, period_ends
 from calibdask.monitoring.period_sums import PeriodSums
 from calibdask.results.format import slice_text
-from calibdask.safe_text import listed, visible
+from calibdask.safe_text import listed
 
 Labels = npt.NDArray[Any]
 
@@ -47,7 +47,7 @@ def choose_periods(
     labels, period = sums.periods, sums.period
     if seen.size and _kind(labels) != _kind(seen):
         raise ValueError(
-            f"state has seen values of {period} such as {visible(seen[-1])}, which {visible(labels[0])} cannot be "
+            f"state has seen values of {period} such as {_named(seen[-1:])}, which {_named(labels[:1])} cannot be "
             "compared with; label periods as then, or begin without it."
         )
     both = (np.concatenate([seen, labels]) if seen.size else labels).tolist()
@@ -65,7 +65,7 @@ def choose_periods(
     late = [position for position in order if seen.size and not labels[position] > seen[-1]]
     if late:
         warnings.warn(
-            f"{period} {_named([labels[position] for position in late])} came after {visible(seen[-1])} had been "
+            f"{period} {_named([labels[position] for position in late])} came after {_named(seen[-1:])} had been "
             "watched, and is left out; to include it begin without the state, which watches all periods anew.",
             UserWarning,
             stacklevel=4,

@@ -1,6 +1,6 @@
 """The processes of slices, models and classes, and their numbers at the end of each period."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +9,7 @@ from scipy import special
 
 from calibdask.estimators.scores.mean_gap import Means
 from calibdask.inference.multiplicity import e_benjamini_hochberg
-from calibdask.inference.sequential.cells import PeriodCells
+from calibdask.inference.sequential.cells import Index, PeriodCells
 from calibdask.inference.sequential.processes import Monitor, ProcessState
 from calibdask.inference.sequential.saved import SavedState
 from calibdask.inference.sequential.sequences import error_ends, gap_ends
@@ -56,13 +56,13 @@ class SliceProcesses:
         at = [_positions(self.slices[name], labels) for name, labels in slices.items()]
         return numbers[np.ix_(*at, np.arange(self.sums.columns))].ravel()
 
-    def advance(self, monitor: Monitor, position: int, number: int) -> PeriodTotals:
-        """One more period."""
+    def advance(self, monitor: Monitor, blocks: Iterable[tuple[Index, PeriodCells]], number: int) -> PeriodTotals:
+        """One more period, in blocks of processes of this summary."""
         size = self.state.largest.size
         sums = np.zeros((5, size))
         log_detector = self.state.log_detector
         detected, run_length = np.zeros(size, np.bool_), self.state.run_length.copy()
-        for block, cells in self.sums.cells(position):
+        for block, cells in blocks:
             here = self._here[block]
             after, detection = monitor.advanced(self.state.at(here), cells, number)
             self.state.put(here, after)

@@ -1,8 +1,8 @@
 """One run of a watch: from a summary and what was watched before it to numbers, and to what is remembered."""
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask.inference.choice import check_level
+from calibdask.inference.sequential.cells import Index, PeriodCells
 from calibdask.inference.sequential.processes import Monitor, ProcessState
 from calibdask.inference.sequential.saved import SavedState, Watched
 from calibdask.monitoring.period_choice import PeriodChoice, choose_periods, digests_of
@@ -18,8 +19,11 @@ from calibdask.monitoring.slice_processes import PeriodTotals, SliceProcesses, p
 from calibdask.results.format import plain
 from calibdask.results.watched import OVER_TIME, SO_FAR, described
 from calibdask.safe_text import listed
+from calibdask.storage.summary import Summary
 
 Labels = npt.NDArray[Any]
+
+_MOST_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +69,8 @@ class WatchRun:
         labels = sums.periods[choice.new]
         periods = np.concatenate([past.periods, labels]) if past.periods.size else labels
         columns: list[dict[str, npt.NDArray[Any]]] = []
-        for number, position in enumerate(choice.new, past.periods.size):
-            moment = processes.advance(monitor, position, number)
+        for number, blocks in enumerate(_cells(sums, choice.new), past.periods.size):
+            moment = processes.advance(monitor, blocks, number)
             columns.append(period_numbers(processes, moment, monitor, periods, number))
         none = PeriodTotals.none(processes.state)
         last = columns[-1] if columns else period_numbers(processes, none, monitor, periods, periods.size - 1)
@@ -85,6 +89,19 @@ class WatchRun:
             pending,
             sums.periods[choice.late],
         )
+
+
+def _cells(sums: PeriodSums, positions: list[int]) -> Iterator[Iterator[tuple[Index, PeriodCells]]]:
+    """The cells of each period; of files as many periods are read together as fit a few hundred megabytes."""
+    dataset, period = sums.summary.dataset, sums.period
+    together = int(_MOST_BYTES * sums.periods.size / max(1, dataset.nbytes))
+    if not dataset.chunks or not together:
+        yield from map(sums.cells, positions)
+        return
+    for start in range(0, len(positions), together):
+        part = dataset.isel({period: positions[start : start + together]}).load()
+        loaded = replace(sums, summary=Summary.of(part))
+        yield from map(loaded.cells, range(part.sizes[period]))
 
 
 def _past(sums: PeriodSums, watched: Watched, given: Mapping[str, Any] | str | None) -> SavedState:

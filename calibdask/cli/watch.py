@@ -68,7 +68,7 @@ _EXAMPLES = (
 @click.option("--on-alarm", metavar="COMMAND", help="Run this on new alarms, with their JSON lines as its input.")
 @click.option("--dry-run", is_flag=True, help="Show what would be, and write and run nothing.")
 @click.option("--json", "as_text", is_flag=True, help="Print a line of JSON for each alarm instead of a table.")
-@click.option("--out", metavar="FILE", help=f"Write all numbers over time: {', '.join(_TABLES)}.")
+@click.option("--out", metavar="FILE", help=f"Write the numbers of each period of this run: {', '.join(_TABLES)}.")
 @click.option("--metrics-file", metavar="FILE", help="Write gauges for Prometheus' textfile collector: .prom.")
 @click.option(
     "--overwrite", is_flag=True, help="Replace an existing --out file; --state and --metrics-file always are."

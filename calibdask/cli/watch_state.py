@@ -36,10 +36,10 @@ class WatchState:
         ValueError
             If it is no such file.
         """
-        text = _text_of(target)
-        if not text:
-            return cls(target)
         try:
+            text = _text_of(target)
+            if not text:
+                return cls(target)
             document = json.loads(text)
             if document["format"] != _FORMAT:
                 raise ValueError(f"its format is {document['format']!r}, expected {_FORMAT}")

@@ -95,7 +95,7 @@ def _cells(sums: PeriodSums, positions: list[int]) -> Iterator[Iterator[tuple[In
     """The cells of each period; of files as many periods are read together as fit a few hundred megabytes."""
     dataset, period = sums.summary.dataset, sums.period
     together = int(_MOST_BYTES * sums.periods.size / max(1, dataset.nbytes))
-    if not dataset.chunks or not together:
+    if not together or not any(variable.chunks for variable in dataset.variables.values()):
         yield from map(sums.cells, positions)
         return
     for start in range(0, len(positions), together):

@@ -134,6 +134,6 @@ def _texts(labels: Labels) -> npt.NDArray[np.str_]:
     return np.datetime_as_string(labels, unit="s") if labels.dtype.kind == "M" else labels.astype(np.str_)
 
 
-def _named(labels: Sequence[Any]) -> str:
+def _named(labels: Sequence[Any] | Labels) -> str:
     more = len(labels) - _MOST_NAMED
     return listed(map(slice_text, labels[:_MOST_NAMED])) + (f" and {more:,} more" if more > 0 else "")

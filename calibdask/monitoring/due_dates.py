@@ -15,8 +15,10 @@ Dates = npt.NDArray[np.datetime64]
 _DUE = re.compile(r"\s*(\d+)\s*([hdw])\s*")
 _HOURS = {"h": 1, "d": 24, "w": 168}
 _WEEK = re.compile(r"(\d{4})-W(\d\d)")
-# Years and plain numbers are dates to NumPy, but not here.
-_DATE = re.compile(r"\d{4}-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d)?)?)?)?")
+# Other numbers are years to NumPy, but not here.
+_DATE = re.compile(r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d)?)?)?)?)?")
+# How many signs of a date say in which year, and in which month it is.
+_YEAR, _MONTH = 4, 7
 _EXPECTED = "such as 2026-11-22, 2026-11 or 2026-W47"
 
 
@@ -97,7 +99,7 @@ def period_ends(period: str, labels: Labels) -> Dates:
     """The ends of periods, in seconds.
 
     A period is as long as the shortest step between two of them: dates a week apart are weeks, firsts of months are
-    months. A single date is a day, or what its text says.
+    months. A single date is a day, or what its text says. Dates that are years, months and days are told apart.
 
     Raises
     ------
@@ -111,18 +113,44 @@ def period_ends(period: str, labels: Labels) -> Dates:
     >>> period_ends("month", np.array(["2026-01-01", "2026-02-01"], "datetime64[ns]"))[1]
     np.datetime64('2026-03-01T00:00:00')
     """
-    starts = dates_of(labels)
-    if starts is None:
+    if dates_of(labels) is None:
         raise ValueError(
             f"due needs dates to label the values of {period}, {_EXPECTED}, got {visible(labels[0])!r} and others; "
             "label periods so, or leave out due and watch periods whose outcomes are all known."
         )
+    # Months among days are those that days have been merged into.
+    signs = np.minimum(np.char.str_len(labels), _MONTH + 1) if labels.dtype.kind == "U" else np.zeros(labels.size)
+    ends = np.empty(labels.size, "datetime64[s]")
+    for number in np.unique(signs):
+        ends[signs == number] = _ends(labels[signs == number])
+    return ends
+
+
+def _ends(labels: Labels) -> Dates:
+    """Those of dates that are all years, all months or all days."""
+    starts = dates_of(labels)
+    assert starts is not None
     months, days = starts.astype("datetime64[M]"), starts.astype("datetime64[D]")
     weekly = labels.dtype.kind == "U" and _WEEK.fullmatch(str(labels[0])) is not None
     one: Any = np.timedelta64(7 if weekly else 1, "D")
-    if starts.dtype == months.dtype or (starts.size > 1 and (starts == months).all()):
-        starts, one = months, np.timedelta64(1, "M")
+    if np.datetime_data(starts.dtype)[0] in ("Y", "M"):
+        one = np.timedelta64(1, np.datetime_data(starts.dtype)[0])  # type: ignore[call-overload]
+    elif starts.size > 1 and (starts == months).all():
+        starts = months
     else:
         starts = days if (starts == days).all() else starts.astype("datetime64[s]")
     steps = np.diff(np.unique(starts))
     return np.asarray(starts + (steps.min() if steps.size else one), "datetime64[s]")
+
+
+def coarser_periods(labels: Labels) -> set[Any]:
+    """What months and years are called that these dates may have been merged into.
+
+    Examples
+    --------
+    >>> sorted(coarser_periods(np.array(["2026-08-30", "2026-08-31", "monday"])))
+    ['2026', '2026-08']
+    """
+    texts = labels.tolist() if labels.dtype.kind == "U" else []
+    dates = [text for text in texts if _DATE.fullmatch(text)]
+    return {text[:signs] for text in dates for signs in (_YEAR, _MONTH) if len(text) > signs}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.monitoring.due_dates import parse_due, parse_now, period_ends
+from calibdask.monitoring.due_dates import coarser_periods, parse_due, parse_now, period_ends
 from calibdask.monitoring.period_sums import PeriodSums
 from calibdask.results.format import slice_text
 from calibdask.safe_text import listed
@@ -61,7 +61,9 @@ def choose_periods(
             f"{period} {_named(changed)} had other rows when state has seen it, and evidence cannot be taken back; "
             "begin without the state, which watches all periods of the summary anew."
         )
-    order = [position for position in np.argsort(labels, kind="stable").tolist() if names[position] not in known]
+    # Days that were seen, and merged into months since, have been watched.
+    skipped = {*known} | (coarser_periods(seen) & {*names})
+    order = [position for position in np.argsort(labels, kind="stable").tolist() if names[position] not in skipped]
     late = [position for position in order if seen.size and not labels[position] > seen[-1]]
     if late:
         warnings.warn(

@@ -108,6 +108,9 @@ def test_cohorts_are_pending_until_they_are_due(drifted: xr.Dataset) -> None:
         (["2026-02"], "2026-03-01"),
         (["2026-01-01", "2026-02-01"], "2026-03-01"),
         (["2026-01", "2026-04"], "2026-07-01"),
+        (["2025"], "2026-01-01"),
+        (["2025-08-30", "2025-08-31", "2025-09"], "2025-10-01"),
+        (["2025-09", "2025-08-30", "2025-08-31"], "2025-09-01"),
         (["2026-11-22T05", "2026-11-22T06"], "2026-11-22T07"),
         (["2026-11-22 05:30"], "2026-11-23T05:30"),
         (np.array(["2026-11-01"], "datetime64[ns]"), "2026-11-02"),
@@ -119,9 +122,7 @@ def test_periods_end(labels: Any, last: str) -> None:
     assert period_ends("day", np.array(labels))[-1] == np.datetime64(last)
 
 
-@pytest.mark.parametrize(
-    "labels", [["monday"], [20261122], ["20261122"], ["2026-13-01"], [2026], ["2026"], ["2026-W60"]]
-)
+@pytest.mark.parametrize("labels", [["monday"], [20261122], ["20261122"], ["2026-13-01"], [2026], ["2026-W60"]])
 def test_periods_that_are_no_dates(labels: Any) -> None:
     given = cd.summarize([0, 1], [0.4, 0.5], by={"cohort": np.repeat(labels, 2)}, settings=["binary"])
     with pytest.raises(ValueError, match=f"due needs dates to label the values of cohort.*{labels[0]}"):
@@ -143,6 +144,16 @@ def test_periods_that_are_no_dates(labels: Any) -> None:
 def test_misuse_is_told(drifted: xr.Dataset, change: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         cd.watch(drifted, **change)
+
+
+def test_days_that_were_merged_into_months_have_been_watched(drifted: xr.Dataset) -> None:
+    days = drifted.assign_coords(day=DAYS.astype("datetime64[D]").astype(str))
+    state = cd.watch(days.isel(day=slice(0, 18)), by="country").attrs["state"]
+    month = cd.merge(*(days.isel(day=[number]).assign_coords(day=["2026-01"]) for number in range(12)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = cd.watch(cd.merge(month, days.isel(day=slice(12, 20))), by="country", state=state)
+    assert_same_bits(result, cd.watch(days, by="country", state=state))
 
 
 def test_states_with_other_labels_are_refused(drifted: xr.Dataset) -> None:

@@ -25,6 +25,7 @@ from calibdask.cli.studies import status as _status
 from calibdask.cli.summarize import summarize as _summarize
 from calibdask.cli.test_alias import alias as _test
 from calibdask.cli.warm import warm as _warm
+from calibdask.cli.watch import watch as _watch
 from calibdask.errors import Unavailable
 from calibdask.safe_text import message, visible_lines, without_credentials
 
@@ -33,6 +34,8 @@ __all__ = ["main"]
 _STOPPED = 1
 _BAD = 2
 _INTERRUPTED = 130
+# Commands whose status 1 is what they have found: what stops them is trouble.
+_FINDERS = frozenset({"watch"})
 
 
 class _Commands(click.Group):
@@ -68,6 +71,7 @@ cli.add_command(_evaluate)
 cli.add_command(_compare)
 cli.add_command(_summarize)
 cli.add_command(_merge)
+cli.add_command(_watch)
 cli.add_command(_calibrate)
 cli.add_command(_apply)
 cli.add_command(_report)
@@ -89,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
     0 done, 1 stopped by circumstances or a defect, 2 bad use or bad input, 3 finished with failed cells,
-    130 interrupted, 143 stopped by the signal TERM.
+    130 interrupted, 143 stopped by the signal TERM. Of ``watch`` 1 is an alarm, and what stops it is 2.
 
     Whatever is wrong is one line on stderr; ``--debug`` shows before it where it was raised.
     """
@@ -110,15 +114,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _failed(error: Exception, given: Sequence[str]) -> int:
     """The status of an error, which is said."""
+    stopped = _BAD if next((word for word in given if word in cli.commands), "") in _FINDERS else _STOPPED
     if isinstance(error, Unavailable):
-        _said(str(error), _STOPPED)
-        return _said(f"to continue: {shlex.join(['calibdask', *given])}", _STOPPED)
+        _said(str(error), stopped)
+        return _said(f"to continue: {shlex.join(['calibdask', *given])}", stopped)
     if isinstance(error, ValueError | OSError):
         return _said(str(error), _BAD)
     if isinstance(error, MemoryError):
-        return _said(f"The memory of this machine does not suffice: {error}", _STOPPED)
+        return _said(f"The memory of this machine does not suffice: {error}", stopped)
     kind = type(error).__name__
-    return _said(f"This should not have happened: {kind}: {error} (calibdask --debug shows where)", _STOPPED)
+    return _said(f"This should not have happened: {kind}: {error} (calibdask --debug shows where)", stopped)
 
 
 def _said(text: str, status: int) -> int:

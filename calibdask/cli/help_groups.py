@@ -19,9 +19,10 @@ _GROUPS = {
     "Metrics": ("metrics", "full", "panel", "baseline", "conventions", "consistency"),
     "Calibration": ("method", "compare", "min_rows", "map_path", "score_name"),
     "Slices and intervals": ("by", "worst", "adjust", "ci", "ci_method", "n_boot", "seed", "limit", "slice_limit"),
+    "Watching": ("period_name", "tolerance", "alpha", "due", "now", "state", "on_alarm", "dry_run"),
     "Output": (
         *("as_text", "json_schema", "out", "title", "plot", "curve", "text_plot", "report", "overwrite"),
-        *("append", "period", "replace", "reason", "expire", "into"),
+        *("append", "period", "replace", "reason", "expire", "into", "metrics_file"),
     ),
     "Cluster": ("cluster", "tls", "insecure"),
 }

@@ -1,27 +1,13 @@
 """`watch`: calibration over time, with alarms that hold at whatever times one looks."""
 
-import json
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
-from scipy import special
 
-from calibdask.estimators.scores.mean_gap import Means
-from calibdask.inference.choice import check_level
-from calibdask.inference.multiplicity import e_benjamini_hochberg
-from calibdask.inference.sequential.cells import PeriodCells
-from calibdask.inference.sequential.processes import Monitor, ProcessState
-from calibdask.inference.sequential.saved import SavedState, Watched
-from calibdask.inference.sequential.sequences import error_ends, gap_ends
-from calibdask.monitoring.period_sums import PeriodSums
-from calibdask.results.watched import OVER_TIME, described
-from calibdask.safe_text import listed
-from calibdask.statistics.exact import Array, Counts
-
-Labels = npt.NDArray[Any]
+from calibdask.monitoring.watch_run import WatchRun
 
 
 def watch(
@@ -33,6 +19,8 @@ def watch(
     *,
     setting: str | int | None = None,
     state: Mapping[str, Any] | str | None = None,
+    due: str | timedelta | np.timedelta64 | None = None,
+    now: str | datetime | np.datetime64 | None = None,
 ) -> xr.Dataset:
     r"""Watch calibration over time: evidence that grows with the periods, and alarms that keep their word.
 
@@ -55,8 +43,16 @@ def watch(
         ``"binary"``, ``"confidence"``, ``"classwise"`` or the number of a class. None: as in `calibdask.evaluate`, or
         the first that the summary has.
     state : mapping or str, optional
-        The attribute ``state`` of an earlier result: the periods of this summary are those that follow. Periods and
-        slices of the result are then those of this summary, and slices of earlier ones.
+        The attribute ``state`` of an earlier result, which is gone on from: periods of the summary that it has seen are
+        skipped. Periods of the result are then those that are new, its slices those of this summary and of earlier
+        ones.
+    due : str or timedelta, optional
+        How long after the end of a period its outcomes are all known, such as ``"30d"``, ``"12h"`` or ``"2w"``; periods
+        are cohorts by the date of the prediction. Periods that are not due are pending: neither watched nor part of
+        the state. Their labels are dates, ISO texts such as ``"2026-11-22"``, or months ``"2026-11"`` and weeks
+        ``"2026-W47"``; dates further apart label periods as long as the shortest step between them.
+    now : str or datetime, optional
+        The moment, in universal time, by which periods are due. None: the present one.
 
     Returns
     -------
@@ -79,15 +75,21 @@ def watch(
         by these a calibrated model raises false alarms again and again. Coordinates ``rows``, ``events``,
         ``mean_score`` and ``frequency`` of the period.
 
-        The attribute ``state`` is a JSON text from which `watch` goes on, to the same bits as in one call.
+        The attribute ``state`` is a JSON text from which `watch` goes on, to the same bits as in one call; ``pending``
+        is one of a list of the periods that are not due, each with its rows and the moment when it is.
+
+    Warns
+    -----
+    UserWarning
+        If a period is new, but not later than all that the state has seen: it is left out.
 
     Raises
     ------
     TypeError
         If this is no summary.
     ValueError
-        If the summary has weights, or no such slices or setting; if the state is of other choices, or a period is not
-        later than all of the state.
+        If the summary has weights, or no such slices or setting; if the state is of other choices, or has seen other
+        rows of a period than the summary has; if periods are to be due, and their labels are no dates.
 
     Notes
     -----
@@ -110,7 +112,9 @@ def watch(
     The confidence sequence of the gap is one of the running mean of offsets, which may differ between rows and over
     time. Rows of one customer, or repeated ones, depend on each other and are more certain here than in truth.
 
-    Labels that come late: watch periods whose labels are all due. Those that come early are no fair sample.
+    Outcomes that come late: watch a period when all of its outcomes are known (``due``). Those that are known early are
+    no fair sample of it, such as loans that fail in their first month. A period counts once; the state keeps a digest
+    of the rows of each, so that one which has changed since is noticed.
 
     References
     ----------
@@ -132,213 +136,8 @@ def watch(
     Day by day it is the same:
 
     >>> first = cd.watch(summary.isel(day=slice(0, 7)))
-    >>> later = cd.watch(summary.isel(day=slice(7, 10)), state=first.attrs["state"])
+    >>> later = cd.watch(summary, state=first.attrs["state"])
     >>> bool((later.log_e == result.log_e[7:]).all())
     True
     """
-    check_level(alpha, "alpha")
-    if isinstance(tolerance, bool) or not 0 <= tolerance < 1:
-        raise ValueError(f"tolerance expects a number from 0 to below 1 such as 0.01, got {tolerance!r}.")
-    sums = PeriodSums.of("watch", summary, period, by, setting)
-    layout = sums.summary.source.layout
-    cells = sums.summary.source.finest(sums.setting).grid.cells
-    watched = Watched(str(sums.setting), period, float(tolerance), float(alpha), layout.classes, cells)
-    past = _past(sums, watched, state)
-    processes = _Processes(sums, past)
-    monitor = Monitor(watched.tolerance, watched.alpha)
-    order = np.argsort(sums.periods, kind="stable")
-    labels = sums.periods[order]
-    _check_later(labels, past.periods, period)
-    periods = np.concatenate([past.periods, labels]) if past.periods.size else labels
-    columns: list[dict[str, npt.NDArray[Any]]] = []
-    for number, position in enumerate(order.tolist(), past.periods.size):
-        moment = processes.advance(monitor, position, number)
-        columns.append(_numbers(processes, moment, monitor, periods, number))
-    values = {name: np.stack([column[name] for column in columns], -1) for name in columns[0]}
-    saved = SavedState(watched, processes.slices, sums.columns, periods, processes.state)
-    return _dataset(sums, processes, labels, values, saved)
-
-
-class _Moment(NamedTuple):
-    """One period by process: sums of rows, outcomes, scores, (o - s)**2 and s (1 - s), and the detector."""
-
-    rows: Array
-    events: Array
-    scores: Array
-    square: Array
-    variance: Array
-    log_detector: Array
-    detected: npt.NDArray[np.bool_]
-    run_length: Counts
-
-
-class _Processes:
-    """The processes of this summary and of an earlier state, and where those of this summary are among them."""
-
-    def __init__(self, sums: PeriodSums, past: SavedState) -> None:
-        self.sums = sums
-        self.slices = {name: _united(labels, past.slices[name]) for name, labels in sums.slices.items()}
-        shape = [labels.size for labels in self.slices.values()]
-        numbers = np.arange(int(np.prod(shape)) * sums.columns).reshape(*shape, sums.columns)
-        self.shape = numbers.shape if sums.setting.per_class else numbers.shape[:-1]
-        self.state = ProcessState.empty(numbers.size)
-        self.state.put(self._among(numbers, past.slices), past.processes)
-        self._here = self._among(numbers, sums.slices)
-
-    def _among(self, numbers: npt.NDArray[np.intp], slices: Mapping[str, Labels]) -> npt.NDArray[np.intp]:
-        at = [_positions(self.slices[name], labels) for name, labels in slices.items()]
-        return numbers[np.ix_(*at, np.arange(self.sums.columns))].ravel()
-
-    def advance(self, monitor: Monitor, position: int, number: int) -> _Moment:
-        """One more period."""
-        size = self.state.largest.size
-        sums = np.zeros((5, size))
-        log_detector = self.state.log_detector
-        detected, run_length = np.zeros(size, np.bool_), self.state.run_length.copy()
-        for block, cells in self.sums.cells(position):
-            here = self._here[block]
-            after, detection = monitor.advanced(self.state.at(here), cells, number)
-            self.state.put(here, after)
-            sums[:, here] = _sums(cells)
-            log_detector[here], run_length[here], detected[here] = detection
-        rows, events, scores, square, variance = sums
-        return _Moment(rows, events, scores, square, variance, log_detector, detected, run_length)
-
-
-def _sums(cells: PeriodCells) -> list[Array]:
-    scores = cells.rows * cells.mean
-    terms = (cells.rows, cells.events, scores, cells.square, scores * (1 - cells.mean))
-    return [cells.by_process(term) for term in terms]
-
-
-def _numbers(
-    processes: _Processes, moment: _Moment, monitor: Monitor, periods: Labels, number: int
-) -> dict[str, npt.NDArray[Any]]:
-    """The values of all variables at the end of a period, in the shape of the slices."""
-    state, alpha, tolerance = processes.state, monitor.alpha, monitor.tolerance
-    count, residual = state.rows.sum(-1), state.events - state.scores
-    log_e, since = state.log_e, state.since
-    gap = _over(residual.sum(-1), count)
-    gap_low, gap_high = gap_ends(count, residual.sum(-1), state.square, alpha)
-    error_low, error_high = error_ends(state.rows, residual, state.square, alpha)
-    frequency, mean_score = _over(moment.events, moment.rows), _over(moment.scores, moment.rows)
-    period_gap = frequency - mean_score
-    spread = _over(moment.square, moment.rows) - period_gap**2
-    period_low, period_high = Means(mean_score, frequency, spread, moment.rows).ends(1 - alpha)
-    # Within the tolerance a residual says nothing against the model.
-    beyond = np.abs(moment.events - moment.scores) - tolerance * moment.rows
-    values = {
-        "log_e": log_e,
-        "pvalue": np.exp(-state.largest),
-        "alarm": state.largest >= monitor.threshold,
-        "since": periods[np.where(since < 0, number, since)],
-        "gap": gap,
-        "gap_low": gap_low,
-        "gap_high": gap_high,
-        "error": _over(np.abs(residual).sum(-1), count),
-        "error_low": error_low,
-        "error_high": error_high,
-        "log_detector": moment.log_detector,
-        "detected": moment.detected,
-        "run_length": moment.run_length,
-        "period_gap": period_gap,
-        "period_gap_low": np.where(moment.rows > 0, period_low, np.nan),
-        "period_gap_high": np.where(moment.rows > 0, period_high, np.nan),
-        "period_pvalue": 2 * special.ndtr(-_over(np.maximum(beyond, 0.0), np.sqrt(moment.variance))),
-        "rows": moment.rows.astype(np.int64),
-        "events": moment.events.astype(np.int64),
-        "mean_score": mean_score,
-        "frequency": frequency,
-    }
-    shaped = {name: value.reshape(processes.shape) for name, value in values.items()}
-    shaped["found"] = _found(shaped["log_e"], len(processes.sums.summary.batch), alpha)
-    return shaped
-
-
-def _found(log_e: Array, models: int, alpha: float) -> npt.NDArray[np.bool_]:
-    """Discoveries over slices and classes, for each model."""
-    tests = log_e.reshape(*log_e.shape[:models], -1)
-    return e_benjamini_hochberg(tests, alpha).reshape(log_e.shape)
-
-
-def _past(sums: PeriodSums, watched: Watched, given: Mapping[str, Any] | str | None) -> SavedState:
-    """The state to go on from; without one, that before the first period."""
-    if given is None:
-        size = int(np.prod([labels.size for labels in sums.slices.values()])) * sums.columns
-        return SavedState(watched, sums.slices, sums.columns, sums.periods[:0], ProcessState.empty(size))
-    try:
-        past = SavedState.from_dict(json.loads(given) if isinstance(given, str) else given)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"state expects the JSON text that an earlier cd.watch returned; {error}.") from error
-    if past.watched != watched:
-        raise ValueError(
-            f"state was made for {past.watched}, and this is {watched}; begin without it, or choose as then."
-        )
-    if [*past.slices] != [*sums.slices] or past.columns != sums.columns:
-        raise ValueError(
-            f"state has the slices {listed(past.slices) or 'none'}, and this call {listed(sums.slices) or 'none'}; "
-            "give the same by."
-        )
-    return past
-
-
-def _check_later(labels: Labels, past: Labels, period: str) -> None:
-    if not labels.size:
-        raise ValueError(f"watch expects at least one {period}, got none.")
-    if past.size and not _later(labels[0], past[-1]):
-        raise ValueError(
-            f"state has seen every {period} up to {past[-1]}: expected later ones, got {labels[0]}. A period counts "
-            "once; begin without the state to watch others."
-        )
-
-
-def _later(label: Any, last: Any) -> bool:
-    try:
-        return bool(label > last)
-    except TypeError:
-        return False
-
-
-def _united(labels: Labels, past: Labels) -> Labels:
-    """The labels of both, sorted unless they are the same."""
-    same = labels.shape == past.shape and all(_equal(labels, past))
-    return labels if same else np.unique(np.concatenate([labels, past]))
-
-
-def _equal(a: Labels, b: Labels) -> npt.NDArray[np.bool_]:
-    # A missing label, NaN, equals itself.
-    return np.asarray((a == b) | ((a != a) & (b != b)))
-
-
-def _positions(among: Labels, labels: Labels) -> npt.NDArray[np.intp]:
-    if labels.shape == among.shape and all(_equal(labels, among)):
-        return np.arange(labels.size)
-    return np.searchsorted(among, labels).astype(np.intp)
-
-
-def _over(sums: Array, count: Array) -> Array:
-    return np.divide(sums, count, out=np.full(count.shape, np.nan), where=count > 0)
-
-
-def _dataset(
-    sums: PeriodSums,
-    processes: _Processes,
-    labels: Labels,
-    values: Mapping[str, npt.NDArray[Any]],
-    saved: SavedState,
-) -> xr.Dataset:
-    summary = sums.summary
-    class_dim = summary.input.class_dim("class")
-    coordinates: dict[Hashable, Any] = {
-        name: (name, of_axis) for name, of_axis in (processes.slices | {sums.period: labels}).items()
-    }
-    classes = [class_dim] if sums.setting.per_class else []
-    if classes:
-        coordinates[class_dim] = (class_dim, summary.classes)
-    watched = saved.watched
-    attributes: dict[str, Any] = {"rows": summary.rows, "alpha": watched.alpha, "tolerance": watched.tolerance}
-    attributes |= {"period": sums.period, "slices": [*summary.slices], "state": json.dumps(saved.to_dict())}
-    if summary.batch:
-        attributes["batch"] = [*summary.batch]
-    dims = [*processes.slices, *classes, sums.period]
-    return described(OVER_TIME, values, dims, coordinates, str(sums.setting), class_dim, **attributes)
+    return WatchRun.of(summary, period, by, tolerance, alpha, setting, state, due, now).result

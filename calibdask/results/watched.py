@@ -29,6 +29,11 @@ OVER_TIME: Mapping[str, PartInfo] = {
     "period_gap": PartInfo("mean outcome less mean score of this period", "difference"),
     "period_pvalue": PartInfo("p-value of this period alone, for one look", "pvalue"),
 }
+# Those that are of all rows so far.
+SO_FAR = (
+    *("log_e", "pvalue", "alarm", "found", "since"),
+    *("gap", "gap_low", "gap_high", "error", "error_low", "error_high"),
+)
 
 _MIX, _WITHIN = "by other shares of the slices", "by other gaps within the slices"
 # What the numbers of `calibdask.attribute` are.

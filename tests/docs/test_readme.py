@@ -49,5 +49,6 @@ def test_pages_with_examples() -> None:
         "studies",
         "summaries",
         "testing",
+        "watching",
     }
     assert [len(COMMAND.findall(WITH_EXAMPLES[page].read_text())) for page in ("README", "testing")] == [3, 1]

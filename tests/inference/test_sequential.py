@@ -5,6 +5,7 @@ share. Seeds are fixed. tests/inference/false_alarms.py counts 10**4 streams of 
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def test_summary_is_never_above_rows_and_hardly_below() -> None:
         assert (losses >= 0).all()
         assert (losses < 1e-2).all()
     # The same tilts by cell: groups of rows are those of their cells, up to those at a border.
-    inner = rows._replace(group=np.zeros_like(rows.group)), summary._replace(group=np.zeros_like(summary.group))
+    inner = replace(rows, group=np.zeros_like(rows.group)), replace(summary, group=np.zeros_like(summary.group))
     losses = np.subtract(*(plug_in_factors(cells, tilts, 0.0) for cells in inner))
     assert 0 <= losses[0] < 1e-2
     assert summary.square.sum() >= rows.square.sum()

@@ -1,6 +1,7 @@
 """What one period says: rows, outcomes and scores of the cells that have rows, of many processes at once."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,8 @@ GROUP_EDGES = np.r_[GROUP_EDGES, 1 - GROUP_EDGES[-2::-1]]
 GROUPS = GROUP_EDGES.size + 1
 
 
-class PeriodCells(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class PeriodCells:
     """Cells with rows, sorted by process and score.
 
     ``processes`` is the number of processes. By cell: ``process`` and ``group`` of scores, numbers of rows ``rows``
@@ -57,28 +59,35 @@ class PeriodCells(NamedTuple):
         their squares is at most that of scores at both edges of the cell with the same mean.
         """
         size = state.mass.shape[-2]
-        mass, offset = (part.reshape(-1, size, 2) for part in (state.mass, state.offset))
-        process, cell = np.nonzero(mass.any(-1))
-        kept, distance = mass[process, cell].astype(np.float64), offset[process, cell] * UNIT
+        # Each outcome by itself: sums along an axis of two are slow.
+        mass, offset = ([part[..., outcome].ravel() for outcome in (0, 1)] for part in (state.mass, state.offset))
+        at = np.flatnonzero(mass[0] | mass[1])
+        process, cell = np.divmod(at, size)
+        others, events = (part[at].astype(np.float64) for part in mass)
+        distances = [part[at] * UNIT for part in offset]
         edge, unit = (part[cell] for part in grid.nearer)
-        count, events = kept.sum(-1), kept[:, 1]
-        scores = kept * edge[:, None] + distance * unit[:, None]
         low, high = grid.edges[cell], grid.edges[cell + 1]
-        square = (low + high) * scores[:, 0] - low * high * kept[:, 0]
-        square += (2 - low - high) * (events - scores[:, 1]) - (1 - low) * (1 - high) * events
-        mean = edge + unit * (distance.sum(-1) / count)
-        group = np.searchsorted(GROUP_EDGES, (low + high) / 2).astype(np.intp)
+        square = (low + high) * (others * edge + distances[0] * unit) - low * high * others
+        square += (2 - low - high) * (events - (events * edge + distances[1] * unit)) - (1 - low) * (1 - high) * events
+        count = others + events
+        mean = edge + unit * ((distances[0] + distances[1]) / count)
+        group = np.searchsorted(GROUP_EDGES, (grid.edges[:-1] + grid.edges[1:]) / 2).astype(np.intp)[cell]
         # A unit of positions, which are rounded to the nearest, and the rounding of float64.
         slack = grid.width * UNIT + 2 * float(np.finfo(np.float64).eps)
-        return cls(len(mass), process, group, count, events, mean, np.maximum(square, 0.0), slack)
+        processes = state.mass.size // (2 * size)
+        return cls(processes, process, group, count, events, mean, np.maximum(square, 0.0), slack)
 
     def by_process(self, values: Array) -> Array:
         """Sums over the cells of each process, (processes,)."""
         sums = np.zeros(self.processes)
-        first = np.flatnonzero(np.diff(self.process, prepend=-1))
-        if first.size:
-            sums[self.process[first]] = np.add.reduceat(values, first)
+        if self._first.size:
+            sums[self.process[self._first]] = np.add.reduceat(values, self._first)
         return sums
+
+    @cached_property
+    def _first(self) -> Index:
+        """The first cell of each process that has any."""
+        return np.flatnonzero(np.diff(self.process, prepend=-1))
 
     def by_group(self, values: Array) -> Array:
         """Sums over the cells of each process and group, (processes, groups)."""

@@ -28,12 +28,16 @@ class Watched:
 
 @dataclass(frozen=True, eq=False)
 class SavedState:
-    """The past of all processes, in the order of the slices; ``periods`` are the labels of all periods so far."""
+    """The past of all processes, in the order of the slices.
+
+    ``periods`` are the labels of all periods so far, and ``digests`` tell the rows of each.
+    """
 
     watched: Watched
     slices: Mapping[str, Labels]
     columns: int
     periods: Labels
+    digests: tuple[str, ...]
     processes: ProcessState
 
     def to_dict(self) -> dict[str, Any]:
@@ -44,6 +48,7 @@ class SavedState:
             "slices": {name: _as_lists(labels) for name, labels in self.slices.items()},
             "columns": self.columns,
             "periods": _as_lists(self.periods),
+            "digests": [*self.digests],
             "processes": {name: part.tolist() for name, part in self.processes._asdict().items()},
         }
 
@@ -71,7 +76,10 @@ class SavedState:
                 name: parts[name].astype(part.dtype).reshape(part.shape) for name, part in expected._asdict().items()
             }
             watched = Watched(**state["watched"])
-            saved = cls(watched, slices, columns, _labels(state["periods"]), ProcessState(**typed))
+            periods, digests = _labels(state["periods"]), tuple(map(str, state["digests"]))
+            if len(digests) != periods.size:
+                raise ValueError(f"{len(digests)} digests of {periods.size} periods")
+            saved = cls(watched, slices, columns, periods, digests, ProcessState(**typed))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"state is damaged, or was made by hand: {error!r}; begin without it.") from error
         if not all(np.isfinite(part).all() for part in saved.processes):

@@ -1,0 +1,109 @@
+"""The file in which ``calibdask watch`` remembers what it has watched, and which alarms it has told."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from calibdask.monitoring.alarms import Alarm
+from calibdask.safe_text import shown_address
+from calibdask.storage.location import Location
+from calibdask.storage.replacing import Output, write_text
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class WatchState:
+    """The state of the processes, the alarms so far, and the keys of those that have not been told.
+
+    ``text`` is that of the file, empty where there is none: another run that writes it meanwhile is noticed.
+    """
+
+    target: Output | None
+    text: str = ""
+    processes: Mapping[str, Any] | None = None
+    alarms: tuple[Alarm, ...] = ()
+    untold: frozenset[str] = frozenset()
+
+    @classmethod
+    def read(cls, target: Output | None) -> "WatchState":
+        """What the file says; nothing if there is none.
+
+        Raises
+        ------
+        ValueError
+            If it is no such file.
+        """
+        try:
+            text = _text_of(target)
+            if not text:
+                return cls(target)
+            document = json.loads(text)
+            if document["format"] != _FORMAT:
+                raise ValueError(f"its format is {document['format']!r}, expected {_FORMAT}")
+            alarms = tuple(map(Alarm.from_dict, document["alarms"]))
+            return cls(target, text, document["state"], alarms, frozenset(map(str, document["untold"])))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{_shown(target)} expects what calibdask watch --state has written: {error!r}; it is damaged, or "
+                "another file. Give another name, or remove it to watch all periods anew."
+            ) from error
+
+    @property
+    def known(self) -> list[str]:
+        """The keys of slices with an alarm."""
+        return [alarm.key for alarm in self.alarms]
+
+    def after(self, processes: Mapping[str, Any], alarms: Sequence[Alarm], untold: Collection[str]) -> "WatchState":
+        """What there is to remember after a run with further alarms."""
+        return replace(
+            self, processes=processes, alarms=(*self.alarms, *alarms), untold=self.untold | frozenset(untold)
+        )
+
+    def told(self) -> "WatchState":
+        """What there is to remember when all alarms have been told."""
+        return replace(self, untold=frozenset())
+
+    def written(self) -> "WatchState":
+        """Write the file, if there is one to write, in the place of the one that was read.
+
+        Raises
+        ------
+        ValueError
+            If another run has written it meanwhile.
+        """
+        if self.target is None:
+            return self
+        document = {
+            "format": _FORMAT,
+            "alarms": [alarm.to_dict() for alarm in self.alarms],
+            "untold": sorted(self.untold),
+            "state": self.processes,
+        }
+        text = json.dumps(document, allow_nan=False) + "\n"
+        if text == self.text:
+            return self
+        if _text_of(self.target) != self.text:
+            raise ValueError(
+                f"Another run has written {_shown(self.target)} meanwhile, and this one tells and keeps nothing; run "
+                "one at a time, and this one again."
+            )
+        write_text(self.target, text)
+        return replace(self, text=text)
+
+
+def _text_of(target: Output | None) -> str:
+    if isinstance(target, Path):
+        return target.read_text(encoding="utf-8") if target.exists() else ""
+    if isinstance(target, Location):
+        with target.reading():
+            # What another run has just written is no old news.
+            target.fs.invalidate_cache()
+            return bytes(target.fs.cat_file(target.path)).decode() if target.fs.exists(target.path) else ""
+    return ""
+
+
+def _shown(target: Output | None) -> str:
+    return shown_address(target.url if isinstance(target, Location) else str(target))

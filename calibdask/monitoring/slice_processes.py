@@ -1,0 +1,150 @@
+"""The processes of slices, models and classes, and their numbers at the end of each period."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from calibdask.estimators.scores.mean_gap import Means
+from calibdask.inference.multiplicity import e_benjamini_hochberg
+from calibdask.inference.sequential.cells import Index, PeriodCells
+from calibdask.inference.sequential.processes import Monitor, ProcessState
+from calibdask.inference.sequential.saved import SavedState
+from calibdask.inference.sequential.sequences import error_ends, gap_ends
+from calibdask.monitoring.period_sums import PeriodSums
+from calibdask.statistics.exact import Array, Counts
+
+Labels = npt.NDArray[Any]
+
+
+class PeriodTotals(NamedTuple):
+    """One period by process: sums of rows, outcomes, scores, (o - s)**2 and s (1 - s), and the detector."""
+
+    rows: Array
+    events: Array
+    scores: Array
+    square: Array
+    variance: Array
+    log_detector: Array
+    detected: npt.NDArray[np.bool_]
+    run_length: Counts
+
+    @classmethod
+    def none(cls, state: ProcessState) -> "PeriodTotals":
+        """Those of no period, after this state."""
+        zeros = np.zeros(state.largest.size)
+        detected = np.zeros(zeros.size, np.bool_)
+        return cls(zeros, zeros, zeros, zeros, zeros, state.log_detector, detected, state.run_length)
+
+
+class SliceProcesses:
+    """The processes of this summary and of an earlier state, and where those of this summary are among them."""
+
+    def __init__(self, sums: PeriodSums, past: SavedState) -> None:
+        self.sums = sums
+        self.slices = {name: _united(labels, past.slices[name]) for name, labels in sums.slices.items()}
+        shape = [labels.size for labels in self.slices.values()]
+        numbers = np.arange(int(np.prod(shape)) * sums.columns).reshape(*shape, sums.columns)
+        self.shape = numbers.shape if sums.setting.per_class else numbers.shape[:-1]
+        self.state = ProcessState.empty(numbers.size)
+        self.state.put(self._among(numbers, past.slices), past.processes)
+        self._here = self._among(numbers, sums.slices)
+
+    def _among(self, numbers: npt.NDArray[np.intp], slices: Mapping[str, Labels]) -> npt.NDArray[np.intp]:
+        at = [_positions(self.slices[name], labels) for name, labels in slices.items()]
+        return numbers[np.ix_(*at, np.arange(self.sums.columns))].ravel()
+
+    def advance(self, monitor: Monitor, blocks: Iterable[tuple[Index, PeriodCells]], number: int) -> PeriodTotals:
+        """One more period, in blocks of processes of this summary."""
+        size = self.state.largest.size
+        sums = np.zeros((5, size))
+        log_detector = self.state.log_detector
+        detected, run_length = np.zeros(size, np.bool_), self.state.run_length.copy()
+        for block, cells in blocks:
+            here = self._here[block]
+            after, detection = monitor.advanced(self.state.at(here), cells, number)
+            self.state.put(here, after)
+            sums[:, here] = _sums(cells)
+            log_detector[here], run_length[here], detected[here] = detection
+        rows, events, scores, square, variance = sums
+        return PeriodTotals(rows, events, scores, square, variance, log_detector, detected, run_length)
+
+
+def _sums(cells: PeriodCells) -> list[Array]:
+    scores = cells.rows * cells.mean
+    terms = (cells.rows, cells.events, scores, cells.square, scores * (1 - cells.mean))
+    return [cells.by_process(term) for term in terms]
+
+
+def period_numbers(
+    processes: SliceProcesses, moment: PeriodTotals, monitor: Monitor, periods: Labels, number: int
+) -> dict[str, npt.NDArray[Any]]:
+    """The values of all variables at the end of a period, in the shape of the slices."""
+    state, alpha, tolerance = processes.state, monitor.alpha, monitor.tolerance
+    count, residual = state.rows.sum(-1), state.events - state.scores
+    log_e, since = state.log_e, state.since
+    gap = _over(residual.sum(-1), count)
+    gap_low, gap_high = gap_ends(count, residual.sum(-1), state.square, alpha)
+    error_low, error_high = error_ends(state.rows, residual, state.square, alpha)
+    frequency, mean_score = _over(moment.events, moment.rows), _over(moment.scores, moment.rows)
+    period_gap = frequency - mean_score
+    spread = _over(moment.square, moment.rows) - period_gap**2
+    period_low, period_high = Means(mean_score, frequency, spread, moment.rows).ends(1 - alpha)
+    # Within the tolerance a residual says nothing against the model.
+    beyond = np.abs(moment.events - moment.scores) - tolerance * moment.rows
+    values = {
+        "log_e": log_e,
+        "pvalue": np.exp(-state.largest),
+        "alarm": state.largest >= monitor.threshold,
+        # Without any period there is none from which on.
+        "since": periods[np.where(since < 0, number, since)] if periods.size else np.zeros(since.shape, periods.dtype),
+        "gap": gap,
+        "gap_low": gap_low,
+        "gap_high": gap_high,
+        "error": _over(np.abs(residual).sum(-1), count),
+        "error_low": error_low,
+        "error_high": error_high,
+        "log_detector": moment.log_detector,
+        "detected": moment.detected,
+        "run_length": moment.run_length,
+        "period_gap": period_gap,
+        "period_gap_low": np.where(moment.rows > 0, period_low, np.nan),
+        "period_gap_high": np.where(moment.rows > 0, period_high, np.nan),
+        "period_pvalue": 2 * special.ndtr(-_over(np.maximum(beyond, 0.0), np.sqrt(moment.variance))),
+        "rows": moment.rows.astype(np.int64),
+        "events": moment.events.astype(np.int64),
+        "mean_score": mean_score,
+        "frequency": frequency,
+    }
+    shaped = {name: value.reshape(processes.shape) for name, value in values.items()}
+    shaped["found"] = _found(shaped["log_e"], len(processes.sums.summary.batch), alpha)
+    return shaped
+
+
+def _found(log_e: Array, models: int, alpha: float) -> npt.NDArray[np.bool_]:
+    """Discoveries over slices and classes, for each model."""
+    tests = log_e.reshape(*log_e.shape[:models], -1)
+    return e_benjamini_hochberg(tests, alpha).reshape(log_e.shape)
+
+
+def _united(labels: Labels, past: Labels) -> Labels:
+    """The labels of both, sorted unless they are the same."""
+    same = labels.shape == past.shape and all(_equal(labels, past))
+    return labels if same else np.unique(np.concatenate([labels, past]))
+
+
+def _equal(a: Labels, b: Labels) -> npt.NDArray[np.bool_]:
+    # A missing label, NaN, equals itself.
+    return np.asarray((a == b) | ((a != a) & (b != b)))
+
+
+def _positions(among: Labels, labels: Labels) -> npt.NDArray[np.intp]:
+    if labels.shape == among.shape and all(_equal(labels, among)):
+        return np.arange(labels.size)
+    return np.searchsorted(among, labels).astype(np.intp)
+
+
+def _over(sums: Array, count: Array) -> Array:
+    return np.divide(sums, count, out=np.full(count.shape, np.nan), where=count > 0)

@@ -186,7 +186,21 @@ def _check_alone(cube: "StoredCube", stores: "Sized") -> None:
     if len(stores) > 1:
         raise click.UsageError(f"{cube.url} is the cube of a study, which has a report of its own; name it alone.")
     source = click.get_current_context().get_parameter_source
-    rows = ("by", "period", "tolerance", "alpha", "model_version", "weight", "label", "score", "task", "logits", "labels", "pos_label", "ignore_label")
+    rows = (
+        "by",
+        "period",
+        "tolerance",
+        "alpha",
+        "model_version",
+        "weight",
+        "label",
+        "score",
+        "task",
+        "logits",
+        "labels",
+        "pos_label",
+        "ignore_label",
+    )
     for option in (*rows, "ci", "n_boot", "seed", "limit", "slice_limit"):
         if source(option) is ParameterSource.COMMANDLINE:
             raise click.UsageError(

@@ -1,11 +1,11 @@
-"""Calibration over time as SVG: running and daily gaps, evidence on a log axis, slices in small, and changes.
+"""Calibration over time as SVG: running and daily gaps, evidence on a log axis, slices in small.
 
 The same pictures serve pages of the explorer and reports: sharp at any size and on paper, without scripts. Their looks
 are in ``over_time.css``, which both pages include.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -19,19 +19,17 @@ from markupsafe import Markup
 from calibdask.plot import svg
 from calibdask.plot.style import BAND, BARS, OVER, UNDER
 from calibdask.results.format import counted
-from calibdask.results.over_time import OverTime, evidence_text, period_text, places, points_text
+from calibdask.results.over_time import Mark, OverTime, evidence_text, period_text, places, points_text
 
 Array = npt.NDArray[np.float64]
-Scale = Callable[[Any], Any]
 
 # In units of the drawing, which the page scales.
 _WIDTH, _LEFT, _RIGHT, _TOP, _HEIGHT = 420.0, 48.0, 10.0, 30.0, 262.0
 _STRIP, _BETWEEN, _BOTTOM = 28.0, 16.0, 20.0
 _MINI_WIDTH, _MINI_HEIGHT, _MINI_TOP, _MINI_BOTTOM = 240.0, 112.0, 6.0, 20.0
-_CHANGE_LEFT, _LINE, _LEGEND = 118.0, 24.0, 24.0
 # Width of a sign in the size of small words, and of those of small pictures.
 _SIGN, _MINI_SIGN = 6.2, 8.0
-_LONGEST, _MOST_TICKS, _MOST_HINTS = 16, 5, 400
+_MOST_TICKS, _MOST_HINTS = 5, 400
 # Small pictures go up to this power of the threshold: beyond it more evidence makes no difference.
 _MOST_POWER = 4.0
 _LN10 = math.log(10)
@@ -44,13 +42,6 @@ class Pending(NamedTuple):
 
     periods: npt.NDArray[Any]
     rows: npt.NDArray[Any]
-
-
-class Mark(NamedTuple):
-    """A period from which on something is new, such as the version of the model."""
-
-    period: Any
-    words: str
 
 
 @cache
@@ -93,7 +84,7 @@ class _Timeline:
 
     def ticks(self, y: float, sign: float, most: int) -> str:
         """Labels of some periods, as many as there is room for, the first and the last among them."""
-        texts = [_short(period_text(label)) for label in self.labels]
+        texts = [svg.short(period_text(label)) for label in self.labels]
         wide = sign * max(map(len, texts))
         count = max(1, min(most, self.x.size, int((self.right - self.left) // (wide + 2 * sign))))
         wanted = np.linspace(self.x[0], self.x[-1], count) if count > 1 else self.x[:1]
@@ -112,13 +103,13 @@ def gap_picture(process: OverTime, marks: Sequence[Mark] = (), pending: Pending 
     across = _Timeline.of(process, pending, _LEFT, _WIDTH - _RIGHT)
     top, foot = _TOP, _HEIGHT - _BOTTOM - _STRIP - _BETWEEN
     low, high = _gap_range(process)
-    up = _scale(low, high, foot, top)
+    up = svg.scale(low, high, foot, top)
     x = across.at(process.periods)
     seen = process.rows > 0
     parts = [_marked(across, process, marks, pending, top, foot)]
     for tick in svg.nice_ticks(100 * low, 100 * high, _MOST_TICKS):
         parts.append(svg.line(across.left, up(tick / 100), across.right, up(tick / 100), "grid" if tick else "axis"))
-        parts.append(svg.text(across.left - 5, up(tick / 100) + 3.5, _signed(tick), "end"))
+        parts.append(svg.text(across.left - 5, up(tick / 100) + 3.5, svg.signed(tick), "end"))
     parts.append(svg.upward(10, (top + foot) / 2, "outcome − score, points"))
 
     def within(values: Array) -> Array:
@@ -150,7 +141,7 @@ def evidence_picture(process: OverTime, marks: Sequence[Mark] = (), pending: Pen
     power, line = process.log_e / _LN10, process.threshold / _LN10
     low = min(-0.5, float(power.min()) - 0.2)
     high = max(1.3 * line, 1.08 * float(power.max()))
-    up = _scale(low, high, foot, top)
+    up = svg.scale(low, high, foot, top)
     parts = [_marked(across, process, marks, pending, top, foot)]
     for tick in _powers(low, high):
         parts.append(svg.line(across.left, up(tick), across.right, up(tick), "grid" if tick else "axis"))
@@ -162,8 +153,8 @@ def evidence_picture(process: OverTime, marks: Sequence[Mark] = (), pending: Pen
     if x.size == 1:
         parts.append(svg.dots(x, up(power), "now"))
     words = f"alarm at 1 / {process.alpha:g} = {evidence_text(process.threshold)}"
-    # Where the line of evidence is not.
-    below = power[: max(1, x.size // 2)].max() > line
+    # Where the line of evidence is not, unless there is no room below.
+    below = x.size > 1 and power[: x.size // 2].max() > line and up(line) < foot - 16
     parts.append(svg.text(across.left + 4, up(line) + (12 if below else -4), words, "start", "alarming"))
     parts.append(across.ticks(_HEIGHT - 5, _SIGN, 4))
     parts += _hints(across, process, top, foot)
@@ -177,7 +168,7 @@ def small_picture(process: OverTime, powers: tuple[float, float], pending: Pendi
     top, foot = _MINI_TOP, _MINI_HEIGHT - _MINI_BOTTOM
     line = process.threshold / _LN10
     low, high = powers
-    up = _scale(low, high, foot, top)
+    up = svg.scale(low, high, foot, top)
     parts = [_shaded(across, process, pending, top, foot)]
     parts.append(svg.line(across.left, up(0.0), across.right, up(0.0), "axis"))
     parts.append(svg.line(across.left, up(line), across.right, up(line), "alarm"))
@@ -203,56 +194,8 @@ def small_caption(process: OverTime) -> str:
     return f"{process.label or 'all rows'}: evidence {evidence_text(process.evidence)}{since}"
 
 
-class Change(NamedTuple):
-    """A change of the mean gap by other people (mix) and other behaviour (within): values and ends."""
-
-    label: str
-    mix: tuple[float, float, float]
-    within: tuple[float, float, float]
-
-
-def change_picture(changes: Sequence[Change], words: str) -> Markup:
-    """Changes of the mean gap in percentage points, each as two points with intervals."""
-    width = _WIDTH
-    foot = _LEGEND + _LINE * len(changes)
-    ends = [end for change in changes for part in (change.mix, change.within) for end in part if math.isfinite(end)]
-    low, high = min([0.0, *ends]), max([0.0, *ends])
-    margin = 0.05 * (high - low) or 0.01
-    low, high = low - margin, high + margin
-    along = _scale(low, high, _CHANGE_LEFT, width - _RIGHT)
-    parts = []
-    for tick in svg.nice_ticks(100 * low, 100 * high, _MOST_TICKS):
-        parts.append(svg.line(along(tick / 100), _LEGEND, along(tick / 100), foot, "grid" if tick else "axis"))
-        parts.append(svg.text(along(tick / 100), foot + 13, _signed(tick), "middle"))
-    parts.append(svg.text(width - _RIGHT, foot + 26, "change of outcome − score, points", "end", "fine"))
-    for x, name, legend in ((_CHANGE_LEFT, "within", "within: other behaviour"), (270.0, "mix", "mix: other people")):
-        parts += [svg.dots(np.array([x + 4]), np.array([9.0]), name), svg.text(x + 12, 12.5, legend, "start")]
-    for number, change in enumerate(changes):
-        y = _LEGEND + _LINE * (number + 0.5)
-        parts.append(svg.titled(svg.text(_CHANGE_LEFT - 8, y + 3.5, _short(change.label), "end"), change.label))
-        for name, part, at in (("within", change.within, y - 4.5), ("mix", change.mix, y + 4.5)):
-            if math.isfinite(part[0]):
-                reach = svg.line(along(part[1]), at, along(part[2]), at, f"{name} reach")
-                dot = svg.dots(np.array([along(part[0])]), np.array([at]), name)
-                told = f"{change.label}, {name}: {100 * part[0]:+.2f} points ({100 * part[1]:+.2f} to {100 * part[2]:+.2f})"
-                parts.append(svg.titled(reach + dot, told))
-    return svg.picture("time change", width, foot + 32, parts, words)
-
-
 def _name(process: OverTime) -> str:
     return process.label or "all rows"
-
-
-def _short(words: str) -> str:
-    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"
-
-
-def _signed(tick: float) -> str:
-    return f"{tick:+g}".replace("-", "−") if tick else "0"
-
-
-def _scale(low: float, high: float, start: float, end: float) -> Scale:
-    return lambda value: start + (end - start) * (value - low) / (high - low)
 
 
 def _gap_range(process: OverTime) -> tuple[float, float]:
@@ -299,10 +242,10 @@ def _marked(
     for mark in inside:
         x = across.start(mark.period)
         parts.append(svg.line(x, top, x, foot, "mark"))
-        spans.append(_span(across, x, _short(mark.words)))
+        spans.append(_span(across, x, svg.short(mark.words)))
     for mark, span, kept in zip(inside, spans, svg.spread_out(spans, _SIGN), strict=True):
         if kept:
-            parts.append(svg.titled(svg.text(span[0], top - 17, _short(mark.words), "start", "new"), mark.words))
+            parts.append(svg.titled(svg.text(span[0], top - 17, svg.short(mark.words), "start", "new"), mark.words))
     return "".join(parts)
 
 

@@ -1,6 +1,7 @@
 """Parts of pictures as SVG; their looks are those of the classes that a style sheet gives them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +10,8 @@ from markupsafe import Markup
 from calibdask.safe_text import visible
 
 Array = npt.NDArray[np.float64]
+
+_LONGEST = 16
 
 
 def picture(name: str, width: float, height: float, parts: Iterable[str], label: str) -> Markup:
@@ -84,6 +87,27 @@ def dots(x: Array, y: Array, name: str) -> str:
     pairs = zip(x[there].tolist(), y[there].tolist(), strict=True)
     path = "".join(f"M{along:.1f} {up:.1f}h0" for along, up in pairs)
     return f'<path class="{name}" d="{path}"/>' if path else ""
+
+
+def scale(low: float, high: float, start: float, end: float) -> Callable[[Any], Any]:
+    """From values between low and high to places between start and end."""
+    return lambda value: start + (end - start) * (value - low) / (high - low)
+
+
+def short(words: str) -> str:
+    """The beginning of words that are too long to stand beside others."""
+    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"
+
+
+def signed(tick: float) -> str:
+    """The label of a tick with its sign.
+
+    Examples
+    --------
+    >>> signed(2.0), signed(-0.5), signed(0.0)
+    ('+2', '−0.5', '0')
+    """
+    return f"{tick:+g}".replace("-", "−") if tick else "0"
 
 
 def nice_ticks(low: float, high: float, most: int) -> list[float]:

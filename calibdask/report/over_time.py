@@ -12,14 +12,13 @@ from calibdask.inference.choice import check_level
 from calibdask.monitoring.attribution import attribute
 from calibdask.monitoring.since import gap_since
 from calibdask.monitoring.watch import watch
-from calibdask.plot.over_time import Change, Mark, Pending
-from calibdask.results.over_time import Ends, OverTime, changes_of, headline
+from calibdask.plot.changes import Change, change_list
+from calibdask.plot.over_time import Pending
+from calibdask.results.over_time import Ends, Mark, OverTime, headline, version_marks
 from calibdask.safe_text import listed
 from calibdask.storage.summary import Summary
 from calibdask.summary import summarize
 
-# Names under which a summary may carry the version of the model of each period.
-VERSIONS = ("version", "model_version")
 # Lines of a picture of changes, without that of all rows.
 MOST_CHANGES = 8
 
@@ -130,57 +129,6 @@ def watched(
     return replace(given, since=since, changes=_changes(parts, period, leading, setting))
 
 
-def version_marks(summary: xr.Dataset, period: str, version: str | None) -> list[Mark]:
-    """Where the version of the model changes: that of most rows of a period, or a coordinate of the periods.
-
-    Without a name, a coordinate that is called ``version`` or ``model_version``.
-
-    Raises
-    ------
-    ValueError
-        If there are no slices and no coordinate of this name.
-    """
-    name = version or next((name for name in VERSIONS if name in summary.coords), None)
-    if name is None or (version is None and name in summary["rows"].dims):
-        return []
-    labels = summary[period].values
-    if name in summary["rows"].dims:
-        rows = summary["rows"].sum([dim for dim in summary["rows"].dims if dim not in (period, name)])
-        counts = rows.transpose(period, name).values
-        values = np.where(counts.any(-1), summary[name].values[counts.argmax(-1)].astype(str), "")
-    elif name in summary.coords and summary[name].dims == (period,):
-        values = summary[name].values
-    else:
-        known = [*(dim for dim in summary["rows"].dims if dim != period)]
-        raise ValueError(
-            f"The version of the model expects slices of the summary, {listed(known) or 'none'}, or a coordinate of "
-            f"{period}, got {name!r}."
-        )
-    order = np.argsort(labels, kind="stable")
-    return [Mark(*change) for change in changes_of(labels[order], values[order])]
-
-
-def change_list(change: xr.Dataset, most: int) -> list[Change]:
-    """All rows, and the slices whose contribution to a change is largest, of `calibdask.attribute` for one outcome."""
-
-    def part(name: str, at: Mapping[str, int]) -> tuple[float, float, float]:
-        value, low, high = (float(change[f"{name}{end}"].isel(at)) for end in ("", "_low", "_high"))
-        return value, low, high
-
-    dims = [str(dim) for dim in change["total"].dims]
-    order = np.argsort(-np.abs(change["total"].values.ravel()), kind="stable")
-    changes = [Change("all rows", part("all_mix", {}), part("all_within", {}))]
-    for number in order[:most].tolist():
-        at = dict(zip(dims, map(int, np.unravel_index(number, change["total"].shape)), strict=True))
-        if "score_lower" in change.coords:
-            here = change.isel(at)
-            label = f"{float(here.score_lower):g} to {float(here.score_upper):g}"
-        else:
-            label = " · ".join(f"{dim}={change[dim].values[place]}" for dim, place in at.items())
-        changes.append(Change(label, part("mix", at), part("within", at)))
-    return changes
-
-
 def watched_summary(
     summary: Summary, names: Sequence[str], watching: Watching, setting: str | int | None = None
 ) -> Watched:
@@ -212,7 +160,9 @@ def watched_rows(
     """
     columns = {str(name): values for name, values in by.items()}
     if unknown := [name for name in watching.names if name not in columns]:
-        raise ValueError(f"The period and the version expect names of by, {listed(columns) or 'none'}, got {unknown[0]!r}.")
+        raise ValueError(
+            f"The period and the version expect names of by, {listed(columns) or 'none'}, got {unknown[0]!r}."
+        )
 
     def summary(*names: str) -> xr.Dataset:
         chosen = {name: columns[name] for name in names}

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from calibdask.plot.changes import change_picture, change_text
 from calibdask.plot.over_time import (
-    change_picture,
     evidence_picture,
     gap_picture,
     small_caption,
@@ -49,16 +49,14 @@ def _finding(name: str, watched: Watched) -> Finding:
 
 def _changed(watched: Watched) -> str:
     """Whether people have changed or behaviour, where something is off."""
-    told = []
-    for name, changes in watched.changes.items():
-        mix, within = (f"{100 * part[0]:+.1f} points".replace("-", "−") for part in (changes[0].mix, changes[0].within))
-        told.append(f"by {name or 'groups of scores'}, {mix} for other people (mix) and {within} for other behaviour")
+    told = [f"by {name or 'groups of scores'}, {change_text(changes[0])}" for name, changes in watched.changes.items()]
     return f"Change of outcome less score of all rows since then: {'; '.join(told)}." if told else ""
 
 
 def _reading(watched: Watched) -> str:
     watching = watched.watching
     null = f"within {100 * watching.tolerance:g} points of the scores" if watching.tolerance else "as the scores say"
+    marks = " Dotted lines: another version of the model." * bool(watched.marks)
     late = " Grey periods are not due: their outcomes are not all known, and they are not tested." * bool(
         watched.pending is not None
     )
@@ -68,8 +66,7 @@ def _reading(watched: Watched) -> str:
         "interval for one look, by which a calibrated model raises false alarms again and again. Above 0 scores are too "
         "low. Right: evidence (an e-process) against outcomes that are as frequent "
         f"{null}; of models that are calibrated at most {percent(watching.alpha)} ever reach the dashed line, however "
-        "often one looks. Shaded: the time since when evidence grows. Dotted lines: another version of the model."
-        f"{late}"
+        f"often one looks. Shaded: the time since when evidence grows.{marks}{late}"
     )
 
 

@@ -12,12 +12,15 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask.results.format import counted, slice_text
+from calibdask.safe_text import listed
 
 Labels = npt.NDArray[Any]
 Array = npt.NDArray[np.float64]
 
 _DATE = re.compile(r"\d{4}-\d{2}(-\d{2})?([ T].*)?")
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+# Names under which a summary may carry the version of the model of each period.
+VERSIONS = ("version", "model_version")
 # Evidence of more digits than these is written as a power of ten.
 _MOST_DIGITS = 5
 
@@ -28,6 +31,13 @@ class Ends(NamedTuple):
     value: float
     low: float
     high: float
+
+
+class Mark(NamedTuple):
+    """A period from which on something is new, such as the version of the model."""
+
+    period: Any
+    words: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +280,9 @@ def _how(process: OverTime, since: Ends | None) -> str:
         return f"scores {points_text(ends)}"
     value, low, high = process.error
     digits = _digits(high - low)
-    return f"some scores are too low and others too high, by {_points(value, digits)} points ({_span(low, high, digits)})"
+    return (
+        f"some scores are too low and others too high, by {_points(value, digits)} points ({_span(low, high, digits)})"
+    )
 
 
 def headline(whole: Sequence[OverTime], slices: Sequence[OverTime]) -> OverTime | None:
@@ -290,14 +302,50 @@ def others_text(leading: OverTime | None, slices: Sequence[OverTime]) -> str:
     return f"Off {'too' if leading in slices else 'are'}: {', '.join(off[:3])}{more}."
 
 
-def changes_of(periods: Labels, values: Labels) -> list[tuple[Any, str]]:
-    """Periods whose value, such as the version of a model, is another than that of the period before that has one.
+def version_marks(summary: xr.Dataset, period: str, version: str | None) -> list[Mark]:
+    """Where the version of the model changes: that of most rows of a period, or a coordinate of the periods.
+
+    Without a name, a coordinate that is called ``version`` or ``model_version``.
 
     Examples
     --------
-    >>> changes_of(np.array(["mon", "tue", "wed", "thu"]), np.array(["1.0", "1.0", "", "1.1"]))
-    [(np.str_('thu'), '1.1')]
+    >>> import calibdask as cd
+    >>> by = {"day": [1, 2, 3, 3], "version": ["a", "a", "b", "b"]}
+    >>> summary = cd.summarize([0, 1, 1, 0], [0.2, 0.4, 0.6, 0.8], by=by, settings=["binary"])
+    >>> [(int(mark.period), mark.words) for mark in version_marks(summary, "day", "version")]
+    [(3, 'b')]
+
+    Raises
+    ------
+    ValueError
+        If there are no slices and no coordinate of this name.
     """
+    name = version or next((name for name in VERSIONS if name in summary.coords), None)
+    if name is None or (version is None and name in summary["rows"].dims):
+        return []
+    labels = summary[period].values
+    if name in summary["rows"].dims:
+        rows = summary["rows"].sum([dim for dim in summary["rows"].dims if dim not in (period, name)])
+        counts = rows.transpose(period, name).values
+        values = np.where(counts.any(-1), summary[name].values[counts.argmax(-1)].astype(str), "")
+    elif name in summary.coords and summary[name].dims == (period,):
+        values = summary[name].values
+    else:
+        known = [*(dim for dim in summary["rows"].dims if dim != period)]
+        raise ValueError(
+            f"The version of the model expects slices of the summary, {listed(known) or 'none'}, or a coordinate of "
+            f"{period}, got {name!r}."
+        )
+    order = np.argsort(labels, kind="stable")
+    # Numbers alone say nothing.
+    return [
+        Mark(period, f"{name} {words}" if words[:1].isdigit() else words)
+        for period, words in _changes_of(labels[order], values[order])
+    ]
+
+
+def _changes_of(periods: Labels, values: Labels) -> list[tuple[Any, str]]:
+    """Periods whose value, such as the version of a model, is another than that of the period before that has one."""
     marks: list[tuple[Any, str]] = []
     last = ""
     for period, value in zip(periods, map(slice_text, values), strict=True):

@@ -130,6 +130,11 @@ class Pool:
         """Whether the histograms of a setting are in memory."""
         return all(self.sums.has(name) for name in self._variables(setting))
 
+    def nbytes(self, setting: str | int | None) -> int:
+        """Memory of the histograms of a setting of one slice."""
+        sizes = [self.summary[name].isel(dict.fromkeys(self.axes, 0)).nbytes for name in self._variables(setting)]
+        return sum(sizes)
+
     def numbers(self, selection: Selection) -> npt.NDArray[np.int64]:
         """Numbers of the slices of a selection."""
         if selection.is_others:

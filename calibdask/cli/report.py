@@ -70,7 +70,7 @@ one line on stderr, with nothing written; 130 interrupted.
 @click.option(
     "--model-version",
     metavar="COLUMN",
-    help="With --period: the version of the model, whose changes are marked; of a summary also a coordinate of periods.",
+    help="With --period: the version of the model, whose changes are marked; or a coordinate of the periods.",
 )
 @row_options
 @click.option("--overwrite", is_flag=True, help="Replace an existing page.")

@@ -47,7 +47,8 @@ def change_picture(changes: Sequence[Change], words: str) -> Markup:
             if math.isfinite(part[0]):
                 reach = svg.line(along(part[1]), at, along(part[2]), at, f"{name} reach")
                 dot = svg.dots(np.array([along(part[0])]), np.array([at]), name)
-                told = f"{change.label}, {name}: {100 * part[0]:+.2f} points ({100 * part[1]:+.2f} to {100 * part[2]:+.2f})"
+                value, *ends = (f"{100 * end:+.2f}" for end in part)
+                told = f"{change.label}, {name}: {value} points ({' to '.join(ends)})"
                 parts.append(svg.titled(reach + dot, told))
     return svg.picture("time change", width, foot + 32, parts, words)
 

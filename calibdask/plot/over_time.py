@@ -224,8 +224,8 @@ def _shaded(across: _Timeline, process: OverTime, pending: Pending | None, top: 
         end = min(across.right, float(across.at(process.periods)[-1]) + across.half)
         parts.append(svg.rect(across.start(process.since), top, end, foot, "since"))
     if pending is not None and pending.periods.size:
-        for x in across.at(pending.periods).tolist():
-            parts.append(svg.rect(x - across.half, top, x + across.half, foot, "pending"))
+        at = across.at(pending.periods).tolist()
+        parts += [svg.rect(x - across.half, top, x + across.half, foot, "pending") for x in at]
     return "".join(parts)
 
 

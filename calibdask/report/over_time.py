@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from calibdask.engine.inputs.options import InputKeywords

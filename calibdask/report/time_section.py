@@ -61,12 +61,12 @@ def _reading(watched: Watched) -> str:
         watched.pending is not None
     )
     return (
-        f"Left: the mean of outcome less score of all rows so far, with a confidence sequence that holds at all periods "
-        f"together with probability {percent(1 - watching.alpha)}; grey and faint, each {watching.period} alone with an "
-        "interval for one look, by which a calibrated model raises false alarms again and again. Above 0 scores are too "
-        "low. Right: evidence (an e-process) against outcomes that are as frequent "
-        f"{null}; of models that are calibrated at most {percent(watching.alpha)} ever reach the dashed line, however "
-        f"often one looks. Shaded: the time since when evidence grows.{marks}{late}"
+        "Left: the mean of outcome less score of all rows so far, with a confidence sequence that holds at all periods "
+        f"together with probability {percent(1 - watching.alpha)}; grey and faint, each {watching.period} alone with "
+        "an interval for one look, by which a calibrated model raises false alarms again and again. Above 0 scores are "
+        f"too low. Right: evidence (an e-process) against outcomes that are as frequent {null}; of models that are "
+        f"calibrated at most {percent(watching.alpha)} ever reach the dashed line, however often one looks. Shaded: "
+        f"the time since when evidence grows.{marks}{late}"
     )
 
 
@@ -119,8 +119,8 @@ def _table(caption: str, order: Sequence[OverTime], processes: int) -> Table:
     notes = [
         f"The first {_MOST_LINES} of {len(order):,}." if len(order) > _MOST_LINES else "",
         f"{counted(processes - len(order), 'slice')} without rows." if processes > len(order) else "",
-        "Since: for slices that are discoveries of e-BH among all of them, of which the expected share of false ones is "
-        f"at most {percent(order[0].alpha)}.",
+        "Since: for slices that are discoveries of e-BH among all of them, of which the expected share of false ones "
+        f"is at most {percent(order[0].alpha)}.",
     ]
     return Table(caption, columns, [_line(one) for one in order[:_MOST_LINES]], " ".join(filter(None, notes)))
 

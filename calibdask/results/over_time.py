@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
@@ -185,10 +186,9 @@ def places(labels: Labels) -> Array:
     """
     values = np.asarray(labels)
     if values.dtype.kind in "OUT" and values.size and all(_DATE.fullmatch(str(label)) for label in values):
-        try:
+        # Texts may look like dates, and be none.
+        with suppress(ValueError):
             values = values.astype(str).astype("datetime64[s]")
-        except ValueError:
-            pass
     if values.dtype.kind == "M":
         days = values.astype("datetime64[s]").astype(np.int64) / 86_400
         return np.asarray(days - days[:1], np.float64)

@@ -193,6 +193,7 @@ class SummaryPage:
         if self.time is not None:
             if self._is_over_time:
                 # What is not seen waits.
+                self._quick.cancel()
                 self._slow.cancel()
                 self._stop(None)
                 self._shown = None

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+import numpy as np
+import xarray as xr
+
 from calibdask.explore.cancellation import CancelToken, LatestOnly, error_text
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.selection_widgets import range_widget, selection_text
@@ -36,6 +39,7 @@ from calibdask.results.over_time import (
 _TOLERANCES = {"none": 0.0, "0.5 points": 0.005, "1 point": 0.01, "2 points": 0.02, "5 points": 0.05}
 _ALPHAS = {"1 in 20": 0.05, "1 in 100": 0.01, "1 in 1,000": 0.001}
 _MOST_SMALL, _MOST_CHANGES = 24, 10
+_COLUMNS = ("rows", "gap", "gap_low", "gap_high", "period_gap", "period_low", "period_high", "log_e", "alarm")
 _CSS = """
 .figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 21rem), 1fr)); gap: 8px 24px; }
 .figures.small { grid-template-columns: repeat(auto-fill, minmax(min(46%, 11rem), 1fr)); gap: 8px 16px; }
@@ -45,10 +49,10 @@ h2 { font-size: 1.1rem; margin: 14px 0 4px; } p { margin: 4px 0; max-width: 60re
 .line { font-size: 1.15rem; font-weight: 600; } .quiet { color: #5f6b76; font-size: 12.5px; }
 """
 _READING = (
-    "Left: the running mean of outcome less score with a confidence sequence, which holds at all periods together; faint "
-    "behind, each period alone with an interval for one look. Above 0 scores are too low. Right: evidence; of calibrated "
-    "models at most so many ever reach the dashed line, however often one looks. Shaded: the time since when evidence "
-    "grows. Dotted lines: another version of the model. Grey: not due, and not tested."
+    "Left: the running mean of outcome less score with a confidence sequence, which holds at all periods together; "
+    "faint behind, each period alone with an interval for one look. Above 0 scores are too low. Right: evidence; of "
+    "calibrated models no more than the share of false alarms ever reach the dashed line, however often one looks. "
+    "Shaded: the time since when evidence grows."
 )
 
 
@@ -129,7 +133,9 @@ class TimePage:
         windows = [widget for pair in self.sliders.values() for widget in pair]
         chosen = pn.FlexBox(self.period, self.by, self.tolerance, self.alpha, self.version)
         self._show_sliders()
-        return [self.head, chosen, self.pictures, self.busy, self.small, pn.FlexBox(*windows), self.changes]
+        heading = pn.pane.HTML("<h2>What has changed from before to after</h2>", stylesheets=[_CSS])
+        below = [heading, pn.FlexBox(*windows), self.changes]
+        return [self.head, chosen, self.pictures, self.busy, self.small, *below]
 
     def ask(self, selection: Selection, setting: str | int | None) -> None:
         """Show a selection over time: all rows first, then slices and changes, in the background."""
@@ -157,18 +163,16 @@ class TimePage:
 
     def frame(self) -> Any:
         """All numbers that are shown, by slice and period."""
-        import pandas as pd
-
         processes = [*self._of(self._whole), *self._of(self._slices)]
         if not processes:
             raise ValueError("There are no numbers yet.")
-        names = ("rows", "gap", "gap_low", "gap_high", "period_gap", "period_low", "period_high", "log_e", "alarm")
-        return pd.concat(
-            pd.DataFrame(
-                {"slice": one.label or "all rows", one.period: one.periods, **{n: getattr(one, n) for n in names}}
-            )
-            for one in processes
-        )
+        columns = {
+            "slice": [np.full(one.periods.size, one.label or "all rows", object) for one in processes],
+            processes[0].period: [one.periods for one in processes],
+            **{name: [getattr(one, name) for one in processes] for name in _COLUMNS},
+        }
+        lines = {name: ("line", np.concatenate(parts)) for name, parts in columns.items()}
+        return xr.Dataset(lines).to_dataframe().reset_index(drop=True)
 
     def _show_sliders(self) -> None:
         for dim, pair in self.sliders.items():
@@ -210,7 +214,8 @@ class TimePage:
 
     def _measure_change(self, _: CancelToken) -> None:
         """What has changed, or why nobody knows."""
-        assert self._query is not None and self._windows is not None
+        assert self._query is not None
+        assert self._windows is not None
         try:
             change = SlicesOverTime(self._pool, self._query).change(*self._windows)
             class_dim = change.attrs["class_dim"]
@@ -241,13 +246,14 @@ class TimePage:
         whole, slices = self._of(self._whole), self._of(self._slices)
         with pn.io.hold():
             self.head.object = self._head(whole, slices)
-            self.pictures.object = self._pictures(whole)
+            self.pictures.object = self._pictures(whole, headline(whole, slices))
             self.small.object = self._small(whole, slices)
             self.changes.object = self._changes()
 
     def _head(self, whole: Sequence[OverTime], slices: Sequence[OverTime]) -> str:
         assert self._query is not None
-        rows = f"{escape(selection_text(self._pool, self._query.selection))}: {self._pool.rows(self._query.selection):,} rows"
+        selection = self._query.selection
+        rows = f"{escape(selection_text(self._pool, selection))}: {self._pool.rows(selection):,} rows"
         leading = headline(whole, slices)
         if leading is None:
             words = "" if self._whole is None or not self._whole.done else "There are no rows in any period."
@@ -264,19 +270,23 @@ class TimePage:
         marks = version_marks(self._pool.summary, self._query.period, self.version.value)
         return [mark for mark in marks if mark.period == mark.period]
 
-    def _pictures(self, whole: Sequence[OverTime]) -> str:
-        order = ranked(whole)
+    def _pictures(self, whole: Sequence[OverTime], leading: OverTime | None) -> str:
+        """All rows, and the slice that is off."""
+        order = ranked(whole)[:1]
         if not order:
             return ""
-        marks, process = self._marks(), order[0]
-        whom = process.label or "all rows"
-        figures = [
-            _figure(gap_picture(process, marks, self._pending), f"{whom}: {points_text(process.running)} so far"),
-            _figure(
-                evidence_picture(process, marks, self._pending), f"{whom}: evidence {evidence_text(process.evidence)}"
-            ),
-        ]
-        return f"<div class='figures'>{''.join(figures)}</div><p class='quiet'>{_READING}</p>"
+        marks, figures = self._marks(), []
+        for process in [*order, *([leading] if leading is not None and leading not in order else [])]:
+            # Pending rows are known of all rows together.
+            given = (process, marks, self._pending if process in order else None)
+            whom = process.label or "all rows"
+            figures += [
+                _figure(gap_picture(*given), f"{whom}: {points_text(process.running)} so far"),
+                _figure(evidence_picture(*given), f"{whom}: evidence {evidence_text(process.evidence)}"),
+            ]
+        more = " Dotted lines: another version of the model." * bool(marks)
+        more += " Grey: not due, and not tested." * (self._pending is not None)
+        return f"<div class='figures'>{''.join(figures)}</div><p class='quiet'>{_READING}{more}</p>"
 
     def _small(self, whole: Sequence[OverTime], slices: Sequence[OverTime]) -> str:
         """Slices, and classes, the most evidence first."""
@@ -289,22 +299,23 @@ class TimePage:
             shown = order[:_MOST_SMALL]
             powers = small_range(shown)
             figures = "".join(_figure(small_picture(one, powers), small_caption(one)) for one in shown)
-            count = f"{len(order):,}" if len(shown) == len(order) else f"{len(shown):,} of {len(order):,}"
+            count = counted(len(order), "slice") if name else ""
+            if len(shown) < len(order):
+                count = f"The first {len(shown):,} of {count}"
             if name == by and self._slices is not None and not self._slices.done:
-                count += f" so far, of {counted(self._slices.count, 'slice')}"
+                count += f" so far; there are {self._slices.count:,}"
             parts.append(f"<h2>By {escape(name)}, most evidence first</h2><p class='quiet'>{count}</p>")
             parts.append(f"<div class='figures small'>{figures}</div>")
         return "".join(parts)
 
     def _changes(self) -> str:
-        heading = "<h2>What has changed from before to after</h2>"
         if self._error:
-            return f"{heading}<p>{escape(self._error)}</p>"
+            return f"<p>{escape(self._error)}</p>"
         if not self._change:
             return ""
         told = f"Change of outcome less score of all rows: {change_text(self._change[0])}."
         picture = _figure(change_picture(self._change, told), "With intervals; the largest contributions first.")
-        return f"{heading}<p>{escape(told)}</p><div class='figures'>{picture}</div>"
+        return f"<p>{escape(told)}</p><div class='figures'>{picture}</div>"
 
 
 def _figure(picture: str, caption: str) -> str:

@@ -47,8 +47,8 @@ def change_picture(changes: Sequence[Change], words: str) -> Markup:
             if math.isfinite(part[0]):
                 reach = svg.line(along(part[1]), at, along(part[2]), at, f"{name} reach")
                 dot = svg.dots(np.array([along(part[0])]), np.array([at]), name)
-                value, *ends = (f"{100 * end:+.2f}" for end in part)
-                told = f"{change.label}, {name}: {value} points ({' to '.join(ends)})"
+                value, *reached = (f"{100 * end:+.2f}" for end in part)
+                told = f"{change.label}, {name}: {value} points ({' to '.join(reached)})"
                 parts.append(svg.titled(reach + dot, told))
     return svg.picture("time change", width, foot + 32, parts, words)
 

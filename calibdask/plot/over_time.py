@@ -121,13 +121,12 @@ def gap_picture(process: OverTime, marks: Sequence[Mark] = (), pending: Pending 
     days = svg.sticks(x, within(process.period_low), within(process.period_high), "once", min(1.2, 0.4 + across.half))
     parts.append(f'<g opacity="{faint:.2f}">{days}{svg.dots(x, within(daily), "day")}</g>')
     # After periods without rows the running gap is what it was.
-    bands = (np.clip(ends, low, high) for ends in (process.gap_low, process.gap_high))
-    parts.append(svg.between(x, *(up(ends) for ends in bands), "sequence"))
+    bottom, over = (up(np.clip(ends, low, high)) for ends in (process.gap_low, process.gap_high))
+    parts.append(svg.between(x, bottom, over, "sequence"))
     running = up(np.clip(process.gap, low, high))
     parts.append(svg.polyline(x, running, "running"))
     if np.isfinite(running).sum() == 1:
-        ends = [up(np.clip(end, low, high)) for end in (process.gap_low, process.gap_high)]
-        parts += [svg.sticks(x, *ends, "alone"), svg.dots(x, running, "now")]
+        parts += [svg.sticks(x, bottom, over, "alone"), svg.dots(x, running, "now")]
     parts += [_rows(across, process, pending), across.ticks(_HEIGHT - 5, _SIGN, 4)]
     parts += _hints(across, process, top, _HEIGHT - _BOTTOM)
     told = points_text(process.running) if seen.any() else "no rows"

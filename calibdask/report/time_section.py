@@ -42,7 +42,7 @@ def over_time(models: Sequence[ModelResult]) -> Iterator[Block]:
 def _finding(name: str, watched: Watched) -> Finding:
     if watched.leading is None:
         return Finding(name, "unknown", "There are no rows in any period.", [])
-    sentences = [others_text(watched.leading, watched.all_slices), _changed(watched)]
+    sentences = [others_text(watched.leading, [*watched.whole, *watched.all_slices]), _changed(watched)]
     outcome = "error" if watched.leading.is_off else ""
     return Finding(name, outcome, sentence(watched.leading, watched.since), [*filter(None, sentences)])
 
@@ -77,7 +77,7 @@ def _model(name: str, watched: Watched) -> Iterator[Block]:
         main.append(leading)
     figures = [figure for process in main for figure in _pair(name, process, watched)]
     yield Figures(figures)
-    for slices_name, processes in (_classes(watched) | watched.slices).items():
+    for slices_name, processes in {**_classes(watched), **watched.slices}.items():
         yield from _slices(name, slices_name, processes, watched)
     for slices_name, changes in watched.changes.items():
         told = f"by {slices_name}" if slices_name else "by groups of scores"

@@ -286,20 +286,21 @@ def _how(process: OverTime, since: Ends | None) -> str:
 
 
 def headline(whole: Sequence[OverTime], slices: Sequence[OverTime]) -> OverTime | None:
-    """The process that a page begins with: of all rows if they are off, else of slices that are, else of all rows."""
-    first = next(iter(ranked(whole)), None)
-    if first is None or first.is_off:
-        return first
-    return next((one for one in ranked(slices) if one.is_off), first)
+    """The process that a page begins with: of those that are off the one with the most evidence, else all rows.
+
+    Where a slice has more evidence than all rows have, it is where scores are off.
+    """
+    off = [one for one in (*whole, *slices) if one.is_off]
+    return next(iter([*ranked(off), *ranked(whole)]), None)
 
 
-def others_text(leading: OverTime | None, slices: Sequence[OverTime]) -> str:
-    """Which further slices are off, in a sentence; empty if there are none."""
-    off = [one.label for one in ranked(slices) if one.is_off and one is not leading]
+def others_text(leading: OverTime | None, processes: Sequence[OverTime]) -> str:
+    """What else is off, in a sentence; empty if nothing is."""
+    off = [one.label or "all rows" for one in ranked(processes) if one.is_off and one is not leading]
     if not off:
         return ""
     more = f" and {len(off) - 3:,} more" if len(off) > 3 else ""
-    return f"Off {'too' if leading in slices else 'are'}: {', '.join(off[:3])}{more}."
+    return f"Off too: {', '.join(off[:3])}{more}."
 
 
 def version_marks(summary: xr.Dataset, period: str, version: str | None) -> list[Mark]:

@@ -105,7 +105,7 @@ def test_periods_are_dates_first() -> None:
     number = np.arange(labels.size)
     by = {
         "grade": number % 4,
-        "word": np.array(["x", "y"])[number % 2],
+        "kind": np.array(["x", "y"])[number % 2],
         "day": np.array(["2026-01-02", "2026-01-01"])[number % 2],
     }
     pool = Pool(cd.summarize(labels, scores, by=by, settings=["binary"], step=0.003))
@@ -144,7 +144,7 @@ def test_the_gap_since_is_that_of_the_rows_since(summary: xr.Dataset) -> None:
     chosen = {"chosen_from": 3}
     assert ends == pytest.approx(gap_since(summary, off.since, by="country", **chosen)[1])
     later = summary.sel(day=slice(off.since, None))
-    plain = cd.evaluate(later.sum(["day", "version"]), metrics=cd.MeanGap(), ci=0.95).sel(country="b")
+    plain = cd.evaluate(later.sum(["day", "version"]), metrics=cd.MeanGap(step=0.003), ci=0.95).sel(country="b")
     assert ends.value == pytest.approx(float(plain.mean_gap), abs=1e-9)
     # It holds whichever the period is, and the country, so it is wider.
     assert ends.low < float(plain.mean_gap_low) < float(plain.mean_gap_high) < ends.high
@@ -167,5 +167,6 @@ def test_a_table_to_save(summary: xr.Dataset) -> None:
         page.time.frame()
     page.page()
     frame = page.time.frame()
-    assert frame["slice"].unique().tolist() == ["all rows", "country=c", "country=a", "country=b"] or len(frame) == 120
+    assert set(frame["slice"]) == {"all rows", "country=a", "country=b", "country=c"}
+    assert len(frame) == 4 * DAYS.size
     assert frame["rows"].sum() == 2 * 9000

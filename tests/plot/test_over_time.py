@@ -1,6 +1,7 @@
 """Pictures of calibration over time: what is drawn, and that words stay in the picture and apart."""
 
 import re
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -78,7 +79,7 @@ def test_evidence_is_on_a_log_axis_with_its_line(slices: list[OverTime]) -> None
 def test_gaps_are_in_points_with_days_behind(slices: list[OverTime]) -> None:
     process = slices[1]
     root = drawn(gap_picture(process))
-    ticks = {element.text: float(element.attrib["y"]) - 3.5 for element in root.iter("text")}
+    ticks = {element.text: float(element.attrib["y"]) - 3.5 for element in root.iter("text") if "y" in element.attrib}
     at = points(named(root, "running")[0])
     zero, five = ticks["0"], ticks["+5"]
     np.testing.assert_allclose((zero - at[10:, 1]) / (zero - five) * 5, 100 * process.gap[10:], atol=0.05)
@@ -111,17 +112,16 @@ def test_few_periods(count: int) -> None:
 
 
 def test_many_periods_have_few_labels() -> None:
-    rng = np.random.default_rng(0)
-    days, scores = np.repeat(np.arange(900), 5), rng.random(4500)
-    summary = cd.summarize(rng.random(4500) < scores, scores, by={"day": days}, settings=["binary"], step=0.003)
-    (process,) = OverTime.all_of(cd.watch(summary))
+    (short,) = processes()
+    arrays = ("rows", "gap", "gap_low", "gap_high", "period_gap", "period_low", "period_high", "log_e", "alarm")
+    long = {name: np.tile(getattr(short, name), 30) for name in arrays}
+    process = replace(short, periods=np.arange(900), since=840, **long)
     marks = [Mark(day, f"version {day}") for day in range(50, 900, 10)]
     root = drawn(gap_picture(process, marks))
     assert len(named(root, "mark")) == 85
     assert 2 <= len(named(root, "new")) <= 8
     assert len([*root.iter("title")]) < 420
-    labels = [text for text in texts(root) if text.isdigit() and text != "5"]
-    assert [labels[0], labels[-1]] == ["0", "899"]
+    assert {"0", "899"} <= set(texts(root))
 
 
 def test_a_slice_without_rows() -> None:
@@ -175,7 +175,8 @@ def test_the_first_sentence(slices: list[OverTime]) -> None:
     assert "points too low" in sentence(leading)
     assert sentence(leading).endswith("against a threshold of 20, a discovery among 3 (e-BH).")
     assert others_text(leading, slices) == ""
-    assert headline(processes(shift=0.5), slices).label == ""
+    assert others_text(leading, [*whole, *slices]) == "Off too: all rows."
+    assert headline(processes(shift=0.5), []).label == ""
     alike = headline(processes(shift=0.0), processes("country", shift=0.0))
     assert sentence(alike).startswith("No evidence in 30 periods that the model is off: scores are ")
 

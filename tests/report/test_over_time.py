@@ -9,7 +9,7 @@ import pytest
 
 import calibdask as cd
 from calibdask.report import measure
-from calibdask.report.over_time import Watching
+from calibdask.report.over_time import Watching, watched_rows
 from tests.monitoring.drifted import DAYS, FROM, drifted_rows, drifted_summary
 from tests.report.page_reader import Reader, page_of
 
@@ -29,14 +29,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_rows_and_their_summary_tell_the_same(tmp_path: Path) -> None:
     labels, scores, by = drifted_rows()
     watching = Watching("day", version="version")
-    of_rows = measure(labels, scores, by=by, watching=watching, **FEW)
+    of_rows = watched_rows(labels, scores, by, watching, "binary", {})
     summary = cd.summarize(labels, scores, by=by, settings=["binary"])
     of_summary = measure(summary, watching=watching, **FEW)
     assert list(of_rows.slices) == list(of_summary.slices) == ["country"]
-    assert of_rows.over_time is not None and of_summary.over_time is not None  # noqa: PT018
     for name in ("since", "changes", "marks"):
-        assert getattr(of_rows.over_time, name) == getattr(of_summary.over_time, name)
-    html, reader = page_of(tmp_path, {"model": of_rows})
+        assert getattr(of_rows, name) == getattr(of_summary.over_time, name)
+    html, reader = page_of(tmp_path, {"model": of_summary})
     assert "Since 2026-01-19 country=b is off: scores " in reader.text
     assert ">v2</text>" in html
     assert "Over time by country, most evidence first" in reader.text
@@ -70,7 +69,8 @@ def test_classes_are_watched_each(tmp_path: Path) -> None:
     summary = cd.summarize(
         labels, np.stack([1 - scores, scores], -1), by={"day": by["day"]}, settings=["classwise"], step=0.003
     )
-    measured = measure(summary, watching=Watching("day"), **FEW)
+    metrics = {"ece": cd.ECE(setting="classwise")}
+    measured = measure(summary, metrics, n_boot=20, watching=Watching("day"))
     _, reader = page_of(tmp_path, measured)
     assert "Since 2026-01-19 class=" in reader.text
     assert "Over time by class, most evidence first" in reader.text

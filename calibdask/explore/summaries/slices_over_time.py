@@ -235,7 +235,7 @@ def _dataset(
     """A summary of groups by slice and period; of all rows by period alone."""
     shape = (len(groups), len(periods)) if query.by else (len(periods),)
     dims = (query.by, query.period) if query.by else (query.period,)
-    grouped = pool.grouped([group for of_slice in groups for group in of_slice], query.setting).dataset
+    grouped = pool.watchable([group for of_slice in groups for group in of_slice], query.setting).dataset
     variables = {
         name: ((*dims, *variable.dims[1:]), _reshaped(variable.values, shape))
         if "slice" in variable.dims

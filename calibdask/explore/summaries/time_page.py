@@ -259,7 +259,7 @@ class TimePage:
             words = "" if self._whole is None or not self._whole.done else "There are no rows in any period."
             return f"<p class='line'>{words}</p><p class='quiet'>{rows}</p>"
         since = self._since[1] if self._since is not None and self._since[0].at == leading.at else None
-        others = others_text(leading, slices)
+        others = others_text(leading, [*whole, *slices])
         return (
             f"<p class='line'>{escape(sentence(leading, since))}</p><p>{escape(others)}</p><p class='quiet'>{rows}</p>"
         )

@@ -84,5 +84,7 @@ def change_text(change: Change) -> str:
     >>> change_text(Change("", (0.001, 0.0, 0.002), (-0.0149, -0.02, -0.01)))
     '+0.1 points for other people (mix) and −1.5 points for other behaviour (within)'
     """
-    mix, within = (f"{100 * part[0]:+.1f} points".replace("-", "−") for part in (change.mix, change.within))
+    # Adding 0 takes the sign off a zero.
+    values = (round(100 * part[0], 1) + 0.0 for part in (change.mix, change.within))
+    mix, within = (f"{value:+.1f} points".replace("-", "−") for value in values)
     return f"{mix} for other people (mix) and {within} for other behaviour (within)"

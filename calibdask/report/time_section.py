@@ -55,7 +55,8 @@ def _changed(watched: Watched) -> str:
 
 def _reading(watched: Watched) -> str:
     watching = watched.watching
-    null = f"within {100 * watching.tolerance:g} points of the scores" if watching.tolerance else "as the scores say"
+    size = 100 * watching.tolerance
+    null = f"within {size:g} point{'' if size == 1 else 's'} of the scores" if size else "as the scores say"
     marks = " Dotted lines: another version of the model." * bool(watched.marks)
     late = " Grey periods are not due: their outcomes are not all known, and they are not tested." * bool(
         watched.pending is not None
@@ -64,7 +65,7 @@ def _reading(watched: Watched) -> str:
         "Left: the mean of outcome less score of all rows so far, with a confidence sequence that holds at all periods "
         f"together with probability {percent(1 - watching.alpha)}; grey and faint, each {watching.period} alone with "
         "an interval for one look, by which a calibrated model raises false alarms again and again. Above 0 scores are "
-        f"too low. Right: evidence (an e-process) against outcomes that are as frequent {null}; of models that are "
+        f"too low. Right: evidence (an e-process) against frequencies {null}; of models that are "
         f"calibrated at most {percent(watching.alpha)} ever reach the dashed line, however often one looks. Shaded: "
         f"the time since when evidence grows.{marks}{late}"
     )

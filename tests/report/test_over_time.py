@@ -53,7 +53,7 @@ def test_a_model_that_is_not_off(tmp_path: Path) -> None:
     _, reader = page_of(tmp_path, measure(summary, watching=Watching("day", tolerance=0.01), **FEW))
     assert "No evidence in 30 periods that the model is off" in reader.text
     assert "What changed" not in reader.text
-    assert "within 1 points of the scores" in reader.text
+    assert "within 1 point of the scores" in reader.text
 
 
 def test_versions_along_the_periods(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The page of time of a summary: since when which slices are off, on what evidence, and what has changed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any
 
@@ -183,27 +184,28 @@ class TimePage:
         """Take the next step, after which the page shows more; nothing if there is none."""
         query = self._query
         assert query is not None
+        leading = self._leading()
         if self._whole is None or not self._whole.done:
-            pool = self._pool
-            whole = self._whole or SlicesOverTime(pool, TimeQuery(**{**vars(query), "by": ""}))
-            self._whole = whole
-            self._step("all rows", lambda token: whole.step(token.is_cancelled))
+            alone = replace(query, by="")
+            self._step("all rows", lambda token: {"_whole": self._watched(self._whole, alone, token)})
         elif self._change is None and not self._error:
-            self._step(f"change between two windows of {query.period}", self._measure_change)
+            self._step(f"change between two windows of {query.period}", lambda _: self._changed(query))
         elif query.by and (self._slices is None or not self._slices.done):
-            slices = self._slices or SlicesOverTime(self._pool, query)
-            self._slices = slices
-            told = f"{counted(slices.count, 'slice')} by {query.by}, {slices.ready:,} so far"
-            self._step(told, lambda token: slices.step(token.is_cancelled))
-        elif (leading := self._leading()) is not None and leading.is_off and self._since is None:
-            self._step("gap since then", lambda _: self._measure_since(leading))
+            so_far = 0 if self._slices is None else self._slices.ready
+            words = f"slices by {query.by}, {so_far:,} so far"
+            self._step(words, lambda token: {"_slices": self._watched(self._slices, query, token)})
+        elif leading is not None and leading.is_off and self._since is None:
+            self._step("gap since then", lambda _: {"_since": (leading, self._source_of(leading).since(leading))})
         else:
             self.busy.object = ""
 
-    def _step(self, words: str, job: Any) -> None:
+    def _step(self, words: str, job: Callable[[CancelToken], dict[str, Any]]) -> None:
+        """Run a job, off the event loop, and keep what it gives by the names of attributes."""
         self.busy.object = f"<span class='quiet'>computing: {escape(words)} …</span>"
 
-        def show(_: Any) -> None:
+        def show(results: dict[str, Any]) -> None:
+            for name, result in results.items():
+                setattr(self, name, result)
             self._draw()
             self._go_on()
 
@@ -212,26 +214,33 @@ class TimePage:
     def _fail(self, error: Exception) -> None:
         self.busy.object = f"<b>{escape(error_text(error))}</b>"
 
-    def _measure_change(self, _: CancelToken) -> None:
-        """What has changed, or why nobody knows."""
-        assert self._query is not None
-        assert self._windows is not None
-        try:
-            change = SlicesOverTime(self._pool, self._query).change(*self._windows)
-            class_dim = change.attrs["class_dim"]
-            if class_dim in change.dims:
-                worst = abs(change["all_total"]).argmax(class_dim)
-                change = change.isel({class_dim: int(worst)})
-            self._change = change_list(change, _MOST_CHANGES)
-        except ValueError as error:
-            self._error = error_text(error)
+    def _watched(self, slices: SlicesOverTime | None, query: TimeQuery, token: CancelToken) -> SlicesOverTime:
+        """One more step of what has been begun, or the first."""
+        slices = slices or SlicesOverTime(self._pool, query)
+        slices.step(token.is_cancelled)
+        return slices
 
-    def _measure_since(self, leading: OverTime) -> None:
-        slices = self._slices
-        processes = self._of(slices)
-        of = slices if slices is not None and any(leading.at == one.at for one in processes) else self._whole
-        assert of is not None
-        self._since = (leading, of.since(leading))
+    def _changed(self, query: TimeQuery) -> dict[str, Any]:
+        """What has changed, of the class where most has, or why nobody knows."""
+        assert self._windows is not None
+        slices = self._slices or (SlicesOverTime(self._pool, query) if query.by else self._whole)
+        assert slices is not None
+        kept: dict[str, Any] = {"_slices": slices} if query.by else {}
+        try:
+            change = slices.change(*self._windows)
+        except ValueError as error:
+            return kept | {"_error": error_text(error)}
+        class_dim = change.attrs["class_dim"]
+        if class_dim in change.dims:
+            change = change.isel({class_dim: int(abs(change["all_total"]).argmax(class_dim))})
+        return kept | {"_change": change_list(change, _MOST_CHANGES)}
+
+    def _source_of(self, process: OverTime) -> SlicesOverTime:
+        """What has watched it."""
+        is_slice = self._slices is not None and self._slices.query.by in process.at
+        slices = self._slices if is_slice else self._whole
+        assert slices is not None
+        return slices
 
     @staticmethod
     def _of(slices: SlicesOverTime | None) -> list[OverTime]:

@@ -117,7 +117,8 @@ class PeriodSums:
 def as_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Labels of one plain type: texts that files give as objects are texts."""
     values = np.asarray(labels)
-    return values.astype(np.str_) if values.dtype.kind not in "biufMmU" else values
+    # The texts of Zarr have a type of their own, which numpy does not cast.
+    return values if values.dtype.kind in "biufMmU" else np.array([str(label) for label in values], np.str_)
 
 
 def _setting(summary: Summary, setting: Setting | str | int | None) -> Setting:

@@ -62,7 +62,7 @@ def test_the_page_tells_since_when_and_where(shown: Callable[..., ShownPage], su
     assert ">v2</text>" not in page.text
     # Without the country that is off nothing is.
     page.widgets["a-country"].value = [0, 2]
-    assert "all rows: " not in page.text
+    assert "<figcaption>country a, c: " in page.text
     page.choose(time_by="")
     assert "No evidence in 30 periods that the model is off" in page.text
     assert "most evidence first" not in page.text

@@ -81,8 +81,8 @@ def test_gaps_are_in_points_with_days_behind(slices: list[OverTime]) -> None:
     root = drawn(gap_picture(process))
     ticks = {element.text: float(element.attrib["y"]) - 3.5 for element in root.iter("text") if "y" in element.attrib}
     at = points(named(root, "running")[0])
-    zero, five = ticks["0"], ticks["+5"]
-    np.testing.assert_allclose((zero - at[10:, 1]) / (zero - five) * 5, 100 * process.gap[10:], atol=0.05)
+    zero, ten = ticks["0"], ticks["+10"]
+    np.testing.assert_allclose((zero - at[10:, 1]) / (zero - ten) * 10, 100 * process.gap[10:], atol=0.05)
     assert {"once", "day", "sequence", "rows"} <= {element.attrib.get("class") for element in root.iter()}
     hints = [title.text or "" for title in root.iter("title")]
     assert len(hints) == DAYS.size

@@ -13,6 +13,7 @@ from calibdask.explore.summaries.pool import Group, Labels, Pool, Selection
 from calibdask.explore.summaries.selection_widgets import DATE, ordered
 from calibdask.inference.multiplicity import e_benjamini_hochberg
 from calibdask.monitoring.attribution import attribute
+from calibdask.monitoring.period_sums import as_labels
 from calibdask.monitoring.since import gap_since
 from calibdask.monitoring.watch import watch
 from calibdask.results.over_time import Ends, OverTime
@@ -49,7 +50,7 @@ def period_dims(pool: Pool) -> list[str]:
 
 def periods_of(pool: Pool, period: str) -> Labels:
     """The labels of the periods in their order, without rows that have none."""
-    return np.sort(_typed(_known(pool.labels[period])))
+    return np.sort(as_labels(_known(pool.labels[period])))
 
 
 class SlicesOverTime:
@@ -217,11 +218,7 @@ def _grid(pool: Pool, query: TimeQuery) -> _Grid:
     slices = pool.labels[query.by] if query.by else np.zeros(1, np.int64)
     kept = [number for number in range(len(slices)) if slices[number] == slices[number]]
     by_slice = [[groups[index] for index in numbers[number, order].tolist()] for number in kept]
-    return _Grid(by_slice, _typed(slices[kept]), _typed(labels[order]))
-
-
-def _typed(labels: Labels) -> Labels:
-    return labels.astype(np.str_) if labels.dtype.kind in "OT" else labels
+    return _Grid(by_slice, as_labels(slices[kept]), as_labels(labels[order]))
 
 
 def _united(groups: Sequence[Group]) -> Group:

@@ -284,11 +284,12 @@ class TimePage:
         order = ranked(whole)[:1]
         if not order:
             return ""
-        marks, figures = self._marks(), []
+        assert self._query is not None
+        marks, figures, selected = self._marks(), [], selection_text(self._pool, self._query.selection)
         for process in [*order, *([leading] if leading is not None and leading not in order else [])]:
             # Pending rows are known of all rows together.
             given = (process, marks, self._pending if process in order else None)
-            whom = process.label or "all rows"
+            whom = process.label or selected
             figures += [
                 _figure(gap_picture(*given), f"{whom}: {points_text(process.running)} so far"),
                 _figure(evidence_picture(*given), f"{whom}: evidence {evidence_text(process.evidence)}"),

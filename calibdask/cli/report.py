@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from calibdask.report.decision_table import Limits
+    from calibdask.report.over_time import Watching
     from calibdask.storage.open_store import Store, StoredCube
     from calibdask.storage.replacing import Output
 
@@ -23,6 +24,7 @@ Examples:
   calibdask report holdout.parquet --by country --limit 0.03 --out report.html
   calibdask report old=a.csv new=b.csv --weight w --out report.html
   calibdask report summary.zarr --out report.html
+  calibdask report summary.zarr --period day --by country --out report.html
   calibdask report cube.zarr --out study.html
 \b
 Exit status: 0 success, whatever the decision; 2 invalid use or input, explained in
@@ -44,6 +46,32 @@ one line on stderr, with nothing written; 130 interrupted.
     help="Largest calibration error accepted, as a fraction such as 0.03: the page begins with a decision.",
 )
 @click.option("--slice-limit", type=float, metavar="Y", help="The same for each slice.  [default: --limit]")
+@click.option(
+    "--period",
+    metavar="COLUMN",
+    help="The periods, such as days: the page shows calibration over time, with alarms that hold at all of them.",
+)
+@click.option(
+    "--tolerance",
+    type=float,
+    metavar="X",
+    default=0.0,
+    show_default=True,
+    help="With --period: how far, as a fraction, frequencies may be from scores without being off.",
+)
+@click.option(
+    "--alpha",
+    type=float,
+    metavar="A",
+    default=0.05,
+    show_default=True,
+    help="With --period: the share of calibrated models that ever raise an alarm, at most.",
+)
+@click.option(
+    "--model-version",
+    metavar="COLUMN",
+    help="With --period: the version of the model, whose changes are marked; or a coordinate of the periods.",
+)
 @row_options
 @click.option("--overwrite", is_flag=True, help="Replace an existing page.")
 def report(
@@ -65,6 +93,9 @@ def report(
     to reproduce it. Rows are read once or twice for a model (equal-mass bins of big data take up to three passes), and
     once more for each column of slices.
 
+    With --period the page shows calibration over time too, of all rows and by each column that --by names: gaps,
+    evidence that keeps its word however often one looks, since when, and whether people or behaviour changed.
+
     With --limit each model and each slice is judged by its calibration error (the ECE, if it is measured): met, if the
     upper end of what is not excluded is at most the limit; broken, if the lower end is above it; otherwise undecided,
     with the rows that would do. Not excluded is what lies in the interval, or between ends that hold with few rows and
@@ -77,6 +108,7 @@ def report(
 
     intervals = {name: given.pop(name) for name in ("ci", "n_boot", "seed")}
     check_interval(*intervals.values())
+    watching = _watching(*(given.pop(name) for name in ("period", "tolerance", "alpha", "model_version")))
     limits = _limits(limit, slice_limit)
     target, named = _checked(data, out, overwrite=overwrite)
     stores = {name: open_store(path) for name, path in named.items()}
@@ -91,13 +123,26 @@ def report(
         else:
             models: dict[str, Any] = {}
             for name, store in stores.items():
-                own = measured(name, RowsRequest(data=named[name], **given), store, **intervals)
+                own = measured(name, RowsRequest(data=named[name], **given), store, watching=watching, **intervals)
                 models |= {f"{name} {model}" if model in models else model: one for model, one in own.items()}
             write_models(part, models, title, limit=limit, slice_limit=slice_limit)
             lines = decision_lines(models, limits)
     for line in lines:
         click.echo(visible(line))
     click.echo(f"wrote {visible(target)}")
+
+
+def _watching(period: str | None, tolerance: float, alpha: float, version: str | None) -> "Watching | None":
+    """How calibration is watched over time, if it is."""
+    from calibdask.report.over_time import Watching
+
+    if period is not None:
+        return Watching(period, tolerance, alpha, version)
+    source = click.get_current_context().get_parameter_source
+    for option in ("tolerance", "alpha", "model_version"):
+        if source(option) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{option.replace('_', '-')} has no effect without --period.")
+    return None
 
 
 def _limits(limit: float | None, slice_limit: float | None) -> "Limits":
@@ -141,7 +186,21 @@ def _check_alone(cube: "StoredCube", stores: "Sized") -> None:
     if len(stores) > 1:
         raise click.UsageError(f"{cube.url} is the cube of a study, which has a report of its own; name it alone.")
     source = click.get_current_context().get_parameter_source
-    rows = ("by", "weight", "label", "score", "task", "logits", "labels", "pos_label", "ignore_label")
+    rows = (
+        "by",
+        "period",
+        "tolerance",
+        "alpha",
+        "model_version",
+        "weight",
+        "label",
+        "score",
+        "task",
+        "logits",
+        "labels",
+        "pos_label",
+        "ignore_label",
+    )
     for option in (*rows, "ci", "n_boot", "seed", "limit", "slice_limit"):
         if source(option) is ParameterSource.COMMANDLINE:
             raise click.UsageError(

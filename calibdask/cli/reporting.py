@@ -15,6 +15,7 @@ from calibdask.safe_text import visible, without_credentials
 if TYPE_CHECKING:
     from calibdask.engine.inputs.options import InputKeywords
     from calibdask.report import Measured
+    from calibdask.report.over_time import Watching
     from calibdask.storage.open_store import Store
     from calibdask.storage.readers import Table
     from calibdask.storage.summary import Summary
@@ -51,20 +52,33 @@ def named_data(given: Sequence[str]) -> dict[str, str]:
     return files
 
 
-def measured(name: str, request: RowsRequest, store: "Store", **options: Any) -> "dict[str, Measured]":
+def measured(
+    name: str, request: RowsRequest, store: "Store", *, watching: "Watching | None" = None, **options: Any
+) -> "dict[str, Measured]":
     """The models in a store that was opened, by their names: one of scored rows, those of a summary.
 
-    ``options`` are of `calibdask.report.measure`.
+    ``watching`` and ``options`` are of `calibdask.report.measure`.
     """
     from calibdask.cluster import connected
     from calibdask.progress import shown_progress
     from calibdask.storage.summary import Summary
 
-    options["source"] = source_of(request)
+    options |= {"source": source_of(request), "watching": watching}
     with connected(request.cluster), shown_progress(f"measuring {name}"), noted():
         if isinstance(store, Summary):
             return models_of_summary(name, request, store, **options)
+        if watching is not None:
+            request = _with_periods(request, watching)
         return models_of_rows(name, request, request.table(rows_of(store)), **options)
+
+
+def _with_periods(request: RowsRequest, watching: "Watching") -> RowsRequest:
+    """A request that reads periods and versions too."""
+    from dataclasses import replace
+
+    if request.weight is not None:
+        raise click.UsageError("--period has no effect with --weight: bets on outcomes need the weight of each row.")
+    return replace(request, by=tuple(dict.fromkeys((*request.by, *watching.names))))
 
 
 def models_of_rows(name: str, request: RowsRequest, table: "Table", **options: Any) -> "dict[str, Measured]":
@@ -102,9 +116,14 @@ def models_of_summary(name: str, request: RowsRequest, summary: "Summary", **opt
     from calibdask.storage.summary import Summary
 
     refuse_row_options(request)
-    kept = pooled(summary, request.by) if request.by else summary
+    watching = options.get("watching")
+    by = request.by
+    if by and watching is not None:
+        # The version may be a coordinate of the periods.
+        by = tuple(dict.fromkeys((*by, *(name for name in watching.names if name in summary.slices))))
+    kept = pooled(summary, by) if by else summary
     return {
-        words or name: measure(Summary.of(model), by=request.by or None, **options)
+        words or name: measure(Summary.of(model), by=by or None, **options)
         for words, model in named_strata(kept.dataset, kept.batch)
     }
 

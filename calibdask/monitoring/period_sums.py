@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,11 @@ import xarray as xr
 
 from calibdask.inference.sequential.cells import Index, PeriodCells
 from calibdask.safe_text import listed
+from calibdask.statistics.bins.grid import Grid, GridState
 from calibdask.statistics.settings import Setting
 from calibdask.storage.summary import Summary, is_summary
 
-# Histograms are read for so many slices and classes at a time.
+# Histograms are read for so many slices, classes and periods at a time.
 _AT_ONCE = 256
 
 
@@ -28,6 +29,7 @@ class PeriodSums:
     summary: Summary
     period: str
     setting: Setting
+    _kept: dict[int, tuple[GridState, Grid]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(
@@ -84,28 +86,39 @@ class PeriodSums:
         """The cells of a period: numbers of processes, and their cells, in blocks."""
         shape = [labels.size for labels in self.slices.values()]
         numbers = np.arange(math.prod(shape) * self.columns).reshape(*shape, self.columns)
-        period = self.summary.dataset.isel({self.period: position})
-        if not shape:
-            yield numbers.ravel(), self._read(period)
+        if numbers.size <= _AT_ONCE:
+            yield numbers.ravel(), self._with_neighbours(position, _AT_ONCE // max(1, numbers.size))
             return
         longest = int(np.argmax(shape))
-        step = max(1, _AT_ONCE * shape[longest] // max(1, numbers.size))
+        step = max(1, _AT_ONCE * shape[longest] // numbers.size)
         axis = list(self.slices)[longest]
+        period = self.summary.dataset.isel({self.period: position})
         for start in range(0, shape[longest], step):
             at = slice(start, start + step)
             block = numbers[(slice(None),) * longest + (at,)]
-            yield block.ravel(), self._read(period.isel({axis: at}))
+            yield block.ravel(), PeriodCells.of_histogram(*self._read(period.isel({axis: at})))
 
-    def _read(self, dataset: xr.Dataset) -> PeriodCells:
+    def _with_neighbours(self, position: int, periods: int) -> PeriodCells:
+        """All cells of a period, which is read with its neighbours: opening a summary takes longer than its numbers."""
+        first = position // periods * periods
+        if first not in self._kept:
+            self._kept.clear()
+            self._kept[first] = self._read(self.summary.dataset.isel({self.period: slice(first, first + periods)}))
+        state, grid = self._kept[first]
+        read = min(periods, self.periods.size - first)
+        return PeriodCells.of_histogram(state.part((slice(None), slice(position - first, None, read))), grid)
+
+    def _read(self, dataset: xr.Dataset) -> tuple[GridState, Grid]:
         source = Summary.of(dataset).source
         histogram = source.finest(self.setting)
-        return PeriodCells.of_histogram(source.state(histogram), histogram.grid)
+        return source.state(histogram), histogram.grid
 
 
 def as_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Labels of one plain type: texts that files give as objects are texts."""
     values = np.asarray(labels)
-    return values.astype(np.str_) if values.dtype.kind not in "biufMmU" else values
+    # The texts of Zarr have a type of their own, which numpy does not cast.
+    return values if values.dtype.kind in "biufMmU" else np.array([str(label) for label in values], np.str_)
 
 
 def _setting(summary: Summary, setting: Setting | str | int | None) -> Setting:

@@ -32,6 +32,7 @@ from calibdask.report.tables import (
     slice_table,
     test_table,
 )
+from calibdask.report.time_section import over_time
 from calibdask.report.verdict import verdict_on
 from calibdask.results.cautions import MANY_ROWS
 from calibdask.results.format import counted, figure, percent
@@ -84,6 +85,7 @@ def page_of(models: Sequence[ModelResult], origin: Origin, limits: Limits = _NO_
         "metrics": ("Metrics", _metrics(models)),
         "pictures": ("Reliability", _pictures(models)),
         "slices": ("Slices", _slices(models)),
+        "time": ("Over time", over_time(models)),
         "recalibration": ("Would recalibration help?", recalibration(models)),
         "tests": ("Tests", _tests(models)),
         "warnings": ("Warnings", _warnings(models)),

@@ -28,6 +28,7 @@ from calibdask.estimators.smooth.smooth_ece import SmoothECE
 from calibdask.estimators.without_interval import WithoutInterval, bare
 from calibdask.evaluation import evaluate, usual_metrics
 from calibdask.report.headline import headline_metric, measures_binned_gap
+from calibdask.report.over_time import Watched, Watching, watched_rows, watched_summary
 from calibdask.report.shown import Shown, evaluate_both
 from calibdask.results.decisions import cautious_metric
 from calibdask.safe_text import listed, visible
@@ -74,6 +75,8 @@ class Measured:
         such.
     recalibration : xarray.Dataset or str
         What `calibdask.compare_calibrators` gives, or why there is no such comparison.
+    over_time : Watched or None
+        Calibration over time, if it was asked for.
     """
 
     result: xr.Dataset
@@ -87,6 +90,7 @@ class Measured:
     suspects: tuple[str, ...] = ()
     shown: xr.Dataset | None = None
     recalibration: xr.Dataset | str = ""
+    over_time: Watched | None = None
 
 
 def measure(
@@ -105,6 +109,7 @@ def measure(
     source: str = "",
     shown: Shown | None = None,
     reading: InputKeywords | None = None,
+    watching: Watching | None = None,
 ) -> Measured:
     """Measure what a report says about one model.
 
@@ -123,6 +128,14 @@ def measure(
         Metrics that are evaluated besides, by all slices together, in the same passes where the report asks for them.
     reading : mapping, optional
         Arguments of `calibdask.evaluate` that say how arrays are read, such as ``logits`` and ``pos_label``.
+    watching : Watching, optional
+        Which of the slices are periods: the others are watched over time, each name by itself, without weights. Of rows
+        that takes a pass more for each of them.
+
+    Raises
+    ------
+    ValueError
+        As `calibdask.evaluate`; as `calibdask.watch`, if calibration is watched over time.
 
     Notes
     -----
@@ -142,9 +155,22 @@ def measure(
     options = {"ci": ci, "n_boot": n_boot, "seed": seed, "ci_method": ci_method}
     request = _Request(metrics, setting, k, options, shown)
     if is_summary(y_true):
-        measured = request.of_summary(Summary.of(y_true), by)
+        summary = Summary.of(y_true)
+        names = summary.slices if by is None else [by] if isinstance(by, str) else [*map(str, by)]
+        slices = [name for name in names if watching is None or name not in watching.names]
+        measured = request.of_summary(summary, by if watching is None else slices)
+        if watching is not None:
+            over_time = watched_summary(summary, slices, watching, _watched(measured.setting))
+            measured = replace(measured, over_time=over_time)
     else:
-        measured = request.of_rows(y_true, y_prob, named(by), sample_weight, reading or {})
+        given = named(by)
+        sliced = {name: given[name] for name in given if watching is None or str(name) not in watching.names}
+        measured = request.of_rows(y_true, y_prob, sliced, sample_weight, reading or {})
+        if watching is not None:
+            if sample_weight is not None:
+                raise ValueError("Watching expects rows without weights: bets need the weight of each row.")
+            over_time = watched_rows(y_true, y_prob, given, watching, _watched(measured.setting), reading or {})
+            measured = replace(measured, over_time=over_time)
     weights = "given" if sample_weight is not None and not measured.weights else measured.weights
     return replace(measured, source=source, weights=weights)
 
@@ -296,6 +322,13 @@ def _recalibrated(labels: Any, scores: Any, weights: Any, reading: InputKeywords
             return compare_calibrators(labels, scores, sample_weight=weights, **reading)
         except ValueError as reason:
             return str(reason)
+
+
+def _watched(setting: Setting | None) -> str | int:
+    """The setting that is watched: that of the pictures, the confidence in place of the sum of several scores."""
+    if setting is None or setting.kind not in ("class", "classwise"):
+        return "confidence"
+    return setting.index if setting.kind == "class" else "classwise"
 
 
 def _evidence(leading: _Metrics, layout: Layout) -> dict[str, Estimator]:

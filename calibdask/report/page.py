@@ -7,6 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from calibdask.plot.over_time import style
 from calibdask.plot.style import BAND, BARS, OVER, UNDER
 from calibdask.report.blocks import Page
 from calibdask.safe_text import visible_lines
@@ -32,7 +33,7 @@ def _shown(value: Any) -> Any:
 
 @cache
 def _style() -> Markup:
-    return Markup(Template(_text("page.css")).substitute(over=OVER, under=UNDER, bar=BARS, band=BAND))
+    return Markup(Template(_text("page.css")).substitute(over=OVER, under=UNDER, bar=BARS, band=BAND) + style())
 
 
 def _text(name: str) -> str:

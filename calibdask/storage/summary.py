@@ -125,9 +125,10 @@ class Summary:
         """Whether a histogram answers for a setting."""
         return self.source.tells(setting)
 
-    def variables(self, setting: Setting) -> list[str]:
-        """The variables of all histograms that answer for a setting."""
-        return [name for histogram in self._telling(setting) for name in variables_of(self.dataset, histogram)]
+    def variables(self, setting: Setting, *, on_support: bool = True) -> list[str]:
+        """The variables of all histograms that answer for a setting, also those on a smaller interval of scores."""
+        telling = (histogram for histogram in self._telling(setting) if on_support or not histogram.grid.low)
+        return [name for histogram in telling for name in variables_of(self.dataset, histogram)]
 
     @property
     def histogram_variables(self) -> list[str]:

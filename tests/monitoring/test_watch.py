@@ -264,3 +264,14 @@ def test_windows_are_checked(drifted: xr.Dataset) -> None:
         cd.attribute(drifted, DAYS[:5], DAYS[4:6])
     with pytest.raises(ValueError, match="after expects values of day"):
         cd.attribute(drifted, DAYS[:5], ["2027-01-01"])
+
+
+def test_texts_as_zarr_stores_them() -> None:
+    """Numpy does not cast their type."""
+    given = summary().assign_coords(day=np.datetime_as_string(DAYS, "D"))
+    texts = {
+        name: (name, np.array(given[name].values.tolist(), np.dtypes.StringDType())) for name in ("day", "country")
+    }
+    expected, result = cd.watch(given, by="country"), cd.watch(given.assign_coords(texts), by="country")
+    np.testing.assert_array_equal(expected.log_e, result.log_e)
+    assert result.since.values.tolist() == expected.since.values.tolist()

@@ -28,12 +28,16 @@ from calibdask.explore.summaries.pool import Pool, Selection, pool_of
 from calibdask.explore.summaries.reliability_panel import COLORS
 from calibdask.explore.summaries.selection_widgets import SelectionWidgets, selection_text
 from calibdask.explore.summaries.slice_table import SliceTable
+from calibdask.explore.summaries.slices_over_time import period_dims
+from calibdask.explore.summaries.time_page import TimePage
 from calibdask.explore.url_state import bind_to_url
 from calibdask.results.values import Results
 from calibdask.storage.summary import Summary
 
 _BINS = [10, 15, 20, 30, 60, 100]
 _BINNINGS = {"of equal width": "uniform", "of equal mass": "equal-mass"}
+_TOGETHER, _OVER_TIME = "all periods together", "over time"
+_VIEWS = [_TOGETHER, _OVER_TIME]
 # Seconds before what takes longer begins: further choices are not to be slowed down by intervals of earlier ones.
 _PAUSE = 0.3
 _NOTE = (
@@ -93,6 +97,10 @@ class SummaryPage:
         self._titles: list[str] = []
         self._steps: list[_Step] = []
         self._make_widgets()
+        self.time = TimePage(pool, self._document) if period_dims(pool) else None
+        self.view = pn.widgets.RadioButtonGroup(
+            options=_VIEWS, variant="outline", margin=(8, 10), visible=self.time is not None
+        )
         self.slices = SliceTable(pool, self._own.errors(pool.source.layout), self.first.choose, self._rank_slices)
         self.head = pn.pane.HTML("", sizing_mode="stretch_width")
         self.busy = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 10))
@@ -120,7 +128,20 @@ class SummaryPage:
             tables["slices"] = self.slices.frame
         buttons = downloads(self._name.partition(".")[0], tables, self.plots)
         main = [self.head, self.plots, self.busy, self.numbers, self.note, buttons, *self.slices.listed]
-        return Page(self._name, self._side(), main)
+        if self.time is None:
+            return Page(self._name, self._side(), main)
+        together = pn.Column(*main, sizing_mode="stretch_width", visible=not self._is_over_time)
+        button = downloads(self._name.partition(".")[0], {"over-time": self.time.frame})
+        over_time = pn.Column(*self.time.listed, button, sizing_mode="stretch_width", visible=self._is_over_time)
+        self.view.param.watch(lambda _: self._show_view(together, over_time), "value")
+        return Page(self._name, self._side(), [self.view, together, over_time])
+
+    @property
+    def _is_over_time(self) -> bool:
+        return bool(self.time is not None and self.view.value == _OVER_TIME)
+
+    def _show_view(self, together: Any, over_time: Any) -> None:
+        together.visible, over_time.visible = not self._is_over_time, self._is_over_time
 
     def _frame(self, make: Callable[[list[xr.Dataset], list[str]], Any]) -> Any:
         """A table to save."""
@@ -145,7 +166,8 @@ class SummaryPage:
     def widgets(self) -> dict[str, Any]:
         """All widgets by their names in the URL."""
         own = {"setting": self.setting, "bins": self.bins, "binning": self.binning, "compare": self.compare}
-        return {**own, **self.first.widgets, **self.second.widgets, **self.slices.widgets}
+        over_time = {} if self.time is None else {"view": self.view, **self.time.widgets}
+        return {**own, **self.first.widgets, **self.second.widgets, **self.slices.widgets, **over_time}
 
     def _side(self) -> list[Any]:
         import panel as pn
@@ -168,6 +190,16 @@ class SummaryPage:
     def _refresh(self) -> None:
         """Start with what is quick; work on earlier choices is cancelled."""
         self._is_waiting = False
+        if self.time is not None:
+            if self._is_over_time:
+                # What is not seen waits.
+                self._quick.cancel()
+                self._slow.cancel()
+                self._stop(None)
+                self._shown = None
+                self.time.ask(self.first.selection(), self.setting.value)
+                return
+            self.time.pause()
         choice = Choice(self.setting.value, self.bins.value, self.binning.value)
         first = self.first.selection()
         selections = [first, *([self.second.selection(first)] if self.compare.value else [])]
@@ -307,6 +339,8 @@ class SummaryPage:
     def _close(self) -> None:
         self._quick.close()
         self._slow.close()
+        if self.time is not None:
+            self.time.close()
 
 
 def _banded(selections: list[Selection], choice: Choice) -> bool:

@@ -130,6 +130,10 @@ class Pool:
         """Whether the histograms of a setting are in memory."""
         return all(self.sums.has(name) for name in self._variables(setting))
 
+    def nbytes(self, setting: str | int | None) -> int:
+        """Memory of the histograms of a setting of one slice, for `watchable`."""
+        return sum(self.summary[name].isel(dict.fromkeys(self.axes, 0)).nbytes for name in self._of_unit(setting))
+
     def numbers(self, selection: Selection) -> npt.NDArray[np.int64]:
         """Numbers of the slices of a selection."""
         if selection.is_others:
@@ -163,9 +167,16 @@ class Pool:
         numbers = [group.numbers for group in groups]
         return self._summary(numbers, self._names(setting, complete=complete), ("slice",))
 
+    def watchable(self, groups: Sequence[Group], setting: str | int | None) -> Summary:
+        """`grouped` with the histograms that `calibdask.watch` needs, which has half of them to be read."""
+        return self._summary([group.numbers for group in groups], self._of_unit(setting), ("slice",))
+
     def _pooled(self, selection: Selection, setting: str | int | None, *, complete: bool = False) -> Summary:
         """The summary of all rows of a selection, without slices; of the histograms of one setting, or ``complete``."""
         return self._summary([self.numbers(selection)], self._names(setting, complete=complete), ())
+
+    def _of_unit(self, setting: str | int | None) -> list[str]:
+        return self._opened.variables(self.source.layout.setting(setting), on_support=False)
 
     def _names(self, setting: str | int | None, *, complete: bool) -> list[str]:
         settings = self.settings().values() if complete else (setting,)

@@ -7,7 +7,7 @@ from typing import Any
 
 from calibdask.explore.summaries.pool import Labels, Pool, Selection
 
-_DATE = re.compile(r"\d{4}-\d{2}(-\d{2})?([ T].*)?")
+DATE = re.compile(r"\d{4}-\d{2}(-\d{2})?([ T].*)?")
 _MIDNIGHT = re.compile(r"(?<=^\d{4}-\d{2}-\d{2})[T ]00:00(:00(\.0+)?)?$")
 # A list of more labels than these is searched rather than read.
 _MOST_OPTIONS = 50
@@ -29,7 +29,9 @@ class SelectionWidgets:
     def __init__(self, pool: Pool, mark: str, model: int = 0) -> None:
         self._pool, self._mark = pool, mark
         self.models = {dim: _model_widget(dim, pool.labels[dim], model) for dim in pool.models}
-        self.ranges = {dim: _range_widget(dim, pool.labels[dim]) for dim in pool.slices if _ordered(pool.labels[dim])}
+        self.ranges = {
+            dim: range_widget(f"{dim}, range", pool.labels[dim]) for dim in pool.slices if ordered(pool.labels[dim])
+        }
         self.labels = {dim: _label_widget(dim, pool.labels[dim]) for dim in pool.slices}
 
     @property
@@ -97,7 +99,7 @@ def _slice_texts(pool: Pool, selection: Selection) -> list[str]:
     for dim, indices in selection.slices:
         labels = [label_text(pool.labels[dim][index]) for index in indices]
         is_run = len(indices) > 2 and indices[-1] - indices[0] == len(indices) - 1
-        if is_run and _ordered(pool.labels[dim]):
+        if is_run and ordered(pool.labels[dim]):
             texts.append(f"{dim} {labels[0]} to {labels[-1]}")
         elif len(labels) > _MOST_LABELS:
             texts.append(f"{dim} {', '.join(labels[:_MOST_LABELS])} and {len(labels) - _MOST_LABELS} more")
@@ -119,12 +121,12 @@ def label_text(label: Any) -> str:
     return _MIDNIGHT.sub("", str(label))
 
 
-def _ordered(labels: Labels) -> bool:
+def ordered(labels: Labels) -> bool:
     """Whether labels are dates or numbers in their order, so that a range of them is a period."""
     if len(labels) < 3:
         return False
     if labels.dtype.kind in "MmiufUOT":
-        is_date = labels.dtype.kind in "Mmiuf" or all(_DATE.fullmatch(str(label)) for label in labels)
+        is_date = labels.dtype.kind in "Mmiuf" or all(DATE.fullmatch(str(label)) for label in labels)
         return is_date and bool((labels[:-1] < labels[1:]).all())
     return False
 
@@ -156,7 +158,8 @@ def _label_widget(dim: str, labels: Labels) -> Any:
     )
 
 
-def _range_widget(dim: str, labels: Labels) -> Any:
+def range_widget(name: str, labels: Labels, value: tuple[int, int] | None = None) -> Any:
+    """A slider of two ends along labels in their order, by position; all of them without a value."""
     import panel as pn
     from bokeh.models import CustomJSTickFormatter
 
@@ -164,5 +167,5 @@ def _range_widget(dim: str, labels: Labels) -> Any:
     formatter = CustomJSTickFormatter(args={"texts": texts}, code="return texts[Math.round(tick)]")
     last = len(labels) - 1
     return pn.widgets.IntRangeSlider(
-        label=f"{dim}, range", start=0, end=last, value=(0, last), format=formatter, width=295, bar_color="#0072B2"
+        label=name, start=0, end=last, value=value or (0, last), format=formatter, width=295, bar_color="#0072B2"
     )

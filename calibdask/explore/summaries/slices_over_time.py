@@ -1,0 +1,247 @@
+"""Slices of a selection watched over time, in pieces of a moment each, and what has changed between two windows."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from calibdask.explore.cancellation import Cancelled
+from calibdask.explore.summaries.pool import Group, Labels, Pool, Selection
+from calibdask.explore.summaries.selection_widgets import DATE, ordered
+from calibdask.inference.multiplicity import e_benjamini_hochberg
+from calibdask.monitoring.attribution import attribute
+from calibdask.monitoring.period_sums import as_labels
+from calibdask.monitoring.since import gap_since
+from calibdask.monitoring.watch import watch
+from calibdask.results.over_time import Ends, OverTime
+from calibdask.storage.summary_totals import with_totals
+
+# Histograms that are in memory at a time; processes and periods that take about a second.
+_MOST_BYTES, _MOST_PROCESSES, _MOST_AT_ONCE = 1 << 28, 64, 2000
+# Histograms of the windows of a change.
+_MOST_BYTES_OF_WINDOWS = 1 << 30
+_MOST_CHANGES = 10
+
+
+@dataclass(frozen=True)
+class TimeQuery:
+    """What is watched: periods, a selection of the page, its setting, what is tolerated, and which slices."""
+
+    period: str
+    selection: Selection
+    setting: str | int | None
+    tolerance: float
+    alpha: float
+    by: str = ""
+
+
+def period_dims(pool: Pool) -> list[str]:
+    """Dimensions of slices that can be periods: dates first, then numbers in their order."""
+
+    def are_dates(labels: Labels) -> bool:
+        return labels.dtype.kind == "M" or all(DATE.fullmatch(str(label)) for label in labels)
+
+    dates = [dim for dim in pool.slices if are_dates(_known(pool.labels[dim]))]
+    return dates + [dim for dim in pool.slices if dim not in dates and ordered(_known(pool.labels[dim]))]
+
+
+def periods_of(pool: Pool, period: str) -> Labels:
+    """The labels of the periods in their order, without rows that have none."""
+    return np.sort(as_labels(_known(pool.labels[period])))
+
+
+class SlicesOverTime:
+    """The processes of all rows of a selection, or of its slices by a dimension: more of them with each step.
+
+    Slices with the most rows come first: they may have the most evidence. Each step takes about a second; one that is
+    cancelled leaves all as it was.
+
+    Parameters
+    ----------
+    pool : Pool
+    query : TimeQuery
+
+    Examples
+    --------
+    >>> import numpy as np, calibdask as cd
+    >>> rng = np.random.default_rng(0)
+    >>> scores, day, country = rng.random(3000), rng.integers(0, 5, 3000), rng.choice(["at", "be"], 3000)
+    >>> labels = (rng.random(3000) < np.where(country == "be", scores**3, scores)).astype(int)
+    >>> pool = Pool(cd.summarize(labels, scores, by={"day": day, "country": country}, settings=["binary"]))
+    >>> slices = SlicesOverTime(pool, TimeQuery("day", Selection(), None, 0.0, 0.05, by="country"))
+    >>> slices.step(lambda: False)
+    >>> slices.done, [one.label for one in slices.processes() if one.is_off]
+    (True, ['country=be'])
+    """
+
+    def __init__(self, pool: Pool, query: TimeQuery) -> None:
+        self.query = query
+        self._pool = pool
+        self._grid = _grid(pool, query)
+        rows = np.array([pool.group_rows(groups).sum() for groups in self._grid.groups])
+        self._left = [number for number in np.argsort(-rows, kind="stable").tolist() if rows[number]]
+        self.count = len(self._left)
+        self._watched: list[OverTime] = []
+        self._parts: list[xr.Dataset] = []
+        columns = len(pool.classes) if query.setting == "classwise" else 1
+        self._batch = max(1, _MOST_PROCESSES // columns)
+        self._nbytes = pool.nbytes(query.setting)
+        self._columns = columns
+
+    @property
+    def done(self) -> bool:
+        """Whether all slices with rows have been watched."""
+        return not self._left
+
+    @property
+    def ready(self) -> int:
+        """Number of slices that have been watched."""
+        return self.count - len(self._left)
+
+    @property
+    def periods(self) -> Labels:
+        """The labels of the periods, in their order."""
+        return self._grid.periods
+
+    def step(self, is_cancelled: Callable[[], bool]) -> None:
+        """Watch some more slices, or more of the periods of these."""
+        batch = self._left[: self._batch]
+        if not batch:
+            return
+        start = sum(part.sizes[self.query.period] for part in self._parts)
+        length = min(_MOST_AT_ONCE // (len(batch) * self._columns), _MOST_BYTES // (len(batch) * self._nbytes))
+        stop = min(start + max(1, length), self.periods.size)
+        dataset = self._grid.dataset(self._pool, self.query, batch, slice(start, stop))
+        if is_cancelled():
+            raise Cancelled
+        query = self.query
+        part = watch(
+            dataset,
+            query.period,
+            query.by or None,
+            query.tolerance,
+            query.alpha,
+            setting=query.setting,
+            state=self._parts[-1].attrs["state"] if self._parts else None,
+        )
+        if is_cancelled():
+            raise Cancelled
+        self._parts.append(part)
+        if stop == self.periods.size:
+            whole = xr.concat(self._parts, query.period, data_vars="minimal", combine_attrs="override")
+            self._watched += OverTime.all_of(whole)
+            self._parts, self._left = [], self._left[len(batch) :]
+
+    def processes(self) -> list[OverTime]:
+        """Those that have been watched; discoveries are judged among all, of which the others may have no evidence."""
+        tests = self.count * self._columns
+        log_e = np.full(tests, -np.inf)
+        log_e[: len(self._watched)] = [one.evidence for one in self._watched]
+        found = e_benjamini_hochberg(log_e, self.query.alpha)
+        return [
+            replace(one, found=bool(is_found), tests=tests) for one, is_found in zip(self._watched, found, strict=False)
+        ]
+
+    def since(self, process: OverTime) -> Ends:
+        """The gap since a process that has been watched is off."""
+        query, grid = self.query, self._grid
+        later = np.flatnonzero(grid.periods >= process.since)
+        number = grid.slice_number(process.at.get(query.by)) if query.by else 0
+        groups = [_united([grid.groups[number][period] for period in later.tolist()])]
+        dataset = _dataset(self._pool, query, [groups], grid.labels[[number]], grid.periods[later[:1]])
+        # All periods, and all processes, might have been told.
+        chosen_from = grid.periods.size * process.tests
+        ends = gap_since(
+            dataset,
+            process.since,
+            query.period,
+            query.by or None,
+            setting=query.setting,
+            alpha=query.alpha,
+            chosen_from=chosen_from,
+        )
+        classes = self._pool.classes.tolist() if query.setting == "classwise" else [None]
+        return ends[classes.index(next((label for dim, label in process.at.items() if dim != query.by), None))]
+
+    def change(self, before: tuple[int, int], after: tuple[int, int]) -> xr.Dataset:
+        """What `calibdask.attribute` gives from one window to another, by the slices, else by groups of scores.
+
+        Raises
+        ------
+        ValueError
+            If windows overlap or have no rows; if their histograms would take too much memory.
+        """
+        query, grid = self.query, self._grid
+        windows = [range(first, last + 1) for first, last in (before, after)]
+        if set(windows[0]) & set(windows[1]):
+            raise ValueError(f"Choose two windows that have no {query.period} in common.")
+        groups = [[_united([periods[number] for number in window]) for window in windows] for periods in grid.groups]
+        if len(groups) * self._nbytes * 2 > _MOST_BYTES_OF_WINDOWS:
+            raise ValueError("There are too many slices and classes for a page; calibdask.attribute takes them.")
+        dataset = _dataset(self._pool, query, groups, grid.labels, np.arange(2))
+        by = query.by or None
+        return attribute(dataset, 0, 1, by, query.period, setting=query.setting, ci=1 - query.alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class _Grid:
+    """Groups of slices by slice and period, with the labels of both; all rows are one slice without a label."""
+
+    groups: Sequence[Sequence[Group]]
+    labels: Labels
+    periods: Labels
+
+    def slice_number(self, label: Any) -> int:
+        return int(np.flatnonzero(self.labels == label)[0])
+
+    def dataset(self, pool: Pool, query: TimeQuery, slices: Sequence[int], periods: slice) -> xr.Dataset:
+        chosen = [self.groups[number][periods] for number in slices]
+        return _dataset(pool, query, chosen, self.labels[list(slices)], self.periods[periods])
+
+
+def _known(labels: Labels) -> Labels:
+    """Labels but those of rows without one."""
+    return labels[np.array([label == label for label in labels], bool)]
+
+
+def _grid(pool: Pool, query: TimeQuery) -> _Grid:
+    dims = [query.by, query.period] if query.by else [query.period]
+    sizes = [len(pool.labels[dim]) for dim in dims]
+    numbers = np.arange(int(np.prod(sizes))).reshape(-1, sizes[-1])
+    labels = pool.labels[query.period]
+    selected = dict(query.selection.slices).get(query.period, range(labels.size))
+    order = sorted((index for index in selected if labels[index] == labels[index]), key=lambda index: labels[index])
+    groups = pool.groups(dims, query.selection)
+    slices = pool.labels[query.by] if query.by else np.zeros(1, np.int64)
+    kept = [number for number in range(len(slices)) if slices[number] == slices[number]]
+    by_slice = [[groups[index] for index in numbers[number, order].tolist()] for number in kept]
+    return _Grid(by_slice, as_labels(slices[kept]), as_labels(labels[order]))
+
+
+def _united(groups: Sequence[Group]) -> Group:
+    numbers = [group.numbers for group in groups]
+    return Group((), np.concatenate(numbers) if numbers else np.empty(0, np.int64))
+
+
+def _dataset(
+    pool: Pool, query: TimeQuery, groups: Sequence[Sequence[Group]], labels: Labels, periods: Labels
+) -> xr.Dataset:
+    """A summary of groups by slice and period; of all rows by period alone."""
+    shape = (len(groups), len(periods)) if query.by else (len(periods),)
+    dims = (query.by, query.period) if query.by else (query.period,)
+    grouped = pool.watchable([group for of_slice in groups for group in of_slice], query.setting).dataset
+    variables = {
+        name: ((*dims, *variable.dims[1:]), _reshaped(variable.values, shape))
+        if "slice" in variable.dims
+        else variable.variable
+        for name, variable in grouped.data_vars.items()
+    }
+    coordinates = {**grouped.coords, query.period: periods} | ({query.by: labels} if query.by else {})
+    return with_totals(xr.Dataset(variables, coordinates), ())
+
+
+def _reshaped(values: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    return values.reshape(*shape, *values.shape[1:])

@@ -1,0 +1,220 @@
+"""What a report says about calibration over time: evidence, gaps, changes, from summaries by period."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import xarray as xr
+
+from calibdask.engine.inputs.options import InputKeywords
+from calibdask.inference.choice import check_level
+from calibdask.monitoring.attribution import attribute
+from calibdask.monitoring.since import gap_since
+from calibdask.monitoring.watch import watch
+from calibdask.plot.changes import Change, change_list
+from calibdask.plot.over_time import Pending
+from calibdask.results.over_time import Ends, Mark, OverTime, headline, version_marks
+from calibdask.safe_text import listed
+from calibdask.storage.summary import Summary
+from calibdask.summary import summarize
+
+# Lines of a picture of changes, without that of all rows.
+MOST_CHANGES = 8
+
+
+@dataclass(frozen=True)
+class Watching:
+    """How calibration is watched over time.
+
+    Attributes
+    ----------
+    period : str
+        Name of the slices that are periods; these are no slices of the report then.
+    tolerance, alpha
+        As for `calibdask.watch`.
+    version : str, optional
+        Name of slices, or of a coordinate of the periods, that hold the version of the model: its changes are marked.
+    """
+
+    period: str
+    tolerance: float = 0.0
+    alpha: float = 0.05
+    version: str | None = None
+
+    def __post_init__(self) -> None:
+        check_level(self.alpha, "alpha")
+        if not 0 <= self.tolerance < 1:
+            raise ValueError(f"tolerance expects a number from 0 to below 1 such as 0.01, got {self.tolerance!r}.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of slices that are needed for it."""
+        return (self.period,) if self.version is None else (self.period, self.version)
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """One model over time.
+
+    Attributes
+    ----------
+    whole : list of OverTime
+        All rows; of class-wise scores each class.
+    slices : mapping from name to list of OverTime
+    leading : OverTime or None
+        The process that the page begins with.
+    since : Ends or None
+        The gap since then, of one that is off.
+    changes : mapping from name to list of Change
+        By slices, from the periods before to those since; empty where nothing is off.
+    marks : list of Mark
+    pending : Pending or None
+        Periods that are not due, with their rows.
+    """
+
+    watching: Watching
+    whole: Sequence[OverTime]
+    slices: Mapping[str, Sequence[OverTime]]
+    leading: OverTime | None
+    since: Ends | None
+    changes: Mapping[str, Sequence[Change]]
+    marks: Sequence[Mark]
+    pending: Pending | None = None
+
+    @property
+    def all_slices(self) -> list[OverTime]:
+        """The slices by all names."""
+        return [one for slices in self.slices.values() for one in slices]
+
+
+def watched(
+    summaries: Mapping[str, xr.Dataset],
+    watching: Watching,
+    setting: str | int | None = None,
+    versions: xr.Dataset | None = None,
+    pending: Pending | None = None,
+) -> Watched:
+    """One model over time, from a summary by period for each name of slices.
+
+    Parameters
+    ----------
+    summaries : mapping from name to xarray.Dataset
+        Of `calibdask.summarize`, by the period and by the slices of this name; "": by the period alone.
+    watching : Watching
+    setting : str or int, optional
+        As for `calibdask.watch`.
+    versions : xarray.Dataset, optional
+        A summary by period and version.
+    pending : Pending, optional
+        Periods that are not due, with their rows.
+
+    Raises
+    ------
+    ValueError
+        As `calibdask.watch`.
+    """
+    period = watching.period
+    options: dict[str, Any] = {"tolerance": watching.tolerance, "alpha": watching.alpha, "setting": setting}
+    of_name = {name: _all_of(summary, period, name, **options) for name, summary in summaries.items()}
+    whole = of_name.pop("")
+    slices = [one for processes in of_name.values() for one in processes]
+    leading = headline(whole, slices)
+    marks = [] if versions is None else version_marks(versions, period, watching.version)
+    given = Watched(watching, whole, of_name, leading, None, {}, marks, pending)
+    if leading is None or not leading.is_off:
+        return given
+    since = _since(summaries, given, leading, setting)
+    parts = {name: summary for name, summary in summaries.items() if name or not of_name}
+    return replace(given, since=since, changes=_changes(parts, period, leading, setting))
+
+
+def watched_summary(
+    summary: Summary, names: Sequence[str], watching: Watching, setting: str | int | None = None
+) -> Watched:
+    """One model of a summary over time, by each of these names of slices.
+
+    Raises
+    ------
+    ValueError
+        If the summary has no such slices; as `calibdask.watch`.
+    """
+    if watching.period not in summary.slices:
+        raise ValueError(
+            f"The period expects one of the slices of the summary, {listed(summary.slices) or 'none'}, got "
+            f"{watching.period!r}."
+        )
+    by_name = {name: summary.pooled([name, watching.period]).dataset for name in names}
+    return _watched(by_name, summary, watching, setting, summary.dataset)
+
+
+def watched_rows(
+    labels: Any, scores: Any, by: Mapping[Any, Any], watching: Watching, setting: str | int, reading: InputKeywords
+) -> Watched:
+    """One model of scored rows over time, with a pass for each name of slices.
+
+    Raises
+    ------
+    ValueError
+        If there are no such slices; as `calibdask.watch`.
+    """
+    columns = {str(name): values for name, values in by.items()}
+    if unknown := [name for name in watching.names if name not in columns]:
+        raise ValueError(
+            f"The period and the version expect names of by, {listed(columns) or 'none'}, got {unknown[0]!r}."
+        )
+
+    def summary(*names: str) -> xr.Dataset:
+        chosen = {name: columns[name] for name in names}
+        return summarize(labels, scores, by=chosen, settings=[setting], **reading)
+
+    period, version = watching.period, watching.version
+    by_name = {name: summary(name, period) for name in columns if name not in watching.names}
+    versions = None if version is None else summary(version, period)
+    first = next(iter(by_name.values())) if by_name else summary(period) if versions is None else versions
+    return _watched(by_name, Summary.of(first), watching, setting, versions)
+
+
+def _watched(
+    by_name: Mapping[str, xr.Dataset],
+    any_of: Summary,
+    watching: Watching,
+    setting: str | int | None,
+    versions: xr.Dataset | None,
+) -> Watched:
+    whole = Summary.of(next(iter(by_name.values()))) if by_name else any_of
+    return watched({"": whole.pooled([watching.period]).dataset, **by_name}, watching, setting, versions)
+
+
+def _all_of(summary: xr.Dataset, period: str, name: str, **options: Any) -> list[OverTime]:
+    return OverTime.all_of(watch(summary, period, by=name or None, **options))
+
+
+def _since(
+    summaries: Mapping[str, xr.Dataset], given: Watched, leading: OverTime, setting: str | int | None
+) -> Ends | None:
+    """The gap of the leading process since then; one of many has been chosen from them."""
+    period = given.watching.period
+    slices = {name: processes for name, processes in given.slices.items() if leading in processes}
+    name, processes = next(iter(slices.items()), ("", given.whole))
+    number = processes.index(leading)
+    options: dict[str, Any] = {"setting": setting, "alpha": leading.alpha, "chosen_from": leading.tests}
+    return gap_since(summaries[name], leading.since, period, name or None, **options)[number]
+
+
+def _changes(
+    summaries: Mapping[str, xr.Dataset], period: str, leading: OverTime, setting: str | int | None
+) -> dict[str, list[Change]]:
+    """What has changed since the leading process is off, where there are rows before and for one outcome alone."""
+    before = leading.periods[leading.periods < leading.since]
+    after = leading.periods[leading.periods >= leading.since]
+    rows = leading.rows[leading.periods < leading.since].sum()
+    if not rows or not after.size:
+        return {}
+    changes: dict[str, list[Change]] = {}
+    for name, summary in summaries.items():
+        change = attribute(summary, before, after, name or None, period, setting=setting, ci=1 - leading.alpha)
+        class_dim = change.attrs["class_dim"]
+        if class_dim in change.dims:
+            change = change.sel({class_dim: leading.at[class_dim]})
+        changes[name] = change_list(change, MOST_CHANGES)
+    return changes

@@ -1,0 +1,172 @@
+"""The page of time of a summary without a browser: sentence, pictures, changes, and work in pieces."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import calibdask as cd
+from calibdask.explore.cancellation import Cancelled
+from calibdask.explore.summaries import slices_over_time
+from calibdask.explore.summaries.page import SummaryPage
+from calibdask.explore.summaries.pool import Pool, Selection
+from calibdask.explore.summaries.slices_over_time import SlicesOverTime, TimeQuery, period_dims
+from calibdask.monitoring.since import gap_since
+from calibdask.results.over_time import OverTime
+from tests.explore.shown_page import ShownPage
+from tests.monitoring.drifted import DAYS, FROM, drifted_rows, drifted_summary
+
+
+@pytest.fixture(scope="module")
+def summary() -> xr.Dataset:
+    return drifted_summary("country", "day", "version")
+
+
+@pytest.fixture
+def shown() -> Callable[..., ShownPage]:
+    """A page whose work is done at once, on its view over time."""
+
+    def make(summary: xr.Dataset) -> ShownPage:
+        made = SummaryPage(Pool(summary), "days.zarr")
+        made.view.value = "over time"
+        return ShownPage(made.page(), made.widgets)
+
+    return make
+
+
+def query(by: str = "", **options: Any) -> TimeQuery:
+    return TimeQuery(
+        **{"period": "day", "selection": Selection(), "setting": None, "tolerance": 0.0, "alpha": 0.05, "by": by}
+        | options
+    )
+
+
+def done(pool: Pool, asked: TimeQuery) -> SlicesOverTime:
+    slices = SlicesOverTime(pool, asked)
+    while not slices.done:
+        slices.step(lambda: False)
+    return slices
+
+
+def test_the_page_tells_since_when_and_where(shown: Callable[..., ShownPage], summary: xr.Dataset) -> None:
+    page = shown(summary)
+    assert "Since 2026-01-19 country=b is off: scores " in page.text
+    assert "By country, most evidence first" in page.text
+    assert page.text.index("country=b: evidence") < page.text.index("country=a: evidence")
+    assert "for other people (mix)" in page.text
+    # The version of the model is marked without being asked for.
+    assert ">v2</text>" in page.text
+    page.choose(version="")
+    assert ">v2</text>" not in page.text
+    # Without the country that is off nothing is.
+    page.widgets["a-country"].value = [0, 2]
+    assert "<figcaption>country a, c: " in page.text
+    page.choose(time_by="")
+    assert "No evidence in 30 periods that the model is off" in page.text
+    assert "most evidence first" not in page.text
+    page.choose(view="all periods together")
+    assert "No evidence" not in page.text
+    assert "95 %" in page.text
+
+
+def test_windows_of_a_change(shown: Callable[..., ShownPage], summary: xr.Dataset) -> None:
+    page = shown(summary)
+    page.choose(before_day=(0, 17), after_day=(18, 29))
+    expected = cd.attribute(summary, slice(None, DAYS[17]), slice(FROM, None), by="country")
+    assert f"and {100 * float(expected.all_within):+.1f} points for other behaviour" in page.text
+    page.choose(after_day=(10, 29))
+    assert "two windows that have no day in common" in page.text
+    page.choose(before_day=(0, 9))
+    assert "two windows" not in page.text
+
+
+def test_what_cannot_be_watched_says_why(shown: Callable[..., ShownPage]) -> None:
+    labels, scores, by = drifted_rows(days=DAYS[:4])
+    weighted = cd.summarize(
+        labels, scores, by={"day": by["day"]}, sample_weight=np.ones(labels.size), settings=["binary"]
+    )
+    assert "expects a summary without weights" in shown(weighted).text
+    page = SummaryPage(Pool(cd.summarize(labels, scores, by={"country": by["country"]}, settings=["binary"])), "x.zarr")
+    assert page.time is None
+    assert "view" not in page.widgets
+
+
+@pytest.mark.parametrize("days", [1, 2])
+def test_few_periods(shown: Callable[..., ShownPage], days: int) -> None:
+    page = shown(drifted_summary("day", days=DAYS[:days]))
+    assert f"No evidence in {days} period" in page.text
+    assert ("two windows that have no day in common" in page.text) == (days == 1)
+
+
+def test_periods_are_dates_first() -> None:
+    labels, scores, _ = drifted_rows(days=DAYS[:4])
+    number = np.arange(labels.size)
+    by = {
+        "grade": number % 4,
+        "kind": np.array(["x", "y"])[number % 2],
+        "day": np.array(["2026-01-02", "2026-01-01"])[number % 2],
+    }
+    pool = Pool(cd.summarize(labels, scores, by=by, settings=["binary"], step=0.003))
+    assert period_dims(pool) == ["day", "grade"]
+    (one,) = done(pool, query()).processes()
+    assert one.periods.tolist() == ["2026-01-01", "2026-01-02"]
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_pieces_are_what_watch_gives_at_once(classes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels, scores, by = drifted_rows(per_day=60)
+    matrix = np.stack([1 - scores, 0.6 * scores, 0.4 * scores], -1) if classes else scores
+    settings = ["classwise"] if classes else ["binary"]
+    summary = cd.summarize(
+        labels, matrix, by={name: by[name] for name in ("country", "day")}, settings=settings, step=0.003
+    )
+    monkeypatch.setattr(slices_over_time, "_MOST_PROCESSES", 6)
+    monkeypatch.setattr(slices_over_time, "_MOST_AT_ONCE", 70)
+    setting = "classwise" if classes else None
+    pieces = {str(one.at): one for one in done(Pool(summary), query("country", setting=setting)).processes()}
+    whole = cd.watch(summary, by="country", setting=setting)
+    expected = OverTime.all_of(whole)
+    assert len(expected) == (9 if classes else 3)
+    for one in expected:
+        same = pieces[str(one.at)]
+        for name in ("log_e", "gap", "gap_low", "period_high", "alarm", "rows"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(same, name))
+        assert (one.since, one.found, one.tests) == (same.since, same.found, same.tests)
+
+
+def test_the_gap_since_is_that_of_the_rows_since(summary: xr.Dataset) -> None:
+    pool = Pool(summary)
+    slices = done(pool, query("country"))
+    (off,) = [one for one in slices.processes() if one.is_off]
+    ends = slices.since(off)
+    chosen = {"chosen_from": 3}
+    assert ends == pytest.approx(gap_since(summary, off.since, by="country", **chosen)[1])
+    later = summary.sel(day=slice(off.since, None))
+    plain = cd.evaluate(later.sum(["day", "version"]), metrics=cd.MeanGap(step=0.003), ci=0.95).sel(country="b")
+    assert ends.value == pytest.approx(float(plain.mean_gap), abs=1e-9)
+    # It holds whichever the period is, and the country, so it is wider.
+    assert ends.low < float(plain.mean_gap_low) < float(plain.mean_gap_high) < ends.high
+
+
+def test_work_that_is_cancelled_is_done_later(summary: xr.Dataset) -> None:
+    slices = SlicesOverTime(Pool(summary), query("country"))
+    with pytest.raises(Cancelled):
+        slices.step(lambda: True)
+    assert slices.ready == 0
+    slices.step(lambda: False)
+    assert slices.ready == 3
+
+
+def test_a_table_to_save(summary: xr.Dataset) -> None:
+    page = SummaryPage(Pool(summary), "days.zarr")
+    page.view.value = "over time"
+    assert page.time is not None
+    with pytest.raises(ValueError, match="no numbers yet"):
+        page.time.frame()
+    page.page()
+    frame = page.time.frame()
+    assert set(frame["slice"]) == {"all rows", "country=a", "country=b", "country=c"}
+    assert len(frame) == 4 * DAYS.size
+    assert frame["rows"].sum() == 2 * 9000

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 
-FIXED_TILTS = (-1.0, -0.5, -0.25, -0.1, 0.1, 0.25, 0.5, 1.0)
+FIXED_TILTS = (-1.0, -0.5, -0.25, -0.1, -0.05, -0.02, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
 
 Row = tuple[float, int]
 Period = Sequence[Row]
@@ -42,9 +42,7 @@ def log_mean_exp(values: Sequence[float]) -> float:
     return peak + math.log(math.fsum(math.exp(value - peak) for value in values) / len(values))
 
 
-def fixed_tilts_log_e(
-    periods: Iterable[Period], tolerance: float, tilts: Sequence[float] = FIXED_TILTS
-) -> list[float]:
+def fixed_tilts_log_e(periods: Iterable[Period], tolerance: float, tilts: Sequence[float] = FIXED_TILTS) -> list[float]:
     """After each period, log of the mean over tilts of the products so far."""
     products = [0.0] * len(tilts)
     path = []

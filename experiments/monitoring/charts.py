@@ -103,8 +103,10 @@ def stability_index(rows: Floats, history: int) -> Floats:
     reference = rows[..., :history, :].sum(-2, keepdims=True)
     share = reference / reference.sum(-1, keepdims=True)
     tenth = np.clip(((share.cumsum(-1) - share / 2) * _BINS).astype(int), 0, _BINS - 1)
-    in_bin = tenth[..., None] == np.arange(_BINS)
-    before, after = ((values @ in_bin) for values in (reference[..., 0, None, :], rows[..., history:, None, :]))
-    q = np.maximum(before / before.sum(-1, keepdims=True), _LEAST)
-    p = np.maximum(after / after.sum(-1, keepdims=True), _LEAST)
-    return np.asarray(((p - q) * np.log(p / q)).sum(-1)[..., 0])
+
+    def shares(values: Floats) -> Floats:
+        sums = np.stack([(values * (tenth == number)).sum(-1) for number in range(_BINS)], -1)
+        return np.maximum(sums / sums.sum(-1, keepdims=True), _LEAST)
+
+    before, after = shares(reference), shares(rows[..., history:, :])
+    return np.asarray(((after - before) * np.log(after / before)).sum(-1))

@@ -14,14 +14,12 @@ from experiments.monitoring.counted import summary_of
 from experiments.monitoring.kinds import KINDS, SCORES, Floats
 
 E_PROCESS, E_TOLERANCE = "e-process", "e-process, tolerance"
-DETECTOR, DETECTOR_TOLERANCE = "detector", "detector, tolerance"
+DETECTOR, DETECTOR_YEAR, DETECTOR_TOLERANCE = "detector", "detector, all looks", "detector, all looks, tolerance"
 # Those that never fall silent again.
 LASTING = (E_PROCESS, E_TOLERANCE)
+WATCHED = (E_PROCESS, E_TOLERANCE, DETECTOR, DETECTOR_YEAR, DETECTOR_TOLERANCE)
 METHODS = (
-    E_PROCESS,
-    E_TOLERANCE,
-    DETECTOR,
-    DETECTOR_TOLERANCE,
+    *WATCHED,
     "daily test",
     "daily test, Bonferroni",
     "cusum",
@@ -58,12 +56,13 @@ class Monitoring(cd.Study):
     window : int
         Days of the moving ECE.
     alpha, tolerance : float
-        As in `calibdask.watch`.
+        As in `calibdask.watch`. With alpha its detector gives a false signal in 1 / alpha looks or more on average;
+        "all looks" is the one with alpha / looks, of which a share of alpha at most ever signals while one looks.
     """
 
     rows: tuple[int, ...] = (20, 100, 1000, 10_000, 100_000, 1_000_000)
     kinds: tuple[str, ...] = tuple(KINDS)
-    replicates: int = 50
+    replicates: int = 40
     looks: int = 365
     change: int = 100
     history: int = 90
@@ -131,29 +130,36 @@ class Monitoring(cd.Study):
     def _watched(self, counts: npt.NDArray[np.int64]) -> tuple[dict[str, charts.Signals], Floats, charts.Signals]:
         """Signals of `calibdask.watch`, when it dates the change, and where its confidence sequence fails."""
         truth = self._mean_offsets(counts.sum(-1))
-        alarms: dict[str, list[Any]] = {name: [] for name in METHODS[:4]}
+        alarms: dict[str, list[Any]] = {name: [] for name in WATCHED}
         outside = np.zeros(counts.shape[:2], np.bool_)
-        plain = tolerant = None
+        choices = ((0.0, self.alpha), (0.0, self.alpha / self.looks), (self.tolerance, self.alpha / self.looks))
+        states: list[Any] = [None, None, None]
         for start in range(0, self.looks, _DAYS_AT_ONCE):
             days = np.arange(start, min(start + _DAYS_AT_ONCE, self.looks))
             coordinates = {"kind": np.arange(len(self.kinds)), "replicate": np.arange(self.replicates), "day": days}
             array = xr.DataArray(counts[:, :, days], coordinates, (*coordinates, "score", "outcome"))
             summary = summary_of(array)
-            plain, tolerant = (
-                cd.watch(
-                    summary, "day", ["kind", "replicate"], tolerance, self.alpha, state=past and past.attrs["state"]
-                )
-                for tolerance, past in ((0.0, plain), (self.tolerance, tolerant))
+            results = [
+                cd.watch(summary, "day", ["kind", "replicate"], tolerance, alpha, state=state)
+                for (tolerance, alpha), state in zip(choices, states, strict=True)
+            ]
+            states = [result.attrs["state"] for result in results]
+            plain, year, tolerant = results
+            # P-values are valid at any level: an alarm is one at alpha or below.
+            signals = (
+                plain.alarm,
+                tolerant.pvalue <= self.alpha,
+                plain.detected,
+                year.detected,
+                tolerant.detected,
             )
-            for name, result in ((E_PROCESS, plain), (E_TOLERANCE, tolerant)):
-                alarms[name].append(result.alarm.values)
-            for name, result in ((DETECTOR, plain), (DETECTOR_TOLERANCE, tolerant)):
-                alarms[name].append(result.detected.values)
+            for name, signal in zip(WATCHED, signals, strict=True):
+                alarms[name].append(signal.values)
             here = truth[..., days]
             outside |= ((plain.gap_low.values > here) | (plain.gap_high.values < here)).any(-1)
-        signals = {name: np.concatenate(parts, -1) for name, parts in alarms.items()}
-        dated = np.where(signals[E_PROCESS][..., -1], plain.since.values[..., -1] - self.change, np.nan)
-        return signals, dated, outside
+        watched = {name: np.concatenate(parts, -1) for name, parts in alarms.items()}
+        dated = np.where(watched[E_PROCESS][..., -1], plain.since.values[..., -1] - self.change, np.nan)
+        return watched, dated, outside
 
     def _mean_offsets(self, rows: npt.NDArray[np.int64]) -> Floats:
         """P(outcome | score) - score, mean over all rows up to each look, (kinds, streams, looks)."""

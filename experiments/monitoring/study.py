@@ -18,7 +18,7 @@ DETECTOR, DETECTOR_YEAR, DETECTOR_TOLERANCE = "detector", "detector, all looks",
 # Those that never fall silent again.
 LASTING = (E_PROCESS, E_TOLERANCE)
 WATCHED = (E_PROCESS, E_TOLERANCE, DETECTOR, DETECTOR_YEAR, DETECTOR_TOLERANCE)
-METHODS = (
+MONITORS = (
     *WATCHED,
     "daily test",
     "daily test, Bonferroni",
@@ -35,7 +35,7 @@ _DAYS_AT_ONCE = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Monitoring(cd.Study):
-    """Which looks at streams of rows raise a signal, by method, before and after a change.
+    """Which looks at streams of rows raise a signal, by monitor, before and after a change.
 
     A cell is a number of rows a day, with all kinds of streams. Rows are counted by score and outcome, and not listed.
 
@@ -71,9 +71,9 @@ class Monitoring(cd.Study):
     tolerance: float = 0.01
 
     outputs: ClassVar = {
-        "first": ("kind", "replicate", "method"),
-        "caught": ("kind", "replicate", "method"),
-        "signals": ("kind", "replicate", "method"),
+        "first": ("kind", "replicate", "monitor"),
+        "caught": ("kind", "replicate", "monitor"),
+        "signals": ("kind", "replicate", "monitor"),
         "since": ("kind", "replicate"),
         "outside": ("kind", "replicate"),
     }
@@ -97,7 +97,7 @@ class Monitoring(cd.Study):
 
     def inside(self) -> dict[str, Any]:
         """Kinds, streams, and ways to watch them."""
-        return {"kind": self.kinds, "replicate": range(self.replicates), "method": METHODS}
+        return {"kind": self.kinds, "replicate": range(self.replicates), "monitor": MONITORS}
 
     def cell(self, at: Mapping[str, Any], seeds: Any) -> dict[str, Any]:
         """Look at all streams on every day.
@@ -118,11 +118,11 @@ class Monitoring(cd.Study):
         counts = np.array(streams)
         watched, dated, outside = self._watched(counts[:, :, self.history :])
         signals = {**watched, **self._charted(counts.sum(-1).astype(np.float64), counts[..., 1].astype(np.float64))}
-        by_method = np.stack([signals[name] for name in METHODS], 2)
+        by_monitor = np.stack([signals[name] for name in MONITORS], 2)
         return {
-            "first": _first(by_method),
-            "caught": _first(by_method[..., self.change :]),
-            "signals": by_method.mean(-1),
+            "first": _first(by_monitor),
+            "caught": _first(by_monitor[..., self.change :]),
+            "signals": by_monitor.mean(-1),
             "since": dated,
             "outside": outside,
         }
@@ -169,7 +169,7 @@ class Monitoring(cd.Study):
         return np.asarray(total / rows.sum(-1).cumsum(-1), np.float64)
 
     def _charted(self, rows: Floats, events: Floats) -> dict[str, charts.Signals]:
-        """Signals of all other methods, on all looks."""
+        """Signals of all others, on all looks."""
         looks = slice(self.history, None)
         z = charts.standardised(rows, events)[..., looks]
         limit = charts.cusum_limit(self.looks, self.alpha)

@@ -62,7 +62,7 @@ class Monitoring(cd.Study):
 
     rows: tuple[int, ...] = (20, 100, 1000, 10_000, 100_000, 1_000_000)
     kinds: tuple[str, ...] = tuple(KINDS)
-    replicates: int = 40
+    replicates: int = 25
     looks: int = 365
     change: int = 100
     history: int = 90

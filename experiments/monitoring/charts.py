@@ -70,7 +70,10 @@ def _exceeds(limit: float, looks: int) -> float:
     centres = width * np.arange(_STATES)
     upper = special.ndtr(centres + width / 2 - centres[:, None] + _ALLOWANCE)
     moves = np.diff(upper, axis=1, prepend=0.0)
-    return float(1 - np.linalg.matrix_power(moves, looks)[0].sum())
+    within = np.eye(_STATES)[0]
+    for _ in range(looks):
+        within = within @ moves
+    return float(1 - within.sum())
 
 
 def moving_ece(rows: Floats, events: Floats, window: int) -> Floats:

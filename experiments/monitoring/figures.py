@@ -46,10 +46,10 @@ def _false_alarms(summary: xr.Dataset) -> Any:
             line = summary["by_look"].sel(kind=kind, monitor=monitor)
             axes.plot(line["look"], line, color=color, linestyle=dash, label=monitor)
         axes.axhline(summary.attrs["alpha"], color="#bbbbbb", linewidth=4, alpha=0.5, zorder=0)
-        axes.set(title=TITLES[kind], xlabel="look", ylim=(-0.02, 1.02))
+        axes.set(title=TITLES[kind], ylim=(-0.02, 1.02))
         if kind == "other people":
             axes.axvline(summary.attrs["change"], color="#bbbbbb", linewidth=1)
-    _finish(figure, grid, len(kinds), "share of streams that have had a signal")
+    _finish(figure, grid, len(kinds), "share of streams that have had a signal", "look")
     return figure
 
 
@@ -67,11 +67,10 @@ def _delays(summary: xr.Dataset) -> Any:
             axes.plot(line["rows"], height, color=color, linestyle=dash, marker=".", label=monitor)
         axes.axhspan(1.3 * most, 2.5 * most, color="#f0f0f0", zorder=0)
         axes.set(title=TITLES[kind], xscale="log", yscale="log", ylim=(0.8, 2.5 * most))
-        axes.set_yticks([1, 3, 10, 30, 100, missed], ["1", "3", "10", "30", "100", "none"])
+        ticks = [number for number in (1, 3, 10, 30, 100) if number < most]
+        axes.set_yticks([*ticks, missed], [*map(str, ticks), "none"])
         axes.minorticks_off()
-    _finish(figure, grid, len(kinds), "looks until half of the streams have a signal")
-    for axes in grid:
-        axes.set_xlabel("rows a day")
+    _finish(figure, grid, len(kinds), "looks until half of the streams have a signal", "rows a day")
     return figure
 
 
@@ -83,15 +82,16 @@ def _grid(panels: int, **shared: bool) -> tuple[Any, Any]:
     return figure, grid.ravel()
 
 
-def _finish(figure: Any, grid: Any, panels: int, label: str) -> None:
+def _finish(figure: Any, grid: Any, panels: int, label: str, below: str) -> None:
     for number, axes in enumerate(grid):
         axes.set_visible(number < panels)
         axes.grid(visible=True, color="#e4e4e4", linewidth=0.7)
         axes.set_axisbelow(True)
-        # Panels below which there is none show their own numbers.
-        axes.tick_params(labelbottom=number + _COLUMNS >= panels)
-    for axes in grid[::_COLUMNS]:
-        axes.set_ylabel(label)
+        # The lowest panel of each column has the numbers.
+        lowest = number + _COLUMNS >= panels
+        axes.tick_params(labelbottom=lowest)
+        axes.set_xlabel(below if lowest else "")
+    figure.supylabel(label)
     handles, names = grid[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="center left", bbox_to_anchor=(0.99, 0.5), frameon=False, handlelength=3.2)
     figure.tight_layout()

@@ -48,7 +48,7 @@ def summary_of(counts: xr.DataArray) -> xr.Dataset:
 def _added(copies: np.ndarray, of_row: xr.Variable, slices: tuple[object, ...]) -> xr.Variable:
     flat = of_row.values.reshape(copies.shape[-1], -1)
     # Each row is in one cell: most cells stay empty.
-    used = flat.any(0).nonzero()[0]
+    used = np.flatnonzero(flat.any(0))
     values = np.zeros((*copies.shape[:-1], flat.shape[1]), flat.dtype)
     values[..., used] = copies @ flat[:, used]
     return xr.Variable((*slices, *of_row.dims[1:]), values.reshape(*copies.shape[:-1], *of_row.shape[1:]), of_row.attrs)

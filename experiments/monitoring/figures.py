@@ -40,7 +40,7 @@ def save_all(summary: xr.Dataset, folder: Path) -> None:
 
 def _false_alarms(summary: xr.Dataset) -> Any:
     kinds = [kind for kind in summary["kind"].values if not KINDS[kind].changes]
-    figure, grid = _grid(len(kinds), sharex=True, sharey=True)
+    figure, grid = _grid(len(kinds))
     for axes, kind in zip(grid, kinds, strict=False):
         for monitor, (color, dash) in STYLES.items():
             line = summary["by_look"].sel(kind=kind, monitor=monitor)
@@ -55,7 +55,7 @@ def _false_alarms(summary: xr.Dataset) -> Any:
 
 def _delays(summary: xr.Dataset) -> Any:
     kinds = [kind for kind in summary["kind"].values if KINDS[kind].changes]
-    figure, grid = _grid(len(kinds), sharex=True, sharey=True)
+    figure, grid = _grid(len(kinds))
     most = summary.attrs["looks"] - summary.attrs["change"]
     missed = 1.8 * most
     for axes, kind in zip(grid, kinds, strict=False):
@@ -74,11 +74,13 @@ def _delays(summary: xr.Dataset) -> Any:
     return figure
 
 
-def _grid(panels: int, **shared: bool) -> tuple[Any, Any]:
+def _grid(panels: int) -> tuple[Any, Any]:
     import matplotlib.pyplot as plt
 
     lines = -(-panels // _COLUMNS)
-    figure, grid = plt.subplots(lines, _COLUMNS, figsize=(11, 0.6 + 3.1 * lines), squeeze=False, **shared)
+    figure, grid = plt.subplots(
+        lines, _COLUMNS, figsize=(11, 0.6 + 3.1 * lines), sharex=True, sharey=True, squeeze=False
+    )
     return figure, grid.ravel()
 
 

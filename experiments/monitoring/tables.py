@@ -67,7 +67,7 @@ def results(summary: xr.Dataset) -> list[str]:
     lines += [
         "## Looks until a change is signalled",
         "",
-        "Within so many looks half of the streams, and 90 % of them, have a signal; the first look with the change is "
+        "Within so many looks half of the streams / 90 % of them have a signal; the first look with the change is "
         f"number 1; –: not within the {at['looks'] - at['change']} looks that remain. What raises false signals every "
         "few days has small numbers here whatever happens: compare with those of calibrated streams.",
         "",
@@ -79,7 +79,7 @@ def results(summary: xr.Dataset) -> list[str]:
         "",
         "By the e-process, in days after the true day: median of the streams with an alarm in the end.",
         "",
-        *_kinds_by_rows(summary["since"].sel(kind=changing), "{:+.0f}".format),
+        *_kinds_by_rows(summary["since"].sel(kind=changing), lambda days: f"{round(days):+d}"),
         "## Confidence sequences of the gap",
         "",
         "Share of streams in which the mean offset was outside on any look; promised is 5 % at most where rows are "
@@ -114,7 +114,8 @@ def _delays(summary: xr.Dataset) -> list[str]:
         for rows in summary["rows"].values:
             at = summary.sel(monitor=monitor, rows=rows)
             missed = float(at["missed"])
-            text = f"{_look(float(at['delay']))} / {_look(float(at['delay_90']))}"
+            ends = [_look(float(at[name])) for name in ("delay", "delay_90")]
+            text = ends[0] if ends[0] == ends[1] else " / ".join(ends)
             cells.append(f"{text} ({percent(missed)} missed)" if missed > 0 else text)
         body.append(cells)
     return table(_header(summary["delay"]), body)

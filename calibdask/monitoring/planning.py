@@ -8,7 +8,7 @@ import xarray as xr
 from calibdask.estimators.checks import check_whole
 from calibdask.inference.choice import check_level
 from calibdask.inference.sequential.cells import PeriodCells
-from calibdask.inference.sequential.processes import Monitor, ProcessState
+from calibdask.inference.sequential.processes import LOG_SHARES, Monitor, ProcessState
 
 # Scores that stand for evenly spread ones.
 _SCORES = (np.arange(20) + 0.5) / 20
@@ -65,14 +65,14 @@ def watch_power(
     Notes
     -----
     A bet on outcomes of probability q against s' grows by q log(q / s') + (1 - q) log((1 - q) / (1 - s')) a row on
-    average. The best of the bets of `calibdask.watch` has 1 / 16 of the capital, and an alarm needs log(16 / alpha).
+    average. The best of the bets of `calibdask.watch` has 1 / 24 of the capital, and an alarm needs log(24 / alpha).
 
     Examples
     --------
     >>> import calibdask as cd
     >>> plan = cd.watch_power(1000, 0.05, streams=100)
     >>> int(plan.median_caught), round(float(plan.supported_tolerance), 3)
-    (1, 0.037)
+    (1, 0.038)
     """
     check_level(alpha, "alpha")
     for name, number, least in (
@@ -129,7 +129,7 @@ def _supported(scores: np.ndarray, rows: int, alpha: float, sign: float) -> floa
             zeros = np.where(chance < 1, (1 - chance) * np.log((1 - chance) / (1 - null)), 0.0)
         return float((ones + zeros).mean()) * rows
 
-    required, low, high = math.log(16 / alpha), 0.0, 0.25
+    required, low, high = -float(LOG_SHARES.min()) - math.log(alpha), 0.0, 0.25
     if growth(high) < required:
         return math.nan
     for _ in range(_HALVINGS):

@@ -102,12 +102,15 @@ def watch(
 
     at most the logarithm of the product over rows, and less by at most 0.01 for 2 * 10**5 rows. E is half the capital
     of a bet whose tilts by 20 groups of scores are learnt from earlier periods (level, slope and groups, shrunk towards
-    0), and half the mean capital of the fixed tilts +-0.1, +-0.25, +-0.5 and +-1. Within a period nothing is learnt: an
-    offset beyond the tolerance of less than about 0.05 in the log-odds is caught from the second period on.
+    0), and half the mean capital of the fixed tilts +-0.02, +-0.05, +-0.1, +-0.25, +-0.5 and +-1. Within a period
+    nothing is learnt: an offset beyond the tolerance of less than about 0.01 in the log-odds is caught from the second
+    period on.
 
     The detector of each bet is M = e (M + 1), with its factor e of the period; their mean, by shares of capital, is at
     least 1 / alpha after 1 / alpha periods or more on average if the model is calibrated. Use it where a model that was
-    calibrated for long may change: capital that was lost before has to be regained by E, but not by the detector.
+    calibrated for long may change: capital that was lost before has to be regained by E, but not by the detector. It
+    counts periods, even without any bet, and does detect something in every 1 / alpha or 2 / alpha periods: with
+    alpha = 0.05 / 365 at most 5 % of calibrated models are detected within 365 periods.
 
     The confidence sequence of the gap is one of the running mean of offsets, which may differ between rows and over
     time. Rows of one customer, or repeated ones, depend on each other and are more certain here than in truth.

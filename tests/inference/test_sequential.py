@@ -21,15 +21,9 @@ from calibdask.inference.sequential.sequences import error_ends, gap_ends
 from calibdask.statistics.settings import Setting
 from calibdask.storage.summary import Summary
 from tests.inference.false_alarms import SCORES, streams
+from tests.oracles.sequential_reference import FIXED_TILTS, e_bh, expected_factor, row_log_factor
 
 ALPHA, CHANCE = 0.05, 1e-5
-TILTS = (-1.0, -0.5, -0.25, -0.1, 0.1, 0.25, 0.5, 1.0)
-
-
-def factor(score: float, outcome: int, tilt: float, tolerance: float) -> float:
-    """The factor of one row, as it is defined."""
-    null = min(1.0, score + tolerance) if tilt > 0 else max(0.0, score - tolerance)
-    return math.exp(tilt * outcome) / (1 + (math.exp(tilt) - 1) * null)
 
 
 def of_rows(scores: Any, outcomes: Any) -> PeriodCells:
@@ -50,18 +44,17 @@ def test_factors_are_those_of_a_loop_over_rows(tolerance: float) -> None:
     scores = np.r_[0.0, 1.0, rng.beta(0.5, 1.0, 200)]
     outcomes = np.r_[0, 1, rng.integers(0, 2, 200)]
     told = fixed_factors(of_rows(scores, outcomes), tolerance)[0]
-    for number, tilt in enumerate(TILTS):
-        rows = [factor(s, int(o), tilt, tolerance) for s, o in zip(scores, outcomes, strict=True)]
-        assert told[number] == pytest.approx(math.fsum(map(math.log, rows)), abs=1e-10)
+    for number, tilt in enumerate(FIXED_TILTS):
+        rows = [row_log_factor(tilt, s, int(o), tolerance) for s, o in zip(scores, outcomes, strict=True)]
+        assert told[number] == pytest.approx(math.fsum(rows), abs=1e-10)
 
 
-@pytest.mark.parametrize("tilt", TILTS)
+@pytest.mark.parametrize("tilt", FIXED_TILTS)
 @pytest.mark.parametrize("tolerance", [0.0, 0.05])
 def test_factors_never_gain_on_average_under_the_null(tilt: float, tolerance: float) -> None:
     for score in np.linspace(0, 1, 41):
         for chance in np.clip([score - tolerance, score, score + tolerance], 0, 1):
-            mean = chance * factor(score, 1, tilt, tolerance) + (1 - chance) * factor(score, 0, tilt, tolerance)
-            assert mean <= 1 + 1e-12
+            assert expected_factor(tilt, score, chance, tolerance) <= 1 + 1e-12
 
 
 def test_summary_is_never_above_rows_and_hardly_below() -> None:
@@ -87,8 +80,8 @@ def test_process_is_that_of_a_loop_over_periods() -> None:
     rng = np.random.default_rng(3)
     monitor, state = Monitor(0.01, ALPHA), ProcessState.empty(1)
     scores, factors, seen = np.array([0.1, 0.4, 0.8]), [], np.zeros((3, 20))
-    e_values, detectors, run_length = [1.0], np.zeros(9), 0
-    shares = np.r_[0.5, np.full(8, 1 / 16)]
+    e_values, detectors, run_length = [1.0], np.zeros(13), 0
+    shares = np.r_[0.5, np.full(12, 1 / 24)]
     for day in range(30):
         count = np.array([[40, 0, 30]]) * (day not in (4, 5))
         events = rng.binomial(count, np.clip(scores + (0.15 if day >= 15 else 0.0), 0, 1))
@@ -96,10 +89,10 @@ def test_process_is_that_of_a_loop_over_periods() -> None:
         tilts = learnt_tilts(*seen[:, None], 0.01)
         logs = [
             sum(
-                y * math.log(factor(s, 1, tilt, 0.01)) + (n - y) * math.log(factor(s, 0, tilt, 0.01))
+                y * row_log_factor(tilt, s, 1, 0.01) + (n - y) * row_log_factor(tilt, s, 0, 0.01)
                 for n, y, s, tilt in zip(count[0], events[0], scores, np.broadcast_to(bet, 20)[[7, 9, 12]], strict=True)
             )
-            for bet in (tilts[0], *TILTS)
+            for bet in (tilts[0], *FIXED_TILTS)
         ]
         factors.append(np.array(logs))
         for at, n, y, s in zip((7, 9, 12), count[0], events[0], scores, strict=True):
@@ -115,7 +108,7 @@ def test_process_is_that_of_a_loop_over_periods() -> None:
         assert detection.run_length[0] == run_length
         assert detection.detected[0] == (shares @ detectors >= 1 / ALPHA)
         if detection.detected[0]:
-            detectors, run_length = np.zeros(9), 0
+            detectors, run_length = np.zeros(13), 0
         tails = np.array([np.sum(factors[start:], axis=0) for start in range(day + 1)]) + np.log(shares)
         best = np.unravel_index(tails.argmax(), tails.shape)[0]
         # Periods without rows change no product: the first of equal ones.
@@ -133,20 +126,20 @@ def test_calibrated_streams_seldom_alarm_and_sequences_hold() -> None:
     assert told["detections"].mean() < ALPHA
 
 
-def test_tolerance_and_traffic() -> None:
-    """Off by half the tolerance: never; by twice of it, at 10**6 rows a day: on the first day."""
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (0.45, 0.55), (0.0, 0.3), (0.8, 0.95)])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_tolerance_and_traffic(low: float, high: float, sign: int) -> None:
+    """Off by half the tolerance: never; by twice of it, at 10**6 rows a day: on the first day, wherever scores are."""
     rng = np.random.default_rng(6)
-    rows, scores = np.full((200, 100), 10_000), (np.arange(100) + 0.5) / 100
-    monitor = Monitor(0.01, ALPHA)
-    for sign in (1, -1):
-        state = ProcessState.empty(200)
-        for day in range(20):
-            events = rng.binomial(rows, np.clip(scores + sign * 0.005, 0, 1))
-            state, _ = monitor.advanced(state, PeriodCells.of_table(rows, events, scores), day)
-        assert (state.largest == 0).all()
-        events = rng.binomial(rows, np.clip(scores + sign * 0.02, 0, 1))
-        state, _ = monitor.advanced(ProcessState.empty(200), PeriodCells.of_table(rows, events, scores), 0)
-        assert (state.largest >= monitor.threshold).all()
+    rows, scores = np.full((50, 100), 10_000), low + (high - low) * (np.arange(100) + 0.5) / 100
+    monitor, state = Monitor(0.01, ALPHA), ProcessState.empty(50)
+    for day in range(20):
+        events = rng.binomial(rows, np.clip(scores + sign * 0.005, 0, 1))
+        state, _ = monitor.advanced(state, PeriodCells.of_table(rows, events, scores), day)
+    assert (state.largest == 0).all()
+    events = rng.binomial(rows, np.clip(scores + sign * 0.02, 0, 1))
+    state, _ = monitor.advanced(ProcessState.empty(50), PeriodCells.of_table(rows, events, scores), 0)
+    assert (state.largest >= monitor.threshold).all()
 
 
 @pytest.mark.parametrize("kind", ["shift", "slope", "local"])
@@ -209,3 +202,23 @@ def test_false_discoveries_over_dependent_slices() -> None:
         shares.append(worst)
         assert found[:off].mean() > 0.9
     assert np.mean(shares) <= 0.1
+
+
+def test_e_bh_is_that_of_a_loop_and_keeps_its_level_where_all_slices_are_one() -> None:
+    """With equal slices a false alarm is one of all: the share of false discoveries comes closest to alpha."""
+    rng = np.random.default_rng(10)
+    for _ in range(300):
+        # Ties, but no values on a border itself.
+        e_values = np.r_[rng.integers(1, 60, 12) + 0.25, rng.exponential(20, 8)]
+        assert e_benjamini_hochberg(np.log(e_values), 0.5).tolist() == e_bh(e_values.tolist(), 0.5)
+    sets, slices, alpha, days = 4000, 500, 0.1, 150
+    monitor, state = Monitor(0.0, alpha), ProcessState.empty(sets)
+    first, found = np.full(sets, np.nan), np.zeros((sets, slices), bool)
+    for day in range(days):
+        events = rng.binomial(40, 0.5, (sets, 1))
+        state, _ = monitor.advanced(state, PeriodCells.of_table(np.full((sets, 1), 40), events, 0.5), day)
+        here = np.isnan(first) & (state.log_e >= monitor.threshold)
+        found[here] = e_benjamini_hochberg(np.repeat(state.log_e[here, None], slices, 1), alpha)
+        first[here] = day
+    assert (found.all(-1) == ~np.isnan(first)).all()
+    assert 0.01 * sets < found.any(-1).sum() <= binom.isf(CHANCE, sets, alpha)

@@ -112,7 +112,7 @@ class Monitor:
     >>> for day in range(3):
     ...     state, detected = monitor.advanced(state, PeriodCells.of_table([[100]], [[70]], [0.5]), day)
     >>> state.log_e.round(1).tolist(), state.since.tolist(), detected.detected.tolist()
-    ([21.2], [0], [True])
+    ([20.8], [0], [True])
     """
 
     tolerance: float

@@ -1,0 +1,120 @@
+"""`watch` and `attribute` against loops over rows that were written from the formulas alone."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import calibdask as cd
+from calibdask.inference.sequential.cells import GROUP_EDGES
+from calibdask.inference.sequential.factors import learnt_tilts
+from calibdask.monitoring.period_sums import PeriodSums
+from tests.oracles import sequential_reference as oracle
+
+ALPHA, DAYS, DRIFT = 0.05, 12, 7
+# A summary knows scores by the means of cells.
+NATS = 1e-2
+
+
+def rows_of(seed: int, rows: int = 1500) -> list[list[oracle.Row]]:
+    """Days of rows; from one day on outcomes are more frequent."""
+    rng = np.random.default_rng(seed)
+    days = []
+    for day in range(DAYS):
+        scores = rng.beta(0.8, 1.6, rows)
+        outcomes = rng.random(rows) < np.clip(scores + (0.08 if day >= DRIFT else 0.0), 0, 1)
+        days.append(list(zip(scores.tolist(), outcomes.astype(int).tolist(), strict=True)))
+    return days
+
+
+def summarized(days: list[list[oracle.Row]]) -> xr.Dataset:
+    scores, outcomes = np.concatenate([np.array(day) for day in days]).T
+    by = {"day": np.repeat(np.arange(len(days)), [len(day) for day in days])}
+    return cd.summarize(outcomes.astype(int), scores, by=by, settings=["binary"])
+
+
+def tilts_by_day(summary: xr.Dataset, tolerance: float) -> list[Callable[[float], float]]:
+    """What is bet on a row: learnt from all earlier days by the group of its cell."""
+    sums = PeriodSums.of("watch", summary, "day", None, None)
+    past, tilts = np.zeros((3, 1, GROUP_EDGES.size + 1)), []
+    edges = np.append(summary.cell_lower.values, 1.0)
+    group = np.searchsorted(GROUP_EDGES, (edges[:-1] + edges[1:]) / 2)
+    for position in range(sums.periods.size):
+        learnt = learnt_tilts(*past, tolerance)[0]
+
+        def tilt(score: float, learnt: Any = learnt) -> float:
+            cell = max(int(np.searchsorted(edges, score)) - 1, 0)
+            return float(learnt[group[cell]])
+
+        tilts.append(tilt)
+        past = past + np.array(next(iter(sums.cells(position)))[1].group_sums)
+    return tilts
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 0.02])
+def test_watch_is_that_of_rows(tolerance: float) -> None:
+    """E, its p-value, the detector of each bet, and since when."""
+    days = rows_of(1)
+    summary = summarized(days)
+    result = cd.watch(summary, tolerance=tolerance)
+    learnt = oracle.plug_in_log_e(days, tilts_by_day(summary, tolerance), tolerance)
+    of_rows = oracle.half_and_half(learnt, oracle.fixed_tilts_log_e(days, tolerance))
+    loss = np.array(of_rows) - result.log_e.values
+    assert (loss >= -1e-12).all()
+    assert (loss <= NATS).all()
+    assert result.log_e.values[-1] > 4
+    for day in range(DAYS):
+        pvalue = oracle.always_valid_pvalue(of_rows[: day + 1])
+        assert float(result.pvalue[day]) == pytest.approx(pvalue, rel=NATS)
+    assert abs(int(result.since[-1]) - DRIFT) <= 1
+
+
+def test_detector_is_the_sum_over_starts() -> None:
+    """Of each bet, until the first detection."""
+    days = rows_of(3, 200)[:DRIFT]
+    summary = summarized(days)
+    result = cd.watch(summary)
+    assert not result.detected.any()
+    tilts = tilts_by_day(summary, 0.0)
+    bets = [tilts, *([lambda score, tilt=tilt: tilt] * DRIFT for tilt in oracle.FIXED_TILTS)]
+    shares = np.r_[0.5, np.full(len(oracle.FIXED_TILTS), 0.5 / len(oracle.FIXED_TILTS))]
+    paths = []
+    for bet in bets:
+        factors = [oracle.period_log_factor(rows, tilt, 0.0) for rows, tilt in zip(days, bet, strict=True)]
+        path = oracle.restarting_detector(factors)
+        assert path == pytest.approx(oracle.sum_over_starts(factors), abs=1e-9)
+        paths.append(path)
+    np.testing.assert_allclose(result.log_detector, np.log(shares @ np.exp(paths)), atol=NATS)
+
+
+def test_since_is_the_start_of_the_largest_product() -> None:
+    """One score and one bet that is far ahead of all others."""
+    rng = np.random.default_rng(4)
+    days = [[(0.5, int(o)) for o in rng.random(400) < (0.5 if day < 6 else 0.62)] for day in range(10)]
+    factors = [oracle.period_log_factor(rows, lambda _: 0.5, 0.0) for rows in days]
+    assert int(cd.watch(summarized(days)).since[-1]) == oracle.most_likely_start(factors) == 6
+
+
+def test_attribution_is_that_of_exact_fractions() -> None:
+    rng = np.random.default_rng(5)
+    country, day = rng.integers(0, 4, 3000), np.repeat([0, 1], 1500)
+    country = np.where((day == 1) & (rng.random(3000) < 0.3), 0, country)
+    # Sixteenths are positions on the grid themselves.
+    scores = rng.integers(1, 16, 3000) / 16
+    outcomes = (rng.random(3000) < scores + 0.1 * (country == 2) * day).astype(int)
+    cells = []
+    for window in (0, 1):
+        at = [(day == window) & (country == number) for number in range(4)]
+        cells.append(
+            [(int(here.sum()), Fraction(float((outcomes - scores)[here].sum())) / int(here.sum())) for here in at]
+        )
+    summary = cd.summarize(outcomes, scores, by={"day": day, "country": country}, settings=["binary"])
+    change = cd.attribute(summary, 0, 1, by="country")
+    mix, within = oracle.attribution(*cells)
+    assert float(change.all_mix) == pytest.approx(float(mix), abs=1e-9)
+    assert float(change.all_within) == pytest.approx(float(within), abs=1e-9)
+    total = sum(n * gap for n, gap in cells[1]) / 1500 - sum(n * gap for n, gap in cells[0]) / 1500
+    assert mix + within == total

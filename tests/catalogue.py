@@ -118,6 +118,12 @@ ENTRIES: dict[str, Entry] = {
     "excess_cost_of_costs": Entry(cd.ExcessCost(costs=COSTS, bins=3), classes=3),
     "excess_cost_classwise": Entry(cd.ExcessCost(calibration="classwise")),
     "excess_cost_equal_mass": Entry(cd.ExcessCost(calibration="classwise", bins=5, binning="equal-mass")),
+    "risk_coverage": Entry(cd.RiskCoverage(), summary=True),
+    "risk_coverage_curve": Entry(cd.RiskCoverageCurve(points=7), summary=True),
+    "net_benefit": Entry(cd.NetBenefit(thresholds=(0.1, 0.25, 0.5)), summary=True),
+    "net_benefit_left": Entry(cd.NetBenefit(thresholds=(0.1, 0.25), closed="left", setting="confidence")),
+    "murphy_curve": Entry(cd.MurphyCurve(thresholds=(0.1, 0.25, 0.5)), summary=True),
+    "atb": Entry(cd.ATB(), summary=True),
     # With kernels.
     "skce": Entry(cd.SKCE()),
     "skce_biased": Entry(cd.SKCE(estimator="biased", kernel="gaussian", bandwidth="median-full")),

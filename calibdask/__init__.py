@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from calibdask.estimators.binned.ece import ece_l as ece_l
     from calibdask.estimators.binned.multiclass import MulticlassECE as MulticlassECE
     from calibdask.estimators.decisions.atb import ATB as ATB
+    from calibdask.estimators.decisions.conformal import ConformalThreshold as ConformalThreshold
     from calibdask.estimators.decisions.excess_cost import ExcessCost as ExcessCost
     from calibdask.estimators.decisions.murphy import MurphyCurve as MurphyCurve
     from calibdask.estimators.decisions.net_benefit import NetBenefit as NetBenefit

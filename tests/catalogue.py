@@ -21,6 +21,7 @@ from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.confusion import Confusion
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.label_sets import LabelSets
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.order.distinct import DistinctScores
 from calibdask.statistics.order.medians import SetKeys
@@ -118,6 +119,8 @@ ENTRIES: dict[str, Entry] = {
     "excess_cost_of_costs": Entry(cd.ExcessCost(costs=COSTS, bins=3), classes=3),
     "excess_cost_classwise": Entry(cd.ExcessCost(calibration="classwise")),
     "excess_cost_equal_mass": Entry(cd.ExcessCost(calibration="classwise", bins=5, binning="equal-mass")),
+    "conformal_threshold": Entry(cd.ConformalThreshold()),
+    "conformal_threshold_given": Entry(cd.ConformalThreshold(threshold=0.7)),
     "risk_coverage": Entry(cd.RiskCoverage(), summary=True),
     "risk_coverage_curve": Entry(cd.RiskCoverageCurve(points=7), summary=True),
     "net_benefit": Entry(cd.NetBenefit(thresholds=(0.1, 0.25, 0.5)), summary=True),
@@ -261,6 +264,8 @@ def statistics(layout: Layout) -> list[Statistic]:
         Uniform(7, closed="left").edges,
         Explicit((0.0, 0.25, 0.3, 1.0)).edges,
     )
+    limits = FrozenArray(np.resize([0.8, 0.3], (1, layout.groups)))
+    made += [KeyCounts(Setting("label")), LabelSets(limits)]
     for setting in SETTINGS:
         made += [KeyCounts(setting), windows(setting, layout)]
         made.append(GridHistogram(setting, Grid(300, support(setting, layout.classes), refined=setting.per_class)))

@@ -63,6 +63,8 @@ class Entry:
     classes: int | None = None
     # Whether a summary holds what it asks for.
     summary: bool = False
+    # Parts that a summary does not tell: they are NaN.
+    untold: tuple[str, ...] = ()
     # Parts whose random numbers go by the place of a slice or a model among others: alone it has other ones.
     drawn: tuple[str, ...] = ()
 
@@ -119,8 +121,8 @@ ENTRIES: dict[str, Entry] = {
     "excess_cost_of_costs": Entry(cd.ExcessCost(costs=COSTS, bins=3), classes=3),
     "excess_cost_classwise": Entry(cd.ExcessCost(calibration="classwise")),
     "excess_cost_equal_mass": Entry(cd.ExcessCost(calibration="classwise", bins=5, binning="equal-mass")),
-    "conformal_threshold": Entry(cd.ConformalThreshold()),
-    "conformal_threshold_given": Entry(cd.ConformalThreshold(threshold=0.7)),
+    "conformal_threshold": Entry(cd.ConformalThreshold(), summary=True, untold=("class_size",)),
+    "conformal_threshold_given": Entry(cd.ConformalThreshold(threshold=0.7), summary=True, untold=("class_size",)),
     "risk_coverage": Entry(cd.RiskCoverage(), summary=True),
     "risk_coverage_curve": Entry(cd.RiskCoverageCurve(points=7), summary=True),
     "net_benefit": Entry(cd.NetBenefit(thresholds=(0.1, 0.25, 0.5)), summary=True),

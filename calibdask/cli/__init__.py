@@ -24,6 +24,7 @@ from calibdask.cli.studies import run as _run
 from calibdask.cli.studies import status as _status
 from calibdask.cli.summarize import summarize as _summarize
 from calibdask.cli.test_alias import alias as _test
+from calibdask.cli.threshold import threshold as _threshold
 from calibdask.cli.warm import warm as _warm
 from calibdask.errors import Unavailable
 from calibdask.safe_text import message, visible_lines, without_credentials
@@ -68,6 +69,7 @@ cli.add_command(_evaluate)
 cli.add_command(_compare)
 cli.add_command(_summarize)
 cli.add_command(_merge)
+cli.add_command(_threshold)
 cli.add_command(_calibrate)
 cli.add_command(_apply)
 cli.add_command(_report)

@@ -15,7 +15,7 @@ from calibdask.engine.sources.source import Source
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.ordered.score_points import histogram_of
 from calibdask.inference.choice import check_level
-from calibdask.inference.fixed_sequence import RiskTest, chained, passed, steps
+from calibdask.inference.fixed_sequence import Fallback, RiskTest, level_of_each
 from calibdask.results.promised import PROMISED, sentence
 from calibdask.results.watched import described
 from calibdask.statistics.bins.grid import Grid, GridState
@@ -78,8 +78,7 @@ def threshold(
     xarray.Dataset
         By slice: ``threshold``, NaN where none qualifies; ``coverage``, the share of the rows above it, then 0;
         ``risk``, the share of errors among them, and ``risk_high``, its upper confidence limit there, at most the risk allowed;
-        ``answers`` and ``errors``, these rows and the wrong ones among them; ``pvalue`` of the last test that was
-        passed.
+        ``answers`` and ``errors``, these rows and the wrong ones among them; ``pvalue`` of the test of the threshold.
 
         ``planned_coverage`` along ``times``: the coverage to be expected with 2, 5, 10 times the rows, and with any
         number, if errors are as frequent as in these. ``sentence``: all that in words. The attribute ``least_rows`` is
@@ -92,18 +91,18 @@ def threshold(
 
     Notes
     -----
-    Thresholds are tested in a fixed sequence from strict to lax [1]_: with N rows above t, Err errors among them, by
+    Thresholds are tested in a fixed order from strict to lax [1]_, with N rows above t, Err errors among them, by
 
-        p(t) = P(Binomial(N, risk) <= Err),
+        p(t) = P(Binomial(N, risk) <= Err);
 
-    as long as p(t) <= 1 - confidence; the last one is chosen. The sequence is determined by the scores, before errors
-    are seen: about 200 borders of cells of a fine grid, with half a percent of the rows between them. It begins where
-    errors of half the risk would pass with probability 0.95, or with a quarter of the rows if that is less, but at
-    least where no errors would pass: a model whose most confident answers are not its best may get none.
+    the lowest threshold whose test rejects is chosen. The order is determined by the scores, before errors are seen:
+    about 200 borders of cells of a fine grid, with half a percent of the rows between them, from a tenth of the rows on
+    (less of many rows, more where no errors among them would not pass). The first test has half of the level
+    1 - confidence, which each that rejects passes on to the next; the other half begins at a third of the rows, where
+    the most confident answers are not the best [2]_. Few rows have one beginning with all of it.
 
-    Several slices (and classes) start with equal parts of 1 - confidence; one whose last threshold, that of all rows,
-    has passed leaves its part to the others, for sequences of one test Holm's method [2]_. Slices with too few rows are
-    not tested.
+    Several slices (and classes) start with equal parts of the level; one whose tests all reject leaves its part to the
+    others, for sequences of one test Holm's method [3]_. Slices with too few rows are not tested.
 
     The guarantee is for rows like these, independent of each other and of the fit of the model; it says nothing of
     later ones that differ. The number of tests does not weaken it, but to choose among results does: not to ask again
@@ -115,9 +114,10 @@ def threshold(
     ----------
     .. [1] Angelopoulos, Bates, Candès, Jordan & Lei, Learn then test: calibrating predictive algorithms to achieve risk
        control, 2021.
-    .. [2] Bretz, Maurer, Brannath & Posch, A graphical approach to sequentially rejective multiple test procedures,
+    .. [2] Wiens & Dmitrienko, The fallback procedure for evaluating a single family of hypotheses, 2005.
+    .. [3] Bretz, Maurer, Brannath & Posch, A graphical approach to sequentially rejective multiple test procedures,
        2009.
-    .. [3] Geifman & El-Yaniv, Selective classification for deep neural networks, 2017.
+    .. [4] Geifman & El-Yaniv, Selective classification for deep neural networks, 2017.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def threshold(
     >>> scores = rng.random(10_000)
     >>> result = cd.threshold(rng.random(10_000) < scores, scores, risk=0.1)
     >>> round(float(result.threshold), 2), round(float(result.coverage), 2), float(result.risk_high) <= 0.1
-    (0.81, 0.38, True)
+    (0.83, 0.34, True)
     """
     check_level(risk, "risk")
     check_level(confidence, "confidence")
@@ -170,21 +170,26 @@ class _Promise:
         errors = rows - right
         tested = [total for total in rows[:, -1].tolist() if total >= self.test.least_rows(self.chance)]
         part = self.chance / max(1, len(tested))
-        places = [self._steps(of, part) for of in rows]
-        pvalues = [self.test.pvalues(n[at], e[at]) for n, e, at in zip(rows, errors, places, strict=True)]
-        counts, level = chained(pvalues, self.chance)
+        sequences = [Fallback.of(self.test, of, part) for of in rows]
+        pvalues = [
+            self.test.pvalues(n[sequence.steps], e[sequence.steps])
+            for n, e, sequence in zip(rows, errors, sequences, strict=True)
+        ]
+        level = level_of_each(sequences, pvalues, self.chance)
         planned = np.array([[self._planned(n, e, times, part) for times in _TIMES] for n, e in zip(rows, errors, strict=True)])
         values: dict[str, npt.NDArray[Any]] = {name: np.full(len(mass), np.nan) for name in _MEASURED}
         values |= {"coverage": np.zeros(len(mass)), **{name: np.zeros(len(mass), np.int64) for name in _COUNTED}}
-        for i, (at, count) in enumerate(zip(places, counts, strict=True)):
-            if not count:
+        for i, (sequence, of_steps) in enumerate(zip(sequences, pvalues, strict=True)):
+            rejected, levels = sequence.tested(of_steps, level)
+            if not rejected.any():
                 continue
-            place = at[count - 1]
+            last = int(np.flatnonzero(rejected)[-1])
+            place = sequence.steps[last]
             above, wrong = rows[i, place], errors[i, place]
-            values["threshold"][i], values["pvalue"][i] = borders[place], pvalues[i][count - 1]
+            values["threshold"][i], values["pvalue"][i] = borders[place], of_steps[last]
             values["answers"][i], values["errors"][i] = above, wrong
             values["coverage"][i], values["risk"][i] = above / rows[i, -1], wrong / above
-            values["risk_high"][i] = self.test.upper(above, wrong, level)
+            values["risk_high"][i] = self.test.upper(above, wrong, levels[last])
         values |= {"rows": rows[:, -1], "events": right[:, -1], "frequency": _over(right[:, -1], rows[:, -1])}
         least = self.test.least_rows(part)
         words = [
@@ -193,9 +198,6 @@ class _Promise:
         ]
         return values | {"planned_coverage": planned, "sentence": np.array(words)}
 
-    def _steps(self, rows: Counts, chance: float) -> Counts:
-        return steps(rows, self.test.first_rows(int(rows[-1]), chance))
-
     def _planned(self, rows: Counts, errors: Counts, times: float, chance: float) -> float:
         """The coverage with so many times the rows, and the errors; NaN if no threshold would qualify."""
         if not rows[-1]:
@@ -203,9 +205,10 @@ class _Promise:
         # As good as any number: limits are within a hundredth of a percent of the rates.
         factor = 1e9 / rows[-1] if math.isinf(times) else times
         many = (rows * factor).astype(np.int64)
-        at = self._steps(many, chance)
-        count = passed(self.test.pvalues(many[at], np.ceil(errors[at] * factor)), chance)
-        return float(many[at[count - 1]] / many[-1]) if count else math.nan
+        sequence = Fallback.of(self.test, many, chance)
+        at = sequence.steps
+        rejected, _ = sequence.tested(self.test.pvalues(many[at], np.ceil(errors[at] * factor)), chance)
+        return float(many[at[rejected]].max() / many[-1]) if rejected.any() else math.nan
 
 
 _MEASURED, _COUNTED = ("threshold", "risk", "risk_high", "pvalue"), ("answers", "errors")

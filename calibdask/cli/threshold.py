@@ -45,14 +45,14 @@ _EXAMPLES = (
     "--confidence", type=float, metavar="LEVEL", default=0.95, show_default=True, help="Probability of the guarantee."
 )
 @click.option(
-    "--setting", type=ChoiceType(SUMMARY_SETTING), help="What an answer is.  [default: the class with the largest score]"
+    "--setting",
+    type=ChoiceType(SUMMARY_SETTING),
+    help="What an answer is.  [default: the class with the largest score]",
 )
 @row_options
 @click.option("--json", "as_text", is_flag=True, help="Print JSON instead of sentences.")
-def threshold(
-    data: str, risk: float, confidence: float, setting: str | int | None, as_text: bool, **where: Any
-) -> int:
-    """Choose the lowest threshold of confidence above which answers may go out unseen, with a guarantee on their errors.
+def threshold(data: str, risk: float, confidence: float, setting: str | int | None, as_text: bool, **where: Any) -> int:
+    """Choose the lowest confidence above which answers may go out unseen, with a guarantee on their errors.
 
     DATA is a file of scored rows as evaluate takes it, or a summary. In 95 of 100 data sets, by default, the true share
     of errors above the threshold is at most the risk.

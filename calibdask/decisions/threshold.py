@@ -48,7 +48,7 @@ def threshold(
     class_dim: str = "class",
     sum_tolerance: float = 1e-3,
 ) -> xr.Dataset:
-    """Choose the lowest threshold of confidence above which answers may go out unseen, with a guarantee on their errors.
+    """Choose the lowest confidence above which answers may go out unseen, with a guarantee on their errors.
 
     With s the confidence of a row and error 1 if its prediction is wrong, the threshold t is such that
 
@@ -70,15 +70,16 @@ def threshold(
         Slices with thresholds of their own, as for `calibdask.evaluate`; of a summary names of its slices, the others
         are added up.
     setting : str or int, optional
-        ``"confidence"`` (default; for a vector of scores too), ``"binary"`` or the number of a class (answers are claims
-        of that class), ``"classwise"`` (claims of each class, each with a threshold).
+        ``"confidence"`` (default; for a vector of scores too), ``"binary"`` or the number of a class (answers are
+        claims of that class), ``"classwise"`` (claims of each class, each with a threshold).
 
     Returns
     -------
     xarray.Dataset
         By slice: ``threshold``, NaN where none qualifies; ``coverage``, the share of the rows above it, then 0;
-        ``risk``, the share of errors among them, and ``risk_high``, its upper confidence limit there, at most the risk allowed;
-        ``answers`` and ``errors``, these rows and the wrong ones among them; ``pvalue`` of the test of the threshold.
+        ``risk``, the share of errors among them, and ``risk_high``, its upper confidence limit there, at most the risk
+        allowed; ``answers`` and ``errors``, these rows and the wrong ones among them; ``pvalue`` of the test of the
+        threshold.
 
         ``planned_coverage`` along ``times``: the coverage to be expected with 2, 5, 10 times the rows, and with any
         number, if errors are as frequent as in these. ``sentence``: all that in words. The attribute ``least_rows`` is
@@ -176,7 +177,9 @@ class _Promise:
             for n, e, sequence in zip(rows, errors, sequences, strict=True)
         ]
         level = level_of_each(sequences, pvalues, self.chance)
-        planned = np.array([[self._planned(n, e, times, part) for times in _TIMES] for n, e in zip(rows, errors, strict=True)])
+        planned = np.array(
+            [[self._planned(n, e, times, part) for times in _TIMES] for n, e in zip(rows, errors, strict=True)]
+        )
         values: dict[str, npt.NDArray[Any]] = {name: np.full(len(mass), np.nan) for name in _MEASURED}
         values |= {"coverage": np.zeros(len(mass)), **{name: np.zeros(len(mass), np.int64) for name in _COUNTED}}
         for i, (sequence, of_steps) in enumerate(zip(sequences, pvalues, strict=True)):
@@ -247,9 +250,7 @@ def _dataset(
 ) -> xr.Dataset:
     class_dim = data.class_dim(class_dim)
     axes = (*data.batch, *data.by)
-    coordinates: dict[Hashable, Any] = {
-        axis.name: (axis.name, axis.labels) for axis in axes if axis.labels is not None
-    }
+    coordinates: dict[Hashable, Any] = {axis.name: (axis.name, axis.labels) for axis in axes if axis.labels is not None}
     dims: list[Hashable] = [axis.name for axis in axes]
     shape = [axis.size for axis in axes]
     if setting.per_class:

@@ -1,7 +1,5 @@
 """Scores of the labels, and sets of the classes whose scores are large enough."""
 
-import numpy as np
-
 from calibdask.kernels.compiled import compiled, unit
 
 

@@ -41,10 +41,11 @@ def sentence(
     promise = f"a risk of at most {percent(limit)} with confidence {percent(confidence)}"
     more = [(times, coverage) for times, coverage in planned if coverage > numbers["coverage"]]
     if not math.isnan(numbers["threshold"]):
+        answers = counted(int(numbers["answers"]), "row")
+        errors = counted(int(numbers["errors"]), "was", "were")
         words = (
-            f"Answers with a score above {numbers['threshold']:.6g} may go out unseen, {percent(numbers['coverage'])} of all: of "
-            f"{counted(int(numbers['answers']), 'row')} {counted(int(numbers['errors']), 'was', 'were')} wrong, which "
-            f"gives {promise}."
+            f"Answers with a score above {numbers['threshold']:.6g} may go out unseen, {percent(numbers['coverage'])} "
+            f"of all: of {answers} {errors} wrong, which gives {promise}."
         )
         return f"{words} {_more(more)}" if more else words
     rows = int(numbers["rows"])

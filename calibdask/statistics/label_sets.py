@@ -28,6 +28,7 @@ class LabelSetsState(NamedTuple):
     size_square: Sums
     total_size: Sums
 
+
 # Limits that are borders of cells may be rounded.
 _ROUNDING = 1e-14
 
@@ -73,6 +74,4 @@ class LabelSets(SumStatistic[LabelSetsState]):
         square = state.square[..., 1] if state.weighted else weight
         unknown = np.full(weight.shape[:3], np.nan)
         total_size = (state.mass.sum(-1) * above).sum((-1, -2))
-        return LabelSetsState(
-            weight.sum(-1), square.sum(-1), (weight * above).sum(-1), unknown, unknown, total_size
-        )
+        return LabelSetsState(weight.sum(-1), square.sum(-1), (weight * above).sum(-1), unknown, unknown, total_size)

@@ -84,7 +84,9 @@ def test_coverage_is_near_the_best_possible() -> None:
     assert possible < share[above <= 0.05].max()
 
 
-@pytest.mark.parametrize(("risk", "confidence", "rows"), [(0.05, 0.95, 59), (0.01, 0.99, 459), (0.1, 0.9, 22), (0.5, 0.5, 1)])
+@pytest.mark.parametrize(
+    ("risk", "confidence", "rows"), [(0.05, 0.95, 59), (0.01, 0.99, 459), (0.1, 0.9, 22), (0.5, 0.5, 1)]
+)
 def test_rows_without_an_error_that_suffice(risk: float, confidence: float, rows: int) -> None:
     assert (1 - risk) ** rows <= 1 - confidence + 1e-12 < (1 - risk) ** (rows - 1)
     scores = np.full(rows, 0.99)

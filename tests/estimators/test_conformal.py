@@ -97,7 +97,9 @@ def test_whole_weights_repeat_rows() -> None:
 def test_chunks_make_no_difference_to_many_rows() -> None:
     labels, scores = drawn("matrix", 200_000, np.float32)
     lazy = da.from_array(labels, chunks=7777), da.from_array(scores, chunks=(12_345, 3))
-    result, chunked = (cd.evaluate(*rows, {"c": cd.ConformalThreshold(alpha=0.01)}) for rows in ((labels, scores), lazy))
+    result, chunked = (
+        cd.evaluate(*rows, {"c": cd.ConformalThreshold(alpha=0.01)}) for rows in ((labels, scores), lazy)
+    )
     assert float(result.c_threshold) == direct(labels, scores, "0.01")[0]
     for name in result.data_vars:
         np.testing.assert_array_equal(result[name], chunked[name], err_msg=str(name))
@@ -150,8 +152,14 @@ def test_summaries_are_on_the_safe_side() -> None:
 
 @pytest.mark.parametrize(
     ("choices", "message"),
-    [({"alpha": 0}, "alpha expects"), ({"alpha": 1.0}, "alpha"), ({"alpha": "few"}, "alpha"), ({"alpha": True}, "alpha")]
-    + [({"threshold": 1.5}, "threshold expects"), ({"pooled": 1}, "pooled expects True or False")],
+    [
+        ({"alpha": 0}, "alpha expects"),
+        ({"alpha": 1.0}, "alpha"),
+        ({"alpha": "few"}, "alpha"),
+        ({"alpha": True}, "alpha"),
+        ({"threshold": 1.5}, "threshold expects"),
+        ({"pooled": 1}, "pooled expects True or False"),
+    ],
 )
 def test_bad_choices(choices: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):

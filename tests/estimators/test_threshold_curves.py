@@ -32,7 +32,9 @@ def test_net_benefit(closed: Any, weighted: bool) -> None:
         ((_, fp), (_, tp)) = confusion_matrix(labels, treated, sample_weight=weights) / weights.sum()
         frequency = np.average(labels, weights=weights)
         assert float(result.m_model[position]) == pytest.approx(tp - fp * t / (1 - t), abs=1e-12)
-        assert float(result.m_treat_all[position]) == pytest.approx(frequency - (1 - frequency) * t / (1 - t), abs=1e-12)
+        assert float(result.m_treat_all[position]) == pytest.approx(
+            frequency - (1 - frequency) * t / (1 - t), abs=1e-12
+        )
         assert float(result.m_treat_none[position]) == 0.0
 
 

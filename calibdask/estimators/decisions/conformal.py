@@ -154,7 +154,9 @@ class ConformalThreshold(Estimator):
             "threshold": Given(limit, notes=told),
             "coverage": _number(coverage, self._ends(chosen, coverage, rows), **share),
             "size": _number(sizes.mean, sizes.ends, limits=(0.0, float(layout.classes))),
-            "class_coverage": _number(class_coverage, _binomial(class_coverage, class_rows).ends, dims=by_class, **share),
+            "class_coverage": _number(
+                class_coverage, _binomial(class_coverage, class_rows).ends, dims=by_class, **share
+            ),
             "class_size": _number(
                 class_sizes.mean, class_sizes.ends, dims=by_class, limits=(0.0, float(layout.classes))
             ),

@@ -60,7 +60,8 @@ class NetBenefit(ThresholdEstimator):
     References
     ----------
     .. [1] Vickers & Elkin, Decision curve analysis: a novel method for evaluating prediction models, 2006.
-    .. [2] Vickers, Van Calster & Steyerberg, A simple, step-by-step guide to interpreting decision curve analysis, 2019.
+    .. [2] Vickers, Van Calster & Steyerberg, A simple, step-by-step guide to interpreting decision curve analysis,
+       2019.
 
     Examples
     --------

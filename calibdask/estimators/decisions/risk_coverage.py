@@ -256,8 +256,6 @@ class RiskCoverageCurve(SelectiveEstimator):
         ends = partial(BoundedMean.ends, BoundedMean(risk, risk * (1 - risk), rows, 0.0, 1.0))
         return {
             "coverage": Coordinate(coverage, ("coverage",)),
-            "risk": Number(
-                risk, dims, points.notes, limits=(0.0, 1.0), known_ends=ends, ends_method=CLOPPER_PEARSON
-            ),
+            "risk": Number(risk, dims, points.notes, limits=(0.0, 1.0), known_ends=ends, ends_method=CLOPPER_PEARSON),
             "threshold": Given(threshold, dims),
         }

@@ -260,7 +260,7 @@ def _dataset(
     joined = {name: np.concatenate([of[name] for of in values]) for name in values[0]}
     shaped = {name: array.reshape((*shape, *array.shape[1:])) for name, array in joined.items()}
     planned = shaped.pop("planned_coverage")
-    attributes = {"rows": data.source.rows, "risk": promise.risk, "confidence": 1 - promise.chance}
+    attributes: dict[str, Any] = {"rows": data.source.rows, "risk": promise.risk, "confidence": 1 - promise.chance}
     attributes |= {"least_rows": promise.test.least_rows(promise.chance), **said}
     names = {"slices": data.slice_names, "batch": [*(str(axis.name) for axis in data.batch), *data.batch_names]}
     attributes |= {name: of_name for name, of_name in names.items() if of_name}

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,12 +26,12 @@ class RiskTest:
 
     risk: float
 
-    def pvalues(self, rows: Array, errors: Array) -> Array:
+    def pvalues(self, rows: npt.NDArray[Any], errors: npt.NDArray[Any]) -> Array:
         """P(so few errors or fewer) of a risk that is just not allowed."""
         # Bdtr needs fewer errors than rows.
         return np.where(errors < rows, scipy.special.bdtr(np.minimum(errors, rows - 1), rows, self.risk), 1.0)
 
-    def upper(self, rows: Array, errors: Array, chance: float) -> Array:
+    def upper(self, rows: Any, errors: Any, chance: float) -> Array:
         """The risk that is exceeded with at most this probability, of Clopper & Pearson."""
         right = np.maximum(rows - errors, 0.5)
         return np.where(errors < rows, scipy.special.betainccinv(errors + 1.0, right, chance), 1.0)

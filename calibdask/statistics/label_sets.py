@@ -58,7 +58,8 @@ class LabelSets(SumStatistic[LabelSetsState]):
             weights = block.weights_of(b) if weighted else ones
             rows = block.scores_of(b), block.labels_of(b), weights, block.group
             count_sets(*rows, np.ascontiguousarray(limits[b]), sums[b])
-        return LabelSetsState(*np.moveaxis(sums, 1, 0), sums[:, 3].sum(-1))
+        weight, square, covered, size, size_square = np.moveaxis(sums, 1, 0)
+        return LabelSetsState(weight, square, covered, size, size_square, size.sum(-1))
 
     def from_histograms(self, histograms: Histograms) -> LabelSetsState:
         """Sums over whole cells of all classes, those of scores above the border next to 1 - limit.

@@ -40,7 +40,7 @@ def test_expectation_of_honest_scores_is_the_smallest() -> None:
     expected = (probabilities * (1 - probabilities)).mean() / 6
     # Five standard errors.
     assert values.mean() == pytest.approx(expected, abs=5 * values.std() / np.sqrt(20_000))
-    for moved in (probabilities + 0.05, np.full(6, probabilities.mean()), probabilities * 0.9 + 0.05):
+    for moved in (probabilities + 0.07, np.full(6, probabilities.mean()), probabilities / 2 + 0.25):
         others = cd.evaluate(labels, np.broadcast_to(moved, labels.shape), cd.ATB(), task="binary").atb.values
         differences = others - values
         assert differences.mean() > 5 * differences.std() / np.sqrt(20_000)

@@ -14,7 +14,7 @@ from calibdask.estimators.bounded_mean import CLOPPER_PEARSON, BoundedMean
 from calibdask.estimators.checks import check_flags
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import KnownEnds
-from calibdask.estimators.parts import Estimate, Given, Number
+from calibdask.estimators.parts import Ends, Estimate, Given, Number
 from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.bins.masses import Masses
 from calibdask.statistics.derived import Derived
@@ -138,7 +138,7 @@ class ConformalThreshold(Estimator):
         if self.threshold is None:
             chosen = yield from _Threshold(Fraction(str(float(self.alpha))), self.pooled)
         else:
-            chosen = ChosenThreshold(*np.full((3, 1, 1), [[[self.threshold]], [[np.nan]], [[np.nan]]]))
+            chosen = ChosenThreshold(np.full((1, 1), self.threshold), *np.full((2, 1, 1), np.nan))
         sets = yield from LabelSets(FrozenArray(chosen.limit))
         weight, square, covered, size, size_square = (np.asarray(sums, np.float64) for sums in sets[:5])
         weights, squares = weight.sum(-1), square.sum(-1)
@@ -149,20 +149,16 @@ class ConformalThreshold(Estimator):
             sizes = _sizes(sets.total_size / weights, size_square.sum(-1) / weights, rows, layout.classes)
             class_sizes = _sizes(size / weight, size_square / weight, class_rows, layout.classes)
         told = {} if self.threshold is not None else {"all_classes": int((chosen.below == 0).sum())}
-        by_class, share = ("class",), {"limits": (0.0, 1.0)}
+        by_class, most = ("class",), float(layout.classes)
         return {
             "threshold": Given(limit, notes=told),
-            "coverage": _number(coverage, self._ends(chosen, coverage, rows), **share),
-            "size": _number(sizes.mean, sizes.ends, limits=(0.0, float(layout.classes))),
-            "class_coverage": _number(
-                class_coverage, _binomial(class_coverage, class_rows).ends, dims=by_class, **share
-            ),
-            "class_size": _number(
-                class_sizes.mean, class_sizes.ends, dims=by_class, limits=(0.0, float(layout.classes))
-            ),
+            "coverage": _number(coverage, self._ends(chosen, coverage, rows)),
+            "size": _number(sizes.mean, sizes.ends, most),
+            "class_coverage": _number(class_coverage, _binomial(class_coverage, class_rows).ends, dims=by_class),
+            "class_size": _number(class_sizes.mean, class_sizes.ends, most, by_class),
         }
 
-    def _ends(self, chosen: "ChosenThreshold", coverage: Array, rows: Array) -> Any:
+    def _ends(self, chosen: "ChosenThreshold", coverage: Array, rows: Array) -> Ends:
         if self.threshold is not None or self.pooled:
             return _binomial(coverage, rows).ends
         return partial(_beta_law, chosen, coverage)
@@ -260,8 +256,8 @@ def _sizes(mean: Array, mean_square: Array, rows: Array, classes: int) -> Bounde
     return BoundedMean(mean, np.maximum(mean_square - mean**2, 0.0), rows, 0.0, float(classes))
 
 
-def _number(values: Array, ends: Any, dims: tuple[str, ...] = (), limits: tuple[float, float] = (0.0, 1.0)) -> Number:
-    return Number(values, dims, limits=limits, known_ends=ends, ends_method=CLOPPER_PEARSON)
+def _number(values: Array, ends: Ends, most: float = 1.0, dims: tuple[str, ...] = ()) -> Number:
+    return Number(values, dims, limits=(0.0, most), known_ends=ends, ends_method=CLOPPER_PEARSON)
 
 
 def _check_share(name: str, value: Any, *, open_ends: bool) -> None:

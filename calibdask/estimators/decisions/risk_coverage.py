@@ -124,8 +124,10 @@ class RiskCoverage(SelectiveEstimator):
         furthest = 0.0
         for index, ranked in RankedErrors.of(points):
             aurc, best = ranked.area(), float(best_area(ranked.total, ranked.wrong))
-            values[(slice(None), *index)] = aurc, best, aurc - best, ranked.generalized_area()
-            bounds[index] = _limits(ranked, values[(slice(None), *index)])
+            numbers = np.array([aurc, best, aurc - best, ranked.generalized_area()])
+            bounds[index] = _limits(ranked, numbers)
+            for part, number in zip(values, numbers, strict=True):
+                part[index] = number
             furthest = furthest if points.exact else max(furthest, ranked.area_error())
         notes = points.notes if points.exact else {**points.notes, "aurc_bound": furthest}
         return {

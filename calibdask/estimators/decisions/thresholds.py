@@ -51,12 +51,12 @@ class ThresholdEstimator(ColumnEstimator):
         weight, square, outcome = map(exact.value, (sums.weight, sums.weight_square, sums.outcome))
         total, squares = weight.sum(-1, keepdims=True), square.sum(-1, keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
-            shares = [
+            hits, false_alarms, frequency = (
                 setting.by_class(values / total)
-                for values in (_after(outcome), _after(weight - outcome), outcome.sum(-1, keepdims=True) + 0 * total)
-            ]
+                for values in (_after(outcome), _after(weight - outcome), outcome.sum(-1, keepdims=True))
+            )
             rows = setting.by_class(total**2 / squares)
-        return Sides(setting, *shares, rows)
+        return Sides(setting, hits, false_alarms, frequency, rows)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import click
 
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
-from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, skipped_rows
+from calibdask.cli.row_options import RowsRequest, noted, place_options, rows_of, skipped_rows
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -49,7 +49,8 @@ _EXAMPLES = (
     type=ChoiceType(SUMMARY_SETTING),
     help="What an answer is.  [default: the class with the largest score]",
 )
-@row_options
+@click.option("--by", metavar="COLUMN", multiple=True, help="Slice by this column or array; repeatable.")
+@place_options
 @click.option("--json", "as_text", is_flag=True, help="Print JSON instead of sentences.")
 def threshold(data: str, risk: float, confidence: float, setting: str | int | None, as_text: bool, **where: Any) -> int:
     """Choose the lowest confidence above which answers may go out unseen, with a guarantee on their errors.
@@ -59,9 +60,8 @@ def threshold(data: str, risk: float, confidence: float, setting: str | int | No
     """
     from calibdask.storage.summary import Summary
 
-    request = RowsRequest(data=data, **where)
-    if request.weight is not None:
-        raise click.UsageError("--weight does not apply: the guarantee of a threshold counts rows.")
+    # Weights do not apply: the guarantee counts rows.
+    request = RowsRequest(data=data, weight=None, **where)
     store = request.opened()
     choices = {"risk": risk, "confidence": confidence, "setting": setting}
     result = _of_summary(request, store, choices) if isinstance(store, Summary) else _of_rows(request, store, choices)

@@ -20,6 +20,8 @@ PROMISED: Mapping[str, PartInfo] = {
     "sentence": PartInfo("the promise in words", "choice"),
 }
 
+_MORE = {2.0: "twice the", math.inf: "any number of"}
+
 
 def sentence(
     numbers: Mapping[str, Any],
@@ -63,8 +65,5 @@ def _more(planned: Sequence[tuple[float, float]]) -> str:
     for times, coverage in planned:
         if not kept or coverage > kept[-1][1]:
             kept.append((times, coverage))
-    texts = [
-        f"{percent(coverage)} with {'any number of' if math.isinf(times) else f'{times:g} times the'} rows"
-        for times, coverage in kept
-    ]
+    texts = [f"{percent(coverage)} with {_MORE.get(times, f'{times:g} times the')} rows" for times, coverage in kept]
     return f"At these rates of errors it would be {joined(texts)}."

@@ -65,7 +65,7 @@ BAD = [
     (["rows"], "Missing option '--risk'"),
     (["rows", "--risk", "5"], "risk expects a number between 0 and 1"),
     (["rows", "--risk", "0.05", "--confidence", "1"], "confidence expects a number between 0 and 1"),
-    (["rows", "--risk", "0.05", "--weight", "score"], "--weight does not apply"),
+    (["rows", "--risk", "0.05", "--weight", "score"], "No such option '--weight'"),
     (["rows", "--risk", "0.05", "--by", "town"], "town"),
     (["absent.parquet", "--risk", "0.05"], "absent.parquet"),
 ]

@@ -7,6 +7,7 @@ import click
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
 from calibdask.cli.row_options import RowsRequest, noted, place_options, rows_of, skipped_rows
+from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -58,6 +59,7 @@ def threshold(data: str, risk: float, confidence: float, setting: str | int | No
     DATA is a file of scored rows as evaluate takes it, or a summary. In 95 of 100 data sets, by default, the true share
     of errors above the threshold is at most the risk.
     """
+    from calibdask.results.format import slice_text
     from calibdask.storage.summary import Summary
 
     # Weights do not apply: the guarantee counts rows.
@@ -70,8 +72,8 @@ def threshold(data: str, risk: float, confidence: float, setting: str | int | No
         click.echo(_as_json(result, records))
     else:
         for record in records:
-            words = ", ".join(f"{name} {'missing' if label is None else label}" for name, label in record["by"].items())
-            click.echo(f"{words}: {record['sentence']}" if words else record["sentence"])
+            words = ", ".join(f"{name} {slice_text(label)}" for name, label in record["by"].items())
+            click.echo(visible(f"{words}: {record['sentence']}" if words else record["sentence"]))
     return _UNDECIDED if any(record["threshold"] is None for record in records) else 0
 
 

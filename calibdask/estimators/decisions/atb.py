@@ -37,7 +37,7 @@ class ATB(ColumnEstimator):
 
     Notes
     -----
-    Truthful: of all scores, the true probabilities have the smallest expectation, for any number of rows; other
+    Truthful: no scores have a smaller expectation than the true probabilities, for any number of rows; other
     calibration errors reward scores that hide the noise of their bins. That expectation is not 0 but mean(s (1 - s)) /
     n without weights: compare ATB with it. ATB is a squared error: its root is comparable with other errors.
     Class-wise for each class.
@@ -59,8 +59,8 @@ class ATB(ColumnEstimator):
 
     about = About(
         "Averaged two-bin calibration error (ATB)",
-        "The mean over borders q of the squared sums of score - outcome below and above q, divided by n**2. The true "
-        "probabilities have the smallest expectation, mean(s (1 - s)) / n.",
+        "The mean over borders q of the squared sums of score - outcome below and above q, divided by n**2. No scores "
+        "have a smaller expectation than the true probabilities, mean(s (1 - s)) / n.",
         "Hartline, Hu & Wu, A perfectly truthful calibration measure, 2026",
         "ATB",
     )

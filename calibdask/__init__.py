@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from calibdask.calibrators.softmax.temperature import TemperatureScaling as TemperatureScaling
     from calibdask.calibrators.softmax.vector import VectorScaling as VectorScaling
     from calibdask.comparison import compare as compare
+    from calibdask.decisions.threshold import threshold as threshold
     from calibdask.display import ReliabilityDisplay as ReliabilityDisplay
     from calibdask.engine.inputs.top_scores import TopScores as TopScores
     from calibdask.estimators.binned.diagram import ReliabilityDiagram as ReliabilityDiagram
@@ -36,7 +37,13 @@ if TYPE_CHECKING:
     from calibdask.estimators.binned.ece import ece_c as ece_c
     from calibdask.estimators.binned.ece import ece_l as ece_l
     from calibdask.estimators.binned.multiclass import MulticlassECE as MulticlassECE
+    from calibdask.estimators.decisions.atb import ATB as ATB
+    from calibdask.estimators.decisions.conformal import ConformalThreshold as ConformalThreshold
     from calibdask.estimators.decisions.excess_cost import ExcessCost as ExcessCost
+    from calibdask.estimators.decisions.murphy import MurphyCurve as MurphyCurve
+    from calibdask.estimators.decisions.net_benefit import NetBenefit as NetBenefit
+    from calibdask.estimators.decisions.risk_coverage import RiskCoverage as RiskCoverage
+    from calibdask.estimators.decisions.risk_coverage import RiskCoverageCurve as RiskCoverageCurve
     from calibdask.estimators.kernel.base import Kernel as Kernel
     from calibdask.estimators.kernel.canonical import KernelCanonicalECE as KernelCanonicalECE
     from calibdask.estimators.kernel.mmce import MMCE as MMCE

@@ -76,7 +76,9 @@ def summarize(
 
     `DensityECE`, `SmoothECE`, curves, binned metrics whose edges are edges of cells (10, 15, 20, 100 or any number of
     bins that divides 3600) and equal-mass bins on borders of cells can be computed from them, all with intervals and
-    bands; and `BrierScore` and `LogLoss`, whose exact sums are kept, with intervals for a vector of scores.
+    bands; and `BrierScore` and `LogLoss`, whose exact sums are kept, with intervals for a vector of scores. Of
+    decisions `threshold`, `NetBenefit` and `MurphyCurve` (exact), `RiskCoverage`, `ATB` and `ConformalThreshold` (to
+    the width of a cell).
 
     Cells are finer next to 0 and 1: 32 for every doubling of the distance to the end, down to 4e-9. With a thousand
     classes, whose scores are mostly below 0.001, equal-mass calibration errors are within 1 % of those of the rows.

@@ -21,6 +21,7 @@ from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.confusion import Confusion
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.label_sets import LabelSets
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.order.distinct import DistinctScores
 from calibdask.statistics.order.medians import SetKeys
@@ -63,6 +64,8 @@ class Entry:
     classes: int | None = None
     # Whether a summary holds what it asks for.
     summary: bool = False
+    # Parts that a summary does not tell: they are NaN.
+    untold: tuple[str, ...] = ()
     # Parts whose random numbers go by the place of a slice or a model among others: alone it has other ones.
     drawn: tuple[str, ...] = ()
 
@@ -128,6 +131,14 @@ ENTRIES: dict[str, Entry] = {
     "calibration_belt": Entry(cd.CalibrationBelt(points=11), summary=True),
     "grade_tests": Entry(cd.GradeTests(), summary=True),
     "grade_tests_edges": Entry(cd.GradeTests(edges=(0, 0.2, 0.5, 1)), summary=True),
+    "conformal_threshold": Entry(cd.ConformalThreshold(), summary=True, untold=("class_size",)),
+    "conformal_threshold_given": Entry(cd.ConformalThreshold(threshold=0.7), summary=True, untold=("class_size",)),
+    "risk_coverage": Entry(cd.RiskCoverage(), summary=True),
+    "risk_coverage_curve": Entry(cd.RiskCoverageCurve(points=7), summary=True),
+    "net_benefit": Entry(cd.NetBenefit(thresholds=(0.1, 0.25, 0.5)), summary=True),
+    "net_benefit_left": Entry(cd.NetBenefit(thresholds=(0.1, 0.25), closed="left", setting="confidence")),
+    "murphy_curve": Entry(cd.MurphyCurve(thresholds=(0.1, 0.25, 0.5)), summary=True),
+    "atb": Entry(cd.ATB(), summary=True),
     # With kernels.
     "skce": Entry(cd.SKCE()),
     "skce_biased": Entry(cd.SKCE(estimator="biased", kernel="gaussian", bandwidth="median-full")),
@@ -272,6 +283,8 @@ def statistics(layout: Layout) -> list[Statistic]:
         Uniform(7, closed="left").edges,
         Explicit((0.0, 0.25, 0.3, 1.0)).edges,
     )
+    limits = FrozenArray(np.resize([0.8, 0.3], (1, layout.groups)))
+    made += [KeyCounts(Setting("label")), LabelSets(limits)]
     for setting in SETTINGS:
         made += [KeyCounts(setting), windows(setting, layout)]
         made.append(GridHistogram(setting, Grid(300, support(setting, layout.classes), refined=setting.per_class)))

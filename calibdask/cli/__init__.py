@@ -24,6 +24,7 @@ from calibdask.cli.studies import run as _run
 from calibdask.cli.studies import status as _status
 from calibdask.cli.summarize import summarize as _summarize
 from calibdask.cli.test_alias import alias as _test
+from calibdask.cli.threshold import threshold as _threshold
 from calibdask.cli.warm import warm as _warm
 from calibdask.cli.watch import watch as _watch
 from calibdask.errors import Unavailable
@@ -72,6 +73,7 @@ cli.add_command(_compare)
 cli.add_command(_summarize)
 cli.add_command(_merge)
 cli.add_command(_watch)
+cli.add_command(_threshold)
 cli.add_command(_calibrate)
 cli.add_command(_apply)
 cli.add_command(_report)
@@ -92,8 +94,9 @@ for command in cli.commands.values():
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
-    0 done, 1 stopped by circumstances or a defect, 2 bad use or bad input, 3 finished with failed cells,
-    130 interrupted, 143 stopped by the signal TERM. Of ``watch`` 1 is an alarm, and what stops it is 2.
+    0 done, 1 stopped by circumstances or a defect, 2 bad use or bad input, 3 finished with failed cells or without a
+    threshold, 130 interrupted, 143 stopped by the signal TERM. Of ``watch`` 1 is an alarm, and what stops it is 2; of
+    ``check`` 1 is a broken limit and 3 an undecided one; of ``verify`` 1 is a difference.
 
     Whatever is wrong is one line on stderr; ``--debug`` shows before it where it was raised.
     """

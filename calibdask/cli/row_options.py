@@ -90,12 +90,12 @@ def row_options(command: Callable[..., None]) -> Callable[..., None]:
     return _with(_SLICES, place_options(command))
 
 
-def place_options(command: Callable[..., None]) -> Callable[..., None]:
+def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Those of a command that takes all rows together, each for one."""
     return _with(_PLACES, _with(_READING, cluster_options(command)))
 
 
-def _with(options: Sequence[Callable[..., Any]], command: Callable[..., None]) -> Callable[..., None]:
+def _with(options: Sequence[Callable[..., Any]], command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(options):
         command = option(command)
     return command

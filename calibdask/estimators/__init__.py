@@ -27,10 +27,29 @@ Whole score vectors, few rows?        `SKCE`: unbiased, no cells; up to 10**5 ro
 Whole score vectors, many rows?       `SKCE` with ``estimator="features"``; `MulticlassECE` with few classes
 Calibrated, yes or no?                `SKCETest` (10**5 rows), `CMETest` (any), `ConsistencyTest` (any statistic); with
                                       millions of rows, `SKCETest` with ``delta`` tests if the error is small enough
-Does it affect decisions?             `ExcessCost`, with the costs of the actions
+Does it affect decisions?             `ExcessCost`, with the costs of the actions; `NetBenefit` where one treats or not
+Which answers may go out unseen?      `calibdask.threshold`, with a guarantee; `RiskCoverage` of the order of scores
+Which classes are possible?           `ConformalThreshold`: sets of classes that hold the label, with a guarantee
 Which of two models is better?        `calibdask.compare` of `BrierScore` or `LogLoss`; calibration errors alone favour
                                       a model that always predicts the base rates
 ====================================  ==================================================================================
+
+Professions ask for different numbers of decisions:
+
+====================  ==================================================================================================
+Profession            What it asks for
+====================  ==================================================================================================
+Medicine              `NetBenefit` at the thresholds that physicians act on, as a decision curve beside treating all and
+                      none: what TRIPOD+AI calls clinical utility. It says nothing of other thresholds, and its
+                      intervals nothing of the choice of one.
+Weather, forecasting  `MurphyCurve`: one forecast is better for every user only if its curve is lower everywhere
+Machine learning      `RiskCoverage` (AURC, E-AURC, AUGRC) of classifiers that may abstain: AURC depends on the
+                      accuracy, and on few very confident errors; compare E-AURC or AUGRC. `ConformalThreshold`: its
+                      coverage holds on average, not by class nor by slice, whose coverage stands beside it.
+Operations            `calibdask.threshold`: how much may be automated at a given risk; the guarantee ends where the
+                      rows change
+Theory                `ATB`, which honest scores minimise for any number of rows; for calibrated scores it is not 0
+====================  ==================================================================================================
 
 Properties to keep in mind:
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.kernels import top
+from calibdask.kernels import label_sets, top
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 
@@ -228,6 +228,8 @@ class Block:
             return Columns(np.ascontiguousarray(chosen), self.codes, setting.index)
         if setting.kind in ("confidence", "top-k"):
             return self._largest(setting)
+        if setting.kind == "label":
+            return self._of_labels()
         raise ValueError(f"The setting {setting} has no columns of scores; this estimator expects one that has.")
 
     def _largest(self, setting: Setting) -> Columns:
@@ -241,6 +243,14 @@ class Block:
             else:
                 top.top_k(scores, labels, setting.index, into, hits[b])
         return Columns(largest, hits, 1)
+
+    def _of_labels(self) -> Columns:
+        batch = max(len(self.scores), len(self.codes))
+        # 1 - p of a float32 p would be rounded.
+        of_labels = np.empty((batch, self.rows, 1), np.float64 if self.layout.vector else self.scores.dtype)
+        for b in range(batch):
+            label_sets.label_scores(self.scores_of(b), self.labels_of(b), of_labels[b, :, 0])
+        return Columns(of_labels, self.codes, 0)
 
     @cached_property
     def _extremes(self) -> list[top.Extremes]:

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-Kind = Literal["binary", "class", "classwise", "confidence", "top-k", "multiclass"]
+Kind = Literal["binary", "class", "classwise", "confidence", "top-k", "label", "multiclass"]
 _KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 
 
@@ -21,6 +21,7 @@ class Setting:
     ``classwise``   K        p[c] for each c            label = c
     ``confidence``  1        largest p (lowest class)   label = its class
     ``top-k``       1        sum of the k largest p     label among their classes
+    ``label``       1        p[label]                   label = 0
     ``multiclass``  -        the whole vector           the label
     ==============  =======  =========================  =====================================
     """

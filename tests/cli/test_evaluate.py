@@ -17,7 +17,10 @@ from calibdask.results.format import shown_texts
 from calibdask.results.values import Results
 from tests.cli.sample_rows import COUNTRY, DAY, LABELS, ROWS, SCORES, WEIGHTS, Run, open_result
 
-CURVES = {"local-calibration-error", "reliability-curve", "reliability-diagram"}
+CURVES = {
+    *("local-calibration-error", "reliability-curve", "reliability-diagram"),
+    *("murphy-curve", "net-benefit", "risk-coverage-curve"),
+}
 
 
 def test_help_is_fast(run: Run) -> None:

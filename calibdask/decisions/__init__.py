@@ -1,0 +1,1 @@
+"""Decisions that rest on scores, with promises: how far answers may be automated."""

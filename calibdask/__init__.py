@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 # The public names, for type checkers and for what follows.
 if TYPE_CHECKING:
     from calibdask.accumulator import Accumulator as Accumulator
+    from calibdask.auditing.audit import audit as audit
     from calibdask.calibrators.base import Calibrator as Calibrator
     from calibdask.calibrators.comparing.comparison import compare_calibrators as compare_calibrators
     from calibdask.calibrators.comparing.refinement import Refinement as Refinement

@@ -97,7 +97,8 @@ def audit(
     -------
     xarray.Dataset
         One row a segment of at least ``min_rows`` rows, those with the strongest evidence first; the coordinate
-        ``segment`` is its text, ``features`` and ``depth`` say what it is made of. The rows of depth 1 of a feature
+        ``segment`` is its text, ``features`` and ``depth`` say what it is made of; ``number`` counts them feature by
+        feature, value by value. The rows of depth 1 of a feature
         are its one-way table, with its missing and other values. Coordinates ``rows``, ``events``, ``mean_score``,
         ``frequency``.
 
@@ -129,8 +130,9 @@ def audit(
     Notes
     -----
     Passes over the data: one or two learn how features and scores are cut, one fills the lattice, more where it takes
-    over 256 MB. Cuts are exact quantiles of numbers that differ by more than a millionth. Numbers do not depend on
-    chunks or workers, with weights within rounding.
+    over 256 MB. A number is cut at values of the ranks i n / values; those that differ by less than a millionth are
+    told apart where a thousandth of the rows have them. Numbers do not depend on chunks or workers, with weights within
+    rounding. A number with at most ``values`` different whole numbers below 128 has them for its values.
 
     *Evidence.* Given the scores, the outcomes of a segment are independent Bernoulli variables if the model is
     calibrated. The p-value is twice a bound of the tail of their sum: Chernoff's from the cells of scores, or that of
@@ -138,9 +140,9 @@ def audit(
     outcomes, and Holm's adjustment for any overlap of segments. The e-value is the mean over fixed tilts t of the
     product of e**(t o) / (1 + (e**t - 1) s); e-BH [2]_ allows for any dependence.
 
-    *ECCE* [3]_ is taken at the ends of cells: exact for at most as many distinct scores as cells, else too small by at
-    most the larger of the shares of outcomes and of scores in a cell, twice. ``sigma`` = sqrt(sum w**2 s (1 - s)) / sum w
-    is exact.
+    *ECCE* [3]_ is taken at the ends of cells: exact where each cell holds one distinct score, which as many cells as
+    rows ensure, else too small, by at most twice the largest share of a segment's outcomes, or of its scores, that a
+    single cell holds. ``sigma`` = sqrt(sum w**2 s (1 - s)) / sum w is exact.
 
     *Description.* A segment is described if it is found, its gap differs for certain from the rest of each segment that
     it is part of, and it is off without those of its parts that are described.
@@ -302,6 +304,7 @@ class _Table:
             "segment": texts.astype(str),
             "features": ("segment", names.astype(str)),
             "depth": ("segment", np.array([len(subset) for subset in subsets], np.int64)),
+            "number": ("segment", np.asarray(self.kept, np.int64)),
         }
         return described_dataset(
             OF_SEGMENTS,
@@ -318,4 +321,3 @@ class _Table:
             not_excluded=json.dumps(excluded),
             conclusion=said,
         )
-

@@ -56,7 +56,9 @@ def pvalues(cells: SegmentCells) -> Array:
     Examples
     --------
     >>> one = np.array([[100.0]])
-    >>> cells = SegmentCells(one, 0 * one + 45.0, 30 * one / 100, one, 0 * one + 45.0, np.array([21.0]), one[0], 1.0, False)
+    >>> cells = SegmentCells(
+    ...     one, 0 * one + 45.0, 30 * one / 100, one, 0 * one + 45.0, np.array([21.0]), one[0], 1.0, False
+    ... )
     >>> cells = cells._replace(score=np.array([[30.0]]))
     >>> float(pvalues(cells)[0].round(5))
     0.00211

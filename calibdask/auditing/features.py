@@ -89,6 +89,10 @@ class Values:
         rows = int(whole.sum())
         zeros = _trailing_zeros(int(state.bits))
         ranks = np.unique(-(-np.arange(1, self.most) * rows // self.most))
+        filled = whole[whole > 0]
+        if WHOLE[0] <= zeros and filled.size <= self.most:
+            # Few different numbers are values of their own.
+            ranks = np.cumsum(filled)
         cells = [_Cell.of(whole, WHOLE, 0, rank) for rank in ranks.tolist()]
         while True:
             wide = sorted({cell.window for cell in cells if not cell.settled(zeros, rows)})

@@ -33,7 +33,9 @@ class LatticePlan:
         sizes = [feature.size for feature in self.features]
         count = segment_count(sizes, self.depth)
         if count * self.edges.bins > most:
-            fits = max((d for d in range(1, self.depth) if segment_count(sizes, d) * self.edges.bins <= most), default=0)
+            fits = max(
+                (d for d in range(1, self.depth) if segment_count(sizes, d) * self.edges.bins <= most), default=0
+            )
             cells = most // count
             what = [f"depth={fits} ({segment_count(sizes, fits):,} segments)"] if fits else []
             what += [f"score_cells={cells}"] if cells >= 8 else []

@@ -10,6 +10,7 @@ import click
 
 from calibdask import __version__
 from calibdask.cli.apply import apply as _apply
+from calibdask.cli.audit import audit as _audit
 from calibdask.cli.calibrate import calibrate as _calibrate
 from calibdask.cli.certificates import certs as _certs
 from calibdask.cli.compare import compare as _compare
@@ -66,6 +67,7 @@ def cli(context: click.Context) -> None:
 
 cli.add_command(_evaluate)
 cli.add_command(_compare)
+cli.add_command(_audit)
 cli.add_command(_summarize)
 cli.add_command(_merge)
 cli.add_command(_calibrate)
@@ -88,7 +90,7 @@ for command in cli.commands.values():
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
-    0 done, 1 stopped by circumstances or a defect, 2 bad use or bad input, 3 finished with failed cells,
+    0 done, 1 stopped by circumstances or a defect, or something was found by an audit, 2 bad use or bad input, 3 finished with failed cells,
     130 interrupted, 143 stopped by the signal TERM.
 
     Whatever is wrong is one line on stderr; ``--debug`` shows before it where it was raised.

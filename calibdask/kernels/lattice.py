@@ -1,4 +1,4 @@
-"""Sums of rows by segment of a lattice of features and by cell of scores, one loop over all subsets of features."""
+"""Sums of rows by values of a few features and cell of scores; features cut into values, and counted before."""
 
 import numpy as np
 
@@ -8,108 +8,69 @@ from calibdask.kernels.compiled import compiled, inlined, unit
 UNIT_BITS = 40
 MOST_ROWS = 1 << 22
 _UNIT = np.float64(1 << UNIT_BITS)
+_HIT = 1 << 32
 # Rows at a time: what is known of them stays in the cache closest to the processor.
-_TILE = 2048
-
-
-@inlined
-def _same_beginning(subsets, s, length):
-    """Whether the subset before this one has the same first features, and one more."""
-    if s == 0 or subsets[s - 1, length] < 0:
-        return False
-    for k in range(length):
-        if subsets[s, k] != subsets[s - 1, k]:
-            return False
-    return length + 1 == subsets.shape[1] or subsets[s - 1, length + 1] < 0
-
-
-@inlined
-def _begin(codes, start, subset, sizes, length, prefix):
-    """Numbers of the values of the first features of a subset, for the rows of a tile."""
-    for r in range(prefix.size):
-        prefix[r] = 0
-    for k in range(length):
-        feature = subset[k]
-        values = codes[feature]
-        for r in range(prefix.size):
-            prefix[r] = prefix[r] * sizes[feature] + values[start + r]
-
-
-@inlined
-def _depth(subset):
-    depth = 0
-    while depth < subset.size and subset[depth] >= 0:
-        depth += 1
-    return depth
+_TILE = 1024
 
 
 @compiled
-def fill(codes, cells, hits, scores, subsets, sizes, base, n_cells, table, spread):
-    """Add rows to ``table`` (segments * cells, 2): rows and, 32 bits up, hits; scores in units of 2**-40.
+def row_terms(hits, scores, terms):
+    """Fill ``terms`` (3, n) int64 with 1 and, 32 bits up, the hit; and the score s and s (1 - s) in units of 2**-40."""
+    for r in range(scores.size):
+        s = unit(scores[r])
+        terms[0, r] = 1 + np.int64(hits[r]) * _HIT
+        terms[1, r] = np.int64(s * _UNIT + 0.5)
+        terms[2, r] = np.int64(s * (1.0 - s) * _UNIT + 0.5)
 
-    ``codes`` (features, n) uint8 below ``sizes`` (features,); ``cells`` (n,) below ``n_cells``; ``hits`` (n,) bool;
-    ``scores`` (n,), at most ``MOST_ROWS``; ``subsets`` (subsets, depth) of increasing features, then -1, the segments
-    of each of which begin at ``base``. ``spread`` (segments,) takes s (1 - s).
+
+@inlined
+def _places(codes, group, sizes, cells, n_cells, start, places):
+    """Number of the values of all features of the group and of the cell, for the rows of a tile."""
+    places[:] = 0
+    for feature in group:
+        values, size = codes[feature], np.uint32(sizes[feature])
+        for r in range(places.size):
+            places[r] = places[r] * size + values[start + r]
+    for r in range(places.size):
+        places[r] = places[r] * np.uint32(n_cells) + cells[start + r]
+
+
+@compiled
+def fill(codes, group, sizes, cells, n_cells, first, last, terms, table):
+    """Add ``terms`` (3, n) of rows from ``first`` to before ``last`` to ``table`` (values of the features of a group times cells, 3).
+
+    ``codes`` (features, n) uint8 below ``sizes`` (features,); ``group`` numbers of features, of which the last one's
+    values follow each other; ``cells`` (n,) uint32 below ``n_cells``.
     """
-    n = scores.size
-    prefix = np.zeros(_TILE, np.int64)
-    word, score, square = np.empty(_TILE, np.int64), np.empty(_TILE, np.int64), np.empty(_TILE, np.int64)
-    for start in range(0, n, _TILE):
-        size = min(_TILE, n - start)
-        here = prefix[:size]
-        for r in range(size):
-            s = unit(scores[start + r])
-            word[r] = 1 + (np.int64(hits[start + r]) << 32)
-            score[r] = np.int64(s * _UNIT + 0.5)
-            square[r] = np.int64(s * (1.0 - s) * _UNIT + 0.5)
-        for s in range(len(subsets)):
-            depth = _depth(subsets[s])
-            if depth == 0:
-                for r in range(size):
-                    at = base[s] * n_cells + cells[start + r]
-                    table[at, 0] += word[r]
-                    table[at, 1] += score[r]
-                    spread[base[s]] += square[r]
-                continue
-            if not _same_beginning(subsets, s, depth - 1):
-                _begin(codes, start, subsets[s], sizes, depth - 1, here)
-            last = subsets[s, depth - 1]
-            values, count, first = codes[last], sizes[last], base[s]
-            for r in range(size):
-                segment = first + here[r] * count + values[start + r]
-                at = segment * n_cells + cells[start + r]
-                table[at, 0] += word[r]
-                table[at, 1] += score[r]
-                spread[segment] += square[r]
+    places = np.empty(_TILE, np.uint32)
+    for start in range(first, last, _TILE):
+        here = places[: min(_TILE, last - start)]
+        _places(codes, group, sizes, cells, n_cells, start, here)
+        for r in range(here.size):
+            at = here[r]
+            table[at, 0] += terms[0, start + r]
+            table[at, 1] += terms[1, start + r]
+            table[at, 2] += terms[2, start + r]
 
 
 @compiled
-def fill_weighted(codes, cells, hits, scores, weights, subsets, sizes, base, n_cells, counts, sums, moments):
-    """The same with weights: rows and hits in ``counts`` (segments * cells,), in ``sums`` (segments * cells, 3) those
-    of w, w o and w s, and in ``moments`` (segments, 2) of w**2 s (1 - s) and w**2."""
-    n = scores.size
-    prefix = np.zeros(_TILE, np.int64)
-    for start in range(0, n, _TILE):
-        size = min(_TILE, n - start)
-        here = prefix[:size]
-        for s in range(len(subsets)):
-            depth = _depth(subsets[s])
-            if not (depth > 0 and _same_beginning(subsets, s, depth - 1)):
-                _begin(codes, start, subsets[s], sizes, max(0, depth - 1), here)
-            for r in range(size):
-                segment = base[s]
-                if depth > 0:
-                    last = subsets[s, depth - 1]
-                    segment += here[r] * sizes[last] + codes[last, start + r]
-                at = segment * n_cells + cells[start + r]
-                w, p = weights[start + r], unit(scores[start + r])
-                hit = np.int64(hits[start + r])
-                counts[at] += 1 + (hit << 32)
-                sums[at, 0] += w
-                sums[at, 1] += w * hit
-                sums[at, 2] += w * p
-                moments[segment, 0] += w * w * p * (1.0 - p)
-                moments[segment, 1] += w * w
+def fill_weighted(codes, group, sizes, cells, n_cells, first, last, hits, scores, weights, counts, sums):
+    """The same with weights: rows and, 32 bits up, hits in ``counts`` (values * cells, 1), and in ``sums`` (..., 5) the
+    sums of w, w o, w s, w**2 s (1 - s) and w**2.
+    """
+    places = np.empty(_TILE, np.uint32)
+    for start in range(first, last, _TILE):
+        here = places[: min(_TILE, last - start)]
+        _places(codes, group, sizes, cells, n_cells, start, here)
+        for r in range(here.size):
+            at = here[r]
+            w, s, hit = weights[start + r], unit(scores[start + r]), np.int64(hits[start + r])
+            counts[at, 0] += 1 + hit * _HIT
+            sums[at, 0] += w
+            sums[at, 1] += w * hit
+            sums[at, 2] += w * s
+            sums[at, 3] += w * w * s * (1.0 - s)
+            sums[at, 4] += w * w
 
 
 @compiled

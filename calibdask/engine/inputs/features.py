@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import is_dask, plain, unmasked
+from calibdask.engine.inputs.arrays import is_dask, is_pandas, plain, unmasked
 
 Kind = Literal["number", "date", "category", "text"]
 
@@ -61,6 +61,9 @@ def feature_column(name: str, values: Any) -> FeatureColumn:
     if hasattr(categorical, "categories") and not is_dask(values):
         labels = tuple(map(str, categorical.categories))
         return FeatureColumn(name, "category", np.asarray(categorical.codes), labels)
+    if is_pandas(values) and values.ndim == 1 and not isinstance(values.dtype, np.dtype):
+        # Types of pandas know what is missing.
+        values = values.to_numpy(object)
     array = plain(values, f"feature {name!r}")
     kind = array.dtype.kind
     if kind in "iufm":
@@ -78,8 +81,9 @@ def _of_objects(name: str, array: np.ndarray) -> FeatureColumn:
     """Objects that are all numbers or dates are such; others are known by their texts."""
     import pandas as pd
 
-    if array.dtype.kind != "O":
+    if array.dtype.kind in "US":
         return FeatureColumn(name, "text", array)
+    array = array.astype(object)
     inferred = pd.api.types.infer_dtype(array, skipna=True)
     absent = np.asarray(pd.isna(array), bool) if array.ndim == 1 else np.zeros(array.shape, bool)
     if inferred in _NUMBERS:
@@ -87,7 +91,7 @@ def _of_objects(name: str, array: np.ndarray) -> FeatureColumn:
         numbers[~absent] = array[~absent].astype(np.float64)
         return FeatureColumn(name, "number", numbers)
     if inferred in _DATES:
-        return FeatureColumn(name, "date", pd.to_datetime(pd.Series(array)).to_numpy())
+        return FeatureColumn(name, "date", pd.to_datetime(pd.Series(array)).to_numpy("M8[s]"))
     if inferred == "boolean":
         codes = np.full(array.shape, -1, np.int8)
         codes[~absent] = array[~absent].astype(bool)
@@ -98,7 +102,6 @@ def _of_objects(name: str, array: np.ndarray) -> FeatureColumn:
             f"Feature {name!r} expects one value in each row, got values of type {type(nested).__name__}; take a field."
         )
     if absent.any():
-        array = array.copy()
         array[absent] = None
     return FeatureColumn(name, "text", array)
 

@@ -339,7 +339,9 @@ def frames_to_arrays(
     """The inputs with columns of Dask data frames converted to arrays with common chunks."""
     frames = {name: frame for name, frame in inputs.items() if is_frame(frame)}
     coded = {name: series_codes(values) for name, values in slicing.items() if is_frame(values)}
-    columns = {name: series_feature(values) if is_frame(values) else values for name, values in (features or {}).items()}
+    columns = {
+        name: series_feature(values) if is_frame(values) else values for name, values in (features or {}).items()
+    }
     series = {name: column for name, column in columns.items() if isinstance(column, FeatureColumn)}
     if not frames and not coded and not series:
         return dict(inputs), dict(slicing), columns

@@ -150,7 +150,8 @@ class Categories:
             return np.asarray(table[values.astype(np.int64)], np.uint8)
         given = values.tolist()
         known = {
-            value: missing if is_absent(value) else self._codes.get(str(value), unseen) for value in dict.fromkeys(given)
+            value: missing if is_absent(value) else self._codes.get(str(value), unseen)
+            for value in dict.fromkeys(given)
         }
         return np.fromiter(map(known.__getitem__, given), np.uint8, len(given))
 

@@ -1,9 +1,11 @@
 """Sums of rows by segment and by cell of scores: what an audit computes all its numbers from."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from calibdask.kernels import lattice
 from calibdask.kernels.compiled import FRACTION_BITS
@@ -18,6 +20,10 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
+# Tables that are filled stay in the cache of the processor, which rows pass through.
+_TABLE_BYTES = 1 << 19
+_ROW_BYTES = 24
+_ROWS_AT_ONCE, _GROUPS_AT_ONCE = 1 << 16, 128
 _HITS = 32
 _WORD = (1 << _HITS) - 1
 
@@ -75,27 +81,28 @@ class LatticeSums(Statistic[LatticeState]):
 
     def from_block(self, block: Block) -> LatticeState:
         """Sums of one block."""
-        segments, cells = self.segments, self.edges.bins
+        rows = self._rows(block)
+        totals = _Totals.empty(self.segments, self.edges.bins, weighted=rows.weights is not None)
+        # Tables of several features are filled; those of subsets are sums of them.
+        groups = self.segments.groups(_TABLE_BYTES // (_ROW_BYTES * self.edges.bins))
+        for start in range(0, max(1, block.rows), lattice.MOST_ROWS):
+            stop = min(start + lattice.MOST_ROWS, rows.cells.size)
+            for some in range(0, len(groups), _GROUPS_AT_ONCE):
+                totals.add(groups[some : some + _GROUPS_AT_ONCE], rows, start, stop)
+        return totals.state(float(block.weights_of(0).max(initial=0.0)))
+
+    def _rows(self, block: Block) -> "_Rows":
+        """What is added up of the rows of positive weight."""
         scores, hits = block.columns(self.setting).column(0, 0, np.arange(block.rows))
-        thresholds = self.edges.thresholds(np.float64)[0, 0, 0]
-        cell = np.searchsorted(thresholds, scores, "left").astype(np.int32)
-        rows = scores, hits, cell, self._codes(block)
-        numbering = segments.padded, np.array(segments.sizes, np.int64), segments.base, cells
-        shape = (segments.count, cells)
-        if block.weights is not None:
-            return _weighted(block, rows, numbering, shape)
-        counts, score = np.zeros((2, *shape), np.int64), exact.zeros(shape, weighted=False)
-        spread = exact.zeros(shape[:1], weighted=False)
-        for start in range(0, block.rows, lattice.MOST_ROWS):
-            here = slice(start, start + lattice.MOST_ROWS)
-            table, square = np.zeros((np.prod(shape), 2), np.int64), np.zeros(shape[0], np.int64)
-            s, hit, at, codes = (array[..., here] for array in rows)
-            lattice.fill(np.ascontiguousarray(codes), at, hit, s, *numbering, table, square)
-            counts[0] += (table[:, 0] & _WORD).reshape(shape)
-            counts[1] += (table[:, 0] >> _HITS).reshape(shape)
-            score = exact.add(score, _words(table[:, 1]).reshape(*shape, 2))
-            spread = exact.add(spread, _words(square))
-        return LatticeState(*counts, score, *(np.zeros(0),) * 2, spread, np.zeros(0), np.zeros(()))
+        cells = np.searchsorted(self.edges.thresholds(np.float64)[0, 0, 0], scores, "left").astype(np.uint32)
+        codes = self._codes(block)
+        if block.weights is None:
+            terms = np.empty((3, block.rows), np.int64)
+            lattice.row_terms(hits, scores, terms)
+            return _Rows(codes, cells, terms, hits, scores, None)
+        kept = counted_rows(block)
+        codes = np.ascontiguousarray(codes[:, kept])
+        return _Rows(codes, cells[kept], None, hits[kept], scores[kept], block.weights_of(0)[kept])
 
     def _codes(self, block: Block) -> np.ndarray:
         """Values of all features, (features, n); computed once for all parts of a lattice."""
@@ -112,23 +119,98 @@ class LatticeSums(Statistic[LatticeState]):
         return LatticeState(*added, *sums, np.asarray(np.maximum(a.largest, b.largest)))
 
 
-def _weighted(
-    block: Block,
-    rows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
-    numbering: tuple[Counts, Counts, Counts, int],
-    shape: tuple[int, int],
-) -> LatticeState:
-    weights = block.weights_of(0)
-    kept = counted_rows(block)
-    s, hit, at, codes = (np.ascontiguousarray(array[..., kept]) for array in rows)
-    size = int(np.prod(shape))
-    counts, sums, moments = np.zeros(size, np.int64), np.zeros((size, 3)), np.zeros((shape[0], 2))
-    lattice.fill_weighted(codes, at, hit, s, weights[kept], *numbering, counts, sums, moments)
-    weight, outcome, score = (np.ascontiguousarray(column).reshape(shape) for column in sums.T)
-    spread, square = np.ascontiguousarray(moments.T)
-    rows_hits = (counts & _WORD).reshape(shape), (counts >> _HITS).reshape(shape)
-    largest = np.asarray(weights.max(initial=0.0))
-    return LatticeState(*rows_hits, score, weight, outcome, spread, square, largest)
+class _Rows(NamedTuple):
+    """Rows of a block: values of features (features, n), cells of scores, and what is added up."""
+
+    codes: npt.NDArray[np.uint8]
+    cells: npt.NDArray[np.uint32]
+    terms: Counts | None
+    hits: npt.NDArray[np.bool_]
+    scores: Array
+    weights: Array | None
+
+
+class _Table(NamedTuple):
+    """Sums by values of a group of features and cell, see the kernels."""
+
+    words: Counts
+    sums: Array
+
+    @classmethod
+    def empty(cls, shape: tuple[int, ...], *, weighted: bool) -> "_Table":
+        """Sums of nothing."""
+        size = int(np.prod(shape))
+        return cls(np.zeros((size, 1 if weighted else 3), np.int64), np.zeros((size if weighted else 0, 5)))
+
+    def add(self, numbering: tuple[Any, ...], rows: _Rows, first: int, last: int) -> None:
+        """Add rows from first to before last."""
+        if rows.weights is None:
+            lattice.fill(*numbering, first, last, rows.terms, self.words)
+        else:
+            further = rows.hits, rows.scores, rows.weights, self.words, self.sums
+            lattice.fill_weighted(*numbering, first, last, *further)
+
+
+class _Totals(NamedTuple):
+    """Sums of all segments, to be added to."""
+
+    segments: Segments
+    sizes: Counts
+    cells: int
+    counts: Counts
+    score: Sums
+    spread: Sums
+    sums: Array
+    weight_square: Array
+
+    @classmethod
+    def empty(cls, segments: Segments, cells: int, *, weighted: bool) -> "_Totals":
+        """Sums of nothing."""
+        shape = (segments.count, cells)
+        score, spread = exact.zeros(shape, weighted=weighted), exact.zeros(shape[:1], weighted=weighted)
+        sums, square = (np.zeros((2, *shape)), np.zeros(shape[0])) if weighted else (np.zeros((2, 0)), np.zeros(0))
+        sizes = np.array(segments.sizes, np.int64)
+        return cls(segments, sizes, cells, np.zeros((2, *shape), np.int64), score, spread, sums, square)
+
+    def add(self, groups: list[tuple[Subset, list[Subset]]], rows: _Rows, start: int, stop: int) -> None:
+        """Add rows to the segments of some subsets of groups of features."""
+        tables = [_Table.empty(self._shape(group), weighted=rows.weights is not None) for group, _ in groups]
+        for first in range(start, stop, _ROWS_AT_ONCE):
+            for (group, _), table in zip(groups, tables, strict=True):
+                numbering = rows.codes, np.array(group, np.int64), self.sizes, rows.cells, self.cells
+                table.add(numbering, rows, first, min(stop, first + _ROWS_AT_ONCE))
+        for (group, subsets), table in zip(groups, tables, strict=True):
+            shape = self._shape(group)
+            for at, words in self._marginals(table.words.reshape(*shape, -1), group, subsets):
+                self.counts[0, at] += words[..., 0] & _WORD
+                self.counts[1, at] += words[..., 0] >> _HITS
+                if rows.weights is None:
+                    self.score[at] = exact.add(self.score[at], _words(words[..., 1]))
+                    self.spread[at] = exact.add(self.spread[at], _words(words[..., 2].sum(-1)))
+            for at, sums in self._marginals(table.sums.reshape(*shape, -1), group, subsets if table.sums.size else []):
+                self.sums[:, at] += np.moveaxis(sums[..., :2], -1, 0)
+                self.score[at] += sums[..., 2]
+                self.spread[at] += sums[..., 3].sum(-1)
+                self.weight_square[at] += sums[..., 4].sum(-1)
+
+    def _shape(self, group: Subset) -> tuple[int, ...]:
+        return (*(self.segments.sizes[i] for i in group), self.cells)
+
+    def _marginals(
+        self, table: npt.NDArray[Any], group: Subset, subsets: list[Subset]
+    ) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
+        """Where the segments of each subset are, and their sums by cell."""
+        for subset in subsets:
+            others = tuple(axis for axis, feature in enumerate(group) if feature not in subset)
+            sums = table.sum(others).reshape(-1, self.cells, table.shape[-1])
+            first = self.segments.first(subset)
+            yield slice(first, first + len(sums)), sums
+
+    def state(self, largest: float) -> LatticeState:
+        """The state."""
+        return LatticeState(
+            *self.counts, self.score, *self.sums, self.spread, self.weight_square, np.asarray(largest, np.float64)
+        )
 
 
 def _words(sums: Counts) -> Counts:

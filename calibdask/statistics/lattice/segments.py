@@ -5,7 +5,6 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from calibdask.statistics.exact import Counts
 
@@ -55,12 +54,6 @@ class Segments:
         return int(self.counts.sum())
 
     @cached_property
-    def padded(self) -> Counts:
-        """Subsets as rows of a matrix, -1 after the last feature."""
-        depth = max(1, *(len(subset) for subset in self.subsets))
-        return np.array([[*subset, *[-1] * (depth - len(subset))] for subset in self.subsets], np.int64)
-
-    @cached_property
     def _positions(self) -> dict[Subset, int]:
         return {subset: position for position, subset in enumerate(self.subsets)}
 
@@ -74,16 +67,50 @@ class Segments:
     def number(self, subset: Subset, values: tuple[int, ...]) -> int:
         """The number of a segment."""
         within = np.ravel_multi_index(values, [self.sizes[i] for i in subset]) if subset else 0
-        return int(self.base[self._positions[subset]]) + int(within)
+        return self.first(subset) + int(within)
+
+    def first(self, subset: Subset) -> int:
+        """The number of the first segment of a subset."""
+        return int(self.base[self._positions[subset]])
 
     def parents(self, number: int) -> list[int]:
         """The segments that leave out one of the features."""
         subset, values = self.describe(number)
-        return [
-            self.number(subset[:k] + subset[k + 1 :], values[:k] + values[k + 1 :]) for k in range(len(subset))
-        ]
+        return [self.number(subset[:k] + subset[k + 1 :], values[:k] + values[k + 1 :]) for k in range(len(subset))]
 
-    @property
-    def subset_of_each(self) -> npt.NDArray[np.intp]:
-        """Position of the subset of each segment."""
-        return np.repeat(np.arange(len(self.subsets)), self.counts)
+    def groups(self, most: int) -> list[tuple[Subset, list[Subset]]]:
+        """Sets of features that contain all subsets, with those that each is for.
+
+        As many features are together as have at most so many combinations of values: sums by these add up to those of
+        many subsets.
+
+        Examples
+        --------
+        >>> Segments((2, 2, 2, 2), subsets_of(4, 2)).groups(8)[0]
+        ((0, 1, 2), [(0, 1), (0, 2), (1, 2), (0,), (1,), (2,), ()])
+        """
+        left = dict.fromkeys(sorted(self.subsets, key=len, reverse=True))
+        groups = []
+        while left:
+            group = self._widened(next(iter(left)), left, most)
+            inside = [subset for size in range(len(group), -1, -1) for subset in combinations(group, size)]
+            served = [subset for subset in inside if subset in left]
+            groups.append((group, served))
+            for subset in served:
+                del left[subset]
+        return groups
+
+    def _widened(self, subset: Subset, left: dict[Subset, None], most: int) -> Subset:
+        """The subset with further features, each of which makes as many subsets of its size as there are left."""
+        group, count = subset, int(np.prod([self.sizes[i] for i in subset], dtype=np.int64))
+        while group:
+            further = [i for i, size in enumerate(self.sizes) if i not in group and count * size <= most]
+            gains = [
+                sum(tuple(sorted((*others, i))) in left for others in combinations(group, len(subset) - 1))
+                for i in further
+            ]
+            if not any(gains):
+                break
+            chosen = further[int(np.argmax(gains))]
+            group, count = tuple(sorted((*group, chosen))), count * self.sizes[chosen]
+        return group

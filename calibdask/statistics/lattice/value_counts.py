@@ -69,7 +69,9 @@ class ValueKeys(Statistic[ValueKeysState]):
 
     def merge(self, a: ValueKeysState, b: ValueKeysState) -> ValueKeysState:
         """Cells of both."""
-        present, missing, bits = (np.asarray(x) for x in (a.present + b.present, a.missing + b.missing, a.bits | b.bits))
+        present, missing, bits = (
+            np.asarray(x) for x in (a.present + b.present, a.missing + b.missing, a.bits | b.bits)
+        )
         return ValueKeysState(a.counts + b.counts, present, missing, bits)
 
 

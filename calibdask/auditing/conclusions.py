@@ -39,10 +39,11 @@ def conclusion(
         further = f", and {more} more" if more else ""
         count = int(described.sum())
         return f"{count} {'group is' if count == 1 else 'groups are'} off, with {level}: {'; '.join(first)}{further}."
-    if min(excluded.values()) > _SAYS_NOTHING:
+    least = min(excluded.values())
+    if least > _SAYS_NOTHING:
         return (
-            f"Nothing is found, and next to nothing can be said: errors of {_points(min(excluded.values()))} points are "
-            "not excluded even for the largest groups. That takes more rows."
+            f"Nothing is found, and next to nothing can be said: errors of {_points(least)} points are not excluded "
+            "even for the largest groups. That takes more rows."
         )
     size = next((size for size, error in excluded.items() if error <= _SAYS_NOTHING), 0)
     return f"No group of at least {size:,} rows is off by more than {_points(excluded[size])} points, with {level}."

@@ -1,4 +1,4 @@
-"""The smallest set of segments that describes where scores are off: nested ones told apart from what they are part of."""
+"""The smallest set of segments that describes where scores are off: nested ones are told apart."""
 
 from collections import defaultdict
 from dataclasses import dataclass

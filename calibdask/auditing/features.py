@@ -17,8 +17,8 @@ from calibdask.statistics.lattice.value_counts import (
     ValueKeys,
     ValueKeysState,
 )
-from calibdask.statistics.started import Started
 from calibdask.statistics.request import Requests
+from calibdask.statistics.started import Started
 
 # Where numbers differ by less than a millionth, a quantile need not tell them apart unless many rows have them.
 _CLOSE_SHIFT = WHOLE[0] - CELL_BITS

@@ -90,8 +90,8 @@ for command in cli.commands.values():
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
-    0 done, 1 stopped by circumstances or a defect, or something was found by an audit, 2 bad use or bad input, 3 finished with failed cells,
-    130 interrupted, 143 stopped by the signal TERM.
+    0 done, 1 stopped by circumstances or a defect, or an audit has found something, 2 bad use or bad input, 3 finished
+    with failed cells, 130 interrupted, 143 stopped by the signal TERM.
 
     Whatever is wrong is one line on stderr; ``--debug`` shows before it where it was raised.
     """

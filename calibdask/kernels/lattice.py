@@ -14,6 +14,23 @@ _TILE = 1024
 
 
 @compiled
+def row_cells(scores, thresholds, cells, clipped):
+    """Fill ``cells`` (n,) uint32 with the number of thresholds below each score, and ``clipped`` with the score.
+
+    ``thresholds`` (2**k - 1,) are increasing; infinite ones are last.
+    """
+    half = (thresholds.size + 1) // 2
+    for r in range(scores.size):
+        s = unit(scores[r])
+        below, step = 0, half
+        while step > 0:
+            below += step if thresholds[below + step - 1] < s else 0
+            step //= 2
+        cells[r] = below
+        clipped[r] = s
+
+
+@compiled
 def row_terms(hits, scores, terms):
     """Fill ``terms`` (3, n) int64 with 1 and, 32 bits up, the hit; and the score s and s (1 - s) in units of 2**-40."""
     for r in range(scores.size):
@@ -37,10 +54,10 @@ def _places(codes, group, sizes, cells, n_cells, start, places):
 
 @compiled
 def fill(codes, group, sizes, cells, n_cells, first, last, terms, table):
-    """Add ``terms`` (3, n) of rows from ``first`` to before ``last`` to ``table`` (values of the features of a group times cells, 3).
+    """Add ``terms`` (3, n) of rows from ``first`` to before ``last`` to ``table`` (values times cells, 3).
 
-    ``codes`` (features, n) uint8 below ``sizes`` (features,); ``group`` numbers of features, of which the last one's
-    values follow each other; ``cells`` (n,) uint32 below ``n_cells``.
+    Values are the combinations of those of the features of a group, the last one's next to each other. ``codes``
+    (features, n) uint8 below ``sizes`` (features,); ``cells`` (n,) uint32 below ``n_cells``.
     """
     places = np.empty(_TILE, np.uint32)
     for start in range(first, last, _TILE):
@@ -55,8 +72,10 @@ def fill(codes, group, sizes, cells, n_cells, first, last, terms, table):
 
 @compiled
 def fill_weighted(codes, group, sizes, cells, n_cells, first, last, hits, scores, weights, counts, sums):
-    """The same with weights: rows and, 32 bits up, hits in ``counts`` (values * cells, 1), and in ``sums`` (..., 5) the
-    sums of w, w o, w s, w**2 s (1 - s) and w**2.
+    """The same with weights.
+
+    ``counts`` (values * cells, 1) takes rows and, 32 bits up, hits; ``sums`` (values * cells, 5) w, w o, w s,
+    w**2 s (1 - s) and w**2.
     """
     places = np.empty(_TILE, np.uint32)
     for start in range(first, last, _TILE):
@@ -76,12 +95,16 @@ def fill_weighted(codes, group, sizes, cells, n_cells, first, last, hits, scores
 @compiled
 def cut_codes(values, edges, missing, out):
     """Fill ``out`` (n,) uint8 with the number of increasing edges below each value; NaN is ``missing``."""
-    for i in range(values.size):
-        x = values[i]
-        code = 0
-        for k in range(edges.size):
-            code += np.int64(x > edges[k])
-        out[i] = code if x == x else missing
+    for start in range(0, values.size, _TILE):
+        here, codes = values[start : start + _TILE], out[start : start + _TILE]
+        codes[:] = 0
+        # One edge after the other: the processor compares many values at a time.
+        for edge in edges:
+            for i in range(here.size):
+                codes[i] += np.uint8(here[i] > edge)
+        for i in range(here.size):
+            if here[i] != here[i]:
+                codes[i] = missing
 
 
 @compiled

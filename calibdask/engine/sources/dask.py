@@ -221,10 +221,11 @@ def _whole_rows(scores: Any, others: Iterable[Any]) -> Any:
 
 def _aligned(name: str, array: Any, chunks: tuple[float, ...]) -> Any:
     """An array with the chunks of the scores along its last axis."""
+    parameter = _PARAMETERS.get(name, name)
     if not is_dask(array):
         if any(np.isnan(size) for size in chunks):
             raise ValueError(
-                f"{_PARAMETERS.get(name, name)} in memory expects known chunk sizes of the scores; call compute_chunk_sizes()."
+                f"{parameter} in memory expects known chunk sizes of the scores; call compute_chunk_sizes()."
             )
         return da.from_array(array, chunks=(*[-1] * (array.ndim - 1), chunks))
     rechunked = array.rechunk({0: -1}) if array.ndim == 2 and array.numblocks[0] > 1 else array
@@ -235,8 +236,8 @@ def _aligned(name: str, array: Any, chunks: tuple[float, ...]) -> Any:
         return rechunked.rechunk({rechunked.ndim - 1: chunks})
     if len(rechunked.chunks[-1]) != len(chunks):
         raise ValueError(
-            f"y_prob and {_PARAMETERS.get(name, name)} expect equal chunks where sizes are unknown; y_prob has {len(chunks)} "
-            f"chunks, {_PARAMETERS.get(name, name)} {len(rechunked.chunks[-1])}. Call compute_chunk_sizes() on both first."
+            f"y_prob and {parameter} expect equal chunks where sizes are unknown; y_prob has {len(chunks)} "
+            f"chunks, {parameter} {len(rechunked.chunks[-1])}. Call compute_chunk_sizes() on both first."
         )
     return rechunked
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -83,7 +84,7 @@ class Cut:
         """The values as conditions."""
         name = f"{self.name}.{self.part}" if self.part else self.name
         edges = [f"{edge:.6g}" for edge in self.edges.values.tolist()]
-        inner = [f"{low} < {name} <= {high}" for low, high in zip(edges[:-1], edges[1:], strict=True)]
+        inner = [f"{low} < {name} <= {high}" for low, high in pairwise(edges)]
         last = [f"{name} missing"] if self.missing else []
         return (f"{name} <= {edges[0]}", *inner, f"{name} > {edges[-1]}", *last)
 

@@ -11,7 +11,7 @@ from calibdask.kernels import lattice
 from calibdask.kernels.compiled import FRACTION_BITS
 from calibdask.statistics import exact
 from calibdask.statistics.bins.edges import Edges
-from calibdask.statistics.block import Block
+from calibdask.statistics.block import Block, read_only
 from calibdask.statistics.exact import Array, Counts, Sums
 from calibdask.statistics.lattice.coding import Coding
 from calibdask.statistics.lattice.segments import Segments, Subset
@@ -93,8 +93,11 @@ class LatticeSums(Statistic[LatticeState]):
 
     def _rows(self, block: Block) -> "_Rows":
         """What is added up of the rows of positive weight."""
-        scores, hits = block.columns(self.setting).column(0, 0, np.arange(block.rows))
-        cells = np.searchsorted(self.edges.thresholds(np.float64)[0, 0, 0], scores, "left").astype(np.uint32)
+        columns = block.columns(self.setting)
+        given, labels = columns.of(0)
+        scores, cells = np.empty(block.rows), np.empty(block.rows, np.uint32)
+        lattice.row_cells(read_only(given[:, 0]), self._thresholds, cells, scores)
+        hits = labels == columns.first_class
         codes = self._codes(block)
         if block.weights is None:
             terms = np.empty((3, block.rows), np.int64)
@@ -103,6 +106,14 @@ class LatticeSums(Statistic[LatticeState]):
         kept = counted_rows(block)
         codes = np.ascontiguousarray(codes[:, kept])
         return _Rows(codes, cells[kept], None, hits[kept], scores[kept], block.weights_of(0)[kept])
+
+    @property
+    def _thresholds(self) -> Array:
+        """Those of the cells, and infinite ones up to one less than a power of two."""
+        inner = self.edges.thresholds(np.float64)[0, 0, 0]
+        padded = np.full((1 << inner.size.bit_length()) - 1, np.inf)
+        padded[: inner.size] = inner
+        return padded
 
     def _codes(self, block: Block) -> np.ndarray:
         """Values of all features, (features, n); computed once for all parts of a lattice."""

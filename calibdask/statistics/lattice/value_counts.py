@@ -95,7 +95,7 @@ class CodeCounts(SumStatistic[CodeCountsState]):
 
 
 class TextCountsState(NamedTuple):
-    """Sorted distinct values as texts and their rows; rows without a value; rows with a text, and with anything else."""
+    """Sorted distinct values as texts, and their rows; rows without a value, with a text, and with others."""
 
     values: npt.NDArray[np.object_]
     counts: Counts

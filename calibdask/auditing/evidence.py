@@ -55,13 +55,10 @@ def pvalues(cells: SegmentCells) -> Array:
 
     Examples
     --------
-    >>> one = np.array([[100.0]])
-    >>> cells = SegmentCells(
-    ...     one, 0 * one + 45.0, 30 * one / 100, one, 0 * one + 45.0, np.array([21.0]), one[0], 1.0, False
-    ... )
-    >>> cells = cells._replace(score=np.array([[30.0]]))
-    >>> float(pvalues(cells)[0].round(5))
-    0.00211
+    >>> rows, events, score = (np.array([[number]]) for number in (100.0, 45.0, 30.0))
+    >>> cells = SegmentCells(rows, events, score, rows, events, np.array([21.0]), rows[0], 1.0, weighted=False)
+    >>> float(pvalues(cells)[0].round(4))
+    0.0022
     """
     outcome, expected = cells.outcome.sum(-1), cells.score.sum(-1)
     log_tail = np.minimum(_log_chernoff(cells), _log_bernstein(cells) if cells.weighted else _log_binomial(cells))

@@ -78,6 +78,18 @@ def test_every_number_is_that_of_a_loop_over_rows(weighted: bool) -> None:
             assert float(here[name]) == pytest.approx(value, rel=1e-9, abs=1e-9), (text, name)
 
 
+def test_all_rows_have_the_numbers_of_the_metrics() -> None:
+    frame = table()
+    metrics = {"ece": cd.ECE(bins=64, binning="equal-mass"), "ecce": cd.ECCE(kind="range"), "gap": cd.MeanGap()}
+    expected = cd.evaluate(frame.label, frame.score, metrics)
+    result = cd.audit(frame.label, frame.score, frame[["phone"]]).sel(segment="all rows")
+    exact = cd.audit(frame.label, frame.score, frame[["phone"]], score_cells=30_000).sel(segment="all rows")
+    assert float(result.ece) == pytest.approx(float(expected.ece), abs=1e-12)
+    assert float(result.gap) == pytest.approx(float(expected.gap), abs=1e-12)
+    assert float(exact.ecce) == pytest.approx(float(expected.ecce), abs=1e-12)
+    assert float(result.ecce) <= float(exact.ecce) + 1e-12
+
+
 def test_cuts_are_order_statistics_and_rare_values_are_pooled() -> None:
     frame = table()
     result = cd.audit(frame.label, frame.score, frame[FEATURES], depth=1, values=3, min_rows=1)

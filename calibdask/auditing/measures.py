@@ -11,8 +11,8 @@ from calibdask.statistics.lattice.lattice_sums import LatticeState
 
 # Segments that are computed at a time have about this many cells.
 _CELLS = 1 << 20
-_NEWTON_STEPS = 40
-_CONVERGED = 1e-9
+_NEWTON_STEPS, _LONGEST_STEP = 25, 2.0
+_CONVERGED = 1e-8
 _MOST_SLOPE = 1e3
 
 Columns = dict[str, Array]
@@ -86,21 +86,24 @@ def slopes(cells: SegmentCells) -> Array:
     """
     mean = np.clip(cells.mean, 1e-12, 1 - 1e-12)
     odds = np.log(mean) - np.log1p(-mean)
-    a, b = np.zeros(len(odds)), np.ones(len(odds))
-    step = np.full((2, len(odds)), np.inf)
+    fit, step = np.zeros((2, len(odds))), np.full((2, len(odds)), np.inf)
+    fit[1] = 1.0
+    # Newton's method; each segment stops by itself.
+    going = np.flatnonzero((cells.rows > 0).sum(-1) > 1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for _ in range(_NEWTON_STEPS):
-            fitted = 1 / (1 + np.exp(-(a[:, None] + b[:, None] * odds)))
-            residual = cells.outcome - cells.weight * fitted
-            information = cells.weight * fitted * (1 - fitted)
-            first, second, third = ((information * odds**power).sum(-1) for power in range(3))
-            of_a, of_b = residual.sum(-1), (residual * odds).sum(-1)
-            determinant = first * third - second**2
-            step = np.stack([third * of_a - second * of_b, first * of_b - second * of_a]) / determinant
-            step = np.clip(step, -2.0, 2.0)
-            going = (np.abs(step) > _CONVERGED).any(0) & np.isfinite(step).all(0)
-            if not going.any():
+            a, b = fit[:, going, None]
+            z, weight = odds[going], cells.weight[going]
+            fitted = 1 / (1 + np.exp(-(a + b * z)))
+            residual, information = cells.outcome[going] - weight * fitted, weight * fitted * (1 - fitted)
+            first, second, third = information.sum(-1), (information * z).sum(-1), (information * z * z).sum(-1)
+            of_a, of_b = residual.sum(-1), (residual * z).sum(-1)
+            moved = np.stack([third * of_a - second * of_b, first * of_b - second * of_a]) / (first * third - second**2)
+            step[:, going] = moved
+            moves = np.isfinite(moved).all(0)
+            fit[:, going[moves]] += np.clip(moved[:, moves], -_LONGEST_STEP, _LONGEST_STEP)
+            going = going[moves & (np.abs(moved) > _CONVERGED).any(0)]
+            if not going.size:
                 break
-            a, b = a + np.where(going, step[0], 0.0), b + np.where(going, step[1], 0.0)
-        known = (np.abs(step) <= 1e-4).all(0) & (np.abs(b) < _MOST_SLOPE) & ((cells.rows > 0).sum(-1) > 1)
-    return np.where(known, b, np.nan)
+    known = (np.abs(step) <= _CONVERGED).all(0) & (np.abs(fit[1]) < _MOST_SLOPE)
+    return np.where(known, fit[1], np.nan)

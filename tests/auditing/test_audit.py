@@ -235,6 +235,22 @@ def test_pvalues_bound_the_exact_tail_and_are_not_far_from_it() -> None:
         assert bound <= max(12 * exact, 1e-12) or bound == 1
 
 
+def test_slopes_are_those_of_a_logistic_regression() -> None:
+    from scipy.optimize import minimize
+
+    rng = np.random.default_rng(5)
+    p = rng.beta(2, 3, 4000).round(2).clip(0.01, 0.99)
+    odds = np.log(p / (1 - p))
+    group = rng.random(4000) < 0.4
+    y = rng.random(4000) < 1 / (1 + np.exp(-np.where(group, 0.3 + 1.4 * odds, odds)))
+    result = cd.audit(y, p, {"g": group}, depth=1, score_cells=4000)
+    z, o = odds[group], y[group]
+    fit = minimize(lambda c: np.sum(np.logaddexp(0, c[0] + c[1] * z) - o * (c[0] + c[1] * z)), [0.0, 1.0], tol=1e-10)
+    assert float(result.slope.sel(segment="g = True")) == pytest.approx(fit.x[1], abs=1e-4)
+    same = cd.audit(y, np.full(4000, 0.5), {"g": group}, depth=1)
+    assert np.isnan(same.slope).all()
+
+
 def test_small_data_say_nothing() -> None:
     frame = table(80)
     few = cd.audit(frame.label, frame.score, frame[["phone"]])

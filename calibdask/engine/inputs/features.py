@@ -111,7 +111,7 @@ def series_feature(series: Any) -> FeatureColumn:
     import pandas as pd
 
     from calibdask.engine.inputs.containers import DaskColumns
-    from calibdask.engine.inputs.frames import series_codes
+    from calibdask.engine.inputs.frames import series_labels
 
     kind = getattr(series.dtype, "kind", "O")
     name = str(series.name)
@@ -121,19 +121,9 @@ def series_feature(series: Any) -> FeatureColumn:
         return FeatureColumn(name, "number", DaskColumns.numbers(series))
     if kind == "m":
         return FeatureColumn(name, "number", series.map_partitions(_durations, meta=pd.Series([], dtype=np.float64)))
-    codes, labels = series_codes(series.astype(object) if kind == "b" else series)
-    # Rows without a value are the last label, if there are any.
-    count = len(labels)
-    absent = series_has_missing(labels)
-    known = labels[: count - 1] if absent else labels
-    numbers = codes.map_partitions(_without_last, count - 1, meta=pd.Series([], dtype=np.int32)) if absent else codes
-    return FeatureColumn(name, "category", numbers, tuple(map(str, known)))
-
-
-def series_has_missing(labels: np.ndarray) -> bool:
-    """Whether the last of the labels stands for rows without a value."""
-    last = labels[-1:].tolist()
-    return bool(last) and (last[0] != last[0] or str(last[0]).strip("()") == "missing")
+    codes, labels, _ = series_labels(series.astype(object) if kind == "b" else series)
+    numbers = codes.map_partitions(_without_last, len(labels), meta=pd.Series([], dtype=np.int32))
+    return FeatureColumn(name, "category", numbers, tuple(map(str, labels)))
 
 
 def _without_last(codes: Any, last: int) -> Any:

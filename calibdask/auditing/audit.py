@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,9 @@ import xarray as xr
 from calibdask.auditing.conclusions import conclusion, not_excluded
 from calibdask.auditing.describing import Describing, SegmentSums
 from calibdask.auditing.evidence import SegmentCells, simultaneous_ends
-from calibdask.auditing.features import Values, check_values
+from calibdask.auditing.features import Values, check_values, is_whole
 from calibdask.auditing.given import given_features
-from calibdask.auditing.measures import Columns, cells_of, measured, residual_square
+from calibdask.auditing.measures import cells_of, measured, residual_square
 from calibdask.auditing.planning import LatticePlan
 from calibdask.engine.inputs.input import Input, read_arrays
 from calibdask.engine.inputs.options import InputOptions, Task
@@ -55,6 +55,8 @@ def audit(
     labels: Any = None,
     pos_label: Any = None,
     ignore_label: Any = None,
+    sample_dim: str | Sequence[str] = "sample",
+    class_dim: str = "class",
     sum_tolerance: float = 1e-3,
 ) -> xr.Dataset:
     r"""Find for whom scores are wrong: all segments of up to ``depth`` features, tested together.
@@ -90,7 +92,7 @@ def audit(
     score_cells : int, optional
         Cells of scores with equally many rows, from which calibration errors are computed. None: 64, for segments of
         three features or more 16.
-    task, logits, labels, pos_label, ignore_label, sum_tolerance
+    task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance
         As in `calibdask.evaluate`.
 
     Returns
@@ -167,12 +169,12 @@ def audit(
     'age > 75, phone = True'
     """
     _check(depth, min_rows, alpha, values, score_cells)
-    options = InputOptions(task, logits, labels, pos_label, ignore_label, sum_tolerance=sum_tolerance)
+    options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
     given = given_features(y_true, y_prob, features, sample_weight, label, score, skip_missing)
     data = read_arrays(given.y_true, given.y_prob, None, given.sample_weight, options, features=given.by)
     chosen = _setting(data, setting)
     cells = score_cells or (_SCORE_CELLS if depth < 3 else _SCORE_CELLS_OF_TRIPLES)
-    learnt = run_requests(
+    learnt: Any = run_requests(
         {
             # No user's feature has this number.
             -1: EqualMass(cells).edges(chosen),
@@ -213,7 +215,7 @@ def _check(depth: int, min_rows: int, alpha: float, values: int, score_cells: in
     check_level(alpha, "alpha")
     check_values(values)
     for name, value in {"depth": depth, "min_rows": min_rows, "score_cells": score_cells or 1}.items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        if not is_whole(value) or value < 1:
             raise ValueError(f"{name} expects a whole number from 1 on, got {value!r}.")
 
 
@@ -235,13 +237,14 @@ def _filled(plan: LatticePlan, data: Input, min_rows: int) -> tuple[Segments, np
     first = 0
     for part in plan.parts():
         statistic: LatticeSums = part
-        state: LatticeState = run_requests({"lattice": iter(statistic)}, data.source).estimates["lattice"]  # type: ignore[assignment]
+        answers: Any = run_requests({"lattice": iter(statistic)}, data.source).estimates
+        state: LatticeState = answers["lattice"]
         here = np.flatnonzero(state.rows.sum(-1) >= min_rows)
         parts.append(cells_of(state, here))
         kept.append(here + first)
         first += statistic.segments.count
-    fields = [np.concatenate([getattr(part, name) for part in parts]) for name in SegmentCells._fields[:7]]
-    return plan.segments, np.concatenate(kept), SegmentCells(*fields, parts[0].largest, parts[0].weighted)
+    sums = {name: np.concatenate([getattr(part, name) for part in parts]) for name in SegmentCells._fields[:7]}
+    return plan.segments, np.concatenate(kept), parts[0]._replace(**sums)
 
 
 @dataclass(frozen=True)
@@ -251,7 +254,7 @@ class _Table:
     plan: LatticePlan
     segments: Segments
     kept: npt.NDArray[np.intp]
-    columns: Columns
+    columns: dict[str, npt.NDArray[Any]]
     ends: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
     alpha: float
 
@@ -260,7 +263,7 @@ class _Table:
         cls, plan: LatticePlan, segments: Segments, kept: npt.NDArray[np.intp], cells: SegmentCells, alpha: float
     ) -> "_Table":
         """All numbers from the sums of segments."""
-        columns = measured(cells, alpha)
+        columns: dict[str, npt.NDArray[Any]] = {**measured(cells, alpha)}
         columns["pvalue_adjusted"] = holm(columns["pvalue"])
         found = columns["pvalue_adjusted"] <= alpha
         columns["found"] = found
@@ -300,7 +303,7 @@ class _Table:
             name: column.astype(np.int64) if name in ("rows", "events") else column for name, column in columns.items()
         }
         ratio = np.divide(columns["ecce"], columns["sigma"], out=np.zeros(texts.size), where=columns["sigma"] > 0)
-        coordinates = {
+        coordinates: dict[Hashable, Any] = {
             "segment": texts.astype(str),
             "features": ("segment", names.astype(str)),
             "depth": ("segment", np.array([len(subset) for subset in subsets], np.int64)),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -181,7 +182,12 @@ def _trailing_zeros(bits: int) -> int:
     return 64 if bits == 0 else (bits & -bits).bit_length() - 1
 
 
+def is_whole(value: Any) -> bool:
+    """Whether this is a whole number."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def check_values(values: int) -> None:
     """Raise ValueError unless features can have so many values."""
-    if isinstance(values, bool) or not isinstance(values, int | np.integer) or not 2 <= values <= MOST_VALUES - 2:
+    if not is_whole(values) or not 2 <= values <= MOST_VALUES - 2:
         raise ValueError(f"values expects a whole number from 2 to {MOST_VALUES - 2}, got {values!r}.")

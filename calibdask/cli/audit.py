@@ -2,6 +2,7 @@
 
 import json
 from contextlib import ExitStack
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +86,7 @@ def audit(
     out: str | None,
     overwrite: bool,
     **where: Any,
-) -> int:
+) -> None:
     """Find for whom the scores in DATA are wrong, over all groups by up to --depth columns.
 
     All groups are tested together: of calibrated models at most a share of --alpha has any group found. Numbers are cut
@@ -100,16 +101,14 @@ def audit(
     names = tuple(name.strip() for given in features for name in given.split(",") if name.strip())
 
     import calibdask as cd
-    from calibdask.cli.tables import console, print_lines, rule_of
     from calibdask.progress import shown_progress
-    from calibdask.results.audited import audit_lines, one_way_lines
-    from calibdask.results.text_table import foot_lines
     from calibdask.storage.readers import further_columns
 
     begun = perf_counter()
     if names == (_ALL,):
         names = tuple(further_columns(rows, request.label, request.score, [] if weight is None else [weight]))
-    table = request.table(rows, names)
+    # They travel in the place of slices.
+    table = replace(request, by=names).table(rows)
     with request.connected(table), shown_progress("auditing"), noted():
         result = cd.audit(
             table,
@@ -125,17 +124,26 @@ def audit(
     if target is not None:
         with ExitStack() as written:
             _write(result, written, target)
-    status = _FOUND if bool(result.found.any()) else 0
     if as_text:
         click.echo(_as_json(result))
-        return status
+    else:
+        _show(result, one_way, perf_counter() - begun)
+        if target is not None:
+            click.echo(f"wrote {visible(target)}")
+    if bool(result.found.any()):
+        click.get_current_context().exit(_FOUND)
+
+
+def _show(result: "xr.Dataset", one_way: bool, seconds: float) -> None:
+    """Print what was found, or each column by itself."""
+    from calibdask.cli.tables import console, print_lines, rule_of
+    from calibdask.results.audited import audit_lines, one_way_lines
+    from calibdask.results.text_table import foot_lines
+
     shown = console()
     lines = one_way_lines(result, rule_of(shown)) if one_way else audit_lines(result, rule_of(shown), _MOST_LINES)
     print_lines(lines, shown)
-    print_lines(foot_lines(result, shown.width, f"{perf_counter() - begun:.2f} s"), shown)
-    if target is not None:
-        shown.print(f"wrote {visible(target)}", style="dim", markup=False)
-    return status
+    print_lines(foot_lines(result, shown.width, f"{seconds:.2f} s"), shown)
 
 
 def _as_json(result: "xr.Dataset") -> str:

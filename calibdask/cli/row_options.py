@@ -125,12 +125,12 @@ class RowsRequest:
 
         return open_store(self.data)
 
-    def table(self, rows: "StoredRows", features: tuple[str, ...] = ()) -> "Table":
-        """The rows that were opened, with the columns that describe segments in the place of slices."""
+    def table(self, rows: "StoredRows") -> "Table":
+        """The rows that were opened."""
         return rows.read(
             label=self.label,
             score=self.score,
-            by=features or self.by,
+            by=self.by,
             weight=self.weight,
             skip_missing=self.skip_missing,
             missing_chunks=self.missing_chunks,

@@ -55,7 +55,7 @@ def one_way_lines(result: xr.Dataset, rule: str) -> list[Line]:
 
 
 def _table(segments: xr.Dataset, head: str, rule: str) -> list[Line]:
-    rows = [(head, *_HEADS)]
+    rows: list[tuple[str, ...]] = [(head, *_HEADS)]
     for i in range(segments.sizes["segment"]):
         one = segments.isel(segment=i)
         numbers = [f"{float(one[name]):.4f}" for name in ("mean_score", "frequency", "gap", "gap_low", "gap_high")]

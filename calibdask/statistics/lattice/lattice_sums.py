@@ -125,9 +125,16 @@ class LatticeSums(Statistic[LatticeState]):
 
     def merge(self, a: LatticeState, b: LatticeState) -> LatticeState:
         """Sums of both."""
-        added = [x + y for x, y in zip(a[:2], b[:2], strict=True)]
-        sums = [exact.add(x, y) for x, y in zip(a[2:-1], b[2:-1], strict=True)]
-        return LatticeState(*added, *sums, np.asarray(np.maximum(a.largest, b.largest)))
+        return LatticeState(
+            rows=a.rows + b.rows,
+            hits=a.hits + b.hits,
+            score=exact.add(a.score, b.score),
+            weight=a.weight + b.weight,
+            outcome=a.outcome + b.outcome,
+            spread=exact.add(a.spread, b.spread),
+            weight_square=a.weight_square + b.weight_square,
+            largest=np.asarray(np.maximum(a.largest, b.largest)),
+        )
 
 
 class _Rows(NamedTuple):
@@ -219,9 +226,9 @@ class _Totals(NamedTuple):
 
     def state(self, largest: float) -> LatticeState:
         """The state."""
-        return LatticeState(
-            *self.counts, self.score, *self.sums, self.spread, self.weight_square, np.asarray(largest, np.float64)
-        )
+        (rows, hits), (weight, outcome) = self.counts, self.sums
+        square, most = self.weight_square, np.asarray(largest, np.float64)
+        return LatticeState(rows, hits, self.score, weight, outcome, self.spread, square, most)
 
 
 def _words(sums: Counts) -> Counts:

@@ -243,7 +243,9 @@ def _filled(plan: LatticePlan, data: Input, min_rows: int) -> tuple[Segments, np
         parts.append(cells_of(state, here))
         kept.append(here + first)
         first += statistic.segments.count
-    sums = {name: np.concatenate([getattr(part, name) for part in parts]) for name in SegmentCells._fields[:7]}
+    sums: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in SegmentCells._fields[:7]
+    }
     return plan.segments, np.concatenate(kept), parts[0]._replace(**sums)
 
 

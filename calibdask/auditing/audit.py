@@ -147,7 +147,8 @@ def audit(
     single cell holds. ``sigma`` = sqrt(sum w**2 s (1 - s)) / sum w is exact.
 
     *Description.* A segment is described if it is found, its gap differs for certain from the rest of each segment that
-    it is part of, and it is off without those of its parts that are described.
+    it is part of, and it is off without those of its parts that are described; if none is so certain, that with the
+    strongest evidence.
 
     *Not excluded.* Ends of Clopper and Pearson for the frequency at 1 - alpha / segments, less the mean score: they
     hold for independent outcomes of any probabilities; with weights for as many effective rows, approximately.
@@ -275,6 +276,9 @@ class _Table:
         sums = SegmentSums(total, cells.outcome.sum(-1) - cells.score.sum(-1), cells.spread, observed)
         columns["described"] = Describing(segments, kept, sums, alpha).describe(found)
         order = np.lexsort((kept, -columns["log_e"], columns["pvalue"]))
+        if found.any() and not columns["described"].any():
+            # No segment is told apart from what it is part of: the strongest evidence stands for all.
+            columns["described"][order[0]] = True
         ends = simultaneous_ends(cells, alpha)
         columns = {name: column[order] for name, column in columns.items()}
         return cls(plan, segments, kept[order], columns, (ends[0][order], ends[1][order]), alpha)

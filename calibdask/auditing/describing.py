@@ -70,7 +70,10 @@ class Describing:
             position: [at[number] for number in self.segments.parents(int(self.kept[position]))]
             for position in np.flatnonzero(found).tolist()
         }
-        limit = -scipy.special.ndtri(self.alpha / (2 * max(1, sum(max(1, len(above)) for above in parents.values()))))
+        # Those that were found are chosen among all: every segment counts for as many comparisons as it has features.
+        subsets = np.searchsorted(self.segments.base, self.kept, "right") - 1
+        depths = np.array([len(subset) for subset in self.segments.subsets])[subsets]
+        limit = -scipy.special.ndtri(self.alpha / (2 * max(1, int(np.maximum(depths, 1).sum()))))
         parts: dict[int, list[int]] = defaultdict(list)
         seen: set[tuple[float, ...]] = set()
         for position in sorted(parents, key=lambda position: (-len(parents[position]), position)):

@@ -22,6 +22,10 @@ from calibdask.statistics.confusion import Confusion
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.label_sets import LabelSets
+from calibdask.statistics.lattice.coding import Categories, Cut
+from calibdask.statistics.lattice.lattice_sums import LatticeSums
+from calibdask.statistics.lattice.segments import subsets_of
+from calibdask.statistics.lattice.value_counts import CodeCounts, TextCounts, ValueKeys
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.order.distinct import DistinctScores
 from calibdask.statistics.order.medians import SetKeys
@@ -273,6 +277,8 @@ def statistics(layout: Layout) -> list[Statistic]:
     tree = grown(layout)
     made += [CellSums(UniformCells(4)), CellSums(UniformCells(300)), set_keys(tree)]
     made += [CellSums(partition, squares=True) for partition in (UniformCells(2), planted(layout), tree)]
+    made += [ValueKeys(0, "", ((48, -(1 << 15)),), 16), ValueKeys(3, "month", ((46, 65536),), 8)]
+    made += [TextCounts("country", 1), CodeCounts(2, 3), lattice()]
     costs = FrozenArray(np.resize([0.0, 5.0, 1.0, 2.0, 0.3], (3, layout.classes)))
     shape = (layout.batch, layout.groups, layout.classes, 5)
     frequencies = FrozenArray(np.resize([0.1, 0.7, 0.3], shape))
@@ -292,6 +298,17 @@ def statistics(layout: Layout) -> list[Statistic]:
         for edges in binnings:
             made += [BinSums(setting, finished(edges(setting)), second) for second in ("none", "squares", "offsets")]
     return made
+
+
+def lattice() -> LatticeSums:
+    """Segments of the features of the strategies."""
+    codings = (
+        Cut("number", 0, FrozenArray([-0.5, 0.5]), missing=True),
+        Categories("country", 1, ("be", "fr"), other=True, missing=True),
+        Categories("category", 2, (0, 2), other=True, missing=True, labels=("a", "b", "c")),
+        Cut("date", 3, FrozenArray([3.0, 9.0]), missing=True, part="month"),
+    )
+    return LatticeSums(Setting("class", 1), finished(Uniform(5).edges(Setting("class", 1))), codings, subsets_of(4, 3))
 
 
 def ordered_statistics(layout: Layout, rows: NDArray[np.int64]) -> list[Statistic]:

@@ -22,13 +22,17 @@ DEGENERATE = [
 
 @dataclass(frozen=True)
 class Data:
-    """Scores (batch, n, K or 1), labels (batch or 1, n), weights likewise or None, slice of each row or None."""
+    """Scores (batch, n, K or 1), labels (batch or 1, n), weights likewise or None, slice of each row or None.
+
+    Features are numbers, texts, numbers of three categories, and dates, each with missing ones.
+    """
 
     scores: NDArray[Any]
     labels: NDArray[Any]
     weights: NDArray[np.float64] | None
     group: NDArray[np.int32] | None
     layout: Layout
+    features: tuple[NDArray[Any], ...] = ()
 
     @property
     def rows(self) -> int:
@@ -45,7 +49,8 @@ class Data:
 
     def block(self, start: int = 0, stop: int | None = None) -> Block:
         """A block that knows how many rows of each slice are before it."""
-        rows = Rows(self.scores, self.labels, self.weights, self.group).part(start, self.rows if stop is None else stop)
+        rows = Rows(self.scores, self.labels, self.weights, self.group, self.features)
+        rows = rows.part(start, self.rows if stop is None else stop)
         return make_block(rows, self.layout, start, self.rows_of_slices(start))
 
 
@@ -81,7 +86,16 @@ def data(draw: st.DrawFn, weighted: bool | None = None, max_rows: int = 60, max_
     groups = draw(st.integers(1, 3))
     group = rng.integers(0, groups, n).astype(np.int32) if groups > 1 else None
     layout = Layout(batch, groups, classes, vector, None, np.dtype(dtype).name, weights is not None)
-    return Data(scores, labels, weights, group, layout)
+    return Data(scores, labels, weights, group, layout, features(rng, n))
+
+
+def features(rng: np.random.Generator, n: int) -> tuple[NDArray[Any], ...]:
+    """A feature of each kind."""
+    numbers = np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n).round(1))
+    texts = rng.choice(np.array(["be", "fr", None, "se"], object), n)
+    dates = np.datetime64("2023-11-30T22") + rng.integers(-9000, 9000, n).astype("m8[h]")
+    dates[rng.random(n) < 0.2] = np.datetime64("NaT")
+    return numbers, texts, rng.integers(-1, 3, n).astype(np.int8), dates
 
 
 def cuts(rows: int, pieces: int = 4) -> st.SearchStrategy[list[int]]:

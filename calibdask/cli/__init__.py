@@ -10,6 +10,7 @@ import click
 
 from calibdask import __version__
 from calibdask.cli.apply import apply as _apply
+from calibdask.cli.audit import audit as _audit
 from calibdask.cli.calibrate import calibrate as _calibrate
 from calibdask.cli.certificates import certs as _certs
 from calibdask.cli.compare import compare as _compare
@@ -70,6 +71,7 @@ def cli(context: click.Context) -> None:
 
 cli.add_command(_evaluate)
 cli.add_command(_compare)
+cli.add_command(_audit)
 cli.add_command(_summarize)
 cli.add_command(_merge)
 cli.add_command(_watch)
@@ -96,7 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0 done, 1 stopped by circumstances or a defect, 2 bad use or bad input, 3 finished with failed cells or without a
     threshold, 130 interrupted, 143 stopped by the signal TERM. Of ``watch`` 1 is an alarm, and what stops it is 2; of
-    ``check`` 1 is a broken limit and 3 an undecided one; of ``verify`` 1 is a difference.
+    ``check`` 1 is a broken limit and 3 an undecided one; of
+    ``verify`` 1 is a difference, of ``audit`` a segment that is found.
 
     Whatever is wrong is one line on stderr; ``--debug`` shows before it where it was raised.
     """

@@ -18,6 +18,7 @@ _GROUPS = {
     ),
     "Metrics": ("metrics", "full", "panel", "baseline", "conventions", "consistency"),
     "Guarantee": ("risk", "confidence"),
+    "Groups": ("features", "depth", "values", "alpha", "one_way"),
     "Calibration": ("method", "compare", "min_rows", "map_path", "score_name"),
     "Slices and intervals": ("by", "worst", "adjust", "ci", "ci_method", "n_boot", "seed", "limit", "slice_limit"),
     "Watching": ("period_name", "tolerance", "alpha", "due", "now", "state", "on_alarm", "dry_run"),

@@ -75,6 +75,8 @@ class Block:
         For ``ordered`` statistics: rows of each slice in earlier blocks.
     numbers : ndarray of int64, shape (n,), or None
         Key of the random numbers of each row, where it is not its global number.
+    features : tuple of ndarray, shape (n,) each
+        Further columns of any type, which audits describe segments by.
     """
 
     layout: Layout
@@ -85,6 +87,7 @@ class Block:
     start: int = 0
     before: npt.NDArray[np.int64] | None = None
     numbers: npt.NDArray[np.int64] | None = None
+    features: tuple[npt.NDArray[Any], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("scores", "labels", "weights", "group"):
@@ -108,6 +111,7 @@ class Block:
             start=self.start + start,
             before=before,
             numbers=None if self.numbers is None else self.numbers[here],
+            features=tuple(feature[here] for feature in self.features),
         )
 
     @cached_property

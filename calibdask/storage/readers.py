@@ -135,6 +135,29 @@ class StoredRows:
         return Table(kept.y_true, kept.y_prob, kept.sample_weight, kept.by or {}, names, kept.skipped)
 
 
+def further_columns(
+    rows: StoredRows, label: str | Sequence[str] | None, score: str | Sequence[str] | None, used: Sequence[str]
+) -> list[str]:
+    """The names of all columns, or arrays with one value for each row, besides labels, scores and those in use.
+
+    Raises
+    ------
+    ValueError
+        If there are none.
+    """
+    from calibdask.engine.inputs.arrow import list_width
+
+    parts = rows.parts(ColumnChoice(label, score, (), None, None))
+    names = [
+        str(name)
+        for name, kind in zip(parts.schema.names, parts.schema.types, strict=True)
+        if name not in (*parts.names.columns, *used) and list_width(kind) is None
+    ]
+    if not names:
+        raise ValueError(f"{rows.url} holds no {rows.holds}s besides labels and scores, which audits need as features.")
+    return names
+
+
 def _check_numbers(url: str, what: str, array: Any) -> None:
     """Refuse texts and dates; the row is named where the array is in memory."""
     if array.dtype.kind not in "OUSTMm":

@@ -39,6 +39,7 @@ def without_time(printed: str) -> str:
 def test_pages_with_examples() -> None:
     assert set(WITH_EXAMPLES) == {
         "README",
+        "auditing",
         "data",
         "ecosystem",
         "extending",

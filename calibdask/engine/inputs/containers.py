@@ -37,10 +37,11 @@ class DaskColumns:
 
     def values(self, names: Any) -> Any:
         """A series, or a frame of several columns, of types of NumPy."""
-        return self._converted(self.frame[names])
+        return self.numbers(self.frame[names])
 
     @staticmethod
-    def _converted(part: Any) -> Any:
+    def numbers(part: Any) -> Any:
+        """A series or a frame with columns of types of NumPy."""
         dtypes = list(part.dtypes) if part.ndim == 2 else [part.dtype]
         if all(isinstance(dtype, np.dtype) for dtype in dtypes):
             return part

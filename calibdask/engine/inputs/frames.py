@@ -247,6 +247,12 @@ def series_codes(series: Any) -> tuple[Any, Any]:
 
     Known categories keep their order; missing values are the last one.
     """
+    codes, labels, absent = series_labels(series)
+    return codes, with_missing(labels) if absent else labels
+
+
+def series_labels(series: Any) -> tuple[Any, Any, bool]:
+    """A series of codes, the sorted distinct values, and whether there are missing ones, whose code is the last."""
     import dask
     import pandas as pd
 
@@ -262,7 +268,7 @@ def series_codes(series: Any) -> tuple[Any, Any]:
     if labels.dtype.kind == "f":
         check_told_apart(labels)
     meta = pd.Series([], dtype=np.int32)
-    return series.map_partitions(_codes, labels, meta=meta), with_missing(labels) if absent else labels
+    return series.map_partitions(_codes, labels, meta=meta), labels, bool(absent)
 
 
 def _joined(*parts: Any) -> Any:

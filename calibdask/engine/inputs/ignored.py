@@ -38,6 +38,7 @@ class Ignored:
             labels=rows.labels[:, keep],
             weights=None if rows.weights is None else rows.weights[:, keep],
             group=None if rows.group is None else rows.group[keep],
+            features=tuple(feature[keep] for feature in rows.features),
         )
 
     def kept_arrays(self, scores: Any, others: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Reading inputs - NumPy, Dask, xarray, pandas, dask.dataframe, tensors, blocks - as one source."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from calibdask.engine.inputs import slices
 from calibdask.engine.inputs.alignment import aligned
 from calibdask.engine.inputs.arrays import check_types, is_dask, is_pandas, plain, rows_of_lists, with_axis
 from calibdask.engine.inputs.class_names import Encoded, encode_labels
+from calibdask.engine.inputs.features import FeatureColumn, feature_column, series_feature
 from calibdask.engine.inputs.frames import is_frame, joined_arrays, series_codes
 from calibdask.engine.inputs.ignored import Ignored
 from calibdask.engine.inputs.logits_check import check_logits
@@ -33,7 +34,7 @@ class Input:
 
     The groups of a summary include dimensions such as models: ``batch_names`` are the axes of ``by`` other than slices.
     ``ignored`` counts the rows that were left out for their label, once the data have been read. ``are_ranks``: columns
-    of scores are their ranks in each row rather than classes.
+    of scores are their ranks in each row rather than classes. ``features`` are further columns of the rows.
     """
 
     source: Source
@@ -43,6 +44,7 @@ class Input:
     batch_names: tuple[str, ...] = ()
     ignored: Callable[[], int] | None = None
     are_ranks: bool = False
+    features: tuple[FeatureColumn, ...] = ()
 
     @property
     def slice_names(self) -> list[str]:
@@ -69,6 +71,7 @@ class NamedArrays:
     weights: xr.Variable | None
     by: Mapping[Hashable, Any]
     coordinates: Mapping[Hashable, Any]
+    features: tuple[FeatureColumn, ...] = ()
 
 
 def read_data(y_true: Any, y_prob: Any, by: Any, sample_weight: Any, options: InputOptions) -> Input:
@@ -92,7 +95,14 @@ def read_data(y_true: Any, y_prob: Any, by: Any, sample_weight: Any, options: In
     return read_blocks(y_true, options)
 
 
-def read_arrays(y_true: Any, y_prob: Any, by: Any, sample_weight: Any, options: InputOptions) -> Input:
+def read_arrays(
+    y_true: Any,
+    y_prob: Any,
+    by: Any,
+    sample_weight: Any,
+    options: InputOptions,
+    features: Mapping[str, Any] | None = None,
+) -> Input:
     """A source for arrays of any supported kind; reads no data except the distinct values of ``by``.
 
     Raises
@@ -102,12 +112,15 @@ def read_arrays(y_true: Any, y_prob: Any, by: Any, sample_weight: Any, options: 
     """
     slicing = slices.named(by)
     names = {name: f"by {name!r}" for name in slicing}
+    of_features = {name: f"feature {name!r}" for name in features or {}}
     arrays = {"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight}
-    arrays = aligned({name: hosted(name, array) for name, array in arrays.items()} | _renamed(slicing, names))
+    arrays = {name: hosted(name, array) for name, array in arrays.items()}
+    arrays = aligned(arrays | _renamed(slicing, names) | _renamed(features or {}, of_features))
     slicing = {name: arrays.pop(argument) for name, argument in names.items()}
+    columns = {name: arrays.pop(argument) for name, argument in of_features.items()}
     shape = Shape.of(arrays["y_true"], arrays["y_prob"], options)
     encoded = encode_labels(arrays["y_true"], arrays["y_prob"], shape)
-    inputs, slicing = frames_to_arrays({**arrays, "y_true": encoded.labels}, slicing)
+    inputs, slicing, columns = frames_to_arrays({**arrays, "y_true": encoded.labels}, slicing, columns)
     inputs = {name: inputs[name] for name in ("y_prob", "y_true", "sample_weight")}
     labelled = [array for array in inputs.values() if isinstance(array, xr.DataArray)]
     check_coordinates(labelled, None if shape.multilabel or shape.one_hot else options.class_dim)
@@ -118,11 +131,12 @@ def read_arrays(y_true: Any, y_prob: Any, by: Any, sample_weight: Any, options: 
         None if weights is None else shape.weights(weights),
         slicing,
         coordinates_of(labelled),
+        tuple(feature_column(name, values) for name, values in columns.items()),
     )
     return read_named(named, shape, encoded)
 
 
-def _renamed(arrays: Mapping[Hashable, Any], names: Mapping[Hashable, str]) -> dict[str, Any]:
+def _renamed(arrays: Mapping[Any, Any], names: Mapping[Any, str]) -> dict[str, Any]:
     return {names[name]: array for name, array in arrays.items()}
 
 
@@ -167,9 +181,14 @@ def read_named(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Input:
     flattened = {
         name: _flattened(v, batch if _extra(v, sample_dim) else (), (sample_dim,)) for name, v in others.items()
     }
-    source = _source(with_axis(flat, 2) if shape.vector else flat, flattened, group, layout, options, ignored)
+    for feature in arrays.features:
+        feature.check_rows(n)
+    columns = {f"feature {feature.name!r}": feature.values for feature in arrays.features}
+    scores_of_rows = with_axis(flat, 2) if shape.vector else flat
+    source = _source(scores_of_rows, flattened, group, columns, layout, options, ignored)
     count = None if ignored is None else _counted(source, n, ignored, flattened["labels"])
-    return Input(source, batch, axes, None if shape.vector else encoded.classes, ignored=count)
+    classes = None if shape.vector else encoded.classes
+    return Input(source, batch, axes, classes, ignored=count, features=arrays.features)
 
 
 def numbered(arrays: NamedArrays, shape: Shape) -> NamedArrays:
@@ -190,7 +209,7 @@ def numbered(arrays: NamedArrays, shape: Shape) -> NamedArrays:
     if shape.multilabel:
         return arrays
     labels = decoded(arrays.labels, class_dim)
-    return NamedArrays(labels, arrays.scores, arrays.weights, arrays.by, arrays.coordinates)
+    return replace(arrays, labels=labels)
 
 
 def _one_sample_dim(arrays: NamedArrays, options: InputOptions) -> tuple[NamedArrays, str]:
@@ -215,6 +234,7 @@ def _one_sample_dim(arrays: NamedArrays, options: InputOptions) -> tuple[NamedAr
         None if arrays.weights is None else stacked(arrays.weights, sizes, name),
         {by: stacked_slices(values, sizes, name) for by, values in arrays.by.items()},
         arrays.coordinates,
+        arrays.features,
     )
     return one, name
 
@@ -314,31 +334,46 @@ def _flattened(variable: xr.Variable, batch: tuple[Axis, ...], tail: tuple[str, 
 
 
 def frames_to_arrays(
-    inputs: Mapping[str, Any], slicing: Mapping[Hashable, Any]
-) -> tuple[dict[str, Any], dict[Hashable, Any]]:
+    inputs: Mapping[str, Any], slicing: Mapping[Hashable, Any], features: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], dict[Hashable, Any], dict[str, Any]]:
     """The inputs with columns of Dask data frames converted to arrays with common chunks."""
     frames = {name: frame for name, frame in inputs.items() if is_frame(frame)}
     coded = {name: series_codes(values) for name, values in slicing.items() if is_frame(values)}
-    if not frames and not coded:
-        return dict(inputs), dict(slicing)
-    arrays = joined_arrays(frames | {f"by {name!r}": codes for name, (codes, _) in coded.items()})
+    columns = {
+        name: series_feature(values) if is_frame(values) else values for name, values in (features or {}).items()
+    }
+    series = {name: column for name, column in columns.items() if isinstance(column, FeatureColumn)}
+    if not frames and not coded and not series:
+        return dict(inputs), dict(slicing), columns
+    arrays = joined_arrays(
+        frames
+        | {f"by {name!r}": codes for name, (codes, _) in coded.items()}
+        | {f"feature {name!r}": column.values for name, column in series.items()}
+    )
+    columns |= {name: replace(column, values=arrays[f"feature {name!r}"]) for name, column in series.items()}
     by = {
         name: Coded(arrays[f"by {name!r}"], coded[name][1]) if name in coded else values
         for name, values in slicing.items()
     }
-    return {name: arrays.get(name, values) for name, values in inputs.items()}, by
+    return {name: arrays.get(name, values) for name, values in inputs.items()}, by, columns
 
 
 def _source(
-    scores: Any, others: dict[str, Any], group: Any, layout: Layout, options: InputOptions, ignored: Ignored | None
+    scores: Any,
+    others: dict[str, Any],
+    group: Any,
+    features: dict[str, Any],
+    layout: Layout,
+    options: InputOptions,
+    ignored: Ignored | None,
 ) -> RowSource:
-    if not any(is_dask(array) for array in (scores, *others.values(), group)):
-        rows = Rows(scores, others["labels"], others.get("weights"), group)
+    if not any(is_dask(array) for array in (scores, *others.values(), group, *features.values())):
+        rows = Rows(scores, others["labels"], others.get("weights"), group, tuple(features.values()))
         kept = (lambda part: part) if ignored is None else ignored.kept
         return MemorySource(lambda: map(kept, pieces(rows)), layout, options.validity, piece_count(rows))
     from calibdask.engine.sources.dask import DaskSource
 
-    return DaskSource(scores, {**others, "groups": group}, layout, options.validity, ignored)
+    return DaskSource(scores, {**others, "groups": group, **features}, layout, options.validity, ignored)
 
 
 def _counted(source: RowSource, n: float, ignored: Ignored, labels: Any) -> Callable[[], int]:

@@ -46,7 +46,7 @@ def read_models(y_true: Any, models: Mapping[str, Any], by: Any, sample_weight: 
     first = next(iter(models))
     shape = shapes[first]
     encoded = encode_labels(arrays["y_true"], arrays[arguments[first]], shape)
-    inputs, slicing = frames_to_arrays({**arrays, "y_true": encoded.labels}, slicing)
+    inputs, slicing, _ = frames_to_arrays({**arrays, "y_true": encoded.labels}, slicing)
     labelled = [array for array in inputs.values() if isinstance(array, xr.DataArray)]
     check_coordinates(labelled, None if shape.multilabel or shape.one_hot else options.class_dim)
     variables = {name: shapes[name].scores(inputs[argument], argument) for name, argument in arguments.items()}

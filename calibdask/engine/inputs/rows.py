@@ -13,12 +13,16 @@ from calibdask.statistics.layout import Layout
 
 @dataclass(frozen=True)
 class Rows:
-    """Scores (batch, n, K), for a vector of P(y = 1) (batch, n, 1); labels, weights (1 or batch, n); groups (n,)."""
+    """Scores (batch, n, K), for a vector of P(y = 1) (batch, n, 1); labels, weights (1 or batch, n); groups (n,).
+
+    ``features``: further columns of any type, (n,) each.
+    """
 
     scores: npt.NDArray[Any]
     labels: npt.NDArray[Any]
     weights: npt.NDArray[Any] | None = None
     group: npt.NDArray[Any] | None = None
+    features: tuple[npt.NDArray[Any], ...] = ()
 
     @property
     def count(self) -> int:
@@ -37,6 +41,7 @@ class Rows:
             self.labels[:, start:stop],
             None if self.weights is None else self.weights[:, start:stop],
             None if self.group is None else self.group[start:stop],
+            tuple(feature[start:stop] for feature in self.features),
         )
 
 
@@ -56,6 +61,8 @@ def make_block(rows: Rows, layout: Layout, start: int, before: npt.NDArray[np.in
         lengths["sample_weight"] = rows.weights.shape[-1]
     if rows.group is not None:
         lengths["by"] = rows.group.shape[-1]
+    if rows.features:
+        lengths["features"] = next((len(column) for column in rows.features if len(column) != n), n)
     for name, length in lengths.items():
         if length != n:
             raise ValueError(
@@ -67,7 +74,7 @@ def make_block(rows: Rows, layout: Layout, start: int, before: npt.NDArray[np.in
     group = NO_GROUPS if rows.group is None else np.ascontiguousarray(rows.group, np.int32)
     if group.size and (group.min() < 0 or group.max() >= layout.groups):
         raise ValueError("by expects the same values in every pass over the data; they changed between two passes.")
-    return Block(layout, scores, rows.labels, weights, group, start, before)
+    return Block(layout, scores, rows.labels, weights, group, start, before, features=rows.features)
 
 
 def _probabilities(logits: npt.NDArray[Any], layout: Layout) -> npt.NDArray[np.float64]:

@@ -41,7 +41,7 @@ _FAN_IN = 16
 _BLOCK, _COUNTED = "calibdask-block", "calibdask-rows"
 _PAIR_TASKS = ("states_of", "pair_states", "fold")
 
-# Their parameters in the interface.
+# Their parameters in the interface; other arrays are features, by their names.
 _PARAMETERS = {"labels": "y_true", "weights": "sample_weight", "groups": "by"}
 
 
@@ -221,10 +221,11 @@ def _whole_rows(scores: Any, others: Iterable[Any]) -> Any:
 
 def _aligned(name: str, array: Any, chunks: tuple[float, ...]) -> Any:
     """An array with the chunks of the scores along its last axis."""
+    parameter = _PARAMETERS.get(name, name)
     if not is_dask(array):
         if any(np.isnan(size) for size in chunks):
             raise ValueError(
-                f"{_PARAMETERS[name]} in memory expects known chunk sizes of the scores; call compute_chunk_sizes()."
+                f"{parameter} in memory expects known chunk sizes of the scores; call compute_chunk_sizes()."
             )
         return da.from_array(array, chunks=(*[-1] * (array.ndim - 1), chunks))
     rechunked = array.rechunk({0: -1}) if array.ndim == 2 and array.numblocks[0] > 1 else array
@@ -235,8 +236,8 @@ def _aligned(name: str, array: Any, chunks: tuple[float, ...]) -> Any:
         return rechunked.rechunk({rechunked.ndim - 1: chunks})
     if len(rechunked.chunks[-1]) != len(chunks):
         raise ValueError(
-            f"y_prob and {_PARAMETERS[name]} expect equal chunks where sizes are unknown; y_prob has {len(chunks)} "
-            f"chunks, {_PARAMETERS[name]} {len(rechunked.chunks[-1])}. Call compute_chunk_sizes() on both first."
+            f"y_prob and {parameter} expect equal chunks where sizes are unknown; y_prob has {len(chunks)} "
+            f"chunks, {parameter} {len(rechunked.chunks[-1])}. Call compute_chunk_sizes() on both first."
         )
     return rechunked
 
@@ -258,7 +259,8 @@ def _with_block(
 ) -> np.ndarray:
     """The result of a function of the block of one chunk, packed into an object array of one element, (1, 1, 1)."""
     arrays = dict(zip(names, map(unmasked, others), strict=True))
-    rows = Rows(np.asarray(unmasked(scores)), arrays["labels"], arrays.get("weights"), arrays.get("groups"))
+    features = tuple(array for name, array in arrays.items() if name not in _PARAMETERS)
+    rows = Rows(np.asarray(unmasked(scores)), arrays["labels"], arrays.get("weights"), arrays.get("groups"), features)
     start, *before = np.asarray(position).ravel().tolist()
     block = make_block(rows, layout, start, np.array(before, np.int64) if before else None)
     return packed(function(block, **options), 3)

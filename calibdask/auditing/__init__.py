@@ -1,0 +1,1 @@
+"""Audits: for whom scores are wrong, over all segments of many columns."""

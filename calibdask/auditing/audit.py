@@ -1,0 +1,332 @@
+"""`audit`: for whom scores are wrong, over all segments of many columns."""
+
+import json
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from calibdask.auditing.conclusions import conclusion, not_excluded
+from calibdask.auditing.describing import Describing, SegmentSums
+from calibdask.auditing.evidence import SegmentCells, simultaneous_ends
+from calibdask.auditing.features import Values, check_values, is_whole
+from calibdask.auditing.given import given_features
+from calibdask.auditing.measures import cells_of, measured, residual_square
+from calibdask.auditing.planning import LatticePlan
+from calibdask.engine.inputs.input import Input, read_arrays
+from calibdask.engine.inputs.options import InputOptions, Task
+from calibdask.engine.plan import run_requests
+from calibdask.inference.choice import check_level
+from calibdask.inference.multiplicity import e_benjamini_hochberg, holm
+from calibdask.results.audited import OF_SEGMENTS
+from calibdask.results.watched import described as described_dataset
+from calibdask.safe_text import listed
+from calibdask.statistics.bins.binnings import EqualMass
+from calibdask.statistics.lattice.lattice_sums import LatticeState, LatticeSums
+from calibdask.statistics.lattice.segments import Segments
+from calibdask.statistics.settings import Setting
+
+# Cells of scores by depth: triples of features are many.
+_SCORE_CELLS, _SCORE_CELLS_OF_TRIPLES = 64, 16
+
+
+def audit(
+    y_true: Any,
+    y_prob: Any = None,
+    features: Any = None,
+    depth: int = 2,
+    min_rows: int = 100,
+    alpha: float = 0.05,
+    *,
+    label: Any = None,
+    score: Any = None,
+    sample_weight: Any = None,
+    skip_missing: bool = False,
+    setting: str | int | None = None,
+    values: int = 5,
+    edges: Mapping[str, Sequence[float]] | None = None,
+    score_cells: int | None = None,
+    task: Task | None = None,
+    logits: bool = False,
+    labels: Any = None,
+    pos_label: Any = None,
+    ignore_label: Any = None,
+    sample_dim: str | Sequence[str] = "sample",
+    class_dim: str = "class",
+    sum_tolerance: float = 1e-3,
+) -> xr.Dataset:
+    r"""Find for whom scores are wrong: all segments of up to ``depth`` features, tested together.
+
+    A segment is a conjunction such as ``age > 60, country = FR``. Of calibrated models at most a share of ``alpha`` has
+    any segment found, however many are looked at.
+
+    Parameters
+    ----------
+    y_true, y_prob : array of shape (n,); y_prob (n,) or (n, K)
+        As in `calibdask.evaluate`; or, without ``y_prob``, a data frame, or the path of a file.
+    features : data frame, mapping from name to array, or names of columns
+        Numbers are cut at quantiles; dates by year, month, weekday (1 is Monday) and hour; rare categories are one
+        value, ``other``; missing is a value of its own. None: all further columns of the frame or the file.
+    depth : int, default 2
+        Largest number of features of a segment.
+    min_rows : int, default 100
+        Smaller segments are not looked at, and categories of fewer rows are rare.
+    alpha : float, default 0.05
+        Level of all tests together; intervals have the level 1 - alpha, each for itself.
+    label, score : name or names of columns, optional
+        In a frame or a file, as in `calibdask.evaluate`.
+    sample_weight : array of shape (n,) or name of a column, optional
+        Non-negative weights.
+    skip_missing : bool, default False
+        Leave out rows without a label, a score or a weight.
+    setting : str or int, optional
+        ``"binary"``, ``"confidence"``, or the number of a class. None: binary for a vector, confidence for a matrix.
+    values : int, default 5
+        Bins of a number, and most values of a category with ``other``; missing comes on top.
+    edges : mapping from name to sequence of float, optional
+        Edges of numbers in place of quantiles; an edge belongs to the bin below it.
+    score_cells : int, optional
+        Cells of scores with equally many rows, from which calibration errors are computed. None: 64, for segments of
+        three features or more 16.
+    task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance
+        As in `calibdask.evaluate`.
+
+    Returns
+    -------
+    xarray.Dataset
+        One row a segment of at least ``min_rows`` rows, those with the strongest evidence first; the coordinate
+        ``segment`` is its text, ``features`` and ``depth`` say what it is made of; ``number`` counts them feature by
+        feature, value by value. The rows of depth 1 of a feature
+        are its one-way table, with its missing and other values. Coordinates ``rows``, ``events``, ``mean_score``,
+        ``frequency``.
+
+        ``gap``, frequency less mean score, with ``gap_low``, ``gap_high``; ``ece`` over cells of scores, and
+        ``ece_chance``, what is expected of a calibrated model; ``ecce``, the range of the cumulative differences, and
+        its scale ``sigma``; ``slope`` of the log-odds, NaN where it cannot be told.
+
+        ``pvalue`` of the segment alone; ``pvalue_adjusted`` for all segments (Holm), and ``found`` where that is at
+        most ``alpha``; ``log_e``, the logarithm of an e-value, and ``discovery``, e-BH, among which the expected share
+        of false ones is at most ``alpha``. ``described``: the smallest set of found segments that says what is
+        wrong.
+
+        Attributes: ``conclusion``, a sentence; ``not_excluded``, JSON of the largest absolute gap that is not excluded
+        at 1 - alpha for all segments of at least so many rows together; ``segments``, how many were looked at;
+        ``mce_sigma``, the largest ratio of ``ecce`` and ``sigma``.
+
+    Raises
+    ------
+    ValueError
+        If features do not exist, or all are constant; if the setting has several columns; if the lattice would be too
+        large, with what fits; and as in `calibdask.evaluate`.
+
+    Warns
+    -----
+    UserWarning
+        Of features that are left out (constant, all missing, different in every row), that mix types, or that
+        determine the outcome.
+
+    Notes
+    -----
+    Passes over the data: one or two learn how features and scores are cut, one fills the lattice, more where it takes
+    over 256 MB. A number is cut at values of the ranks i n / values; those that differ by less than a millionth are
+    told apart where a thousandth of the rows have them. Numbers do not depend on chunks or workers, with weights within
+    rounding. A number with at most ``values`` different whole numbers below 128 has them for its values.
+
+    *Evidence.* Given the scores, the outcomes of a segment are independent Bernoulli variables if the model is
+    calibrated. The p-value is twice a bound of the tail of their sum: Chernoff's from the cells of scores, or that of
+    the binomial distribution [1]_ where it is smaller; with weights Bernstein's. It holds for 30 rows of rare
+    outcomes, and Holm's adjustment for any overlap of segments. The e-value is the mean over fixed tilts t of the
+    product of e**(t o) / (1 + (e**t - 1) s); e-BH [2]_ allows for any dependence.
+
+    *ECCE* [3]_ is taken at the ends of cells: exact where each cell holds one distinct score, which as many cells as
+    rows ensure, else too small, by at most twice the largest share of a segment's outcomes, or of its scores, that a
+    single cell holds. ``sigma`` = sqrt(sum w**2 s (1 - s)) / sum w is exact.
+
+    *Description.* A segment is described if it is found, its gap differs for certain from the rest of each segment that
+    it is part of, and it is off without those of its parts that are described; if none is so certain, that with the
+    strongest evidence.
+
+    *Not excluded.* Ends of Clopper and Pearson for the frequency at 1 - alpha / segments, less the mean score: they
+    hold for independent outcomes of any probabilities; with weights for as many effective rows, approximately.
+
+    References
+    ----------
+    .. [1] Hoeffding, On the distribution of the number of successes in independent trials, 1956.
+    .. [2] Wang & Ramdas, False discovery rate control with e-values, 2022.
+    .. [3] Arrieta-Ibarra, Gujral, Tannen, Tygert & Xu, Metrics of calibration for probabilistic predictions, 2022.
+
+    Examples
+    --------
+    >>> import numpy as np, calibdask as cd
+    >>> rng = np.random.default_rng(0)
+    >>> age, phone, scores = rng.integers(18, 90, 40_000), rng.random(40_000) < 0.3, rng.random(40_000)
+    >>> truth = np.where((age > 75) & phone, scores**2, scores)
+    >>> found = cd.audit(rng.random(40_000) < truth, scores, {"age": age, "phone": phone})
+    >>> found.segment[found.described].item()
+    'age > 75, phone = True'
+    """
+    _check(depth, min_rows, alpha, values, score_cells)
+    options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
+    given = given_features(y_true, y_prob, features, sample_weight, label, score, skip_missing)
+    data = read_arrays(given.y_true, given.y_prob, None, given.sample_weight, options, features=given.by)
+    chosen = _setting(data, setting)
+    cells = score_cells or (_SCORE_CELLS if depth < 3 else _SCORE_CELLS_OF_TRIPLES)
+    learnt: Any = run_requests(
+        {
+            # No user's feature has this number.
+            -1: EqualMass(cells).edges(chosen),
+            **{
+                number: Values(values, min_rows, edges or {}).learn(column, number)
+                for number, column in enumerate(data.features)
+            },
+        },
+        data.source,
+    ).estimates
+    notes = [learnt[number].note for number in range(len(data.features)) if learnt[number].note]
+    for note in notes:
+        warnings.warn(f"Feature {note}.", UserWarning, stacklevel=2)
+    codings = tuple(coding for number in range(len(data.features)) for coding in learnt[number].codings)
+    if not codings:
+        raise ValueError(f"audit expects a feature with two different values, got none: {listed(notes)}.")
+    plan = LatticePlan(chosen, learnt[-1], codings, depth, data.source.layout.weighted)
+    segments, kept, sums = _filled(plan, data, min_rows)
+    table = _Table.of(plan, segments, kept, sums, alpha)
+    for feature in table.determining():
+        warnings.warn(
+            f"Feature {feature} determines the outcome: is it the label, or made from it? Leave it out.",
+            UserWarning,
+            stacklevel=2,
+        )
+    result = table.dataset(
+        min_rows=min_rows,
+        rows=int(data.source.rows or 0),
+        passes=data.source.passes,
+        depth=depth,
+        score_cells=cells,
+        **data.attributes,
+    )
+    return result.assign_attrs(values=values, **given.attributes(data.source.rows or 0))
+
+
+def _check(depth: int, min_rows: int, alpha: float, values: int, score_cells: int | None) -> None:
+    check_level(alpha, "alpha")
+    check_values(values)
+    for name, value in {"depth": depth, "min_rows": min_rows, "score_cells": score_cells or 1}.items():
+        if not is_whole(value) or value < 1:
+            raise ValueError(f"{name} expects a whole number from 1 on, got {value!r}.")
+
+
+def _setting(data: Input, setting: str | int | None) -> Setting:
+    layout = data.source.layout
+    chosen = layout.setting(setting)
+    if layout.batch > 1:
+        raise ValueError("audit expects the scores of one model, (n,) or (n, K); audit models one by one.")
+    if chosen.kind not in ("class", "confidence"):
+        raise ValueError(
+            f"audit expects a setting with one column of scores: 'binary', 'confidence' or a class, got {setting!r}."
+        )
+    return chosen
+
+
+def _filled(plan: LatticePlan, data: Input, min_rows: int) -> tuple[Segments, npt.NDArray[np.intp], SegmentCells]:
+    """Sums of all segments of enough rows, and their numbers; the lattice is filled part by part."""
+    kept, parts = [], []
+    first = 0
+    for part in plan.parts():
+        statistic: LatticeSums = part
+        answers: Any = run_requests({"lattice": iter(statistic)}, data.source).estimates
+        state: LatticeState = answers["lattice"]
+        here = np.flatnonzero(state.rows.sum(-1) >= min_rows)
+        parts.append(cells_of(state, here))
+        kept.append(here + first)
+        first += statistic.segments.count
+    sums: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in SegmentCells._fields[:7]
+    }
+    return plan.segments, np.concatenate(kept), parts[0]._replace(**sums)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Numbers of segments, strongest evidence first."""
+
+    plan: LatticePlan
+    segments: Segments
+    kept: npt.NDArray[np.intp]
+    columns: dict[str, npt.NDArray[Any]]
+    ends: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
+    alpha: float
+
+    @classmethod
+    def of(
+        cls, plan: LatticePlan, segments: Segments, kept: npt.NDArray[np.intp], cells: SegmentCells, alpha: float
+    ) -> "_Table":
+        """All numbers from the sums of segments."""
+        columns: dict[str, npt.NDArray[Any]] = {**measured(cells, alpha)}
+        columns["pvalue_adjusted"] = holm(columns["pvalue"])
+        found = columns["pvalue_adjusted"] <= alpha
+        columns["found"] = found
+        columns["discovery"] = e_benjamini_hochberg(columns["log_e"], alpha) if kept.size else found
+        total = cells.weight.sum(-1)
+        observed = residual_square(cells) * np.divide(cells.weight_square, total, where=total > 0, out=0 * total)
+        sums = SegmentSums(total, cells.outcome.sum(-1) - cells.score.sum(-1), cells.spread, observed)
+        columns["described"] = Describing(segments, kept, sums, alpha).describe(found)
+        order = np.lexsort((kept, -columns["log_e"], columns["pvalue"]))
+        if found.any() and not columns["described"].any():
+            # No segment is told apart from what it is part of: the strongest evidence stands for all.
+            columns["described"][order[0]] = True
+        ends = simultaneous_ends(cells, alpha)
+        columns = {name: column[order] for name, column in columns.items()}
+        return cls(plan, segments, kept[order], columns, (ends[0][order], ends[1][order]), alpha)
+
+    def determining(self) -> list[str]:
+        """Features each value of which has outcomes of one kind only, while both kinds occur."""
+        single: dict[int, list[tuple[float, float]]] = {}
+        for number, rows, events in zip(self.kept, self.columns["rows"], self.columns["events"], strict=True):
+            subset, _ = self.segments.describe(int(number))
+            if len(subset) == 1:
+                single.setdefault(subset[0], []).append((rows, events))
+        names = []
+        for feature, sums in single.items():
+            kinds = {0 if events == 0 else 1 if events == rows else 2 for rows, events in sums}
+            if kinds == {0, 1}:
+                names.append(self.plan.name(feature))
+        return names
+
+    def dataset(self, *, min_rows: int, **attributes: Any) -> xr.Dataset:
+        """The result."""
+        columns = self.columns
+        texts = np.array([self.plan.text(self.segments, int(number)) for number in self.kept], object)
+        subsets = [self.segments.describe(int(number))[0] for number in self.kept]
+        names = np.array([", ".join(self.plan.name(i) for i in subset) for subset in subsets], object)
+        excluded = not_excluded(columns["rows"], *self.ends, min_rows)
+        said = conclusion(texts, columns["gap"], columns["described"], excluded, min_rows, self.alpha)
+        numbers = {
+            name: column.astype(np.int64) if name in ("rows", "events") else column for name, column in columns.items()
+        }
+        ratio = np.divide(columns["ecce"], columns["sigma"], out=np.zeros(texts.size), where=columns["sigma"] > 0)
+        coordinates: dict[Hashable, Any] = {
+            "segment": texts.astype(str),
+            "features": ("segment", names.astype(str)),
+            "depth": ("segment", np.array([len(subset) for subset in subsets], np.int64)),
+            "number": ("segment", np.asarray(self.kept, np.int64)),
+        }
+        return described_dataset(
+            OF_SEGMENTS,
+            numbers,
+            ("segment",),
+            coordinates,
+            str(self.plan.setting),
+            "class",
+            **attributes,
+            min_rows=min_rows,
+            alpha=self.alpha,
+            segments=int(self.kept.size),
+            mce_sigma=float(ratio.max(initial=0.0)),
+            not_excluded=json.dumps(excluded),
+            conclusion=said,
+        )

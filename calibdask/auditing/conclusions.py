@@ -1,0 +1,54 @@
+"""What an audit says in words: what was found, or how large an error is not excluded."""
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.statistics.exact import Array
+
+# Where larger errors are not excluded even for the largest segments, nothing has been said.
+_SAYS_NOTHING = 0.1
+_NAMED = 3
+
+
+def not_excluded(rows: Array, low: Array, high: Array, min_rows: int) -> dict[int, float]:
+    """The largest offset that is not excluded, of segments of at least so many rows: ``min_rows``, 1000, 10**4, ...
+
+    ``low`` and ``high`` are ends that hold for all segments together.
+    """
+    reach = np.maximum(np.abs(low), np.abs(high))
+    powers = 10 ** np.arange(1, 19, dtype=np.int64)
+    sizes = [min_rows, *(int(size) for size in powers[powers > min_rows] if size >= 100)]
+    return {size: float(reach[rows >= size].max()) for size in sizes if (rows >= size).any()}
+
+
+def conclusion(
+    texts: npt.NDArray[np.object_],
+    gap: Array,
+    described: npt.NDArray[np.bool_],
+    excluded: dict[int, float],
+    min_rows: int,
+    alpha: float,
+) -> str:
+    """One sentence, or two; segments are in the order of their evidence."""
+    level = f"{100 * (1 - alpha):.6g} % confidence"
+    if not excluded:
+        return f"No group has {min_rows:,} rows: nothing can be said."
+    if described.any():
+        first = [f"{texts[i]} ({100 * gap[i]:+.1f} points)" for i in np.flatnonzero(described)[:_NAMED].tolist()]
+        more = int(described.sum()) - len(first)
+        further = f", and {more} more" if more else ""
+        count = int(described.sum())
+        return f"{count} {'group is' if count == 1 else 'groups are'} off, with {level}: {'; '.join(first)}{further}."
+    least = min(excluded.values())
+    if least > _SAYS_NOTHING:
+        return (
+            f"Nothing is found, and next to nothing can be said: errors of {_points(least)} points are not excluded "
+            "even for the largest groups. That takes more rows."
+        )
+    size = next((size for size, error in excluded.items() if error <= _SAYS_NOTHING), 0)
+    return f"No group of at least {size:,} rows is off by more than {_points(excluded[size])} points, with {level}."
+
+
+def _points(error: float) -> str:
+    """Rounded up: a smaller number would promise too much."""
+    return f"{np.ceil(1000 * error - 1e-9) / 10:.1f}"

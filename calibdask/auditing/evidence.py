@@ -1,0 +1,125 @@
+"""Evidence against calibration from the cells of segments: p-values and e-values that hold for any number of rows.
+
+Under the null hypothesis that every outcome has the probability that its score says, the sum Y of outcomes of a segment
+is a sum of independent Bernoulli variables. Bounds of its tails are valid for 30 rows of rare outcomes as for 10**9,
+and however segments overlap.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+
+from calibdask.statistics.exact import Array
+
+# Tilts of the log-odds over which e-values are a mean: for shifts that are found in 10**8 rows, and in a hundred.
+TILTS = np.array([0.01, 0.03, 0.1, 0.25, 0.5, 1.0, 2.0])
+TILTS = np.r_[-TILTS[::-1], TILTS]
+_STEPS, _LONGEST_STEP, _CLOSE = 25, 1.5, 1e-6
+
+
+class SegmentCells(NamedTuple):
+    """Sums of segments by cell of scores, (segments, cells), and by segment.
+
+    ``weight``, ``outcome``, ``score``: sums of w, w o, w s; ``rows`` and ``events``; by segment ``spread``, the sum of
+    w**2 s (1 - s), and ``weight_square``. ``largest`` weight, 1 without weights; ``weighted``.
+    """
+
+    weight: Array
+    outcome: Array
+    score: Array
+    rows: Array
+    events: Array
+    spread: Array
+    weight_square: Array
+    largest: float
+    weighted: bool
+
+    @property
+    def mean(self) -> Array:
+        """Mean score of each cell; 0 without rows."""
+        return np.divide(self.score, self.weight, out=np.zeros_like(self.score), where=self.weight > 0)
+
+    def at(self, segments: slice) -> "SegmentCells":
+        """Some of the segments."""
+        return self._replace(**{name: getattr(self, name)[segments] for name in self._fields[:7]})
+
+
+def pvalues(cells: SegmentCells) -> Array:
+    """Two-sided p-values of the sum of outcomes of each segment, by bounds of its tail: twice the smaller one.
+
+    Of the bounds that hold for the tail each is taken where it is the smallest: Chernoff's over the cells,
+    min over t of exp(-t Y) prod (1 + (e**t - 1) s)**N, and that of the binomial distribution with the mean score
+    (Hoeffding 1956), with weights that of Bernstein.
+
+    Examples
+    --------
+    >>> rows, events, score = (np.array([[number]]) for number in (100.0, 45.0, 30.0))
+    >>> cells = SegmentCells(rows, events, score, rows, events, np.array([21.0]), rows[0], 1.0, weighted=False)
+    >>> float(pvalues(cells)[0].round(4))
+    0.0022
+    """
+    outcome, expected = cells.outcome.sum(-1), cells.score.sum(-1)
+    log_tail = np.minimum(_log_chernoff(cells), _log_bernstein(cells) if cells.weighted else _log_binomial(cells))
+    return np.where(outcome == expected, 1.0, np.minimum(1.0, 2 * np.exp(log_tail)))
+
+
+def log_e_values(cells: SegmentCells) -> Array:
+    """Logarithms of e-values: the mean over fixed tilts t of prod (e**(t o) / (1 + (e**t - 1) s)) over rows.
+
+    From the mean scores of cells, which can only lower them (Jensen); weights are exponents w / max w.
+    """
+    weight, outcome, mean = cells.weight / cells.largest, cells.outcome.sum(-1) / cells.largest, cells.mean
+    logs = [tilt * outcome - (weight * np.log1p(np.expm1(tilt) * mean)).sum(-1) for tilt in TILTS.tolist()]
+    return np.asarray(scipy.special.logsumexp(logs, axis=0) - np.log(TILTS.size))
+
+
+def _log_chernoff(cells: SegmentCells) -> Array:
+    """The logarithm of Chernoff's bound of the tail that the sum of outcomes lies in; any tilt gives a bound."""
+    weight, mean = cells.weight / cells.largest, cells.mean
+    outcome = cells.outcome.sum(-1) / cells.largest
+    tilt = np.zeros(outcome.size)
+    # Newton's method; each segment stops by itself, and what else is computed changes nothing.
+    going = np.arange(outcome.size)
+    for _ in range(_STEPS):
+        factor = np.exp(tilt[going])[:, None]
+        tilted = mean[going] * factor / (1 + (factor - 1) * mean[going])
+        slope, curvature = (weight[going] * tilted).sum(-1), (weight[going] * tilted * (1 - tilted)).sum(-1)
+        step = np.divide(outcome[going] - slope, curvature, out=np.zeros(going.size), where=curvature > 0)
+        tilt[going] += np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+        going = going[np.abs(step) > _CLOSE]
+        if not going.size:
+            break
+    log_bound = (weight * np.log1p(np.expm1(tilt)[:, None] * mean)).sum(-1) - tilt * outcome
+    return np.minimum(log_bound, 0.0)
+
+
+def _log_binomial(cells: SegmentCells) -> Array:
+    """The logarithm of the tail of the binomial distribution, which bounds that of the sum one step from its mean."""
+    rows, events, expected = cells.rows.sum(-1), cells.events.sum(-1), cells.score.sum(-1)
+    share = np.clip(np.divide(expected, rows, out=np.zeros_like(rows), where=rows > 0), 0.0, 1.0)
+    with np.errstate(divide="ignore"):
+        above = np.log(scipy.special.betainc(np.maximum(events, 1), rows - events + 1, share))
+        below = np.log(scipy.special.betainc(np.maximum(rows - events, 1), events + 1, 1 - share))
+    return np.where(events >= expected + 1, above, np.where(events <= expected - 1, below, 0.0))
+
+
+def _log_bernstein(cells: SegmentCells) -> Array:
+    """The logarithm of Bernstein's bound, of weighted sums."""
+    deviation = np.abs(cells.outcome.sum(-1) - cells.score.sum(-1))
+    return -(deviation**2) / (2 * (cells.spread + cells.largest * deviation / 3)).clip(min=np.finfo(np.float64).tiny)
+
+
+def simultaneous_ends(cells: SegmentCells, alpha: float) -> tuple[Array, Array]:
+    """Ends of the offsets of all segments together: of Clopper & Pearson at alpha / segments, less the mean score.
+
+    For independent outcomes of any probabilities (Hoeffding 1956); with weights those of the effective rows.
+    """
+    total = cells.weight.sum(-1)
+    frequency, mean = cells.outcome.sum(-1) / total, cells.score.sum(-1) / total
+    rows = total**2 / cells.weight_square
+    events, tail = rows * frequency, alpha / (2 * max(1, rows.size))
+    low = np.where(events > 0, scipy.special.betaincinv(np.maximum(events, 1e-300), rows - events + 1, tail), 0.0)
+    left = np.maximum(rows - events, 0.0)
+    high = np.where(left > 0, scipy.special.betaincinv(events + 1, np.maximum(left, 1e-300), 1 - tail), 1.0)
+    return low - mean, high - mean

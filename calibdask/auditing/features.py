@@ -1,0 +1,193 @@
+"""How features become a few values each: learnt from the rows, in as few passes as can be."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibdask.engine.inputs.features import FeatureColumn
+from calibdask.statistics.exact import Counts
+from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.lattice.coding import DATE_PARTS, MOST_VALUES, Categories, Coding, Cut
+from calibdask.statistics.lattice.value_counts import (
+    CELL_BITS,
+    WHOLE,
+    CodeCounts,
+    TextCounts,
+    ValueKeys,
+    ValueKeysState,
+)
+from calibdask.statistics.request import Requests
+from calibdask.statistics.started import Started
+
+# Where numbers differ by less than a millionth, a quantile need not tell them apart unless many rows have them.
+_CLOSE_SHIFT = WHOLE[0] - CELL_BITS
+_FEW = 1e-3
+_SIGN = 0x7FFFFFFFFFFFFFFF
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """The codings of a column, and what to know about it."""
+
+    codings: tuple[Coding, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Values:
+    """How features are cut.
+
+    Parameters
+    ----------
+    most : int
+        Values of a feature besides missing: bins of equal mass of numbers, the most frequent categories and ``other``.
+    min_rows : int
+        Categories of fewer rows are rare.
+    edges : mapping from name to edges
+        Edges that are given.
+    """
+
+    most: int
+    min_rows: int
+    edges: Mapping[str, Sequence[float]]
+
+    def learn(self, column: FeatureColumn, number: int) -> Requests[Learnt]:
+        """The values of a column, which is the feature of that number in blocks."""
+        if column.kind == "number":
+            return (yield from self._number(column.name, number))
+        if column.kind == "date":
+            return (yield from self._date(column.name, number))
+        return (yield from self._category(column, number))
+
+    def _date(self, name: str, number: int) -> Requests[Learnt]:
+        for part in DATE_PARTS:
+            yield from Started(ValueKeys(number, part))
+        parts = []
+        for part in DATE_PARTS:
+            parts.append((yield from self._number(name, number, part)))  # noqa: PERF401  # comprehensions cannot ask
+        codings = tuple(coding for part in parts for coding in part.codings)
+        return Learnt(codings, "" if codings else parts[0].note)
+
+    def _number(self, name: str, number: int, part: str = "") -> Requests[Learnt]:
+        state = yield ValueKeys(number, part)
+        present, missing = int(state.present), int(state.missing)
+        if present == 0:
+            return Learnt((), f"{name} has no values: all {missing:,} rows are missing")
+        given = self.edges.get(name) if not part else None
+        edges = np.array(given, np.float64) if given is not None else (yield from self._quantiles(number, part, state))
+        if not edges.size and not missing:
+            return Learnt((), f"{name} has the same value in all rows")
+        if not edges.size:
+            # What is missing may still differ from what is not.
+            edges = np.array([np.inf])
+        return Learnt((Cut(name, number, FrozenArray(edges), missing > 0, part),))
+
+    def _quantiles(self, number: int, part: str, state: ValueKeysState) -> Requests[np.ndarray]:
+        """Edges at the values of ranks i n / bins: exact, or within a millionth where few rows are so close."""
+        whole = state.counts[0]
+        rows = int(whole.sum())
+        zeros = _trailing_zeros(int(state.bits))
+        ranks = np.unique(-(-np.arange(1, self.most) * rows // self.most))
+        filled = whole[whole > 0]
+        if WHOLE[0] <= zeros and filled.size <= self.most:
+            # Few different numbers are values of their own.
+            ranks = np.cumsum(filled)
+        cells = [_Cell.of(whole, WHOLE, 0, rank) for rank in ranks.tolist()]
+        while True:
+            wide = sorted({cell.window for cell in cells if not cell.settled(zeros, rows)})
+            if not wide:
+                break
+            narrow = yield ValueKeys(number, part, tuple(wide), CELL_BITS)
+            found = dict(zip(wide, narrow.counts, strict=True))
+            cells = [
+                cell
+                if cell.window not in found or cell.settled(zeros, rows)
+                else _Cell.of(found[cell.window], cell.window, cell.below, cell.rank)
+                for cell in cells
+            ]
+        return np.unique([cell.edge(zeros) for cell in cells if cell.below + cell.rows < rows])
+
+    def _category(self, column: FeatureColumn, number: int) -> Requests[Learnt]:
+        if column.labels is not None:
+            codes = (yield CodeCounts(number, len(column.labels))).counts
+            counts, missing = codes[:-1], int(codes[-1])
+            values: list[object] = [*range(len(column.labels))]
+            mixed = False
+        else:
+            state = yield TextCounts(column.name, number)
+            counts, missing, values = state.counts, int(state.missing), state.values.tolist()
+            mixed = bool((state.kinds > 0).all())
+        order = np.argsort(-counts, kind="stable")
+        present = [at for at in order.tolist() if counts[at]]
+        if not present:
+            return Learnt((), f"{column.name} has no values: all {missing:,} rows are missing")
+        if len(present) + (missing > 0) < 2:
+            return Learnt((), f"{column.name} has the same value in all rows")
+        common = [at for at in present if counts[at] >= self.min_rows]
+        if len(present) > 2 and not common:
+            return Learnt(
+                (),
+                f"{column.name} has {len(present):,} different values, each in fewer than {self.min_rows} rows: it "
+                "describes no group",
+            )
+        kept = present if len(present) <= self.most and len(common) == len(present) else common[: self.most - 1]
+        kept = kept or present[:1]
+        other = len(kept) < len(present)
+        note = f"{column.name} mixes texts with other values, which count as their texts" if mixed else ""
+        chosen = tuple(values[at] for at in sorted(kept))
+        return Learnt((Categories(column.name, number, chosen, other, missing > 0, column.labels),), note)
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """The cell of keys that holds the row of a rank, counted from 1, and how many rows are below it and in it."""
+
+    rank: int
+    below: int
+    rows: int
+    number: int
+    shift: int
+
+    @classmethod
+    def of(cls, counts: Counts, window: tuple[int, int], below: int, rank: int) -> "_Cell":
+        """The cell in a window, of which ``below`` rows are below."""
+        total = np.cumsum(counts)
+        at = int(np.searchsorted(total, rank - below))
+        here = int(counts[at])
+        return cls(rank, below + int(total[at]) - here, here, window[1] + at, window[0])
+
+    def settled(self, zeros: int, rows: int) -> bool:
+        """Whether all values in the cell are the same, or so few and close that it does not matter."""
+        return self.shift <= zeros or (self.shift <= _CLOSE_SHIFT and self.rows <= _FEW * rows) or self.shift == 0
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """The window that consists of this cell."""
+        shift = max(0, self.shift - CELL_BITS)
+        return shift, self.number << (self.shift - shift)
+
+    def edge(self, zeros: int) -> float:
+        """The one value of the cell, or its largest."""
+        key = self.number << self.shift
+        if self.number < 0 or self.shift > zeros:
+            key += (1 << self.shift) - 1
+        pattern = key if key >= 0 else key ^ _SIGN
+        return float(np.array(pattern, np.int64).view(np.float64))
+
+
+def _trailing_zeros(bits: int) -> int:
+    """How many of the last bits no value has; of the number 0 all."""
+    return 64 if bits == 0 else (bits & -bits).bit_length() - 1
+
+
+def is_whole(value: Any) -> bool:
+    """Whether this is a whole number."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def check_values(values: int) -> None:
+    """Raise ValueError unless features can have so many values."""
+    if not is_whole(values) or not 2 <= values <= MOST_VALUES - 2:
+        raise ValueError(f"values expects a whole number from 2 to {MOST_VALUES - 2}, got {values!r}.")

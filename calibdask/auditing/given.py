@@ -1,0 +1,95 @@
+"""What the user gave to `calibdask.audit`: rows, and the features that describe them."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask.engine.inputs.containers import DaskColumns, StreamColumns, columns_of, has_columns
+from calibdask.engine.inputs.frames import GivenRows
+from calibdask.engine.inputs.streams import RowStream
+from calibdask.safe_text import listed
+from calibdask.storage.given_files import given_rows_or_file
+from calibdask.storage.readers import Table, further_columns
+
+_DIMS = ("sample", "class")
+
+
+def given_features(
+    y_true: Any, y_prob: Any, features: Any, sample_weight: Any, label: Any, score: Any, skip_missing: bool
+) -> GivenRows:
+    """The rows, with features by name in the place of slices.
+
+    Raises
+    ------
+    ValueError
+        If there are none, or rows come in batches.
+    """
+    if y_prob is None and isinstance(y_true, Table):
+        return _of_rows(given_rows_or_file(y_true, None, None, None, _DIMS))
+    wanted = _by_name(features) if features is not None else _all_further(y_true, y_prob, label, score, sample_weight)
+    rows = given_rows_or_file(
+        y_true, y_prob, wanted, sample_weight, _DIMS, label=label, score=score, skip_missing=skip_missing
+    )
+    return _of_rows(rows)
+
+
+def _of_rows(rows: GivenRows) -> GivenRows:
+    if isinstance(rows.y_true, RowStream) or rows.y_prob is None:
+        raise ValueError(
+            "audit expects arrays, a frame in memory or of Dask, or the path of a file; collect lazy frames and "
+            "relations first, or write them to Parquet."
+        )
+    if not rows.by:
+        raise ValueError("audit expects features: a data frame, a mapping from name to array, or names of columns.")
+    return rows
+
+
+def _by_name(features: Any) -> Any:
+    """Names of columns, or a mapping from names to columns."""
+    if isinstance(features, str):
+        return [features]
+    if isinstance(features, list | tuple) and all(isinstance(name, str) for name in features):
+        return list(features)
+    if isinstance(features, Mapping) and not isinstance(features, xr.Dataset):
+        return dict(features)
+    if isinstance(getattr(features, "name", None), str) and getattr(features, "ndim", 0) == 1:
+        return {features.name: features}
+    if not (has_columns(features) or isinstance(features, xr.Dataset) or _has_fields(features)):
+        raise ValueError(
+            "features expects a data frame, a mapping from name to array, or names of columns, got "
+            f"{type(features).__name__}."
+        )
+    columns = columns_of(features)
+    if isinstance(columns, StreamColumns):
+        raise ValueError("features expects a frame in memory or of Dask; collect this one first.")
+    if isinstance(columns, DaskColumns):
+        return {str(name): columns.frame[name] for name in columns.names}
+    return {str(name): columns.slicing(name) for name in columns.names}
+
+
+def _has_fields(features: Any) -> bool:
+    return isinstance(features, np.ndarray) and features.dtype.names is not None
+
+
+def _all_further(y_true: Any, y_prob: Any, label: Any, score: Any, weight: Any) -> list[str]:
+    """The names of all columns besides labels, scores and weights."""
+    used = [weight] if isinstance(weight, str) else []
+    if y_prob is None and isinstance(y_true, str | os.PathLike):
+        from calibdask.storage.open_store import open_store
+        from calibdask.storage.readers import StoredRows
+
+        store = open_store(os.fspath(y_true))
+        return further_columns(store, label, score, used) if isinstance(store, StoredRows) else []
+    if y_prob is not None or not (has_columns(y_true) or isinstance(y_true, Mapping | xr.Dataset)):
+        raise ValueError("features expects a data frame, a mapping from name to array, or names of columns, got none.")
+    from calibdask.engine.inputs.columns import choose_columns
+
+    there = columns_of(y_true).names
+    names = choose_columns(there, label, score, "The frame", used=used)
+    further = [name for name in there if name not in (*names.columns, *used)]
+    if not further:
+        raise ValueError(f"audit expects further columns as features; the frame has only {listed(there)}.")
+    return further

@@ -1,0 +1,181 @@
+"""``calibdask audit``: scored rows with further columns in, the groups for whom scores are wrong out."""
+
+import json
+from contextlib import ExitStack
+from dataclasses import replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from calibdask.cli.help_groups import GroupedCommand
+from calibdask.cli.results import RESULTS
+from calibdask.cli.row_options import RowsRequest, noted, place_options, rows_of, skipped_rows
+from calibdask.safe_text import visible
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from calibdask.storage.replacing import Output
+
+_FORMAT = 1
+_FOUND = 1
+_ALL = "all"
+# Lines of a table; files have all segments.
+_MOST_LINES = 20
+_HEAD = ("rows", "passes", "calibdask_version", "setting", "depth", "min_rows", "alpha", "segments", "conclusion")
+_NUMBERS = ("gap", "gap_low", "gap_high", "ece", "ece_chance", "ecce", "sigma", "slope", "pvalue", "pvalue_adjusted")
+_EXAMPLES = (
+    ("calibdask audit rows.parquet --features age,country,phone", "for whom the scores are wrong"),
+    ("calibdask audit rows.parquet --features all --depth 3", "in groups of up to three columns"),
+    ("calibdask audit rows.parquet --features all --one-way", "each column by itself, by its values"),
+)
+_EPILOG = """\b
+JSON (--json, --out FILE.json):
+  {"format": 1, "rows": int, "passes": int, "calibdask_version": str, "setting": str,
+   "depth": int, "min_rows": int, "alpha": float, "segments": int, "conclusion": str,
+   "not_excluded": {ROWS: float},
+   "found": [{"segment": str, "features": [str], "described": bool, "rows": int,
+              "events": int, "mean_score": float, "frequency": float, "gap": float, "gap_low": float,
+              "gap_high": float, "ece": float, "ece_chance": float, "ecce": float,
+              "sigma": float, "slope": float or null, "pvalue": float,
+              "pvalue_adjusted": float, "log_e": float, "discovery": bool}]}
+\b
+"not_excluded": the largest absolute gap that is not excluded for any group of at least
+so many rows, at 1 - alpha for all together. --out FILE.csv, .nc and .zarr have every
+group, found or not.
+\b
+Exit status: 0 nothing is found; 1 a group is found; 2 invalid use or input, explained
+in one line on stderr, with nothing written; 130 interrupted.
+"""
+
+
+@click.command(cls=GroupedCommand, epilog=_EPILOG, examples=_EXAMPLES)
+@click.argument("data", metavar="DATA")
+@click.option(
+    "--features",
+    metavar="NAME[,...]|all",
+    multiple=True,
+    required=True,
+    help="Columns that describe groups, repeatable; all: every column besides labels, scores and weights.",
+)
+@click.option("--depth", type=click.IntRange(min=1), default=2, show_default=True, help="Most columns of a group.")
+@click.option(
+    "--min-rows", type=click.IntRange(min=1), metavar="N", default=100, show_default=True, help="Rows of a group."
+)
+@click.option("--alpha", type=float, metavar="LEVEL", default=0.05, show_default=True, help="Of all groups together.")
+@click.option("--values", type=int, metavar="N", default=5, show_default=True, help="Values of a column, at most.")
+@click.option("--setting", metavar="binary|confidence|CLASS", help="Which scores and outcomes.  [default: by columns]")
+@click.option("--weight", metavar="COLUMN", help="Column or array of sample weights.")
+@place_options
+@click.option("--one-way", is_flag=True, help="Print each column by itself, by its values.")
+@click.option("--json", "as_text", is_flag=True, help="Print JSON instead of a table.")
+@click.option("--out", metavar="FILE", help=f"Write the result: {', '.join(RESULTS)}.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing --out file.")
+def audit(
+    data: str,
+    features: tuple[str, ...],
+    depth: int,
+    min_rows: int,
+    alpha: float,
+    values: int,
+    setting: str | None,
+    weight: str | None,
+    one_way: bool,
+    as_text: bool,
+    out: str | None,
+    overwrite: bool,
+    **where: Any,
+) -> None:
+    """Find for whom the scores in DATA are wrong, over all groups by up to --depth columns.
+
+    All groups are tested together: of calibrated models at most a share of --alpha has any group found. Numbers are cut
+    at quantiles; dates by year, month, weekday and hour; rare values are one, other; missing is a value of its own.
+    """
+    from calibdask.storage.writers import check_apart, checked_output
+
+    check_apart(data, {"--out": out})
+    target = None if out is None else checked_output(out, RESULTS, overwrite=overwrite)
+    request = RowsRequest(data=data, by=(), weight=weight, **where)
+    rows = rows_of(request.opened(), "audit the rows that it was made of.")
+    names = tuple(name.strip() for given in features for name in given.split(",") if name.strip())
+
+    import calibdask as cd
+    from calibdask.progress import shown_progress
+    from calibdask.storage.readers import further_columns
+
+    begun = perf_counter()
+    if names == (_ALL,):
+        names = tuple(further_columns(rows, request.label, request.score, [] if weight is None else [weight]))
+    # They travel in the place of slices.
+    table = replace(request, by=names).table(rows)
+    with request.connected(table), shown_progress("auditing"), noted():
+        result = cd.audit(
+            table,
+            depth=depth,
+            min_rows=min_rows,
+            alpha=alpha,
+            values=values,
+            setting=int(setting) if setting is not None and setting.isdecimal() else setting,
+            **request.reading,
+        )
+        request.note_ignored(result.attrs)
+        result = result.assign_attrs(skipped_rows(table, result.attrs["rows"]))
+    if target is not None:
+        with ExitStack() as written:
+            _write(result, written, target)
+    if as_text:
+        click.echo(_as_json(result))
+    else:
+        _show(result, one_way, perf_counter() - begun)
+        if target is not None:
+            click.echo(f"wrote {visible(target)}")
+    if bool(result.found.any()):
+        click.get_current_context().exit(_FOUND)
+
+
+def _show(result: "xr.Dataset", one_way: bool, seconds: float) -> None:
+    """Print what was found, or each column by itself."""
+    from calibdask.cli.tables import console, print_lines, rule_of
+    from calibdask.results.audited import audit_lines, one_way_lines
+    from calibdask.results.text_table import foot_lines
+
+    shown = console()
+    lines = one_way_lines(result, rule_of(shown)) if one_way else audit_lines(result, rule_of(shown), _MOST_LINES)
+    print_lines(lines, shown)
+    print_lines(foot_lines(result, shown.width, f"{seconds:.2f} s"), shown)
+
+
+def _as_json(result: "xr.Dataset") -> str:
+    from calibdask.cli.tables import json_text
+    from calibdask.results.format import plain
+
+    found = result.isel(segment=result.found.values)
+    names = (*_NUMBERS, "log_e", "discovery")
+    records = [
+        {
+            "segment": str(one.segment.values),
+            "features": [name for name in str(one.features.values).split(", ") if name],
+            "described": bool(one.described),
+            **{name: plain(one[name].values) for name in ("rows", "events", "mean_score", "frequency", *names)},
+        }
+        for one in (found.isel(segment=i) for i in range(found.sizes["segment"]))
+    ]
+    head = {"format": _FORMAT, **{name: plain(result.attrs[name]) for name in _HEAD}}
+    return json_text({**head, "not_excluded": json.loads(result.attrs["not_excluded"]), "found": records})
+
+
+def _write(result: "xr.Dataset", written: ExitStack, target: "Output") -> None:
+    """Write every segment; as JSON those that were found."""
+    from calibdask.storage.replacing import replacing
+    from calibdask.storage.writers import write_dataset
+
+    part = written.enter_context(replacing(target))
+    if target.suffix.lower() == ".json":
+        part.write_text(_as_json(result) + "\n", encoding="utf-8")
+    elif target.suffix.lower() == ".csv":
+        from calibdask.results.spreadsheet import without_formulas
+
+        without_formulas(result.to_dataframe().reset_index()).to_csv(part, index=False)
+    else:
+        write_dataset(result, part)

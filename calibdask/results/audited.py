@@ -1,0 +1,64 @@
+"""What the numbers of `calibdask.audit` are, by the name of the variable, and how they are shown as text."""
+
+import json
+from collections.abc import Mapping
+
+import xarray as xr
+
+from calibdask.estimators.about import PVALUE, PartInfo
+from calibdask.results.text_layout import Line, plain_columns
+
+OF_SEGMENTS: Mapping[str, PartInfo] = {
+    "gap": PartInfo("mean outcome less mean score", "difference"),
+    "ece": PartInfo("mean absolute gap over cells of scores", "error"),
+    "ece_chance": PartInfo("expected mean absolute gap of a calibrated model", "statistic"),
+    "ecce": PartInfo("range of the cumulative differences of outcomes and scores", "error"),
+    "sigma": PartInfo("scale of the range of the cumulative differences by chance", "statistic"),
+    "slope": PartInfo("slope of the log-odds of outcomes along those of scores", "statistic"),
+    "pvalue": PartInfo(PVALUE, "pvalue"),
+    "pvalue_adjusted": PartInfo("p-value adjusted for all segments (familywise)", "pvalue"),
+    "log_e": PartInfo("logarithm of the e-value against calibration", "statistic"),
+    "found": PartInfo("whether the adjusted p-value is at most alpha", "choice"),
+    "discovery": PartInfo("whether the segment is a discovery of e-BH", "choice"),
+    "described": PartInfo("whether the segment belongs to the smallest set that says what is wrong", "choice"),
+}
+
+_HEADS = ("rows", "mean score", "frequency", "gap", "from", "to", "p adjusted")
+
+
+def audit_lines(result: xr.Dataset, rule: str, most: int) -> list[Line]:
+    """What an audit found, in words and as a table, and what is not excluded."""
+    described = result.isel(segment=result.described.values)
+    lines: list[Line] = [((result.attrs["conclusion"], "head"),)]
+    if described.sizes["segment"]:
+        lines += [(), *_table(described.isel(segment=slice(0, most)), "group", rule)]
+        further = int(result.found.sum()) - min(most, described.sizes["segment"])
+        if further > 0:
+            lines += [((f"{further:,} further groups that were found contain these, or are parts of them.", "aside"),)]
+    excluded = json.loads(result.attrs["not_excluded"])
+    lines += [()] if excluded else []
+    lines += [
+        ((f"Errors of up to {100 * error:.1f} points are not excluded for groups of at least {int(size):,} rows.", ""),)
+        for size, error in excluded.items()
+    ]
+    return [*lines, ((f"{result.attrs['segments']:,} groups of at least {result.attrs['min_rows']:,} rows.", "aside"),)]
+
+
+def one_way_lines(result: xr.Dataset, rule: str) -> list[Line]:
+    """Each feature by itself: its values with their gaps, p-values adjusted for all segments."""
+    single = result.isel(segment=(result.depth == 1).values)
+    lines: list[Line] = [((result.attrs["conclusion"], "head"),)]
+    for name in dict.fromkeys(single.features.values.tolist()):
+        here = single.isel(segment=(single.features == name).values).sortby("number")
+        lines += [(), *_table(here, str(name), rule)]
+    return lines
+
+
+def _table(segments: xr.Dataset, head: str, rule: str) -> list[Line]:
+    rows: list[tuple[str, ...]] = [(head, *_HEADS)]
+    for i in range(segments.sizes["segment"]):
+        one = segments.isel(segment=i)
+        numbers = [f"{float(one[name]):.4f}" for name in ("mean_score", "frequency", "gap", "gap_low", "gap_high")]
+        rows.append((str(one.segment.values), f"{int(one.rows):,}", *numbers, f"{float(one.pvalue_adjusted):.2g}"))
+    first, *others = plain_columns(rows)
+    return [((first, "head"),), ((rule * len(first.rstrip()), "aside"),), *(((line, ""),) for line in others)]

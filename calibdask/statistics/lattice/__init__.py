@@ -1,0 +1,1 @@
+"""Sums by segment: conjunctions of values of features."""

@@ -1,0 +1,165 @@
+"""Values of features as small numbers: numbers that are cut, and categories; missing is a value of its own."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.kernels.lattice import cut_codes
+from calibdask.statistics.block import Block, read_only
+from calibdask.statistics.exact import Array
+from calibdask.statistics.frozen import FrozenArray
+
+Codes = npt.NDArray[np.uint8]
+
+# The parts of a date, and what they are called in texts.
+DATE_PARTS = ("year", "month", "weekday", "hour")
+# Values are numbers of eight bits.
+MOST_VALUES = 255
+
+
+def numbers(block: Block, column: int, part: str = "") -> Array:
+    """A column of numbers as float64, or a part of its dates, which rise from 1970: NaN where there is none.
+
+    Weekdays are 1 (Monday) to 7. Dates may come as seconds.
+    """
+    key = ("numbers", column, part)
+    if key not in block.prepared:
+        values = block.features[column]
+        block.prepared[key] = read_only(_part(values, part) if part else _float64(values))
+    known: Array = block.prepared[key]
+    return known
+
+
+def _float64(values: npt.NDArray[Any]) -> Array:
+    if values.dtype.kind == "m":
+        return np.where(np.isnat(values), np.nan, values / np.timedelta64(1, "s"))
+    return np.ascontiguousarray(values, np.float64)
+
+
+def _part(values: npt.NDArray[Any], part: str) -> Array:
+    if values.dtype.kind == "f":
+        seconds = np.full(values.shape, np.iinfo(np.int64).min)
+        seconds[np.isfinite(values)] = values[np.isfinite(values)].astype(np.int64)
+        values = seconds.view("M8[s]")
+    unit = {"year": "Y", "month": "M", "weekday": "D", "hour": "h"}[part]
+    count = values.astype(f"M8[{unit}]").astype(np.int64)
+    known = {"year": count + 1970, "month": count % 12 + 1, "weekday": (count + 3) % 7 + 1, "hour": count % 24}[part]
+    return np.where(np.isnat(values), np.nan, known.astype(np.float64))
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A number, or a part of a date, cut at edges: value i is what is above i of them, so an edge belongs below.
+
+    Parameters
+    ----------
+    name : str
+    column : int
+        Among the features of blocks.
+    edges : FrozenArray
+        Increasing.
+    missing : bool
+        Whether rows without a value are its last value.
+    part : str
+        Of dates, one of `DATE_PARTS`.
+    """
+
+    name: str
+    column: int
+    edges: FrozenArray
+    missing: bool
+    part: str = ""
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return self.edges.values.size + 1 + self.missing
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The values as conditions."""
+        name = f"{self.name}.{self.part}" if self.part else self.name
+        edges = [f"{edge:.6g}" for edge in self.edges.values.tolist()]
+        inner = [f"{low} < {name} <= {high}" for low, high in pairwise(edges)]
+        last = [f"{name} missing"] if self.missing else []
+        return (f"{name} <= {edges[0]}", *inner, f"{name} > {edges[-1]}", *last)
+
+    def codes(self, block: Block) -> Codes:
+        """The value of each row."""
+        values = numbers(block, self.column, self.part)
+        codes = np.empty(values.size, np.uint8)
+        cut_codes(values, self.edges.values, self.edges.values.size + 1, codes)
+        return codes
+
+
+@dataclass(frozen=True)
+class Categories:
+    """A category; rare ones are one value, ``other``.
+
+    Parameters
+    ----------
+    name : str
+    column : int
+    kept : tuple
+        The values that stand for themselves: texts, or numbers of labels.
+    other, missing : bool
+        Whether there are rows with further values, and rows without.
+    labels : tuple of str, optional
+        What numbers stand for, where the column holds numbers of categories, -1 for none.
+    """
+
+    name: str
+    column: int
+    kept: tuple[Any, ...]
+    other: bool
+    missing: bool
+    labels: tuple[str, ...] | None = None
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return len(self.kept) + self.other + self.missing
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The values as conditions."""
+        kept = self.kept if self.labels is None else tuple(self.labels[code] for code in self.kept)
+        further = [f"{self.name} other"] if self.other else []
+        return (
+            *(f"{self.name} = {value}" for value in kept),
+            *further,
+            *([f"{self.name} missing"] if self.missing else []),
+        )
+
+    @cached_property
+    def _codes(self) -> dict[Any, int]:
+        return {value: code for code, value in enumerate(self.kept)}
+
+    def codes(self, block: Block) -> Codes:
+        """The value of each row; a row of weight 0 may have one that nobody has seen, and counts as the first."""
+        values = block.features[self.column]
+        unseen = len(self.kept) if self.other else 0
+        missing = len(self.kept) + self.other if self.missing else 0
+        if self.labels is not None:
+            table = np.full(len(self.labels) + 1, unseen, np.uint8)
+            table[-1] = missing
+            table[list(self.kept)] = np.arange(len(self.kept))
+            return np.asarray(table[values.astype(np.int64)], np.uint8)
+        given = values.tolist()
+        known = {
+            value: missing if is_absent(value) else self._codes.get(str(value), unseen)
+            for value in dict.fromkeys(given)
+        }
+        return np.fromiter(map(known.__getitem__, given), np.uint8, len(given))
+
+
+Coding: TypeAlias = Cut | Categories
+
+
+def is_absent(value: Any) -> bool:
+    """Whether this is None, NaN or NaT."""
+    return value is None or bool(value != value)

@@ -1,0 +1,142 @@
+"""What is learnt of features before they are cut: values of categories, and cells of numbers."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.kernels.lattice import count_keys
+from calibdask.statistics.block import Block, read_only
+from calibdask.statistics.exact import Counts
+from calibdask.statistics.lattice.coding import is_absent, numbers
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.statistic import Statistic, SumStatistic
+
+# More distinct texts are identifiers, of which nothing is learnt.
+MOST_TEXTS = 1_000_000
+# Cells of the window of all keys, which tells whole numbers below 128 apart, and of further windows.
+WHOLE_BITS, CELL_BITS = 18, 16
+WHOLE = (64 - WHOLE_BITS, -(1 << (WHOLE_BITS - 1)))
+
+
+def counted_rows(block: Block) -> npt.NDArray[np.bool_] | slice:
+    """Which rows have a positive weight."""
+    return slice(None) if block.weights is None else block.weights_of(0) > 0
+
+
+class ValueKeysState(NamedTuple):
+    """Rows by window and cell; rows with a value and without one; all bits that any value has."""
+
+    counts: Counts
+    present: Counts
+    missing: Counts
+    bits: Counts
+
+
+@dataclass(frozen=True)
+class ValueKeys(Statistic[ValueKeysState]):
+    """Rows by cells of numbers: ranges of equal leading bits of order-preserving keys.
+
+    Parameters
+    ----------
+    column : int
+    part : str
+        Of dates, see `calibdask.statistics.lattice.coding`.
+    windows : tuple of (int, int)
+        The bits that keys of a cell may differ in, and the number of the first cell.
+    bits : int
+        Of the numbers of the cells of a window.
+    """
+
+    column: int
+    part: str
+    windows: tuple[tuple[int, int], ...] = (WHOLE,)
+    bits: int = WHOLE_BITS
+
+    def bytes(self, layout: Layout) -> int:
+        """Memory of a state."""
+        return len(self.windows) << (self.bits + 3)
+
+    def from_block(self, block: Block) -> ValueKeysState:
+        """Cells of one block."""
+        shifts, bases = (np.array(field, np.int64) for field in zip(*self.windows, strict=True))
+        counts, totals = np.zeros((len(self.windows), 1 << self.bits), np.int64), np.zeros(3, np.int64)
+        values = read_only(numbers(block, self.column, self.part)[counted_rows(block)])
+        count_keys(values, shifts, bases, counts, totals)
+        return ValueKeysState(counts, *(np.array(total) for total in totals))
+
+    def merge(self, a: ValueKeysState, b: ValueKeysState) -> ValueKeysState:
+        """Cells of both."""
+        present, missing, bits = (
+            np.asarray(x) for x in (a.present + b.present, a.missing + b.missing, a.bits | b.bits)
+        )
+        return ValueKeysState(a.counts + b.counts, present, missing, bits)
+
+
+class CodeCountsState(NamedTuple):
+    """Rows by number of category, those without one last."""
+
+    counts: Counts
+
+
+@dataclass(frozen=True)
+class CodeCounts(SumStatistic[CodeCountsState]):
+    """Rows by category of a column that holds numbers of ``size`` categories, -1 for none."""
+
+    column: int
+    size: int
+
+    def from_block(self, block: Block) -> CodeCountsState:
+        """Counts of one block."""
+        codes = block.features[self.column][counted_rows(block)].astype(np.int64)
+        return CodeCountsState(np.roll(np.bincount(codes + 1, minlength=self.size + 1), -1))
+
+
+class TextCountsState(NamedTuple):
+    """Sorted distinct values as texts, and their rows; rows without a value, with a text, and with others."""
+
+    values: npt.NDArray[np.object_]
+    counts: Counts
+    missing: Counts
+    kinds: Counts
+
+
+@dataclass(frozen=True)
+class TextCounts(Statistic[TextCountsState]):
+    """Rows by value of a column of texts or other objects, which count as their texts."""
+
+    name: str
+    column: int
+
+    def from_block(self, block: Block) -> TextCountsState:
+        """Counts of one block."""
+        given = Counter(block.features[self.column][counted_rows(block)].tolist())
+        missing = sum(count for value, count in given.items() if is_absent(value))
+        present = {value: count for value, count in given.items() if not is_absent(value)}
+        texts = sum(count for value, count in present.items() if isinstance(value, str))
+        counts: Counter[str] = Counter()
+        for value, count in present.items():
+            counts[str(value)] += count
+        return self._state(counts, np.array(missing), np.array([texts, sum(present.values()) - texts]))
+
+    def merge(self, a: TextCountsState, b: TextCountsState) -> TextCountsState:
+        """Counts of both."""
+        counts = _as_counter(a)
+        counts.update(_as_counter(b))
+        return self._state(counts, np.asarray(a.missing + b.missing), a.kinds + b.kinds)
+
+    def _state(self, counts: "Counter[str]", missing: Counts, kinds: Counts) -> TextCountsState:
+        if len(counts) > MOST_TEXTS:
+            raise ValueError(
+                f"Feature {self.name!r} expects at most {MOST_TEXTS:,} different values, got more: it seems to be an "
+                "identifier, which describes no group; leave it out, or group its values first."
+            )
+        values = np.empty(len(counts), object)
+        values[:] = sorted(counts)
+        return TextCountsState(values, np.array([counts[value] for value in values], np.int64), missing, kinds)
+
+
+def _as_counter(state: TextCountsState) -> "Counter[Any]":
+    return Counter(dict(zip(state.values.tolist(), state.counts.tolist(), strict=True)))

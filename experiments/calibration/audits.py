@@ -1,0 +1,84 @@
+"""How often audits accuse calibrated models, and how often they find a planted segment.
+
+Run: python -m experiments.calibration.audits [--runs 1000] [--planted 100]
+"""
+
+import argparse
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import calibdask as cd
+
+FEATURES = 20
+# Scores, rows and the smallest segments of calibrated models.
+SCORES: dict[str, tuple[tuple[float, float], int, int]] = {
+    "usual, 3000 rows": ((2.0, 5.0), 3000, 30),
+    "rare, 3000 rows": ((0.3, 12.0), 3000, 30),
+    "saturated, 10,000 rows": ((0.05, 0.05), 10_000, 100),
+}
+# The planted segment: a hundredth of the rows, off by this much.
+PLANTED_ROWS, SHIFT = 1_000_000, 0.05
+
+
+def dependent_features(rng: np.random.Generator, rows: int) -> dict[str, NDArray[Any]]:
+    """Numbers and categories that share a common cause, some with missing values."""
+    common = rng.normal(size=rows)
+    features: dict[str, NDArray[Any]] = {}
+    for number in range(FEATURES):
+        values = common + rng.normal(size=rows) * (0.3 + number / 10)
+        if number % 2:
+            features[f"x{number}"] = np.clip(np.round(values + 2), 0, 4).astype(np.int8)
+        else:
+            values[rng.random(rows) < 0.05] = np.nan
+            features[f"x{number}"] = values
+    return features
+
+
+def accused(name: str, runs: int) -> tuple[int, int]:
+    """In how many runs a calibrated model has a segment found, and a discovery."""
+    (a, b), rows, min_rows = SCORES[name]
+    found = discovered = 0
+    for seed in range(runs):
+        rng = np.random.default_rng((seed, rows))
+        scores = rng.beta(a, b, rows)
+        result = cd.audit(rng.random(rows) < scores, scores, dependent_features(rng, rows), min_rows=min_rows)
+        found += bool(result.found.any())
+        discovered += bool(result.discovery.any())
+    return found, discovered
+
+
+def finds_planted(seed: int) -> tuple[bool, bool]:
+    """Whether a planted segment is found, and is all that is described."""
+    rng = np.random.default_rng((seed, 7))
+    features = {f"x{number}": rng.integers(0, 5, PLANTED_ROWS).astype(np.int8) for number in range(FEATURES)}
+    features["x0"] = rng.integers(0, 10, PLANTED_ROWS).astype(np.int8)
+    features["x1"] = rng.integers(0, 10, PLANTED_ROWS).astype(np.int8)
+    scores = rng.beta(2, 5, PLANTED_ROWS) * 0.9
+    truth = scores + SHIFT * ((features["x0"] == 3) & (features["x1"] == 7))
+    result = cd.audit(rng.random(PLANTED_ROWS) < truth, scores, features, values=10)
+    name = "2 < x0 <= 3, 6 < x1 <= 7"
+    return bool(result.found.sel(segment=name)), result.segment[result.described].values.tolist() == [name]
+
+
+def main() -> None:
+    """Print the counts."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=1000, help="calibrated models of each kind")
+    parser.add_argument("--planted", type=int, default=100, help="models with a planted segment")
+    options = parser.parse_args()
+    for name in SCORES if options.runs else ():
+        begun = time.perf_counter()
+        found, discovered = accused(name, options.runs)
+        seconds = time.perf_counter() - begun
+        counts = f"found in {found}, discoveries in {discovered} of {options.runs} runs"
+        print(f"{name}: {counts}, {seconds:.0f} s", flush=True)
+    if options.planted:
+        outcomes = np.array([finds_planted(seed) for seed in range(options.planted)])
+        print(f"planted: found in {outcomes[:, 0].sum()}, described alone in {outcomes[:, 1].sum()} of {len(outcomes)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from calibdask.estimators.tests.skce_test import SKCETest as SKCETest
     from calibdask.estimators.tests.spiegelhalter_test import SpiegelhalterTest as SpiegelhalterTest
     from calibdask.evaluation import evaluate as evaluate
+    from calibdask.gating.check import check as check
     from calibdask.merging import merge as merge
     from calibdask.monitoring.attribution import attribute as attribute
     from calibdask.monitoring.planning import watch_power as watch_power
@@ -91,6 +92,8 @@ __all__ = ["__version__", *_MODULES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
+    if name == "testing":
+        return importlib.import_module("calibdask.testing")
     if name not in _MODULES:
         raise AttributeError(f"module 'calibdask' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"calibdask.{_MODULES[name]}"), name)

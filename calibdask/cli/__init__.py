@@ -12,6 +12,7 @@ from calibdask import __version__
 from calibdask.cli.apply import apply as _apply
 from calibdask.cli.calibrate import calibrate as _calibrate
 from calibdask.cli.certificates import certs as _certs
+from calibdask.cli.check import check as _check
 from calibdask.cli.compare import compare as _compare
 from calibdask.cli.completion import completion as _completion
 from calibdask.cli.completion import with_completions
@@ -65,6 +66,7 @@ def cli(context: click.Context) -> None:
 
 
 cli.add_command(_evaluate)
+cli.add_command(_check)
 cli.add_command(_compare)
 cli.add_command(_summarize)
 cli.add_command(_merge)

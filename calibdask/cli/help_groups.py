@@ -17,6 +17,7 @@ _GROUPS = {
         *("setting", "settings", "step"),
     ),
     "Metrics": ("metrics", "full", "panel", "baseline", "conventions", "consistency"),
+    "Limits": ("given", "of_slices", "path", "profile", "not_worse", "confidence"),
     "Calibration": ("method", "compare", "min_rows", "map_path", "score_name"),
     "Slices and intervals": ("by", "worst", "adjust", "ci", "ci_method", "n_boot", "seed", "limit", "slice_limit"),
     "Output": (

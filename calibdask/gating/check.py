@@ -90,8 +90,9 @@ def check(
         As in `calibdask.evaluate`; or, without ``y_prob``, a data frame, the path of a file, or a summary.
     limits : mapping from metric to number, or texts such as ``"ece=0.03"``
         What all rows have to keep. A number is the largest size of an error or a difference, the largest value of a
-        loss, the smallest of what is better the higher it is; ``(0.9, 1.1)``, or ``"calibration-slope.slope=0.9..1.1"``,
-        is a range. Metrics are written as on the command line, parts follow a dot.
+        loss, the smallest of what is better the higher it is; ``(0.9, 1.1)``, or as text
+        ``"calibration-slope.slope=0.9..1.1"``, is a range. Metrics are written as on the command line, parts follow a
+        dot.
     slice_limits : the same, optional
         What each slice has to keep; by default the limits of all rows.
     by : array, mapping from name to array, or names of columns, optional

@@ -65,6 +65,9 @@ if TYPE_CHECKING:
     from calibdask.monitoring.attribution import attribute as attribute
     from calibdask.monitoring.planning import watch_power as watch_power
     from calibdask.monitoring.watch import watch as watch
+    from calibdask.receipts.fingerprint import fingerprint as fingerprint
+    from calibdask.receipts.receipt import receipt as receipt
+    from calibdask.receipts.receipt import verify as verify
     from calibdask.results.ranking import worst_slices as worst_slices
     from calibdask.shorthands import brier_score as brier_score
     from calibdask.shorthands import density_ece as density_ece

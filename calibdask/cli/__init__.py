@@ -25,6 +25,7 @@ from calibdask.cli.studies import run as _run
 from calibdask.cli.studies import status as _status
 from calibdask.cli.summarize import summarize as _summarize
 from calibdask.cli.test_alias import alias as _test
+from calibdask.cli.verify import verify as _verify
 from calibdask.cli.warm import warm as _warm
 from calibdask.errors import Unavailable
 from calibdask.safe_text import message, visible_lines, without_credentials
@@ -80,6 +81,7 @@ cli.add_command(_certs)
 cli.add_command(_demo)
 cli.add_command(_completion)
 cli.add_command(_test)
+cli.add_command(_verify)
 cli.add_command(_warm)
 with_completions(cli)
 for command in cli.commands.values():

@@ -83,6 +83,11 @@ nothing written; 130 interrupted.
     multiple=True,
     help="Write the decisions: .md (for a pull request), .xml (JUnit), .json; repeatable.",
 )
+@click.option(
+    "--receipt",
+    metavar="FILE",
+    help="Write a receipt, .json: rows by their fingerprint, numbers and decisions, for calibdask verify.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace existing files.")
 def check(
     data: str,
@@ -97,6 +102,7 @@ def check(
     seed: int,
     as_text: bool,
     out: tuple[str, ...],
+    receipt: str | None,
     overwrite: bool,
     **where: Any,
 ) -> None:
@@ -105,7 +111,8 @@ def check(
     A limit is met if the whole interval of the number keeps it, broken if none of it does, and else undecided: with
     few rows nothing is met. Each slice of --by is judged at a level for all slices of its column together.
     """
-    import calibdask as cd
+    import json
+
     from calibdask.gating.formats import headline, plain, text_lines
     from calibdask.storage.replacing import write_text
     from calibdask.storage.writers import check_apart, checked_output
@@ -120,6 +127,12 @@ def check(
         raise click.UsageError("--not-worse and --baseline go together: by how much worse than what?")
     check_apart(data, {f"--out {target}": target for target in out})
     targets = [checked_output(target, tuple(_FORMATS), overwrite=overwrite) for target in out]
+    kept = None
+    if receipt is not None:
+        if not_worse:
+            raise click.UsageError("--receipt is one of one model; leave out --not-worse.")
+        check_apart(data, {"--receipt": receipt})
+        kept = checked_output(receipt, (".json",), overwrite=overwrite)
     request = RowsRequest(data=data, **{**where, "by": by})
     options: dict[str, Any] = {
         "limits": [limit for limit in limits.limits if not limit.of_slices],
@@ -129,9 +142,11 @@ def check(
         "n_boot": n_boot,
         "seed": seed,
     }
-    gate: Gate = _checked(cd.check, request, baseline, not_worse, options)
+    gate, document = _checked(request, baseline, not_worse, options, with_receipt=kept is not None)
     for target in targets:
         write_text(target, _text(gate, data, target.suffix.lower()))
+    if kept is not None:
+        write_text(kept, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     if as_text:
         from calibdask.cli.tables import json_text
 
@@ -139,7 +154,7 @@ def check(
     else:
         for line in text_lines(gate):
             click.echo(visible(line))
-        for target in targets:
+        for target in (*targets, *([] if kept is None else [kept])):
             click.echo(f"wrote {visible(target)}")
     if as_text and gate.outcome != "met":
         click.echo(f"calibdask: {headline(gate)}", err=True)
@@ -164,11 +179,17 @@ def _limits(path: str | None, given: tuple[str, ...], of_slices: tuple[str, ...]
 
 
 def _checked(
-    check: Any, request: RowsRequest, baseline: str | None, not_worse: tuple[str, ...], options: dict[str, Any]
-) -> "Gate":
-    """The decisions on what was opened."""
+    request: RowsRequest,
+    baseline: str | None,
+    not_worse: tuple[str, ...],
+    options: dict[str, Any],
+    *,
+    with_receipt: bool,
+) -> "tuple[Gate, dict[str, Any]]":
+    """The decisions on what was opened, and their receipt."""
     from dataclasses import replace
 
+    import calibdask as cd
     from calibdask.cli.same_rows import same_rows
     from calibdask.cli.summary_input import refuse_row_options
     from calibdask.progress import shown_progress
@@ -178,12 +199,11 @@ def _checked(
     store = request.opened()
     if isinstance(store, Summary):
         refuse_row_options(request)
-        if baseline is not None:
-            raise click.UsageError("--baseline compares scores of the same rows; a summary has none.")
+        if baseline is not None or with_receipt:
+            raise click.UsageError("--baseline and --receipt need rows; a summary has none.")
         with store.dataset, request.connected(), shown_progress("checking"), noted():
-            gate: Gate = check(store, by=list(request.by) or None, **options)
-        return gate
-    rows = rows_of(store)
+            return cd.check(store, by=list(request.by) or None, **options), {}
+    rows, document = rows_of(store), {}
     with request.connected(), shown_progress("checking"), noted():
         if baseline is None:
             table = request.table(rows)
@@ -192,12 +212,18 @@ def _checked(
             tables = same_rows("check", requests, {"model": rows, "baseline": rows_of(open_store(baseline))})
             table = tables["model"]
             options = {**options, "baseline": tables["baseline"].scores, "not_worse": list(not_worse)}
-        gate = check(
-            table.labels, table.scores, by=table.by or None, sample_weight=table.weights, **request.reading, **options
-        )
+        given: dict[str, Any] = {"by": table.by or None, "sample_weight": table.weights, **request.reading}
+        gate = cd.check(table.labels, table.scores, **given, **options)
+        if with_receipt:
+            from calibdask.gating.profiles import PROFILES
+
+            named = [str(limit.metric) for limit in (*options["limits"], *(options["slice_limits"] or ()))]
+            metrics = list(dict.fromkeys((*named, *filter(None, [PROFILES.get(options["profile"])]))))
+            own = {name: value for name, value in options.items() if name != "profile"}
+            document = cd.receipt(table.labels, table.scores, metrics, **given, **own)
         gate.result.attrs.update(skipped_rows(table, gate.rows))
         request.note_ignored(gate.result.attrs)
-    return gate
+    return gate, document
 
 
 def _text(gate: "Gate", data: str, suffix: str) -> str:

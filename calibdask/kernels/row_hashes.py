@@ -28,8 +28,8 @@ def _mixed(h, word):
 def row_hashes(labels, scores, weights, group, keys, seeds, sums):
     """Add the hashes of rows to ``sums`` (`WORDS`,), modulo 2**64.
 
-    ``labels`` (n,), ``scores`` (n, K) and ``weights`` (n,) or empty as words of 64 bits; ``group`` (n,) or empty, with a
-    word for each slice in ``keys``; ``seeds`` (`WORDS`,).
+    ``labels`` (n,), ``scores`` (n, K) and ``weights`` (n,) or empty as words of 64 bits; ``group`` (n,) or empty, with
+    a word for each slice in ``keys``; ``seeds`` (`WORDS`,).
     """
     own = np.empty(WORDS, np.uint64)
     parts = WORDS - 4

@@ -77,7 +77,7 @@ def fingerprint(
     The sum, modulo 2**64 in each of four words, of a hash of every row: the number of its class, its scores and weight
     as float64, and the texts of its slices. Scores count as numbers: those of float32 are the float64 of the same
     value. A change of any one number of one row, a row more or less, changes the fingerprint for certain; two different
-    sets of rows have the same one with a probability of about 2**-256. It finds accidents and careless changes; sums
+    sets of rows have the same one with a probability of about 2**-128. It finds accidents and careless changes; sums
     of hashes are no protection from somebody who makes up rows in order to hit a given sum.
 
     One pass, of some 50 ns a row on one core.

@@ -76,10 +76,14 @@ if TYPE_CHECKING:
     from calibdask.estimators.validation.ici import ICI as ICI
     from calibdask.estimators.validation.observed_expected import ObservedExpected as ObservedExpected
     from calibdask.evaluation import evaluate as evaluate
+    from calibdask.gating.check import check as check
     from calibdask.merging import merge as merge
     from calibdask.monitoring.attribution import attribute as attribute
     from calibdask.monitoring.planning import watch_power as watch_power
     from calibdask.monitoring.watch import watch as watch
+    from calibdask.receipts.fingerprint import fingerprint as fingerprint
+    from calibdask.receipts.receipt import receipt as receipt
+    from calibdask.receipts.receipt import verify as verify
     from calibdask.results.ranking import worst_slices as worst_slices
     from calibdask.shorthands import brier_score as brier_score
     from calibdask.shorthands import density_ece as density_ece
@@ -108,6 +112,8 @@ __all__ = ["__version__", *_MODULES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
+    if name == "testing":
+        return importlib.import_module("calibdask.testing")
     if name not in _MODULES:
         raise AttributeError(f"module 'calibdask' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"calibdask.{_MODULES[name]}"), name)

@@ -215,7 +215,7 @@ def evaluate(
     options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
     if is_summary(y_true):
         refuse_for_summary(options)
-        return evaluated(_from_summary(y_true, y_prob, by, sample_weight), metrics, choice, class_dim)
+        return evaluated(summary_input(y_true, y_prob, by, sample_weight), metrics, choice, class_dim)
     top = y_prob if isinstance(y_prob, TopScores) else None
     if top is not None:
         options, (y_true, y_prob) = top.options(options), top.rows(y_true)
@@ -339,7 +339,8 @@ def usual_metrics(source: Source, setting: str | int | None = None, *, full: boo
     return {**panel}
 
 
-def _from_summary(summary: Summary | xr.Dataset, y_prob: Any, by: Any, sample_weight: Any) -> Input:
+def summary_input(summary: Summary | xr.Dataset, y_prob: Any, by: Any, sample_weight: Any) -> Input:
+    """The input that a summary is; labels, scores, slices and weights do not go with it."""
     if y_prob is not None:
         raise ValueError("A summary replaces labels and scores; call evaluate(summary, metrics=...).")
     if by is not None or sample_weight is not None:

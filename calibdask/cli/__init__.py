@@ -13,6 +13,7 @@ from calibdask.cli.apply import apply as _apply
 from calibdask.cli.audit import audit as _audit
 from calibdask.cli.calibrate import calibrate as _calibrate
 from calibdask.cli.certificates import certs as _certs
+from calibdask.cli.check import check as _check
 from calibdask.cli.compare import compare as _compare
 from calibdask.cli.completion import completion as _completion
 from calibdask.cli.completion import with_completions
@@ -26,6 +27,7 @@ from calibdask.cli.studies import status as _status
 from calibdask.cli.summarize import summarize as _summarize
 from calibdask.cli.test_alias import alias as _test
 from calibdask.cli.threshold import threshold as _threshold
+from calibdask.cli.verify import verify as _verify
 from calibdask.cli.warm import warm as _warm
 from calibdask.cli.watch import watch as _watch
 from calibdask.errors import Unavailable
@@ -70,6 +72,7 @@ def cli(context: click.Context) -> None:
 
 
 cli.add_command(_evaluate)
+cli.add_command(_check)
 cli.add_command(_compare)
 cli.add_command(_audit)
 cli.add_command(_summarize)
@@ -86,6 +89,7 @@ cli.add_command(_certs)
 cli.add_command(_demo)
 cli.add_command(_completion)
 cli.add_command(_test)
+cli.add_command(_verify)
 cli.add_command(_warm)
 with_completions(cli)
 for command in cli.commands.values():

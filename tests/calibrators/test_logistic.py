@@ -5,8 +5,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special
 
-from calibdask.estimators.regression.logistic import LogisticProblem
 from calibdask.calibrators.curves.spline import _CHOICES, _knots, _parts, _Spline
+from calibdask.estimators.regression.logistic import LogisticProblem
 
 Array = NDArray[np.float64]
 

@@ -43,6 +43,7 @@ def test_pages_with_examples() -> None:
         "data",
         "ecosystem",
         "extending",
+        "gates",
         "intervals",
         "looking",
         "recalibrating",

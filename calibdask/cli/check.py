@@ -1,0 +1,240 @@
+"""``calibdask check``: limits that were declared beforehand, each met, broken or undecided."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from calibdask.cli.help_groups import GroupedCommand
+from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, skipped_rows
+from calibdask.safe_text import visible
+
+if TYPE_CHECKING:
+    from calibdask.gating.check import Gate
+    from calibdask.gating.limits import Limit, Limits
+
+_PROFILES = ("ml", "clinical", "credit", "forecast")
+_FORMATS = {".json": "JSON", ".md": "Markdown", ".xml": "JUnit XML"}
+_STATUS = {"met": 0, "broken": 1, "cannot be decided": 3}
+_EXAMPLES = (
+    ("calibdask check new.parquet --limit ece=0.03", "one limit"),
+    ("calibdask check new.parquet --limit ece=0.03 --by country --slice-limit ece=0.05", "of each country too"),
+    ("calibdask check new.parquet --limits limits.toml --out check.md --out junit.xml", "limits kept in a file"),
+    ("calibdask check new.parquet --baseline old.parquet --not-worse log-loss=0.001", "not worse than another model"),
+    ("calibdask check new.parquet --limit calibration-slope.slope=0.9..1.1 --profile clinical", "a range"),
+)
+_EPILOG = """\b
+A file of limits (--limits):
+  confidence = 0.95
+  by = ["country"]
+  profile = "clinical"
+  [limits]
+  ece = 0.03
+  "calibration-slope.slope" = [0.9, 1.1]
+  [slice-limits]
+  ece = 0.05
+\b
+In Python: cd.check(y_true, y_prob, {"ece": 0.03}); in tests:
+calibdask.testing.assert_calibrated(y_true, y_prob, limit=0.03).
+\b
+Exit status: 0 all limits are met; 1 one is broken; 3 none is broken, but one cannot be
+decided with these rows; 2 invalid use or input, explained in one line on stderr, with
+nothing written; 130 interrupted.
+"""
+
+
+@click.command(cls=GroupedCommand, epilog=_EPILOG, examples=_EXAMPLES)
+@click.argument("data", metavar="DATA")
+@click.option(
+    "--limit",
+    "given",
+    metavar="METRIC[.PART]=X|X..Y",
+    multiple=True,
+    help="What all rows keep: the largest error or loss, or a range; repeatable.",
+)
+@click.option(
+    "--slice-limit",
+    "of_slices",
+    metavar="METRIC[.PART]=X|X..Y",
+    multiple=True,
+    help="The same for each slice.  [default: --limit]",
+)
+@click.option("--limits", "path", metavar="FILE", help="Limits in a TOML file; options come on top.")
+@click.option("--profile", type=click.Choice(_PROFILES), help="Measure what this profession files, besides.")
+@click.option("--baseline", metavar="FILE", help="Scores of another model for the same rows, in the same order.")
+@click.option(
+    "--not-worse",
+    metavar="METRIC=X",
+    multiple=True,
+    help="By how much DATA may be worse than --baseline; repeatable.",
+)
+@click.option(
+    "--confidence",
+    type=float,
+    metavar="LEVEL",
+    help="Of each decision, for all slices of a column together.  [default: 0.95]",
+)
+@click.option("--n-boot", type=int, metavar="N", default=1000, show_default=True, help="Replicates of intervals.")
+@click.option("--seed", type=int, metavar="S", default=0, show_default=True, help="Seed of random numbers.")
+@row_options
+@click.option("--json", "as_text", is_flag=True, help="Print JSON instead of a table.")
+@click.option(
+    "--out",
+    metavar="FILE",
+    multiple=True,
+    help="Write the decisions: .md (for a pull request), .xml (JUnit), .json; repeatable.",
+)
+@click.option(
+    "--receipt",
+    metavar="FILE",
+    help="Write a receipt, .json: rows by their fingerprint, numbers and decisions, for calibdask verify.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace existing files.")
+def check(
+    data: str,
+    given: tuple[str, ...],
+    of_slices: tuple[str, ...],
+    path: str | None,
+    profile: str | None,
+    baseline: str | None,
+    not_worse: tuple[str, ...],
+    confidence: float | None,
+    n_boot: int,
+    seed: int,
+    as_text: bool,
+    out: tuple[str, ...],
+    receipt: str | None,
+    overwrite: bool,
+    **where: Any,
+) -> None:
+    """Hold the scored rows, or the summary, in DATA against limits that were declared beforehand.
+
+    A limit is met if the whole interval of the number keeps it, broken if none of it does, and else undecided: with
+    few rows nothing is met. Each slice of --by is judged at a level for all slices of its column together.
+    """
+    import json
+
+    from calibdask.gating.formats import headline, plain, text_lines
+    from calibdask.storage.replacing import write_text
+    from calibdask.storage.writers import check_apart, checked_output
+
+    limits = _limits(path, given, of_slices)
+    if not (limits.limits or not_worse):
+        raise click.UsageError("check expects limits: --limit ece=0.03, or a file of them by --limits.")
+    by = tuple(dict.fromkeys((*limits.by, *where["by"])))
+    if any(limit.of_slices for limit in limits.limits) and not by:
+        raise click.UsageError("--slice-limit has no effect without --by: there are no slices.")
+    if bool(not_worse) != (baseline is not None):
+        raise click.UsageError("--not-worse and --baseline go together: by how much worse than what?")
+    check_apart(data, {f"--out {target}": target for target in out})
+    targets = [checked_output(target, tuple(_FORMATS), overwrite=overwrite) for target in out]
+    kept = None
+    if receipt is not None:
+        if not_worse:
+            raise click.UsageError("--receipt is one of one model; leave out --not-worse.")
+        check_apart(data, {"--receipt": receipt})
+        kept = checked_output(receipt, (".json",), overwrite=overwrite)
+    request = RowsRequest(data=data, **{**where, "by": by})
+    options: dict[str, Any] = {
+        "limits": [limit for limit in limits.limits if not limit.of_slices],
+        "slice_limits": [limit for limit in limits.limits if limit.of_slices] or None,
+        "profile": profile or limits.profile,
+        "confidence": confidence if confidence is not None else limits.confidence or 0.95,
+        "n_boot": n_boot,
+        "seed": seed,
+    }
+    gate, document = _checked(request, baseline, not_worse, options, with_receipt=kept is not None)
+    for target in targets:
+        write_text(target, _text(gate, data, target.suffix.lower()))
+    if kept is not None:
+        write_text(kept, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    if as_text:
+        from calibdask.cli.tables import json_text
+
+        click.echo(json_text(plain(gate)))
+    else:
+        for line in text_lines(gate):
+            click.echo(visible(line))
+        for target in (*targets, *([] if kept is None else [kept])):
+            click.echo(f"wrote {visible(target)}")
+    if as_text and gate.outcome != "met":
+        click.echo(f"calibdask: {headline(gate)}", err=True)
+    click.get_current_context().exit(_STATUS[gate.outcome])
+
+
+def _limits(path: str | None, given: tuple[str, ...], of_slices: tuple[str, ...]) -> "Limits":
+    """Those of the file, and of the options, which replace them."""
+    from dataclasses import replace
+
+    from calibdask.gating.limits import Limits, limits_of
+
+    try:
+        of_file = Limits() if path is None else Limits.read(path)
+        own = (*limits_of(given), *limits_of(of_slices, of_slices=True))
+    except OSError as error:
+        raise click.UsageError(f"--limits {path} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    chosen: dict[tuple[str, bool], Limit] = {(limit.text, limit.of_slices): limit for limit in (*of_file.limits, *own)}
+    return replace(of_file, limits=tuple(chosen.values()))
+
+
+def _checked(
+    request: RowsRequest,
+    baseline: str | None,
+    not_worse: tuple[str, ...],
+    options: dict[str, Any],
+    *,
+    with_receipt: bool,
+) -> "tuple[Gate, dict[str, Any]]":
+    """The decisions on what was opened, and their receipt."""
+    from dataclasses import replace
+
+    import calibdask as cd
+    from calibdask.cli.same_rows import same_rows
+    from calibdask.cli.summary_input import refuse_row_options
+    from calibdask.progress import shown_progress
+    from calibdask.storage.open_store import open_store
+    from calibdask.storage.summary import Summary
+
+    store = request.opened()
+    if isinstance(store, Summary):
+        refuse_row_options(request)
+        if baseline is not None or with_receipt:
+            raise click.UsageError("--baseline and --receipt need rows; a summary has none.")
+        with store.dataset, request.connected(), shown_progress("checking"), noted():
+            return cd.check(store, by=list(request.by) or None, **options), {}
+    rows, document = rows_of(store), {}
+    with request.connected(), shown_progress("checking"), noted():
+        if baseline is None:
+            table = request.table(rows)
+        else:
+            requests = {"model": request, "baseline": replace(request, data=baseline)}
+            tables = same_rows("check", requests, {"model": rows, "baseline": rows_of(open_store(baseline))})
+            table = tables["model"]
+            options = {**options, "baseline": tables["baseline"].scores, "not_worse": list(not_worse)}
+        given: dict[str, Any] = {"by": table.by or None, "sample_weight": table.weights, **request.reading}
+        gate = cd.check(table.labels, table.scores, **given, **options)
+        if with_receipt:
+            from calibdask.gating.profiles import PROFILES
+
+            named = [str(limit.metric) for limit in (*options["limits"], *(options["slice_limits"] or ()))]
+            metrics = list(dict.fromkeys((*named, *filter(None, [PROFILES.get(options["profile"])]))))
+            own = {name: value for name, value in options.items() if name != "profile"}
+            document = cd.receipt(table.labels, table.scores, metrics, **given, **own)
+        gate.result.attrs.update(skipped_rows(table, gate.rows))
+        request.note_ignored(gate.result.attrs)
+    return gate, document
+
+
+def _text(gate: "Gate", data: str, suffix: str) -> str:
+    """What is written to a file of this kind."""
+    import json
+
+    from calibdask.cli.reporting import command_line
+    from calibdask.cli.row_options import stem_of
+    from calibdask.gating.formats import junit, markdown, plain
+
+    title = f"Calibration of {visible(stem_of(data))}"
+    if suffix == ".json":
+        return json.dumps(plain(gate) | {"command": command_line()}, indent=1, ensure_ascii=False) + "\n"
+    return junit(gate, title) if suffix == ".xml" else markdown(gate, title)

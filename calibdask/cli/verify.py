@@ -1,0 +1,68 @@
+"""``calibdask verify``: whether a receipt says what the data show."""
+
+from typing import Any
+
+import click
+
+from calibdask.cli.help_groups import GroupedCommand
+from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of
+from calibdask.safe_text import visible
+
+_EXAMPLES = (
+    ("calibdask check new.parquet --limit ece=0.03 --receipt receipt.json", "measure, decide, and keep a receipt"),
+    ("calibdask verify receipt.json new.parquet", "what a second party does"),
+    ("calibdask verify receipt.json copy.csv --weight w", "another format; weights are named again"),
+)
+_EPILOG = """\b
+In Python: cd.verify("receipt.json", y_true, y_prob).
+\b
+A receipt proves nothing about who made it. Sign the file, and check the signature:
+  minisign -Sm receipt.json
+  minisign -Vm receipt.json -p minisign.pub
+\b
+Exit status: 0 everything agrees; 1 something differs, which is named; 2 invalid use or
+input, explained in one line on stderr; 130 interrupted.
+"""
+_MOST_LINES = 20
+
+
+@click.command(cls=GroupedCommand, epilog=_EPILOG, examples=_EXAMPLES)
+@click.argument("receipt", metavar="RECEIPT")
+@click.argument("data", metavar="DATA")
+@row_options
+def verify(receipt: str, data: str, **where: Any) -> None:
+    """Measure the scored rows in DATA again as RECEIPT says, and compare all of it to the last bit.
+
+    The rows may have another order, format or chunks. Slices are those of the receipt.
+    """
+    from dataclasses import replace
+
+    import calibdask as cd
+    from calibdask.progress import shown_progress
+    from calibdask.receipts.receipt import read_receipt
+
+    try:
+        given = read_receipt(receipt)
+    except OSError as error:
+        raise click.UsageError(f"{receipt} cannot be read: {error.strerror}.") from error
+    request = RowsRequest(data=data, **where)
+    if not request.by:
+        request = replace(request, by=tuple(map(str, given["request"].get("by", ()))))
+    if request.reading or request.skip_missing:
+        raise click.UsageError(
+            "How rows are read is on the receipt; leave out --task, --logits, --labels and the like."
+        )
+    if given["request"].get("skip_missing"):
+        request = replace(request, skip_missing=True)
+        given = {**given, "request": {**given["request"], "skip_missing": False}}
+    rows = rows_of(request.opened())
+    with request.connected(), shown_progress("verifying"), noted():
+        table = request.table(rows)
+        outcome = cd.verify(given, table.labels, table.scores, by=table.by or None, sample_weight=table.weights)
+    for problem in outcome.problems[:_MOST_LINES]:
+        click.echo(visible(problem))
+    if len(outcome.problems) > _MOST_LINES:
+        click.echo(f"and {len(outcome.problems) - _MOST_LINES} more.")
+    if outcome.agrees:
+        click.echo(f"The receipt agrees: {outcome.again['data']['rows']:,} rows, hash {given['hash']}.")
+    click.get_current_context().exit(0 if outcome.agrees else 1)

@@ -1,0 +1,204 @@
+"""`check`: limits that were declared beforehand, each met, broken or undecided."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import xarray as xr
+
+from calibdask.comparison import compare
+from calibdask.engine.inputs.input import Input, read_data
+from calibdask.engine.inputs.options import InputOptions, Task, refuse_for_summary
+from calibdask.estimators.scores.mean_gap import MeanGap
+from calibdask.evaluation import interval_choice, summary_input
+from calibdask.gating.judging import Judgement, Judges, difference_judged, overall
+from calibdask.gating.limits import Limit, limits_of
+from calibdask.gating.profiles import profile_metrics
+from calibdask.results.decisions import Outcome
+from calibdask.safe_text import listed
+from calibdask.storage.given_files import given_rows_or_file
+from calibdask.storage.summary import Summary, is_summary
+
+# What limits are given as.
+Given = str | Mapping[str, Any] | Sequence[str | Limit] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Gate:
+    """Limits held against data.
+
+    Attributes
+    ----------
+    judgements : tuple of Judgement
+        One for each limit of all rows, and of each slice.
+    result : xarray.Dataset
+        What was measured of all rows, as by `calibdask.evaluate`, with the numbers of the profile.
+    confidence : float
+        At which each decision holds, for all slices of a column together.
+    profile : str
+        The profile; empty without one.
+    """
+
+    judgements: tuple[Judgement, ...]
+    result: xr.Dataset
+    confidence: float
+    profile: str = ""
+
+    @property
+    def outcome(self) -> Outcome:
+        """``"broken"``, if one limit is; ``"met"``, if all are; else ``"cannot be decided"``."""
+        return overall(self.judgements)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self.result.attrs["rows"])
+
+    def of(self, outcome: Outcome) -> tuple[Judgement, ...]:
+        """The judgements with this outcome."""
+        return tuple(judgement for judgement in self.judgements if judgement.outcome == outcome)
+
+
+def check(
+    y_true: Any,
+    y_prob: Any = None,
+    limits: Given = None,
+    *,
+    slice_limits: Given = None,
+    by: Any = None,
+    not_worse: Given = None,
+    baseline: Any = None,
+    profile: str = "",
+    sample_weight: Any = None,
+    confidence: float = 0.95,
+    n_boot: int = 1000,
+    seed: int = 0,
+    label: Any = None,
+    score: Any = None,
+    skip_missing: bool = False,
+    task: Task | None = None,
+    logits: bool = False,
+    labels: Any = None,
+    pos_label: Any = None,
+    ignore_label: Any = None,
+) -> Gate:
+    """Hold numbers against limits that were declared beforehand: each is met, broken or cannot be decided.
+
+    Parameters
+    ----------
+    y_true, y_prob : array of shape (n,); y_prob (n,) or (n, K)
+        As in `calibdask.evaluate`; or, without ``y_prob``, a data frame, the path of a file, or a summary.
+    limits : mapping from metric to number, or texts such as ``"ece=0.03"``
+        What all rows have to keep. A number is the largest size of an error or a difference, the largest value of a
+        loss, the smallest of what is better the higher it is; ``(0.9, 1.1)``, or as text
+        ``"calibration-slope.slope=0.9..1.1"``, is a range. Metrics are written as on the command line, parts follow a
+        dot.
+    slice_limits : the same, optional
+        What each slice has to keep; by default the limits of all rows.
+    by : array, mapping from name to array, or names of columns, optional
+        Slices; each name by itself. Of a summary: names of its slices.
+    not_worse : the same as limits, optional
+        By how much the scores may be worse than the baseline, such as ``{"log-loss": 0.001}``.
+    baseline : array of the shape of y_prob, optional
+        Scores of another model for the same rows.
+    profile : {"", "ml", "clinical", "credit", "forecast"}
+        Numbers that are measured besides, see the notes.
+    confidence : float, default 0.95
+        Each decision uses intervals of this level; of slices of level 1 - (1 - confidence) / slices, so that all of
+        them hold together.
+    n_boot, seed : int
+        Replicates of intervals that need them, more where many slices make the level high, and their seed.
+    sample_weight, label, score, skip_missing, task, logits, labels, pos_label, ignore_label
+        As in `calibdask.evaluate`.
+
+    Returns
+    -------
+    Gate
+        With ``outcome``, ``judgements`` and what was measured.
+
+    Raises
+    ------
+    ValueError
+        If there are no limits, or no such metrics; if a limit does not say which values keep it; and as in
+        `calibdask.evaluate`.
+
+    Notes
+    -----
+    A limit is *met* if the whole interval keeps it, *broken* if none of it does, and else *cannot be decided*: a limit
+    that is the true value is met in at most (1 - confidence) / 2 of data sets. Of calibration errors with bins, and of
+    mean gaps, the interval is widened to ends that hold with few rows and few events too; slices of fewer than 10 rows
+    are never decided.
+
+    Profiles: ``ml`` (calibration errors, proper scores), ``clinical`` (calibration slope and intercept, observed to
+    expected, ICI, Brier score), ``credit`` (observed to expected, Hosmer-Lemeshow, mean gap), ``forecast``
+    (decompositions of Brier score and log loss).
+
+    Examples
+    --------
+    >>> import numpy as np, calibdask as cd
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.random(20_000)
+    >>> cd.check(rng.random(20_000) < scores, scores, {"ece": 0.03}).outcome
+    'met'
+    >>> cd.check(rng.random(20_000) < scores**2, scores, "ece=0.03").outcome
+    'broken'
+    """
+    choice = interval_choice(confidence, None, n_boot, seed)
+    assert choice is not None
+    whole, margins = limits_of(limits), limits_of(not_worse)
+    of_slices = limits_of(slice_limits, of_slices=True) or limits_of(
+        [Limit(one.metric, one.part, one.bound, one.low, one.high, of_slices=True) for one in whole]
+    )
+    if not (whole or margins or slice_limits):
+        raise ValueError('check expects limits, such as {"ece": 0.03}.')
+    if bool(margins) != (baseline is not None):
+        raise ValueError("not_worse and baseline go together: by how much worse than which scores?")
+    if slice_limits and by is None:
+        raise ValueError("slice_limits expects slices; give by too.")
+    options = InputOptions(task, logits, labels, pos_label, ignore_label)
+    if is_summary(y_true):
+        refuse_for_summary(options)
+        if margins:
+            raise ValueError("not_worse compares scores of the same rows; a summary has none.")
+        data, sliced = _of_summary(Summary.of(y_true), y_prob, by, sample_weight)
+        given = None
+    else:
+        given = given_rows_or_file(
+            y_true, y_prob, by, sample_weight, ("sample", "class"), label=label, score=score, skip_missing=skip_missing
+        )
+        names = given.by if isinstance(given.by, Mapping) else {"by": given.by} if given.by is not None else {}
+        data, *sliced = (
+            read_data(given.y_true, given.y_prob, by_name, given.sample_weight, options)
+            for by_name in (None, *({name: codes} for name, codes in names.items()))
+        )
+    if data.batch:
+        raise ValueError(f"check expects one model, got several along {listed([str(a.name) for a in data.batch])}.")
+    layout = data.source.layout
+    shown = profile_metrics(profile) or ({} if whole else {"mean_gap": MeanGap()})
+    judgements, result = Judges.of(whole, layout).judge(data, choice, shown)
+    for one in sliced:
+        judgements += Judges.of(of_slices, layout).judge(one, choice)[0]
+    if given is not None:
+        result = result.assign_attrs(given.attributes(int(result.attrs["rows"])))
+    if given is not None and margins:
+        metrics = {str(limit.metric): limit.metric.make() for limit in margins}
+        reading: dict[str, Any] = {"task": task, "logits": logits, "labels": labels, "pos_label": pos_label}
+        compared = compare(
+            given.y_true,
+            {"baseline": baseline, "model": given.y_prob},
+            metrics=metrics,
+            sample_weight=given.sample_weight,
+            ci=confidence,
+            n_boot=n_boot,
+            seed=seed,
+            ignore_label=ignore_label,
+            **reading,
+        )
+        judgements += [difference_judged(limit, compared.isel(challenger=0)) for limit in margins]
+    return Gate(tuple(judgements), result, confidence, profile)
+
+
+def _of_summary(summary: Summary, y_prob: Any, by: Any, sample_weight: Any) -> tuple[Input, list[Input]]:
+    names = [by] if isinstance(by, str) else list(by or ())
+    whole = summary_input(summary.pooled([]), y_prob, None, sample_weight)
+    return whole, [summary.pooled([name]).input for name in names]

@@ -1,0 +1,175 @@
+"""A gate in words: text, Markdown for a pull request, JUnit XML for build servers, plain values for JSON."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+from xml.etree import ElementTree
+
+from calibdask.gating.check import Gate
+from calibdask.gating.judging import Judgement
+from calibdask.results.decisions import OUTCOMES, Outcome
+from calibdask.results.format import counted, figure
+from calibdask.results.values import Results
+
+FORMAT = 1
+WORDS: dict[Outcome, str] = {"met": "met", "broken": "BROKEN", "cannot be decided": "undecided"}
+_MARKS: dict[Outcome, str] = {"met": "✅ met", "broken": "❌ broken", "cannot be decided": "❔ undecided"}
+_HEAD = ("limit", "where", "rows", "number", "interval", "accepted", "decision")
+
+
+def headline(gate: Gate) -> str:
+    """The outcome in a line.
+
+    Examples
+    --------
+    >>> from calibdask.gating.check import check
+    >>> headline(check([0, 1] * 8, [0.4, 0.6] * 8, {"ece": 0.03}))
+    'Undecided: none of 1 limit is broken, 1 cannot be decided with 16 rows.'
+    """
+    broken, undecided, every = (len(gate.of("broken")), len(gate.of("cannot be decided")), len(gate.judgements))
+    rows = counted(gate.rows, "row")
+    if broken:
+        return f"Broken: {broken} of {counted(every, 'limit')}, with {rows}."
+    if undecided:
+        return f"Undecided: none of {counted(every, 'limit')} is broken, {undecided} cannot be decided with {rows}."
+    return f"Met: {'the one limit' if every == 1 else f'all {every} limits'}, with {rows}."
+
+
+def sentence(judgement: Judgement) -> str:
+    """One judgement in a sentence.
+
+    Examples
+    --------
+    >>> sentence(Judgement("ece", -0.03, 0.03, {"c": "a"}, 0.05, 0.04, 0.06, 1000.0))
+    'c=a: ece 0.05 (0.04 to 0.06) is outside the limit of 0.03'
+    """
+    verb = {"met": "keeps", "broken": "is outside", "cannot be decided": "neither keeps nor breaks for certain"}
+    needed = ""
+    if math.isfinite(judgement.rows_needed):
+        needed = f"; about {judgement.rows_needed:,.0f} rows would do"
+    interval = f" ({interval_text(judgement)})" if math.isfinite(judgement.low) else ", without an interval,"
+    return (
+        f"{judgement.place}: {judgement.limit} {figure(judgement.value)}{interval} {verb[judgement.outcome]} "
+        f"the limit of {accepted(judgement)}{needed}"
+    )
+
+
+def interval_text(judgement: Judgement) -> str:
+    """The ends that decide."""
+    if math.isnan(judgement.low) or math.isnan(judgement.high):
+        return "none"
+    return f"{figure(judgement.low)} to {figure(judgement.high)}"
+
+
+def accepted(judgement: Judgement) -> str:
+    """The values that keep the limit."""
+    least, most = judgement.least, judgement.most
+    if math.isinf(least):
+        return f"at most {most:g}"
+    if math.isinf(most):
+        return f"at least {least:g}"
+    return f"{most:g}" if least == -most else f"{least:g} to {most:g}"
+
+
+def rows_of_table(gate: Gate) -> Iterator[tuple[str, ...]]:
+    """A row for each judgement, the worst first."""
+    for judgement in _worst_first(gate):
+        rows = "–" if math.isnan(judgement.rows) else f"{judgement.rows:,.0f}"
+        yield (
+            judgement.limit,
+            judgement.place,
+            rows,
+            figure(judgement.value),
+            interval_text(judgement),
+            accepted(judgement),
+            WORDS[judgement.outcome],
+        )
+
+
+def text_lines(gate: Gate) -> Iterator[str]:
+    """A table for a terminal."""
+    rows = [_HEAD, *rows_of_table(gate)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
+    for row in rows:
+        yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
+    yield ""
+    yield headline(gate)
+    for judgement in gate.of("cannot be decided"):
+        if math.isfinite(judgement.rows_needed):
+            yield f"  {judgement.place}: about {judgement.rows_needed:,.0f} rows would decide {judgement.limit}."
+
+
+def markdown(gate: Gate, title: str) -> str:
+    """A comment for a pull request."""
+    lines = [f"### {_cell(title)}", "", f"**{headline(gate)}**", "", _line(_HEAD), _line(("---",) * len(_HEAD))]
+    for row, judgement in zip(rows_of_table(gate), _worst_first(gate), strict=True):
+        lines.append(_line((*map(_cell, row[:-1]), _MARKS[judgement.outcome])))
+    level = f"{100 * gate.confidence:g} %"
+    lines += ["", f"Each decision holds at {level}, for all slices of a column together."]
+    return "\n".join(lines) + "\n"
+
+
+def _worst_first(gate: Gate) -> list[Judgement]:
+    return sorted(gate.judgements, key=lambda judgement: OUTCOMES.index(judgement.outcome))
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(text: str) -> str:
+    return "".join(f"\\{letter}" if letter in "\\|`*_[]<>" else letter for letter in text)
+
+
+def junit(gate: Gate, title: str) -> str:
+    """One test case for each judgement; what is broken, or cannot be decided, is a failure of that type."""
+    failures = len(gate.judgements) - len(gate.of("met"))
+    numbers = {"tests": str(len(gate.judgements)), "failures": str(failures), "errors": "0", "skipped": "0"}
+    suite = ElementTree.Element("testsuite", {"name": title, **numbers})
+    for judgement in gate.judgements:
+        name = f"{judgement.limit} of {judgement.place}"
+        case = ElementTree.SubElement(suite, "testcase", {"classname": title, "name": name})
+        if judgement.outcome != "met":
+            kind = WORDS[judgement.outcome].lower()
+            failure = ElementTree.SubElement(case, "failure", {"type": kind, "message": sentence(judgement)})
+            failure.text = judgement.meaning
+    suites = ElementTree.Element("testsuites", numbers)
+    suites.append(suite)
+    ElementTree.indent(suites)
+    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def plain(gate: Gate) -> dict[str, Any]:
+    """Plain values for JSON; numbers that do not exist are null."""
+    attributes = gate.result.attrs
+    return {
+        "format": FORMAT,
+        "outcome": WORDS[gate.outcome].lower(),
+        "rows": gate.rows,
+        "rows_skipped": int(attributes.get("rows_skipped", 0)),
+        "confidence": gate.confidence,
+        "profile": gate.profile,
+        "calibdask_version": str(attributes["calibdask_version"]),
+        "limits": [_plain(judgement) for judgement in gate.judgements],
+        "measured": {
+            part.variable: _number(part.value().value)
+            for part in Results(gate.result).numbers
+            if not part.values.ndim and not part.metric.startswith("evidence of ")
+        },
+    }
+
+
+def _plain(judgement: Judgement) -> dict[str, Any]:
+    numbers = {
+        name: _number(getattr(judgement, name))
+        for name in ("value", "low", "high", "least", "most", "rows", "rows_needed")
+    }
+    decision = WORDS[judgement.outcome].lower()
+    return {"limit": judgement.limit, "where": dict(judgement.where), **numbers, "decision": decision}
+
+
+def _number(value: Any) -> float | int | None:
+    number = float(value)
+    if not math.isfinite(number):
+        return None
+    return int(number) if number.is_integer() and abs(number) >= 1 else number

@@ -1,0 +1,131 @@
+"""`fingerprint`: whether data are the same rows, whatever their order, chunks and format."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibdask.engine.inputs.input import Input, read_data
+from calibdask.engine.inputs.options import InputOptions, Task
+from calibdask.engine.plan import run_requests
+from calibdask.results.format import slice_text
+from calibdask.safe_text import listed
+from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.request import Requests
+from calibdask.statistics.row_hashes import PARTS, RowHashes, RowHashesState, word_of
+from calibdask.storage.given_files import given_rows_or_file
+from calibdask.storage.summary import is_summary
+
+_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """Of the rows of one model.
+
+    Attributes
+    ----------
+    rows : int
+    whole : str
+        64 hexadecimal digits: of labels, scores, weights and slices, row by row.
+    parts : mapping from name to str
+        32 digits each, of ``labels``, ``scores``, ``weights`` and ``slices`` by themselves.
+    """
+
+    rows: int
+    whole: str
+    parts: Mapping[str, str]
+
+
+def fingerprint(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    by: Any = None,
+    sample_weight: Any = None,
+    label: Any = None,
+    score: Any = None,
+    skip_missing: bool = False,
+    task: Task | None = None,
+    logits: bool = False,
+    labels: Any = None,
+    pos_label: Any = None,
+    ignore_label: Any = None,
+) -> str:
+    """A fingerprint of rows: 64 hexadecimal digits, the same for any order, chunks, workers, and formats of files.
+
+    Parameters
+    ----------
+    y_true, y_prob, by, sample_weight, label, score, skip_missing, task, logits, labels, pos_label, ignore_label
+        As in `calibdask.evaluate`.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    TypeError
+        If this is a summary.
+    ValueError
+        As in `calibdask.evaluate`; if there are several models.
+
+    Notes
+    -----
+    The sum, modulo 2**64 in each of four words, of a hash of every row: the number of its class, its scores and weight
+    as float64, and the texts of its slices. Scores count as numbers: those of float32 are the float64 of the same
+    value. A change of any one number of one row, a row more or less, changes the fingerprint for certain; two different
+    sets of rows have the same one with a probability of about 2**-128. It finds accidents and careless changes; sums
+    of hashes are no protection from somebody who makes up rows in order to hit a given sum.
+
+    One pass, of some 50 ns a row on one core.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> first = cd.fingerprint([0, 1, 1], [0.25, 0.5, 0.75])
+    >>> first == cd.fingerprint([1, 0, 1], [0.75, 0.25, 0.5]), first == cd.fingerprint([0, 1, 1], [0.25, 0.5, 0.875])
+    (True, False)
+    """
+    if is_summary(y_true):
+        raise TypeError("fingerprint expects rows, got a summary.")
+    options = InputOptions(task, logits, labels, pos_label, ignore_label)
+    given = given_rows_or_file(
+        y_true, y_prob, by, sample_weight, ("sample", "class"), label=label, score=score, skip_missing=skip_missing
+    )
+    return fingerprint_of(read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)).whole
+
+
+def fingerprint_of(data: Input) -> Fingerprint:
+    """That of data that have been read.
+
+    Raises
+    ------
+    ValueError
+        If there are several models.
+    """
+    if data.batch:
+        names = listed([str(axis.name) for axis in data.batch])
+        raise ValueError(f"A fingerprint is one of the scores of one model, got several along {names}; select one.")
+    estimates: Any = run_requests({"rows": _requests(RowHashes(_keys(data)))}, data.source).estimates
+    state: RowHashesState = estimates["rows"]
+    words = [f"{word:0{_DIGITS}x}" for word in state.sums[0].view(np.uint64).tolist()]
+    rows = int(state.rows[0])
+    parts = {part: "".join(words[2 * number : 2 * number + 2]) for number, part in enumerate(PARTS)}
+    return Fingerprint(rows, "".join(words[2 * len(PARTS) :]), parts)
+
+
+def _requests(statistic: RowHashes) -> Requests[RowHashesState]:
+    return (yield from statistic)
+
+
+def _keys(data: Input) -> FrozenArray:
+    """A word for each slice: of its labels by the names of their columns, in the order of the names."""
+    sizes = [axis.size for axis in data.by]
+    keys = []
+    for at in np.ndindex(*sizes):
+        labels = {str(axis.name): slice_text(axis.labels[i]) for axis, i in zip(data.by, at, strict=True)}
+        keys.append(word_of(json.dumps(labels, sort_keys=True)))
+    return FrozenArray(np.array(keys, np.int64))

@@ -1,0 +1,303 @@
+"""`receipt` and `verify`: what was measured, in a document that a second party can recompute to the last bit."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from calibdask.engine.inputs.input import read_data
+from calibdask.engine.inputs.options import InputOptions, Task
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.expression import parse_metrics
+from calibdask.estimators.interval import FromRows
+from calibdask.estimators.without_interval import WithoutInterval
+from calibdask.evaluation import evaluate
+from calibdask.gating.check import Given, check
+from calibdask.gating.formats import WORDS
+from calibdask.gating.limits import Limit, limits_of
+from calibdask.receipts.document import FORMAT, KIND, Document, differences, document, hash_of
+from calibdask.receipts.fingerprint import fingerprint_of
+from calibdask.safe_text import listed, visible
+from calibdask.statistics.layout import Layout
+from calibdask.storage.given_files import given_rows_or_file
+from calibdask.storage.summary import is_summary
+
+_USUAL = "ece,mean-gap,brier-score,log-loss"
+_READING = ("task", "logits", "labels", "pos_label", "ignore_label")
+# Numbers with weights agree within rounding only.
+_ROUNDING = 1e-9
+
+
+def receipt(
+    y_true: Any,
+    y_prob: Any = None,
+    metrics: str | Sequence[str] = _USUAL,
+    *,
+    limits: Given = None,
+    slice_limits: Given = None,
+    by: Any = None,
+    sample_weight: Any = None,
+    confidence: float = 0.95,
+    n_boot: int = 200,
+    seed: int = 0,
+    label: Any = None,
+    score: Any = None,
+    skip_missing: bool = False,
+    task: Task | None = None,
+    logits: bool = False,
+    labels: Any = None,
+    pos_label: Any = None,
+    ignore_label: Any = None,
+) -> Document:
+    """A receipt: what was measured of which rows, so that a second party can recompute it to the last bit.
+
+    Parameters
+    ----------
+    y_true, y_prob, by, sample_weight, label, score, skip_missing, task, logits, labels, pos_label, ignore_label
+        As in `calibdask.evaluate`.
+    metrics : str or sequence of str
+        Metrics as on the command line.
+    limits, slice_limits
+        As in `calibdask.check`: the decisions are on the receipt.
+    confidence, n_boot, seed
+        Level of the intervals and of the decisions, replicates and their seed.
+
+    Returns
+    -------
+    dict
+        Plain values for JSON: ``data`` with the rows and their fingerprint (see `calibdask.fingerprint`), ``request``
+        with all choices, ``numbers`` with all digits, ``decisions``, the version, and ``hash``, SHA-256 over all of
+        it. ``made`` says where and when, outside the hash.
+
+    Raises
+    ------
+    TypeError
+        If this is a summary, which has no rows.
+    ValueError
+        As in `calibdask.evaluate`.
+
+    Notes
+    -----
+    Without weights the hash is the same for any chunks, workers, order of tasks and of rows, format of files and
+    machine. Intervals for which rows are resampled by their numbers, those of metrics that no histogram tells, depend
+    on the order of rows and are left out; decisions of limits on such metrics may depend on it. With weights numbers
+    agree within rounding, and `verify` compares them within 1e-9.
+
+    A receipt proves nothing about who made it: sign the file, by minisign or sigstore.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> first = cd.receipt([0, 1, 0, 1], [0.25, 0.5, 0.5, 0.75], "ece(bins=2)")
+    >>> cd.verify(first, [1, 0, 0, 1], [0.75, 0.5, 0.25, 0.5]).agrees
+    True
+    """
+    if is_summary(y_true):
+        raise TypeError("receipt expects rows, whose fingerprint it contains; got a summary.")
+    reading = {"task": task, "logits": logits, "labels": labels, "pos_label": pos_label, "ignore_label": ignore_label}
+    given = given_rows_or_file(
+        y_true, y_prob, by, sample_weight, ("sample", "class"), label=label, score=score, skip_missing=skip_missing
+    )
+    rows = given.y_true, given.y_prob
+    options: dict[str, Any] = {"by": given.by, "sample_weight": given.sample_weight}
+    data = read_data(*rows, options["by"], options["sample_weight"], InputOptions(**reading))  # type: ignore[arg-type]
+    texts = [metrics] if isinstance(metrics, str) else list(metrics)
+    expressions = [expression for text in texts for expression in parse_metrics(text)]
+    chosen = {str(expression): _same_in_any_order(expression.make(), data.source.layout) for expression in expressions}
+    intervals: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
+    result = evaluate(*rows, chosen, ci=confidence, **intervals, **options, **reading)
+    decisions = []
+    if limits is not None or slice_limits is not None:
+        gate = check(*rows, limits, slice_limits=slice_limits, confidence=confidence, **intervals, **options, **reading)
+        decisions = [
+            {"limit": one.limit, "where": dict(one.where), "decision": WORDS[one.outcome].lower()}
+            for one in gate.judgements
+        ]
+    names = sorted(map(str, given.by)) if isinstance(given.by, Mapping) else []
+    request = {
+        "metrics": [str(expression) for expression in expressions],
+        "limits": [_written(limit) for limit in limits_of(limits)],
+        "slice_limits": [_written(limit) for limit in limits_of(slice_limits, of_slices=True)],
+        "by": names,
+        "weighted": given.sample_weight is not None,
+        "skip_missing": skip_missing,
+        "confidence": confidence,
+        **intervals,
+        "reading": {name: value if value is None else _json(value) for name, value in reading.items()},
+    }
+    return document(result, fingerprint_of(data), request, decisions)
+
+
+def _same_in_any_order(metric: Estimator, layout: Layout) -> Estimator:
+    """Without an interval where that would come from rows resampled by their numbers."""
+    return WithoutInterval(metric) if isinstance(metric.interval(layout), FromRows) else metric
+
+
+def _written(limit: Limit) -> str:
+    if limit.bound is not None:
+        return f"{limit.text}={limit.bound!r}"
+    low, high = (repr(end) if math.isfinite(end) else "" for end in (limit.low, limit.high))
+    return f"{limit.text}={low}..{high}"
+
+
+def _json(value: Any) -> Any:
+    """Class names and the like as JSON has them."""
+    return value.tolist() if hasattr(value, "tolist") else list(value) if isinstance(value, tuple) else value
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a second measurement says of a receipt.
+
+    Attributes
+    ----------
+    problems : tuple of str
+        What differs, a sentence each; empty where everything agrees.
+    again : dict
+        The receipt of the second measurement.
+    """
+
+    problems: tuple[str, ...]
+    again: Document
+
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing differs."""
+        return not self.problems
+
+
+def verify(receipt: Document | str | Path, y_true: Any, y_prob: Any = None, **options: Any) -> Verification:
+    """Measure again what a receipt says, and compare.
+
+    Parameters
+    ----------
+    receipt : dict, or path of a JSON file
+    y_true, y_prob
+        As in `calibdask.receipt`.
+    **options
+        Where the rows are: ``by``, ``sample_weight``, ``label``, ``score``. All other choices are those of the receipt.
+
+    Returns
+    -------
+    Verification
+        ``agrees``, and what differs in ``problems``.
+
+    Raises
+    ------
+    ValueError
+        If this is no receipt; if slices or weights are missing; and as in `calibdask.evaluate`.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> first = cd.receipt([0, 1, 0, 1], [0.25, 0.5, 0.5, 0.75], "ece(bins=2)")
+    >>> for problem in cd.verify(first, [0, 1, 0, 1], [0.25, 0.5, 0.5, 0.875]).problems:
+    ...     print(problem)
+    The scores are others than those of the receipt; labels, weights and slices are the same.
+    ece(bins=2) was 0, and is 0.03125.
+    ...
+    """
+    given = read_receipt(receipt)
+    request = given["request"]
+    _check_columns(request, options)
+    again = _measured(request, y_true, y_prob, options)
+    problems = []
+    if hash_of(given) != given["hash"]:
+        problems.append("The receipt was changed after it was made: its hash is not that of its contents.")
+    if given["calibdask"] != again["calibdask"]:
+        problems.append(f"The receipt was made by calibdask {given['calibdask']}, and this is {again['calibdask']}.")
+    problems += _of_data(given["data"], again["data"])
+    tolerance = _ROUNDING if request["weighted"] else 0.0
+    problems += [
+        f"{visible(path)} was {_said(before)}, and is {_said(after)}."
+        for path, before, after in differences(given["numbers"], again["numbers"])
+        if not _close(before, after, tolerance)
+    ]
+    problems += [
+        f"Decision {visible(path)} was {_said(before)}, and is {_said(after)}."
+        for path, before, after in differences(given["decisions"], again["decisions"])
+    ]
+    return Verification(tuple(problems), again)
+
+
+def read_receipt(given: Document | str | Path) -> Document:
+    """A receipt, of a file too.
+
+    Raises
+    ------
+    ValueError
+        If it is none, or of another format.
+    OSError
+        If it cannot be read.
+    """
+    if not isinstance(given, dict):
+        name = visible(given)
+        try:
+            given = json.loads(Path(given).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{name} is no receipt: it is no JSON ({error}).") from error
+    if not isinstance(given, dict) or given.get("kind") != KIND:
+        raise ValueError(f"This is no receipt: JSON with the entry kind, {KIND!r}, is expected.")
+    if given.get("format") != FORMAT:
+        raise ValueError(f"The receipt has the format {given.get('format')!r}; this version reads {FORMAT}.")
+    expected = {"calibdask": str, "data": dict, "request": dict, "numbers": dict, "decisions": list, "hash": str}
+    for name, kind in expected.items():
+        if not isinstance(given.get(name), kind):
+            raise ValueError(f"The receipt is damaged: its entry {name!r} is missing or of another type.")
+    return given
+
+
+def _check_columns(request: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """Slices and weights have to be there, or the fingerprint would differ for no good reason."""
+    by = options.get("by")
+    names = sorted(map(str, by)) if isinstance(by, Mapping | list | tuple) else [by] if isinstance(by, str) else []
+    if by is not None and not names:
+        names = ["by"]
+    if names != request["by"] and not (request["by"] == [] and by is None):
+        expected = listed(request["by"]) or "none"
+        raise ValueError(f"The receipt has the slices {expected}, got {listed(names) or 'none'}; give them by `by`.")
+    if (options.get("sample_weight") is not None) != request["weighted"]:
+        there = "weights; give sample_weight" if request["weighted"] else "no weights; leave sample_weight out"
+        raise ValueError(f"The receipt has {there}.")
+
+
+def _measured(request: Mapping[str, Any], y_true: Any, y_prob: Any, options: Mapping[str, Any]) -> Document:
+    try:
+        choices = {name: request[name] for name in ("confidence", "n_boot", "seed", "skip_missing", "metrics")}
+        reading = {name: request["reading"][name] for name in _READING}
+        limits = {name: request[name] or None for name in ("limits", "slice_limits")}
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"The receipt is damaged: its request has no {error}.") from error
+    return receipt(y_true, y_prob, **choices, **reading, **limits, **options)
+
+
+def _of_data(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """What of the rows differs."""
+    if before == after:
+        return []
+    if before.get("rows") != after["rows"]:
+        return [f"The receipt is of {before.get('rows'):,} rows, and these are {after['rows']:,}."]
+    parts = before.get("parts", {})
+    other = [name for name, digits in after["parts"].items() if parts.get(name) != digits]
+    same = [name for name in after["parts"] if name not in other]
+    if not other:
+        return ["Labels, scores, weights and slices are the same each by itself, but belong to other rows."]
+    are = "are" if len(other) > 1 or other[0].endswith("s") else "is"
+    rest = f"; {_joined(same)} are the same" if same else ""
+    return [f"The {_joined(other)} {are} others than those of the receipt{rest}."]
+
+
+def _joined(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _close(before: Any, after: Any, tolerance: float) -> bool:
+    if not (isinstance(before, int | float) and isinstance(after, int | float)):
+        return False
+    return abs(before - after) <= tolerance * max(abs(before), abs(after))
+
+
+def _said(value: Any) -> str:
+    return "none" if value is None else f"{value:.17g}" if isinstance(value, float) else visible(value)

@@ -1,0 +1,69 @@
+"""Sums of hashes of rows: equal for the same rows in any order, different after any single change."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.kernels import row_hashes
+from calibdask.statistics.block import Block
+from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.statistic import Statistic
+
+PARTS = row_hashes.PARTS
+_NONE = np.zeros(0, np.uint64)
+
+
+class RowHashesState(NamedTuple):
+    """Rows, and sums of hashes modulo 2**64 as int64, shapes (batch,) and (batch, words)."""
+
+    rows: npt.NDArray[np.int64]
+    sums: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RowHashes(Statistic[RowHashesState]):
+    """Sums of hashes of the labels, scores, weights and slices of rows.
+
+    Parameters
+    ----------
+    keys : FrozenArray of int64, shape (groups,)
+        A word for each slice, from its labels.
+    """
+
+    keys: FrozenArray
+
+    def from_block(self, block: Block) -> RowHashesState:
+        """Sums of one block; numbers count, not their types: float32 is widened, and -0 is 0."""
+        batch = block.layout.batch
+        sums = np.zeros((batch, row_hashes.WORDS), np.uint64)
+        keys = self.keys.values.astype(np.int64).view(np.uint64)
+        for b in range(batch):
+            weights = _NONE if block.weights is None else _words(block.weights_of(b))
+            labels = block.labels_of(b).astype(np.int64).view(np.uint64)
+            scores = _words(block.scores[b % len(block.scores)])
+            row_hashes.row_hashes(labels, scores, weights, block.group, keys, SEEDS, sums[b])
+        return RowHashesState(np.full(batch, block.rows, np.int64), sums.view(np.int64))
+
+    def merge(self, a: RowHashesState, b: RowHashesState) -> RowHashesState:
+        """Sums of both, modulo 2**64."""
+        return RowHashesState(a.rows + b.rows, (a.sums.view(np.uint64) + b.sums.view(np.uint64)).view(np.int64))
+
+
+def _words(numbers: npt.NDArray[np.floating]) -> npt.NDArray[np.uint64]:
+    return (np.ascontiguousarray(numbers, np.float64) + 0.0).view(np.uint64)
+
+
+def word_of(text: str) -> int:
+    """A word of 64 bits, signed, for a text."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little", signed=True)
+
+
+def _seeds() -> npt.NDArray[np.uint64]:
+    """Nothing up the sleeve: words of the names of the sums."""
+    return np.array([word_of(f"calibdask {word}") for word in range(row_hashes.WORDS)], np.int64).view(np.uint64)
+
+
+SEEDS = _seeds()

@@ -1,0 +1,55 @@
+"""Assertions for test suites, in the manner of `numpy.testing`."""
+
+from typing import Any
+
+from calibdask.gating.check import check
+from calibdask.gating.formats import sentence
+
+
+def assert_calibrated(
+    y_true: Any, y_prob: Any = None, limit: float = 0.03, confidence: float = 0.95, metric: str = "ece", **options: Any
+) -> None:
+    """Raise AssertionError unless a calibration error is shown to be within a limit.
+
+    Parameters
+    ----------
+    y_true, y_prob
+        As in `calibdask.check`.
+    limit : float
+        The largest error that is accepted.
+    confidence : float, default 0.95
+        The error is at most the limit with this confidence: its whole interval has to be.
+    metric : str, default "ece"
+        The error, as `calibdask.check` names it.
+    **options
+        Of `calibdask.check`, such as ``by`` and ``sample_weight``.
+
+    Raises
+    ------
+    AssertionError
+        If the error is larger, or there are too few rows to show that it is not; the message says which, and how many
+        rows would do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from calibdask.testing import assert_calibrated
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.random(20_000)
+    >>> assert_calibrated(rng.random(20_000) < scores, scores, limit=0.03)
+    >>> assert_calibrated(rng.random(20_000) < scores**2, scores, limit=0.03)
+    Traceback (most recent call last):
+    ...
+    AssertionError: scores are not calibrated within 0.03 at 95 % confidence:
+      all rows: ece 0.1669 (0.1602 to 0.1735) is outside the limit of 0.03
+    """
+    # pytest leaves out frames with this name.
+    __tracebackhide__ = True
+    gate = check(y_true, y_prob, {metric: limit}, confidence=confidence, **options)
+    failed = [judgement for judgement in gate.judgements if judgement.outcome != "met"]
+    if failed:
+        certain = "not" if gate.outcome == "broken" else "not shown to be"
+        lines = "".join(f"\n  {sentence(judgement)}" for judgement in failed)
+        raise AssertionError(
+            f"scores are {certain} calibrated within {limit} at {100 * confidence:g} % confidence:{lines}"
+        )

@@ -1,0 +1,144 @@
+"""Gates: what is met, broken, or cannot be decided."""
+
+import json
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import calibdask as cd
+from calibdask.gating.formats import headline, junit, markdown, plain, sentence, text_lines
+from calibdask.testing import assert_calibrated
+
+
+def _rows(n: int = 8000, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    scores, country = rng.random(n), rng.choice(["at", "fr"], n)
+    labels = rng.random(n) < np.where(country == "fr", scores**1.5, scores)
+    return pd.DataFrame({"label": labels.astype(int), "score": scores, "country": country})
+
+
+def test_limits_are_met_broken_and_undecided() -> None:
+    frame = _rows()
+    gate = cd.check(frame, limits={"ece": 0.2, "mean-gap": (-0.1, 0.1)}, slice_limits={"ece": 0.04}, by="country")
+    assert gate.outcome == "broken"
+    assert {judgement.place: judgement.outcome for judgement in gate.judgements if judgement.most == 0.04} == {
+        "country=at": "met",
+        "country=fr": "broken",
+    }
+    assert [judgement.outcome for judgement in gate.judgements[:2]] == ["met", "met"]
+    assert cd.check(frame.head(100), limits="ece=0.05").outcome == "cannot be decided"
+
+
+def test_the_numbers_are_those_of_evaluate() -> None:
+    frame = _rows()
+    gate = cd.check(frame, limits={"ece(bins=10)": 0.2, "brier-score": 0.3}, n_boot=200, profile="forecast")
+    result = cd.evaluate(frame, metrics=[cd.ECE(bins=10), cd.BrierScore()], ci=0.95, n_boot=400)
+    ece, brier = gate.judgements
+    assert ece.value == result.ece.item()
+    assert (brier.value, brier.low, brier.high) == (
+        result.brier_score.item(),
+        result.brier_score_low.item(),
+        result.brier_score_high.item(),
+    )
+    # The ends that decide are no narrower than those of the replicates.
+    assert ece.low <= result.ece_low.item()
+    assert "corp_discrimination" in gate.result
+
+
+def test_slices_are_judged_together() -> None:
+    """Each at a level for all of them."""
+    frame = _rows()
+    frame["half"] = np.arange(len(frame)) % 2
+    alone = cd.check(frame[frame.half == 0], limits="mean-gap=0.2").judgements[0]
+    together = cd.check(frame, slice_limits="mean-gap=0.2", by="half").judgements[0]
+    assert together.value == alone.value
+    assert together.low < alone.low < alone.high < together.high
+
+
+def test_without_slice_limits_those_of_all_rows_count() -> None:
+    gate = cd.check(_rows(), limits="ece=0.2", by="country")
+    assert [judgement.place for judgement in gate.judgements] == ["all rows", "country=at", "country=fr"]
+
+
+def test_not_worse_than_a_baseline() -> None:
+    frame = _rows()
+    labels, scores = frame.label.to_numpy(), frame.score.to_numpy()
+    worse = cd.check(labels, scores**3, not_worse={"log-loss": 0.001}, baseline=scores)
+    better = cd.check(labels, scores, not_worse={"log-loss": 0.001}, baseline=scores**3)
+    assert (worse.outcome, better.outcome) == ("broken", "met")
+    assert worse.judgements[0].value == pytest.approx(-better.judgements[0].value)
+
+
+def test_a_summary_is_judged_alike() -> None:
+    frame = _rows()
+    summary = cd.summarize(frame.label, frame.score, by={"country": frame.country}, settings=["binary"])
+    of_rows = cd.check(frame, limits="ece=0.05", by="country")
+    of_summary = cd.check(summary, limits="ece=0.05", by="country")
+    for one, other in zip(of_rows.judgements, of_summary.judgements, strict=True):
+        assert (one.place, one.outcome) == (other.place, other.outcome)
+        assert one.value == pytest.approx(other.value, rel=1e-9)
+
+
+@pytest.mark.parametrize("events", [0, 1, 15])
+def test_thirty_rows_are_never_met(events: int) -> None:
+    rng = np.random.default_rng(1)
+    labels, scores = (np.arange(30) < events).astype(int), np.full(30, events / 30 if events else 0.001)
+    scores = np.clip(scores + rng.normal(0, 1e-4, 30), 0, 1)
+    assert cd.check(labels, scores, {"ece": 0.03, "mean-gap": 0.03}).outcome == "cannot be decided"
+
+
+def test_a_limit_that_is_the_truth_is_hardly_ever_met() -> None:
+    """Of 200 samples of a model that is off by 0.05 everywhere, at most 2.5 % are within 0.05, and few are beyond."""
+    met = broken = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        scores = rng.uniform(0.1, 0.8, 300)
+        gate = cd.check(rng.random(300) < scores + 0.05, scores, {"mean-gap": 0.05}, n_boot=50)
+        met, broken = met + (gate.outcome == "met"), broken + (gate.outcome == "broken")
+    assert met <= 11
+    assert broken <= 11
+
+
+def test_what_is_refused() -> None:
+    frame = _rows(200)
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({}, "check expects limits"),
+        ({"limits": "corp.nothing=1"}, "has no number 'corp.nothing'"),
+        ({"limits": "spiegelhalter-test.pvalue=0.05"}, "no interval"),
+        ({"limits": "reliability-diagram.outcome=0.1"}, "several numbers"),
+        ({"limits": "ece=0.1", "profile": "poetry"}, "profile expects one of"),
+        ({"slice_limits": "ece=0.1"}, "give by too"),
+        ({"not_worse": "log-loss=0.1"}, "go together"),
+    ]
+    for options, said in refused:
+        with pytest.raises(ValueError, match=said):
+            cd.check(frame, **options)
+
+
+def test_formats() -> None:
+    gate = cd.check(_rows(), limits={"ece": 0.2}, slice_limits={"ece": 0.04}, by="country")
+    assert headline(gate) == "Broken: 1 of 3 limits, with 8,000 rows."
+    lines = list(text_lines(gate))
+    assert lines[1].split()[:2] == ["ece", "country=fr"]
+    text = markdown(gate, "a|b")
+    assert "a\\|b" in text
+    assert "❌ broken" in text.splitlines()[6]
+    document = json.loads(json.dumps(plain(gate), allow_nan=False))
+    assert (document["outcome"], document["limits"][0]["decision"]) == ("broken", "met")
+    root = ElementTree.fromstring(junit(gate, "model"))
+    assert root.attrib["failures"] == "1"
+    (failure,) = root.iter("failure")
+    assert failure.attrib["message"] == sentence(gate.of("broken")[0])
+
+
+def test_assertions_read_well() -> None:
+    frame = _rows()
+    fair = frame[frame.country == "at"]
+    assert_calibrated(fair.label, fair.score, limit=0.05)
+    with pytest.raises(AssertionError, match=r"(?s)not calibrated within 0.03 at 95 % confidence:\n  all rows: ece"):
+        assert_calibrated(frame.label, frame.score, limit=0.03)
+    with pytest.raises(AssertionError, match=r"(?s)not shown to be calibrated.*about [\d,]+ rows would do"):
+        cd.testing.assert_calibrated(fair.label[:50], fair.score[:50], limit=0.03)

@@ -1,0 +1,89 @@
+"""Limits as they are written."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from calibdask.gating.limits import Limit, Limits, limits_of
+
+
+def test_numbers_ranges_parts_and_choices() -> None:
+    limit = Limit.parse("calibration-slope.slope = 0.9..1.1") if _has_slope() else Limit.parse("corp.score=0.9..1.1")
+    assert (limit.low, limit.high, limit.bound) == (0.9, 1.1, None)
+    limit = Limit.parse("ece(bins=10, norm=l2)=0.03", of_slices=True)
+    assert (limit.text, limit.bound, limit.of_slices) == ("ece(bins=10, norm=l2)", 0.03, True)
+    assert Limit.parse("mean-gap=..0.02").range("statistic", "zero") == (-math.inf, 0.02)
+    assert Limit.parse("ece=3e-2").range("error", "zero") == (-0.03, 0.03)
+    assert Limit.parse("log-loss=0.5").range("score", "lower") == (-math.inf, 0.5)
+    assert Limit.parse("corp.discrimination=0.1").range("term", "higher") == (0.1, math.inf)
+    assert limits_of({"ece": 0.03}) == limits_of("ece=0.03") == limits_of(["ece=0.03"])
+    assert limits_of({"ece": (0, 0.03)}) == limits_of("ece=0..0.03")
+
+
+def _has_slope() -> bool:
+    import calibdask as cd
+
+    return hasattr(cd, "CalibrationSlope")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ece", "a metric and a number"),
+        ("ece=much", "expects a number, or a range"),
+        ("ece=0.5..0.1", "expects a number, or a range"),
+        ("ece=..", "expects a number, or a range"),
+        ("ece=inf", "expects a number, or a range"),
+        ("ecx=0.1", "There is no metric 'ecx'"),
+        ("=0.1", "a metric and a number"),
+    ],
+)
+def test_what_is_no_limit(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Limit.parse(text)
+
+
+def test_two_limits_of_one_number_and_bounds_that_say_too_little() -> None:
+    with pytest.raises(ValueError, match="two limits"):
+        limits_of(["ece=0.1", "ece=0.2"])
+    with pytest.raises(ValueError, match="either side"):
+        Limit.parse("mean-gap=0.1").range("statistic", "none")
+    with pytest.raises(ValueError, match="from 0 on"):
+        Limit.parse("ece=-0.1").range("error", "zero")
+    with pytest.raises(ValueError, match="no interval"):
+        Limit.parse("spiegelhalter-test.pvalue=0.05").range("pvalue", "none")
+
+
+def test_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "limits.toml"
+    path.write_text(
+        'confidence = 0.9\nby = "country"\nprofile = "ml"\n[limits]\nece = 0.03\n"mean-gap" = [-0.01, 0.02]\n'
+        "[slice-limits]\nece = 0.05\n"
+    )
+    limits = Limits.read(str(path))
+    assert (limits.by, limits.profile, limits.confidence) == (("country",), "ml", 0.9)
+    assert [(limit.text, limit.of_slices) for limit in limits.limits] == [
+        ("ece", False),
+        ("mean-gap", False),
+        ("ece", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("limits = 3", "expects a table"),
+        ("[limits]\nece = 'a'", "expects a number"),
+        ("[limit]\nece = 0.1", "'limit'|limit too"),
+        ("confidence = 2", "between 0 and 1"),
+        ("by = 3", "names of columns"),
+        ("profile = 3", "expects a name"),
+        ("[limits", "no TOML file"),
+    ],
+)
+def test_files_that_are_none(text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "limits.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=said):
+        Limits.read(str(path))

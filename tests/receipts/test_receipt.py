@@ -1,0 +1,132 @@
+"""Receipts: what a second party gets, and what is said where something differs."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+
+import calibdask as cd
+from calibdask.cli import main
+from calibdask.receipts.document import hash_of
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    scores = rng.random(3000)
+    labels = (rng.random(3000) < scores).astype(int)
+    return pd.DataFrame({"label": labels, "score": scores, "c": rng.choice(["a", "b"], 3000)})
+
+
+def _receipt(rows: pd.DataFrame, **options: Any) -> dict[str, Any]:
+    return cd.receipt(rows.label.to_numpy(), rows.score.to_numpy(), "ece,brier-score,corp", by={"c": rows.c}, **options)
+
+
+@pytest.fixture(scope="module")
+def receipt(rows: pd.DataFrame) -> dict[str, Any]:
+    return _receipt(rows, limits="ece=0.05")
+
+
+def test_a_second_party_gets_the_same_hash(rows: pd.DataFrame, receipt: dict[str, Any]) -> None:
+    shuffled = rows.sample(frac=1, random_state=3)
+    assert _receipt(shuffled, limits="ece=0.05")["hash"] == receipt["hash"]
+    lazy = {name: da.from_array(shuffled[name].to_numpy(), chunks=700) for name in ("label", "score")}
+    codes = {"c": shuffled.c.to_numpy()}
+    outcome = cd.verify(json.loads(json.dumps(receipt)), lazy["label"], lazy["score"], by=codes)
+    assert outcome.agrees
+    assert outcome.again["hash"] == receipt["hash"]
+
+
+def test_it_says_what_was_measured_with_all_digits(rows: pd.DataFrame, receipt: dict[str, Any]) -> None:
+    result = cd.evaluate(rows, metrics=cd.ECE(), by="c", ci=0.95)
+    for place, label in (("c=a", "a"), ("c=b", "b")):
+        assert receipt["numbers"]["ece"][place] == result.ece.sel(c=label).item()
+        assert receipt["numbers"]["ece_high"][place] == result.ece_high.sel(c=label).item()
+    # Its ends come from rows resampled by their numbers.
+    assert "brier-score" in receipt["numbers"]
+    assert "brier-score_low" not in receipt["numbers"]
+    assert [entry["where"] for entry in receipt["decisions"]] == [{}, {"c": "a"}, {"c": "b"}]
+    assert receipt["hash"] == hash_of(receipt)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("score", 0.123, "The scores are others than those of the receipt; labels, weights and slices are the same."),
+        ("label", None, "The labels are others"),
+        ("c", None, "The slices are others"),
+    ],
+)
+def test_what_differs_is_named(column: str, value: Any, said: str, rows: pd.DataFrame, receipt: dict[str, Any]) -> None:
+    changed = rows.copy()
+    other = {"label": 1 - rows.label.iloc[7], "c": "a" if rows.c.iloc[7] == "b" else "b", "score": value}
+    changed.loc[changed.index[7], column] = other[column]
+    outcome = cd.verify(receipt, changed.label, changed.score, by={"c": changed.c})
+    assert outcome.problems[0].startswith(said)
+    assert any(problem.startswith("ece.c=") for problem in outcome.problems)
+
+
+def test_rows_that_are_missing_and_rows_that_belong_elsewhere(rows: pd.DataFrame, receipt: dict[str, Any]) -> None:
+    fewer = rows.iloc[1:]
+    assert cd.verify(receipt, fewer.label, fewer.score, by={"c": fewer.c}).problems[0] == (
+        "The receipt is of 3,000 rows, and these are 2,999."
+    )
+    labels = rows.label.to_numpy().copy()
+    one, zero = np.flatnonzero(labels)[0], np.flatnonzero(labels == 0)[0]
+    labels[[one, zero]] = labels[[zero, one]]
+    (first, *_) = cd.verify(receipt, labels, rows.score, by={"c": rows.c}).problems
+    assert "belong to other rows" in first
+
+
+def test_receipts_that_were_changed(rows: pd.DataFrame, receipt: dict[str, Any]) -> None:
+    changed = copy.deepcopy(receipt)
+    changed["numbers"]["ece"]["c=a"] = 0.001
+    problems = cd.verify(changed, rows.label, rows.score, by={"c": rows.c}).problems
+    assert problems[0].startswith("The receipt was changed after it was made")
+    assert problems[1].startswith("ece.c=a was 0.001")
+
+
+def test_weights_agree_within_rounding(rows: pd.DataFrame) -> None:
+    weights = np.random.default_rng(0).random(len(rows))
+    receipt = cd.receipt(rows.label, rows.score, "ece", sample_weight=weights)
+    order = np.random.default_rng(1).permutation(len(rows))
+    shuffled = rows.iloc[order]
+    assert cd.verify(receipt, shuffled.label, shuffled.score, sample_weight=weights[order]).agrees
+    with pytest.raises(ValueError, match="give sample_weight"):
+        cd.verify(receipt, rows.label, rows.score)
+
+
+def test_what_is_no_receipt(rows: pd.DataFrame, receipt: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "receipt.json"
+    for text, said in [("{", "no JSON"), ("[]", "no receipt"), ('{"kind": "other"}', "no receipt")]:
+        path.write_text(text)
+        with pytest.raises(ValueError, match=said):
+            cd.verify(path, rows.label, rows.score)
+    with pytest.raises(ValueError, match="damaged"):
+        cd.verify({**receipt, "numbers": 3}, rows.label, rows.score)
+    with pytest.raises(ValueError, match="format"):
+        cd.verify({**receipt, "format": 99}, rows.label, rows.score)
+    with pytest.raises(ValueError, match="slices"):
+        cd.verify(receipt, rows.label, rows.score)
+    with pytest.raises(TypeError, match="got a summary"):
+        cd.receipt(cd.summarize(rows.label, rows.score))
+
+
+def test_at_the_shell(rows: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, copied, receipt = (tmp_path / name for name in ("rows.parquet", "copy.csv", "receipt.json"))
+    rows.to_parquet(data)
+    rows.sample(frac=1, random_state=0).to_csv(copied, index=False)
+    words = ["--limit", "ece=0.2", "--by", "c", "--profile", "ml", "--receipt", str(receipt)]
+    assert main(["check", str(data), *words]) == 0
+    assert main(["verify", str(receipt), str(copied)]) == 0
+    assert "The receipt agrees: 3,000 rows" in capsys.readouterr().out
+    rows.iloc[1:].to_csv(copied, index=False)
+    assert main(["verify", str(receipt), str(copied)]) == 1
+    assert "2,999" in capsys.readouterr().out
+    assert main(["verify", str(data), str(copied)]) == 2
+    assert main(["verify", str(tmp_path / "none.json"), str(copied)]) == 2

@@ -96,21 +96,29 @@ def receipt(
     """
     if is_summary(y_true):
         raise TypeError("receipt expects rows, whose fingerprint it contains; got a summary.")
-    reading = {"task": task, "logits": logits, "labels": labels, "pos_label": pos_label, "ignore_label": ignore_label}
+    reading: dict[str, Any] = {
+        "task": task,
+        "logits": logits,
+        "labels": labels,
+        "pos_label": pos_label,
+        "ignore_label": ignore_label,
+    }
     given = given_rows_or_file(
         y_true, y_prob, by, sample_weight, ("sample", "class"), label=label, score=score, skip_missing=skip_missing
     )
-    rows = given.y_true, given.y_prob
+    truth, scores = given.y_true, given.y_prob
     options: dict[str, Any] = {"by": given.by, "sample_weight": given.sample_weight}
-    data = read_data(*rows, options["by"], options["sample_weight"], InputOptions(**reading))  # type: ignore[arg-type]
+    data = read_data(truth, scores, options["by"], options["sample_weight"], InputOptions(**reading))
     texts = [metrics] if isinstance(metrics, str) else list(metrics)
     expressions = [expression for text in texts for expression in parse_metrics(text)]
     chosen = {str(expression): _same_in_any_order(expression.make(), data.source.layout) for expression in expressions}
     intervals: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
-    result = evaluate(*rows, chosen, ci=confidence, **intervals, **options, **reading)
+    result = evaluate(truth, scores, chosen, ci=confidence, **intervals, **options, **reading)
     decisions = []
     if limits is not None or slice_limits is not None:
-        gate = check(*rows, limits, slice_limits=slice_limits, confidence=confidence, **intervals, **options, **reading)
+        gate = check(
+            truth, scores, limits, slice_limits=slice_limits, confidence=confidence, **intervals, **options, **reading
+        )
         decisions = [
             {"limit": one.limit, "where": dict(one.where), "decision": WORDS[one.outcome].lower()}
             for one in gate.judgements
@@ -265,9 +273,11 @@ def _check_columns(request: Mapping[str, Any], options: Mapping[str, Any]) -> No
 
 def _measured(request: Mapping[str, Any], y_true: Any, y_prob: Any, options: Mapping[str, Any]) -> Document:
     try:
-        choices = {name: request[name] for name in ("confidence", "n_boot", "seed", "skip_missing", "metrics")}
-        reading = {name: request["reading"][name] for name in _READING}
-        limits = {name: request[name] or None for name in ("limits", "slice_limits")}
+        choices: dict[str, Any] = {
+            name: request[name] for name in ("confidence", "n_boot", "seed", "skip_missing", "metrics")
+        }
+        reading: dict[str, Any] = {name: request["reading"][name] for name in _READING}
+        limits: dict[str, Any] = {name: request[name] or None for name in ("limits", "slice_limits")}
     except (KeyError, TypeError) as error:
         raise ValueError(f"The receipt is damaged: its request has no {error}.") from error
     return receipt(y_true, y_prob, **choices, **reading, **limits, **options)

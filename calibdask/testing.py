@@ -37,11 +37,11 @@ def assert_calibrated(
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.random(20_000)
     >>> assert_calibrated(rng.random(20_000) < scores, scores, limit=0.03)
-    >>> assert_calibrated(rng.random(20_000) < scores**2, scores, limit=0.03)
-    Traceback (most recent call last):
-    ...
-    AssertionError: scores are not calibrated within 0.03 at 95 % confidence:
-      all rows: ece 0.1669 (0.1602 to 0.1735) is outside the limit of 0.03
+    >>> try:
+    ...     assert_calibrated(rng.random(20_000) < scores**2, scores, limit=0.03)
+    ... except AssertionError as error:
+    ...     print(str(error).splitlines()[0])
+    scores are not calibrated within 0.03 at 95 % confidence:
     """
     # pytest leaves out frames with this name.
     __tracebackhide__ = True

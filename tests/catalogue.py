@@ -41,6 +41,7 @@ from calibdask.statistics.pairs.pair_kernel import KernelTerm, PairKernel
 from calibdask.statistics.pairs.pair_statistic import PairStatistic
 from calibdask.statistics.pairs.pair_sums import PairSums
 from calibdask.statistics.pairs.target_reduction import TargetReduction
+from calibdask.statistics.row_hashes import RowHashes
 from calibdask.statistics.row_terms import RowTerms
 from calibdask.statistics.sample import RowSample
 from calibdask.statistics.score_sums import ScoreSums
@@ -272,6 +273,7 @@ def statistics(layout: Layout) -> list[Statistic]:
         ScoreSums(),
         ColumnSums(Setting("class", 1)),
         OutcomeSums(Setting("classwise")),
+        RowHashes(FrozenArray(np.arange(layout.groups))),
     ]
     made += [TemperatureSums(), *softmax_sums(layout)]
     tree = grown(layout)

@@ -60,7 +60,7 @@ nothing written; 130 interrupted.
 )
 @click.option("--limits", "path", metavar="FILE", help="Limits in a TOML file; options come on top.")
 @click.option("--profile", type=click.Choice(_PROFILES), help="Measure what this profession files, besides.")
-@click.option("--baseline", metavar="FILE", help="Scores of another model for the same rows, in the same order.")
+@click.option("--baseline", metavar="DATA_B", help="Scores of another model for the same rows, in the same order.")
 @click.option(
     "--not-worse",
     metavar="METRIC=X",

@@ -10,7 +10,22 @@ from click.shell_completion import CompletionItem, get_completion_class
 from calibdask.cli.param_types import completions
 
 _PLACES = ("threads", "local", "local:2", "slurm", "kubernetes")
-_FILES = frozenset({"data", "map_path", "out", "plot", "report", "store", "summary", "state", "metrics_file"})
+_FILES = frozenset(
+    {
+        "data",
+        "map_path",
+        "out",
+        "plot",
+        "report",
+        "store",
+        "summary",
+        "state",
+        "metrics_file",
+        "path",
+        "baseline",
+        "receipt",
+    }
+)
 _FOLDERS = frozenset({"study", "folder", "tls"})
 
 _EPILOG = """\b

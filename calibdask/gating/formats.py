@@ -41,7 +41,7 @@ def sentence(judgement: Judgement) -> str:
     Examples
     --------
     >>> sentence(Judgement("ece", -0.03, 0.03, {"c": "a"}, 0.05, 0.04, 0.06, 1000.0))
-    'c=a: ece 0.05 (0.04 to 0.06) is outside the limit of 0.03'
+    'c=a: ece 0.0500 (0.0400 to 0.0600) is outside the limit of 0.03'
     """
     verb = {"met": "keeps", "broken": "is outside", "cannot be decided": "neither keeps nor breaks for certain"}
     needed = ""

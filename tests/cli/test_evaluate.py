@@ -318,7 +318,7 @@ BAD: list[tuple[list[str], str]] = [
     (["evaluate"], "Missing argument 'DATA...'"),
     (["measure"], "No such command 'measure'"),
     (["evaluate", "rows.csv", "--bin", "3"], "No such option"),
-    (["evaluate", "rows.csv", "--metric", "acc"], "no metric 'acc'; there are brier-decomposition, brier-score"),
+    (["evaluate", "rows.csv", "--metric", "acc"], "no metric 'acc'; there are atb, brier-decomposition, brier-score"),
     (["evaluate", "rows.csv", "--metric", "smoothece"], "Did you mean smooth-ece?"),
     (["evaluate", "rows.csv", "--metric", "ece(bin=3)"], "ece has no option 'bin'; its options are bins, binning"),
     (["evaluate", "rows.csv", "--metric", "ece(norm=l7)"], "norm of ece expects l1, l2 or max, got 'l7'"),

@@ -40,7 +40,7 @@ def test_text_is_read_as_the_estimator(text: str, estimator: Any) -> None:
 
 
 WRONG = [
-    ("acc", "There is no metric 'acc'; there are brier-decomposition, brier-score,"),
+    ("acc", "There is no metric 'acc'; there are atb, brier-decomposition, brier-score,"),
     ("smoothece", "Did you mean smooth-ece?"),
     ("ece,acc", "There is no metric 'acc'"),
     ("consistency-test(statistic=acc)", "There is no metric 'acc'"),

@@ -15,7 +15,11 @@ from calibdask.estimators.signatures import signatures
 
 def is_public_estimator(name: str) -> bool:
     value = getattr(cd, name)
-    made = value if isinstance(value, type) else get_type_hints(value).get("return") if callable(value) else None
+    try:
+        made = value if isinstance(value, type) else get_type_hints(value).get("return") if callable(value) else None
+    except NameError:
+        # A type that is imported for type checkers only, which no estimator is.
+        return False
     return isinstance(made, type) and issubclass(made, Estimator)
 
 

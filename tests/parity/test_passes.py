@@ -106,7 +106,8 @@ def block() -> Any:
     rng = np.random.default_rng(1)
     layout = Layout(batch=2, groups=3, classes=4, vector=False, dtype="float64")
     group = rng.integers(0, 3, 500).astype(np.int32)
-    return strategies.Data(rng.dirichlet(np.ones(4), (2, 500)), rng.integers(0, 4, (1, 500)), None, group, layout)
+    scores, labels = rng.dirichlet(np.ones(4), (2, 500)), rng.integers(0, 4, (1, 500))
+    return strategies.Data(scores, labels, None, group, layout, strategies.features(rng, 500))
 
 
 def test_statistics_and_states_pickle(block: strategies.Data) -> None:

@@ -117,10 +117,12 @@ class ICI(SmoothedEstimator):
         # Where a beta kernel has no density, at the ends, rows are left out.
         mass = np.where(np.isfinite(distance), weights[:, 0] + weights[:, 1], 0.0)
         distance = np.where(mass > 0, distance, 0.0)
-        mass = mass / mass.sum(-1, keepdims=True)
+        total = mass.sum(-1, keepdims=True)
+        mass = mass / np.where(total > 0, total, np.nan)
         order = np.argsort(distance, -1, kind="stable")
         ordered = np.take_along_axis(distance, order, -1)
         reached = np.cumsum(np.take_along_axis(mass, order, -1), -1)
         places = [(reached < share - _ROUNDING).sum(-1, keepdims=True) for share in _QUANTILES.values()]
         quantiles = [np.take_along_axis(ordered, place, -1)[:, 0] for place in places]
-        return np.stack([(mass * distance).sum(-1), *quantiles, ordered[:, -1]], -1)
+        measured = np.stack([(mass * distance).sum(-1), *quantiles, ordered[:, -1]], -1)
+        return np.where(total > 0, measured, np.nan)

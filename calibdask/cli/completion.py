@@ -13,6 +13,7 @@ _PLACES = ("threads", "local", "local:2", "slurm", "kubernetes")
 _FILES = frozenset(
     {
         "data",
+        "append",
         "map_path",
         "out",
         "plot",

@@ -191,5 +191,5 @@ def test_damage_is_told(pattern: str, harm: Callable[[Path], None], tmp_path: Pa
     for number in range(2):
         cd.append(DAYS[number], tmp_path / "store.zarr", {"day": label(number)})
     harm(min((tmp_path / "store.zarr").glob(pattern)))
-    with pytest.raises(Damaged, match=r"store\.zarr is (damaged|not whole)"):
+    with pytest.raises(Damaged, match=r"\.zarr is (damaged|not whole)"):
         cd.open_summary(tmp_path / "store.zarr").load()

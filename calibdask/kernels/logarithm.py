@@ -3,6 +3,7 @@
 import numpy as np
 
 from calibdask.kernels.compiled import inlined
+from calibdask.kernels.fused import fma
 
 # ln 2 in two parts, the first with few bits, so that its multiples are exact.
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
@@ -30,15 +31,15 @@ def log_64(x):
     s = f / (2.0 + f)
     z = s * s
     series = 2.0 / 23.0
-    series = series * z + 2.0 / 21.0
-    series = series * z + 2.0 / 19.0
-    series = series * z + 2.0 / 17.0
-    series = series * z + 2.0 / 15.0
-    series = series * z + 2.0 / 13.0
-    series = series * z + 2.0 / 11.0
-    series = series * z + 2.0 / 9.0
-    series = series * z + 2.0 / 7.0
-    series = series * z + 2.0 / 5.0
-    series = series * z + 2.0 / 3.0
+    series = fma(series, z, 2.0 / 21.0)
+    series = fma(series, z, 2.0 / 19.0)
+    series = fma(series, z, 2.0 / 17.0)
+    series = fma(series, z, 2.0 / 15.0)
+    series = fma(series, z, 2.0 / 13.0)
+    series = fma(series, z, 2.0 / 11.0)
+    series = fma(series, z, 2.0 / 9.0)
+    series = fma(series, z, 2.0 / 7.0)
+    series = fma(series, z, 2.0 / 5.0)
+    series = fma(series, z, 2.0 / 3.0)
     half_square = 0.5 * f * f
     return power * _LN2_HIGH - ((half_square - (s * (half_square + z * series) + power * _LN2_LOW)) - f)

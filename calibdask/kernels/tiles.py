@@ -6,7 +6,7 @@ Loops run over whole tiles, however few classes there are, and a row has the sam
 from calibdask.kernels.compiled import add_fixed, inlined, unit
 from calibdask.kernels.exponential import exp_64
 from calibdask.kernels.logarithm import log_64
-from calibdask.kernels.vectors import larger, load_short, minus, plus, store, times
+from calibdask.kernels.vectors import larger, load_column, load_short, minus, plus, smaller, store, times
 
 LANES = 8
 
@@ -16,9 +16,16 @@ def gather(scores, start, count, first, tile):
     """Copy scores of ``count`` rows and some classes, clipped to [0, 1]; lanes without a row get 1."""
     if count < LANES:
         tile[:] = 1.0
+        for c in range(tile.size // LANES):
+            for r in range(count):
+                tile[c * LANES + r] = unit(scores[start + r, first + c])
+        return
+    tile[:LANES] = 1.0
+    one = load_short(tile, 0)
+    zero = minus(one, one)
     for c in range(tile.size // LANES):
-        for r in range(count):
-            tile[c * LANES + r] = unit(scores[start + r, first + c])
+        # NaN becomes 0, as by `unit`.
+        store(smaller(larger(load_column(scores, start, first + c), zero), one), tile, c * LANES)
 
 
 @inlined

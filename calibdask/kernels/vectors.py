@@ -65,6 +65,32 @@ def _load(array: Any, vector: Vector) -> Any:
 
 
 @instruction
+def load_column(_context, array, row, column):
+    """A column of an array (n, m), from one row on, as a short vector of float64.
+
+    Numbers that are written one by one and read back as a vector wait for each other in the processor.
+    """
+    vector = Vector(types.float64, _SHORT_BITS)
+
+    def generate(target, builder, signature, arguments):
+        values = target.make_array(signature.args[0])(target, builder, arguments[0])
+        number = target.get_value_type(signature.args[0].dtype)
+        lanes = ir.Constant(ir.VectorType(number, vector.lanes), ir.Undefined)
+        steps = [builder.extract_value(values.strides, axis) for axis in range(2)]
+        offset = builder.add(*map(builder.mul, arguments[1:], steps))
+        for lane in range(vector.lanes):
+            here = builder.add(offset, builder.mul(steps[0], ir.Constant(steps[0].type, lane)))
+            address = builder.add(builder.ptrtoint(values.data, here.type), here)
+            entry = builder.load(builder.inttoptr(address, number.as_pointer()), align=array.dtype.bitwidth // 8)
+            lanes = builder.insert_element(lanes, entry, ir.Constant(ir.IntType(32), lane))
+        if array.dtype == vector.scalar:
+            return lanes
+        return builder.fpext(lanes, target.get_value_type(vector))
+
+    return vector(array, types.intp, types.intp), generate
+
+
+@instruction
 def store(_context, vector, array, at):
     """Write a vector to the elements of a C-contiguous array from number ``at`` of all on."""
 

@@ -42,14 +42,15 @@ def check_opened(dataset: xr.Dataset, numbers: Iterable[str]) -> None:
     ValueError
         If a value is one that no pass over data writes.
     """
+    variables = dataset.variables
     for name in dict.fromkeys(("classes", "cells", "rows", *numbers)):
-        if dataset[name].dtype.kind not in _NUMBERS:
-            _refuse(name, "numbers", f"the type {dataset[name].dtype}")
-    if dataset["vector"].dtype.kind not in f"b{_NUMBERS}" or not np.isin(dataset["vector"], (0, 1)).all():
-        _refuse("vector", "0 or 1", _shown(dataset["vector"].values))
-    _check_range("classes", dataset["classes"].values, 2, 1 << 31)
-    _check_range("cells", dataset["cells"].values, 1, _MOST_CELLS)
-    rows = dataset["rows"].values
+        if variables[name].dtype.kind not in _NUMBERS:
+            _refuse(name, "numbers", f"the type {variables[name].dtype}")
+    if variables["vector"].dtype.kind not in f"b{_NUMBERS}" or not np.isin(variables["vector"], (0, 1)).all():
+        _refuse("vector", "0 or 1", _shown(variables["vector"].values))
+    _check_range("classes", variables["classes"].values, 2, 1 << 31)
+    _check_range("cells", variables["cells"].values, 1, _MOST_CELLS)
+    rows = variables["rows"].values
     if not (rows == np.rint(rows)).all():
         _refuse("rows", "whole numbers", _shown(rows[~(rows == np.rint(rows))]))
     _check_range("rows", rows, 0, 1 << 53)

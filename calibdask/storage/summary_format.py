@@ -167,7 +167,7 @@ def scalar(dataset: xr.Dataset, name: str) -> Any:
     ValueError
         If it is not.
     """
-    values = np.unique(dataset[name])
+    values = np.unique(dataset.variables[name])
     if values.size != 1:
         raise ValueError(f"These summaries do not fit each other: {name} is {listed(values)}.")
     return values[0]
@@ -181,7 +181,7 @@ def _variable(values: Any, axes: tuple[Axis, ...], dims: tuple[Hashable, ...]) -
 
 def _class_dims(summary: xr.Dataset) -> list[Hashable]:
     """The dimension of classes, under whatever name."""
-    known = {"cell", "support_cell", "outcome", WORD, *summary["rows"].dims}
+    known = {"cell", "support_cell", "outcome", WORD, *summary.variables["rows"].dims}
     return [dim for dim in summary.dims if dim not in known]
 
 
@@ -209,7 +209,7 @@ def _histogram(word: str, classes: int, cells: int) -> GridHistogram:
 
 def _state(summary: xr.Dataset, histogram: GridHistogram) -> GridState:
     """The state of a histogram, checked."""
-    axes = summary["rows"].dims
+    axes = summary.variables["rows"].dims
     sums = {part: _sums(summary, histogram, part, axes) for part in _PARTS}
     mass, offset, square, rows = sums.values()
     if mass is None or offset is None or (square is None) != (rows is None):
@@ -220,7 +220,7 @@ def _state(summary: xr.Dataset, histogram: GridHistogram) -> GridState:
         state = GridState(whole(mass), whole(offset), none, none.astype(np.int64))
     else:
         state = GridState(mass.astype(np.float64), offset.astype(np.float64), square, whole(rows))
-    check_histogram(_word(histogram), state, summary["rows"].transpose(*axes).values)
+    check_histogram(_word(histogram), state, summary.variables["rows"].values)
     return state
 
 
@@ -234,19 +234,19 @@ def _scores(summary: xr.Dataset) -> ScoreSumsState:
 def _sums(summary: xr.Dataset, histogram: GridHistogram, part: str, axes: tuple[Hashable, ...]) -> Any:
     """One variable as (1, groups, columns, cells, outcomes); None if it is not there."""
     name, cell = f"{_word(histogram)}_{part}", _cell(histogram.grid)
-    if name not in summary:
+    if name not in summary.variables:
         return None
     classes = _class_dims(summary) if histogram.setting.per_class else []
     columns = histogram.setting.columns(int(scalar(summary, "classes")))
     sizes = (*(summary.sizes[dim] for dim in classes), summary.sizes.get(cell), summary.sizes.get("outcome"))
     expected = (*([columns] if histogram.setting.per_class else []), histogram.grid.size, 2)
-    if sizes != expected or set(summary[name].dims) != {*axes, *classes, cell, "outcome"}:
+    if sizes != expected or set(summary.variables[name].dims) != {*axes, *classes, cell, "outcome"}:
         raise ValueError(
             f"{name} expects all classes, cells and outcomes, sizes {expected}, got {sizes}; select and add slices of "
             "a summary, and choose a class by the setting of a metric."
         )
     for order in ("outcome", "cell_lower" if cell == "cell" else ""):
-        if order in summary.coords and not (np.diff(summary[order].values) > 0).all():
+        if order in summary.variables and not (np.diff(summary.variables[order].values) > 0).all():
             raise ValueError(f"A summary expects its cells and outcomes in their order, and {order!r} does not rise.")
-    values = summary[name].transpose(*axes, *classes, cell, "outcome").values
+    values = summary.variables[name].transpose(*axes, *classes, cell, "outcome").values
     return values.reshape(1, -1, columns, histogram.grid.size, 2)

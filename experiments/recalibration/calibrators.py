@@ -48,7 +48,8 @@ SOFTMAXES: Mapping[str, Any] = {
 CALIBRATORS: Mapping[str, Any] = {**CURVES, **SOFTMAXES}
 # Two classes leave softmax maps little: vector and structured scaling are then forms of Platt scaling.
 BINARY = (NONE, *CURVES, "temperature")
-MULTICLASS = (NONE, *CURVES, *SOFTMAXES)
+# Rows that sum to 1 are refused as logits, which is what makes a sigmoid of scores.
+MULTICLASS = (NONE, *(name for name in CURVES if name != ON_PROBABILITIES), *SOFTMAXES)
 
 # Filters of warnings belong to the process: cells on threads fit one after the other.
 _FITTING = threading.Lock()

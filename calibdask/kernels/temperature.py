@@ -93,7 +93,9 @@ def _moments(scores, start, count, smallest, scales, top, buffers, sums):
     for c in range(0, scores.shape[1], _CLASSES):
         size = min(_CLASSES, scores.shape[1] - c) * LANES
         z, single, power, square = buffers[0, :size], buffers[1, :size], buffers[2, :size], buffers[3, :size]
-        gather(scores, start, count, c, z)
+        # A tile of all classes is still there from `_look_up`.
+        if scores.shape[1] > _CLASSES:
+            gather(scores, start, count, c, z)
         take_logarithms(z, smallest)
         subtract(z, top)
         _take_exponentials(z, single)

@@ -73,7 +73,6 @@ def true_numbers(outcomes: Outcomes, calibrated: bool) -> dict[str, float]:
         "slope_intercept": float(found.slope_intercept),
         "ratio": float(found.ratio),
         "ici_ici": float(distances.mean()),
-        "ici_e50": float(np.quantile(distances, 0.5)),
         "ici_e90": float(np.quantile(distances, 0.9)),
     }
 
@@ -105,7 +104,6 @@ LABELS = {
     "slope_intercept": "CalibrationSlope, intercept",
     "ratio": "ObservedExpected",
     "ici_ici": "ICI",
-    "ici_e50": "ICI, E50",
     "ici_e90": "ICI, E90",
 }
 

@@ -193,9 +193,10 @@ def test_ici_by_sums_of_kernels() -> None:
     np.testing.assert_allclose(actual, expected, atol=2e-3)
 
 
-def test_emax_has_no_interval() -> None:
+def test_e50_and_emax_have_no_interval() -> None:
     result = cd.evaluate(*rows(100), {"x": cd.ICI()}, ci=0.9, n_boot=20)
-    assert {"x_ici_low", "x_e50_low", "x_e90_low"} <= set(result)
+    assert {"x_ici_low", "x_e90_low"} <= set(result)
+    assert "x_e50_low" not in result
     assert "x_emax_low" not in result
 
 

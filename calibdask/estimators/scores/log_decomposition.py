@@ -45,8 +45,8 @@ class LogLossDecomposition(BinnedDecomposition):
     ``score`` is the log-loss of (s, 1 - s); for a vector of scores that of `LogLoss`, with scores of 0 clipped
     likewise. ``within`` may be negative, and infinite reliability is clipped like the scores. One pass; with equal-mass
     bins one to three; one more where the mean score of a bin is within 6e-8 of 0 or 1 and not all outcomes there agree
-    with it, for its exact sum. From a summary the rows of a cell with one outcome have their mean score, and there are no
-    intervals.
+    with it, for its exact sum. From a summary the rows of a cell with one outcome have their mean score, and there are
+    no intervals.
 
     References
     ----------

@@ -2,7 +2,7 @@
 
 import argparse
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ CONFORMAL = cd.ConformalThreshold()
 AREAS = {"aurc": "AURC", "best": "best AURC", "excess": "E-AURC", "augrc": "AUGRC"}
 
 # Probability of an error by coverage, from the most confident answers on.
-RISKS = {
+RISKS: dict[str, Callable[[Any], Any]] = {
     "just above 5 % everywhere": lambda c: np.full_like(c, 0.0501),
     "0.5 c^3": lambda c: 0.5 * c**3,
     "0.5 c": lambda c: 0.5 * c,
@@ -98,7 +98,7 @@ def named(result: Any, end: str = "") -> dict[str, Any]:
     return found
 
 
-def covered(labels: Any, scores: Any, population: Any) -> dict[str, str]:
+def covered(labels: Any, scores: Any, population: tuple[Any, Any]) -> dict[str, str]:
     """Of each number the share of intervals that hold the true one, and of data sets that have none."""
     truth = true_numbers(*population, scores.shape[-1])
     result = cd.evaluate(labels, scores, FORMULAS, task="binary", ci=LEVEL)

@@ -87,7 +87,7 @@ ENTRIES: dict[str, Entry] = {
     "brier_score": Entry(cd.BrierScore(), summary=True),
     "log_loss": Entry(cd.LogLoss(), summary=True),
     "brier_decomposition": Entry(cd.BrierDecomposition(bins=6), summary=True),
-    "log_loss_decomposition": Entry(cd.LogLossDecomposition(bins=5)),
+    "log_loss_decomposition": Entry(cd.LogLossDecomposition(bins=5), summary=True),
     "mean_gap": Entry(cd.MeanGap(), summary=True),
     "sharpness": Entry(cd.Sharpness(), summary=True),
     "saturation": Entry(cd.Saturation(), summary=True),
@@ -177,8 +177,8 @@ ENTRIES: dict[str, Entry] = {
     ),
     "cme_test": Entry(cd.CMETest(), drawn=("statistic", "pvalue")),
     "cme_test_at_locations": Entry(cd.CMETest(locations=LOCATIONS), classes=3),
-    "spiegelhalter_test": Entry(cd.SpiegelhalterTest()),
-    "spiegelhalter_test_classwise": Entry(cd.SpiegelhalterTest(setting="classwise")),
+    "spiegelhalter_test": Entry(cd.SpiegelhalterTest(), summary=True),
+    "spiegelhalter_test_classwise": Entry(cd.SpiegelhalterTest(setting="classwise"), summary=True),
 }
 ESTIMATORS: dict[str, Estimator] = {name: entry.estimator for name, entry in ENTRIES.items()}
 # A median distance of rows that are mostly alike is 0, and refused as a bandwidth.

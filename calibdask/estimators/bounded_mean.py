@@ -57,7 +57,8 @@ class BoundedMean:
 
     def lower(self, chance: float) -> Array:
         """The limit that the true mean falls short of with at most this probability."""
-        return -self._mirrored.upper(chance)
+        # Not -0.
+        return 0.0 - self._mirrored.upper(chance)
 
     def ends(self, level: float) -> tuple[Array, Array]:
         """The lower and the upper limit of the interval of this level."""

@@ -3,8 +3,12 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from calibdask.kernels import row_terms
 from calibdask.statistics import exact
+from calibdask.statistics.bins.grid_bins import cell_sums
+from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Sums
 from calibdask.statistics.settings import Setting
@@ -66,3 +70,17 @@ class RowTerms(SumStatistic[RowTermsState]):
             else:
                 row_terms.term_sums(kind, scores, labels, columns.first_class, block.group, smallest, sums[:, b])
         return RowTermsState(sums)
+
+    def from_histograms(self, histograms: Histograms) -> RowTermsState:
+        """Sums in which the rows of a cell with one outcome have their mean score."""
+        histogram = histograms.finest(self.setting)
+        cells = cell_sums(histograms.state(histogram), histogram.grid)
+        score = np.divide(cells.score, cells.mass, out=np.zeros_like(cells.mass), where=cells.mass > 0).clip(0.0, 1.0)
+        outcome = np.array([0.0, 1.0])[:, None]
+        if self.term == "logarithm":
+            chosen = np.where(outcome == 1, score, 1 - score)
+            terms = -np.log(np.maximum(chosen, self.smallest)) * cells.mass / 16, cells.mass
+        else:
+            slope = 1 - 2 * score
+            terms = cells.mass * (outcome - score) * slope, cells.square * slope**2 * score * (1 - score)
+        return RowTermsState(np.stack([term.sum((-1, -2)) for term in terms]))

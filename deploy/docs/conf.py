@@ -23,6 +23,7 @@ include_patterns = [
     "deploy/README.md",
     "deploy/docs/**",
     "experiments/*/README.md",
+    "experiments/calibration/decisions.md",
     "experiments/calibration/small.md",
     "experiments/calibration/validation.md",
     "experiments/*/results/*.md",

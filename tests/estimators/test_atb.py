@@ -60,6 +60,14 @@ def test_cells_of_a_summary() -> None:
     assert stored == pytest.approx(exact, rel=1e-3)
 
 
+def test_two_events_bear_no_interval() -> None:
+    labels, scores = np.arange(60) < np.array([[2], [3]]), np.tile(np.linspace(0.01, 0.1, 60), (2, 1))
+    result = cd.evaluate(labels.astype(int), scores, cd.ATB(), task="binary", ci=0.9, n_boot=20)
+    assert np.isfinite(result.atb).all()
+    assert np.isfinite(result.atb_low).values.tolist() == np.isfinite(result.atb_high).values.tolist() == [False, True]
+    assert "fewer than 3" in result.atb.attrs["no_interval"]
+
+
 def test_intervals_of_biased_scores_cover() -> None:
     """Truth: the integral of the squared mean gaps, of scores s where the outcome has the probability s**2."""
     rng = np.random.default_rng(4)

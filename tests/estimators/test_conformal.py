@@ -122,6 +122,30 @@ def test_coverage_of_further_rows_has_the_beta_law() -> None:
     assert binom.ppf(1e-5, sets, 0.9) <= int(covering) <= binom.isf(1e-5, sets, 0.9)
 
 
+@pytest.mark.parametrize("steps", [1, 4, 20])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_intervals_of_tied_scores_cover(steps: int, weighted: bool) -> None:
+    """Scores of the label are 1/steps, ..., 1, each as often as the others."""
+    rows, sets = 60, 3000
+    rng = np.random.default_rng([5, steps])
+    place = rng.integers(1, steps + 1, (sets, rows))
+    weights = rng.integers(1, 4, rows) if weighted else None
+    result = cd.evaluate(
+        np.ones((sets, rows), int),
+        place / steps,
+        {"c": cd.ConformalThreshold()},
+        task="binary",
+        sample_weight=weights,
+        ci=0.9,
+    )
+    # Places from this one on have 1 - score up to the threshold.
+    first = np.round((1 - result.c_threshold) * steps)
+    truth = 1 - (first - 1) / steps
+    low, high = result.c_coverage_low, result.c_coverage_high
+    assert ((low <= result.c_coverage) & (result.c_coverage <= high)).all()
+    assert int(((low <= truth) & (truth <= high + 1e-12)).sum()) >= binom.ppf(1e-5, sets, 0.9)
+
+
 @pytest.mark.parametrize("rows", [30, 300])
 def test_intervals_of_a_given_threshold_cover(rows: int) -> None:
     sets = 300

@@ -114,6 +114,19 @@ def test_rows_that_determine_nothing_say_so(labels: Any, scores: Array, reason: 
     assert reason in result.belt_pvalue.attrs["undefined"]
 
 
+def test_certain_scores_that_are_right_determine_no_intercept() -> None:
+    labels = np.arange(30) % 2
+    result = cd.evaluate(labels, labels.astype(float), {"x": cd.CalibrationSlope()}, ci=0.9)
+    assert np.isnan([result.x_intercept, result.x_intercept_low, result.x_intercept_high]).all()
+    assert "nearly all scores are 0 or 1" in result.x_intercept.attrs["undefined"]
+
+
+@pytest.mark.parametrize(("label", "expected"), [(0, np.nan), (1, np.inf)])
+def test_nothing_expected_has_no_ratio(label: int, expected: float) -> None:
+    result = cd.evaluate(np.full(30, label), np.zeros(30), {"x": cd.ObservedExpected()}, ci=0.9)
+    np.testing.assert_array_equal([result.x, result.x_low, result.x_high], expected)
+
+
 def test_two_events_bear_no_interval() -> None:
     labels, scores = rows(60, 6)
     few = labels * (np.cumsum(labels) <= 2)
@@ -180,9 +193,10 @@ def test_ici_by_sums_of_kernels() -> None:
     np.testing.assert_allclose(actual, expected, atol=2e-3)
 
 
-def test_emax_has_no_interval() -> None:
+def test_e50_and_emax_have_no_interval() -> None:
     result = cd.evaluate(*rows(100), {"x": cd.ICI()}, ci=0.9, n_boot=20)
-    assert {"x_ici_low", "x_e50_low", "x_e90_low"} <= set(result)
+    assert {"x_ici_low", "x_e90_low"} <= set(result)
+    assert "x_e50_low" not in result
     assert "x_emax_low" not in result
 
 

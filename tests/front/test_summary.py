@@ -165,6 +165,17 @@ def test_a_summary_tells_what_the_data_tell(weighted: bool) -> None:
     compare(cd.evaluate(whole(weighted), metrics=EQUAL | ON_THE_GRID), expected)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_of_functions_of_the_score_are_those_of_cells(weighted: bool) -> None:
+    metrics = {"z": cd.SpiegelhalterTest(setting="classwise"), "log": cd.LogLossDecomposition()}
+    rows = cd.evaluate(LABELS, SCORES, metrics, sample_weight=WEIGHTS if weighted else None)
+    cells = cd.evaluate(whole(weighted), metrics=metrics, ci=0.9)
+    for name in rows.data_vars:
+        np.testing.assert_allclose(cells[name], rows[name], rtol=2e-4, atol=1e-5, err_msg=str(name))
+    # Replicates of several histograms do not add up to those of rows.
+    assert "log_score_low" not in cells
+
+
 def test_slices_keep_their_names_and_order() -> None:
     expected = cd.evaluate(LABELS, SCORES, EQUAL | ON_THE_GRID, by={"country": COUNTRY, "day": DAY})
     actual = cd.evaluate(sliced(), metrics=EQUAL | ON_THE_GRID)
@@ -279,12 +290,6 @@ BAD: list[tuple[str, Callable[[], xr.Dataset], Any, str]] = [
     ("compat", whole, cd.ECE(binning="equal-mass", compat="scikit-learn"), "no other tool's rule"),
     ("top-k", whole, cd.ECE(setting="top-k", k=2), "No histogram of the setting top-k 2 is stored, only confidence"),
     ("step", whole, cd.DensityECE(step=0.001), "is not among those stored: confidence on"),
-    (
-        "log loss",
-        whole,
-        cd.LogLossDecomposition(),
-        "cannot be computed from a summary; evaluate the data themselves for this metric",
-    ),
     ("no totals", lambda: whole().drop_vars("total_rows"), cd.ECE(), "has lost total_rows"),
     ("no scores", lambda: whole().drop_vars("clipped_rows"), cd.BrierScore(), "has lost clipped_rows"),
     (

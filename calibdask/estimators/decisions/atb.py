@@ -1,6 +1,6 @@
 """The averaged two-bin calibration error: one that honest scores minimise, whatever the number of rows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from typing_extensions import override
@@ -12,6 +12,10 @@ from calibdask.estimators.ordered.score_points import Points, ScorePoints, histo
 from calibdask.estimators.parts import Estimate, calibration_error
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
+
+# Replicates of fewer rows of the rarer outcome say next to nothing about how far it may be off.
+_FEWEST = 3
+_FEW = "where fewer than 3 rows have the rarer outcome"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +48,8 @@ class ATB(ColumnEstimator):
 
     Exact up to about four million distinct scores in total; beyond that, and from a summary, borders within a cell of
     a fine grid, 1/3600 wide or less, are left out, and rows of a cell lie at their mean: the attribute ``points`` says
-    which. O(n log n) time, one pass (two for the grid). With ``ci`` from replicates of the histogram.
+    which. O(n log n) time, one pass (two for the grid). With ``ci`` from replicates of the histogram, none (NaN)
+    with fewer than 3 rows of the rarer outcome.
 
     References
     ----------
@@ -83,10 +88,22 @@ class ATB(ColumnEstimator):
     def estimate(self) -> Requests[Estimate]:
         setting = self.measured((yield from Layout()))
         points = yield from ScorePoints(setting)
-        values = np.full(points.shape, np.nan)
+        values, events = np.full((2, *points.shape), np.nan)
         for index, at in points.strata():
-            values[index] = _integral(points, at)
-        return {"": calibration_error(setting.by_class(values)[..., None], dims=setting.dims, **points.notes)}
+            values[index], events[index] = _integral(points, at), _rarer(points, at)
+        few, notes = setting.by_class(events < _FEWEST - 0.5), dict(points.notes)
+        if few.any():
+            notes["no_interval"] = _FEW
+        error = calibration_error(setting.by_class(values)[..., None], dims=setting.dims, **notes)
+        # NaN as a limit leaves no interval.
+        limits = np.where(few, np.nan, 0.0), np.where(few, np.nan, 1.0)
+        return {"": replace(error, limits=limits) if few.any() else error}
+
+
+def _rarer(points: Points, at: slice) -> float:
+    """Rows of the rarer outcome, of the effective number of rows."""
+    weight, outcome = points.weight[at].sum(), points.outcome[at].sum()
+    return float(min(outcome, weight - outcome) * weight / points.square[at].sum())
 
 
 def _integral(points: Points, at: slice) -> float:

@@ -32,6 +32,8 @@ from calibdask.statistics.views.view import seen_through
 # Leading bits of the mantissa that keys in a cell of the first pass share: few rows lie in the cell of one rank.
 _BITS = 12
 _LABEL = Setting("label")
+# Numbers of rows that differ by less are equal up to rounding.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +75,10 @@ class ConformalThreshold(Estimator):
     threshold is 1, and the attribute ``all_classes`` counts such slices.
 
     The interval of ``coverage`` is that of the coverage of further rows given this threshold, which is distributed as
-    Beta(k, n + 1 - k) for the rank k and continuous scores; with ties it is larger. With ``threshold``, and for
-    ``class_coverage``, limits of Clopper & Pearson; of sizes those of a mean of the same variance.
+    Beta(k, n + 1 - k) for the rank k and continuous scores. Where ties, or cells, put m > k rows up to the threshold it
+    is larger: the upper end is then the quantile of Beta(m + 1, n - m). With weights k, m and n are scaled to Kish's
+    effective number of rows. With ``threshold``, and for ``class_coverage``, limits of Clopper & Pearson; of sizes
+    those of a mean of the same variance.
 
     With weights, ranks are of cumulative weight: as if rows were repeated if all are whole numbers, else in units of
     their mean.
@@ -161,7 +165,7 @@ class ConformalThreshold(Estimator):
     def _ends(self, chosen: "ChosenThreshold", coverage: Array, rows: Array) -> Ends:
         if self.threshold is not None or self.pooled:
             return _binomial(coverage, rows).ends
-        return partial(_beta_law, chosen, coverage)
+        return partial(_beta_law, chosen, coverage, rows)
 
 
 class ChosenThreshold(NamedTuple):
@@ -236,16 +240,19 @@ def _chosen(scores: Array, ranks: Array, masses: Masses, shape: tuple[int, int])
     return ChosenThreshold(*(values.reshape(shape) for values in (limit, masses.total + 1 - ranks, ranks)))
 
 
-def _beta_law(chosen: ChosenThreshold, coverage: Array, level: float) -> tuple[Array, Array]:
-    """Quantiles of the coverage of further rows."""
-    few = chosen.below == 0
-    below = np.where(few, 1.0, chosen.below)
-    low, high = (
-        np.where(few, 1.0, scipy.special.betaincinv(chosen.upto, below, chance))
-        for chance in ((1 - level) / 2, (1 + level) / 2)
-    )
+def _beta_law(chosen: ChosenThreshold, coverage: Array, rows: Array, level: float) -> tuple[Array, Array]:
+    """Quantiles of the coverage of further rows, given the number of (effective) rows."""
+    few, total = chosen.below == 0, chosen.upto + chosen.below - 1
+    tied = coverage * total > chosen.upto * (1 + _ROUNDING)
+    share = rows / total
+    least, most = share * chosen.upto, rows * coverage
+    tails = (1 - level) / 2, (1 + level) / 2
+    low, distinct = (scipy.special.betaincinv(least, rows - least + 1, tail) for tail in tails)
+    beyond = np.where(tied, rows - most, 1.0)
+    upper = np.where(beyond > 0, scipy.special.betaincinv(most + 1, np.where(beyond > 0, beyond, 1.0), tails[1]), 1.0)
     known = np.isfinite(coverage)
-    return np.where(known, low, np.nan), np.where(known, high, np.nan)
+    ends = np.where(few, 1.0, low), np.where(few, 1.0, np.where(tied, upper, distinct))
+    return np.where(known, ends[0], np.nan), np.where(known, ends[1], np.nan)
 
 
 def _binomial(share: Array, rows: Array) -> BoundedMean:

@@ -45,7 +45,8 @@ class LogLossDecomposition(BinnedDecomposition):
     ``score`` is the log-loss of (s, 1 - s); for a vector of scores that of `LogLoss`, with scores of 0 clipped
     likewise. ``within`` may be negative, and infinite reliability is clipped like the scores. One pass; with equal-mass
     bins one to three; one more where the mean score of a bin is within 6e-8 of 0 or 1 and not all outcomes there agree
-    with it, for its exact sum.
+    with it, for its exact sum. From a summary the rows of a cell with one outcome have their mean score, and there are
+    no intervals.
 
     References
     ----------
@@ -72,7 +73,7 @@ class LogLossDecomposition(BinnedDecomposition):
 
     def interval(self, layout: Layout) -> FromRows:
         """From replicates of the rows, since the score is a sum of logarithms over rows."""
-        return FromRows()
+        return FromRows(by_rows_only=True)
 
     @override
     def describe(self, layout: Layout) -> Description:

@@ -48,7 +48,8 @@ class SpiegelhalterTest(ColumnEstimator):
     positive number if a score of 0 or 1 is wrong, which cannot be if the model is calibrated. Without weights NaN too
     where all scores are so close to these, within 2e-6 of 1/2 or 4e-12 of 0 and 1, that the variance is lost in the
     rounding of its terms to 2**-44. Rows are assumed to be independent and many. Weights are importance weights, not
-    numbers of repeated rows. One pass, O(n) time for each column.
+    numbers of repeated rows. One pass, O(n) time for each column. From a summary the rows of a cell with one outcome
+    have their mean score.
 
     The test detects errors that change the Brier score: overconfident or underconfident scores. It misses others.
 

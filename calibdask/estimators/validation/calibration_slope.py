@@ -23,6 +23,8 @@ from calibdask.statistics.request import Requests
 _NUMBERS = ("slope", "slope_error", "intercept", "intercept_error", "statistic")
 # Fewer rows of the rarer outcome say next to nothing about how far either may be off.
 _FEWEST = 3
+# An intercept with such an error moves no score that is known.
+_BOUNDLESS = 1e3
 _FEW = "no intervals with fewer than 3 rows of the rarer outcome"
 
 
@@ -144,14 +146,14 @@ def _fit(points: ColumnPoints) -> tuple[dict[str, float], str]:
     z = logits_of(points.score, points.clip)
     constant = np.ones_like(z)
     shifted = fit_logistic(constant[None], points.weight, points.outcome, z)
-    if not shifted.converged:
-        return {}, "nearly all scores are 0 or 1, and no intercept makes up for those that are wrong"
+    error = standard_errors(shifted, points).item()
+    if not (shifted.converged and error < _BOUNDLESS):
+        return {}, "nearly all scores are 0 or 1, so that no intercept is determined"
     rows = points.information * points.weight.sum()
     share = points.outcome.sum() / points.weight.sum()
     is_few = rows * min(share, 1 - share) < _FEWEST - 0.5
     unknown, reason = (np.nan, _FEW) if is_few else (1.0, "")
-    error = unknown * standard_errors(shifted, points).item()
-    numbers = {"intercept": shifted.coefficients.item(), "intercept_error": error}
+    numbers = {"intercept": shifted.coefficients.item(), "intercept_error": unknown * error}
     if np.ptp(z) == 0:
         return numbers, "no slope where all scores are equal"
     if is_separated(z, points.weight, points.outcome, 2):

@@ -45,7 +45,7 @@ class ObservedExpected(ColumnEstimator):
     Notes
     -----
     Parts: the ratio itself, ``observed`` and ``expected`` outcomes (among Kish's effective number of rows where there
-    are weights). Infinite where scores of 0 have the outcome, NaN where none has.
+    are weights). Where all scores are 0 it is infinite if any row has the outcome, else NaN, like its interval.
 
     With ``ci``, with N rows::
 
@@ -126,4 +126,5 @@ def _ends(rows: Array, share: Array, mean: Array, few: Array, level: float) -> t
         reach = np.exp(scipy.special.ndtri(0.5 + level / 2) * np.sqrt((1 - share) / (rows * share)))
         exact_low, exact_high = BoundedMean(share, share * (1 - share), rows, 0.0, 1.0).ends(level)
         low, high = np.where(few, exact_low, share / reach), np.where(few, exact_high, share * reach)
-        return low / mean, high / mean
+        known = (mean > 0) | (share > 0)
+        return np.where(known, low / mean, np.nan), np.where(known, high / mean, np.nan)

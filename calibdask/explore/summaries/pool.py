@@ -92,6 +92,10 @@ class Pool:
         self.models = tuple(axis for axis in self.axes if axis in self._opened.batch or axis in MODEL_DIMS)
         self.slices = tuple(axis for axis in self.axes if axis not in self.models)
         self.sums = SparseSums(self.summary, self.axes)
+        by_period = self._opened.by_period
+        # Its axes are the first of these: groups of whole periods are summed from it.
+        self._periods = None if by_period is None or len(self.axes) == len(by_period.axes) else Pool(by_period)
+        self._per_period = self.slice_count // (1 if self._periods is None else self._periods.slice_count)
         self.pooled = lru_cache(maxsize=4)(self._pooled)
         self._variables = lru_cache(self._variables_of)
 
@@ -128,7 +132,8 @@ class Pool:
 
     def is_read(self, setting: str | int | None) -> bool:
         """Whether the histograms of a setting are in memory."""
-        return all(self.sums.has(name) for name in self._variables(setting))
+        read = self.sums if self._periods is None else self._periods.sums
+        return all(read.has(name) or self.sums.has(name) for name in self._variables(setting))
 
     def nbytes(self, setting: str | int | None) -> int:
         """Memory of the histograms of a setting of one slice, for `watchable`."""
@@ -183,6 +188,10 @@ class Pool:
         return list(dict.fromkeys(name for chosen in settings for name in self._variables(chosen)))
 
     def _summary(self, groups: Sequence[Any], names: list[str], dims: tuple[str, ...]) -> Summary:
+        if self._periods is not None:
+            periods = [whole_runs(numbers, self._per_period) for numbers in groups]
+            if all(numbers is not None for numbers in periods):
+                return self._periods._summary(periods, names, dims)
         template = self._counted[names].isel(dict.fromkeys(self.axes, 0), drop=True)
         sums: dict[str, Any] = {"rows": (dims, self._shaped([self._rows(numbers) for numbers in groups], dims))}
         for name in names:
@@ -207,6 +216,18 @@ class Pool:
     def _variables_of(self, setting: str | int | None) -> list[str]:
         """The variables of the histograms of a setting."""
         return self._opened.variables(self.source.layout.setting(setting))
+
+
+def whole_runs(numbers: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64] | None:
+    """The runs of so many numbers that these are all of; None if they are not whole runs.
+
+    Examples
+    --------
+    >>> whole_runs(np.array([5, 3, 4, 0, 2, 1]), 3), whole_runs(np.array([0, 1, 2, 3]), 3)
+    (array([0, 1]), None)
+    """
+    runs = np.unique(numbers // length)
+    return runs if runs.size * length == numbers.size else None
 
 
 _POOLS: deque[Pool] = deque(maxlen=4)

@@ -97,7 +97,7 @@ class PeriodSumsArray:
         try:
             file = place.path if place.local else io.BytesIO(with_retries(partial(place.fs.cat_file, place.path)))
             with zipfile.ZipFile(file) as archive:
-                return np.frombuffer(archive.read(self.name), "<i8").reshape(*self.models, *self.own)
+                return np.frombuffer(archive.read(self.name), "<i8").reshape((*self.models, *self.own))
         except (Unavailable, PermissionError):
             raise
         except Exception as error:

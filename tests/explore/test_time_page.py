@@ -12,7 +12,14 @@ from calibdask.explore.cancellation import Cancelled
 from calibdask.explore.summaries import slices_over_time
 from calibdask.explore.summaries.page import SummaryPage
 from calibdask.explore.summaries.pool import Pool, Selection
-from calibdask.explore.summaries.slices_over_time import SlicesOverTime, TimeQuery, period_dims
+from calibdask.explore.summaries.slices_over_time import (
+    SlicesOverTime,
+    TimeQuery,
+    pending_positions,
+    pending_rows,
+    period_dims,
+)
+from calibdask.monitoring import due_dates
 from calibdask.monitoring.since import gap_since
 from calibdask.results.over_time import OverTime
 from tests.explore.shown_page import ShownPage
@@ -80,6 +87,37 @@ def test_windows_of_a_change(shown: Callable[..., ShownPage], summary: xr.Datase
     assert "two windows that have no day in common" in page.text
     page.choose(before_day=(0, 9))
     assert "two windows" not in page.text
+
+
+def test_windows_of_days_that_are_selected(summary: xr.Dataset) -> None:
+    """Windows are of all days, wherever the selection begins."""
+    pool = Pool(summary)
+    chosen = done(pool, query("country", selection=Selection((("day", tuple(range(10, 25))),))))
+    expected = cd.attribute(summary, slice(DAYS[10], DAYS[17]), slice(FROM, DAYS[24]), by="country")
+    found = chosen.change((0, 17), (18, 29))
+    xr.testing.assert_allclose(found.all_total, expected.all_total)
+    with pytest.raises(ValueError, match="window before has no rows"):
+        chosen.change((0, 9), (18, 29))
+
+
+def test_periods_that_are_not_due_are_pending(summary: xr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    moment = np.datetime64("2026-02-10T00:00:00")
+    monkeypatch.setattr(due_dates, "parse_now", lambda _: moment)
+    made = SummaryPage(Pool(summary), "days.zarr", due="30d")
+    made.view.value = "over time"
+    page = ShownPage(made.page(), made.widgets)
+    # The last day that is due is the 10th, before anything was off.
+    assert "No evidence in 10 periods that the model is off" in page.text
+    assert "Grey: not due, and not tested." in page.text
+    of_due = done(Pool(summary.isel(day=slice(0, 10))), query())
+    pending = pending_positions(Pool(summary), "day", "30d")
+    assert pending == tuple(range(10, 30))
+    asked = query(pending=pending)
+    np.testing.assert_array_equal(done(Pool(summary), asked).processes()[0].log_e, of_due.processes()[0].log_e)
+    rows = pending_rows(Pool(summary), asked)
+    assert rows is not None
+    assert rows.rows.tolist() == [300] * 20
+    assert pending_rows(Pool(summary), query()) is None
 
 
 def test_what_cannot_be_watched_says_why(shown: Callable[..., ShownPage]) -> None:

@@ -89,7 +89,7 @@ def page_of(store: str, metrics: Metrics | None = None, due: str | None = None) 
             # Cells may have been added since the last session.
             return partial(_cube_page, store, name)
         case Summary() as summary:
-            return partial(_summary_page, summary, name, own, due)
+            return partial(_summary_page, summary, name, own, due=due)
         case StoredResult(dataset=result):
             if not _has_axes(result):
                 raise ValueError(f"{shown} is a result without slices or other axes to explore; open it by xarray.")

@@ -1,6 +1,7 @@
 """The page of time of a summary without a browser: sentence, pictures, changes, and work in pieces."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
+from calibdask.explore.application import page_of
 from calibdask.explore.cancellation import Cancelled
 from calibdask.explore.summaries import slices_over_time
 from calibdask.explore.summaries.page import SummaryPage
@@ -22,6 +24,8 @@ from calibdask.explore.summaries.slices_over_time import (
 from calibdask.monitoring import due_dates
 from calibdask.monitoring.since import gap_since
 from calibdask.results.over_time import OverTime
+from calibdask.storage.summary_totals import with_totals
+from calibdask.storage.writers import write_dataset
 from tests.explore.shown_page import ShownPage
 from tests.monitoring.drifted import DAYS, FROM, drifted_rows, drifted_summary
 
@@ -208,3 +212,13 @@ def test_a_table_to_save(summary: xr.Dataset) -> None:
     assert set(frame["slice"]) == {"all rows", "country=a", "country=b", "country=c"}
     assert len(frame) == 4 * DAYS.size
     assert frame["rows"].sum() == 2 * 9000
+
+
+def test_due_expects_periods_that_are_dates(summary: xr.Dataset, tmp_path: Path) -> None:
+    write_dataset(summary, tmp_path / "days.zarr")
+    assert callable(page_of(str(tmp_path / "days.zarr"), due="30d"))
+    with pytest.raises(ValueError, match="due expects a time such as '30d'"):
+        page_of(str(tmp_path / "days.zarr"), due="soon")
+    write_dataset(with_totals(summary.isel(day=0, drop=True), ()), tmp_path / "day.zarr")
+    with pytest.raises(ValueError, match=r"due expects a summary by periods that are dates, .*day\.zarr has none"):
+        page_of(str(tmp_path / "day.zarr"), due="30d")

@@ -56,8 +56,8 @@ h2 { font-size: 1.1rem; margin: 14px 0 4px; } p { margin: 4px 0; max-width: 60re
 .line { font-size: 1.15rem; font-weight: 600; } .quiet { color: #5f6b76; font-size: 12.5px; }
 """
 _READING = (
-    "Left: the running mean of outcome less score with a confidence sequence, which holds at all periods together; "
-    "faint behind, each period alone with an interval for one look. Above 0 scores are too low. Right: evidence; of "
+    "Gaps: the running mean of outcome less score with a confidence sequence, which holds at all periods together; "
+    "faint behind, each period alone with an interval for one look. Above 0 scores are too low. Evidence: of "
     "calibrated models no more than the share of false alarms ever reach the dashed line, however often one looks. "
     "Shaded: the time since when evidence grows."
 )

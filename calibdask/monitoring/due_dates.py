@@ -105,7 +105,7 @@ def are_due(period: str, labels: Labels, due: Any, now: Any) -> npt.NDArray[np.b
 
     Examples
     --------
-    >>> are_due("day", np.array(["2026-11-01", "2026-11-20"]), "7d", "2026-11-22").tolist()
+    >>> are_due("day", np.array(["2026-11-14", "2026-11-15"]), "7d", "2026-11-22").tolist()
     [True, False]
     """
     return np.asarray(period_ends(period, labels) + parse_due(due) <= parse_now(now))

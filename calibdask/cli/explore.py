@@ -9,6 +9,7 @@ from calibdask.safe_text import shown_address
 
 @click.command()
 @click.argument("store")
+@click.option("--due", metavar="TIME", help="When outcomes of a period are known, such as 30d; before it is pending.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on.  [default: a free one]")
 @click.option(
     "--address",
@@ -24,7 +25,7 @@ from calibdask.safe_text import shown_address
     help="Name of the page behind a proxy; repeatable.",
 )
 @click.option("--browser/--no-browser", "show", default=True, help="Open a browser.  [default: yes]")
-def explore(store: str, port: int, address: str, origins: tuple[str, ...], show: bool) -> None:
+def explore(store: str, due: str | None, port: int, address: str, origins: tuple[str, ...], show: bool) -> None:
     """Explore STORE in the browser: a cube of a study, a summary, or results in a file.
 
     A cube: errors against size, by any of its axes, down to single replicates and cells. A summary: any slices pooled,
@@ -42,4 +43,4 @@ def explore(store: str, port: int, address: str, origins: tuple[str, ...], show:
     def tell(url: str) -> None:
         click.echo(f"{shown_address(store)}: {url} (stop: Ctrl-C)")
 
-    shown(store, address=address, port=port, origins=origins, show=show, tell=tell)
+    shown(store, due=due, address=address, port=port, origins=origins, show=show, tell=tell)

@@ -31,6 +31,8 @@ Exit status: 0 success, whatever the decision; 2 invalid use or input, explained
 one line on stderr, with nothing written; 130 interrupted.
 """
 
+_WATCHING = ("period", "tolerance", "alpha", "model_version", "due", "now")
+
 
 @click.command(cls=Remembering, epilog=_EPILOG)
 @click.argument("data", metavar="DATA...", nargs=-1, required=True)
@@ -72,6 +74,10 @@ one line on stderr, with nothing written; 130 interrupted.
     metavar="COLUMN",
     help="With --period: the version of the model, whose changes are marked; or a coordinate of the periods.",
 )
+@click.option(
+    "--due", metavar="TIME", help="With --period: when outcomes are known, such as 30d; before it is pending."
+)
+@click.option("--now", metavar="DATE", help="With --due: the moment, in universal time.  [default: the present one]")
 @row_options
 @click.option("--overwrite", is_flag=True, help="Replace an existing page.")
 def report(
@@ -108,7 +114,7 @@ def report(
 
     intervals = {name: given.pop(name) for name in ("ci", "n_boot", "seed")}
     check_interval(*intervals.values())
-    watching = _watching(*(given.pop(name) for name in ("period", "tolerance", "alpha", "model_version")))
+    watching = _watching(*(given.pop(name) for name in _WATCHING))
     limits = _limits(limit, slice_limit)
     target, named = _checked(data, out, overwrite=overwrite)
     stores = {name: open_store(path) for name, path in named.items()}
@@ -132,14 +138,16 @@ def report(
     click.echo(f"wrote {visible(target)}")
 
 
-def _watching(period: str | None, tolerance: float, alpha: float, version: str | None) -> "Watching | None":
+def _watching(
+    period: str | None, tolerance: float, alpha: float, version: str | None, due: str | None, now: str | None
+) -> "Watching | None":
     """How calibration is watched over time, if it is."""
     from calibdask.report.over_time import Watching
 
     if period is not None:
-        return Watching(period, tolerance, alpha, version)
+        return Watching(period, tolerance, alpha, version, due, now)
     source = click.get_current_context().get_parameter_source
-    for option in ("tolerance", "alpha", "model_version"):
+    for option in _WATCHING[1:]:
         if source(option) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--{option.replace('_', '-')} has no effect without --period.")
     return None
@@ -188,10 +196,7 @@ def _check_alone(cube: "StoredCube", stores: "Sized") -> None:
     source = click.get_current_context().get_parameter_source
     rows = (
         "by",
-        "period",
-        "tolerance",
-        "alpha",
-        "model_version",
+        *_WATCHING,
         "weight",
         "label",
         "score",

@@ -110,7 +110,7 @@ def watch(
     before = WatchState.read(None if state is None else checked_output(state, (".json",), overwrite=True))
     store = _opened(path)
     with store.dataset, noted():
-        run = WatchRun.of(store.dataset, period_name, by, tolerance, alpha, setting, before.processes, due, now)
+        run = WatchRun.of(store, period_name, by, tolerance, alpha, setting, before.processes, due, now)
         alarms = raised_alarms(run, before.known)
         kept = before.after(run.saved.to_dict(), alarms, {alarm.key for alarm in alarms})
         new = kept.untold

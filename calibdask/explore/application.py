@@ -8,8 +8,9 @@ import xarray as xr
 from calibdask.estimators.metrics import Metrics
 from calibdask.explore.server import Page, serve
 from calibdask.explore.summaries.own_metrics import OwnMetrics
+from calibdask.monitoring.period_sums import as_labels, known_labels
 from calibdask.safe_text import shown_address
-from calibdask.storage.open_store import StoredCube, StoredResult, open_store
+from calibdask.storage.open_store import Store, StoredCube, StoredResult, open_store
 from calibdask.storage.readers import StoredRows
 from calibdask.storage.summary import Summary
 from calibdask.study.cube import open_cube
@@ -19,6 +20,7 @@ def explore(
     store: str,
     *,
     metrics: Metrics | None = None,
+    due: str | None = None,
     address: str = "127.0.0.1",
     port: int = 0,
     origins: Sequence[str] = (),
@@ -35,6 +37,9 @@ def explore(
     metrics : estimator, sequence, or mapping from name to estimator, optional
         Of a summary: shown beside the usual metrics, errors also as an order of the slices. What cannot be computed
         from a summary is said on the page.
+    due : str, optional
+        Of a summary by period: when the outcomes of a period are known, such as ``"30d"``. Over time, periods that are
+        not due are shown as pending, and never tested.
     address : str, default "127.0.0.1"
         Where to listen; by default only this machine can see the page. Whoever reaches another address can read the
         whole store: there are no passwords.
@@ -51,7 +56,7 @@ def explore(
     ------
     ValueError
         If there is no such store, it holds no numbers on named axes, or metrics are given for another store than a
-        summary, or under a name that the page uses.
+        summary, or under a name that the page uses; if ``due`` is no time, or there are no periods that are dates.
     OSError
         If the port is taken.
 
@@ -60,10 +65,10 @@ def explore(
     Only axes are read at first: a cube larger than memory opens as quickly as a small one. The state of the page is
     kept in its URL: the copied URL shows the same again.
     """
-    serve(page_of(store, metrics), address=address, port=port, origins=origins, show=show, tell=tell)
+    serve(page_of(store, metrics, due), address=address, port=port, origins=origins, show=show, tell=tell)
 
 
-def page_of(store: str, metrics: Metrics | None = None) -> Callable[[], Page]:
+def page_of(store: str, metrics: Metrics | None = None, due: str | None = None) -> Callable[[], Page]:
     """A function that makes the page of a store, once for each session.
 
     Raises
@@ -76,19 +81,30 @@ def page_of(store: str, metrics: Metrics | None = None) -> Callable[[], Page]:
     opened, own = open_store(store), OwnMetrics.of(metrics)
     if own.estimators and not isinstance(opened, Summary):
         raise ValueError(f"metrics are computed from summaries; {shown} is {opened.kind}.")
+    if due is not None:
+        _check_due(opened, due, shown)
     match opened:
         case StoredCube(dataset=cube):
             cube.close()
             # Cells may have been added since the last session.
             return partial(_cube_page, store, name)
         case Summary() as summary:
-            return partial(_summary_page, summary, name, own)
+            return partial(_summary_page, summary, name, own, due=due)
         case StoredResult(dataset=result):
             if not _has_axes(result):
                 raise ValueError(f"{shown} is a result without slices or other axes to explore; open it by xarray.")
             return partial(_results_page, result, name)
         case StoredRows() as rows:
             return partial(_results_page, _numbers(rows), name)
+
+
+def _check_due(opened: Store, due: str, shown: str) -> None:
+    from calibdask.monitoring.due_dates import dates_of, parse_due
+
+    parse_due(due)
+    labels = opened.labels if isinstance(opened, Summary) else {}
+    if not any(dates_of(as_labels(known_labels(values))) is not None for values in labels.values()):
+        raise ValueError(f"due expects a summary by periods that are dates, such as 2026-11-22; {shown} has none.")
 
 
 def _numbers(store: StoredRows) -> xr.Dataset:
@@ -131,7 +147,7 @@ def _results_page(results: xr.Dataset, name: str) -> Page:
     return cube_page(results, name, None)
 
 
-def _summary_page(summary: Summary, name: str, own: OwnMetrics) -> Page:
+def _summary_page(summary: Summary, name: str, own: OwnMetrics, due: str | None) -> Page:
     from calibdask.explore.summaries.page import summary_page
 
-    return summary_page(summary, name, own)
+    return summary_page(summary, name, own, due)

@@ -95,6 +95,22 @@ def dates_of(labels: Labels) -> Dates | None:
     return None
 
 
+def are_due(period: str, labels: Labels, due: Any, now: Any) -> npt.NDArray[np.bool_]:
+    """Whether the outcomes of periods are known at a moment.
+
+    Raises
+    ------
+    ValueError
+        If labels are no dates, or the time or the moment is none.
+
+    Examples
+    --------
+    >>> are_due("day", np.array(["2026-11-14", "2026-11-15"]), "7d", "2026-11-22").tolist()
+    [True, False]
+    """
+    return np.asarray(period_ends(period, labels) + parse_due(due) <= parse_now(now))
+
+
 def period_ends(period: str, labels: Labels) -> Dates:
     """The ends of periods, in seconds.
 

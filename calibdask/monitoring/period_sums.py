@@ -121,6 +121,11 @@ def as_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values if values.dtype.kind in "biufMmU" else np.array([str(label) for label in values], np.str_)
 
 
+def known_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Labels but those of rows without one."""
+    return labels[np.array([label == label for label in labels], bool)]
+
+
 def _setting(summary: Summary, setting: Setting | str | int | None) -> Setting:
     """The setting; without a name the usual one, or the first that the summary has."""
     chosen = summary.source.layout.setting(setting)

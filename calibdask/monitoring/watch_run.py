@@ -44,7 +44,7 @@ class WatchRun:
     @classmethod
     def of(
         cls,
-        summary: xr.Dataset,
+        summary: xr.Dataset | Summary,
         period: str = "day",
         by: str | Sequence[str] | None = None,
         tolerance: float = 0.0,

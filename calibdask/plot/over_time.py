@@ -30,6 +30,8 @@ _MINI_WIDTH, _MINI_HEIGHT, _MINI_TOP, _MINI_BOTTOM = 240.0, 112.0, 6.0, 20.0
 # Width of a sign in the size of small words, and of those of small pictures.
 _SIGN, _MINI_SIGN = 6.2, 8.0
 _MOST_TICKS, _MOST_HINTS = 5, 400
+# Ticks of the evidence with more digits would reach its name along the axis.
+_TICK_DIGITS = 4
 # Small pictures go up to this power of the threshold: beyond it more evidence makes no difference.
 _MOST_POWER = 4.0
 _LN10 = math.log(10)
@@ -144,7 +146,7 @@ def evidence_picture(process: OverTime, marks: Sequence[Mark] = (), pending: Pen
     parts = [_marked(across, process, marks, pending, top, foot)]
     for tick in _powers(low, high):
         parts.append(svg.line(across.left, up(tick), across.right, up(tick), "grid" if tick else "axis"))
-        parts.append(svg.text(across.left - 5, up(tick) + 3.5, evidence_text(tick * _LN10), "end"))
+        parts.append(svg.text(across.left - 5, up(tick) + 3.5, evidence_text(tick * _LN10, _TICK_DIGITS), "end"))
     parts.append(svg.upward(10, (top + foot) / 2, "evidence E"))
     parts.append(svg.line(across.left, up(line), across.right, up(line), "alarm"))
     x = across.at(process.periods)

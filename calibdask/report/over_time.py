@@ -4,11 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from calibdask.engine.inputs.options import InputKeywords
 from calibdask.inference.choice import check_level
 from calibdask.monitoring.attribution import attribute
+from calibdask.monitoring.due_dates import are_due, parse_due, parse_now
+from calibdask.monitoring.period_sums import as_labels
 from calibdask.monitoring.since import gap_since
 from calibdask.monitoring.watch import watch
 from calibdask.plot.changes import Change, change_list
@@ -16,6 +19,7 @@ from calibdask.plot.over_time import Pending
 from calibdask.results.over_time import Ends, Mark, OverTime, headline, version_marks
 from calibdask.safe_text import listed
 from calibdask.storage.summary import Summary
+from calibdask.storage.summary_totals import with_totals
 from calibdask.summary import summarize
 
 # Lines of a picture of changes, without that of all rows.
@@ -34,17 +38,26 @@ class Watching:
         As for `calibdask.watch`.
     version : str, optional
         Name of slices, or of a coordinate of the periods, that hold the version of the model: its changes are marked.
+    due, now
+        As for `calibdask.watch`: periods that are not due are shown as pending, and never tested.
     """
 
     period: str
     tolerance: float = 0.0
     alpha: float = 0.05
     version: str | None = None
+    due: str | None = None
+    now: str | None = None
 
     def __post_init__(self) -> None:
         check_level(self.alpha, "alpha")
         if not 0 <= self.tolerance < 1:
             raise ValueError(f"tolerance expects a number from 0 to below 1 such as 0.01, got {self.tolerance!r}.")
+        if self.due is not None:
+            parse_due(self.due)
+            parse_now(self.now)
+        elif self.now is not None:
+            raise ValueError("now has no effect without due.")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -92,7 +105,6 @@ def watched(
     watching: Watching,
     setting: str | int | None = None,
     versions: xr.Dataset | None = None,
-    pending: Pending | None = None,
 ) -> Watched:
     """One model over time, from a summary by period for each name of slices.
 
@@ -105,8 +117,6 @@ def watched(
         As for `calibdask.watch`.
     versions : xarray.Dataset, optional
         A summary by period and version.
-    pending : Pending, optional
-        Periods that are not due, with their rows.
 
     Raises
     ------
@@ -114,6 +124,7 @@ def watched(
         As `calibdask.watch`.
     """
     period = watching.period
+    summaries, pending = _admitted(summaries, watching)
     options: dict[str, Any] = {"tolerance": watching.tolerance, "alpha": watching.alpha, "setting": setting}
     of_name = {name: _all_of(summary, period, name, **options) for name, summary in summaries.items()}
     whole = of_name.pop("")
@@ -183,6 +194,25 @@ def _watched(
 ) -> Watched:
     whole = Summary.of(next(iter(by_name.values()))) if by_name else any_of
     return watched({"": whole.pooled([watching.period]).dataset, **by_name}, watching, setting, versions)
+
+
+def _admitted(
+    summaries: Mapping[str, xr.Dataset], watching: Watching
+) -> tuple[Mapping[str, xr.Dataset], Pending | None]:
+    """The summaries of the periods that are due, and what is pending."""
+    if watching.due is None:
+        return summaries, None
+    whole, period = summaries[""], watching.period
+    labels = as_labels(whole[period].values)
+    due = are_due(period, labels, watching.due, watching.now)
+    rows = whole["rows"].sum([dim for dim in whole["rows"].dims if dim != period]).values
+    admitted = {name: _of_periods(summary, period, labels[due]) for name, summary in summaries.items()}
+    return admitted, Pending(labels[~due], rows[~due]) if not due.all() else None
+
+
+def _of_periods(summary: xr.Dataset, period: str, labels: Any) -> xr.Dataset:
+    kept = summary.isel({period: np.flatnonzero(np.isin(as_labels(summary[period].values), labels))})
+    return with_totals(kept, Summary.of(summary).batch)
 
 
 def _all_of(summary: xr.Dataset, period: str, name: str, **options: Any) -> list[OverTime]:

@@ -62,10 +62,10 @@ def _reading(watched: Watched) -> str:
         watched.pending is not None
     )
     return (
-        "Left: the mean of outcome less score of all rows so far, with a confidence sequence that holds at all periods "
+        "Gaps: the mean of outcome less score of all rows so far, with a confidence sequence that holds at all periods "
         f"together with probability {percent(1 - watching.alpha)}; grey and faint, each {watching.period} alone with "
         "an interval for one look, by which a calibrated model raises false alarms again and again. Above 0 scores are "
-        f"too low. Right: evidence (an e-process) against frequencies {null}; of models that are "
+        f"too low. Evidence: an e-process against frequencies {null}; of models that are "
         f"calibrated at most {percent(watching.alpha)} ever reach the dashed line, however often one looks. Shaded: "
         f"the time since when evidence grows.{marks}{late}"
     )

@@ -197,8 +197,8 @@ def places(labels: Labels) -> Array:
     return np.arange(values.size, dtype=np.float64)
 
 
-def evidence_text(log_e: float) -> str:
-    """E in words.
+def evidence_text(log_e: float, digits: int = _MOST_DIGITS) -> str:
+    """E in words; a number of more digits than these is a power of ten.
 
     Examples
     --------
@@ -206,10 +206,13 @@ def evidence_text(log_e: float) -> str:
     ('312', '1.2', '1', '10⁴⁵')
     >>> evidence_text(np.log(20)), evidence_text(-20.0)
     ('20', '10⁻⁹')
+    >>> [evidence_text(power * np.log(10), 4) for power in (3, 4)]
+    ['1,000', '10⁴']
     """
     power = log_e / math.log(10)
-    if power >= _MOST_DIGITS or power < -2:
-        return f"10{str(math.floor(power)).translate(_SUPERSCRIPTS)}"
+    # Powers of ten themselves come with a rounding of their logarithm.
+    if power >= digits - 1e-9 or power < -2:
+        return f"10{str(math.floor(power + 1e-9)).translate(_SUPERSCRIPTS)}"
     value = math.exp(log_e)
     if value >= 9.95:
         return f"{value:,.0f}"

@@ -328,7 +328,7 @@ def _open_zarr(location: Location) -> Store:
     if PERIODS in node.attrs:
         from calibdask.storage.period_store import PeriodStore
 
-        return Summary.of(PeriodStore(location).dataset(node), location.url)
+        return PeriodStore(location).summary(node)
     # What xarray wrote by itself has no checksums, and no chunks that hold nothing but the fill value.
     store = node.store if node.store.arrays else node.store.unchecked
     with location.reading("a Zarr group"), location.warning():

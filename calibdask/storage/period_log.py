@@ -54,6 +54,8 @@ class Period:
         Checksums of the metadata of its arrays.
     merged : tuple of str
         The labels of finer periods that were merged into it.
+    totals : str
+        The file of its sums over all slices (`calibdask.storage.period_totals`); empty where there is none.
     """
 
     label: Label
@@ -62,19 +64,22 @@ class Period:
     rows: npt.NDArray[np.int64]
     sums: Mapping[str, int]
     merged: tuple[str, ...] = ()
+    totals: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Values that JSON holds."""
         slices = {name: to_json(labels) for name, labels in self.slices.items()}
         own = {"label": self.label, "folder": self.folder, "slices": slices, "rows": self.rows.tolist()}
-        return own | {"sums": dict(self.sums), "merged": [*self.merged]}
+        return own | {"sums": dict(self.sums), "merged": [*self.merged], "totals": self.totals}
 
     @classmethod
     def from_dict(cls, known: Mapping[str, Any]) -> "Period":
         """The period again."""
         slices = {name: from_json(labels) for name, labels in known["slices"].items()}
         rows = np.array(known["rows"], np.int64)
-        return cls(known["label"], known["folder"], slices, rows, known["sums"], tuple(known["merged"]))
+        # Records of the first days have none.
+        files = tuple(known["merged"]), known.get("totals", "")
+        return cls(known["label"], known["folder"], slices, rows, known["sums"], *files)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +109,7 @@ class PeriodLog:
     history : tuple of dict
         The changes that were no mere additions: when, what, and why.
     gone : mapping of str to str
-        When folders of periods were removed.
+        When folders of periods, and files of their totals, were removed.
     """
 
     url: str
@@ -146,7 +151,8 @@ class PeriodLog:
                 raise Damaged(f"{store.url} is not whole: {FOLDER}/{_name(number)} is missing; copy the store again.")
             record = _parsed(store.url, name, content)
             dimension = record["dimension"]
-            gone |= {periods.pop(label).folder: record["date"] for label in record["removed"]}
+            removed = [periods.pop(label) for label in record["removed"]]
+            gone |= {name: record["date"] for period in removed for name in (period.folder, period.totals) if name}
             periods |= {period["label"]: Period.from_dict(period) for period in record["added"]}
             if record["removed"]:
                 added = [period["label"] for period in record["added"]]

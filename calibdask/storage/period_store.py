@@ -6,6 +6,7 @@
       zarr.json                  the mark of such a store
       log/00000000.jsonl ...     what was added, replaced and merged (`calibdask.storage.period_log`)
       periods/<name>.zarr        the summary of one period; never changed once the log has it
+      periods/<name>.zip         its sums over all slices (`calibdask.storage.period_totals`)
 
 What the log does not name is not in the store: it is being written, or was when somebody was killed, or has been
 replaced. The next change removes it once it is a day old.
@@ -18,7 +19,7 @@ import re
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -39,6 +40,7 @@ from calibdask.storage.open_store import PERIODS
 from calibdask.storage.period_arrays import PeriodArray, block_sizes
 from calibdask.storage.period_labels import check_kind
 from calibdask.storage.period_log import FOLDER, Change, Label, Period, PeriodLog, commit
+from calibdask.storage.period_totals import PeriodSumsArray, summed
 from calibdask.storage.replacing import owned_name, replacing
 from calibdask.storage.retry import with_retries
 from calibdask.storage.slice_labels import Labels, as_index, positions, united
@@ -51,7 +53,7 @@ _MARKED = {"zarr_format": 3, "node_type": "group", "attributes": {PERIODS: 1}}
 _PARTS = "periods"
 # What nobody needs is kept so long: somebody may be writing it, or reading it.
 _GRACE_SECONDS = 86_400.0
-_OWNED = re.compile(r"/\.?([0-9a-f]+)-[0-9a-f]+-\d+-[0-9a-f]+\.(?:zarr|partial)$")
+_OWNED = re.compile(r"/\.?([0-9a-f]+)-[0-9a-f]+-\d+-[0-9a-f]+\.(?:zarr|zip|partial)$")
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +95,8 @@ class PeriodStore:
             Finer periods that it stands for.
         """
         self._make()
-        name = f"{_PARTS}/{owned_name()}.zarr"
-        place = self.location.child(name)
+        stem = f"{_PARTS}/{owned_name()}"
+        place = self.location.child(f"{stem}.zarr")
         given = Summary.of(summary)
         axes = summary["rows"].dims[len(given.batch) :]
         if place.local:
@@ -107,13 +109,20 @@ class PeriodStore:
                 attributes = json.loads((part / "zarr.json").read_bytes())["attributes"]
         label = summary[axes[0]].values.tolist()[0]
         slices = {str(axis): summary[axis].values for axis in axes[1:]}
-        rows = summary["rows"].isel({axes[0]: 0}).values
-        return Period(label, name, slices, rows, attributes[CHECKS]["arrays"], tuple(merged))
+        own = summary.isel({axes[0]: 0})
+        totals = summed(own, axes[1:])
+        if totals is not None:
+            file = self.location.child(f"{stem}.zip")
+            with_retries(partial(file.fs.pipe_file, file.path, totals))
+        sums = attributes[CHECKS]["arrays"]
+        name = "" if totals is None else f"{stem}.zip"
+        return Period(label, f"{stem}.zarr", slices, own["rows"].values, sums, tuple(merged), name)
 
     def commit(self, added: Sequence[Period], change: Callable[[PeriodLog], Change]) -> None:
         """Make a change that adds periods (`calibdask.storage.period_log.commit`), and remove what nobody needs."""
         log = commit(self.location, change)
-        self._sweep({period.folder for period in (*log.periods.values(), *added)}, log.gone)
+        periods = (*log.periods.values(), *added)
+        self._sweep({name for period in periods for name in (period.folder, period.totals)}, log.gone)
 
     def check_new(self, log: PeriodLog, name: str, labels: Sequence[Label], *, replacing: bool) -> None:
         """Raise ValueError if periods cannot be added under these labels."""
@@ -152,7 +161,7 @@ class PeriodStore:
         with location.reading("a period"), texts_settled():
             return xr.open_zarr(node.store, group=node.path or None, consolidated=False, chunks=None)
 
-    def dataset(self, node: Any) -> xr.Dataset:
+    def summary(self, node: Any) -> Summary:
         """All periods as one summary.
 
         Parameters
@@ -168,39 +177,28 @@ class PeriodStore:
         log = self.log()
         if not log.periods:
             raise ValueError(f"{self.location.url} has no periods yet; add one by calibdask summarize --append.")
-        periods = log.sorted
+        periods = tuple(log.sorted)
         last = Summary.of(self.part(periods[-1]))
-        dims = last.dataset["rows"].dims
+        dims, batch = last.dataset["rows"].dims, len(last.batch)
+        models = last.dataset["rows"].shape[:batch]
         labels = united_slices(periods)
-        models = tuple(last.dataset.sizes[dim] for dim in last.batch)
-        variables: dict[str, Any] = {"rows": (dims, _rows(periods, labels, models))}
+        rows = _rows(periods, labels, models)
+        files = tuple(period.totals for period in periods)
         root = f"{node.path}/" if node.path else ""
+        variables: dict[str, Any] = {"rows": (dims, rows)}
+        totals: dict[str, Any] = {"rows": (dims[: batch + 1], rows.sum(tuple(range(batch + 1, rows.ndim))))}
         for name, variable in last.dataset.data_vars.items():
-            if name not in (*TOTALS, *variables):
+            if name not in (*TOTALS, "rows"):
                 own = variable.shape[len(dims) :]
-                array = PeriodArray(
-                    self.location,
-                    node.store.unchecked,
-                    root,
-                    str(name),
-                    tuple(periods),
-                    labels,
-                    models,
-                    own,
-                    variable.dtype,
-                )
+                place = (self.location, node.store.unchecked, root, str(name))
+                array = PeriodArray(*place, periods, labels, models, own, variable.dtype)
                 variables[str(name)] = (variable.dims, array.lazy())
-        axes = {str(dims[len(models)]): np.array([period.label for period in periods]), **labels}
-        coordinates: dict[Hashable, Any] = {
-            name: coordinate.variable
-            for name, coordinate in last.dataset.coords.items()
-            if not {*coordinate.dims} & {*axes}
-        }
-        attributes = {**extra_attributes(last.batch), "calibdask_version": __version__}
-        if log.history:
-            attributes["history"] = json.dumps(log.history)
-        whole = xr.Dataset(variables, {**coordinates, **axes}, attributes)
-        return with_fill(with_totals(whole, last.batch))
+                of_all = PeriodSumsArray(self.location, str(name), files, models, own)
+                totals[str(name)] = ((*dims[: batch + 1], *variable.dims[len(dims) :]), of_all.lazy())
+        axes = {str(dims[batch]): np.array([period.label for period in periods])}
+        whole = _dataset(variables, {**axes, **labels}, last, log)
+        by_period = Summary.of(_dataset(totals, axes, last, log), self.location.url) if all(files) else None
+        return replace(Summary.of(whole, self.location.url), by_period=by_period)
 
     def _make(self) -> None:
         """The folder with its mark, if it is not there."""
@@ -250,6 +248,19 @@ def united_slices(periods: Sequence[Period]) -> dict[str, Labels]:
         given = [period.slices[name] for period in periods]
         labels[name] = united(name, [*map(as_index, given)], [own.dtype for own in given])
     return labels
+
+
+def _dataset(variables: Mapping[str, Any], axes: Mapping[str, Labels], last: Summary, log: PeriodLog) -> xr.Dataset:
+    """The variables on these axes, with all else that the last period says."""
+    coordinates: dict[Hashable, Any] = {
+        name: coordinate.variable
+        for name, coordinate in last.dataset.coords.items()
+        if not {*coordinate.dims} & {*last.slices}
+    }
+    attributes = {**extra_attributes(last.batch), "calibdask_version": __version__}
+    if log.history:
+        attributes["history"] = json.dumps(log.history)
+    return with_fill(with_totals(xr.Dataset(variables, {**coordinates, **axes}, attributes), last.batch))
 
 
 def _rows(periods: Sequence[Period], labels: Mapping[str, Labels], models: tuple[int, ...]) -> npt.NDArray[np.int64]:

@@ -45,6 +45,8 @@ class Summary:
         Names of the classes, where a variable has them.
     url : str
         Where it is stored; empty for one in memory.
+    by_period : Summary or None
+        The same without slices but periods, where the store keeps them so: it is read without reading slices.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class Summary:
     batch: tuple[str, ...]
     class_labels: Any
     url: str = ""
+    by_period: "Summary | None" = None
 
     @classmethod
     def of(cls, given: "Summary | xr.Dataset", url: str = "") -> "Summary":
@@ -149,6 +152,8 @@ class Summary:
             )
         if tuple(by) == self.slices:
             return self
+        if self.by_period is not None and {*by} <= {*self.by_period.slices}:
+            return self.by_period.pooled(by)
         gone = [axis.name for axis in self.axes if axis.name not in self.batch and str(axis.name) not in by]
         # Missing weights stay visible as such: nothing is skipped.
         summed = self.dataset.sum(gone, skipna=False, keep_attrs=True) if gone else self.dataset

@@ -58,7 +58,8 @@ def test_writers_on_an_object_store(share: float, store: ObjectStore, rows: list
         )
         conditional = WARNING not in first.stderr
         processes = []
-        for command in commands[1:]:
+        # In turn, one that is refused tells as much as three, and each takes ten seconds where requests fail.
+        for command in commands[1:] if conditional else commands[1:4]:
             process = subprocess.Popen(
                 [*COMMAND, *command], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
             )
@@ -67,7 +68,7 @@ def test_writers_on_an_object_store(share: float, store: ObjectStore, rows: list
                 process.wait(PATIENCE)
         said = [process.communicate(timeout=PATIENCE)[1] for process in processes]
         statuses = [process.returncode for process in processes]
-        assert sorted(statuses) == [0, 0, 2, 2, 2], said
+        assert sorted(statuses) == [0, 0, *([2] * (3 if conditional else 1))], said
         for status, words in zip(statuses, said, strict=True):
             assert ("already, and its rows would count twice" in words) == (status == 2)
             # Who is refused has written nothing yet.

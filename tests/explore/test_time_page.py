@@ -1,6 +1,7 @@
 """The page of time of a summary without a browser: sentence, pictures, changes, and work in pieces."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,13 +9,23 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
+from calibdask.explore.application import page_of
 from calibdask.explore.cancellation import Cancelled
 from calibdask.explore.summaries import slices_over_time
 from calibdask.explore.summaries.page import SummaryPage
 from calibdask.explore.summaries.pool import Pool, Selection
-from calibdask.explore.summaries.slices_over_time import SlicesOverTime, TimeQuery, period_dims
+from calibdask.explore.summaries.slices_over_time import (
+    SlicesOverTime,
+    TimeQuery,
+    pending_positions,
+    pending_rows,
+    period_dims,
+)
+from calibdask.monitoring import due_dates
 from calibdask.monitoring.since import gap_since
 from calibdask.results.over_time import OverTime
+from calibdask.storage.summary_totals import with_totals
+from calibdask.storage.writers import write_dataset
 from tests.explore.shown_page import ShownPage
 from tests.monitoring.drifted import DAYS, FROM, drifted_rows, drifted_summary
 
@@ -80,6 +91,37 @@ def test_windows_of_a_change(shown: Callable[..., ShownPage], summary: xr.Datase
     assert "two windows that have no day in common" in page.text
     page.choose(before_day=(0, 9))
     assert "two windows" not in page.text
+
+
+def test_windows_of_days_that_are_selected(summary: xr.Dataset) -> None:
+    """Windows are of all days, wherever the selection begins."""
+    pool = Pool(summary)
+    chosen = done(pool, query("country", selection=Selection((("day", tuple(range(10, 25))),))))
+    expected = cd.attribute(summary, slice(DAYS[10], DAYS[17]), slice(FROM, DAYS[24]), by="country")
+    found = chosen.change((0, 17), (18, 29))
+    xr.testing.assert_allclose(found.all_total, expected.all_total)
+    with pytest.raises(ValueError, match="window before has no rows"):
+        chosen.change((0, 9), (18, 29))
+
+
+def test_periods_that_are_not_due_are_pending(summary: xr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    moment = np.datetime64("2026-02-10T00:00:00")
+    monkeypatch.setattr(due_dates, "parse_now", lambda _: moment)
+    made = SummaryPage(Pool(summary), "days.zarr", due="30d")
+    made.view.value = "over time"
+    page = ShownPage(made.page(), made.widgets)
+    # The last day that is due is the 10th, before anything was off.
+    assert "No evidence in 10 periods that the model is off" in page.text
+    assert "Grey: not due, and not tested." in page.text
+    of_due = done(Pool(summary.isel(day=slice(0, 10))), query())
+    pending = pending_positions(Pool(summary), "day", "30d")
+    assert pending == tuple(range(10, 30))
+    asked = query(pending=pending)
+    np.testing.assert_array_equal(done(Pool(summary), asked).processes()[0].log_e, of_due.processes()[0].log_e)
+    rows = pending_rows(Pool(summary), asked)
+    assert rows is not None
+    assert rows.rows.tolist() == [300] * 20
+    assert pending_rows(Pool(summary), query()) is None
 
 
 def test_what_cannot_be_watched_says_why(shown: Callable[..., ShownPage]) -> None:
@@ -170,3 +212,13 @@ def test_a_table_to_save(summary: xr.Dataset) -> None:
     assert set(frame["slice"]) == {"all rows", "country=a", "country=b", "country=c"}
     assert len(frame) == 4 * DAYS.size
     assert frame["rows"].sum() == 2 * 9000
+
+
+def test_due_expects_periods_that_are_dates(summary: xr.Dataset, tmp_path: Path) -> None:
+    write_dataset(summary, tmp_path / "days.zarr")
+    assert callable(page_of(str(tmp_path / "days.zarr"), due="30d"))
+    with pytest.raises(ValueError, match="due expects a time such as '30d'"):
+        page_of(str(tmp_path / "days.zarr"), due="soon")
+    write_dataset(with_totals(summary.isel(day=0, drop=True), ()), tmp_path / "day.zarr")
+    with pytest.raises(ValueError, match=r"due expects a summary by periods that are dates, .*day\.zarr has none"):
+        page_of(str(tmp_path / "day.zarr"), due="30d")

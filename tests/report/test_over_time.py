@@ -57,6 +57,27 @@ def test_a_model_that_is_not_off(tmp_path: Path) -> None:
     assert "within 1 point of the scores" in reader.text
 
 
+def test_periods_that_are_not_due_are_pending(tmp_path: Path) -> None:
+    labels, scores, by = drifted_rows()
+    summary = cd.summarize(labels, scores, by={name: by[name] for name in ("day", "country")}, settings=["binary"])
+    watching = Watching("day", due="30d", now="2026-02-10")
+    html, reader = page_of(tmp_path, measure(summary, watching=watching, **FEW))
+    # Country b is off from the 19th day on, and ten days are due.
+    assert "No evidence in 10 periods that the model is off" in reader.text
+    assert "Grey periods are not due" in reader.text
+    assert 'class="pending"' in html
+    of_rows = watched_rows(labels, scores, by, watching, "binary", {})
+    assert of_rows.pending is not None
+    assert of_rows.pending.rows.tolist() == [300] * 20
+    due = cd.watch(summary, by="country", due="30d", now="2026-02-10")
+    for process, expected in zip(of_rows.slices["country"], due.log_e, strict=True):
+        np.testing.assert_allclose(process.log_e, expected)
+    with pytest.raises(ValueError, match="now has no effect without due"):
+        Watching("day", now="2026-02-10")
+    with pytest.raises(ValueError, match="due expects a time such as '30d'"):
+        Watching("day", due="soon")
+
+
 def test_versions_along_the_periods(tmp_path: Path) -> None:
     summary = drifted_summary("day", days=DAYS[:6]).assign_coords(version=("day", np.repeat([1, 2], 3)))
     html, _ = page_of(tmp_path, measure(summary, watching=Watching("day"), **FEW))

@@ -95,10 +95,10 @@ def raced(folder: Path, writers: int, days: int) -> list[int]:
 
 
 if __name__ == "__main__":
-    place = Path(sys.argv[1])
-    moments = random.Random(int(sys.argv[2]))
+    moments = random.Random(int(sys.argv[1]))
     for line in sys.stdin:
         mode, *words = line.split()
+        place = Path(words.pop())
         answer = [killed(place, moments)] if mode == "kill" else raced(place, *map(int, words))
         sys.stdout.write(f"{' '.join(map(str, answer))}\n")
         sys.stdout.flush()

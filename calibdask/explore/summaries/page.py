@@ -67,7 +67,7 @@ class _Measurement:
     reasons: dict[str, str]
 
 
-def summary_page(summary: Summary, name: str, own: OwnMetrics | None = None) -> Page:
+def summary_page(summary: Summary, name: str, own: OwnMetrics | None = None, due: str | None = None) -> Page:
     """The page of a summary, for one session.
 
     Parameters
@@ -78,14 +78,16 @@ def summary_page(summary: Summary, name: str, own: OwnMetrics | None = None) -> 
         Heading.
     own : OwnMetrics, optional
         A user's own estimators, shown beside the usual metrics.
+    due : str, optional
+        When the outcomes of a period are known, as for `calibdask.watch`.
     """
-    return SummaryPage(pool_of(summary), name, own).page()
+    return SummaryPage(pool_of(summary), name, own, due).page()
 
 
 class SummaryPage:
     """The state of one session; its widgets and panes are attributes."""
 
-    def __init__(self, pool: Pool, name: str, own: OwnMetrics | None = None) -> None:
+    def __init__(self, pool: Pool, name: str, own: OwnMetrics | None = None, due: str | None = None) -> None:
         import panel as pn
 
         self._pool, self._name, self._document = pool, name, pn.state.curdoc
@@ -97,7 +99,7 @@ class SummaryPage:
         self._titles: list[str] = []
         self._steps: list[_Step] = []
         self._make_widgets()
-        self.time = TimePage(pool, self._document) if period_dims(pool) else None
+        self.time = TimePage(pool, self._document, due) if period_dims(pool) else None
         self.view = pn.widgets.RadioButtonGroup(
             options=_VIEWS, variant="outline", margin=(8, 10), visible=self.time is not None
         )

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask.engine.sources.summary import SummarySource
-from calibdask.explore.summaries.sparse_sums import SparseSums
+from calibdask.explore.summaries.sparse_sums import SliceNumbers, SparseSums
 from calibdask.results.cautions import MODEL_DIMS
 from calibdask.storage.summary import Summary
 from calibdask.storage.summary_totals import with_totals
@@ -49,7 +49,7 @@ class Group:
     """Slices that are pooled into one: its position along the dimensions of groups, and the numbers of its slices."""
 
     position: tuple[int, ...]
-    numbers: npt.NDArray[np.int64]
+    numbers: SliceNumbers
 
 
 class Pool:
@@ -92,6 +92,10 @@ class Pool:
         self.models = tuple(axis for axis in self.axes if axis in self._opened.batch or axis in MODEL_DIMS)
         self.slices = tuple(axis for axis in self.axes if axis not in self.models)
         self.sums = SparseSums(self.summary, self.axes)
+        by_period = self._opened.by_period
+        # Its axes are the first of these: groups of whole periods are summed from it.
+        self._periods = None if by_period is None or len(self.axes) == len(by_period.axes) else Pool(by_period)
+        self._per_period = self.slice_count // (1 if self._periods is None else self._periods.slice_count)
         self.pooled = lru_cache(maxsize=4)(self._pooled)
         self._variables = lru_cache(self._variables_of)
 
@@ -128,13 +132,14 @@ class Pool:
 
     def is_read(self, setting: str | int | None) -> bool:
         """Whether the histograms of a setting are in memory."""
-        return all(self.sums.has(name) for name in self._variables(setting))
+        read = self.sums if self._periods is None else self._periods.sums
+        return all(read.has(name) or self.sums.has(name) for name in self._variables(setting))
 
     def nbytes(self, setting: str | int | None) -> int:
         """Memory of the histograms of a setting of one slice, for `watchable`."""
         return sum(self.summary[name].isel(dict.fromkeys(self.axes, 0)).nbytes for name in self._of_unit(setting))
 
-    def numbers(self, selection: Selection) -> npt.NDArray[np.int64]:
+    def numbers(self, selection: Selection) -> SliceNumbers:
         """Numbers of the slices of a selection."""
         if selection.is_others:
             inside = self.numbers(Selection(selection.slices, selection.models))
@@ -150,26 +155,33 @@ class Pool:
 
     def groups(self, dims: Sequence[str], selection: Selection) -> list[Group]:
         """The slices along some dimensions, all others pooled over the selection, which is not of others."""
-        numbers = self.numbers(selection.without(dims))
+        numbers = self.grid(dims, selection)
+        return [Group(position, numbers[position]) for position in product(*map(range, numbers.shape[:-1]))]
+
+    def grid(self, dims: Sequence[str], selection: Selection) -> SliceNumbers:
+        """Numbers of the slices of each such group, by its position along the dimensions: (dims, slices)."""
         positions = self._positions(selection.without(dims))
-        shaped = numbers.reshape([len(along_axis) for along_axis in positions])
+        shaped = self.numbers(selection.without(dims)).reshape([len(along_axis) for along_axis in positions])
         along = [self.axes.index(dim) for dim in dims]
-        rows = np.moveaxis(shaped, along, range(len(along)))
-        grid = product(*(range(len(self.labels[dim])) for dim in dims))
-        return [Group(position, rows[position].ravel()) for position in grid]
+        numbers = np.moveaxis(shaped, along, range(len(along)))
+        return numbers.reshape(*numbers.shape[: len(along)], -1)
 
     def group_rows(self, groups: Sequence[Group]) -> npt.NDArray[np.int64]:
         """Number of rows of each group."""
         return np.array([self._rows(group.numbers) for group in groups], np.int64)
+
+    def rows_of(self, numbers: SliceNumbers) -> npt.NDArray[np.int64]:
+        """Number of rows of each of these slices."""
+        return np.asarray(self._counted["rows"].values.ravel()[numbers])
 
     def grouped(self, groups: Sequence[Group], setting: str | int | None, *, complete: bool = False) -> Summary:
         """A summary with these groups along the dimension ``slice``, of one setting or ``complete``."""
         numbers = [group.numbers for group in groups]
         return self._summary(numbers, self._names(setting, complete=complete), ("slice",))
 
-    def watchable(self, groups: Sequence[Group], setting: str | int | None) -> Summary:
-        """`grouped` with the histograms that `calibdask.watch` needs, which has half of them to be read."""
-        return self._summary([group.numbers for group in groups], self._of_unit(setting), ("slice",))
+    def watchable(self, groups: Sequence[SliceNumbers], setting: str | int | None) -> Summary:
+        """A summary of groups of numbers of slices, with what `calibdask.watch` needs: half of the histograms."""
+        return self._summary(groups, self._of_unit(setting), ("slice",))
 
     def _pooled(self, selection: Selection, setting: str | int | None, *, complete: bool = False) -> Summary:
         """The summary of all rows of a selection, without slices; of the histograms of one setting, or ``complete``."""
@@ -183,6 +195,10 @@ class Pool:
         return list(dict.fromkeys(name for chosen in settings for name in self._variables(chosen)))
 
     def _summary(self, groups: Sequence[Any], names: list[str], dims: tuple[str, ...]) -> Summary:
+        if self._periods is not None:
+            periods = [whole_runs(numbers, self._per_period) for numbers in groups]
+            if all(numbers is not None for numbers in periods):
+                return self._periods._summary(periods, names, dims)
         template = self._counted[names].isel(dict.fromkeys(self.axes, 0), drop=True)
         sums: dict[str, Any] = {"rows": (dims, self._shaped([self._rows(numbers) for numbers in groups], dims))}
         for name in names:
@@ -193,8 +209,8 @@ class Pool:
     def _shaped(self, values: Any, dims: tuple[str, ...]) -> Any:
         return np.asarray(values) if dims else values[0]
 
-    def _rows(self, numbers: npt.NDArray[np.int64]) -> Any:
-        return self._counted["rows"].values.ravel()[numbers].sum()
+    def _rows(self, numbers: SliceNumbers) -> Any:
+        return self.rows_of(numbers).sum()
 
     def _positions(self, selection: Selection) -> list[tuple[int, ...]]:
         """Positions along all axes."""
@@ -207,6 +223,18 @@ class Pool:
     def _variables_of(self, setting: str | int | None) -> list[str]:
         """The variables of the histograms of a setting."""
         return self._opened.variables(self.source.layout.setting(setting))
+
+
+def whole_runs(numbers: SliceNumbers, length: int) -> SliceNumbers | None:
+    """The runs of so many numbers that these are all of; None if they are not whole runs.
+
+    Examples
+    --------
+    >>> whole_runs(np.array([5, 3, 4, 0, 2, 1]), 3), whole_runs(np.array([0, 1, 2, 3]), 3)
+    (array([0, 1]), None)
+    """
+    runs = np.unique(numbers // length)
+    return runs if runs.size * length == numbers.size else None
 
 
 _POOLS: deque[Pool] = deque(maxlen=4)

@@ -9,13 +9,16 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask.explore.cancellation import Cancelled
-from calibdask.explore.summaries.pool import Group, Labels, Pool, Selection
+from calibdask.explore.summaries.pool import Labels, Pool, Selection
 from calibdask.explore.summaries.selection_widgets import DATE, ordered
+from calibdask.explore.summaries.sparse_sums import SliceNumbers
 from calibdask.inference.multiplicity import e_benjamini_hochberg
 from calibdask.monitoring.attribution import attribute
-from calibdask.monitoring.period_sums import as_labels
+from calibdask.monitoring.due_dates import are_due, dates_of
+from calibdask.monitoring.period_sums import as_labels, known_labels
 from calibdask.monitoring.since import gap_since
 from calibdask.monitoring.watch import watch
+from calibdask.plot.over_time import Pending
 from calibdask.results.over_time import Ends, OverTime
 from calibdask.storage.summary_totals import with_totals
 
@@ -28,7 +31,10 @@ _MOST_CHANGES = 10
 
 @dataclass(frozen=True)
 class TimeQuery:
-    """What is watched: periods, a selection of the page, its setting, what is tolerated, and which slices."""
+    """What is watched: periods, a selection of the page, its setting, what is tolerated, and which slices.
+
+    ``pending`` are positions of periods that are not due, which are left out.
+    """
 
     period: str
     selection: Selection
@@ -36,6 +42,7 @@ class TimeQuery:
     tolerance: float
     alpha: float
     by: str = ""
+    pending: tuple[int, ...] = ()
 
 
 def period_dims(pool: Pool) -> list[str]:
@@ -44,13 +51,33 @@ def period_dims(pool: Pool) -> list[str]:
     def are_dates(labels: Labels) -> bool:
         return labels.dtype.kind == "M" or all(DATE.fullmatch(str(label)) for label in labels)
 
-    dates = [dim for dim in pool.slices if are_dates(_known(pool.labels[dim]))]
-    return dates + [dim for dim in pool.slices if dim not in dates and ordered(_known(pool.labels[dim]))]
+    dates = [dim for dim in pool.slices if are_dates(known_labels(pool.labels[dim]))]
+    return dates + [dim for dim in pool.slices if dim not in dates and ordered(known_labels(pool.labels[dim]))]
 
 
 def periods_of(pool: Pool, period: str) -> Labels:
     """The labels of the periods in their order, without rows that have none."""
-    return np.sort(as_labels(_known(pool.labels[period])))
+    return np.sort(as_labels(known_labels(pool.labels[period])))
+
+
+def pending_positions(pool: Pool, period: str, due: str) -> tuple[int, ...]:
+    """Positions of the periods that are not due at this moment; none where labels are no dates."""
+    labels = pool.labels[period]
+    known = np.array([label == label for label in labels], bool)
+    named = as_labels(labels[known])
+    if dates_of(named) is None:
+        return ()
+    return tuple(np.flatnonzero(known)[~are_due(period, named, due, None)].tolist())
+
+
+def pending_rows(pool: Pool, query: TimeQuery) -> Pending | None:
+    """The periods of a selection that are pending, with their rows."""
+    selected = dict(query.selection.slices).get(query.period, range(len(pool.labels[query.period])))
+    at = [position for position in query.pending if position in selected]
+    if not at:
+        return None
+    rows = pool.rows_of(pool.grid([query.period], query.selection)[at]).sum(-1)
+    return Pending(as_labels(pool.labels[query.period][at]), rows)
 
 
 class SlicesOverTime:
@@ -81,7 +108,7 @@ class SlicesOverTime:
         self.query = query
         self._pool = pool
         self._grid = _grid(pool, query)
-        rows = np.array([pool.group_rows(groups).sum() for groups in self._grid.groups])
+        rows = pool.rows_of(self._grid.numbers).sum((1, 2))
         self._left = [number for number in np.argsort(-rows, kind="stable").tolist() if rows[number]]
         self.count = len(self._left)
         self._watched: list[OverTime] = []
@@ -150,8 +177,8 @@ class SlicesOverTime:
         query, grid = self.query, self._grid
         later = np.flatnonzero(grid.periods >= process.since)
         number = grid.slice_number(process.at.get(query.by)) if query.by else 0
-        groups = [_united([grid.groups[number][period] for period in later.tolist()])]
-        dataset = _dataset(self._pool, query, [groups], grid.labels[[number]], grid.periods[later[:1]])
+        since = grid.numbers[number, later].ravel()
+        dataset = _dataset(self._pool, query, [[since]], grid.labels[[number]], grid.periods[later[:1]])
         # All periods, and all processes, might have been told.
         chosen_from = grid.periods.size * process.tests
         ends = gap_since(
@@ -169,16 +196,20 @@ class SlicesOverTime:
     def change(self, before: tuple[int, int], after: tuple[int, int]) -> xr.Dataset:
         """What `calibdask.attribute` gives from one window to another, by the slices, else by groups of scores.
 
+        Windows are the first and the last position among all periods (`periods_of`), of which those count that are
+        selected and due.
+
         Raises
         ------
         ValueError
             If windows overlap or have no rows; if their histograms would take too much memory.
         """
         query, grid = self.query, self._grid
-        windows = [range(first, last + 1) for first, last in (before, after)]
-        if set(windows[0]) & set(windows[1]):
+        if before[0] <= after[1] and after[0] <= before[1]:
             raise ValueError(f"Choose two windows that have no {query.period} in common.")
-        groups = [[_united([periods[number] for number in window]) for window in windows] for periods in grid.groups]
+        known = periods_of(self._pool, query.period)
+        windows = [(grid.periods >= known[first]) & (grid.periods <= known[last]) for first, last in (before, after)]
+        groups = [[numbers[window].ravel() for window in windows] for numbers in grid.numbers]
         if len(groups) * self._nbytes * 2 > _MOST_BYTES_OF_WINDOWS:
             raise ValueError("There are too many slices and classes for a page; calibdask.attribute takes them.")
         dataset = _dataset(self._pool, query, groups, grid.labels, np.arange(2))
@@ -188,9 +219,9 @@ class SlicesOverTime:
 
 @dataclass(frozen=True, eq=False)
 class _Grid:
-    """Groups of slices by slice and period, with the labels of both; all rows are one slice without a label."""
+    """Numbers of slices by slice and period, with the labels of both; all rows are one slice without a label."""
 
-    groups: Sequence[Sequence[Group]]
+    numbers: SliceNumbers
     labels: Labels
     periods: Labels
 
@@ -198,36 +229,28 @@ class _Grid:
         return int(np.flatnonzero(self.labels == label)[0])
 
     def dataset(self, pool: Pool, query: TimeQuery, slices: Sequence[int], periods: slice) -> xr.Dataset:
-        chosen = [self.groups[number][periods] for number in slices]
+        chosen = self.numbers[list(slices), periods]
         return _dataset(pool, query, chosen, self.labels[list(slices)], self.periods[periods])
-
-
-def _known(labels: Labels) -> Labels:
-    """Labels but those of rows without one."""
-    return labels[np.array([label == label for label in labels], bool)]
 
 
 def _grid(pool: Pool, query: TimeQuery) -> _Grid:
     dims = [query.by, query.period] if query.by else [query.period]
-    sizes = [len(pool.labels[dim]) for dim in dims]
-    numbers = np.arange(int(np.prod(sizes))).reshape(-1, sizes[-1])
+    numbers = pool.grid(dims, query.selection)
+    numbers = numbers.reshape(-1, *numbers.shape[-2:])
     labels = pool.labels[query.period]
-    selected = dict(query.selection.slices).get(query.period, range(labels.size))
+    selected = {*dict(query.selection.slices).get(query.period, range(labels.size))} - {*query.pending}
     order = sorted((index for index in selected if labels[index] == labels[index]), key=lambda index: labels[index])
-    groups = pool.groups(dims, query.selection)
     slices = pool.labels[query.by] if query.by else np.zeros(1, np.int64)
     kept = [number for number in range(len(slices)) if slices[number] == slices[number]]
-    by_slice = [[groups[index] for index in numbers[number, order].tolist()] for number in kept]
-    return _Grid(by_slice, as_labels(slices[kept]), as_labels(labels[order]))
-
-
-def _united(groups: Sequence[Group]) -> Group:
-    numbers = [group.numbers for group in groups]
-    return Group((), np.concatenate(numbers) if numbers else np.empty(0, np.int64))
+    return _Grid(numbers[kept][:, order], as_labels(slices[kept]), as_labels(labels[order]))
 
 
 def _dataset(
-    pool: Pool, query: TimeQuery, groups: Sequence[Sequence[Group]], labels: Labels, periods: Labels
+    pool: Pool,
+    query: TimeQuery,
+    groups: SliceNumbers | Sequence[Sequence[SliceNumbers]],
+    labels: Labels,
+    periods: Labels,
 ) -> xr.Dataset:
     """A summary of groups by slice and period; of all rows by period alone."""
     shape = (len(groups), len(periods)) if query.by else (len(periods),)

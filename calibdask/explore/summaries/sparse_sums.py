@@ -75,8 +75,10 @@ class SparseSums:
             if 2 * size > left:
                 self._too_large.add(name)
                 return None
-        order = np.argsort(np.concatenate([rows for rows, _ in pieces]))
-        self._kept[name] = vstack([piece for _, piece in pieces], format="csr")[order]
+        numbers = np.concatenate([rows for rows, _ in pieces])
+        stacked = vstack([piece for _, piece in pieces], format="csr")
+        # Pieces of whole periods come in order; another order takes a copy.
+        self._kept[name] = stacked if (np.diff(numbers) > 0).all() else stacked[np.argsort(numbers)]
         return self._kept[name]
 
     def _cells(self, name: str) -> tuple[int, ...]:
@@ -105,7 +107,8 @@ def _ranges(variable: xr.DataArray, axis: str) -> list[slice]:
 
 def _summed(matrix: Any, groups: Sequence[SliceNumbers]) -> npt.NDArray[Any]:
     """Sums over groups of rows."""
-    return np.stack([np.ones(group.size, matrix.dtype) @ matrix[group] for group in groups])
+    chosen = (matrix if group.size == matrix.shape[0] else matrix[group] for group in groups)
+    return np.stack([np.ones(rows.shape[0], matrix.dtype) @ rows for rows in chosen])
 
 
 def _nbytes(matrix: Any) -> int:

@@ -11,10 +11,16 @@ import xarray as xr
 from calibdask.explore.cancellation import CancelToken, LatestOnly, error_text
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.selection_widgets import range_widget, selection_text
-from calibdask.explore.summaries.slices_over_time import SlicesOverTime, TimeQuery, period_dims, periods_of
+from calibdask.explore.summaries.slices_over_time import (
+    SlicesOverTime,
+    TimeQuery,
+    pending_positions,
+    pending_rows,
+    period_dims,
+    periods_of,
+)
 from calibdask.plot.changes import Change, change_list, change_picture, change_text
 from calibdask.plot.over_time import (
-    Pending,
     evidence_picture,
     gap_picture,
     small_caption,
@@ -50,8 +56,8 @@ h2 { font-size: 1.1rem; margin: 14px 0 4px; } p { margin: 4px 0; max-width: 60re
 .line { font-size: 1.15rem; font-weight: 600; } .quiet { color: #5f6b76; font-size: 12.5px; }
 """
 _READING = (
-    "Left: the running mean of outcome less score with a confidence sequence, which holds at all periods together; "
-    "faint behind, each period alone with an interval for one look. Above 0 scores are too low. Right: evidence; of "
+    "Gaps: the running mean of outcome less score with a confidence sequence, which holds at all periods together; "
+    "faint behind, each period alone with an interval for one look. Above 0 scores are too low. Evidence: of "
     "calibrated models no more than the share of false alarms ever reach the dashed line, however often one looks. "
     "Shaded: the time since when evidence grows."
 )
@@ -66,14 +72,16 @@ class TimePage:
         With at least one dimension that can be a period.
     document : bokeh document or None
         Where results are shown; None: all is computed at once.
-    pending : Pending, optional
-        Periods that are not due, with their rows of all slices.
+    due : str, optional
+        When the outcomes of a period are known, as for `calibdask.watch`: before that it is pending, and not watched.
     """
 
-    def __init__(self, pool: Pool, document: Any, pending: Pending | None = None) -> None:
+    def __init__(self, pool: Pool, document: Any, due: str | None = None) -> None:
         import panel as pn
 
-        self._pool, self._pending = pool, pending
+        self._pool = pool
+        # For each dimension of periods, the positions of those that are not due.
+        self._pending = {} if due is None else {dim: pending_positions(pool, dim, due) for dim in period_dims(pool)}
         self._job = LatestOnly(document)
         self._query: TimeQuery | None = None
         self._windows: tuple[tuple[int, int], tuple[int, int]] | None = None
@@ -141,7 +149,8 @@ class TimePage:
     def ask(self, selection: Selection, setting: str | int | None) -> None:
         """Show a selection over time: all rows first, then slices and changes, in the background."""
         by = self.by.value if self.by.value != self.period.value else ""
-        query = TimeQuery(self.period.value, selection, setting, self.tolerance.value, self.alpha.value, by)
+        pending = self._pending.get(self.period.value, ())
+        query = TimeQuery(self.period.value, selection, setting, self.tolerance.value, self.alpha.value, by, pending)
         self._show_sliders()
         before, after = (widget.value for widget in self.sliders[query.period])
         windows = (tuple(before), tuple(after))
@@ -285,17 +294,18 @@ class TimePage:
         if not order:
             return ""
         assert self._query is not None
+        pending = pending_rows(self._pool, self._query)
         marks, figures, selected = self._marks(), [], selection_text(self._pool, self._query.selection)
         for process in [*order, *([leading] if leading is not None and leading not in order else [])]:
             # Pending rows are known of all rows together.
-            given = (process, marks, self._pending if process in order else None)
+            given = (process, marks, pending if process in order else None)
             whom = process.label or selected
             figures += [
                 _figure(gap_picture(*given), f"{whom}: {points_text(process.running)} so far"),
                 _figure(evidence_picture(*given), f"{whom}: evidence {evidence_text(process.evidence)}"),
             ]
         more = " Dotted lines: another version of the model." * bool(marks)
-        more += " Grey: not due, and not tested." * (self._pending is not None)
+        more += " Grey: not due, and not tested." * (pending is not None)
         return f"<div class='figures'>{''.join(figures)}</div><p class='quiet'>{_READING}{more}</p>"
 
     def _small(self, whole: Sequence[OverTime], slices: Sequence[OverTime]) -> str:

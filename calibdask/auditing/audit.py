@@ -115,7 +115,7 @@ def audit(
 
         Attributes: ``conclusion``, a sentence; ``not_excluded``, JSON of the largest absolute gap that is not excluded
         at 1 - alpha for all segments of at least so many rows together; ``segments``, how many were looked at;
-        ``mce_sigma``, the largest ratio of ``ecce`` and ``sigma``.
+        ``mce_sigma``, the largest ratio of ``ecce`` and ``sigma``; ``notes``, JSON of what is said of features.
 
     Raises
     ------
@@ -209,7 +209,7 @@ def audit(
         score_cells=cells,
         **data.attributes,
     )
-    return result.assign_attrs(values=values, **given.attributes(data.source.rows or 0))
+    return result.assign_attrs(values=values, notes=json.dumps(notes), **given.attributes(data.source.rows or 0))
 
 
 def _check(depth: int, min_rows: int, alpha: float, values: int, score_cells: int | None) -> None:

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibdask.cli.help_groups import GroupedCommand
+from calibdask.cli.reporting import command_line, source_of
 from calibdask.cli.results import RESULTS
 from calibdask.cli.row_options import RowsRequest, noted, place_options, rows_of, skipped_rows
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
 
     from calibdask.storage.replacing import Output
@@ -23,11 +26,13 @@ _FOUND = 1
 _ALL = "all"
 # Lines of a table; files have all segments.
 _MOST_LINES = 20
+_PAGES = (".html",)
 _HEAD = ("rows", "passes", "calibdask_version", "setting", "depth", "min_rows", "alpha", "segments", "conclusion")
 _NUMBERS = ("gap", "gap_low", "gap_high", "ece", "ece_chance", "ecce", "sigma", "slope", "pvalue", "pvalue_adjusted")
 _EXAMPLES = (
     ("calibdask audit rows.parquet --features age,country,phone", "for whom the scores are wrong"),
     ("calibdask audit rows.parquet --features all --depth 3", "in groups of up to three columns"),
+    ("calibdask audit rows.parquet --features all --report audit.html", "a page to read, and to print"),
     ("calibdask audit rows.parquet --features all --one-way", "each column by itself, by its values"),
 )
 _EPILOG = """\b
@@ -71,7 +76,8 @@ in one line on stderr, with nothing written; 130 interrupted.
 @click.option("--one-way", is_flag=True, help="Print each column by itself, by its values.")
 @click.option("--json", "as_text", is_flag=True, help="Print JSON instead of a table.")
 @click.option("--out", metavar="FILE", help=f"Write the result: {', '.join(RESULTS)}.")
-@click.option("--overwrite", is_flag=True, help="Replace an existing --out file.")
+@click.option("--report", metavar="FILE", help="Also write a page about it, with each column by its values: .html.")
+@click.option("--overwrite", is_flag=True, help="Replace existing --out and --report files.")
 def audit(
     data: str,
     features: tuple[str, ...],
@@ -84,6 +90,7 @@ def audit(
     one_way: bool,
     as_text: bool,
     out: str | None,
+    report: str | None,
     overwrite: bool,
     **where: Any,
 ) -> None:
@@ -92,10 +99,12 @@ def audit(
     All groups are tested together: of calibrated models at most a share of --alpha has any group found. Numbers are cut
     at quantiles; dates by year, month, weekday and hour; rare values are one, other; missing is a value of its own.
     """
+    from calibdask.storage.replacing import replacing
     from calibdask.storage.writers import check_apart, checked_output
 
-    check_apart(data, {"--out": out})
+    check_apart(data, {"--out": out, "--report": report})
     target = None if out is None else checked_output(out, RESULTS, overwrite=overwrite)
+    page = None if report is None else checked_output(report, _PAGES, overwrite=overwrite)
     request = RowsRequest(data=data, by=(), weight=weight, **where)
     rows = rows_of(request.opened(), "audit the rows that it was made of.")
     names = tuple(name.strip() for given in features for name in given.split(",") if name.strip())
@@ -121,15 +130,17 @@ def audit(
         )
         request.note_ignored(result.attrs)
         result = result.assign_attrs(skipped_rows(table, result.attrs["rows"]))
-    if target is not None:
-        with ExitStack() as written:
+    with ExitStack() as written:
+        if target is not None:
             _write(result, written, target)
+        if page is not None:
+            _write_page(result, written.enter_context(replacing(page)), source_of(request))
     if as_text:
         click.echo(_as_json(result))
     else:
         _show(result, one_way, perf_counter() - begun)
-        if target is not None:
-            click.echo(f"wrote {visible(target)}")
+        for path in filter(None, (target, page)):
+            click.echo(f"wrote {visible(path)}")
     if bool(result.found.any()):
         click.get_current_context().exit(_FOUND)
 
@@ -163,6 +174,12 @@ def _as_json(result: "xr.Dataset") -> str:
     ]
     head = {"format": _FORMAT, **{name: plain(result.attrs[name]) for name in _HEAD}}
     return json_text({**head, "not_excluded": json.loads(result.attrs["not_excluded"]), "found": records})
+
+
+def _write_page(result: "xr.Dataset", part: "Path", source: str) -> None:
+    from calibdask.report import write_audit_report
+
+    write_audit_report(part, result, source=source, command=command_line())
 
 
 def _write(result: "xr.Dataset", written: ExitStack, target: "Output") -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 import xarray as xr
 
@@ -24,6 +25,11 @@ OF_SEGMENTS: Mapping[str, PartInfo] = {
 }
 
 _HEADS = ("rows", "mean score", "frequency", "gap", "from", "to", "p adjusted")
+
+
+def is_audit(given: Any) -> bool:
+    """Whether this is a result of `calibdask.audit`."""
+    return isinstance(given, xr.Dataset) and {"not_excluded", "conclusion"} <= given.attrs.keys()
 
 
 def audit_lines(result: xr.Dataset, rule: str, most: int) -> list[Line]:

@@ -114,9 +114,9 @@ def _limit(scale: _Scale, excluded: Mapping[int, float]) -> str:
     sizes = [*excluded, 10**scale.high]
     for place, error in enumerate(excluded.values()):
         left, right = scale.x(max(sizes[place], 10**scale.low)), scale.x(min(sizes[place + 1], 10**scale.high))
-        for points in (100 * error, -100 * error):
-            if abs(points) <= scale.reach and right > left:
-                parts.append(line_mark(left, scale.y(points), right, scale.y(points), "bound"))
+        if 100 * error <= scale.reach and right > left:
+            ends = (scale.y(100 * error), scale.y(-100 * error))
+            parts += [line_mark(left, y, right, y, "bound") for y in ends]
     return "".join(parts)
 
 

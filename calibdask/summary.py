@@ -1,6 +1,5 @@
 """`summarize`: histograms that suffice for grid-based metrics, in a dataset that can be stored and added."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -142,9 +141,7 @@ def summarize(
     summary = to_dataset(zip(requests, states, strict=True), scores, data, class_dim)
     attributes = given.attributes(data.source.rows or 0) | data.attributes
     if wanted is not None:
-        summary, notes = wanted.added(summary, data)
-        for note in notes:
-            warnings.warn(f"Feature {note}.", UserWarning, stacklevel=2)
+        summary = wanted.added(summary, data)
     return summary.assign_attrs(calibdask_version=__version__, **attributes)
 
 

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask.auditing.conclusions import conclusion, not_excluded
+from calibdask.auditing.cutting import learnt_cuts
 from calibdask.auditing.describing import Describing, SegmentSums
 from calibdask.auditing.evidence import SegmentCells, simultaneous_ends
-from calibdask.auditing.cutting import learnt_cuts
 from calibdask.auditing.features import Values, check_values, is_whole
 from calibdask.auditing.given import given_features
 from calibdask.auditing.measures import cells_of, measured, residual_square
@@ -188,17 +188,10 @@ def audit(
     cuts, notes = learnt_cuts(
         data, one_setting(data, setting), depth, Values(values, min_rows, edges or {}), score_cells
     )
-    for note in notes:
-        warnings.warn(f"Feature {note}.", UserWarning, stacklevel=2)
     plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, depth, data.source.layout.weighted)
     kept, sums = _filled(plan, data, min_rows)
     table = _Table.of(plan, plan.segments, kept, sums, alpha)
-    for feature in table.determining():
-        warnings.warn(
-            f"Feature {feature} determines the outcome: is it the label, or made from it? Leave it out.",
-            UserWarning,
-            stacklevel=2,
-        )
+    table.warn_of_determining()
     attributes = {**data.attributes, **given.attributes(data.source.rows or 0)}
     return table.dataset(
         min_rows=min_rows,
@@ -215,6 +208,7 @@ def _of_summary(summary: Summary, depth: int | None, min_rows: int, alpha: float
     plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, cuts.depth, weighted=False)
     kept = np.flatnonzero(state.rows.sum(-1) >= min_rows)
     table = _Table.of(plan, plan.segments, kept, cells_of(state, kept), alpha)
+    table.warn_of_determining()
     attributes = {name: value for name, value in summary.dataset.attrs.items() if name in _OF_ROWS}
     return table.dataset(
         min_rows=min_rows,
@@ -296,6 +290,15 @@ class _Table:
         ends = simultaneous_ends(cells, alpha)
         columns = {name: column[order] for name, column in columns.items()}
         return cls(plan, segments, kept[order], columns, (ends[0][order], ends[1][order]), alpha)
+
+    def warn_of_determining(self) -> None:
+        """Warn of features that are the label, or made from it."""
+        for feature in self.determining():
+            warnings.warn(
+                f"Feature {feature} determines the outcome: is it the label, or made from it? Leave it out.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def determining(self) -> list[str]:
         """Features each value of which has outcomes of one kind only, while both kinds occur."""

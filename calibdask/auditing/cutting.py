@@ -1,5 +1,6 @@
 """How features and scores are cut: learnt from the rows, or as a summary has them."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,6 +32,11 @@ def learnt_cuts(
     ------
     ValueError
         If no feature has two different values.
+
+    Warns
+    -----
+    UserWarning
+        Of the same.
     """
     cells = score_cells or (_SCORE_CELLS if depth < 3 else _SCORE_CELLS_OF_TRIPLES)
     learnt: Any = run_requests(
@@ -42,6 +48,8 @@ def learnt_cuts(
         data.source,
     ).estimates
     notes = [learnt[number].note for number in range(len(data.features)) if learnt[number].note]
+    for note in notes:
+        warnings.warn(f"Feature {note}.", UserWarning, stacklevel=3)
     codings = tuple(coding for number in range(len(data.features)) for coding in learnt[number].codings)
     if not codings:
         raise ValueError(f"audit expects a feature with two different values, got none: {listed(notes)}.")

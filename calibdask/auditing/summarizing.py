@@ -57,7 +57,7 @@ class FeatureRequest:
                 features = list(known.names)
         return cls(features, depth, Values(values, min_rows, edges or {}), score_cells, known)
 
-    def added(self, summary: xr.Dataset, data: Input) -> tuple[xr.Dataset, list[str]]:
+    def added(self, summary: xr.Dataset, data: Input) -> xr.Dataset:
         """The summary with the lattice of the rows, and what to know about the features; two passes or more."""
         setting = one_setting(data)
         if self.cuts is not None:
@@ -66,4 +66,4 @@ class FeatureRequest:
             learnt, notes = learnt_cuts(data, setting, self.depth, self.values, self.score_cells)
             cuts = learnt.opened()
         whole = with_lattice(summary, cuts, filled(cuts, data))
-        return whole.assign_attrs({NOTES: json.dumps(notes)}), notes
+        return whole.assign_attrs({NOTES: json.dumps(notes)})

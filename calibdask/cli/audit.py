@@ -7,11 +7,14 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
+from calibdask.cli.feature_names import feature_names
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.reporting import command_line, source_of
 from calibdask.cli.results import RESULTS
 from calibdask.cli.row_options import RowsRequest, noted, place_options, rows_of, skipped_rows
+from calibdask.cli.summary_input import refuse_row_options
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
     import xarray as xr
 
+    from calibdask.storage.readers import StoredRows
     from calibdask.storage.replacing import Output
 
 _FORMAT = 1
@@ -34,6 +38,7 @@ _EXAMPLES = (
     ("calibdask audit rows.parquet --features all --depth 3", "in groups of up to three columns"),
     ("calibdask audit rows.parquet --features all --report audit.html", "a page to read, and to print"),
     ("calibdask audit rows.parquet --features all --one-way", "each column by itself, by its values"),
+    ("calibdask audit summary.zarr --min-rows 1000", "of a summary that was made with --features"),
 )
 _EPILOG = """\b
 JSON (--json, --out FILE.json):
@@ -61,10 +66,11 @@ in one line on stderr, with nothing written; 130 interrupted.
     "--features",
     metavar="NAME[,...]|all",
     multiple=True,
-    required=True,
     help="Columns that describe groups, repeatable; all: every column besides labels, scores and weights.",
 )
-@click.option("--depth", type=click.IntRange(min=1), default=2, show_default=True, help="Most columns of a group.")
+@click.option(
+    "--depth", type=click.IntRange(min=1), help="Most columns of a group.  [default: 2, of a summary its own]"
+)
 @click.option(
     "--min-rows", type=click.IntRange(min=1), metavar="N", default=100, show_default=True, help="Rows of a group."
 )
@@ -81,7 +87,7 @@ in one line on stderr, with nothing written; 130 interrupted.
 def audit(
     data: str,
     features: tuple[str, ...],
-    depth: int,
+    depth: int | None,
     min_rows: int,
     alpha: float,
     values: int,
@@ -98,38 +104,28 @@ def audit(
 
     All groups are tested together: of calibrated models at most a share of --alpha has any group found. Numbers are cut
     at quantiles; dates by year, month, weekday and hour; rare values are one, other; missing is a value of its own.
+
+    DATA may be a summary that was made by summarize --features: its groups are audited again, without the rows.
     """
+    import calibdask as cd
     from calibdask.storage.replacing import replacing
+    from calibdask.storage.summary import Summary
     from calibdask.storage.writers import check_apart, checked_output
 
     check_apart(data, {"--out": out, "--report": report})
     target = None if out is None else checked_output(out, RESULTS, overwrite=overwrite)
     page = None if report is None else checked_output(report, _PAGES, overwrite=overwrite)
     request = RowsRequest(data=data, by=(), weight=weight, **where)
-    rows = rows_of(request.opened(), "audit the rows that it was made of.")
-    names = tuple(name.strip() for given in features for name in given.split(",") if name.strip())
-
-    import calibdask as cd
-    from calibdask.progress import shown_progress
-    from calibdask.storage.readers import further_columns
+    given: dict[str, Any] = {"depth": depth, "min_rows": min_rows, "alpha": alpha}
+    store = request.opened()
 
     begun = perf_counter()
-    if names == (_ALL,):
-        names = tuple(further_columns(rows, request.label, request.score, [] if weight is None else [weight]))
-    # They travel in the place of slices.
-    table = replace(request, by=names).table(rows)
-    with request.connected(table), shown_progress("auditing"), noted():
-        result = cd.audit(
-            table,
-            depth=depth,
-            min_rows=min_rows,
-            alpha=alpha,
-            values=values,
-            setting=int(setting) if setting is not None and setting.isdecimal() else setting,
-            **request.reading,
-        )
-        request.note_ignored(result.attrs)
-        result = result.assign_attrs(skipped_rows(table, result.attrs["rows"]))
+    if isinstance(store, Summary):
+        _refuse_for_summary(request, features, setting)
+        result = cd.audit(store, **given)
+    else:
+        chosen = int(setting) if setting is not None and setting.isdecimal() else setting
+        result = _of_rows(request, rows_of(store), features, {**given, "values": values, "setting": chosen})
     with ExitStack() as written:
         if target is not None:
             _write(result, written, target)
@@ -143,6 +139,34 @@ def audit(
             click.echo(f"wrote {visible(path)}")
     if bool(result.found.any()):
         click.get_current_context().exit(_FOUND)
+
+
+def _of_rows(
+    request: RowsRequest, rows: "StoredRows", features: tuple[str, ...], given: dict[str, Any]
+) -> "xr.Dataset":
+    """The audit of rows by these columns."""
+    import calibdask as cd
+    from calibdask.progress import shown_progress
+
+    names = feature_names(request, rows, features)
+    # They travel in the place of slices.
+    table = replace(request, by=names).table(rows)
+    with request.connected(table), shown_progress("auditing"), noted():
+        result = cd.audit(table, **given, **request.reading)
+        request.note_ignored(result.attrs)
+        return result.assign_attrs(skipped_rows(table, result.attrs["rows"]))
+
+
+def _refuse_for_summary(request: RowsRequest, features: tuple[str, ...], setting: str | None) -> None:
+    """Raise UsageError for options that only rows have a use for."""
+    refuse_row_options(request)
+    source = click.get_current_context().get_parameter_source
+    given = {"--features": bool(features), "--setting": setting is not None}
+    given["--values"] = source("values") is ParameterSource.COMMANDLINE
+    if named := [option for option, is_given in given.items() if is_given]:
+        raise click.UsageError(
+            f"{named[0]} has no effect on {request.data}: it is a stored summary, whose columns are cut already."
+        )
 
 
 def _show(result: "xr.Dataset", one_way: bool, seconds: float) -> None:

@@ -115,9 +115,7 @@ def stored_cuts(dataset: xr.Dataset) -> Cuts | None:
     return Cuts.from_json(str(texts[0]))
 
 
-def lattice_variables(
-    cuts: Cuts, state: LatticeState
-) -> tuple[dict[str, xr.Variable], dict[Hashable, Any]]:
+def lattice_variables(cuts: Cuts, state: LatticeState) -> tuple[dict[str, xr.Variable], dict[Hashable, Any]]:
     """Variables and coordinates of a lattice without weights."""
     values = {ROWS: state.rows, EVENTS: state.hits, SCORE: split(state.score), SPREAD: split(state.spread)}
     variables = {name: xr.Variable(_DIMS[name], values[name]) for name in LATTICE}
@@ -169,21 +167,19 @@ def differing(one: Cuts, two: Cuts) -> tuple[str, str]:
     """The first thing in which cuts differ, in the words of each; equal texts where nothing does."""
     if one.names != two.names:
         return ", ".join(one.names), ", ".join(two.names)
-    compared = [(one.setting, two.setting), (f"depth {one.depth}", f"depth {two.depth}")]
-    compared += [(f"{one.edges.bins} cells of scores", f"{two.edges.bins} cells of scores")]
-    for a, b in compared:
+    for a, b in ((one.setting, two.setting), (f"depth {one.depth}", f"depth {two.depth}")):
         if a != b:
             return str(a), str(b)
-    told = [[_told(feature) for feature in cuts.features] for cuts in (one, two)]
-    for a, b in [*zip(*told, strict=False), *zip(*[_ends(cuts) for cuts in (one, two)], strict=True)]:
+    for a, b in zip(*[[*map(_told, cuts.features), *_cells(cuts)] for cuts in (one, two)], strict=False):
         if a != b:
             return _in_words(a), _in_words(b)
     return "", ""
 
 
-def _ends(cuts: Cuts) -> list[Mapping[str, Any]]:
-    """The edges of the cells of scores, one by one."""
-    return [{"name": "a cell of scores", "edges": [edge]} for edge in cuts.edges.values.ravel().tolist()]
+def _cells(cuts: Cuts) -> list[Mapping[str, Any]]:
+    """The cells of scores: how many, and where."""
+    edges = cuts.edges.values.ravel().tolist()
+    return [{"name": "cells of scores", "kept": len(edges) - 1}, {"name": "cells of scores", "edges": edges}]
 
 
 def _in_words(told: Mapping[str, Any]) -> str:

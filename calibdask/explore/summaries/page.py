@@ -13,6 +13,7 @@ from calibdask.explore.cancellation import Cancelled, CancelToken, LatestOnly, e
 from calibdask.explore.downloads import downloads
 from calibdask.explore.server import Page
 from calibdask.explore.summaries.comparison_widgets import ComparisonWidgets
+from calibdask.explore.summaries.groups_page import GroupsPage
 from calibdask.explore.summaries.metrics_table import curve_frame, diagram_frame, metrics_frame, metrics_table
 from calibdask.explore.summaries.own_metrics import OwnMetrics
 from calibdask.explore.summaries.page_metrics import (
@@ -36,8 +37,7 @@ from calibdask.storage.summary import Summary
 
 _BINS = [10, 15, 20, 30, 60, 100]
 _BINNINGS = {"of equal width": "uniform", "of equal mass": "equal-mass"}
-_TOGETHER, _OVER_TIME = "all periods together", "over time"
-_VIEWS = [_TOGETHER, _OVER_TIME]
+_TOGETHER, _ALL_ROWS, _OVER_TIME, _GROUPS = "all periods together", "all rows", "over time", "groups by features"
 # Seconds before what takes longer begins: further choices are not to be slowed down by intervals of earlier ones.
 _PAUSE = 0.3
 _NOTE = (
@@ -98,8 +98,14 @@ class SummaryPage:
         self._steps: list[_Step] = []
         self._make_widgets()
         self.time = TimePage(pool, self._document) if period_dims(pool) else None
+        self.groups = None if pool.cuts is None else GroupsPage(pool, self._document)
+        views = [
+            _ALL_ROWS if self.time is None else _TOGETHER,
+            *([] if self.time is None else [_OVER_TIME]),
+            *([] if self.groups is None else [_GROUPS]),
+        ]
         self.view = pn.widgets.RadioButtonGroup(
-            options=_VIEWS, variant="outline", margin=(8, 10), visible=self.time is not None
+            options=views, value=views[0], variant="outline", margin=(8, 10), visible=len(views) > 1
         )
         self.slices = SliceTable(pool, self._own.errors(pool.source.layout), self.first.choose, self._rank_slices)
         self.head = pn.pane.HTML("", sizing_mode="stretch_width")
@@ -126,22 +132,32 @@ class SummaryPage:
         tables: dict[str, Callable[[], Any]] = {key: partial(self._frame, frame) for key, frame in frames.items()}
         if self._pool.slices:
             tables["slices"] = self.slices.frame
-        buttons = downloads(self._name.partition(".")[0], tables, self.plots)
+        name = self._name.partition(".")[0]
+        buttons = downloads(name, tables, self.plots)
         main = [self.head, self.plots, self.busy, self.numbers, self.note, buttons, *self.slices.listed]
-        if self.time is None:
+        views = {self.view.options[0]: main}
+        if self.time is not None:
+            views[_OVER_TIME] = [*self.time.listed, downloads(name, {"over-time": self.time.frame})]
+        if self.groups is not None:
+            views[_GROUPS] = [*self.groups.listed, downloads(name, {"groups": self.groups.frame})]
+        if len(views) == 1:
             return Page(self._name, self._side(), main)
-        together = pn.Column(*main, sizing_mode="stretch_width", visible=not self._is_over_time)
-        button = downloads(self._name.partition(".")[0], {"over-time": self.time.frame})
-        over_time = pn.Column(*self.time.listed, button, sizing_mode="stretch_width", visible=self._is_over_time)
-        self.view.param.watch(lambda _: self._show_view(together, over_time), "value")
-        return Page(self._name, self._side(), [self.view, together, over_time])
+        columns = {view: pn.Column(*items, sizing_mode="stretch_width") for view, items in views.items()}
+
+        def show_view(*_: Any) -> None:
+            for view, column in columns.items():
+                column.visible = view == self.view.value
+            # Groups have cells of scores.
+            self.bins.visible = self.binning.visible = self.view.value != _GROUPS
+
+        show_view()
+        self.view.param.watch(show_view, "value")
+        return Page(self._name, self._side(), [self.view, *columns.values()])
 
     @property
-    def _is_over_time(self) -> bool:
-        return bool(self.time is not None and self.view.value == _OVER_TIME)
-
-    def _show_view(self, together: Any, over_time: Any) -> None:
-        together.visible, over_time.visible = not self._is_over_time, self._is_over_time
+    def _other_view(self) -> TimePage | GroupsPage | None:
+        """The view that is shown in place of the metrics, if one is."""
+        return {_OVER_TIME: self.time, _GROUPS: self.groups}.get(self.view.value)
 
     def _frame(self, make: Callable[[list[xr.Dataset], list[str]], Any]) -> Any:
         """A table to save."""
@@ -166,8 +182,10 @@ class SummaryPage:
     def widgets(self) -> dict[str, Any]:
         """All widgets by their names in the URL."""
         own = {"setting": self.setting, "bins": self.bins, "binning": self.binning, "compare": self.compare}
-        over_time = {} if self.time is None else {"view": self.view, **self.time.widgets}
-        return {**own, **self.first.widgets, **self.second.widgets, **self.slices.widgets, **over_time}
+        view = {"view": self.view} if len(self.view.options) > 1 else {}
+        further = [part.widgets for part in (self.first, self.second, self.slices)]
+        further += [view.widgets for view in (self.time, self.groups) if view is not None]
+        return {**own, **view, **{name: widget for part in further for name, widget in part.items()}}
 
     def _side(self) -> list[Any]:
         import panel as pn
@@ -190,16 +208,17 @@ class SummaryPage:
     def _refresh(self) -> None:
         """Start with what is quick; work on earlier choices is cancelled."""
         self._is_waiting = False
-        if self.time is not None:
-            if self._is_over_time:
-                # What is not seen waits.
-                self._quick.cancel()
-                self._slow.cancel()
-                self._stop(None)
-                self._shown = None
-                self.time.ask(self.first.selection(), self.setting.value)
-                return
-            self.time.pause()
+        for view in (self.time, self.groups):
+            if view is not None and view is not self._other_view:
+                view.pause()
+        if self._other_view is not None:
+            # What is not seen waits.
+            self._quick.cancel()
+            self._slow.cancel()
+            self._stop(None)
+            self._shown = None
+            self._ask_other_view()
+            return
         choice = Choice(self.setting.value, self.bins.value, self.binning.value)
         first = self.first.selection()
         selections = [first, *([self.second.selection(first)] if self.compare.value else [])]
@@ -216,6 +235,12 @@ class SummaryPage:
             show=lambda measurements: self._show(selections, choice, measurements),
             fail=lambda error: self._fail(selections, error),
         )
+
+    def _ask_other_view(self) -> None:
+        if self.time is not None and self._other_view is self.time:
+            self.time.ask(self.first.selection(), self.setting.value)
+        elif self.groups is not None:
+            self.groups.ask(self.first.selection())
 
     def _measured(self, selections: list[Selection], choice: Choice) -> list[_Measurement]:
         """What is quick of each selection."""
@@ -339,8 +364,9 @@ class SummaryPage:
     def _close(self) -> None:
         self._quick.close()
         self._slow.close()
-        if self.time is not None:
-            self.time.close()
+        for view in (self.time, self.groups):
+            if view is not None:
+                view.close()
 
 
 def _banded(selections: list[Selection], choice: Choice) -> bool:

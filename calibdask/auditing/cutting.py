@@ -36,7 +36,7 @@ def learnt_cuts(
     Warns
     -----
     UserWarning
-        Of the same.
+        Of features that are left out, and of those that mix types.
     """
     cells = score_cells or (_SCORE_CELLS if depth < 3 else _SCORE_CELLS_OF_TRIPLES)
     learnt: Any = run_requests(
@@ -48,11 +48,11 @@ def learnt_cuts(
         data.source,
     ).estimates
     notes = [learnt[number].note for number in range(len(data.features)) if learnt[number].note]
-    for note in notes:
-        warnings.warn(f"Feature {note}.", UserWarning, stacklevel=3)
     codings = tuple(coding for number in range(len(data.features)) for coding in learnt[number].codings)
     if not codings:
         raise ValueError(f"audit expects a feature with two different values, got none: {listed(notes)}.")
+    for note in notes:
+        warnings.warn(f"Feature {note}.", UserWarning, stacklevel=3)
     return Cuts(setting, learnt[-1], codings, depth, values.most), notes
 
 

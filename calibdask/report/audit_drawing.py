@@ -8,6 +8,7 @@ import xarray as xr
 from markupsafe import Markup
 
 from calibdask.report.drawing import line_mark, text_mark, upward
+from calibdask.results.audited import points_up
 from calibdask.results.format import counted
 from calibdask.statistics.exact import Array
 
@@ -51,11 +52,11 @@ def guarantee_picture(excluded: Mapping[int, float]) -> Markup:
             f'<rect class="bar" x="{left + 4:.1f}" y="{foot - height:.1f}" width="{width - 8:.1f}" '
             f'height="{height:.1f}"/>'
         )
-        parts.append(text_mark(left + width / 2, foot - height - 4, f"{np.ceil(1000 * error) / 10:.1f}", "middle"))
+        parts.append(text_mark(left + width / 2, foot - height - 4, points_up(error), "middle"))
         parts.append(text_mark(left + width / 2, foot + 14, short_count(size), "middle"))
     parts.append(text_mark(_LEFT + _SIDE / 2, _HEIGHT - 6, "groups of at least so many rows", "middle"))
     parts.append(upward(_TOP + _HIGH / 2, "points not excluded"))
-    said = ", ".join(f"{100 * error:.1f} points from {size:,} rows on" for size, error in excluded.items())
+    said = ", ".join(f"{points_up(error)} points from {size:,} rows on" for size, error in excluded.items())
     return _svg(parts, f"Largest error that is not excluded: {said}")
 
 

@@ -159,7 +159,6 @@ BINARY = {"y_true": np.arange(2000) % 2, "y_prob": np.full(2000, 0.5)}
         ),
     ],
 )
-@pytest.mark.filterwarnings("ignore:Feature x has the same value")
 def test_summaries_that_cannot_be(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         cd.summarize(**{**BINARY, "features": FEATURE, **given})

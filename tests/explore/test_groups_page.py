@@ -12,6 +12,9 @@ from calibdask.explore.summaries.page import SummaryPage
 from calibdask.explore.summaries.pool import Pool, Selection
 from tests.explore.shown_page import ShownPage
 
+# Bokeh calls pandas so.
+pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index")
+
 VIEW = "groups by features"
 
 

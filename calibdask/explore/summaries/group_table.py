@@ -9,6 +9,8 @@ import xarray as xr
 from calibdask.plot.style import OVER, UNDER
 
 _LINES = 12
+# Pages to turn to, where there are none.
+_ONE_PAGE = ".tabulator-footer { display: none; }"
 _WIDTH, _HEIGHT, _MARGIN = 108.0, 14.0, 4.0
 _BAR, _GAP, _FROM, _TO, _ROWS, _P = "interval", "gap", "from", "to", "rows", "p, adjusted"
 
@@ -36,11 +38,11 @@ class GroupTable:
         self._groups = list(groups)
         frame = _frame(result, self._groups, self._heading)
         table: Any = next(iter(self.box), None)
-        pagination = "remote" if len(frame) > _LINES else None
+        sheets = [] if len(frame) > _LINES else [_ONE_PAGE]
         if not self._groups:
             self.box[:] = []
-        elif table is None or table.pagination != pagination:
-            self.box[:] = [self._tabulator(frame, pagination)]
+        elif table is None or table.stylesheets != sheets:
+            self.box[:] = [self._tabulator(frame, sheets)]
         elif not table.value.equals(frame):
             table.value = frame
 
@@ -48,7 +50,7 @@ class GroupTable:
         """Choose the group of a line."""
         self._choose(self._groups[line])
 
-    def _tabulator(self, frame: Any, pagination: str | None) -> Any:
+    def _tabulator(self, frame: Any, sheets: list[str]) -> Any:
         import panel as pn
         from bokeh.models.widgets.tables import HTMLTemplateFormatter, NumberFormatter
 
@@ -68,7 +70,8 @@ class GroupTable:
             show_index=False,
             disabled=True,
             selectable=False,
-            pagination=pagination,
+            pagination="remote",
+            stylesheets=sheets,
             page_size=_LINES,
             layout="fit_data_table",
             sizing_mode="stretch_width",

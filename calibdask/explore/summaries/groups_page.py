@@ -11,6 +11,7 @@ from calibdask.explore.summaries.audited_groups import AuditedGroups, GroupsQuer
 from calibdask.explore.summaries.group_table import GroupTable
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.reliability_panel import Panel
+from calibdask.results.audited import points_up
 from calibdask.results.format import counted
 
 _LEAST = {f"{rows:,} rows": rows for rows in (30, 100, 300, 1000, 3000, 10_000, 100_000)}
@@ -185,8 +186,8 @@ def _told(one: xr.Dataset) -> str:
     gap, low, high = (100 * float(one[name]) for name in ("gap", "gap_low", "gap_high"))
     return (
         f"{counted(int(one['rows']), 'row')}, mean score {float(one['mean_score']):.4f}, frequency "
-        f"{float(one['frequency']):.4f}: gap {gap:+.2f} points, {low:+.2f} to {high:+.2f}; calibration error over cells "
-        f"of scores {float(one['ece']):.4f}, by chance {float(one['ece_chance']):.4f}."
+        f"{float(one['frequency']):.4f}: gap {gap:+.2f} points, {low:+.2f} to {high:+.2f}; calibration error over "
+        f"cells of scores {float(one['ece']):.4f}, by chance {float(one['ece_chance']):.4f}."
     )
 
 
@@ -194,7 +195,7 @@ def _head(groups: AuditedGroups) -> str:
     """The conclusion, and what is not excluded."""
     attributes = groups.result.attrs
     excluded = "; ".join(
-        f"of at least {int(size):,} rows up to {100 * error:.1f} points"
+        f"of at least {int(size):,} rows up to {points_up(error)} points"
         for size, error in json.loads(attributes["not_excluded"]).items()
     )
     not_excluded = f" Errors that are not excluded for groups {excluded}." if excluded else ""

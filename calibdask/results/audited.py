@@ -55,15 +55,9 @@ def audit_lines(result: xr.Dataset, rule: str, most: int) -> list[Line]:
             lines += [((f"{further:,} further groups that were found contain these, or are parts of them.", "aside"),)]
     excluded = json.loads(result.attrs["not_excluded"])
     lines += [()] if excluded else []
-    lines += [
-        (
-            (
-                f"Errors of up to {points_up(error)} points are not excluded for groups of at least {int(size):,} rows.",
-                "",
-            ),
-        )
-        for size, error in excluded.items()
-    ]
+    for size, error in excluded.items():
+        least = f"for groups of at least {int(size):,} rows."
+        lines.append(((f"Errors of up to {points_up(error)} points are not excluded {least}", ""),))
     return [*lines, ((f"{result.attrs['segments']:,} groups of at least {result.attrs['min_rows']:,} rows.", "aside"),)]
 
 

@@ -22,6 +22,7 @@ from calibdask.report.blocks import (
     text,
 )
 from calibdask.report.drawing import forest, forest_axis, forest_range
+from calibdask.report.model_result import ModelResult
 from calibdask.results.format import counted, figure, percent, shown_texts
 
 _MOST_GROUPS, _MOST_FURTHER, _MOST_COLUMNS, _MOST_VALUES = 40, 10, 60, 30
@@ -63,6 +64,21 @@ _TERMS = (
         "Clopper & Pearson 1934",
     ),
 )
+
+
+def audited(models: Sequence[ModelResult]) -> Iterator[Block]:
+    """The blocks of all models that have been audited."""
+    given = [(model.name, model.measured.audited) for model in models]
+    shown = [(name, result) for name, result in given if result is not None]
+    for place, (name, result) in enumerate(shown, 1):
+        if len(models) > 1:
+            yield Heading(name)
+        yield Paragraph(str(result.attrs["conclusion"]))
+        yield from found_groups(result)
+        yield from not_excluded(result)
+        yield from one_way(result, f"column-{place}")
+    if shown:
+        yield from meanings()
 
 
 def found_groups(result: xr.Dataset) -> Iterator[Block]:

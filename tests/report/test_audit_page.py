@@ -111,3 +111,24 @@ def test_only_of_audits(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"calibdask\.audit"):
         write_audit_report(tmp_path / "page.html", cd.evaluate([0, 1], [0.1, 0.9]))
     assert not list(tmp_path.iterdir())
+
+
+def test_reports_show_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    table(4000).to_parquet("rows.parquet")
+    assert main(["summarize", "rows.parquet", "--features", "age,country", "--out", "s.zarr"]) == 0
+    pages = {}
+    for name, words in {"rows": ["rows.parquet", "--features", "age,country"], "summary": ["s.zarr"]}.items():
+        assert main(["report", *words, "--n-boot", "5", "--out", f"{name}.html"]) == 0
+        pages[name] = Reader(Path(f"{name}.html").read_text(encoding="utf-8"))
+    expected = cd.audit(cd.open_summary("s.zarr"))
+    for reader in pages.values():
+        assert "For whom it is wrong" in reader.text
+        assert expected.attrs["conclusion"] in reader.text
+        single = expected.isel(segment=(expected.depth == 1).values)
+        assert {100 * gap for gap in single.gap.values.tolist()} <= set(reader.numbers)
+        assert {"column-1-1", "column-1-2"} <= {attributes.get("id") for _, attributes in reader.tags}
+    assert main(["report", "s.zarr", "--features", "age", "--out", "again.html"]) == 2
+    assert "--features has no effect on s.zarr" in capsys.readouterr().err
+    assert main(["report", "rows.parquet", "--n-boot", "5", "--out", "plain.html"]) == 0
+    assert "For whom it is wrong" not in Path("plain.html").read_text(encoding="utf-8")

@@ -19,11 +19,11 @@ from calibdask.explore.summaries.own_metrics import OwnMetrics
 from calibdask.explore.summaries.page_metrics import (
     Choice,
     Refinement,
-    cautions,
     quick,
     refinements,
     without_interval,
 )
+from calibdask.explore.summaries.page_texts import caution_lines, dot, heading, left_out, missing_lines, small
 from calibdask.explore.summaries.panel_grid import PanelGrid
 from calibdask.explore.summaries.pool import Pool, Selection, pool_of
 from calibdask.explore.summaries.reliability_panel import COLORS
@@ -113,7 +113,7 @@ class SummaryPage:
         box = pn.Row(sizing_mode="stretch_width", styles={"flex-wrap": "wrap", "gap": "4px 12px"})
         self.panel_grid, self.plots = PanelGrid(box), pn.Column(box, sizing_mode="stretch_width")
         self.numbers = pn.pane.HTML("", sizing_mode="stretch_width")
-        self.note = pn.pane.HTML(_small(_NOTE), sizing_mode="stretch_width")
+        self.note = pn.pane.HTML(small(_NOTE), sizing_mode="stretch_width")
 
     def page(self) -> Page:
         """The page, with its first numbers on the way."""
@@ -190,8 +190,8 @@ class SummaryPage:
     def _side(self) -> list[Any]:
         import panel as pn
 
-        first = pn.Column(_heading("A", COLORS[0]), visible=self.compare.value)
-        second = pn.Column(_heading("B", COLORS[1]), *self.second.listed, visible=self.compare.value)
+        first = pn.Column(heading("A", COLORS[0]), visible=self.compare.value)
+        second = pn.Column(heading("B", COLORS[1]), *self.second.listed, visible=self.compare.value)
         for only_of_two in (first, second):
             self.compare.link(only_of_two, value="visible")
         chosen = [first, *self.first.listed, self.compare, second] if self.first.listed else []
@@ -229,7 +229,7 @@ class SummaryPage:
         self._slow.cancel()
         self._steps, self._shown, self._is_busy = [], None, False
         if not self._pool.is_read(choice.setting):
-            self.busy.object = _small("reading the summary …")
+            self.busy.object = small("reading the summary …")
         self._quick.start(
             lambda _: self._measured(selections, choice),
             show=lambda measurements: self._show(selections, choice, measurements),
@@ -273,9 +273,9 @@ class SummaryPage:
         # All of one kind, then all of the next: what takes longest is last.
         kinds = [step.description for step in steps]
         self._steps = sorted(steps, key=lambda step: kinds.index(step.description))
-        self.head.object = self._described(selections) + _caution_lines(self._results)
-        missing = _missing(measurements[0].reasons)
-        self.note.object = _small(_NOTE + _left_out(without_interval(measurements[0].pooled, choice))) + missing
+        self.head.object = self._described(selections) + caution_lines(self._results)
+        missing = missing_lines(measurements[0].reasons)
+        self.note.object = small(_NOTE + left_out(without_interval(measurements[0].pooled, choice))) + missing
         self._draw()
         self._rank_slices()
 
@@ -331,7 +331,7 @@ class SummaryPage:
             self.busy.object = ""
             return
         step = self._steps.pop(0)
-        self.busy.object = _small(f"computing: {step.description} …")
+        self.busy.object = small(f"computing: {step.description} …")
 
         def show(result: Any) -> None:
             step.show(result)
@@ -355,7 +355,7 @@ class SummaryPage:
         """The selections with their rows."""
         lines = []
         for number, selection in enumerate(selections):
-            mark = f"{_dot(COLORS[number])} <b>{'AB'[number]}</b> " if len(selections) > 1 else ""
+            mark = f"{dot(COLORS[number])} <b>{'AB'[number]}</b> " if len(selections) > 1 else ""
             rows, slices = self._pool.rows(selection), self._pool.numbers(selection).size
             count = f", {slices:,} of {self._pool.slice_count:,} slices" if self._pool.slices else ""
             lines.append(f"{mark}{escape(selection_text(self._pool, selection))}: <b>{rows:,} rows</b>{count}")
@@ -380,41 +380,3 @@ def _after(pause: float, token: CancelToken, job: Callable[[], Any]) -> Any:
     if token.is_cancelled():
         raise Cancelled
     return job()
-
-
-def _left_out(names: list[str]) -> str:
-    """What has no interval on the page."""
-    if not names:
-        return ""
-    metrics = " and ".join(name.replace("_", " ") for name in names)
-    return f" With so many classes those of {metrics} take too long for a page; calibdask.evaluate gives them."
-
-
-def _missing(reasons: dict[str, str]) -> str:
-    """The metrics that are not shown, and why."""
-    return "".join(f"<div style='color: #8a4b00'>Not shown: {escape(reason)}</div>" for reason in reasons.values())
-
-
-def _small(text: str) -> str:
-    return f"<small style='color: #5f6b76'>{text}</small>"
-
-
-def _caution_lines(results: list[xr.Dataset]) -> str:
-    """What to be aware of."""
-    several = len(results) > 1
-    lines = [
-        f"<div style='color: #8a4b00'>⚠ {f'{letter}: ' if several else ''}{escape(message)}</div>"
-        for letter, result in zip("AB", results, strict=False)
-        for message in cautions(result)
-    ]
-    return "".join(lines)
-
-
-def _dot(color: str) -> str:
-    return f"<span style='color: {color}'>●</span>"
-
-
-def _heading(letter: str, color: str) -> Any:
-    import panel as pn
-
-    return pn.pane.HTML(f"{_dot(color)} <b>Selection {letter}</b>", margin=(8, 10, 0, 10))

@@ -87,10 +87,8 @@ def _frame(result: xr.Dataset, groups: Sequence[int], heading: str) -> Any:
     gap, low, high = (100 * shown[name].values for name in ("gap", "gap_low", "gap_high"))
     ends = np.concatenate([low, high, [0.0]])
     reach = float(ends.min()), float(max(ends.max(), ends.min() + 1e-9))
-    bars = [
-        bar(*numbers, reach, certain=bool(found))
-        for *numbers, found in zip(gap, low, high, shown.found.values, strict=True)
-    ]
+    numbers = zip(gap.tolist(), low.tolist(), high.tolist(), shown.found.values.tolist(), strict=True)
+    bars = [bar(one, start, end, reach, certain=certain) for one, start, end, certain in numbers]
     columns: dict[str, Any] = {
         heading: shown.segment.values.astype(object),
         _BAR: np.array(bars, object),

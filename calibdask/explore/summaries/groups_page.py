@@ -168,16 +168,16 @@ class GroupsPage:
         groups = self._groups
         if groups is None:
             return
-        known = self.group.value in groups.texts
-        self.panel.pane.visible = known
-        wholes, parts = groups.around(groups.texts.index(self.group.value)) if known else ([], [])
+        text, texts = self.group.value or "", groups.texts
+        line = texts.index(text) if text in texts else None
+        self.panel.pane.visible = line is not None
+        wholes, parts = ([], []) if line is None else groups.around(line)
         self.wholes.show(groups.result, wholes)
         self.parts.show(groups.result, parts)
-        if not known:
+        if line is None:
             self.selected.object = ""
             return
-        line = groups.texts.index(self.group.value)
-        self.selected.object = f"<h2>{escape(self.group.value)}</h2><p>{_told(groups.result.isel(segment=line))}</p>"
+        self.selected.object = f"<h2>{escape(text)}</h2><p>{_told(groups.result.isel(segment=line))}</p>"
         self.panel.show("", [(groups.bins(line), None)])
 
 

@@ -14,6 +14,7 @@ from calibdask.storage.checked_summary import check_sums, whole
 from calibdask.storage.slice_labels import positions, united
 from calibdask.storage.summary import Summary, is_summary
 from calibdask.storage.summary_format import FORMAT, MARK, extra_attributes
+from calibdask.storage.summary_lattice import LATTICE
 from calibdask.storage.summary_scores import SCORES, carried
 from calibdask.storage.summary_totals import with_fill, with_totals
 
@@ -124,7 +125,8 @@ def _names(parts: Sequence[Summary]) -> list[str]:
             stacklevel=3,
         )
     scores = [] if without else [name for name in SCORES if name in parts[0].dataset]
-    return ["rows", *parts[0].histogram_variables, *scores]
+    lattice = LATTICE if parts[0].cuts is not None else ()
+    return ["rows", *parts[0].histogram_variables, *scores, *lattice]
 
 
 def _added(name: str, parts: Sequence[Summary], labels: Mapping[Hashable, Any]) -> xr.Variable:

@@ -1,12 +1,14 @@
 """`summarize`: histograms that suffice for grid-based metrics, in a dataset that can be stored and added."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import xarray as xr
 
 from calibdask import __version__
-from calibdask.engine.inputs.input import read_data
+from calibdask.auditing.given import given_features
+from calibdask.auditing.summarizing import FeatureRequest
+from calibdask.engine.inputs.input import read_arrays, read_data
 from calibdask.engine.inputs.options import InputOptions, Task
 from calibdask.estimators.smooth.gridded import check_step
 from calibdask.statistics.layout import Layout
@@ -35,6 +37,13 @@ def summarize(
     sample_dim: str | Sequence[str] = "sample",
     class_dim: str = "class",
     sum_tolerance: float = 1e-3,
+    features: Any = None,
+    depth: int = 2,
+    values: int = 5,
+    min_rows: int = 100,
+    edges: Mapping[str, Sequence[float]] | None = None,
+    score_cells: int | None = None,
+    cuts: xr.Dataset | None = None,
 ) -> xr.Dataset:
     """Summarize predicted probabilities in one pass: `calibdask.evaluate` takes the result in place of the data.
 
@@ -49,6 +58,13 @@ def summarize(
         histograms serve single classes too.
     step : float, default 0.0003
         Largest width of a cell; the unit interval is divided into a multiple of 300 cells, 3600 by default.
+    features : data frame, mapping from name to array, or names of columns, optional
+        As for `calibdask.audit`, which takes the summary in place of the rows. Not with ``by``, nor with weights.
+    depth, values, min_rows, edges, score_cells
+        How the features are cut, as for `calibdask.audit`; ``min_rows`` says which categories are rare.
+    cuts : xarray.Dataset, optional
+        A summary with features: these rows are cut as its rows were, so that both add up. Categories that are new
+        count as ``other``. ``features`` None: the columns of these names.
 
     Returns
     -------
@@ -57,13 +73,16 @@ def summarize(
         outcome, and ``<setting>_offset``, the sum of their positions in the cell in units of 2**-30 (with weights:
         sums of weights, and ``<setting>_square``, ``<setting>_rows``); ``rows``, and ``total_rows`` of all slices.
         Settings whose scores have a positive lower bound have a second histogram, ``<setting>_support_count`` and so
-        on, on the interval above it. ``brier_sum`` and ``log_loss_sum`` are the sums of these scores, without weights
+        on, on the interval above it. With features ``segment_rows``, ``segment_events`` (..., segment, segment_cell),
+        ``segment_score`` and ``segment_spread``, the sums of audits, and ``segment_cuts``, which says of what.
+        ``brier_sum`` and ``log_loss_sum`` are the sums of these scores, without weights
         as two words in units of ``word_unit``; ``clipped_rows`` those whose logarithm was clipped.
 
     Raises
     ------
     ValueError
-        As `calibdask.evaluate`; if a setting is unknown, or the step is out of range.
+        As `calibdask.evaluate`; if a setting is unknown, or the step is out of range. With features as
+        `calibdask.audit`; if they come with slices or weights, or do not fit ``cuts``.
 
     Notes
     -----
@@ -99,10 +118,20 @@ def summarize(
     check_step(step)
     options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
     dims = (options.sample_dims[0], class_dim)
-    given = given_rows_or_file(
-        y_true, y_prob, by, sample_weight, dims, label=label, score=score, skip_missing=skip_missing
-    )
-    data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
+    wanted = FeatureRequest.of(features, depth, values, min_rows, edges, score_cells, cuts)
+    if wanted is None:
+        given = given_rows_or_file(
+            y_true, y_prob, by, sample_weight, dims, label=label, score=score, skip_missing=skip_missing
+        )
+        data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
+    else:
+        if by is not None or sample_weight is not None:
+            raise ValueError(
+                "features expects rows without by and sample_weight: name columns of slices among the features, and "
+                "audit weighted rows themselves."
+            )
+        given = given_features(y_true, y_prob, wanted.columns, None, label, score, skip_missing)
+        data = read_arrays(given.y_true, given.y_prob, None, given.sample_weight, options, features=given.by)
     class_dim = data.class_dim(class_dim)
     layout = data.source.layout
     kept = stored_settings(settings, layout)
@@ -111,6 +140,8 @@ def summarize(
     scores, *states = data.source.answer((ScoreSums(), *requests))
     summary = to_dataset(zip(requests, states, strict=True), scores, data, class_dim)
     attributes = given.attributes(data.source.rows or 0) | data.attributes
+    if wanted is not None:
+        summary = wanted.added(summary, data)
     return summary.assign_attrs(calibdask_version=__version__, **attributes)
 
 

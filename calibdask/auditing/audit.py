@@ -11,12 +11,14 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask.auditing.conclusions import conclusion, not_excluded
+from calibdask.auditing.cutting import learnt_cuts
 from calibdask.auditing.describing import Describing, SegmentSums
 from calibdask.auditing.evidence import SegmentCells, simultaneous_ends
 from calibdask.auditing.features import Values, check_values, is_whole
 from calibdask.auditing.given import given_features
 from calibdask.auditing.measures import cells_of, measured, residual_square
 from calibdask.auditing.planning import LatticePlan
+from calibdask.auditing.summarized import NOTES, given_summary, refuse_rows_options, summary_lattice
 from calibdask.engine.inputs.input import Input, read_arrays
 from calibdask.engine.inputs.options import InputOptions, Task
 from calibdask.engine.plan import run_requests
@@ -24,21 +26,20 @@ from calibdask.inference.choice import check_level
 from calibdask.inference.multiplicity import e_benjamini_hochberg, holm
 from calibdask.results.audited import OF_SEGMENTS
 from calibdask.results.watched import described as described_dataset
-from calibdask.safe_text import listed
-from calibdask.statistics.bins.binnings import EqualMass
 from calibdask.statistics.lattice.lattice_sums import LatticeState, LatticeSums
 from calibdask.statistics.lattice.segments import Segments
 from calibdask.statistics.settings import Setting
+from calibdask.storage.summary import Summary
 
-# Cells of scores by depth: triples of features are many.
-_SCORE_CELLS, _SCORE_CELLS_OF_TRIPLES = 64, 16
+# What a summary says about rows that were left out.
+_OF_ROWS = ("rows_ignored", "rows_skipped")
 
 
 def audit(
     y_true: Any,
     y_prob: Any = None,
     features: Any = None,
-    depth: int = 2,
+    depth: int | None = None,
     min_rows: int = 100,
     alpha: float = 0.05,
     *,
@@ -67,12 +68,14 @@ def audit(
     Parameters
     ----------
     y_true, y_prob : array of shape (n,); y_prob (n,) or (n, K)
-        As in `calibdask.evaluate`; or, without ``y_prob``, a data frame, or the path of a file.
+        As in `calibdask.evaluate`; or, without ``y_prob``, a data frame, or the path of a file. Or a summary that
+        `calibdask.summarize` made with features, or its path, which takes ``depth``, ``min_rows`` and ``alpha`` alone:
+        slices of it are added up, and numbers are those of its rows, to the last bit.
     features : data frame, mapping from name to array, or names of columns
         Numbers are cut at quantiles; dates by year, month, weekday (1 is Monday) and hour; rare categories are one
         value, ``other``; missing is a value of its own. None: all further columns of the frame or the file.
-    depth : int, default 2
-        Largest number of features of a segment.
+    depth : int, optional
+        Largest number of features of a segment. None: 2, of a summary its own.
     min_rows : int, default 100
         Smaller segments are not looked at, and categories of fewer rows are rare.
     alpha : float, default 0.05
@@ -115,7 +118,7 @@ def audit(
 
         Attributes: ``conclusion``, a sentence; ``not_excluded``, JSON of the largest absolute gap that is not excluded
         at 1 - alpha for all segments of at least so many rows together; ``segments``, how many were looked at;
-        ``mce_sigma``, the largest ratio of ``ecce`` and ``sigma``.
+        ``mce_sigma``, the largest ratio of ``ecce`` and ``sigma``; ``notes``, JSON of what is said of features.
 
     Raises
     ------
@@ -169,58 +172,63 @@ def audit(
     >>> found.segment[found.described].item()
     'age > 75, phone = True'
     """
-    _check(depth, min_rows, alpha, values, score_cells)
+    if y_prob is None and (summary := given_summary(y_true)) is not None:
+        refused = {"features": features, "label": label, "score": score, "sample_weight": sample_weight}
+        refused |= {"setting": setting, "edges": edges, "score_cells": score_cells, "task": task, "labels": labels}
+        refuse_rows_options({**refused, "skip_missing": skip_missing or None, "logits": logits or None})
+        check_level(alpha, "alpha")
+        check_cutting(1 if depth is None else depth, min_rows, values, None)
+        return _of_summary(summary, depth, min_rows, alpha)
+    depth = 2 if depth is None else depth
+    check_level(alpha, "alpha")
+    check_cutting(depth, min_rows, values, score_cells)
     options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
     given = given_features(y_true, y_prob, features, sample_weight, label, score, skip_missing)
     data = read_arrays(given.y_true, given.y_prob, None, given.sample_weight, options, features=given.by)
-    chosen = _setting(data, setting)
-    cells = score_cells or (_SCORE_CELLS if depth < 3 else _SCORE_CELLS_OF_TRIPLES)
-    learnt: Any = run_requests(
-        {
-            # No user's feature has this number.
-            -1: EqualMass(cells).edges(chosen),
-            **{
-                number: Values(values, min_rows, edges or {}).learn(column, number)
-                for number, column in enumerate(data.features)
-            },
-        },
-        data.source,
-    ).estimates
-    notes = [learnt[number].note for number in range(len(data.features)) if learnt[number].note]
-    for note in notes:
-        warnings.warn(f"Feature {note}.", UserWarning, stacklevel=2)
-    codings = tuple(coding for number in range(len(data.features)) for coding in learnt[number].codings)
-    if not codings:
-        raise ValueError(f"audit expects a feature with two different values, got none: {listed(notes)}.")
-    plan = LatticePlan(chosen, learnt[-1], codings, depth, data.source.layout.weighted)
-    segments, kept, sums = _filled(plan, data, min_rows)
-    table = _Table.of(plan, segments, kept, sums, alpha)
-    for feature in table.determining():
-        warnings.warn(
-            f"Feature {feature} determines the outcome: is it the label, or made from it? Leave it out.",
-            UserWarning,
-            stacklevel=2,
-        )
-    result = table.dataset(
+    cuts, notes = learnt_cuts(
+        data, one_setting(data, setting), depth, Values(values, min_rows, edges or {}), score_cells
+    )
+    plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, depth, data.source.layout.weighted)
+    kept, sums = _filled(plan, data, min_rows)
+    table = _Table.of(plan, plan.segments, kept, sums, alpha)
+    table.warn_of_determining()
+    attributes = {**data.attributes, **given.attributes(data.source.rows or 0)}
+    return table.dataset(
         min_rows=min_rows,
         rows=int(data.source.rows or 0),
         passes=data.source.passes,
         depth=depth,
-        score_cells=cells,
-        **data.attributes,
-    )
-    return result.assign_attrs(values=values, **given.attributes(data.source.rows or 0))
+        score_cells=cuts.edges.bins,
+    ).assign_attrs(values=values, notes=json.dumps(notes), **attributes)
 
 
-def _check(depth: int, min_rows: int, alpha: float, values: int, score_cells: int | None) -> None:
-    check_level(alpha, "alpha")
+def _of_summary(summary: Summary, depth: int | None, min_rows: int, alpha: float) -> xr.Dataset:
+    """The audit of the rows that were summarized, of all slices together."""
+    cuts, state = summary_lattice(summary, depth)
+    plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, cuts.depth, weighted=False)
+    kept = np.flatnonzero(state.rows.sum(-1) >= min_rows)
+    table = _Table.of(plan, plan.segments, kept, cells_of(state, kept), alpha)
+    table.warn_of_determining()
+    attributes = {name: value for name, value in summary.dataset.attrs.items() if name in _OF_ROWS}
+    return table.dataset(
+        min_rows=min_rows,
+        rows=summary.rows,
+        passes=0,
+        depth=cuts.depth,
+        score_cells=cuts.edges.bins,
+    ).assign_attrs(values=cuts.values, notes=summary.dataset.attrs.get(NOTES, "[]"), **attributes)
+
+
+def check_cutting(depth: int, min_rows: int, values: int, score_cells: int | None) -> None:
+    """Raise ValueError for numbers of segments and cells that make no sense."""
     check_values(values)
     for name, value in {"depth": depth, "min_rows": min_rows, "score_cells": score_cells or 1}.items():
         if not is_whole(value) or value < 1:
             raise ValueError(f"{name} expects a whole number from 1 on, got {value!r}.")
 
 
-def _setting(data: Input, setting: str | int | None) -> Setting:
+def one_setting(data: Input, setting: str | int | None = None) -> Setting:
+    """The setting of an audit, of one column of scores of one model; raises ValueError for others."""
     layout = data.source.layout
     chosen = layout.setting(setting)
     if layout.batch > 1:
@@ -232,7 +240,7 @@ def _setting(data: Input, setting: str | int | None) -> Setting:
     return chosen
 
 
-def _filled(plan: LatticePlan, data: Input, min_rows: int) -> tuple[Segments, npt.NDArray[np.intp], SegmentCells]:
+def _filled(plan: LatticePlan, data: Input, min_rows: int) -> tuple[npt.NDArray[np.intp], SegmentCells]:
     """Sums of all segments of enough rows, and their numbers; the lattice is filled part by part."""
     kept, parts = [], []
     first = 0
@@ -247,7 +255,7 @@ def _filled(plan: LatticePlan, data: Input, min_rows: int) -> tuple[Segments, np
     sums: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts]) for name in SegmentCells._fields[:7]
     }
-    return plan.segments, np.concatenate(kept), parts[0]._replace(**sums)
+    return np.concatenate(kept), parts[0]._replace(**sums)
 
 
 @dataclass(frozen=True)
@@ -282,6 +290,15 @@ class _Table:
         ends = simultaneous_ends(cells, alpha)
         columns = {name: column[order] for name, column in columns.items()}
         return cls(plan, segments, kept[order], columns, (ends[0][order], ends[1][order]), alpha)
+
+    def warn_of_determining(self) -> None:
+        """Warn of features that are the label, or made from it."""
+        for feature in self.determining():
+            warnings.warn(
+                f"Feature {feature} determines the outcome: is it the label, or made from it? Leave it out.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def determining(self) -> list[str]:
         """Features each value of which has outcomes of one kind only, while both kinds occur."""

@@ -3,6 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
+from calibdask.results.audited import points_up
 from calibdask.statistics.exact import Array
 
 # Where larger errors are not excluded even for the largest segments, nothing has been said.
@@ -42,13 +43,8 @@ def conclusion(
     least = min(excluded.values())
     if least > _SAYS_NOTHING:
         return (
-            f"Nothing is found, and next to nothing can be said: errors of {_points(least)} points are not excluded "
+            f"Nothing is found, and next to nothing can be said: errors of {points_up(least)} points are not excluded "
             "even for the largest groups. That takes more rows."
         )
     size = next((size for size, error in excluded.items() if error <= _SAYS_NOTHING), 0)
-    return f"No group of at least {size:,} rows is off by more than {_points(excluded[size])} points, with {level}."
-
-
-def _points(error: float) -> str:
-    """Rounded up: a smaller number would promise too much."""
-    return f"{np.ceil(1000 * error - 1e-9) / 10:.1f}"
+    return f"No group of at least {size:,} rows is off by more than {points_up(excluded[size])} points, with {level}."

@@ -113,7 +113,7 @@ class Values:
         if column.labels is not None:
             codes = (yield CodeCounts(number, len(column.labels))).counts
             counts, missing = codes[:-1], int(codes[-1])
-            values: list[object] = [*range(len(column.labels))]
+            values: Sequence[str] = column.labels
             mixed = False
         else:
             state = yield TextCounts(column.name, number)

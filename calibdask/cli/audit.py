@@ -7,15 +7,22 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
+from calibdask.cli.feature_names import feature_names
 from calibdask.cli.help_groups import GroupedCommand
+from calibdask.cli.reporting import command_line, source_of
 from calibdask.cli.results import RESULTS
 from calibdask.cli.row_options import RowsRequest, noted, place_options, rows_of, skipped_rows
+from calibdask.cli.summary_input import refuse_row_options
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
 
+    from calibdask.storage.readers import StoredRows
     from calibdask.storage.replacing import Output
 
 _FORMAT = 1
@@ -23,12 +30,15 @@ _FOUND = 1
 _ALL = "all"
 # Lines of a table; files have all segments.
 _MOST_LINES = 20
+_PAGES = (".html",)
 _HEAD = ("rows", "passes", "calibdask_version", "setting", "depth", "min_rows", "alpha", "segments", "conclusion")
 _NUMBERS = ("gap", "gap_low", "gap_high", "ece", "ece_chance", "ecce", "sigma", "slope", "pvalue", "pvalue_adjusted")
 _EXAMPLES = (
     ("calibdask audit rows.parquet --features age,country,phone", "for whom the scores are wrong"),
     ("calibdask audit rows.parquet --features all --depth 3", "in groups of up to three columns"),
+    ("calibdask audit rows.parquet --features all --report audit.html", "a page to read, and to print"),
     ("calibdask audit rows.parquet --features all --one-way", "each column by itself, by its values"),
+    ("calibdask audit summary.zarr --min-rows 1000", "of a summary that was made with --features"),
 )
 _EPILOG = """\b
 JSON (--json, --out FILE.json):
@@ -56,10 +66,11 @@ in one line on stderr, with nothing written; 130 interrupted.
     "--features",
     metavar="NAME[,...]|all",
     multiple=True,
-    required=True,
     help="Columns that describe groups, repeatable; all: every column besides labels, scores and weights.",
 )
-@click.option("--depth", type=click.IntRange(min=1), default=2, show_default=True, help="Most columns of a group.")
+@click.option(
+    "--depth", type=click.IntRange(min=1), help="Most columns of a group.  [default: 2, of a summary its own]"
+)
 @click.option(
     "--min-rows", type=click.IntRange(min=1), metavar="N", default=100, show_default=True, help="Rows of a group."
 )
@@ -71,11 +82,12 @@ in one line on stderr, with nothing written; 130 interrupted.
 @click.option("--one-way", is_flag=True, help="Print each column by itself, by its values.")
 @click.option("--json", "as_text", is_flag=True, help="Print JSON instead of a table.")
 @click.option("--out", metavar="FILE", help=f"Write the result: {', '.join(RESULTS)}.")
-@click.option("--overwrite", is_flag=True, help="Replace an existing --out file.")
+@click.option("--report", metavar="FILE", help="Also write a page about it, with each column by its values: .html.")
+@click.option("--overwrite", is_flag=True, help="Replace existing --out and --report files.")
 def audit(
     data: str,
     features: tuple[str, ...],
-    depth: int,
+    depth: int | None,
     min_rows: int,
     alpha: float,
     values: int,
@@ -84,6 +96,7 @@ def audit(
     one_way: bool,
     as_text: bool,
     out: str | None,
+    report: str | None,
     overwrite: bool,
     **where: Any,
 ) -> None:
@@ -91,47 +104,69 @@ def audit(
 
     All groups are tested together: of calibrated models at most a share of --alpha has any group found. Numbers are cut
     at quantiles; dates by year, month, weekday and hour; rare values are one, other; missing is a value of its own.
+
+    DATA may be a summary that was made by summarize --features: its groups are audited again, without the rows.
     """
+    import calibdask as cd
+    from calibdask.storage.replacing import replacing
+    from calibdask.storage.summary import Summary
     from calibdask.storage.writers import check_apart, checked_output
 
-    check_apart(data, {"--out": out})
+    check_apart(data, {"--out": out, "--report": report})
     target = None if out is None else checked_output(out, RESULTS, overwrite=overwrite)
+    page = None if report is None else checked_output(report, _PAGES, overwrite=overwrite)
     request = RowsRequest(data=data, by=(), weight=weight, **where)
-    rows = rows_of(request.opened(), "audit the rows that it was made of.")
-    names = tuple(name.strip() for given in features for name in given.split(",") if name.strip())
-
-    import calibdask as cd
-    from calibdask.progress import shown_progress
-    from calibdask.storage.readers import further_columns
+    given: dict[str, Any] = {"depth": depth, "min_rows": min_rows, "alpha": alpha}
+    store = request.opened()
 
     begun = perf_counter()
-    if names == (_ALL,):
-        names = tuple(further_columns(rows, request.label, request.score, [] if weight is None else [weight]))
-    # They travel in the place of slices.
-    table = replace(request, by=names).table(rows)
-    with request.connected(table), shown_progress("auditing"), noted():
-        result = cd.audit(
-            table,
-            depth=depth,
-            min_rows=min_rows,
-            alpha=alpha,
-            values=values,
-            setting=int(setting) if setting is not None and setting.isdecimal() else setting,
-            **request.reading,
-        )
-        request.note_ignored(result.attrs)
-        result = result.assign_attrs(skipped_rows(table, result.attrs["rows"]))
-    if target is not None:
-        with ExitStack() as written:
+    if isinstance(store, Summary):
+        _refuse_for_summary(request, features, setting)
+        result = cd.audit(store, **given)
+    else:
+        chosen = int(setting) if setting is not None and setting.isdecimal() else setting
+        result = _of_rows(request, rows_of(store), features, {**given, "values": values, "setting": chosen})
+    with ExitStack() as written:
+        if target is not None:
             _write(result, written, target)
+        if page is not None:
+            _write_page(result, written.enter_context(replacing(page)), source_of(request))
     if as_text:
         click.echo(_as_json(result))
     else:
         _show(result, one_way, perf_counter() - begun)
-        if target is not None:
-            click.echo(f"wrote {visible(target)}")
+        for path in filter(None, (target, page)):
+            click.echo(f"wrote {visible(path)}")
     if bool(result.found.any()):
         click.get_current_context().exit(_FOUND)
+
+
+def _of_rows(
+    request: RowsRequest, rows: "StoredRows", features: tuple[str, ...], given: dict[str, Any]
+) -> "xr.Dataset":
+    """The audit of rows by these columns."""
+    import calibdask as cd
+    from calibdask.progress import shown_progress
+
+    names = feature_names(request, rows, features)
+    # They travel in the place of slices.
+    table = replace(request, by=names).table(rows)
+    with request.connected(table), shown_progress("auditing"), noted():
+        result = cd.audit(table, **given, **request.reading)
+        request.note_ignored(result.attrs)
+        return result.assign_attrs(skipped_rows(table, result.attrs["rows"]))
+
+
+def _refuse_for_summary(request: RowsRequest, features: tuple[str, ...], setting: str | None) -> None:
+    """Raise UsageError for options that only rows have a use for."""
+    refuse_row_options(request)
+    source = click.get_current_context().get_parameter_source
+    given = {"--features": bool(features), "--setting": setting is not None}
+    given["--values"] = source("values") is ParameterSource.COMMANDLINE
+    if named := [option for option, is_given in given.items() if is_given]:
+        raise click.UsageError(
+            f"{named[0]} has no effect on {request.data}: it is a stored summary, whose columns are cut already."
+        )
 
 
 def _show(result: "xr.Dataset", one_way: bool, seconds: float) -> None:
@@ -163,6 +198,12 @@ def _as_json(result: "xr.Dataset") -> str:
     ]
     head = {"format": _FORMAT, **{name: plain(result.attrs[name]) for name in _HEAD}}
     return json_text({**head, "not_excluded": json.loads(result.attrs["not_excluded"]), "found": records})
+
+
+def _write_page(result: "xr.Dataset", part: "Path", source: str) -> None:
+    from calibdask.report import write_audit_report
+
+    write_audit_report(part, result, source=source, command=command_line())
 
 
 def _write(result: "xr.Dataset", written: ExitStack, target: "Output") -> None:

@@ -24,6 +24,7 @@ _FILES = frozenset(
         "metrics_file",
         "path",
         "baseline",
+        "cuts",
         "receipt",
     }
 )

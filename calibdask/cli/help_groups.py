@@ -17,7 +17,7 @@ _GROUPS = {
         *("setting", "settings", "step"),
     ),
     "Metrics": ("metrics", "full", "panel", "baseline", "conventions", "consistency"),
-    "Groups": ("features", "depth", "values", "one_way"),
+    "Groups": ("features", "depth", "values", "cuts", "one_way"),
     "Limits": ("risk", "given", "of_slices", "path", "profile", "not_worse"),
     "Calibration": ("method", "compare", "min_rows", "map_path", "score_name"),
     "Slices and intervals": (

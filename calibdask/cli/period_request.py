@@ -58,6 +58,18 @@ class PeriodRequest:
         """The column whose values are periods, if DATA is of several."""
         return None if self.period is None or "=" in self.period else self.period
 
+    def cuts(self) -> "xr.Dataset | None":
+        """A summary that is there already, if it has features; what is added is cut as that is."""
+        from calibdask.storage.period_store import PeriodStore
+        from calibdask.storage.summary import Summary
+
+        if self.append is None:
+            return None
+        store = PeriodStore.at(self.append)
+        periods = store.log().sorted
+        there = store.part(periods[-1]) if periods else None
+        return None if there is None or Summary.of(there).cuts is None else there
+
     def check_new(self) -> None:
         """Raise ValueError, before any rows are read, if the period is there already."""
         from calibdask.storage.period_store import PeriodStore

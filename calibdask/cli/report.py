@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from calibdask.cli.reporting import Remembering, command_line, measured, named_data, write_models
+from calibdask.cli.reporting import Remembering, audited, command_line, measured, named_data, write_models
 from calibdask.cli.row_options import RowsRequest, row_options
 from calibdask.safe_text import visible
 
@@ -49,6 +49,12 @@ _WATCHING = ("period", "tolerance", "alpha", "model_version", "due", "now")
 )
 @click.option("--slice-limit", type=float, metavar="Y", help="The same for each slice.  [default: --limit]")
 @click.option(
+    "--features",
+    metavar="NAME[,...]|all",
+    multiple=True,
+    help="Columns that describe groups: the page shows for whom the scores are wrong, by all groups that they make.",
+)
+@click.option(
     "--period",
     metavar="COLUMN",
     help="The periods, such as days: the page shows calibration over time, with alarms that hold at all of them.",
@@ -86,6 +92,7 @@ def report(
     title: str | None,
     limit: float | None,
     slice_limit: float | None,
+    features: tuple[str, ...],
     overwrite: bool,
     **given: Any,
 ) -> None:
@@ -101,6 +108,9 @@ def report(
 
     With --period the page shows calibration over time too, of all rows and by each column that --by names: gaps,
     evidence that keeps its word however often one looks, since when, and whether people or behaviour changed.
+
+    With --features the groups that these columns make are audited too, with all rows together; a summary that has
+    features has them audited.
 
     With --limit each model and each slice is judged by its calibration error (the ECE, if it is measured): met, if the
     upper end of what is not excluded is at most the limit; broken, if the lower end is above it; otherwise undecided,
@@ -129,7 +139,9 @@ def report(
         else:
             models: dict[str, Any] = {}
             for name, store in stores.items():
-                own = measured(name, RowsRequest(data=named[name], **given), store, watching=watching, **intervals)
+                request = RowsRequest(data=named[name], **given)
+                own = measured(name, request, store, watching=watching, **intervals)
+                own = audited(own, request, store, features)
                 models |= {f"{name} {model}" if model in models else model: one for model, one in own.items()}
             write_models(part, models, title, limit=limit, slice_limit=slice_limit)
             lines = decision_lines(models, limits)
@@ -197,6 +209,7 @@ def _check_alone(cube: "StoredCube", stores: "Sized") -> None:
     rows = (
         "by",
         *_WATCHING,
+        "features",
         "weight",
         "label",
         "score",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibdask.cli.feature_names import feature_names
 from calibdask.cli.metrics import CURVE, DIAGRAM
 from calibdask.cli.param_types import is_whole
 from calibdask.cli.row_options import RowsRequest, noted, rows_of, skipped_rows, stem_of
@@ -70,6 +71,40 @@ def measured(
         if watching is not None:
             request = _with_periods(request, watching)
         return models_of_rows(name, request, request.table(rows_of(store)), **options)
+
+
+def audited(
+    models: "dict[str, Measured]", request: RowsRequest, store: "Store", features: tuple[str, ...]
+) -> "dict[str, Measured]":
+    """The model with an audit of its groups: by these columns, or as a summary with features has them.
+
+    Raises
+    ------
+    click.UsageError
+        If a summary has its features already, or there are several models.
+    """
+    from dataclasses import replace
+
+    import calibdask as cd
+    from calibdask.progress import shown_progress
+    from calibdask.storage.summary import Summary
+
+    if isinstance(store, Summary):
+        if features:
+            raise click.UsageError(f"--features has no effect on {request.data}: it is a stored summary.")
+        if store.cuts is None or store.batch:
+            return models
+        result = cd.audit(store.dataset)
+    elif not features:
+        return models
+    else:
+        if len(models) > 1:
+            raise click.UsageError("--features expects one model of each DATA, got one for each label.")
+        rows = rows_of(store)
+        table = replace(request, by=feature_names(request, rows, features)).table(rows)
+        with request.connected(table), shown_progress("auditing"), noted():
+            result = cd.audit(table, **request.reading)
+    return {name: replace(model, audited=result) for name, model in models.items()}
 
 
 def _with_periods(request: RowsRequest, watching: "Watching") -> RowsRequest:

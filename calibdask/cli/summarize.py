@@ -1,11 +1,13 @@
 """``calibdask summarize``: scored rows in, a small file out that ``calibdask evaluate`` takes in their place."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibdask.cli.feature_names import feature_names
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
 from calibdask.cli.period_request import COARSER, PeriodRequest
@@ -31,6 +33,9 @@ Then, without the data:
 In Python: cd.evaluate(cd.open_summary("summary.zarr")).
 Summaries that are there are added up by calibdask merge.
 \b
+With --features calibdask audit takes the summary too. Periods that --append adds are
+cut as the first one was; --cuts does so for summaries that are to be merged.
+\b
 --append adds a period whole or not at all, in any order, also where several do so at
 once; what it writes is read like any other summary. The same period twice is
 refused. --expire goes by the latest period that is there, not by the clock.
@@ -44,6 +49,7 @@ _EXAMPLES = (
     ("calibdask summarize rows.parquet --out summary.zarr", "one small file in place of all rows"),
     ("calibdask summarize rows.parquet --by day --by country --out summary.zarr", "by day and country"),
     ("calibdask summarize yesterday.parquet --append summary.zarr --period day=2026-11-22", "adds a day"),
+    ("calibdask summarize rows.parquet --features age,country --out groups.zarr", "for audit, without the rows"),
     ("calibdask summarize --append summary.zarr --expire 90d --into month", "merges old days into months"),
     ("calibdask summarize old=a.parquet new=b.parquet --out models.zarr", "two models on the same rows"),
 )
@@ -70,6 +76,12 @@ _EXAMPLES = (
     help="Setting to include in the summary; repeatable.  [default: confidence and classwise]",
 )
 @click.option("--step", type=float, metavar="WIDTH", help="Largest width of a histogram cell.  [default: 0.0003]")
+@click.option(
+    "--features", metavar="NAME[,...]|all", multiple=True, help="Columns that describe groups, for audit; repeatable."
+)
+@click.option("--depth", type=click.IntRange(min=1), help="With --features: most columns of a group.  [default: 2]")
+@click.option("--values", type=int, metavar="N", help="With --features: values of a column, at most.  [default: 5]")
+@click.option("--cuts", metavar="FILE", help="Cut columns as in this summary, so that both can be merged.")
 @row_options
 @click.option("--overwrite", is_flag=True, help="Replace an existing summary.")
 def summarize(
@@ -84,6 +96,10 @@ def summarize(
     reason: str | None,
     expire: str | None,
     into: str | None,
+    features: tuple[str, ...],
+    depth: int | None,
+    values: int | None,
+    cuts: str | None,
     **where: Any,
 ) -> None:
     """Summarize the scored rows in DATA, in one pass: fine histograms of scores and outcomes, by slice.
@@ -112,8 +128,10 @@ def summarize(
         "calibdask merge."
     )
     stored = {name: rows_of(request.opened(), mend) for name, request in requests.items()}
-    choices = {"settings": settings or None, "step": step}
-    summary = _summarized(requests, stored, {name: value for name, value in choices.items() if value is not None})
+    choices: dict[str, Any] = {"settings": settings or None, "step": step, "depth": depth, "values": values}
+    choices["cuts"] = periods.cuts() if cuts is None else _cuts(cuts)
+    choices = {name: value for name, value in choices.items() if value is not None}
+    summary = _summarized(requests, stored, choices, features)
     words = described(Summary.of(summary))
     if target is not None:
         click.echo(f"wrote {visible(target)}: {words}, {written(summary, target)}")
@@ -123,8 +141,41 @@ def summarize(
         periods.merge_old()
 
 
+def _cuts(path: str) -> "xr.Dataset":
+    """The summary whose cuts are taken."""
+    import calibdask as cd
+
+    return cd.open_summary(path)
+
+
+def _features(
+    requests: dict[str, RowsRequest], stored: "dict[str, StoredRows]", choices: dict[str, Any], given: tuple[str, ...]
+) -> tuple[str, ...]:
+    """The columns that describe groups; raises UsageError for options that do not go with them."""
+    from calibdask.storage.summary import Summary
+
+    if not given and "cuts" not in choices:
+        if named := [name for name in ("depth", "values") if name in choices]:
+            raise click.UsageError(f"--{named[0]} has no effect without --features.")
+        return ()
+    (request, *others), (rows, *_) = requests.values(), stored.values()
+    if others or request.by or request.weight:
+        what = "one DATA" if others else "rows without --by: name its columns in --features"
+        raise click.UsageError(f"--features expects {what if not request.weight else 'rows without --weight'}.")
+    if "cuts" in choices:
+        if named := [name for name in ("depth", "values") if name in choices]:
+            raise click.UsageError(f"--{named[0]} has no effect on cuts that are there already.")
+        cuts = Summary.of(choices["cuts"]).cuts
+        if not given and cuts is not None:
+            return cuts.names
+    return feature_names(request, rows, given)
+
+
 def _summarized(
-    requests: dict[str, RowsRequest], stored: "dict[str, StoredRows]", choices: dict[str, Any]
+    requests: dict[str, RowsRequest],
+    stored: "dict[str, StoredRows]",
+    choices: dict[str, Any],
+    features: tuple[str, ...],
 ) -> "xr.Dataset":
     import calibdask as cd
     from calibdask.cluster import connected
@@ -132,12 +183,18 @@ def _summarized(
     from calibdask.storage.summary import Summary
 
     first, *others = requests.values()
+    names = _features(requests, stored, choices, features)
     with connected(first.cluster), shown_progress("summarizing"), noted():
         if not others:
             (rows,) = stored.values()
-            table = first.table(rows)
-            options = {"by": table.by or None, "sample_weight": table.weights, **first.reading, **choices}
-            summary = cd.summarize(table.labels, table.scores, **options)
+            if names:
+                # They travel in the place of slices.
+                table = replace(first, by=names).table(rows)
+                summary = cd.summarize(table, features=names, **first.reading, **choices)
+            else:
+                table = first.table(rows)
+                options = {"by": table.by or None, "sample_weight": table.weights, **first.reading, **choices}
+                summary = cd.summarize(table.labels, table.scores, **options)
             count = Summary.of(summary).rows
             first.note_ignored({**summary.attrs, "rows": count})
             return summary.assign_attrs(skipped_rows(table, count))

@@ -47,9 +47,17 @@ class Paragraph(Block):
 
 @dataclass(frozen=True)
 class Heading(Block):
-    """A heading within a section."""
+    """A heading within a section; ``Links`` lead to its anchor."""
 
     words: str
+    anchor: str = ""
+
+
+@dataclass(frozen=True)
+class Links(Block):
+    """Links to headings: anchors and words."""
+
+    items: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -127,9 +135,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A page: its title, a line below that, and its sections."""
+    """A page: its title, what it says in a sentence, a line below that, and its sections."""
 
     title: str
     lead: str
     sections: Sequence[Section]
     foot: str
+    headline: str = ""

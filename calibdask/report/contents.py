@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from calibdask.report.audit_section import audited
 from calibdask.report.blocks import (
     Block,
     Code,
@@ -85,6 +86,7 @@ def page_of(models: Sequence[ModelResult], origin: Origin, limits: Limits = _NO_
         "metrics": ("Metrics", _metrics(models)),
         "pictures": ("Reliability", _pictures(models)),
         "slices": ("Slices", _slices(models)),
+        "groups": ("For whom it is wrong", audited(models)),
         "time": ("Over time", over_time(models)),
         "recalibration": ("Would recalibration help?", recalibration(models)),
         "tests": ("Tests", _tests(models)),

@@ -3,7 +3,7 @@
 Those of `calibdask.plot` need a script to be shown, or Matplotlib to be written to files.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from markupsafe import Markup
@@ -29,7 +29,7 @@ def diagram_picture(bins: Bins, title: str) -> Markup:
         x, y, size = _x(bins.score[i]), _y(bins.outcome[i]), 2.2 + 4.8 * np.sqrt(bins.count[i] / most)
         side = "over" if bins.gap[i] < 0 else "under"
         if np.isfinite(bins.low[i]):
-            parts.append(_line(x, _y(bins.low[i]), x, _y(bins.high[i]), f"whisker {side}"))
+            parts.append(line_mark(x, _y(bins.low[i]), x, _y(bins.high[i]), f"whisker {side}"))
         parts.append(f'<circle class="dot {side}" cx="{x:.1f}" cy="{y:.1f}" r="{size:.1f}"/>')
         parts.append(_bar(bins.lower[i], bins.upper[i], bins.count[i] / most))
     parts.append(_strip_axis(figure(int(most)), ROWS))
@@ -64,25 +64,30 @@ def forest_range(ends: Sequence[float]) -> tuple[float, float]:
     return (low, high) if high > low else (low, low + 1.0)
 
 
-def forest(value: float, low: float | None, high: float | None, reach: tuple[float, float]) -> Markup:
-    """A value and its interval on a line, hidden from screen readers: the numbers stand beside it."""
+def forest(value: float, low: float | None, high: float | None, reach: tuple[float, float], side: str = "") -> Markup:
+    """A value and its interval on a line, hidden from screen readers: the numbers stand beside it.
+
+    ``side``, ``"over"`` or ``"under"``, colours scores that are too high, or too low.
+    """
     middle = _FOREST_HEIGHT / 2
     parts = []
     if reach[0] <= 0 <= reach[1]:
         zero = _along(0.0, reach)
-        parts.append(_line(zero, 0, zero, _FOREST_HEIGHT, "zero"))
+        parts.append(line_mark(zero, 0, zero, _FOREST_HEIGHT, "zero"))
     if low is not None and high is not None and np.isfinite([low, high]).all():
-        parts.append(_line(_along(low, reach), middle, _along(high, reach), middle, "whisker"))
+        parts.append(line_mark(_along(low, reach), middle, _along(high, reach), middle, f"whisker {side}".rstrip()))
     if np.isfinite(value):
-        parts.append(f'<circle class="dot" cx="{_along(value, reach):.1f}" cy="{middle:.1f}" r="3.2"/>')
+        parts.append(
+            f'<circle class="{f"dot {side}".rstrip()}" cx="{_along(value, reach):.1f}" cy="{middle:.1f}" r="3.2"/>'
+        )
     return _small(parts)
 
 
-def forest_axis(reach: tuple[float, float]) -> Markup:
-    """The ends of the range of a `forest`."""
-    low, high = (figure(float(end)) if end else "0" for end in reach)
+def forest_axis(reach: tuple[float, float], shown: Callable[[float], str] = figure) -> Markup:
+    """The ends of the range of a `forest`, as ``shown``."""
+    low, high = (shown(float(end)) if end else "0" for end in reach)
     y = _FOREST_HEIGHT - 4
-    return _small([_text(_MARGIN, y, low, "start"), _text(_FOREST_WIDTH - _MARGIN, y, high, "end")])
+    return _small([text_mark(_MARGIN, y, low, "start"), text_mark(_FOREST_WIDTH - _MARGIN, y, high, "end")])
 
 
 def _along(value: float, reach: tuple[float, float]) -> float:
@@ -114,36 +119,38 @@ def _y(share: float) -> float:
     return _TOP + _SIDE * (1.0 - float(share))
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, name: str) -> str:
+def line_mark(x1: float, y1: float, x2: float, y2: float, name: str) -> str:
+    """A line of a class of the style."""
     return f'<line class="{name}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
 
 
-def _text(x: float, y: float, words: str, anchor: str, name: str = "") -> str:
+def text_mark(x: float, y: float, words: str, anchor: str, name: str = "") -> str:
+    """A text that begins, ends or has its middle there."""
     kind = f' class="{name}"' if name else ""
     return f'<text{kind} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{Markup.escape(visible(words))}</text>'
 
 
-def _upward(middle: float, words: str) -> str:
+def upward(middle: float, words: str) -> str:
     """The name of a vertical axis; the page hides it in small plots."""
     place = f'transform="translate(9,{middle:.0f}) rotate(-90)"'
     return f'<text class="fine" {place} text-anchor="middle">{Markup.escape(visible(words))}</text>'
 
 
 def _diagonal() -> str:
-    return _line(_x(0), _y(0), _x(1), _y(1), "diagonal")
+    return line_mark(_x(0), _y(0), _x(1), _y(1), "diagonal")
 
 
 def _frame() -> str:
     """Grid, ticks and names of the axes."""
     parts = []
     for tick in TICKS:
-        parts.append(_line(_x(tick), _y(0), _x(tick), _y(1), "grid"))
-        parts.append(_line(_x(0), _y(tick), _x(1), _y(tick), "grid"))
+        parts.append(line_mark(_x(tick), _y(0), _x(tick), _y(1), "grid"))
+        parts.append(line_mark(_x(0), _y(tick), _x(1), _y(tick), "grid"))
         name = "fine" if tick in _FINE else ""
-        parts.append(_text(_LEFT - 6, _y(tick) + 4, f"{tick:g}", "end", name))
-        parts.append(_text(_x(tick), _y(0) + 15, f"{tick:g}", "middle", name))
-    parts.append(_upward(_TOP + _SIDE / 2, FREQUENCY))
-    parts.append(_text(_LEFT + _SIDE / 2, _HEIGHT - 4, SCORE, "middle", "fine"))
+        parts.append(text_mark(_LEFT - 6, _y(tick) + 4, f"{tick:g}", "end", name))
+        parts.append(text_mark(_x(tick), _y(0) + 15, f"{tick:g}", "middle", name))
+    parts.append(upward(_TOP + _SIDE / 2, FREQUENCY))
+    parts.append(text_mark(_LEFT + _SIDE / 2, _HEIGHT - 4, SCORE, "middle", "fine"))
     return "".join(parts)
 
 
@@ -151,12 +158,12 @@ def _strip_axis(most: str, words: str) -> str:
     """The axes of the strip below."""
     top = _TOP + _SIDE + _BETWEEN
     foot = top + _STRIP
-    ticks = "".join(_text(_x(tick), foot + 14, f"{tick:g}", "middle", "fine") for tick in (0.0, 0.5, 1.0))
+    ticks = "".join(text_mark(_x(tick), foot + 14, f"{tick:g}", "middle", "fine") for tick in (0.0, 0.5, 1.0))
     return (
-        _line(_x(0), foot, _x(1), foot, "axis")
-        + _text(_LEFT - 6, top + 8, most, "end", "fine")
-        + _text(_LEFT - 6, foot, "0", "end", "fine")
-        + _upward(top + _STRIP / 2, words)
+        line_mark(_x(0), foot, _x(1), foot, "axis")
+        + text_mark(_LEFT - 6, top + 8, most, "end", "fine")
+        + text_mark(_LEFT - 6, foot, "0", "end", "fine")
+        + upward(top + _STRIP / 2, words)
         + ticks
     )
 

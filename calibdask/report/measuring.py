@@ -77,6 +77,8 @@ class Measured:
         What `calibdask.compare_calibrators` gives, or why there is no such comparison.
     over_time : Watched or None
         Calibration over time, if it was asked for.
+    audited : xarray.Dataset or None
+        What `calibdask.audit` gives for the same rows, if it was asked for.
     """
 
     result: xr.Dataset
@@ -91,6 +93,7 @@ class Measured:
     shown: xr.Dataset | None = None
     recalibration: xr.Dataset | str = ""
     over_time: Watched | None = None
+    audited: xr.Dataset | None = None
 
 
 def measure(

@@ -9,6 +9,7 @@ from typing import Any
 import xarray as xr
 
 from calibdask.cluster.versions import installed
+from calibdask.report.audit_page import audit_page
 from calibdask.report.blocks import Page
 from calibdask.report.contents import Origin, page_of
 from calibdask.report.cubes import cube_page
@@ -16,6 +17,7 @@ from calibdask.report.decision_table import Limits, line_of
 from calibdask.report.measuring import Measured
 from calibdask.report.model_result import ModelResult
 from calibdask.report.page import rendered
+from calibdask.results.audited import is_audit
 from calibdask.results.values import Results, is_result, named_strata
 from calibdask.safe_text import without_credentials
 from calibdask.storage.open_store import StoredCube
@@ -130,6 +132,55 @@ def write_cube_report(
     target = checked_output(str(path), FORMATS, overwrite=overwrite)
     cube = store if isinstance(store, StoredCube) else open_stored_cube(store)
     _write(target, cube_page(cube, _origin("Report on a study" if title is None else title, command)))
+
+
+def write_audit_report(
+    path: str | Path,
+    result: xr.Dataset,
+    *,
+    source: str = "",
+    title: str | None = None,
+    command: str = "",
+    overwrite: bool = False,
+) -> None:
+    """Write a report on an audit: what it found, how large an error is not excluded, and each column by its values.
+
+    Parameters
+    ----------
+    path, command, overwrite
+        As for `write_report`.
+    result : xarray.Dataset
+        Of `calibdask.audit`, all of it.
+    source : str
+        What was audited, in words: the name of a file.
+    title : str, optional
+        Heading of the page.
+
+    Raises
+    ------
+    TypeError
+        If it is no result of `calibdask.audit`.
+    ValueError
+        As `write_report`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np, calibdask as cd
+    >>> from calibdask.report import write_audit_report
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.random(1000)
+    >>> result = cd.audit(rng.random(1000) < scores, scores, {"phone": rng.random(1000) < 0.5})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_audit_report(os.path.join(folder, "audit.html"), result)
+    ...     os.listdir(folder)
+    ['audit.html']
+    """
+    if not is_audit(result):
+        raise TypeError(f"A report of an audit expects the output of calibdask.audit, got {type(result).__name__}.")
+    target = checked_output(str(path), FORMATS, overwrite=overwrite)
+    origin = _origin("Calibration audit" if title is None else title, command)
+    _write(target, audit_page(result, source, origin))
 
 
 def _write(target: Output, page: Page) -> None:

@@ -1,7 +1,9 @@
 """What the numbers of `calibdask.audit` are, by the name of the variable, and how they are shown as text."""
 
 import json
+import math
 from collections.abc import Mapping
+from typing import Any
 
 import xarray as xr
 
@@ -26,6 +28,22 @@ OF_SEGMENTS: Mapping[str, PartInfo] = {
 _HEADS = ("rows", "mean score", "frequency", "gap", "from", "to", "p adjusted")
 
 
+def points_up(error: float) -> str:
+    """An error that is not excluded, in points, rounded up: a smaller number would promise too much.
+
+    Examples
+    --------
+    >>> points_up(0.0781), points_up(0.078)
+    ('7.9', '7.8')
+    """
+    return f"{math.ceil(1000 * error - 1e-9) / 10:.1f}"
+
+
+def is_audit(given: Any) -> bool:
+    """Whether this is a result of `calibdask.audit`."""
+    return isinstance(given, xr.Dataset) and {"not_excluded", "conclusion"} <= given.attrs.keys()
+
+
 def audit_lines(result: xr.Dataset, rule: str, most: int) -> list[Line]:
     """What an audit found, in words and as a table, and what is not excluded."""
     described = result.isel(segment=result.described.values)
@@ -37,10 +55,9 @@ def audit_lines(result: xr.Dataset, rule: str, most: int) -> list[Line]:
             lines += [((f"{further:,} further groups that were found contain these, or are parts of them.", "aside"),)]
     excluded = json.loads(result.attrs["not_excluded"])
     lines += [()] if excluded else []
-    lines += [
-        ((f"Errors of up to {100 * error:.1f} points are not excluded for groups of at least {int(size):,} rows.", ""),)
-        for size, error in excluded.items()
-    ]
+    for size, error in excluded.items():
+        least = f"for groups of at least {int(size):,} rows."
+        lines.append(((f"Errors of up to {points_up(error)} points are not excluded {least}", ""),))
     return [*lines, ((f"{result.attrs['segments']:,} groups of at least {result.attrs['min_rows']:,} rows.", "aside"),)]
 
 

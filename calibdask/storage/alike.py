@@ -2,6 +2,7 @@
 
 from calibdask.safe_text import listed
 from calibdask.storage.summary import Summary
+from calibdask.storage.summary_lattice import Cuts, differing
 
 
 def check_alike(first: Summary, other: Summary, expected: str) -> None:
@@ -20,9 +21,21 @@ def check_alike(first: Summary, other: Summary, expected: str) -> None:
             [listed(sorted(part.slices)) or "none" for part in both],
             "; sum over those that one of them lacks, or give it the dimension by expand_dims",
         ),
+        (
+            "cuts of features",
+            _cut_words(first.cuts, other.cuts),
+            "; learn them once, and give them to calibdask.summarize by cuts, at the shell by --cuts",
+        ),
         ("dimensions of models", [listed(part.batch) or "none" for part in both], ""),
         ("models", [str([part.labels[dim].tolist() for dim in part.batch]) for part in both], ""),
     ]
     for what, (one, two), mend in compared:
         if one != two:
             raise ValueError(f"{expected} with the same {what}, got {one} and {two}{mend}.")
+
+
+def _cut_words(one: Cuts | None, two: Cuts | None) -> list[str]:
+    """What differs in the cuts of two summaries, in words; the same words where nothing does."""
+    if one is None or two is None:
+        return ["none" if cuts is None else f"features {listed(cuts.names)}" for cuts in (one, two)]
+    return [*differing(one, two)]

@@ -80,6 +80,16 @@ def check_scores(state: ScoreSumsState, names: tuple[str, ...]) -> None:
         _refuse(names[0], "no more than the rows of a slice", _shown(state.clipped[beyond]))
 
 
+def check_segments(rows: Any, events: Any, total: int) -> None:
+    """Check the rows and the outcomes of segments, (segments, cells), of which the first one is all rows."""
+    check_sums("segment_rows", rows)
+    check_sums("segment_events", events)
+    if (beyond := events > rows).any():
+        _refuse("segment_events", "no more than the rows of a cell", _shown(events[beyond]))
+    if (found := int(rows[0].sum())) != total:
+        _refuse("segment_rows", f"{total} rows in all segments of a subset", str(found))
+
+
 def check_sums(name: str, values: Any) -> None:
     """Raise ValueError unless these are sums of what is finite and not negative."""
     fit = values >= 0 if values.dtype.kind != "f" else (values >= 0) & (values < np.inf)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from calibdask.storage.summary_format import (
     stored_states,
     variables_of,
 )
+from calibdask.storage.summary_lattice import Cuts, stored_cuts
 from calibdask.storage.summary_totals import with_totals
 
 
@@ -132,6 +134,11 @@ class Summary:
         """The variables of all histograms that answer for a setting, also those on a smaller interval of scores."""
         telling = (histogram for histogram in self._telling(setting) if on_support or not histogram.grid.low)
         return [name for histogram in telling for name in variables_of(self.dataset, histogram)]
+
+    @cached_property
+    def cuts(self) -> Cuts | None:
+        """How features are cut into segments; None without features."""
+        return stored_cuts(self.dataset)
 
     @property
     def histogram_variables(self) -> list[str]:

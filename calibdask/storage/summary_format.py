@@ -13,9 +13,12 @@ from calibdask.engine.inputs.input import Input
 from calibdask.engine.inputs.slices import Axis
 from calibdask.safe_text import listed
 from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState, cells_of, support
+from calibdask.statistics.lattice.lattice_sums import LatticeState
 from calibdask.statistics.score_sums import ScoreSumsState
 from calibdask.statistics.settings import Setting
 from calibdask.storage.checked_summary import check_format, check_histogram, check_opened, check_scores, whole
+from calibdask.storage.summary_lattice import CELL as SEGMENT_CELL
+from calibdask.storage.summary_lattice import CUTS, LATTICE, SEGMENT, Cuts, lattice_variables
 from calibdask.storage.summary_scores import SCORES, WORD, WORD_UNIT, score_state, score_variables
 from calibdask.storage.summary_totals import MODELS, PARTS, TOTALS, check_totals, with_fill, with_totals
 
@@ -73,6 +76,12 @@ def to_dataset(
     return with_fill(with_totals(xr.Dataset(variables, coordinates, extra_attributes(batch)), batch))
 
 
+def with_lattice(summary: xr.Dataset, cuts: Cuts, state: LatticeState) -> xr.Dataset:
+    """A summary without slices, with the sums of its rows by segment."""
+    variables, coordinates = lattice_variables(cuts, state)
+    return with_fill(summary.assign(variables).assign_coords(coordinates))
+
+
 def check_names(data: Input, asked: Iterable[GridHistogram], class_dim: Hashable) -> None:
     """Refuse dimensions that have names of the summary's own.
 
@@ -82,7 +91,7 @@ def check_names(data: Input, asked: Iterable[GridHistogram], class_dim: Hashable
         If there is such a dimension.
     """
     own = {*_SCALARS, "rows", "outcome", "cell", "support_cell", "cell_lower", "cell_upper", class_dim}
-    own |= {*TOTALS, *SCORES, WORD, WORD_UNIT}
+    own |= {*TOTALS, *SCORES, WORD, WORD_UNIT, *LATTICE, CUTS, SEGMENT, SEGMENT_CELL}
     own |= {f"{_word(histogram)}_{part}" for histogram in asked for part in _PARTS}
     names = [axis.name for axis in (*data.batch, *data.by)]
     for name in names:
@@ -181,7 +190,7 @@ def _variable(values: Any, axes: tuple[Axis, ...], dims: tuple[Hashable, ...]) -
 
 def _class_dims(summary: xr.Dataset) -> list[Hashable]:
     """The dimension of classes, under whatever name."""
-    known = {"cell", "support_cell", "outcome", WORD, *summary.variables["rows"].dims}
+    known = {"cell", "support_cell", "outcome", WORD, SEGMENT, SEGMENT_CELL, *summary.variables["rows"].dims}
     return [dim for dim in summary.dims if dim not in known]
 
 

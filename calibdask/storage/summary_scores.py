@@ -8,7 +8,7 @@ import xarray as xr
 
 from calibdask.kernels.compiled import FRACTION_BITS
 from calibdask.statistics import exact
-from calibdask.statistics.exact import Counts
+from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.score_sums import ScoreSumsState
 
 CLIPPED, WEIGHT, BRIER, LOG = SCORES = ("clipped_rows", "weight_sum", "brier_sum", "log_loss_sum")
@@ -25,8 +25,13 @@ def score_variables(state: ScoreSumsState) -> tuple[Values, dict[Hashable, Any]]
     clipped = {CLIPPED: (state.clipped, ())}
     if state.brier.dtype != np.int64:
         return {**clipped, WEIGHT: (state.weight, ()), BRIER: (state.brier, ()), LOG: (state.log, ())}, {}
-    words = {name: (_split(sums), (WORD,)) for name, sums in ((BRIER, state.brier), (LOG, state.log))}
-    return {**clipped, **words}, {WORD_UNIT: (WORD, np.array([2.0**-_HIGH_BITS, 2.0**-FRACTION_BITS]))}
+    words = {name: (split(sums), (WORD,)) for name, sums in ((BRIER, state.brier), (LOG, state.log))}
+    return {**clipped, **words}, {WORD_UNIT: (WORD, word_units())}
+
+
+def word_units() -> Array:
+    """What one of each word is worth."""
+    return np.array([2.0**-_HIGH_BITS, 2.0**-FRACTION_BITS])
 
 
 def score_state(dataset: xr.Dataset, whole: Any) -> ScoreSumsState:
@@ -53,25 +58,25 @@ def score_state(dataset: xr.Dataset, whole: Any) -> ScoreSumsState:
     rows, clipped = whole(values["rows"]), whole(values[CLIPPED])
     if weighted:
         return ScoreSumsState(rows, clipped, values[WEIGHT], values[BRIER], values[LOG])
-    brier, log = (_joined(whole(values[name])) for name in (BRIER, LOG))
+    brier, log = (joined(whole(values[name])) for name in (BRIER, LOG))
     return ScoreSumsState(rows, clipped, exact.from_counts(rows), brier, log)
 
 
 def carried(dataset: xr.Dataset) -> xr.Dataset:
     """The summary with words as those of one block: sums of words may be equal where the words differ."""
-    words = [name for name in (BRIER, LOG) if name in dataset and WORD in dataset[name].dims]
+    words = [name for name, sums in dataset.data_vars.items() if WORD in sums.dims]
     return dataset.assign(
-        {name: (dataset[name].dims, _split(_joined(dataset[name].transpose(..., WORD).values))) for name in words}
+        {name: (dataset[name].dims, split(joined(dataset[name].transpose(..., WORD).values))) for name in words}
     )
 
 
-def _split(sums: Counts) -> Counts:
+def split(sums: Counts) -> Counts:
     """Words (whole, fraction) as (multiples of 2**-12, multiples of 2**-52 below them)."""
     whole, fraction = sums[..., 0], sums[..., 1]
     return np.stack([(whole << _HIGH_BITS) + (fraction >> _LOW_BITS), fraction & ((1 << _LOW_BITS) - 1)], axis=-1)
 
 
-def _joined(words: Counts) -> Counts:
+def joined(words: Counts) -> Counts:
     """The inverse, of sums of such words too."""
     high, low = words[..., 0] + (words[..., 1] >> _LOW_BITS), words[..., 1] & ((1 << _LOW_BITS) - 1)
     return np.stack([high >> _HIGH_BITS, ((high & ((1 << _HIGH_BITS) - 1)) << _LOW_BITS) | low], axis=-1)

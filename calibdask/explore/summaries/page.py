@@ -13,16 +13,17 @@ from calibdask.explore.cancellation import Cancelled, CancelToken, LatestOnly, e
 from calibdask.explore.downloads import downloads
 from calibdask.explore.server import Page
 from calibdask.explore.summaries.comparison_widgets import ComparisonWidgets
+from calibdask.explore.summaries.groups_page import GroupsPage
 from calibdask.explore.summaries.metrics_table import curve_frame, diagram_frame, metrics_frame, metrics_table
 from calibdask.explore.summaries.own_metrics import OwnMetrics
 from calibdask.explore.summaries.page_metrics import (
     Choice,
     Refinement,
-    cautions,
     quick,
     refinements,
     without_interval,
 )
+from calibdask.explore.summaries.page_texts import caution_lines, dot, heading, left_out, missing_lines, small
 from calibdask.explore.summaries.panel_grid import PanelGrid
 from calibdask.explore.summaries.pool import Pool, Selection, pool_of
 from calibdask.explore.summaries.reliability_panel import COLORS
@@ -36,8 +37,7 @@ from calibdask.storage.summary import Summary
 
 _BINS = [10, 15, 20, 30, 60, 100]
 _BINNINGS = {"of equal width": "uniform", "of equal mass": "equal-mass"}
-_TOGETHER, _OVER_TIME = "all periods together", "over time"
-_VIEWS = [_TOGETHER, _OVER_TIME]
+_TOGETHER, _ALL_ROWS, _OVER_TIME, _GROUPS = "all periods together", "all rows", "over time", "groups by features"
 # Seconds before what takes longer begins: further choices are not to be slowed down by intervals of earlier ones.
 _PAUSE = 0.3
 _NOTE = (
@@ -100,8 +100,14 @@ class SummaryPage:
         self._steps: list[_Step] = []
         self._make_widgets()
         self.time = TimePage(pool, self._document, due) if period_dims(pool) else None
+        self.groups = None if pool.cuts is None else GroupsPage(pool, self._document)
+        views = [
+            _ALL_ROWS if self.time is None else _TOGETHER,
+            *([] if self.time is None else [_OVER_TIME]),
+            *([] if self.groups is None else [_GROUPS]),
+        ]
         self.view = pn.widgets.RadioButtonGroup(
-            options=_VIEWS, variant="outline", margin=(8, 10), visible=self.time is not None
+            options=views, value=views[0], variant="outline", margin=(8, 10), visible=len(views) > 1
         )
         self.slices = SliceTable(pool, self._own.errors(pool.source.layout), self.first.choose, self._rank_slices)
         self.head = pn.pane.HTML("", sizing_mode="stretch_width")
@@ -109,7 +115,7 @@ class SummaryPage:
         box = pn.Row(sizing_mode="stretch_width", styles={"flex-wrap": "wrap", "gap": "4px 12px"})
         self.panel_grid, self.plots = PanelGrid(box), pn.Column(box, sizing_mode="stretch_width")
         self.numbers = pn.pane.HTML("", sizing_mode="stretch_width")
-        self.note = pn.pane.HTML(_small(_NOTE), sizing_mode="stretch_width")
+        self.note = pn.pane.HTML(small(_NOTE), sizing_mode="stretch_width")
 
     def page(self) -> Page:
         """The page, with its first numbers on the way."""
@@ -128,22 +134,32 @@ class SummaryPage:
         tables: dict[str, Callable[[], Any]] = {key: partial(self._frame, frame) for key, frame in frames.items()}
         if self._pool.slices:
             tables["slices"] = self.slices.frame
-        buttons = downloads(self._name.partition(".")[0], tables, self.plots)
+        name = self._name.partition(".")[0]
+        buttons = downloads(name, tables, self.plots)
         main = [self.head, self.plots, self.busy, self.numbers, self.note, buttons, *self.slices.listed]
-        if self.time is None:
+        views = {self.view.options[0]: main}
+        if self.time is not None:
+            views[_OVER_TIME] = [*self.time.listed, downloads(name, {"over-time": self.time.frame})]
+        if self.groups is not None:
+            views[_GROUPS] = [*self.groups.listed, downloads(name, {"groups": self.groups.frame})]
+        if len(views) == 1:
             return Page(self._name, self._side(), main)
-        together = pn.Column(*main, sizing_mode="stretch_width", visible=not self._is_over_time)
-        button = downloads(self._name.partition(".")[0], {"over-time": self.time.frame})
-        over_time = pn.Column(*self.time.listed, button, sizing_mode="stretch_width", visible=self._is_over_time)
-        self.view.param.watch(lambda _: self._show_view(together, over_time), "value")
-        return Page(self._name, self._side(), [self.view, together, over_time])
+        columns = {view: pn.Column(*items, sizing_mode="stretch_width") for view, items in views.items()}
+
+        def show_view(*_: Any) -> None:
+            for view, column in columns.items():
+                column.visible = view == self.view.value
+            # Groups have cells of scores.
+            self.bins.visible = self.binning.visible = self.view.value != _GROUPS
+
+        show_view()
+        self.view.param.watch(show_view, "value")
+        return Page(self._name, self._side(), [self.view, *columns.values()])
 
     @property
-    def _is_over_time(self) -> bool:
-        return bool(self.time is not None and self.view.value == _OVER_TIME)
-
-    def _show_view(self, together: Any, over_time: Any) -> None:
-        together.visible, over_time.visible = not self._is_over_time, self._is_over_time
+    def _other_view(self) -> TimePage | GroupsPage | None:
+        """The view that is shown in place of the metrics, if one is."""
+        return {_OVER_TIME: self.time, _GROUPS: self.groups}.get(self.view.value)
 
     def _frame(self, make: Callable[[list[xr.Dataset], list[str]], Any]) -> Any:
         """A table to save."""
@@ -168,14 +184,16 @@ class SummaryPage:
     def widgets(self) -> dict[str, Any]:
         """All widgets by their names in the URL."""
         own = {"setting": self.setting, "bins": self.bins, "binning": self.binning, "compare": self.compare}
-        over_time = {} if self.time is None else {"view": self.view, **self.time.widgets}
-        return {**own, **self.first.widgets, **self.second.widgets, **self.slices.widgets, **over_time}
+        view = {"view": self.view} if len(self.view.options) > 1 else {}
+        further = [part.widgets for part in (self.first, self.second, self.slices)]
+        further += [view.widgets for view in (self.time, self.groups) if view is not None]
+        return {**own, **view, **{name: widget for part in further for name, widget in part.items()}}
 
     def _side(self) -> list[Any]:
         import panel as pn
 
-        first = pn.Column(_heading("A", COLORS[0]), visible=self.compare.value)
-        second = pn.Column(_heading("B", COLORS[1]), *self.second.listed, visible=self.compare.value)
+        first = pn.Column(heading("A", COLORS[0]), visible=self.compare.value)
+        second = pn.Column(heading("B", COLORS[1]), *self.second.listed, visible=self.compare.value)
         for only_of_two in (first, second):
             self.compare.link(only_of_two, value="visible")
         chosen = [first, *self.first.listed, self.compare, second] if self.first.listed else []
@@ -192,16 +210,17 @@ class SummaryPage:
     def _refresh(self) -> None:
         """Start with what is quick; work on earlier choices is cancelled."""
         self._is_waiting = False
-        if self.time is not None:
-            if self._is_over_time:
-                # What is not seen waits.
-                self._quick.cancel()
-                self._slow.cancel()
-                self._stop(None)
-                self._shown = None
-                self.time.ask(self.first.selection(), self.setting.value)
-                return
-            self.time.pause()
+        for view in (self.time, self.groups):
+            if view is not None and view is not self._other_view:
+                view.pause()
+        if self._other_view is not None:
+            # What is not seen waits.
+            self._quick.cancel()
+            self._slow.cancel()
+            self._stop(None)
+            self._shown = None
+            self._ask_other_view()
+            return
         choice = Choice(self.setting.value, self.bins.value, self.binning.value)
         first = self.first.selection()
         selections = [first, *([self.second.selection(first)] if self.compare.value else [])]
@@ -212,12 +231,18 @@ class SummaryPage:
         self._slow.cancel()
         self._steps, self._shown, self._is_busy = [], None, False
         if not self._pool.is_read(choice.setting):
-            self.busy.object = _small("reading the summary …")
+            self.busy.object = small("reading the summary …")
         self._quick.start(
             lambda _: self._measured(selections, choice),
             show=lambda measurements: self._show(selections, choice, measurements),
             fail=lambda error: self._fail(selections, error),
         )
+
+    def _ask_other_view(self) -> None:
+        if self.time is not None and self._other_view is self.time:
+            self.time.ask(self.first.selection(), self.setting.value)
+        elif self.groups is not None:
+            self.groups.ask(self.first.selection())
 
     def _measured(self, selections: list[Selection], choice: Choice) -> list[_Measurement]:
         """What is quick of each selection."""
@@ -250,9 +275,9 @@ class SummaryPage:
         # All of one kind, then all of the next: what takes longest is last.
         kinds = [step.description for step in steps]
         self._steps = sorted(steps, key=lambda step: kinds.index(step.description))
-        self.head.object = self._described(selections) + _caution_lines(self._results)
-        missing = _missing(measurements[0].reasons)
-        self.note.object = _small(_NOTE + _left_out(without_interval(measurements[0].pooled, choice))) + missing
+        self.head.object = self._described(selections) + caution_lines(self._results)
+        missing = missing_lines(measurements[0].reasons)
+        self.note.object = small(_NOTE + left_out(without_interval(measurements[0].pooled, choice))) + missing
         self._draw()
         self._rank_slices()
 
@@ -308,7 +333,7 @@ class SummaryPage:
             self.busy.object = ""
             return
         step = self._steps.pop(0)
-        self.busy.object = _small(f"computing: {step.description} …")
+        self.busy.object = small(f"computing: {step.description} …")
 
         def show(result: Any) -> None:
             step.show(result)
@@ -332,7 +357,7 @@ class SummaryPage:
         """The selections with their rows."""
         lines = []
         for number, selection in enumerate(selections):
-            mark = f"{_dot(COLORS[number])} <b>{'AB'[number]}</b> " if len(selections) > 1 else ""
+            mark = f"{dot(COLORS[number])} <b>{'AB'[number]}</b> " if len(selections) > 1 else ""
             rows, slices = self._pool.rows(selection), self._pool.numbers(selection).size
             count = f", {slices:,} of {self._pool.slice_count:,} slices" if self._pool.slices else ""
             lines.append(f"{mark}{escape(selection_text(self._pool, selection))}: <b>{rows:,} rows</b>{count}")
@@ -341,8 +366,9 @@ class SummaryPage:
     def _close(self) -> None:
         self._quick.close()
         self._slow.close()
-        if self.time is not None:
-            self.time.close()
+        for view in (self.time, self.groups):
+            if view is not None:
+                view.close()
 
 
 def _banded(selections: list[Selection], choice: Choice) -> bool:
@@ -356,41 +382,3 @@ def _after(pause: float, token: CancelToken, job: Callable[[], Any]) -> Any:
     if token.is_cancelled():
         raise Cancelled
     return job()
-
-
-def _left_out(names: list[str]) -> str:
-    """What has no interval on the page."""
-    if not names:
-        return ""
-    metrics = " and ".join(name.replace("_", " ") for name in names)
-    return f" With so many classes those of {metrics} take too long for a page; calibdask.evaluate gives them."
-
-
-def _missing(reasons: dict[str, str]) -> str:
-    """The metrics that are not shown, and why."""
-    return "".join(f"<div style='color: #8a4b00'>Not shown: {escape(reason)}</div>" for reason in reasons.values())
-
-
-def _small(text: str) -> str:
-    return f"<small style='color: #5f6b76'>{text}</small>"
-
-
-def _caution_lines(results: list[xr.Dataset]) -> str:
-    """What to be aware of."""
-    several = len(results) > 1
-    lines = [
-        f"<div style='color: #8a4b00'>⚠ {f'{letter}: ' if several else ''}{escape(message)}</div>"
-        for letter, result in zip("AB", results, strict=False)
-        for message in cautions(result)
-    ]
-    return "".join(lines)
-
-
-def _dot(color: str) -> str:
-    return f"<span style='color: {color}'>●</span>"
-
-
-def _heading(letter: str, color: str) -> Any:
-    import panel as pn
-
-    return pn.pane.HTML(f"{_dot(color)} <b>Selection {letter}</b>", margin=(8, 10, 0, 10))

@@ -16,6 +16,7 @@ from calibdask.engine.sources.summary import SummarySource
 from calibdask.explore.summaries.sparse_sums import SliceNumbers, SparseSums
 from calibdask.results.cautions import MODEL_DIMS
 from calibdask.storage.summary import Summary
+from calibdask.storage.summary_lattice import Cuts
 from calibdask.storage.summary_totals import with_totals
 
 Labels = npt.NDArray[Any]
@@ -103,6 +104,11 @@ class Pool:
     def source(self) -> SummarySource:
         """The source of the summary: which settings it has histograms of, without reading them."""
         return self._opened.source
+
+    @property
+    def cuts(self) -> Cuts | None:
+        """How features are cut; None where the summary has none that can be audited."""
+        return None if self.models else self._opened.cuts
 
     @property
     def classes(self) -> Labels:

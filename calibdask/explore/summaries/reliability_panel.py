@@ -59,7 +59,7 @@ class Panel:
         self.layers = [self._layer(number) for number in range(selections)]
         self.pane = _pane(self.upper, self._lower, small=self._small)
 
-    def show(self, title: str, selections: Sequence[tuple[Bins, Curve]]) -> None:
+    def show(self, title: str, selections: Sequence[tuple[Bins, Curve | None]]) -> None:
         """Show other bins and curves, those of each selection."""
         errors = ", ".join(
             "without rows" if np.isnan(bins.error) else number_text(bins.error) for bins, _ in selections
@@ -72,7 +72,7 @@ class Panel:
             layer = self.layers[number]
             if self._bins:
                 layer["bins"].data = self._bin_columns(bins, number, largest)
-            if self._curve:
+            if self._curve and curve is not None:
                 layer["curve"].data = _curve_columns(curve)
 
     def _figures(self) -> tuple[Any, Any]:

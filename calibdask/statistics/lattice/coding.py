@@ -86,6 +86,9 @@ class Cut:
         edges = [f"{edge:.6g}" for edge in self.edges.values.tolist()]
         inner = [f"{low} < {name} <= {high}" for low, high in pairwise(edges)]
         last = [f"{name} missing"] if self.missing else []
+        if edges == ["inf"]:
+            # One value in all rows but those without any.
+            return (f"{name} present", f"{name} above", *last)
         return (f"{name} <= {edges[0]}", *inner, f"{name} > {edges[-1]}", *last)
 
     def codes(self, block: Block) -> Codes:
@@ -104,8 +107,8 @@ class Categories:
     ----------
     name : str
     column : int
-    kept : tuple
-        The values that stand for themselves: texts, or numbers of labels.
+    kept : tuple of str
+        The texts of the values that stand for themselves.
     other, missing : bool
         Whether there are rows with further values, and rows without.
     labels : tuple of str, optional
@@ -114,7 +117,7 @@ class Categories:
 
     name: str
     column: int
-    kept: tuple[Any, ...]
+    kept: tuple[str, ...]
     other: bool
     missing: bool
     labels: tuple[str, ...] | None = None
@@ -127,16 +130,15 @@ class Categories:
     @property
     def texts(self) -> tuple[str, ...]:
         """The values as conditions."""
-        kept = self.kept if self.labels is None else tuple(self.labels[code] for code in self.kept)
         further = [f"{self.name} other"] if self.other else []
         return (
-            *(f"{self.name} = {value}" for value in kept),
+            *(f"{self.name} = {value}" for value in self.kept),
             *further,
             *([f"{self.name} missing"] if self.missing else []),
         )
 
     @cached_property
-    def _codes(self) -> dict[Any, int]:
+    def _codes(self) -> dict[str, int]:
         return {value: code for code, value in enumerate(self.kept)}
 
     def codes(self, block: Block) -> Codes:
@@ -145,9 +147,7 @@ class Categories:
         unseen = len(self.kept) if self.other else 0
         missing = len(self.kept) + self.other if self.missing else 0
         if self.labels is not None:
-            table = np.full(len(self.labels) + 1, unseen, np.uint8)
-            table[-1] = missing
-            table[list(self.kept)] = np.arange(len(self.kept))
+            table = np.array([*(self._codes.get(label, unseen) for label in self.labels), missing], np.uint8)
             return np.asarray(table[values.astype(np.int64)], np.uint8)
         given = values.tolist()
         known = {

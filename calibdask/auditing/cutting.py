@@ -1,0 +1,107 @@
+"""How features and scores are cut: learnt from the rows, or as a summary has them."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from calibdask.auditing.features import Values
+from calibdask.auditing.planning import LatticePlan
+from calibdask.engine.inputs.features import FeatureColumn
+from calibdask.engine.inputs.input import Input
+from calibdask.engine.plan import run_requests
+from calibdask.safe_text import listed
+from calibdask.statistics.bins.binnings import EqualMass
+from calibdask.statistics.lattice.coding import Categories, Coding, Cut
+from calibdask.statistics.lattice.lattice_sums import LatticeState
+from calibdask.statistics.settings import Setting
+from calibdask.storage.summary_lattice import Cuts
+
+# Cells of scores by depth: triples of features are many.
+_SCORE_CELLS, _SCORE_CELLS_OF_TRIPLES = 64, 16
+
+
+def learnt_cuts(
+    data: Input, setting: Setting, depth: int, values: Values, score_cells: int | None
+) -> tuple[Cuts, list[str]]:
+    """The cuts that suit the rows, and what to know about features; one pass or two.
+
+    Raises
+    ------
+    ValueError
+        If no feature has two different values.
+
+    Warns
+    -----
+    UserWarning
+        Of features that are left out, and of those that mix types.
+    """
+    cells = score_cells or (_SCORE_CELLS if depth < 3 else _SCORE_CELLS_OF_TRIPLES)
+    learnt: Any = run_requests(
+        {
+            # No user's feature has this number.
+            -1: EqualMass(cells).edges(setting),
+            **{number: values.learn(column, number) for number, column in enumerate(data.features)},
+        },
+        data.source,
+    ).estimates
+    notes = [learnt[number].note for number in range(len(data.features)) if learnt[number].note]
+    codings = tuple(coding for number in range(len(data.features)) for coding in learnt[number].codings)
+    if not codings:
+        raise ValueError(f"audit expects a feature with two different values, got none: {listed(notes)}.")
+    for note in notes:
+        warnings.warn(f"Feature {note}.", UserWarning, stacklevel=3)
+    return Cuts(setting, learnt[-1], codings, depth, values.most), notes
+
+
+def reused_cuts(cuts: Cuts, data: Input, setting: Setting) -> Cuts:
+    """Cuts of a summary, of the columns of further rows.
+
+    Raises
+    ------
+    ValueError
+        If columns are missing, or of another kind.
+    """
+    if setting != cuts.setting:
+        raise ValueError(f"cuts are of scores of the setting {cuts.setting}, and these rows have {setting}.")
+    columns = {column.name: (number, column) for number, column in enumerate(data.features)}
+    if set(columns) != set(cuts.names):
+        raise ValueError(
+            f"cuts expects the features of the summary, {listed(cuts.names)}, got {listed(columns)}; leave features "
+            "out, or learn new cuts into another summary."
+        )
+    return replace(cuts, features=tuple(_of_column(coding, *columns[coding.name]) for coding in cuts.features))
+
+
+def _of_column(coding: Coding, number: int, column: FeatureColumn) -> Coding:
+    """The coding for a column of that number."""
+    if isinstance(coding, Categories):
+        kinds: Sequence[str] = ("category", "text")
+    else:
+        kinds = ("date",) if coding.part else ("number",)
+    if column.kind not in kinds:
+        raise ValueError(
+            f"Feature {column.name!r} expects {_PLURALS[kinds[0]]}, as where its cuts were learnt, got "
+            f"{_PLURALS[column.kind]}; convert it, or learn new cuts into another summary."
+        )
+    if isinstance(coding, Cut):
+        return replace(coding, column=number)
+    return replace(coding, column=number, labels=column.labels)
+
+
+_PLURALS: Mapping[str, str] = {"number": "numbers", "date": "dates", "category": "categories", "text": "texts"}
+
+
+def filled(cuts: Cuts, data: Input) -> LatticeState:
+    """The sums of all segments; a large lattice is filled part by part."""
+    plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, cuts.depth, data.source.layout.weighted)
+    parts: list[LatticeState] = []
+    for statistic in plan.parts():
+        answers: Any = run_requests({"lattice": iter(statistic)}, data.source).estimates
+        parts.append(answers["lattice"])
+    if len(parts) == 1:
+        return parts[0]
+    sums = {name: np.concatenate([getattr(part, name) for part in parts]) for name in LatticeState._fields[:-1]}
+    return LatticeState(**sums, largest=parts[0].largest)

@@ -1,0 +1,117 @@
+"""A table of groups with small bars; a click on a line selects its group."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask.plot.style import OVER, UNDER
+
+_LINES = 12
+# Pages to turn to, where there are none.
+_ONE_PAGE = ".tabulator-footer { display: none; }"
+_WIDTH, _HEIGHT, _MARGIN = 108.0, 14.0, 4.0
+_BAR, _GAP, _FROM, _TO, _ROWS, _P = "interval", "gap", "from", "to", "rows", "p, adjusted"
+
+
+class GroupTable:
+    """The table.
+
+    Parameters
+    ----------
+    choose : function
+        Called with the group of the line that was clicked.
+    heading : str
+        Over the column of groups.
+    """
+
+    def __init__(self, choose: Callable[[int], None], heading: str = "group") -> None:
+        import panel as pn
+
+        self._choose, self._heading = choose, heading
+        self._groups: list[int] = []
+        self.box = pn.Column(sizing_mode="stretch_width")
+
+    def show(self, result: xr.Dataset, groups: Sequence[int]) -> None:
+        """Show these groups of an audit, in this order; gaps are in points."""
+        self._groups = list(groups)
+        frame = _frame(result, self._groups, self._heading)
+        table: Any = next(iter(self.box), None)
+        sheets = [] if len(frame) > _LINES else [_ONE_PAGE]
+        if not self._groups:
+            self.box[:] = []
+        elif table is None or table.stylesheets != sheets:
+            self.box[:] = [self._tabulator(frame, sheets)]
+        elif not table.value.equals(frame):
+            table.value = frame
+
+    def choose_line(self, line: int) -> None:
+        """Choose the group of a line."""
+        self._choose(self._groups[line])
+
+    def _tabulator(self, frame: Any, sheets: list[str]) -> Any:
+        import panel as pn
+        from bokeh.models.widgets.tables import HTMLTemplateFormatter, NumberFormatter
+
+        points = NumberFormatter(format="+0.00", text_align="right")
+        table = pn.widgets.Tabulator(
+            frame,
+            formatters={
+                # Long texts in several lines.
+                self._heading: {"type": "textarea"},
+                # Markup of numbers alone.
+                _BAR: HTMLTemplateFormatter(template="<%= value %>"),
+                **dict.fromkeys((_GAP, _FROM, _TO), points),
+                _ROWS: NumberFormatter(format="0,0", text_align="right"),
+            },
+            text_align={_P: "right"},
+            widths={self._heading: 200, _BAR: 120, **dict.fromkeys((_GAP, _FROM, _TO), 62), _ROWS: 78, _P: 92},
+            show_index=False,
+            disabled=True,
+            selectable=False,
+            pagination="remote",
+            stylesheets=sheets,
+            page_size=_LINES,
+            layout="fit_data_table",
+            sizing_mode="stretch_width",
+            sortable=False,
+        )
+        table.on_click(lambda event: self.choose_line(event.row))
+        return table
+
+
+def _frame(result: xr.Dataset, groups: Sequence[int], heading: str) -> Any:
+    """The columns of the table."""
+    shown = result.isel(segment=list(groups))
+    gap, low, high = (100 * shown[name].values for name in ("gap", "gap_low", "gap_high"))
+    ends = np.concatenate([low, high, [0.0]])
+    reach = float(ends.min()), float(max(ends.max(), ends.min() + 1e-9))
+    numbers = zip(gap.tolist(), low.tolist(), high.tolist(), shown.found.values.tolist(), strict=True)
+    bars = [bar(one, start, end, reach, certain=certain) for one, start, end, certain in numbers]
+    columns: dict[str, Any] = {
+        heading: shown.segment.values.astype(object),
+        _BAR: np.array(bars, object),
+        _GAP: gap,
+        _FROM: low,
+        _TO: high,
+        _ROWS: shown["rows"].values,
+        _P: np.array([f"{p:.2g}" for p in shown.pvalue_adjusted.values], object),
+    }
+    lines = xr.Dataset({name: ("line", column) for name, column in columns.items()})
+    return lines.to_dataframe().reset_index(drop=True)[list(columns)]
+
+
+def bar(gap: float, low: float, high: float, reach: tuple[float, float], *, certain: bool) -> str:
+    """A gap with its interval as a picture, against 0; in colour where the group is off for certain."""
+
+    def x(value: float) -> str:
+        return f"{_MARGIN + (_WIDTH - 2 * _MARGIN) * (value - reach[0]) / (reach[1] - reach[0]):.1f}"
+
+    color, middle = (OVER if gap < 0 else UNDER) if certain else "#5f6b76", _HEIGHT / 2
+    return (
+        f'<svg width="{_WIDTH:.0f}" height="{_HEIGHT:.0f}" aria-hidden="true">'
+        f'<line x1="{x(0)}" x2="{x(0)}" y1="0" y2="{_HEIGHT:.0f}" stroke="#b8c0c8"/>'
+        f'<line x1="{x(low)}" x2="{x(high)}" y1="{middle}" y2="{middle}" stroke="{color}" stroke-width="2"/>'
+        f'<circle cx="{x(gap)}" cy="{middle}" r="3.2" fill="{color}"/></svg>'
+    )

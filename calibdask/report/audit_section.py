@@ -1,0 +1,212 @@
+"""What reports show of an audit: the groups that are off, what is not excluded, and each column by itself."""
+
+import json
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import xarray as xr
+from markupsafe import Markup
+
+from calibdask.report.audit_drawing import funnel_picture, guarantee_picture
+from calibdask.report.blocks import (
+    Block,
+    Cell,
+    Figure,
+    Figures,
+    Heading,
+    Links,
+    Paragraph,
+    Table,
+    Terms,
+    number,
+    text,
+)
+from calibdask.report.drawing import forest, forest_axis, forest_range
+from calibdask.report.model_result import ModelResult
+from calibdask.results.format import counted, figure, percent, shown_texts
+
+_MOST_GROUPS, _MOST_FURTHER, _MOST_COLUMNS, _MOST_VALUES = 40, 10, 60, 30
+_READING_FUNNEL = (
+    "Each point is a group: how many rows it has, and its frequency less its mean score. Coloured ones are off for "
+    "certain: scores too high (orange, full), or too low (blue, hollow); large ones are in the first table. Dotted: "
+    "beyond these lines errors are excluded for all groups of so many rows together."
+)
+_READING_GUARANTEE = (
+    "The largest error that is not excluded, in percentage points, for all groups of at least so many rows together."
+)
+_TERMS = (
+    (
+        "gap",
+        "The share of rows with the outcome less the mean score, in percentage points: below 0 the scores are too "
+        "high. The interval is for the group by itself.",
+        "",
+    ),
+    (
+        "p, adjusted",
+        "How likely a calibrated model has so large an error in any of the groups that were looked at, at most: bounds "
+        "of the tail that hold for few rows, adjusted for all groups.",
+        "Hoeffding 1956; Holm 1979",
+    ),
+    (
+        "ECE, by chance",
+        "The mean absolute gap over cells of scores, and what a calibrated model with as many rows has by chance.",
+        "",
+    ),
+    (
+        "groups that say what is wrong",
+        "The smallest set: a group is listed if it differs for certain from the rest of each group that it is part of, "
+        "and is off without those of its own parts that are listed.",
+        "",
+    ),
+    (
+        "not excluded",
+        "Errors within the exact ends for frequencies, which hold for all groups together.",
+        "Clopper & Pearson 1934",
+    ),
+)
+
+
+def audited(models: Sequence[ModelResult]) -> Iterator[Block]:
+    """The blocks of all models that have been audited."""
+    given = [(model.name, model.measured.audited) for model in models]
+    shown = [(name, result) for name, result in given if result is not None]
+    for place, (name, result) in enumerate(shown, 1):
+        if len(models) > 1:
+            yield Heading(name)
+        yield Paragraph(str(result.attrs["conclusion"]))
+        yield from found_groups(result)
+        yield from not_excluded(result)
+        yield from one_way(result, f"column-{place}")
+    if shown:
+        yield from meanings()
+
+
+def found_groups(result: xr.Dataset) -> Iterator[Block]:
+    """The groups that say what is wrong, the strongest evidence first, and further ones that were found."""
+    level = percent(1 - result.attrs["alpha"])
+    described = result.isel(segment=result.described.values)
+    further = result.isel(segment=(result.found & ~result.described).values)
+    count = described.sizes["segment"]
+    if not result.sizes["segment"]:
+        return
+    if count:
+        yield _groups("Groups that say what is wrong, the strongest evidence first", described, _MOST_GROUPS, level)
+    else:
+        yield Paragraph(f"No group is off for certain, of {_looked_at(result)}.")
+        further = result.isel(segment=(result.depth > 0).values)
+    if further.sizes["segment"]:
+        what = (
+            "Further groups that were found: they contain these, or are parts of them"
+            if count
+            else "The groups with the strongest evidence, none of which is enough"
+        )
+        yield _groups(what, further, _MOST_FURTHER, level)
+
+
+def not_excluded(result: xr.Dataset) -> Iterator[Block]:
+    """How large an error may have been missed."""
+    excluded = {int(size): float(error) for size, error in json.loads(result.attrs["not_excluded"]).items()}
+    if not excluded:
+        return
+    yield Figures(
+        [
+            Figure(guarantee_picture(excluded), _READING_GUARANTEE),
+            Figure(funnel_picture(result, excluded), _READING_FUNNEL),
+        ]
+    )
+    level = percent(1 - result.attrs["alpha"])
+    yield Paragraph(f"With {level} confidence, for outcomes of any probabilities, of {_looked_at(result)}.", quiet=True)
+
+
+def one_way(result: xr.Dataset, prefix: str = "column") -> Iterator[Block]:
+    """Each column by its values, those with the strongest evidence first."""
+    single = result.isel(segment=(result.depth == 1).values)
+    if not single.sizes["segment"]:
+        return
+    names = list(dict.fromkeys(single["features"].values.tolist()))
+    shown = names[:_MOST_COLUMNS]
+    if len(shown) > 1:
+        yield Links([(f"{prefix}-{place}", name) for place, name in enumerate(shown, 1)])
+    ends = single.isel(segment=np.isin(single["features"].values, shown))
+    reach = _reach(ends)
+    whole = result.isel(segment=(result.depth == 0).values)
+    for place, name in enumerate(shown, 1):
+        here = single.isel(segment=(single["features"] == name).values)
+        yield Heading(name, anchor=f"{prefix}-{place}")
+        yield _one_way_table(name, here, whole, reach)
+    if hidden := len(names) - len(shown):
+        yield Paragraph(f"{counted(hidden, 'further column')} with less evidence not shown.", quiet=True)
+
+
+def meanings() -> Iterator[Block]:
+    """What the numbers are."""
+    yield Terms(_TERMS)
+
+
+def _looked_at(result: xr.Dataset) -> str:
+    least = result.attrs["min_rows"]
+    return f"{counted(int(result.attrs['segments']), 'group')} of at least {least:,} rows"
+
+
+def _reach(groups: xr.Dataset) -> tuple[float, float]:
+    return forest_range([100 * float(end) for name in ("gap", "gap_low", "gap_high") for end in groups[name].values])
+
+
+def _groups(caption: str, groups: xr.Dataset, most: int, level: str) -> Table:
+    shown = groups.isel(segment=slice(0, most))
+    reach = _reach(shown)
+    rows = [[text(str(shown.segment.values[i])), *_numbers(shown, i, reach), *_errors(shown, i)] for i in _range(shown)]
+    rows.append([Cell(), Cell(), Cell(picture=_axis(reach)), Cell(), Cell(), Cell()])
+    hidden = groups.sizes["segment"] - len(rows) + 1
+    note = f"{counted(hidden, 'further group')} not shown." if hidden else ""
+    columns = [("group", False), *_columns(level), ("ECE", True)]
+    return Table(caption, columns, rows, note)
+
+
+def _one_way_table(name: str, values: xr.Dataset, whole: xr.Dataset, reach: tuple[float, float]) -> Table:
+    """The values of a column in their order; of very many those with the strongest evidence."""
+    level = percent(1 - values.attrs["alpha"])
+    shown = values.isel(segment=slice(0, _MOST_VALUES)).sortby("number")
+    rows = [[text(str(shown.segment.values[i])), *_numbers(shown, i, reach), *_means(shown, i)] for i in _range(shown)]
+    if whole.sizes["segment"]:
+        rows.append([text("all rows"), *_numbers(whole, 0, reach), *_means(whole, 0)])
+    rows.append([Cell(), Cell(), Cell(picture=_axis(reach)), *([Cell()] * 4)])
+    hidden = values.sizes["segment"] - shown.sizes["segment"]
+    note = f"{counted(hidden, 'further value')} with less evidence not shown." if hidden else ""
+    columns = [("value", False), *_columns(level), ("mean score", True), ("frequency", True)]
+    return Table(f"{name}, by value", columns, rows, note)
+
+
+def _range(groups: xr.Dataset) -> range:
+    return range(groups.sizes["segment"])
+
+
+def _columns(level: str) -> Sequence[tuple[str, bool]]:
+    return [("rows", True), (f"{level} interval", False), ("gap, points", True), ("p, adjusted", True)]
+
+
+def _axis(reach: tuple[float, float]) -> Markup:
+    return forest_axis(reach, lambda points: f"{points:+.1f}".replace("-", "−"))
+
+
+def _numbers(groups: xr.Dataset, at: int, reach: tuple[float, float]) -> list[Cell]:
+    """Rows, the interval as a picture and as numbers, and the evidence."""
+    one = {name: float(groups[name].values[at]) for name in ("rows", "gap", "gap_low", "gap_high", "pvalue_adjusted")}
+    gap, low, high = (100 * one[name] for name in ("gap", "gap_low", "gap_high"))
+    side = ("over" if gap < 0 else "under") if groups.found.values[at] else ""
+    shown = [word.replace("-", "−") for word in shown_texts(gap, low, high, kind="difference")]
+    return [
+        number(one["rows"], figure(int(one["rows"]))),
+        Cell(picture=forest(gap, low, high, reach, side)),
+        number(gap, shown[0], f"{shown[1]} to {shown[2]}"),
+        number(one["pvalue_adjusted"], f"{one['pvalue_adjusted']:.2g}"),
+    ]
+
+
+def _errors(groups: xr.Dataset, at: int) -> list[Cell]:
+    ece, chance = (float(groups[name].values[at]) for name in ("ece", "ece_chance"))
+    return [number(ece, figure(ece), f"by chance {figure(chance)}")]
+
+
+def _means(groups: xr.Dataset, at: int) -> list[Cell]:
+    return [number(mean, figure(mean)) for mean in (float(groups[n].values[at]) for n in ("mean_score", "frequency"))]

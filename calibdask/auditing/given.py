@@ -36,7 +36,11 @@ def given_features(
     """
     if y_prob is None and isinstance(y_true, Table):
         return _of_rows(given_rows_or_file(y_true, None, None, None, _DIMS), caller)
-    wanted = features_by_name(features) if features is not None else _all_further(y_true, y_prob, label, score, sample_weight)
+    wanted = (
+        features_by_name(features)
+        if features is not None
+        else _all_further(y_true, y_prob, label, score, sample_weight)
+    )
     rows = given_rows_or_file(
         y_true, y_prob, wanted, sample_weight, _DIMS, label=label, score=score, skip_missing=skip_missing
     )

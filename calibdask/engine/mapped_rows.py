@@ -41,7 +41,7 @@ def mapped_codes(functions: Sequence[tuple[Callable[..., Any], Any]]) -> da.Arra
         array.map_blocks(function, dtype=np.uint8, meta=np.empty(0, np.uint8))
         for (function, _), array in zip(functions, aligned, strict=True)
     ]
-    return da.stack(codes, axis=-1).rechunk({1: -1})
+    return da.stack(codes, axis=-1, allow_unknown_chunksizes=True).rechunk({1: -1})
 
 
 @dataclass(frozen=True)

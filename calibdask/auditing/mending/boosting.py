@@ -70,7 +70,7 @@ class Boosting:
                 maps = before
                 losses.pop()
                 break
-            steps = {place: self.choosing.step(*cells[place]) for place in growing}
+            steps = {place: self.choosing.step(maps[place], *cells[place]) for place in growing}
             growing = [place for place in growing if steps[place] is not None]
             before, maps = maps, {place: maps[place].followed_by(steps.get(place)) for place in places}
         return Mended(maps[None], self._improvement(maps, source), losses)

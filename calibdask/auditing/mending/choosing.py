@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.auditing.evidence import SegmentCells, pvalues
-from calibdask.auditing.mending.segment_map import Step
+from calibdask.auditing.mending.segment_map import SegmentMap, Step
 from calibdask.inference.multiplicity import holm
 from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray
@@ -14,6 +14,8 @@ from calibdask.statistics.lattice.segments import Segments
 
 # Each segment is tested three times: with all its scores, with those in the lower half of the cells, and in the upper.
 _TESTS = 3
+# What moving a segment again has to gain: Akaike's penalty of its offset and slope.
+_AGAIN = 2.0
 _NEWTON_STEPS, _LONGEST_STEP, _CONVERGED = 40, 2.0, 1e-8
 
 
@@ -35,28 +37,38 @@ class Choosing:
     alpha: float
     shrinkage: float
 
-    def step(self, kept: npt.NDArray[np.intp], cells: SegmentCells) -> Step | None:
+    def step(self, present: SegmentMap, kept: npt.NDArray[np.intp], cells: SegmentCells) -> Step | None:
         """What to add to the logits of the segments of some features; None where nothing is off for certain.
 
-        ``kept`` are the numbers of the segments whose cells these are. Those of the same features have no rows in
-        common. Of all sets of features that is taken whose certain segments gain most likelihood, less the logarithm
-        of tests / alpha for each: what it takes to name one of so many.
+        ``kept`` are the numbers of the segments whose cells these are, under the present map. Those of the same
+        features have no rows in common. Of all sets of features that is taken whose segments gain most likelihood,
+        less what it takes to name each: log(tests / alpha), or for segments that were moved before, which need not be
+        off for certain, their two numbers.
         """
-        off = np.flatnonzero(holm(segment_pvalues(cells)) <= self.alpha) if kept.size else np.zeros(0, np.intp)
-        if not off.size:
+        if not kept.size:
             return None
-        offset, slope, gain = recalibrated(cells.at(off), self.shrinkage)
-        subsets = np.searchsorted(self.segments.base, kept[off], "right") - 1
-        cost = np.log(_TESTS * kept.size / self.alpha)
-        totals = np.bincount(subsets, gain - cost, len(self.segments.subsets))
+        named = np.isin(kept, self._moved(present))
+        at = np.flatnonzero(named | (holm(segment_pvalues(cells)) <= self.alpha))
+        offset, slope, gain = recalibrated(cells.at(at), self.shrinkage)
+        net = gain - np.where(named[at], _AGAIN, np.log(_TESTS * kept.size / self.alpha))
+        subsets = np.searchsorted(self.segments.base, kept[at], "right") - 1
+        totals = np.bincount(subsets, np.maximum(net, 0.0), len(self.segments.subsets))
         best = int(np.argmax(totals))
         if totals[best] <= 0:
             return None
-        here = subsets == best
+        here = (subsets == best) & (net > 0)
         offsets, slopes = np.zeros((2, int(self.segments.counts[best])))
-        places = kept[off][here] - int(self.segments.base[best])
+        places = kept[at][here] - int(self.segments.base[best])
         offsets[places], slopes[places] = offset[here], slope[here]
         return Step(self.segments.subsets[best], FrozenArray(offsets), FrozenArray(slopes))
+
+    def _moved(self, present: SegmentMap) -> npt.NDArray[np.intp]:
+        """The numbers of the segments that a map moves."""
+        places = [
+            self.segments.first(step.features) + np.flatnonzero((step.offset.values != 0) | (step.slope.values != 0))
+            for step in present.steps
+        ]
+        return np.concatenate([np.zeros(0, np.intp), *places])
 
 
 def segment_pvalues(cells: SegmentCells) -> Array:

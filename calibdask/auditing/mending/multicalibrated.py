@@ -48,10 +48,10 @@ class MulticalibratedScaling(Calibrator):
 
     ::
 
-        z = logit(s);  for each round:  z = z + a_k + b_k z  where the row is in a segment k of the round;  q = sigmoid(z)
+        z = logit(s);  each round:  z = z + a_k + b_k z  for rows of a segment k of that round;  q = sigmoid(z)
 
     A round fills the lattice of `calibdask.audit` with the scores as they are mapped so far, takes the segments that
-    are off for certain, and moves those of one set of features.
+    are off for certain, and moves those of one set of features; later rounds may move them again.
 
     Parameters
     ----------
@@ -106,7 +106,8 @@ class MulticalibratedScaling(Calibrator):
     *Tests* are those of `calibdask.audit`, of the mean gap over all scores of a segment and over either half of the
     cells of scores, adjusted by Holm's method. From the second round on they look at rows that the map was fitted to,
     and find too little rather than too much. Of all sets of features that is moved whose certain segments gain most
-    log-likelihood, less log(tests / alpha) for each: a parent before its many children. Offsets and slopes are the mode
+    log-likelihood, less log(tests / alpha) for each: a parent before its many children; a segment that was moved before
+    is moved again where that gains more than 2. Offsets and slopes are the mode
     of the posterior, from the mean scores of 16 cells; slopes are at least -1, so that no segment reverses the order of
     its scores.
 
@@ -276,8 +277,8 @@ class MulticalibratedScaling(Calibrator):
 
     def _requests(self) -> Requests[Numbers]:
         raise ValueError(
-            "MulticalibratedScaling needs features: fit(y_true, y_prob, features=...) tells what it takes away from the "
-            "loss, cross-fitted, as improvement_"
+            "MulticalibratedScaling needs features: fit(y_true, y_prob, features=...) tells what it takes away from "
+            "the loss, cross-fitted, as improvement_"
         )
 
     def _map(self, numbers: Numbers) -> BlockMap:

@@ -7,7 +7,7 @@ import numpy as np
 
 from calibdask.auditing.mending.segment_map import SegmentMap
 from calibdask.statistics.block import Block
-from calibdask.statistics.exact import Counts
+from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.lattice.coding import Codes, Coding
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
@@ -48,6 +48,11 @@ class CodedRows(View):
         return block.viewed[self]
 
 
+def scores_of(block: Block) -> Array:
+    """The scores of coded rows, (n,)."""
+    return np.asarray(block.scores[0, :, 0], np.float64)
+
+
 def codes_of(block: Block) -> Codes:
     """The values of all features of coded rows, (features, n)."""
     if "codes" not in block.prepared:
@@ -86,7 +91,7 @@ class OthersMapped(View):
     def block(self, block: Block) -> Block:
         """The rows of the other folds."""
         coded = self.coded.block(block)
-        scores, codes = coded.scores[0, :, 0], codes_of(coded)
+        scores, codes = scores_of(coded), codes_of(coded)
         if self.left_out is None:
             return replace(coded, scores=self.map(scores, codes)[None, :, None])
         index = np.flatnonzero(folds_of(coded, self.folds) != self.left_out)
@@ -127,7 +132,7 @@ class CrossMapped(View):
     def block(self, block: Block) -> Block:
         """Rows with mapped scores."""
         coded = self.coded.block(block)
-        scores, codes = coded.scores[0, :, 0], codes_of(coded)
+        scores, codes = scores_of(coded), codes_of(coded)
         fold: Any = (folds_of(coded, self.folds) + self.shift) % self.folds.count
         values = np.empty(scores.size)
         for number, fold_map in enumerate(self.maps):

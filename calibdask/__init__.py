@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from calibdask.appending import append as append
     from calibdask.appending import expire as expire
     from calibdask.auditing.audit import audit as audit
+    from calibdask.auditing.mending.multicalibrated import MulticalibratedScaling as MulticalibratedScaling
     from calibdask.calibrators.base import Calibrator as Calibrator
     from calibdask.calibrators.comparing.comparison import compare_calibrators as compare_calibrators
     from calibdask.calibrators.comparing.refinement import Refinement as Refinement

@@ -78,10 +78,41 @@ class Job:
             yield Expression(self.metric).make({"setting": "classwise"})
 
 
-def jobs(metrics: Sequence[str] = ()) -> list[Job]:
-    """What is to be compiled for these metrics, all by default; the longest jobs first."""
+@dataclass(frozen=True)
+class AuditJob:
+    """An audit and a mended map, of one type of scores.
+
+    Parameters
+    ----------
+    dtype : {"float32", "float64"}
+    """
+
+    dtype: str
+
+    def run(self) -> int:
+        """Audit rows of nothing, plain and weighted; returns the number of kernels that were compiled."""
+        import calibdask as cd
+
+        rng = np.random.default_rng(0)
+        scores, features = (
+            rng.random(_MANY).astype(self.dtype),
+            {"x": rng.random(_MANY), "t": np.arange(_MANY) % 3 == 0},
+        )
+        labels = (rng.random(_MANY) < scores**2).astype(np.int64)
+        compiled: list[str] = []
+        with observed(compiled.append):
+            for weight in (None, np.ones(_MANY) / 2):
+                cd.audit(labels, scores, features, sample_weight=weight)
+                cd.MulticalibratedScaling(folds=2, rounds=1).fit(labels, scores, weight, features=features)
+        return len(compiled)
+
+
+def jobs(metrics: Sequence[str] = ()) -> list[Job | AuditJob]:
+    """What is to be compiled for these metrics, all by default, and for audits; the longest jobs first."""
     words = metrics or sorted(signatures(), key=lambda word: word in _QUICK, reverse=True)
-    return [Job(*chosen) for chosen in product(words, _COLUMNS, ("float32", "float64"))]
+    dtypes = ("float32", "float64")
+    audits = [] if metrics else [AuditJob(dtype) for dtype in dtypes]
+    return [*audits, *(Job(*chosen) for chosen in product(words, _COLUMNS, dtypes))]
 
 
 def kernel_folder() -> str | None:
@@ -92,7 +123,7 @@ def kernel_folder() -> str | None:
     return None if write is None else str(write)
 
 
-def warm(chosen: Sequence[Job], processes: int | None = None) -> int:
+def warm(chosen: Sequence[Job | AuditJob], processes: int | None = None) -> int:
     """Run jobs in as many processes as there are cores, or so many; returns the number of kernels that were compiled.
 
     What has been compiled before is not compiled again; two processes that need the same kernel at the same time may

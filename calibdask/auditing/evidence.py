@@ -8,6 +8,7 @@ and however segments overlap.
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from calibdask.statistics.exact import Array
@@ -40,7 +41,7 @@ class SegmentCells(NamedTuple):
         """Mean score of each cell; 0 without rows."""
         return np.divide(self.score, self.weight, out=np.zeros_like(self.score), where=self.weight > 0)
 
-    def at(self, segments: slice) -> "SegmentCells":
+    def at(self, segments: slice | npt.NDArray[np.intp]) -> "SegmentCells":
         """Some of the segments."""
         return self._replace(**{name: getattr(self, name)[segments] for name in self._fields[:7]})
 

@@ -18,9 +18,16 @@ _DIMS = ("sample", "class")
 
 
 def given_features(
-    y_true: Any, y_prob: Any, features: Any, sample_weight: Any, label: Any, score: Any, skip_missing: bool
+    y_true: Any,
+    y_prob: Any,
+    features: Any,
+    sample_weight: Any,
+    label: Any,
+    score: Any,
+    skip_missing: bool,
+    caller: str = "audit",
 ) -> GivenRows:
-    """The rows, with features by name in the place of slices.
+    """The rows, with features by name in the place of slices; ``caller`` is who expects them, in messages.
 
     Raises
     ------
@@ -28,26 +35,30 @@ def given_features(
         If there are none, or rows come in batches.
     """
     if y_prob is None and isinstance(y_true, Table):
-        return _of_rows(given_rows_or_file(y_true, None, None, None, _DIMS))
-    wanted = _by_name(features) if features is not None else _all_further(y_true, y_prob, label, score, sample_weight)
+        return _of_rows(given_rows_or_file(y_true, None, None, None, _DIMS), caller)
+    wanted = (
+        features_by_name(features)
+        if features is not None
+        else _all_further(y_true, y_prob, label, score, sample_weight)
+    )
     rows = given_rows_or_file(
         y_true, y_prob, wanted, sample_weight, _DIMS, label=label, score=score, skip_missing=skip_missing
     )
-    return _of_rows(rows)
+    return _of_rows(rows, caller)
 
 
-def _of_rows(rows: GivenRows) -> GivenRows:
+def _of_rows(rows: GivenRows, caller: str) -> GivenRows:
     if isinstance(rows.y_true, RowStream) or rows.y_prob is None:
         raise ValueError(
-            "audit expects arrays, a frame in memory or of Dask, or the path of a file; collect lazy frames and "
+            f"{caller} expects arrays, a frame in memory or of Dask, or the path of a file; collect lazy frames and "
             "relations first, or write them to Parquet."
         )
     if not rows.by:
-        raise ValueError("audit expects features: a data frame, a mapping from name to array, or names of columns.")
+        raise ValueError(f"{caller} expects features: a data frame, a mapping from name to array, or names of columns.")
     return rows
 
 
-def _by_name(features: Any) -> Any:
+def features_by_name(features: Any) -> Any:
     """Names of columns, or a mapping from names to columns."""
     if isinstance(features, str):
         return [features]

@@ -202,8 +202,12 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         Mappings of format 1 have no checksum: those of earlier versions, and those that were written by hand.
         """
         calibrator, sliced, classes, columns = from_dict(cls, stored)
-        calibrator.n_features_in_ = columns
-        return calibrator._set(sliced, classes)
+        return calibrator._restored(stored, sliced, classes, columns)
+
+    def _restored(self, stored: Mapping[str, Any], sliced: Sliced, classes: Any, columns: int) -> Self:
+        """With all that was stored."""
+        self.n_features_in_ = columns
+        return self._set(sliced, classes)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import xarray as xr
@@ -45,10 +45,17 @@ class RowMap:
         return np.stack([1 - values, values], -1) if values.ndim == 1 else values
 
 
-def mapped_rows(row_map: RowMap, scores: Any, given: Any, codes: Any, classes: Any) -> Any:
+class GivesProbabilities(Protocol):
+    """What maps scores of blocks to probabilities, by codes of their rows or without."""
+
+    def probabilities(self, scores: Any, codes: Any) -> Array:
+        """Calibrated probabilities of all classes, (n, K)."""
+
+
+def mapped_rows(row_map: GivesProbabilities, scores: Any, given: Any, codes: Any, classes: Any) -> Any:
     """Probabilities (n, K): computed for NumPy arrays, lazily block by block for Dask arrays, named as given."""
     values: Any
-    if is_dask(scores):
+    if is_dask(scores) or is_dask(codes):
         from calibdask.engine.mapped_rows import mapped_blocks
 
         values = mapped_blocks(row_map.probabilities, scores, codes, len(classes))

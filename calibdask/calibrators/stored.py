@@ -22,8 +22,10 @@ _FORMAT = 2
 _KEYS = ("format", "calibrator", "parameters", "classes", "columns", "rows", "slices", "cautions", "numbers")
 
 
-def to_dict(calibrator: "Calibrator", sliced: Sliced, classes: Any, columns: int) -> dict[str, Any]:
-    """All that a fitted calibrator is, with a checksum of it."""
+def to_dict(
+    calibrator: "Calibrator", sliced: Sliced, classes: Any, columns: int, further: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """All that a fitted calibrator is, with a checksum of it; ``further`` is what only this one has."""
     slices = None
     if sliced.axes:
         names = [str(axis.name) for axis in sliced.axes]
@@ -46,6 +48,7 @@ def to_dict(calibrator: "Calibrator", sliced: Sliced, classes: Any, columns: int
         "slices": slices,
         "cautions": list(sliced.cautions),
         "numbers": {name: _plain(values) for name, values in sliced.numbers.items()},
+        **(further or {}),
     }
     return {**stored, "checksum": _checksum(stored)}
 

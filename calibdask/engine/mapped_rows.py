@@ -1,6 +1,6 @@
 """A function of the rows of a Dask array, applied lazily block by block."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,9 @@ Rows = npt.NDArray[np.float64]
 def mapped_blocks(function: Callable[..., Rows], scores: Any, codes: Any, columns: int) -> da.Array:
     """``function(scores[, codes])`` of every block, of shape (n, columns).
 
-    ``scores`` (n,) or (n, K), also a Dask frame; ``codes`` (n,), or None.
+    ``scores`` (n,) or (n, K), also a Dask frame; ``codes`` (n,) or (n, m), or None.
     """
-    array = scores.to_dask_array() if hasattr(scores, "to_dask_array") else scores
+    array = scores.to_dask_array() if hasattr(scores, "to_dask_array") else da.asarray(scores)
     compute = function if array.ndim == 2 else _OfVectors(function)
     array = array.rechunk({1: -1}) if array.ndim == 2 else array[:, None]
     of_rows = {"chunks": (array.chunks[0], (columns,)), "dtype": np.float64, "meta": np.empty((0, columns))}
@@ -24,8 +24,24 @@ def mapped_blocks(function: Callable[..., Rows], scores: Any, codes: Any, column
         return array.map_blocks(compute, **of_rows)
     codes = da.asarray(codes)
     if not np.isnan(array.chunks[0]).any():
-        codes = codes.rechunk((array.chunks[0],))
+        codes = codes.rechunk({0: array.chunks[0]})
+    if codes.ndim == 2:
+        return array.map_blocks(compute, codes, **of_rows)
     return array.map_blocks(_WithCodes(compute), codes[:, None], **of_rows)
+
+
+def mapped_codes(functions: Sequence[tuple[Callable[..., Any], Any]]) -> da.Array:
+    """Values (n, columns) uint8 of functions of columns, arrays or Dask series, in blocks of all columns."""
+    arrays = [
+        values.to_dask_array() if hasattr(values, "to_dask_array") else da.asarray(values) for _, values in functions
+    ]
+    chunks = next((array.chunks for array in arrays if array.npartitions > 1), arrays[0].chunks)
+    aligned = [array if np.isnan(chunks[0]).any() else array.rechunk(chunks) for array in arrays]
+    codes = [
+        array.map_blocks(function, dtype=np.uint8, meta=np.empty(0, np.uint8))
+        for (function, _), array in zip(functions, aligned, strict=True)
+    ]
+    return da.stack(codes, axis=-1, allow_unknown_chunksizes=True).rechunk({1: -1})
 
 
 @dataclass(frozen=True)

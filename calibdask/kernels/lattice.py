@@ -31,65 +31,96 @@ def row_cells(scores, thresholds, cells, clipped):
 
 
 @compiled
-def row_terms(hits, scores, terms):
-    """Fill ``terms`` (3, n) int64 with 1 and, 32 bits up, the hit; and the score s and s (1 - s) in units of 2**-40."""
-    for r in range(scores.size):
-        s = unit(scores[r])
-        terms[0, r] = 1 + np.int64(hits[r]) * _HIT
-        terms[1, r] = np.int64(s * _UNIT + 0.5)
-        terms[2, r] = np.int64(s * (1.0 - s) * _UNIT + 0.5)
+def sort_by_cell(cells, first, starts, order):
+    """Fill ``order`` (n,) uint32 with the rows from ``first`` on by cell, those of a cell in their order.
+
+    ``starts`` (cells + 1,) int64 is where each cell begins among them; n is the size of ``order``.
+    """
+    starts[:] = 0
+    for r in range(order.size):
+        starts[cells[first + r] + 1] += 1
+    for cell in range(1, starts.size):
+        starts[cell] += starts[cell - 1]
+    next_place = starts[:-1].copy()
+    for r in range(order.size):
+        cell = cells[first + r]
+        order[next_place[cell]] = first + r
+        next_place[cell] += 1
+
+
+@compiled
+def sort_codes(codes, order, into):
+    """Fill ``into`` (features, n) with the columns of ``codes`` in this order."""
+    for feature in range(codes.shape[0]):
+        of_feature, sorted_codes = codes[feature], into[feature]
+        for r in range(order.size):
+            sorted_codes[r] = of_feature[order[r]]
+
+
+@compiled
+def sort_terms(hits, scores, order, terms):
+    """Fill ``terms`` (n, 3) int64 in this order of rows.
+
+    With 1 and, 32 bits up, the hit; and the score s and s (1 - s) in units of 2**-40.
+    """
+    for r in range(order.size):
+        s = unit(scores[order[r]])
+        terms[r, 0] = 1 + np.int64(hits[order[r]]) * _HIT
+        terms[r, 1] = np.int64(s * _UNIT + 0.5)
+        terms[r, 2] = np.int64(s * (1.0 - s) * _UNIT + 0.5)
 
 
 @inlined
-def _places(codes, group, sizes, cells, n_cells, start, places):
-    """Number of the values of all features of the group and of the cell, for the rows of a tile."""
+def _places(codes, group, sizes, start, places):
+    """Number of the values of all features of the group, for the rows of a tile."""
     places[:] = 0
     for feature in group:
         values, size = codes[feature], np.uint32(sizes[feature])
         for r in range(places.size):
             places[r] = places[r] * size + values[start + r]
-    for r in range(places.size):
-        places[r] = places[r] * np.uint32(n_cells) + cells[start + r]
 
 
 @compiled
-def fill(codes, group, sizes, cells, n_cells, first, last, terms, table):
-    """Add ``terms`` (3, n) of rows from ``first`` to before ``last`` to ``table`` (values times cells, 3).
+def fill(codes, group, sizes, starts, terms, table):
+    """Add ``terms`` (n, 3) of rows sorted by cell to ``table`` (cells, values, 3).
 
     Values are the combinations of those of the features of a group, the last one's next to each other. ``codes``
-    (features, n) uint8 below ``sizes`` (features,); ``cells`` (n,) uint32 below ``n_cells``.
+    (features, n) uint8 below ``sizes`` (features,). The table of one cell stays in the cache closest to the processor.
     """
     places = np.empty(_TILE, np.uint32)
-    for start in range(first, last, _TILE):
-        here = places[: min(_TILE, last - start)]
-        _places(codes, group, sizes, cells, n_cells, start, here)
-        for r in range(here.size):
-            at = here[r]
-            table[at, 0] += terms[0, start + r]
-            table[at, 1] += terms[1, start + r]
-            table[at, 2] += terms[2, start + r]
+    for cell in range(table.shape[0]):
+        of_cell = table[cell]
+        for start in range(starts[cell], starts[cell + 1], _TILE):
+            here = places[: min(_TILE, starts[cell + 1] - start)]
+            _places(codes, group, sizes, start, here)
+            for r in range(here.size):
+                at = here[r]
+                of_cell[at, 0] += terms[start + r, 0]
+                of_cell[at, 1] += terms[start + r, 1]
+                of_cell[at, 2] += terms[start + r, 2]
 
 
 @compiled
-def fill_weighted(codes, group, sizes, cells, n_cells, first, last, hits, scores, weights, counts, sums):
+def fill_weighted(codes, group, sizes, starts, order, hits, scores, weights, counts, sums):
     """The same with weights.
 
-    ``counts`` (values * cells, 1) takes rows and, 32 bits up, hits; ``sums`` (values * cells, 5) w, w o, w s,
-    w**2 s (1 - s) and w**2.
+    ``counts`` (cells, values, 1) takes rows and, 32 bits up, hits; ``sums`` (cells, values, 5) w, w o, w s,
+    w**2 s (1 - s) and w**2 of the rows in this order.
     """
     places = np.empty(_TILE, np.uint32)
-    for start in range(first, last, _TILE):
-        here = places[: min(_TILE, last - start)]
-        _places(codes, group, sizes, cells, n_cells, start, here)
-        for r in range(here.size):
-            at = here[r]
-            w, s, hit = weights[start + r], unit(scores[start + r]), np.int64(hits[start + r])
-            counts[at, 0] += 1 + hit * _HIT
-            sums[at, 0] += w
-            sums[at, 1] += w * hit
-            sums[at, 2] += w * s
-            sums[at, 3] += w * w * s * (1.0 - s)
-            sums[at, 4] += w * w
+    for cell in range(counts.shape[0]):
+        for start in range(starts[cell], starts[cell + 1], _TILE):
+            here = places[: min(_TILE, starts[cell + 1] - start)]
+            _places(codes, group, sizes, start, here)
+            for r in range(here.size):
+                at, row = here[r], order[start + r]
+                w, s, hit = weights[row], unit(scores[row]), np.int64(hits[row])
+                counts[cell, at, 0] += 1 + hit * _HIT
+                sums[cell, at, 0] += w
+                sums[cell, at, 1] += w * hit
+                sums[cell, at, 2] += w * s
+                sums[cell, at, 3] += w * w * s * (1.0 - s)
+                sums[cell, at, 4] += w * w
 
 
 @compiled

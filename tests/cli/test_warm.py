@@ -6,15 +6,28 @@ import pytest
 
 from calibdask import warming
 from calibdask.cli import main
-from calibdask.kernels import dispatch
+from calibdask.kernels import dispatch, lattice
 from calibdask.kernels.folders import Folders
 
 
 def test_jobs_cover_all_metrics_and_types_of_scores() -> None:
     every = warming.jobs()
-    assert {job.dtype for job in every} == {"float32", "float64"}
-    assert {"ece", "skce", "corp"} < {job.metric for job in every}
-    assert {job.metric for job in warming.jobs(["ece"])} == {"ece"}
+    audits, metrics = ([job for job in every if isinstance(job, kind)] for kind in (warming.AuditJob, warming.Job))
+    assert {job.dtype for job in metrics} == {job.dtype for job in audits} == {"float32", "float64"}
+    assert {"ece", "skce", "corp"} < {job.metric for job in metrics if isinstance(job, warming.Job)}
+    chosen = warming.jobs(["ece"])
+    assert all(isinstance(job, warming.Job) and job.metric == "ece" for job in chosen)
+
+
+def test_audits_are_run_plain_and_weighted(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    for name in ("fill", "fill_weighted"):
+        kernel = getattr(lattice, name)
+        monkeypatch.setattr(
+            lattice, name, lambda *given, kernel=kernel, name=name: (calls.append(name), kernel(*given))
+        )
+    warming.AuditJob("float32").run()
+    assert {"fill", "fill_weighted"} == set(calls)
 
 
 def test_kernels_of_a_metric_are_compiled_in_other_processes(

@@ -28,13 +28,15 @@ def numbers(block: Block, column: int, part: str = "") -> Array:
     """
     key = ("numbers", column, part)
     if key not in block.prepared:
-        values = block.features[column]
-        block.prepared[key] = read_only(_part(values, part) if part else _float64(values))
+        block.prepared[key] = read_only(as_numbers(block.features[column], part))
     known: Array = block.prepared[key]
     return known
 
 
-def _float64(values: npt.NDArray[Any]) -> Array:
+def as_numbers(values: npt.NDArray[Any], part: str = "") -> Array:
+    """Numbers, dates or durations as float64, or a part of dates."""
+    if part:
+        return _part(values, part)
     if values.dtype.kind == "m":
         return np.where(np.isnat(values), np.nan, values / np.timedelta64(1, "s"))
     return np.ascontiguousarray(values, np.float64)
@@ -93,9 +95,12 @@ class Cut:
 
     def codes(self, block: Block) -> Codes:
         """The value of each row."""
-        values = numbers(block, self.column, self.part)
+        return self.codes_of(numbers(block, self.column, self.part))
+
+    def codes_of(self, values: Array) -> Codes:
+        """The value of each number; what is missing has the last, or where nothing was missing one beyond it."""
         codes = np.empty(values.size, np.uint8)
-        cut_codes(values, self.edges.values, self.edges.values.size + 1, codes)
+        cut_codes(read_only(values), self.edges.values, self.edges.values.size + 1, codes)
         return codes
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,10 +21,10 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
-# Tables that are filled stay in the cache of the processor, which rows pass through.
-_TABLE_BYTES = 1 << 19
+# Tables of one cell stay in the cache of the processor while its rows pass; few rows are not worth wide ones.
+_TABLE_BYTES, _FEW_TABLE_BYTES, _FEW_ROWS = 1 << 15, 1 << 12, 1 << 16
 _ROW_BYTES = 24
-_ROWS_AT_ONCE, _GROUPS_AT_ONCE = 1 << 16, 128
+_ROWS_AT_ONCE, _GROUPS_AT_ONCE = 1 << 18, 64
 _HITS = 32
 _WORD = (1 << _HITS) - 1
 
@@ -84,7 +85,7 @@ class LatticeSums(Statistic[LatticeState]):
         rows = self._rows(block)
         totals = _Totals.empty(self.segments, self.edges.bins, weighted=rows.weights is not None)
         # Tables of several features are filled; those of subsets are sums of them.
-        groups = self.segments.groups(_TABLE_BYTES // (_ROW_BYTES * self.edges.bins))
+        groups = _groups(self.segments, (_FEW_TABLE_BYTES if block.rows < _FEW_ROWS else _TABLE_BYTES) // _ROW_BYTES)
         for start in range(0, max(1, block.rows), lattice.MOST_ROWS):
             stop = min(start + lattice.MOST_ROWS, rows.cells.size)
             for some in range(0, len(groups), _GROUPS_AT_ONCE):
@@ -100,12 +101,10 @@ class LatticeSums(Statistic[LatticeState]):
         hits = labels == columns.first_class
         codes = self._codes(block)
         if block.weights is None:
-            terms = np.empty((3, block.rows), np.int64)
-            lattice.row_terms(hits, scores, terms)
-            return _Rows(codes, cells, terms, hits, scores, None)
+            return _Rows(codes, cells, hits, scores, None)
         kept = counted_rows(block)
         codes = np.ascontiguousarray(codes[:, kept])
-        return _Rows(codes, cells[kept], None, hits[kept], scores[kept], block.weights_of(0)[kept])
+        return _Rows(codes, cells[kept], hits[kept], scores[kept], block.weights_of(0)[kept])
 
     @property
     def _thresholds(self) -> Array:
@@ -142,31 +141,56 @@ class _Rows(NamedTuple):
 
     codes: npt.NDArray[np.uint8]
     cells: npt.NDArray[np.uint32]
-    terms: Counts | None
     hits: npt.NDArray[np.bool_]
     scores: Array
     weights: Array | None
 
+    def sorted(self, first: int, last: int, cells: int) -> "_Sorted":
+        """Rows from first to before last by cell."""
+        order, starts = np.empty(last - first, np.uint32), np.empty(cells + 1, np.int64)
+        lattice.sort_by_cell(self.cells, first, starts, order)
+        codes = np.empty((len(self.codes), order.size), np.uint8)
+        lattice.sort_codes(self.codes, order, codes)
+        terms = None
+        if self.weights is None:
+            terms = np.empty((order.size, 3), np.int64)
+            lattice.sort_terms(self.hits, self.scores, order, terms)
+        return _Sorted(codes, starts, order, terms)
+
+
+class _Sorted(NamedTuple):
+    """Some of the rows by cell of scores."""
+
+    codes: npt.NDArray[np.uint8]
+    starts: Counts
+    order: npt.NDArray[np.uint32]
+    terms: Counts | None
+
+
+@lru_cache(maxsize=8)
+def _groups(segments: Segments, most: int) -> list[tuple[Subset, list[Subset]]]:
+    return segments.groups(most)
+
 
 class _Table(NamedTuple):
-    """Sums by values of a group of features and cell, see the kernels."""
+    """Sums by cell and values of a group of features, see the kernels."""
 
     words: Counts
     sums: Array
 
     @classmethod
-    def empty(cls, shape: tuple[int, ...], *, weighted: bool) -> "_Table":
+    def empty(cls, cells: int, values: int, *, weighted: bool) -> "_Table":
         """Sums of nothing."""
-        size = int(np.prod(shape))
-        return cls(np.zeros((size, 1 if weighted else 3), np.int64), np.zeros((size if weighted else 0, 5)))
+        words = np.zeros((cells, values, 1 if weighted else 3), np.int64)
+        return cls(words, np.zeros((cells if weighted else 0, values, 5)))
 
-    def add(self, numbering: tuple[Any, ...], rows: _Rows, first: int, last: int) -> None:
-        """Add rows from first to before last."""
+    def add(self, group: Subset, sizes: Counts, some: _Sorted, rows: _Rows) -> None:
+        """Add some of the rows."""
+        numbering = some.codes, np.array(group, np.int64), sizes, some.starts
         if rows.weights is None:
-            lattice.fill(*numbering, first, last, rows.terms, self.words)
+            lattice.fill(*numbering, some.terms, self.words)
         else:
-            further = rows.hits, rows.scores, rows.weights, self.words, self.sums
-            lattice.fill_weighted(*numbering, first, last, *further)
+            lattice.fill_weighted(*numbering, some.order, rows.hits, rows.scores, rows.weights, *self)
 
 
 class _Totals(NamedTuple):
@@ -192,43 +216,53 @@ class _Totals(NamedTuple):
 
     def add(self, groups: list[tuple[Subset, list[Subset]]], rows: _Rows, start: int, stop: int) -> None:
         """Add rows to the segments of some subsets of groups of features."""
-        tables = [_Table.empty(self._shape(group), weighted=rows.weights is not None) for group, _ in groups]
+        weighted = rows.weights is not None
+        tables = [_Table.empty(self.cells, self._values(group), weighted=weighted) for group, _ in groups]
         for first in range(start, stop, _ROWS_AT_ONCE):
+            some = rows.sorted(first, min(stop, first + _ROWS_AT_ONCE), self.cells)
             for (group, _), table in zip(groups, tables, strict=True):
-                numbering = rows.codes, np.array(group, np.int64), self.sizes, rows.cells, self.cells
-                table.add(numbering, rows, first, min(stop, first + _ROWS_AT_ONCE))
+                table.add(group, self.sizes, some, rows)
         for (group, subsets), table in zip(groups, tables, strict=True):
-            shape = self._shape(group)
-            for at, words in self._marginals(table.words.reshape(*shape, -1), group, subsets):
+            for at, words in self._marginals(table.words, group, subsets):
                 self.counts[0, at] += words[..., 0] & _WORD
                 self.counts[1, at] += words[..., 0] >> _HITS
-                if rows.weights is None:
+                if not weighted:
                     self.score[at] = exact.add(self.score[at], _words(words[..., 1]))
                     self.spread[at] = exact.add(self.spread[at], _words(words[..., 2].sum(-1)))
-            for at, sums in self._marginals(table.sums.reshape(*shape, -1), group, subsets if table.sums.size else []):
+            for at, sums in self._marginals(table.sums, group, subsets if weighted else []):
                 self.sums[:, at] += np.moveaxis(sums[..., :2], -1, 0)
                 self.score[at] += sums[..., 2]
                 self.spread[at] += sums[..., 3].sum(-1)
                 self.weight_square[at] += sums[..., 4].sum(-1)
 
-    def _shape(self, group: Subset) -> tuple[int, ...]:
-        return (*(self.segments.sizes[i] for i in group), self.cells)
+    def _values(self, group: Subset) -> int:
+        return int(np.prod([self.segments.sizes[i] for i in group], dtype=np.int64))
 
     def _marginals(
         self, table: npt.NDArray[Any], group: Subset, subsets: list[Subset]
     ) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
         """Where the segments of each subset are, and their sums by cell."""
+        known = {group: table.reshape(self.cells, *(self.segments.sizes[i] for i in group), -1)}
         for subset in subsets:
-            others = tuple(axis for axis, feature in enumerate(group) if feature not in subset)
-            sums = table.sum(others).reshape(-1, self.cells, table.shape[-1])
+            sums = _marginal(subset, group, known).reshape(self.cells, self._values(subset), -1)
             first = self.segments.first(subset)
-            yield slice(first, first + len(sums)), sums
+            yield slice(first, first + self._values(subset)), np.moveaxis(sums, 0, 1)
 
     def state(self, largest: float) -> LatticeState:
         """The state."""
         (rows, hits), (weight, outcome) = self.counts, self.sums
         square, most = self.weight_square, np.asarray(largest, np.float64)
         return LatticeState(rows, hits, self.score, weight, outcome, self.spread, square, most)
+
+
+def _marginal(subset: Subset, group: Subset, known: dict[Subset, npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """The table of some of the features of a group, from the smallest one that is known; features follow the cells."""
+    if subset not in known:
+        wider = [tuple(sorted((*subset, further))) for further in group if further not in subset]
+        above = next((features for features in wider if features in known), wider[0])
+        (axis,) = (1 + place for place, feature in enumerate(above) if feature not in subset)
+        known[subset] = _marginal(above, group, known).sum(axis)
+    return known[subset]
 
 
 def _words(sums: Counts) -> Counts:

@@ -1,0 +1,136 @@
+"""Values of features of other rows than those that they were learnt from, and codings as mappings that JSON holds."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.engine.inputs.arrays import is_dask
+from calibdask.engine.inputs.features import FeatureColumn, feature_column, series_feature
+from calibdask.engine.inputs.frames import is_frame
+from calibdask.safe_text import listed
+from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.lattice.coding import Categories, Codes, Coding, Cut, as_numbers, is_absent
+
+_KINDS = {"number": "numbers", "date": "dates", "category": "categories", "text": "texts"}
+
+
+def by_text(coding: Coding) -> Coding:
+    """The coding with the texts of its values in place of numbers of labels, which other data may count otherwise."""
+    if isinstance(coding, Cut) or coding.labels is None:
+        return coding
+    return replace(coding, kept=tuple(coding.labels[code] for code in coding.kept), labels=None)
+
+
+def as_document(coding: Coding) -> dict[str, Any]:
+    """A coding by texts, of types that JSON has."""
+    document: dict[str, Any] = {"name": coding.name, "column": coding.column, "missing": coding.missing}
+    if isinstance(coding, Cut):
+        edges = [None if np.isinf(edge) else edge for edge in coding.edges.values.tolist()]
+        return {**document, "edges": edges, "part": coding.part}
+    return {**document, "values": list(coding.kept), "other": coding.other}
+
+
+def of_document(document: Mapping[str, Any]) -> Coding:
+    """The coding of such a mapping."""
+    name, column, missing = str(document["name"]), int(document["column"]), bool(document["missing"])
+    if "edges" in document:
+        edges = np.array([np.inf if edge is None else edge for edge in document["edges"]], np.float64)
+        return Cut(name, column, FrozenArray(edges), missing, str(document["part"]))
+    return Categories(name, column, tuple(map(str, document["values"])), bool(document["other"]), missing)
+
+
+@dataclass(frozen=True)
+class Recoding:
+    """The values of a column by a coding; those that were not there when it was learnt are one beyond its last.
+
+    ``labels`` are those of the column, if it holds numbers of categories.
+    """
+
+    coding: Coding
+    labels: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, coding: Coding, column: FeatureColumn) -> "Recoding":
+        """For a column of other rows.
+
+        Raises
+        ------
+        ValueError
+            If it is of another kind.
+        """
+        kinds = ("category", "text")
+        if isinstance(coding, Cut):
+            kinds = ("date", "date") if coding.part else ("number", "number")
+        if column.kind not in kinds and not _is_empty(column):
+            raise ValueError(
+                f"Feature {coding.name!r} expects {_KINDS[kinds[0]]}, as where the map was fitted, got "
+                f"{_KINDS[column.kind]}."
+            )
+        return cls(coding, column.labels)
+
+    def __call__(self, values: npt.NDArray[Any]) -> Codes:
+        """The value of each row."""
+        if isinstance(self.coding, Cut):
+            if values.dtype.kind == "O":
+                values = np.full(values.shape, np.nan)
+            return self.coding.codes_of(as_numbers(values, self.coding.part))
+        if self.labels is not None:
+            table = [self._code(label) for label in self.labels]
+            return np.array([*table, self._code(None)], np.uint8)[np.asarray(values).astype(np.int64)]
+        given = values.tolist()
+        known = {value: self._code(value) for value in dict.fromkeys(given)}
+        return np.fromiter(map(known.__getitem__, given), np.uint8, len(given))
+
+    def _code(self, value: Any) -> int:
+        coding = self.coding
+        assert isinstance(coding, Categories)
+        if is_absent(value):
+            return coding.size - 1 if coding.missing else coding.size
+        text = str(value)
+        if text in coding.kept:
+            return coding.kept.index(text)
+        return len(coding.kept) if coding.other else coding.size
+
+
+def _is_empty(column: FeatureColumn) -> bool:
+    """Whether no row has a value: objects without one are of no kind."""
+    values = column.values
+    return column.kind == "text" and not is_dask(values) and all(map(is_absent, np.asarray(values).tolist()))
+
+
+def recoded(codings: Sequence[Coding], names: Sequence[str], features: Mapping[str, Any], rows: float) -> Any:
+    """The values of all codings, (n, codings) uint8; lazily if a feature is of Dask.
+
+    ``names`` are those of all features where the map was fitted.
+
+    Raises
+    ------
+    ValueError
+        If there are others, of other kinds, or of another number of rows.
+    """
+    lacking = [name for name in names if name not in features]
+    further = [name for name in features if name not in names]
+    if lacking or further:
+        lacks = f"; {listed(lacking)} {'is' if len(lacking) == 1 else 'are'} not there" if lacking else ""
+        more = f"; {listed(further)} {'was' if len(further) == 1 else 'were'} not among them" if further else ""
+        raise ValueError(f"features expects those that the map was fitted with, {listed([*names])}{lacks}{more}.")
+    columns = {coding.name: _column(coding.name, features[coding.name], rows) for coding in codings}
+    functions: list[tuple[Callable[..., Codes], Any]] = [
+        (Recoding.of(coding, columns[coding.name]), columns[coding.name].values) for coding in codings
+    ]
+    if any(is_dask(values) or is_frame(values) for _, values in functions):
+        from calibdask.engine.mapped_rows import mapped_codes
+
+        return mapped_codes(functions)
+    codes = [function(np.asarray(values)) for function, values in functions]
+    return np.stack(codes, -1) if codes else np.zeros((int(rows), 0), np.uint8)
+
+
+def _column(name: str, values: Any, rows: float) -> FeatureColumn:
+    column = series_feature(values) if is_frame(values) else feature_column(name, values)
+    if not is_frame(column.values):
+        column.check_rows(rows)
+    return column

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import xarray as xr
 
-from experiments.recalibration.calibrators import NONE, ON_PROBABILITIES
+from experiments.recalibration.calibrators import ON_PROBABILITIES
 from experiments.recalibration.summaries import remaining, win_rates
 
 LOG = "log loss"

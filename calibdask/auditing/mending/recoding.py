@@ -18,10 +18,8 @@ _KINDS = {"number": "numbers", "date": "dates", "category": "categories", "text"
 
 
 def by_text(coding: Coding) -> Coding:
-    """The coding with the texts of its values in place of numbers of labels, which other data may count otherwise."""
-    if isinstance(coding, Cut) or coding.labels is None:
-        return coding
-    return replace(coding, kept=tuple(coding.labels[code] for code in coding.kept), labels=None)
+    """The coding without numbers of labels, which other data may count otherwise."""
+    return coding if isinstance(coding, Cut) else replace(coding, labels=None)
 
 
 def as_document(coding: Coding) -> dict[str, Any]:

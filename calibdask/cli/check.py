@@ -193,7 +193,7 @@ def _checked(
             options = {**options, "baseline": tables["baseline"].scores, "not_worse": list(not_worse)}
         gate = cd.check(table.labels, table.scores, **row_arguments(request, table), **options)
         if with_receipt:
-            document = receipt_of(request, table, options)
+            document = receipt_of(table, options, request.reading)
         gate.result.attrs.update(skipped_rows(table, gate.rows))
         request.note_ignored(gate.result.attrs)
     return gate, document

@@ -142,8 +142,8 @@ _EXAMPLES = (
 @click.option(
     "--receipt",
     metavar="FILE",
-    help="Also write a receipt, .json: rows by their fingerprint and numbers, for calibdask verify. Intervals have level "
-    "0.95 unless --ci is given.",
+    help="Also write a receipt, .json: rows by their fingerprint and numbers, for calibdask verify. Intervals have "
+    "level 0.95 unless --ci is given.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace existing --out, --plot, --report and --receipt files.")
 def evaluate(**given: Any) -> None:

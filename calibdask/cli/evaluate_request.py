@@ -150,7 +150,9 @@ class EvaluateRequest(RowsRequest):
                 "--text-plot shows one curve; it has no effect with --by, several DATA, or a --setting of all classes."
             )
         if self.receipt is not None and (len(self.files) > 1 or self.map_path is not None):
-            raise click.UsageError("--receipt is one of the scores of one file; it has no effect with several, or --map.")
+            raise click.UsageError(
+                "--receipt is one of the scores of one file; it has no effect with several, or --map."
+            )
         if self.receipt is not None and self.ci_method is not None:
             raise click.UsageError("--receipt has intervals by their usual methods; leave out --ci-method.")
         if self.full and self.metrics:

@@ -1,6 +1,7 @@
 """Gates of scored rows and their receipts, as `check`, `report` and `evaluate` make them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +11,14 @@ from calibdask.cli.row_options import RowsRequest, noted, rows_of
 
 if TYPE_CHECKING:
     from calibdask.cli.evaluate_request import EvaluateRequest
+    from calibdask.engine.inputs.options import InputKeywords
     from calibdask.gating.limits import Limit, Limits
+    from calibdask.report import Measured
+    from calibdask.report.over_time import Watching
     from calibdask.storage.open_store import Store
     from calibdask.storage.readers import Table
     from calibdask.storage.replacing import Output
+    from calibdask.storage.summary import Summary
 
 # The panels of `calibdask evaluate`, as metrics are written.
 _USUAL = ("ece", "smooth-ece", "mean-gap", "brier-score", "log-loss", "spiegelhalter-test")
@@ -51,22 +56,74 @@ def gate_options(limits: "Limits", profile: str | None, **intervals: Any) -> dic
     }
 
 
+@dataclass(frozen=True)
+class Gating:
+    """What a report decides: arguments of `calibdask.check`, none where nothing is decided, and whether on a receipt.
+
+    The receipt is kept as ``document`` once it is made.
+    """
+
+    options: Mapping[str, Any]
+    with_receipt: bool = False
+    document: dict[str, Any] = field(default_factory=dict)
+
+
+def gated_rows(
+    measured: "Measured",
+    labels: Any,
+    scores: Any,
+    table: "Table",
+    reading: "InputKeywords",
+    gating: Gating,
+    watching: "Watching | None",
+) -> "Measured":
+    """A model of rows with its decisions, and the fingerprint of the rows or the hash of their receipt."""
+    from dataclasses import replace
+
+    import calibdask as cd
+
+    periods = () if watching is None else watching.names
+    by = {name: codes for name, codes in table.by.items() if name not in periods} or None
+    given: dict[str, Any] = {"by": by, "sample_weight": table.weights, **reading}
+    gate = cd.check(labels, scores, **given, **gating.options) if gating.options else None
+    if not gating.with_receipt:
+        return replace(measured, gate=gate, fingerprint=cd.fingerprint(labels, scores, **given))
+    own = replace(table, labels=labels, scores=scores, by=by or {})
+    gating.document.update(receipt_of(own, gating.options, reading))
+    data, digest = gating.document["data"], gating.document["hash"]
+    return replace(measured, gate=gate, fingerprint=data["fingerprint"], receipt=digest)
+
+
+def gated_summary(measured: "Measured", summary: "Summary", by: Sequence[str], gating: Gating) -> "Measured":
+    """A model of a summary with its decisions."""
+    from dataclasses import replace
+
+    import calibdask as cd
+
+    if gating.with_receipt:
+        raise click.UsageError("--receipt needs rows; a summary has none.")
+    return (
+        replace(measured, gate=cd.check(summary, by=list(by) or None, **gating.options)) if gating.options else measured
+    )
+
+
 def row_arguments(request: RowsRequest, table: "Table") -> dict[str, Any]:
     """Where slices and weights are, and how rows are read, as arguments of `calibdask.check`."""
     return {"by": table.by or None, "sample_weight": table.weights, **request.reading}
 
 
-def receipt_of(request: RowsRequest, table: "Table", options: dict[str, Any]) -> dict[str, Any]:
-    """The receipt of a gate: the metrics of its limits and its profile, and its decisions."""
+def receipt_of(table: "Table", options: Mapping[str, Any], reading: "InputKeywords") -> dict[str, Any]:
+    """The receipt of a gate: the metrics of its limits and its profile, and its decisions; the usual ones without."""
     import calibdask as cd
     from calibdask.estimators.expression import parse_metrics
     from calibdask.gating.profiles import profile_of
 
-    named = [str(limit.metric) for limit in (*options["limits"], *(options["slice_limits"] or ()))]
-    filed = [one for text in profile_of(options["profile"]).names for one in parse_metrics(text)]
+    named = [str(limit.metric) for limit in (*options.get("limits", ()), *(options.get("slice_limits") or ()))]
+    filed = [one for text in profile_of(options.get("profile", "")).names for one in parse_metrics(text)]
     known = [str(one) for one in filed if table.weights is None or one.make().supports_weights]
     own = {name: value for name, value in options.items() if name not in ("profile", "baseline", "not_worse")}
-    return cd.receipt(table, None, list(dict.fromkeys((*named, *known))), **request.reading, **own)
+    metrics = list(dict.fromkeys((*named, *known))) or list(_USUAL)
+    return cd.receipt(table, None, metrics, **reading, **{**own, "limits": own.get("limits") or None})
 
 
 def receipt_of_metrics(request: "EvaluateRequest", stores: Mapping[str, "Store"]) -> dict[str, Any]:

@@ -73,12 +73,12 @@ def interval_text(judgement: Judgement) -> str:
 
 def accepted(judgement: Judgement) -> str:
     """The values that keep the limit."""
-    least, most = judgement.least, judgement.most
-    if math.isinf(least):
-        return f"at most {most:g}"
-    if math.isinf(most):
-        return f"at least {least:g}"
-    return f"{most:g}" if least == -most else f"{least:g} to {most:g}"
+    least, most = (f"{end:g}".replace("-", "−") for end in (judgement.least, judgement.most))
+    if math.isinf(judgement.least):
+        return f"at most {most}"
+    if math.isinf(judgement.most):
+        return f"at least {least}"
+    return most if judgement.least == -judgement.most else f"{least} to {most}"
 
 
 def rows_of_table(gate: Gate) -> Iterator[tuple[str, ...]]:

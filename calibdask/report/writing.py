@@ -34,6 +34,7 @@ def write_report(
     command: str = "",
     limit: float | None = None,
     slice_limit: float | None = None,
+    facts: Mapping[str, str] | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write a report on one model or several: one HTML file that opens without a network.
@@ -58,6 +59,8 @@ def write_report(
         `measure` gives.
     slice_limit : float, optional
         The same for each slice; None: ``limit``.
+    facts : mapping from name to text, optional
+        What the page says about itself at the top: model, version, period, author, purpose.
     overwrite : bool, default False
         Replace a file that is there.
 
@@ -88,7 +91,8 @@ def write_report(
         raise ValueError("A report expects at least one result, got none.")
     if slice_limit is not None and not any(model.measured.slices for model in models):
         raise ValueError("slice_limit expects results with slices, got none; calibdask.report.measure takes by.")
-    _write(target, page_of(models, _origin("Calibration report" if title is None else title, command), limits))
+    origin = replace(_origin("Calibration report" if title is None else title, command), facts=dict(facts or {}))
+    _write(target, page_of(models, origin, limits))
 
 
 def decision_lines(results: Mapping[str, Measured], limits: Limits) -> list[str]:

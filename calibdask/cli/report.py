@@ -215,12 +215,14 @@ def _facts(path: str | None, given: tuple[str, ...]) -> dict[str, str]:
 
 
 def _lines(models: Mapping[str, Any]) -> Iterator[str]:
-    """What was decided on each model, in a line."""
-    from calibdask.gating.formats import headline
+    """What was decided on each model: a line, and one for each limit that is broken, or wants rows."""
+    from calibdask.gating.formats import headline, sentence, wanting
 
     for name, model in models.items():
         if model.gate is not None and model.gate.judgements:
             yield f"{name}: {headline(model.gate)}"
+            yield from (f"  {sentence(one)}." for one in model.gate.of("broken"))
+            yield from (f"  {words}" for words in wanting(model.gate))
 
 
 def _watching(period: str | None, tolerance: float, alpha: float, version: str | None) -> "Watching | None":

@@ -53,7 +53,7 @@ def large_bar(judgement: Judgement, said: str) -> Markup:
         x = _along(end, reach, *place)
         if all(abs(x - other) > _APART * _LARGE_WIDTH for other in taken):
             taken.append(x)
-            words = f"limit {end:g}" if name else "0" if end == 0 else figure(end)
+            words = f"limit {end:g}".replace("-", "−") if name else "0" if end == 0 else figure(end)
             parts.append(f'<line class="axis" x1="{x:.1f}" y1="34" x2="{x:.1f}" y2="38"/>')
             parts.append(f'<text class="{name}" x="{x:.1f}" y="51" text-anchor="middle">{words}</text>')
     box = f'viewBox="0 0 {_LARGE_WIDTH:.0f} {_LARGE_HEIGHT:.0f}"'

@@ -12,7 +12,7 @@ from calibdask.cluster.versions import installed
 from calibdask.report.blocks import Page
 from calibdask.report.contents import Origin, page_of
 from calibdask.report.cubes import cube_page
-from calibdask.report.decision_table import Limits, line_of
+from calibdask.report.decision_table import Limits
 from calibdask.report.measuring import Measured
 from calibdask.report.model_result import ModelResult
 from calibdask.report.page import rendered
@@ -93,11 +93,6 @@ def write_report(
         raise ValueError("slice_limit expects results with slices, got none; calibdask.report.measure takes by.")
     origin = replace(_origin("Calibration report" if title is None else title, command), facts=dict(facts or {}))
     _write(target, page_of(models, origin, limits))
-
-
-def decision_lines(results: Mapping[str, Measured], limits: Limits) -> list[str]:
-    """What limits say of each model, in a line."""
-    return [line_of(model, limits) for model in _models(results)] if limits else []
 
 
 def write_cube_report(

@@ -30,6 +30,9 @@ from calibdask.storage.readers import Table
 from calibdask.storage.summary import is_summary
 
 _USUAL = "ece,mean-gap,brier-score,log-loss"
+# What a receipt says about how it was made.
+_CHOICES = ("metrics", "confidence", "n_boot", "seed", "skip_missing")
+_REQUESTED = (*_CHOICES, "limits", "slice_limits", "by", "weighted", "reading")
 _READING = ("task", "logits", "labels", "pos_label", "ignore_label")
 # What kernels note whose bandwidth is that of a sample of rows.
 _SAMPLED = "bandwidth_sample"
@@ -277,6 +280,9 @@ def read_receipt(given: Document | str | Path) -> Document:
     for name, kind in expected.items():
         if not isinstance(given.get(name), kind):
             raise ValueError(f"The receipt is damaged: its entry {name!r} is missing or of another type.")
+    for entry, names in (("request", _REQUESTED), ("data", ("rows", "fingerprint", "parts"))):
+        if missing := [name for name in names if name not in given[entry]]:
+            raise ValueError(f"The receipt is damaged: its entry {entry!r} has no {listed(missing)}.")
     return given
 
 
@@ -295,14 +301,12 @@ def _check_columns(request: Mapping[str, Any], options: Mapping[str, Any]) -> No
 
 
 def _measured(request: Mapping[str, Any], y_true: Any, y_prob: Any, options: Mapping[str, Any]) -> Document:
+    choices: dict[str, Any] = {name: request[name] for name in _CHOICES}
     try:
-        choices: dict[str, Any] = {
-            name: request[name] for name in ("confidence", "n_boot", "seed", "skip_missing", "metrics")
-        }
         reading: dict[str, Any] = {name: request["reading"][name] for name in _READING}
-        limits: dict[str, Any] = {name: request[name] or None for name in ("limits", "slice_limits")}
     except (KeyError, TypeError) as error:
-        raise ValueError(f"The receipt is damaged: its request has no {error}.") from error
+        raise ValueError(f"The receipt is damaged: how rows are read has no {error}.") from error
+    limits: dict[str, Any] = {name: request[name] or None for name in ("limits", "slice_limits")}
     if isinstance(y_true, Table):
         # What was left out was left out in reading.
         del choices["skip_missing"]

@@ -11,6 +11,7 @@ from calibdask.gating.profiles import profile_of
 from calibdask.results.decisions import OUTCOMES, Outcome
 from calibdask.results.format import counted, figure
 from calibdask.results.values import Results
+from calibdask.safe_text import visible
 
 FORMAT = 1
 # Of a number that is next to its limit nobody waits for so many rows.
@@ -156,7 +157,7 @@ def _line(cells: tuple[str, ...]) -> str:
 
 
 def _cell(text: str) -> str:
-    return "".join(f"\\{letter}" if letter in "\\|`*_[]<>" else letter for letter in text)
+    return "".join(f"\\{letter}" if letter in "\\|`*_[]<>" else letter for letter in visible(text))
 
 
 def junit(gate: Gate, title: str) -> str:
@@ -165,11 +166,11 @@ def junit(gate: Gate, title: str) -> str:
     numbers = {"tests": str(len(gate.judgements)), "failures": str(failures), "errors": "0", "skipped": "0"}
     suite = ElementTree.Element("testsuite", {"name": title, **numbers})
     for judgement in gate.judgements:
-        name = f"{judgement.limit} of {judgement.place}"
+        name = visible(f"{judgement.limit} of {judgement.place}")
         case = ElementTree.SubElement(suite, "testcase", {"classname": title, "name": name})
         if judgement.outcome != "met":
             kind = WORDS[judgement.outcome].lower()
-            failure = ElementTree.SubElement(case, "failure", {"type": kind, "message": sentence(judgement)})
+            failure = ElementTree.SubElement(case, "failure", {"type": kind, "message": visible(sentence(judgement))})
             failure.text = judgement.meaning
     suites = ElementTree.Element("testsuites", numbers)
     suites.append(suite)

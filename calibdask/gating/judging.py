@@ -240,7 +240,7 @@ def difference_judged(limit: Limit, result: xr.Dataset, whole: xr.Dataset) -> Ju
     few = (rarest := _rarest(whole, rows)) < FEWEST_EVENTS
     low, high = (math.nan, math.nan) if few or math.isnan(sum(ends)) else ends
     return Judgement(
-        f"{limit.text}, worse than the baseline by",
+        f"worsening of {limit.text}",
         -math.inf,
         limit.bound,
         {},

@@ -66,7 +66,7 @@ def first() -> dict[str, Any]:
     seed=st.integers(0, 2**31),
     scheduler=st.sampled_from(["synchronous", "threads"]),
 )
-@pytest.mark.filterwarnings("ignore:The data type:UserWarning")
+@pytest.mark.filterwarnings("ignore:The data type")
 def test_format_chunks_order_and_threads_do_not_matter(
     kind: str, chunk: int, seed: int, scheduler: str, first: dict[str, Any]
 ) -> None:

@@ -25,6 +25,8 @@ _FILES = frozenset(
         "path",
         "baseline",
         "receipt",
+        "limits_path",
+        "facts_path",
     }
 )
 _FOLDERS = frozenset({"study", "folder", "tls"})

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -154,7 +153,7 @@ def checked_receipt(path: str | None, files: Sequence[str], *, overwrite: bool) 
     return checked_output(path, (".json",), overwrite=overwrite)
 
 
-def write_receipt(target: "Output | Path", document: dict[str, Any]) -> None:
+def write_receipt(target: "Output", document: dict[str, Any]) -> None:
     """The document as JSON that people can read."""
     import json
 

@@ -197,7 +197,8 @@ def _of_slices(name: str, gate: Gate) -> Table:
     """Those numbers of each slice of a column, in the order of the slices."""
     profile = profile_of(gate.profile)
     results = Results(gate.slices[name])
-    rows, columns = [], []
+    rows: list[list[Cell]] = []
+    columns: list[tuple[str, bool]] = []
     for at, labels in results.strata():
         numbers = [one for one in profile.numbers(results.at(at).dataset) if _is_of_slices(one.part.metric, gate)]
         columns = [(one.name, True) for one in numbers]

@@ -122,7 +122,8 @@ def receipt_of(table: "Table", options: Mapping[str, Any], reading: "InputKeywor
     known = [str(one) for one in filed if table.weights is None or one.make().supports_weights]
     own = {name: value for name, value in options.items() if name not in ("profile", "baseline", "not_worse")}
     metrics = list(dict.fromkeys((*named, *known))) or list(_USUAL)
-    return cd.receipt(table, None, metrics, **reading, **{**own, "limits": own.get("limits") or None})
+    given: dict[str, Any] = {**reading, **own, "limits": own.get("limits") or None}
+    return cd.receipt(table, None, metrics, **given)
 
 
 def receipt_of_metrics(request: "EvaluateRequest", stores: Mapping[str, "Store"]) -> dict[str, Any]:
@@ -138,8 +139,9 @@ def receipt_of_metrics(request: "EvaluateRequest", stores: Mapping[str, "Store"]
     given = {name: value for name, value in request.options.items() if value is not None}
     metrics = [str(expression.with_choices(given)) for expression in expressions]
     intervals = {"confidence": request.ci or _LEVEL, "n_boot": request.n_boot or 200, "seed": request.seed or 0}
+    arguments: dict[str, Any] = {**request.reading, **intervals}
     with request.connected(table), shown_progress("making the receipt"), noted():
-        return cd.receipt(table, None, metrics, **request.reading, **intervals)
+        return cd.receipt(table, None, metrics, **arguments)
 
 
 def checked_receipt(path: str | None, files: Sequence[str], *, overwrite: bool) -> "Output | None":

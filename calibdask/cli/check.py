@@ -4,15 +4,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibdask.cli.gates import (
+    PROFILES,
+    checked_receipt,
+    gate_options,
+    limits_given,
+    receipt_of,
+    row_arguments,
+    write_receipt,
+)
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, skipped_rows
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
     from calibdask.gating.check import Gate
-    from calibdask.gating.limits import Limit, Limits
 
-_PROFILES = ("ml", "clinical", "credit", "forecast")
 _FORMATS = {".json": "JSON", ".md": "Markdown", ".xml": "JUnit XML"}
 _STATUS = {"met": 0, "broken": 1, "cannot be decided": 3}
 _EXAMPLES = (
@@ -59,7 +66,7 @@ nothing written; 130 interrupted.
     help="The same for each slice.  [default: --limit]",
 )
 @click.option("--limits", "path", metavar="FILE", help="Limits in a TOML file; options come on top.")
-@click.option("--profile", type=click.Choice(_PROFILES), help="Measure what this profession files, besides.")
+@click.option("--profile", type=click.Choice(PROFILES), help="Measure what this profession files, besides.")
 @click.option("--baseline", metavar="DATA_B", help="Scores of another model for the same rows, in the same order.")
 @click.option(
     "--not-worse",
@@ -111,13 +118,11 @@ def check(
     A limit is met if the whole interval of the number keeps it, broken if none of it does, and else undecided: with
     few rows nothing is met. Each slice of --by is judged at a level for all slices of its column together.
     """
-    import json
-
     from calibdask.gating.formats import headline, plain, text_lines
     from calibdask.storage.replacing import write_text
     from calibdask.storage.writers import check_apart, checked_output
 
-    limits = _limits(path, given, of_slices)
+    limits = limits_given(path, given, of_slices)
     if not (limits.limits or not_worse):
         raise click.UsageError("check expects limits: --limit ece=0.03, or a file of them by --limits.")
     by = tuple(dict.fromkeys((*limits.by, *where["by"])))
@@ -127,26 +132,17 @@ def check(
         raise click.UsageError("--not-worse and --baseline go together: by how much worse than what?")
     check_apart(data, {f"--out {target}": target for target in out})
     targets = [checked_output(target, tuple(_FORMATS), overwrite=overwrite) for target in out]
-    kept = None
-    if receipt is not None:
-        if not_worse:
-            raise click.UsageError("--receipt is one of one model; leave out --not-worse.")
-        check_apart(data, {"--receipt": receipt})
-        kept = checked_output(receipt, (".json",), overwrite=overwrite)
+    if receipt is not None and not_worse:
+        raise click.UsageError("--receipt is one of one model; leave out --not-worse.")
+    kept = checked_receipt(receipt, [data], overwrite=overwrite)
     request = RowsRequest(data=data, **{**where, "by": by})
-    options: dict[str, Any] = {
-        "limits": [limit for limit in limits.limits if not limit.of_slices],
-        "slice_limits": [limit for limit in limits.limits if limit.of_slices] or None,
-        "profile": profile or limits.profile,
-        "confidence": confidence if confidence is not None else limits.confidence or 0.95,
-        "n_boot": n_boot,
-        "seed": seed,
-    }
+    level = confidence if confidence is not None else limits.confidence or 0.95
+    options = gate_options(limits, profile, confidence=level, n_boot=n_boot, seed=seed)
     gate, document = _checked(request, baseline, not_worse, options, with_receipt=kept is not None)
     for target in targets:
         write_text(target, _text(gate, data, target.suffix.lower()))
     if kept is not None:
-        write_text(kept, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        write_receipt(kept, document)
     if as_text:
         from calibdask.cli.tables import json_text
 
@@ -159,23 +155,6 @@ def check(
     if as_text and gate.outcome != "met":
         click.echo(f"calibdask: {headline(gate)}", err=True)
     click.get_current_context().exit(_STATUS[gate.outcome])
-
-
-def _limits(path: str | None, given: tuple[str, ...], of_slices: tuple[str, ...]) -> "Limits":
-    """Those of the file, and of the options, which replace them."""
-    from dataclasses import replace
-
-    from calibdask.gating.limits import Limits, limits_of
-
-    try:
-        of_file = Limits() if path is None else Limits.read(path)
-        own = (*limits_of(given), *limits_of(of_slices, of_slices=True))
-    except OSError as error:
-        raise click.UsageError(f"--limits {path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
-    chosen: dict[tuple[str, bool], Limit] = {(limit.text, limit.of_slices): limit for limit in (*of_file.limits, *own)}
-    return replace(of_file, limits=tuple(chosen.values()))
 
 
 def _checked(
@@ -212,15 +191,9 @@ def _checked(
             tables = same_rows("check", requests, {"model": rows, "baseline": rows_of(open_store(baseline))})
             table = tables["model"]
             options = {**options, "baseline": tables["baseline"].scores, "not_worse": list(not_worse)}
-        given: dict[str, Any] = {"by": table.by or None, "sample_weight": table.weights, **request.reading}
-        gate = cd.check(table.labels, table.scores, **given, **options)
+        gate = cd.check(table.labels, table.scores, **row_arguments(request, table), **options)
         if with_receipt:
-            from calibdask.gating.profiles import PROFILES
-
-            named = [str(limit.metric) for limit in (*options["limits"], *(options["slice_limits"] or ()))]
-            metrics = list(dict.fromkeys((*named, *filter(None, [PROFILES.get(options["profile"])]))))
-            own = {name: value for name, value in options.items() if name != "profile"}
-            document = cd.receipt(table.labels, table.scores, metrics, **given, **own)
+            document = receipt_of(table, options, request.reading)
         gate.result.attrs.update(skipped_rows(table, gate.rows))
         request.note_ignored(gate.result.attrs)
     return gate, document

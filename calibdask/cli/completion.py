@@ -26,6 +26,8 @@ _FILES = frozenset(
         "baseline",
         "cuts",
         "receipt",
+        "limits_path",
+        "facts_path",
     }
 )
 _FOLDERS = frozenset({"study", "folder", "tls"})

@@ -10,6 +10,7 @@ import click
 
 from calibdask.cli.calibration_tests import TESTS, TESTS_HELP, refuse_tests_options, run_tests, tests_options
 from calibdask.cli.evaluate_request import EvaluateRequest
+from calibdask.cli.gates import checked_receipt, receipt_of_metrics, write_receipt
 from calibdask.cli.importing import importing
 from calibdask.cli.metric_options import MetricCommand
 from calibdask.cli.metrics import CURVE, DIAGRAM
@@ -64,6 +65,7 @@ _EXAMPLES = (
     ("calibdask evaluate rows.parquet", "six numbers, and a picture of them"),
     ("calibdask evaluate rows.parquet --by country --ci 0.95", "by country, with intervals"),
     ("calibdask evaluate old=a.parquet new=b.parquet --metric ece,brier", "two models side by side"),
+    ("calibdask evaluate rows.parquet --receipt receipt.json", "for a second party, who verifies it"),
 )
 
 
@@ -137,7 +139,13 @@ _EXAMPLES = (
     help="Also write a report: .html. It slices by each --by column separately; intervals have level 0.95 unless --ci "
     "is given.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace existing --out, --plot and --report files.")
+@click.option(
+    "--receipt",
+    metavar="FILE",
+    help="Also write a receipt, .json: rows by their fingerprint and numbers, for calibdask verify. Intervals have "
+    "level 0.95 unless --ci is given.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace existing --out, --plot, --report and --receipt files.")
 def evaluate(**given: Any) -> None:
     """Measure the calibration of the scored rows in DATA; several DATA, or NAME=DATA, are models side by side.
 
@@ -165,6 +173,7 @@ def evaluate(**given: Any) -> None:
         request = EvaluateRequest.of({**given, "files": files, "data": next(iter(files.values()))})
         request.check()
         result_path, plot_path, report_path = _outputs(request)
+        receipt_path = checked_receipt(request.receipt, list(files.values()), overwrite=request.overwrite)
         _ = request.map_attributes
         stores = {name: open_store(path) for name, path in files.items()}
         # Columns that are not there are found before estimators are imported, which takes longer.
@@ -205,6 +214,8 @@ def evaluate(**given: Any) -> None:
             write_models(part, evaluation.models)
         if plot_path is not None:
             _plot(dataset, written, plot_path, request)
+        if receipt_path is not None:
+            write_receipt(receipt_path, receipt_of_metrics(request, stores))
         if result_path is not None:
             write_result(figures, partial(as_json, figures, names), written, result_path)
     if request.as_text:
@@ -213,7 +224,7 @@ def evaluate(**given: Any) -> None:
     show(figures, shown, seconds=seconds, strata=strata, order=order)
     if pictured:
         _picture(evaluation, shown, asked=request.text_plot is True)
-    for path in (result_path, plot_path, report_path):
+    for path in (result_path, plot_path, report_path, receipt_path):
         if path is not None:
             shown.print(f"wrote {visible(path)}", style="dim", markup=False)
 

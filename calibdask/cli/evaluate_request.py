@@ -38,6 +38,7 @@ class EvaluateRequest(RowsRequest):
     out: str | None
     plot: str | None
     report: str | None
+    receipt: str | None
     curve: bool
     text_plot: bool | None
     overwrite: bool
@@ -148,6 +149,12 @@ class EvaluateRequest(RowsRequest):
             raise click.UsageError(
                 "--text-plot shows one curve; it has no effect with --by, several DATA, or a --setting of all classes."
             )
+        if self.receipt is not None and (len(self.files) > 1 or self.map_path is not None):
+            raise click.UsageError(
+                "--receipt is one of the scores of one file; it has no effect with several, or --map."
+            )
+        if self.receipt is not None and self.ci_method is not None:
+            raise click.UsageError("--receipt has intervals by their usual methods; leave out --ci-method.")
         if self.full and self.metrics:
             raise click.UsageError("--all has no effect with --metric, which names the metrics.")
         if self.worst is not None and not (self.by or len(self.files) > 1):

@@ -35,7 +35,7 @@ _GROUPS = {
     ),
     "Watching": ("period_name", "tolerance", "due", "now", "state", "on_alarm", "dry_run"),
     "Output": (
-        *("as_text", "json_schema", "out", "title", "plot", "curve", "text_plot", "report", "overwrite"),
+        *("as_text", "json_schema", "out", "title", "plot", "curve", "text_plot", "report", "receipt", "overwrite"),
         *("append", "period", "replace", "reason", "expire", "into", "metrics_file"),
     ),
     "Cluster": ("cluster", "tls", "insecure"),

@@ -1,11 +1,12 @@
 """``calibdask report``: one page for the approval of models, or about a study."""
 
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
+from calibdask.cli.gates import PROFILES, Gating, checked_receipt, gate_options, limits_given, write_receipt
 from calibdask.cli.reporting import Remembering, audited, command_line, measured, named_data, write_models
 from calibdask.cli.row_options import RowsRequest, row_options
 from calibdask.safe_text import visible
@@ -13,15 +14,18 @@ from calibdask.safe_text import visible
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from calibdask.report.decision_table import Limits
     from calibdask.report.over_time import Watching
     from calibdask.storage.open_store import Store, StoredCube
     from calibdask.storage.replacing import Output
 
+# Replicates of the intervals that decide, as by check.
+_GATE_BOOT = 1000
 _EPILOG = """\b
 Examples:
   calibdask report holdout.parquet --by country --out report.html
   calibdask report holdout.parquet --by country --limit 0.03 --out report.html
+  calibdask report holdout.parquet --profile clinical --limits limits.toml --receipt receipt.json --out report.html
+  calibdask report holdout.parquet --limit ece=0.03 --fact version=2.1 --fact author="A. Doe" --out report.html
   calibdask report old=a.csv new=b.csv --weight w --out report.html
   calibdask report summary.zarr --out report.html
   calibdask report summary.zarr --period day --by country --out report.html
@@ -43,11 +47,31 @@ _WATCHING = ("period", "tolerance", "alpha", "model_version", "due", "now")
 @click.option("--seed", type=int, metavar="S", default=0, show_default=True, help="Seed of random numbers.")
 @click.option(
     "--limit",
-    type=float,
-    metavar="X",
-    help="Largest calibration error accepted, as a fraction such as 0.03: the page begins with a decision.",
+    "given_limits",
+    metavar="X|METRIC=X|X..Y",
+    multiple=True,
+    help="What all rows have to keep, as for check: the page begins with the decision. X alone is ece=X; repeatable.",
 )
-@click.option("--slice-limit", type=float, metavar="Y", help="The same for each slice.  [default: --limit]")
+@click.option(
+    "--slice-limit",
+    "of_slices",
+    metavar="X|METRIC=X|X..Y",
+    multiple=True,
+    help="The same for each slice.  [default: --limit]",
+)
+@click.option("--limits", "limits_path", metavar="FILE", help="Limits in a TOML file, as for check.")
+@click.option("--profile", type=click.Choice(PROFILES), help="Show the numbers that this profession files.")
+@click.option(
+    "--receipt", metavar="FILE", help="Write a receipt, .json; its hash is at the foot of the page.  See verify."
+)
+@click.option(
+    "--fact",
+    "own_facts",
+    metavar="NAME=TEXT",
+    multiple=True,
+    help="What the page says at its top: model, version, period, author, purpose; repeatable.",
+)
+@click.option("--facts", "facts_path", metavar="FILE", help="The same in a TOML file of lines such as version = '2.1'.")
 @click.option(
     "--features",
     metavar="NAME[,...]|all",
@@ -90,9 +114,14 @@ def report(
     data: tuple[str, ...],
     out: str,
     title: str | None,
-    limit: float | None,
-    slice_limit: float | None,
     features: tuple[str, ...],
+    given_limits: tuple[str, ...],
+    of_slices: tuple[str, ...],
+    limits_path: str | None,
+    profile: str | None,
+    receipt: str | None,
+    own_facts: tuple[str, ...],
+    facts_path: str | None,
     overwrite: bool,
     **given: Any,
 ) -> None:
@@ -112,42 +141,105 @@ def report(
     With --features the groups that these columns make are audited too, with all rows together; a summary that has
     features has them audited.
 
-    With --limit each model and each slice is judged by its calibration error (the ECE, if it is measured): met, if the
-    upper end of what is not excluded is at most the limit; broken, if the lower end is above it; otherwise undecided,
-    with the rows that would do. Not excluded is what lies in the interval, or between ends that hold with few rows and
-    few events too: at 95 %, a limit that is the true error is met in 2.5 % of data sets at most, and broken likewise.
+    With --limit, or --limits, each limit of each model is met, broken or undecided as by check: each slice at a level
+    for all slices of its column together. With --profile the numbers of a profession stand below, by their names there.
     """
     from calibdask.inference.choice import check_interval
-    from calibdask.report.writing import decision_lines
     from calibdask.storage.open_store import StoredCube, open_store
     from calibdask.storage.replacing import replacing
 
     intervals = {name: given.pop(name) for name in ("ci", "n_boot", "seed")}
     check_interval(*intervals.values())
     watching = _watching(*(given.pop(name) for name in _WATCHING))
-    limits = _limits(limit, slice_limit)
+    limits = limits_given(limits_path, _of_ece("limit", given_limits), _of_ece("slice-limit", of_slices))
+    facts = _facts(facts_path, own_facts)
+    given["by"] = tuple(dict.fromkeys((*limits.by, *given["by"])))
     target, named = _checked(data, out, overwrite=overwrite)
+    kept = checked_receipt(receipt, list(named.values()), overwrite=overwrite)
     stores = {name: open_store(path) for name, path in named.items()}
     cubes = [store for store in stores.values() if isinstance(store, StoredCube)]
     if cubes:
         _check_alone(cubes[0], stores)
-    _check_slices(stores.values(), given["by"], slice_limit)
-    lines: list[str] = []
+    elif kept is not None and len(stores) > 1:
+        raise click.UsageError("--receipt is one of one model; make a report, or a check, of each.")
+    _check_slices(stores.values(), given["by"], any(limit.of_slices for limit in limits.limits))
+    level = limits.confidence or intervals["ci"]
+    options = gate_options(limits, profile, confidence=level, n_boot=_GATE_BOOT, seed=intervals["seed"])
+    decides = bool(limits.limits or options["profile"])
+    gating = Gating(options if decides else {}, kept is not None)
+    models: dict[str, Any] = {}
     with replacing(target) as part:
         if cubes:
             _write_cube(cubes[0], part, title)
         else:
-            models: dict[str, Any] = {}
             for name, store in stores.items():
                 request = RowsRequest(data=named[name], **given)
-                own = measured(name, request, store, watching=watching, **intervals)
+                own = measured(name, request, store, watching=watching, gating=gating, **intervals)
                 own = audited(own, request, store, features)
                 models |= {f"{name} {model}" if model in models else model: one for model, one in own.items()}
-            write_models(part, models, title, limit=limit, slice_limit=slice_limit)
-            lines = decision_lines(models, limits)
-    for line in lines:
+            if kept is not None and len(models) > 1:
+                raise click.UsageError("--receipt is one of one model; select one.")
+            write_models(part, models, title, facts)
+            if kept is not None:
+                write_receipt(kept, gating.document)
+    for line in _lines(models):
         click.echo(visible(line))
-    click.echo(f"wrote {visible(target)}")
+    for path in filter(None, (target, kept)):
+        click.echo(f"wrote {visible(path)}")
+
+
+def _of_ece(option: str, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Limits; a number alone is one of the ECE."""
+    texts = []
+    for words in given:
+        try:
+            limit = float(words)
+        except ValueError:
+            texts.append(words)
+            continue
+        if not 0 < limit < 1:
+            raise click.UsageError(
+                f"--{option} expects a fraction between 0 and 1, such as 0.03 for 3 percentage points, got {words}."
+            )
+        texts.append(f"ece={words}")
+    return tuple(texts)
+
+
+def _facts(path: str | None, given: tuple[str, ...]) -> dict[str, str]:
+    """What the page says about itself: of the file, and of the options, which replace it."""
+    import tomllib
+    from pathlib import Path
+
+    facts: dict[str, str] = {}
+    if path is not None:
+        try:
+            read = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise click.UsageError(f"--facts {path} cannot be read: {error.strerror}.") from error
+        except ValueError as error:
+            raise click.UsageError(f"--facts {path} is no TOML file: {error}.") from error
+        if nested := [name for name, value in read.items() if isinstance(value, dict | list)]:
+            raise click.UsageError(
+                f"--facts {path} expects a text for each name, as in version = '2.1'; see {nested[0]}."
+            )
+        facts = {name: str(value) for name, value in read.items()}
+    for words in given:
+        name, equals, text = words.partition("=")
+        if not (name.strip() and equals and text.strip()):
+            raise click.UsageError(f"--fact expects NAME=TEXT, such as version=2.1, got {words!r}.")
+        facts[name.strip().lower()] = text.strip()
+    return facts
+
+
+def _lines(models: Mapping[str, Any]) -> Iterator[str]:
+    """What was decided on each model: a line, and one for each limit that is broken, or wants rows."""
+    from calibdask.gating.formats import headline, sentence, wanting
+
+    for name, model in models.items():
+        if model.gate is not None and model.gate.judgements:
+            yield f"{name}: {headline(model.gate)}"
+            yield from (f"  {sentence(one)}." for one in model.gate.of("broken"))
+            yield from (f"  {words}" for words in wanting(model.gate))
 
 
 def _watching(
@@ -165,23 +257,11 @@ def _watching(
     return None
 
 
-def _limits(limit: float | None, slice_limit: float | None) -> "Limits":
-    """What is accepted; bad ones are called as they were typed."""
-    from calibdask.report.decision_table import Limits
-
-    for option, value in {"--limit": limit, "--slice-limit": slice_limit}.items():
-        if value is not None and not 0 < value < 1:
-            raise click.UsageError(
-                f"{option} expects a fraction between 0 and 1, such as 0.03 for 3 percentage points, got {value:g}."
-            )
-    return Limits(limit, slice_limit)
-
-
-def _check_slices(stores: "Iterable[Store]", by: Sequence[str], slice_limit: float | None) -> None:
+def _check_slices(stores: "Iterable[Store]", by: Sequence[str], has_limits: bool) -> None:
     """Refuse a limit of slices that nobody asked for; summaries have their own."""
     from calibdask.storage.summary import Summary
 
-    if slice_limit is None or by:
+    if not has_limits or by:
         return
     for store in stores:
         if not isinstance(store, Summary):
@@ -219,11 +299,12 @@ def _check_alone(cube: "StoredCube", stores: "Sized") -> None:
         "pos_label",
         "ignore_label",
     )
-    for option in (*rows, "ci", "n_boot", "seed", "limit", "slice_limit"):
+    names = {"given_limits": "limit", "of_slices": "slice_limit", "limits_path": "limits", "own_facts": "fact"}
+    of_page = ("profile", "receipt", "facts_path")
+    for option in (*rows, "ci", "n_boot", "seed", *names, *of_page):
         if source(option) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(
-                f"--{option.replace('_', '-')} has no effect on {cube.url}: it is the cube of a study."
-            )
+            said = names.get(option, option.removesuffix("_path")).replace("_", "-")
+            raise click.UsageError(f"--{said} has no effect on {cube.url}: it is the cube of a study.")
 
 
 def _write_cube(cube: "StoredCube", part: "Path", title: str | None) -> None:

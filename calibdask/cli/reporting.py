@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibdask.cli.feature_names import feature_names
+from calibdask.cli.gates import gated_rows, gated_summary
 from calibdask.cli.metrics import CURVE, DIAGRAM
 from calibdask.cli.param_types import is_whole
 from calibdask.cli.row_options import RowsRequest, noted, rows_of, skipped_rows, stem_of
 from calibdask.safe_text import visible, without_credentials
 
 if TYPE_CHECKING:
+    from calibdask.cli.gates import Gating
     from calibdask.engine.inputs.options import InputKeywords
     from calibdask.report import Measured
     from calibdask.report.over_time import Watching
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from calibdask.storage.readers import Table
     from calibdask.storage.summary import Summary
 
-_LEVEL = 0.95
+_LEVEL, _UNIT = 0.95, 1000
 _WORDS = "calibdask.words"
 
 
@@ -116,21 +118,28 @@ def _with_periods(request: RowsRequest, watching: "Watching") -> RowsRequest:
     return replace(request, by=tuple(dict.fromkeys((*request.by, *watching.names))))
 
 
-def models_of_rows(name: str, request: RowsRequest, table: "Table", **options: Any) -> "dict[str, Measured]":
+def models_of_rows(
+    name: str, request: RowsRequest, table: "Table", *, gating: "Gating | None" = None, **options: Any
+) -> "dict[str, Measured]":
     """The model of scored rows, measured; where every class is a problem of its own, each class like a model."""
     from dataclasses import replace
 
     from calibdask.report import measure
 
+    watching = options.get("watching")
+
     def model(labels: Any, scores: Any, reading: "InputKeywords") -> "Measured":
         given = measure(labels, scores, by=table.by, sample_weight=table.weights, reading=reading, **options)
+        if gating is not None:
+            given = gated_rows(given, labels, scores, table, reading, gating, watching)
         request.note_ignored(given.result.attrs)
         skipped = skipped_rows(table, given.result.attrs["rows"]).get("rows_skipped", 0)
         notes = [
             *request.notes,
             *([f"{skipped:,} rows without a label, a score or a weight were left out."] if skipped else []),
         ]
-        return replace(given, weights=request.weight or "", notes=(*given.notes, *notes))
+        size = size_of(request.data)
+        return replace(given, weights=request.weight or "", notes=(*given.notes, *notes), size=size)
 
     if request.task != "multilabel":
         return {name: model(table.labels, table.scores, request.reading)}
@@ -143,7 +152,9 @@ def models_of_rows(name: str, request: RowsRequest, table: "Table", **options: A
     }
 
 
-def models_of_summary(name: str, request: RowsRequest, summary: "Summary", **options: Any) -> "dict[str, Measured]":
+def models_of_summary(
+    name: str, request: RowsRequest, summary: "Summary", *, gating: "Gating | None" = None, **options: Any
+) -> "dict[str, Measured]":
     """The models of a summary, measured; with ``--by`` by the slices that it names, otherwise by all."""
     from calibdask.cli.summary_input import pooled, refuse_row_options
     from calibdask.report import measure
@@ -157,10 +168,12 @@ def models_of_summary(name: str, request: RowsRequest, summary: "Summary", **opt
         # The version may be a coordinate of the periods.
         by = tuple(dict.fromkeys((*by, *(name for name in watching.names if name in summary.slices))))
     kept = pooled(summary, by) if by else summary
-    return {
-        words or name: measure(Summary.of(model), by=by or None, **options)
-        for words, model in named_strata(kept.dataset, kept.batch)
-    }
+    models = {}
+    for words, dataset in named_strata(kept.dataset, kept.batch):
+        model = Summary.of(dataset)
+        given = measure(model, by=by or None, **options)
+        models[words or name] = given if gating is None else gated_summary(given, model, by or model.slices, gating)
+    return models
 
 
 class Remembering(click.Command):
@@ -182,15 +195,12 @@ def write_models(
     part: "Path",
     models: "Mapping[str, Measured]",
     title: str | None = None,
-    *,
-    limit: float | None = None,
-    slice_limit: float | None = None,
+    facts: "Mapping[str, str] | None" = None,
 ) -> None:
     """Write the page."""
     from calibdask.report import write_report
 
-    options: dict[str, Any] = {"limit": limit, "slice_limit": slice_limit}
-    write_report(part, models, title=title or None, command=command_line(), **options)
+    write_report(part, models, title=title or None, command=command_line(), facts=facts)
 
 
 def evaluation_options(
@@ -208,6 +218,17 @@ def evaluation_options(
         "source": source_of(request),
         "shown": Shown(chosen, intervals),
     }
+
+
+def size_of(data: str) -> str:
+    """How large a local file is, in words; empty for folders, patterns and URLs, which nobody has to list for it."""
+    path = Path(data)
+    if not path.is_file():
+        return ""
+    size, units = float(path.stat().st_size), ["bytes", "kB", "MB", "GB", "TB"]
+    while size >= _UNIT and len(units) > 1:
+        size, units = size / _UNIT, units[1:]
+    return f"{size:.3g} {units[0]}"
 
 
 def source_of(request: RowsRequest) -> str:

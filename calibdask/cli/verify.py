@@ -54,11 +54,10 @@ def verify(receipt: str, data: str, **where: Any) -> None:
         )
     if given["request"].get("skip_missing"):
         request = replace(request, skip_missing=True)
-        given = {**given, "request": {**given["request"], "skip_missing": False}}
     rows = rows_of(request.opened())
     with request.connected(), shown_progress("verifying"), noted():
         table = request.table(rows)
-        outcome = cd.verify(given, table.labels, table.scores, by=table.by or None, sample_weight=table.weights)
+        outcome = cd.verify(given, table)
     for problem in outcome.problems[:_MOST_LINES]:
         click.echo(visible(problem))
     if len(outcome.problems) > _MOST_LINES:

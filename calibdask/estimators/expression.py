@@ -73,6 +73,14 @@ class Expression:
         choices = ", ".join(f"{name}={_text(value)}" for name, value in self.choices.items())
         return f"{self.word}({choices})" if choices else self.word
 
+    def with_choices(self, given: Mapping[str, Any]) -> "Expression":
+        """The same with choices of all metrics written out, as far as it takes them and does not choose itself."""
+        known = self.signature.choices
+        taken = {name: value for name, value in given.items() if name in known}
+        inner = {name: metric.with_choices(given) for name, metric in self.inner.items()}
+        changed = {name: metric for name, metric in inner.items() if name in self.choices or metric.choices}
+        return Expression(self.word, {**taken, **self.choices, **changed}, self.vocabulary)
+
     def make(self, given: Mapping[str, Any] | None = None) -> Any:
         """The estimator; ``given`` are choices of all metrics, for those that take them and do not choose themselves.
 

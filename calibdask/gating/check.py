@@ -1,7 +1,7 @@
 """`check`: limits that were declared beforehand, each met, broken or undecided."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import xarray as xr
@@ -13,7 +13,7 @@ from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.evaluation import interval_choice, summary_input
 from calibdask.gating.judging import Judgement, Judges, difference_judged, overall
 from calibdask.gating.limits import Limit, limits_of
-from calibdask.gating.profiles import profile_metrics
+from calibdask.gating.profiles import profile_of
 from calibdask.results.decisions import Outcome
 from calibdask.safe_text import listed
 from calibdask.storage.given_files import given_rows_or_file
@@ -37,12 +37,16 @@ class Gate:
         At which each decision holds, for all slices of a column together.
     profile : str
         The profile; empty without one.
+    slices : mapping from name to xarray.Dataset
+        The same of the slices of each column, with those numbers of the profile that are measured of slices; intervals
+        have the level at which all slices of the column hold together.
     """
 
     judgements: tuple[Judgement, ...]
     result: xr.Dataset
     confidence: float
     profile: str = ""
+    slices: Mapping[str, xr.Dataset] = field(default_factory=dict)
 
     @property
     def outcome(self) -> Outcome:
@@ -101,7 +105,7 @@ def check(
         By how much the scores may be worse than the baseline, such as ``{"log-loss": 0.001}``.
     baseline : array of the shape of y_prob, optional
         Scores of another model for the same rows.
-    profile : {"", "ml", "clinical", "credit", "forecast"}
+    profile : {"", "default", "ml", "clinical", "credit", "forecast"}
         Numbers that are measured besides, see the notes.
     confidence : float, default 0.95
         Each decision uses intervals of this level; of slices of level 1 - (1 - confidence) / slices, so that all of
@@ -126,12 +130,14 @@ def check(
     -----
     A limit is *met* if the whole interval keeps it, *broken* if none of it does, and else *cannot be decided*: a limit
     that is the true value is met in at most (1 - confidence) / 2 of data sets. Of calibration errors with bins, and of
-    mean gaps, the interval is widened to ends that hold with few rows and few events too; slices of fewer than 10 rows
-    are never decided.
+    mean gaps, the interval is widened to ends that hold with few rows and few events too. Other intervals hold with
+    enough events only: with fewer than 20 events, or fewer than 20 rows without one (for several classes right and
+    wrong predictions), they decide nothing, unless they are exact ones. Slices of fewer than 10 rows are never decided.
 
-    Profiles: ``ml`` (calibration errors, proper scores), ``clinical`` (calibration slope and intercept, observed to
-    expected, ICI, Brier score), ``credit`` (observed to expected, Hosmer-Lemeshow, mean gap), ``forecast``
-    (decompositions of Brier score and log loss).
+    Profiles: ``default`` (six numbers), ``ml`` (calibration errors, proper scores, risk and coverage, conformal sets),
+    ``clinical`` (observed to expected, calibration intercept and slope, ICI, belt, net benefit, Brier score),
+    ``credit`` (observed to expected, tests of grades, Hosmer-Lemeshow; the first two of each slice too), ``forecast``
+    (decompositions of Brier score and log loss, CORP, Murphy curve).
 
     Examples
     --------
@@ -174,10 +180,14 @@ def check(
     if data.batch:
         raise ValueError(f"check expects one model, got several along {listed([str(a.name) for a in data.batch])}.")
     layout = data.source.layout
-    shown = profile_metrics(profile) or ({} if whole else {"mean_gap": MeanGap()})
+    chosen = profile_of(profile)
+    shown = chosen.metrics(layout) or ({} if whole else {"mean_gap": MeanGap()})
     judgements, result = Judges.of(whole, layout).judge(data, choice, shown)
+    measured = {}
     for one in sliced:
-        judgements += Judges.of(of_slices, layout).judge(one, choice)[0]
+        own, by_slice = Judges.of(of_slices, layout).judge(one, choice, chosen.metrics(layout, of_slices=True))
+        judgements += own
+        measured[", ".join(str(axis.name) for axis in one.by)] = by_slice
     if given is not None:
         result = result.assign_attrs(given.attributes(int(result.attrs["rows"])))
     if given is not None and margins:
@@ -194,8 +204,8 @@ def check(
             ignore_label=ignore_label,
             **reading,
         )
-        judgements += [difference_judged(limit, compared.isel(challenger=0)) for limit in margins]
-    return Gate(tuple(judgements), result, confidence, profile)
+        judgements += [difference_judged(limit, compared.isel(challenger=0), result) for limit in margins]
+    return Gate(tuple(judgements), result, confidence, profile, measured)
 
 
 def _of_summary(summary: Summary, y_prob: Any, by: Any, sample_weight: Any) -> tuple[Input, list[Input]]:

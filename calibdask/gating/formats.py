@@ -7,11 +7,15 @@ from xml.etree import ElementTree
 
 from calibdask.gating.check import Gate
 from calibdask.gating.judging import Judgement
+from calibdask.gating.profiles import profile_of
 from calibdask.results.decisions import OUTCOMES, Outcome
 from calibdask.results.format import counted, figure
 from calibdask.results.values import Results
+from calibdask.safe_text import visible
 
 FORMAT = 1
+# Of a number that is next to its limit nobody waits for so many rows.
+_MOST_TIMES, _MANY = 100, 1e7
 WORDS: dict[Outcome, str] = {"met": "met", "broken": "BROKEN", "cannot be decided": "undecided"}
 _MARKS: dict[Outcome, str] = {"met": "✅ met", "broken": "❌ broken", "cannot be decided": "❔ undecided"}
 _HEAD = ("limit", "where", "rows", "number", "interval", "accepted", "decision")
@@ -44,14 +48,21 @@ def sentence(judgement: Judgement) -> str:
     'c=a: ece 0.0500 (0.0400 to 0.0600) is outside the limit of 0.03'
     """
     verb = {"met": "keeps", "broken": "is outside", "cannot be decided": "neither keeps nor breaks for certain"}
-    needed = ""
+    needed = f" ({judgement.reason})" if judgement.reason else ""
     if math.isfinite(judgement.rows_needed):
-        needed = f"; about {judgement.rows_needed:,.0f} rows would do"
+        needed += f"; {_rows_needed(judgement)} rows would do"
     interval = f" ({interval_text(judgement)})" if math.isfinite(judgement.low) else ", without an interval,"
     return (
         f"{judgement.place}: {judgement.limit} {figure(judgement.value)}{interval} {verb[judgement.outcome]} "
         f"the limit of {accepted(judgement)}{needed}"
     )
+
+
+def _rows_needed(judgement: Judgement) -> str:
+    """In three digits: nobody knows more of them."""
+    if judgement.rows_needed > max(_MOST_TIMES * judgement.rows, _MANY):
+        return f"more than {_MOST_TIMES} times as many"
+    return f"about {float(f'{judgement.rows_needed:.3g}'):,.0f}"
 
 
 def interval_text(judgement: Judgement) -> str:
@@ -63,12 +74,12 @@ def interval_text(judgement: Judgement) -> str:
 
 def accepted(judgement: Judgement) -> str:
     """The values that keep the limit."""
-    least, most = judgement.least, judgement.most
-    if math.isinf(least):
-        return f"at most {most:g}"
-    if math.isinf(most):
-        return f"at least {least:g}"
-    return f"{most:g}" if least == -most else f"{least:g} to {most:g}"
+    least, most = (f"{end:g}".replace("-", "−") for end in (judgement.least, judgement.most))
+    if math.isinf(judgement.least):
+        return f"at most {most}"
+    if math.isinf(judgement.most):
+        return f"at least {least}"
+    return most if judgement.least == -judgement.most else f"{least} to {most}"
 
 
 def rows_of_table(gate: Gate) -> Iterator[tuple[str, ...]]:
@@ -87,16 +98,40 @@ def rows_of_table(gate: Gate) -> Iterator[tuple[str, ...]]:
 
 
 def text_lines(gate: Gate) -> Iterator[str]:
-    """A table for a terminal."""
+    """A table for a terminal, what is wanting, and the numbers of the profile."""
     rows = [_HEAD, *rows_of_table(gate)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
     for row in rows:
         yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
     yield ""
     yield headline(gate)
+    yield from (f"  {line}" for line in wanting(gate))
+    if gate.profile:
+        yield ""
+        yield from _named_lines(gate)
+
+
+def wanting(gate: Gate) -> Iterator[str]:
+    """What the limits that cannot be decided want, a sentence each."""
     for judgement in gate.of("cannot be decided"):
-        if math.isfinite(judgement.rows_needed):
-            yield f"  {judgement.place}: about {judgement.rows_needed:,.0f} rows would decide {judgement.limit}."
+        would = f"{_rows_needed(judgement)} rows would decide it" if math.isfinite(judgement.rows_needed) else ""
+        if words := "; ".join(filter(None, (judgement.reason, would))):
+            yield f"{judgement.limit} of {judgement.place}: {words}."
+
+
+def named_rows(gate: Gate) -> Iterator[tuple[str, str, str]]:
+    """The numbers of the profile: name, number, interval."""
+    return ((one.name, one.text, one.ends) for one in profile_of(gate.profile).numbers(gate.result))
+
+
+def _named_lines(gate: Gate) -> Iterator[str]:
+    profile = profile_of(gate.profile)
+    rows = [(profile.title, "number", f"{100 * gate.confidence:g} % interval"), *named_rows(gate)]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows:
+        yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
+    if profile.note:
+        yield profile.note
 
 
 def markdown(gate: Gate, title: str) -> str:
@@ -106,6 +141,10 @@ def markdown(gate: Gate, title: str) -> str:
         lines.append(_line((*map(_cell, row[:-1]), _MARKS[judgement.outcome])))
     level = f"{100 * gate.confidence:g} %"
     lines += ["", f"Each decision holds at {level}, for all slices of a column together."]
+    lines += ["", *(f"- {_cell(line)}" for line in wanting(gate))] if any(wanting(gate)) else []
+    if gate.profile:
+        lines += ["", _line((profile_of(gate.profile).title, "number", f"{level} interval")), _line(("---",) * 3)]
+        lines += [_line((_cell(name), number, ends)) for name, number, ends in named_rows(gate)]
     return "\n".join(lines) + "\n"
 
 
@@ -118,7 +157,7 @@ def _line(cells: tuple[str, ...]) -> str:
 
 
 def _cell(text: str) -> str:
-    return "".join(f"\\{letter}" if letter in "\\|`*_[]<>" else letter for letter in text)
+    return "".join(f"\\{letter}" if letter in "\\|`*_[]<>" else letter for letter in visible(text))
 
 
 def junit(gate: Gate, title: str) -> str:
@@ -127,11 +166,11 @@ def junit(gate: Gate, title: str) -> str:
     numbers = {"tests": str(len(gate.judgements)), "failures": str(failures), "errors": "0", "skipped": "0"}
     suite = ElementTree.Element("testsuite", {"name": title, **numbers})
     for judgement in gate.judgements:
-        name = f"{judgement.limit} of {judgement.place}"
+        name = visible(f"{judgement.limit} of {judgement.place}")
         case = ElementTree.SubElement(suite, "testcase", {"classname": title, "name": name})
         if judgement.outcome != "met":
             kind = WORDS[judgement.outcome].lower()
-            failure = ElementTree.SubElement(case, "failure", {"type": kind, "message": sentence(judgement)})
+            failure = ElementTree.SubElement(case, "failure", {"type": kind, "message": visible(sentence(judgement))})
             failure.text = judgement.meaning
     suites = ElementTree.Element("testsuites", numbers)
     suites.append(suite)
@@ -164,8 +203,8 @@ def _plain(judgement: Judgement) -> dict[str, Any]:
         name: _number(getattr(judgement, name))
         for name in ("value", "low", "high", "least", "most", "rows", "rows_needed")
     }
-    decision = WORDS[judgement.outcome].lower()
-    return {"limit": judgement.limit, "where": dict(judgement.where), **numbers, "decision": decision}
+    said = {"decision": WORDS[judgement.outcome].lower(), "reason": judgement.reason}
+    return {"limit": judgement.limit, "where": dict(judgement.where), **numbers, **said}
 
 
 def _number(value: Any) -> float | int | None:

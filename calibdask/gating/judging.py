@@ -2,14 +2,16 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from calibdask.engine.inputs.input import Input
+from calibdask.estimators.bounded_mean import CLOPPER_PEARSON, BoundedMean
 from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.evaluation import evaluated
 from calibdask.gating.limits import Limit
 from calibdask.inference.choice import IntervalChoice
@@ -21,6 +23,11 @@ from calibdask.safe_text import listed
 from calibdask.statistics.layout import Layout
 
 _EVIDENCE = "evidence of "
+# Fewest events, and rows without one, with which intervals of replicates and of normal theory decide anything.
+FEWEST_EVENTS = 20
+_FEW_EVENTS = f"fewer than {FEWEST_EVENTS} events, or rows without one"
+# These hold with any number of rows.
+_EXACT = (CLOPPER_PEARSON,)
 # Replicates beyond both ends of an interval that should be there, and most replicates.
 _BEYOND, _MOST_REPLICATES = 20, 10_000
 
@@ -45,6 +52,8 @@ class Judgement:
         How many would decide it; NaN where it is decided, or that cannot be said.
     title, meaning : str
         What the number is.
+    reason : str
+        Why it has no ends that decide.
     """
 
     limit: str
@@ -58,6 +67,7 @@ class Judgement:
     rows_needed: float = math.nan
     title: str = ""
     meaning: str = ""
+    reason: str = ""
 
     @property
     def outcome(self) -> Outcome:
@@ -89,10 +99,14 @@ class Judges:
             If a metric has no such part.
         """
         metrics: dict[str, Estimator] = {}
+        chosen = []
         for limit in limits:
             name = str(limit.metric)
             metric = limit.metric.make()
             parts = metric.describe(layout)
+            if not limit.part and "" not in parts and limit.metric.word in parts:
+                limit = replace(limit, part=limit.metric.word)  # noqa: PLW2901
+            chosen.append(limit)
             if limit.part not in parts:
                 known = [f"{name}.{part}" if part else name for part in parts]
                 raise ValueError(f"{name} has no number {limit.text!r}; a limit expects one of {listed(known)}.")
@@ -100,7 +114,7 @@ class Judges:
             cautious = cautious_metric(metric, layout)
             if cautious is not None:
                 metrics[_EVIDENCE + name] = cautious
-        return cls(tuple(limits), metrics)
+        return cls(tuple(chosen), metrics)
 
     def judge(
         self, data: Input, choice: IntervalChoice, shown: Mapping[str, Estimator] | None = None
@@ -139,21 +153,26 @@ def _judgement(limit: Limit, here: Results, where: Mapping[str, str]) -> Judgeme
     least, most = limit.range(part.kind, part.direction)
     value, rows = part.value(), _rows(here.dataset)
     low, high, needed = _ends(part, value, here, name, most, rows)
+    reason = _FEW_EVENTS if math.isnan(low + high) and _rarest(here.dataset, rows) < FEWEST_EVENTS else ""
     if rows < TOO_FEW_IN_A_SLICE:
-        low, high = math.nan, math.nan
-    return Judgement(
-        limit.text, least, most, where, float(value.value), low, high, rows, needed, part.title, part.meaning
-    )
+        low, high, reason = math.nan, math.nan, f"fewer than {TOO_FEW_IN_A_SLICE} rows"
+    about = (part.title, part.meaning, reason)
+    return Judgement(limit.text, least, most, where, float(value.value), low, high, rows, needed, *about)
 
 
 def _ends(
     part: PartResult, value: Value, here: Results, name: str, most: float, rows: float
 ) -> tuple[float, float, float]:
     """Ends that decide, and rows that would do."""
-    if part.kind != "error" or part.part:
-        return _end(value.low), _end(value.high), math.nan
     needs = requires_evidence(part)
-    evidence = Evidence.of(here, _EVIDENCE + name) if needs and here.of(_EVIDENCE + name) else None
+    if not needs or part.kind != "error" or part.part:
+        low, high, rarest = _end(value.low), _end(value.high), _rarest(here.dataset, rows)
+        if rarest >= FEWEST_EVENTS or part.interval_method in _EXACT:
+            return low, high, math.nan
+        if (gap := _gap_of_few(part, here)) is not None:
+            return min(low, gap[0]), max(high, gap[1]), math.nan
+        return math.nan, math.nan, float(np.ceil(rows * FEWEST_EVENTS / rarest)) if rarest else math.nan
+    evidence = Evidence.of(here, _EVIDENCE + name) if here.of(_EVIDENCE + name) else None
     decision = Decision(value, most, evidence, needs)
     weight = max(1.0, rows / evidence.effective_rows) if evidence is not None and evidence.effective_rows else math.nan
     low, high = decision.ends
@@ -162,6 +181,26 @@ def _ends(
 
 def _end(end: Any) -> float:
     return math.nan if end is None else float(end)
+
+
+def _rarest(dataset: xr.Dataset, rows: float) -> float:
+    """Events, or rows without one, whichever are fewer; of weighted rows as many as their share."""
+    if "frequency" not in dataset.coords or math.isnan(share := float(dataset["frequency"])):
+        return 0.0
+    # Whole numbers of events are exact in this product but for its rounding.
+    return round(min(share, 1 - share) * rows, 6)
+
+
+def _gap_of_few(part: PartResult, here: Results) -> tuple[float, float] | None:
+    """Ends of the mean gap by the limits of Clopper & Pearson for the frequency; None for other numbers."""
+    totals = here.totals
+    is_counted = "events" in totals and totals["events"].dtype.kind in "iu"
+    if part.estimator_class != MeanGap.__name__ or part.part or part.choices["setting"] is not None or not is_counted:
+        return None
+    assert here.level is not None
+    rows, score, share = (float(totals[name]) for name in ("rows", "mean_score", "frequency"))
+    low, high = BoundedMean(share, share * (1 - share), rows, 0.0, 1.0).ends(here.level)
+    return float(low) - score, float(high) - score
 
 
 def _rows(dataset: xr.Dataset) -> float:
@@ -174,8 +213,10 @@ def overall(judgements: Sequence[Judgement]) -> Outcome:
     return next((outcome for outcome in OUTCOMES[:-1] if outcome in outcomes), "met")
 
 
-def difference_judged(limit: Limit, result: xr.Dataset) -> Judgement:
+def difference_judged(limit: Limit, result: xr.Dataset, whole: xr.Dataset) -> Judgement:
     """A limit of how much worse a model may be than the baseline, held against a result of `calibdask.compare`.
+
+    ``whole`` is what was measured of the same rows.
 
     Raises
     ------
@@ -195,16 +236,20 @@ def difference_judged(limit: Limit, result: xr.Dataset) -> Judgement:
         )
     value = difference.value()
     ends = sorted((worse * _end(value.low), worse * _end(value.high)))
-    low, high = (math.nan, math.nan) if math.isnan(sum(ends)) else ends
+    rows = float(result.attrs["rows"])
+    few = (rarest := _rarest(whole, rows)) < FEWEST_EVENTS
+    low, high = (math.nan, math.nan) if few or math.isnan(sum(ends)) else ends
     return Judgement(
-        f"{limit.text}, worse than the baseline by",
+        f"worsening of {limit.text}",
         -math.inf,
         limit.bound,
         {},
         worse * float(value.value),
         low,
         high,
-        float(result.attrs["rows"]),
-        title=part.title,
-        meaning="difference from the baseline, positive where the model is worse",
+        rows,
+        float(np.ceil(rows * FEWEST_EVENTS / rarest)) if few and rarest else math.nan,
+        part.title,
+        "difference from the baseline, positive where the model is worse",
+        _FEW_EVENTS if few else "",
     )

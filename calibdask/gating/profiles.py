@@ -1,22 +1,189 @@
-"""Profiles: what a profession measures, by its names."""
+"""Profiles: what a profession measures and files, by its names."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import xarray as xr
 
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.expression import parse_metrics
+from calibdask.results.format import figure, pvalue_text, slice_text
+from calibdask.results.values import PartResult, Results, Value
 from calibdask.safe_text import visible
+from calibdask.statistics.layout import Layout
 
-# In the order of the page that the profession files.
-PROFILES: Mapping[str, str] = {
-    "ml": "ece,smooth-ece,mean-gap,brier-score,log-loss",
-    "clinical": "calibration-slope,observed-expected,ici,mean-gap,brier-score",
-    "credit": "observed-expected,hosmer-lemeshow,mean-gap,ece",
-    "forecast": "brier-decomposition,log-loss-decomposition,corp",
+
+@dataclass(frozen=True)
+class Named:
+    """A number by the name that a profession gives it, and the part of a metric that it is."""
+
+    name: str
+    value: Value
+    part: PartResult
+
+    @property
+    def text(self) -> str:
+        """The number in the digits, or the word, that its kind asks for."""
+        number = float(self.value.value)
+        if math.isnan(number):
+            return figure(number)
+        if self.name.endswith("p-value"):
+            return pvalue_text(number).removeprefix("p = ").removeprefix("p ")
+        if self.part.part == "light":
+            return _LIGHTS[int(number)]
+        return f"{number:,.0f}" if self.part.kind == "count" else figure(number)
+
+    @property
+    def ends(self) -> str:
+        """The interval; empty without one."""
+        low, high = self.value.low, self.value.high
+        return "" if low is None or high is None or math.isnan(low + high) else f"{figure(low)} to {figure(high)}"
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The numbers of a profession, in the order of the page that it files.
+
+    Parameters
+    ----------
+    title : str
+        Heading of that page.
+    names : mapping from metric to mapping from part to name
+        What each number is called; metrics are written as on the command line, and a number has the part ``""``.
+    of_slices : tuple of str
+        Those metrics that are measured of each slice too.
+    note : str
+        What the numbers leave open.
+    """
+
+    title: str
+    names: Mapping[str, Mapping[str, str]]
+    of_slices: tuple[str, ...] = ()
+    note: str = ""
+
+    def metrics(self, layout: Layout, *, of_slices: bool = False) -> dict[str, Estimator]:
+        """The metrics by their texts, without those that do not know weights where there are some."""
+        texts = self.of_slices if of_slices else tuple(self.names)
+        made = {str(expression): expression.make() for text in texts for expression in parse_metrics(text)}
+        return {text: metric for text, metric in made.items() if metric.supports_weights or not layout.weighted}
+
+    def numbers(self, result: xr.Dataset) -> Iterator[Named]:
+        """Those of a result without slices that the profession names, with their intervals."""
+        results = Results(result)
+        for text, names in self.names.items():
+            (expression,) = parse_metrics(text)
+            for own, name in names.items():
+                for part in results.of(str(expression), own):
+                    yield from _named(name, part)
+
+
+def _named(name: str, part: PartResult) -> Iterator[Named]:
+    """The number; of a curve, or of several classes, one for each position."""
+    coords = part.values.coords
+    for position in product(*(range(size) for size in part.values.shape)):
+        at = dict(zip(map(str, part.values.dims), position, strict=True))
+        words = (slice_text(coords[dim].values[i]) if dim in coords else str(i) for dim, i in at.items())
+        yield Named(" ".join((name, *words)), part.at(at).value(), part)
+
+
+_LIGHTS = ("green", "yellow", "red")
+
+# Texts of metrics as `parse_metrics` writes them.
+PROFILES: Mapping[str, Profile] = {
+    "default": Profile(
+        "Calibration",
+        {
+            "ece": {"": "Calibration error (ECE)"},
+            "smooth-ece": {"": "Smooth calibration error"},
+            "mean-gap": {"": "Frequency less mean score"},
+            "brier-score": {"": "Brier score"},
+            "log-loss": {"": "Log loss"},
+            "spiegelhalter-test": {"pvalue": "Spiegelhalter test, p-value"},
+        },
+    ),
+    "ml": Profile(
+        "Calibration and selective prediction",
+        {
+            "ece": {"": "Calibration error (ECE, 15 bins)"},
+            "ece(binning=equal-mass)": {"": "Calibration error (equal-mass bins)"},
+            "mce": {"": "Largest gap of a bin (MCE)"},
+            "smooth-ece": {"": "Smooth calibration error (smECE)"},
+            "mean-gap": {"": "Accuracy less confidence"},
+            "brier-score": {"": "Brier score"},
+            "log-loss": {"": "Log loss (NLL)"},
+            "risk-coverage": {"aurc": "AURC", "excess": "Excess AURC", "augrc": "AUGRC"},
+            "conformal-threshold": {
+                "threshold": "Conformal threshold, 90 % sets",
+                "coverage": "Coverage of these sets",
+                "size": "Mean size of these sets",
+            },
+        },
+        note="A threshold with a guarantee on the errors above it: calibdask threshold DATA --risk 0.05.",
+    ),
+    "clinical": Profile(
+        "Calibration and clinical utility of a prediction model",
+        {
+            "observed-expected": {"": "Observed / expected events (O:E)"},
+            "calibration-slope": {
+                "intercept": "Calibration intercept (in the large)",
+                "slope": "Calibration slope",
+                "pvalue": "Test of intercept 0 and slope 1, p-value",
+            },
+            "ici": {"ici": "Integrated calibration index (ICI)", "e50": "E50", "e90": "E90", "emax": "Emax"},
+            "calibration-belt(points=2)": {"pvalue": "Calibration belt, p-value"},
+            "net-benefit(thresholds=[0.05, 0.1, 0.2, 0.3, 0.5])": {
+                "model": "Net benefit of the model at",
+                "treat_all": "Net benefit of treating all at",
+            },
+            "brier-score": {"": "Brier score"},
+        },
+        note="TRIPOD+AI asks for discrimination too, such as the c statistic, which is not measured here.",
+    ),
+    "credit": Profile(
+        "Back-testing of probabilities of default",
+        {
+            "observed-expected": {"": "Realised / expected defaults"},
+            "grade-tests": {
+                "defaults": "Defaults",
+                "rate": "Default rate",
+                "pd": "Mean PD",
+                "binomial": "Binomial test (PD too low), p-value",
+                "jeffreys": "Jeffreys test (PD too low), p-value",
+                "light": "Traffic light",
+            },
+            "hosmer-lemeshow": {"pvalue": "Hosmer-Lemeshow test, p-value"},
+            "mean-gap": {"": "Default rate less mean PD"},
+            "ece": {"": "Calibration error (ECE)"},
+        },
+        of_slices=("observed-expected", "grade-tests"),
+        note="By grade and by year: name these columns as slices. The tests take defaults as independent.",
+    ),
+    "forecast": Profile(
+        "Verification of probability forecasts",
+        {
+            "brier-decomposition": {
+                "score": "Brier score",
+                "reliability": "Brier score: reliability",
+                "resolution": "Brier score: resolution",
+                "uncertainty": "Brier score: uncertainty",
+            },
+            "log-loss-decomposition": {
+                "score": "Logarithmic score",
+                "reliability": "Logarithmic score: reliability",
+                "resolution": "Logarithmic score: resolution",
+                "uncertainty": "Logarithmic score: uncertainty",
+            },
+            "corp": {"miscalibration": "Miscalibration (CORP)", "discrimination": "Discrimination (CORP)"},
+            "murphy-curve(thresholds=[0.1, 0.3, 0.5, 0.7, 0.9])": {"": "Elementary score at"},
+        },
+    ),
 }
 
 
-def profile_metrics(name: str) -> dict[str, Estimator]:
-    """The metrics of a profile, by their names; none for the empty name.
+def profile_of(name: str) -> Profile:
+    """The profile of this name; without numbers for the empty one.
 
     Raises
     ------
@@ -24,7 +191,7 @@ def profile_metrics(name: str) -> dict[str, Estimator]:
         If there is no such profile.
     """
     if not name:
-        return {}
+        return Profile("", {})
     if name not in PROFILES:
         raise ValueError(f"profile expects one of {', '.join(PROFILES)}, got {visible(name)!r}.")
-    return {expression.word: expression.make() for expression in parse_metrics(PROFILES[name])}
+    return PROFILES[name]

@@ -2,17 +2,21 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from calibdask.calibrators.comparing.refinement import Refinement
 from calibdask.engine.inputs.input import read_data
 from calibdask.engine.inputs.options import InputOptions, Task
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.expression import parse_metrics
 from calibdask.estimators.interval import FromRows
-from calibdask.estimators.without_interval import WithoutInterval
+from calibdask.estimators.kernel.base import KernelTest
+from calibdask.estimators.kernel.skce import SKCE
+from calibdask.estimators.tests.consistency_test import ConsistencyTest
+from calibdask.estimators.without_interval import WithoutInterval, bare
 from calibdask.evaluation import evaluate
 from calibdask.gating.check import Given, check
 from calibdask.gating.formats import WORDS
@@ -22,10 +26,16 @@ from calibdask.receipts.fingerprint import fingerprint_of
 from calibdask.safe_text import listed, visible
 from calibdask.statistics.layout import Layout
 from calibdask.storage.given_files import given_rows_or_file
+from calibdask.storage.readers import Table
 from calibdask.storage.summary import is_summary
 
 _USUAL = "ece,mean-gap,brier-score,log-loss"
+# What a receipt says about how it was made.
+_CHOICES = ("metrics", "confidence", "n_boot", "seed", "skip_missing")
+_REQUESTED = (*_CHOICES, "limits", "slice_limits", "by", "weighted", "reading")
 _READING = ("task", "logits", "labels", "pos_label", "ignore_label")
+# What kernels note whose bandwidth is that of a sample of rows.
+_SAMPLED = "bandwidth_sample"
 # Numbers with weights agree within rounding only.
 _ROUNDING = 1e-9
 
@@ -76,7 +86,8 @@ def receipt(
     TypeError
         If this is a summary, which has no rows.
     ValueError
-        As in `calibdask.evaluate`.
+        If a metric depends on the order of rows: tests that draw outcomes or pairs at random, `SKCE` by pairs or blocks
+        of rows, kernels with the median distance of a sample; and as in `calibdask.evaluate`.
 
     Notes
     -----
@@ -112,8 +123,10 @@ def receipt(
     texts = [metrics] if isinstance(metrics, str) else list(metrics)
     expressions = [expression for text in texts for expression in parse_metrics(text)]
     chosen = {str(expression): _same_in_any_order(expression.make(), data.source.layout) for expression in expressions}
+    _refuse_ordered([name for name, metric in chosen.items() if _takes_order(bare(metric))])
     intervals: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
     result = evaluate(truth, scores, chosen, ci=confidence, **intervals, **options, **reading)
+    _refuse_ordered({str(one.attrs["metric"]) for one in result.data_vars.values() if _SAMPLED in one.attrs})
     decisions = []
     if limits is not None or slice_limits is not None:
         gate = check(
@@ -130,7 +143,7 @@ def receipt(
         "slice_limits": [_written(limit) for limit in limits_of(slice_limits, of_slices=True)],
         "by": names,
         "weighted": given.sample_weight is not None,
-        "skip_missing": skip_missing,
+        "skip_missing": skip_missing or given.skipped is not None,
         "confidence": confidence,
         **intervals,
         "reading": {name: value if value is None else _json(value) for name, value in reading.items()},
@@ -141,6 +154,21 @@ def receipt(
 def _same_in_any_order(metric: Estimator, layout: Layout) -> Estimator:
     """Without an interval where that would come from rows resampled by their numbers."""
     return WithoutInterval(metric) if isinstance(metric.interval(layout), FromRows) else metric
+
+
+def _takes_order(metric: Any) -> bool:
+    """Whether it draws random numbers by the numbers of rows, or pairs rows by them."""
+    return isinstance(metric, ConsistencyTest | KernelTest | Refinement) or (
+        isinstance(metric, SKCE) and metric.estimator in ("linear", "block")
+    )
+
+
+def _refuse_ordered(names: Collection[str]) -> None:
+    """Refuse metrics of which a second party gets other numbers."""
+    if names:
+        raise ValueError(
+            f"{listed(sorted(names))} cannot be on a receipt: the same rows in another order give other numbers."
+        )
 
 
 def _written(limit: Limit) -> str:
@@ -183,7 +211,7 @@ def verify(receipt: Document | str | Path, y_true: Any, y_prob: Any = None, **op
     ----------
     receipt : dict, or path of a JSON file
     y_true, y_prob
-        As in `calibdask.receipt`.
+        As in `calibdask.receipt`; rows that `calibdask.read_rows` has read have their slices and weights.
     **options
         Where the rows are: ``by``, ``sample_weight``, ``label``, ``score``. All other choices are those of the receipt.
 
@@ -206,7 +234,8 @@ def verify(receipt: Document | str | Path, y_true: Any, y_prob: Any = None, **op
     """
     given = read_receipt(receipt)
     request = given["request"]
-    _check_columns(request, options)
+    is_read = isinstance(y_true, Table)
+    _check_columns(request, {"by": y_true.by or None, "sample_weight": y_true.weights} if is_read else options)
     again = _measured(request, y_true, y_prob, options)
     problems = []
     if hash_of(given) != given["hash"]:
@@ -251,6 +280,9 @@ def read_receipt(given: Document | str | Path) -> Document:
     for name, kind in expected.items():
         if not isinstance(given.get(name), kind):
             raise ValueError(f"The receipt is damaged: its entry {name!r} is missing or of another type.")
+    for entry, names in (("request", _REQUESTED), ("data", ("rows", "fingerprint", "parts"))):
+        if missing := [name for name in names if name not in given[entry]]:
+            raise ValueError(f"The receipt is damaged: its entry {entry!r} has no {listed(missing)}.")
     return given
 
 
@@ -269,14 +301,15 @@ def _check_columns(request: Mapping[str, Any], options: Mapping[str, Any]) -> No
 
 
 def _measured(request: Mapping[str, Any], y_true: Any, y_prob: Any, options: Mapping[str, Any]) -> Document:
+    choices: dict[str, Any] = {name: request[name] for name in _CHOICES}
     try:
-        choices: dict[str, Any] = {
-            name: request[name] for name in ("confidence", "n_boot", "seed", "skip_missing", "metrics")
-        }
         reading: dict[str, Any] = {name: request["reading"][name] for name in _READING}
-        limits: dict[str, Any] = {name: request[name] or None for name in ("limits", "slice_limits")}
     except (KeyError, TypeError) as error:
-        raise ValueError(f"The receipt is damaged: its request has no {error}.") from error
+        raise ValueError(f"The receipt is damaged: how rows are read has no {error}.") from error
+    limits: dict[str, Any] = {name: request[name] or None for name in ("limits", "slice_limits")}
+    if isinstance(y_true, Table):
+        # What was left out was left out in reading.
+        del choices["skip_missing"]
     return receipt(y_true, y_prob, **choices, **reading, **limits, **options)
 
 

@@ -9,13 +9,14 @@ from markupsafe import Markup
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table: its text, the number behind it, smaller text below, or a picture."""
+    """A cell of a table: its text, the number behind it, smaller text below, a picture, or a decision's ``mark``."""
 
     text: str = ""
     value: float | None = None
     detail: str = ""
     picture: Markup = field(default_factory=Markup)
     numeric: bool = False
+    mark: str = ""
 
 
 def number(value: float, shown: str, detail: str = "") -> Cell:
@@ -96,6 +97,33 @@ class Findings(Block):
     """Verdicts, one for each model."""
 
     items: Sequence[Finding]
+
+
+@dataclass(frozen=True)
+class Banner(Block):
+    """A decision: its word, icon and line, sentences, and a picture with a caption."""
+
+    name: str
+    word: str
+    icon: str
+    line: str
+    sentences: Sequence[str]
+    picture: Markup
+    caption: str
+
+
+@dataclass(frozen=True)
+class Facts(Block):
+    """What a report is about, as a grid of names and words."""
+
+    items: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Signature(Block):
+    """A box to sign."""
+
+    words: str = "Name, date, signature"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The contents of a report on models: its sections and their blocks."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from calibdask.report.audit_section import audited
 from calibdask.report.blocks import (
@@ -21,6 +21,7 @@ from calibdask.report.blocks import (
 from calibdask.report.cautions import cautions
 from calibdask.report.decision_table import Limits, line_of
 from calibdask.report.drawing import curve_picture, diagram_picture
+from calibdask.report.first_page import decision, facts, filed
 from calibdask.report.measuring import SPREAD
 from calibdask.report.model_result import ModelResult, SlicesBy
 from calibdask.report.recalibration import recalibration
@@ -74,13 +75,16 @@ class Origin:
     command: str
     date: str
     versions: Mapping[str, str]
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 def page_of(models: Sequence[ModelResult], origin: Origin, limits: Limits = _NO_LIMITS) -> Page:
     """The page of a report on models."""
     lead = f"{counted(len(models), 'model')}, {_rows_each(models)}, {origin.date}"
     parts = {
-        "decision": ("Decision", _decision(models, limits)),
+        "about": ("About", facts(models, origin.facts, origin.date)),
+        "decision": ("Decision", [*decision(models), *_decision(models, limits)]),
+        "filed": ("Numbers to file", filed(models)),
         "verdict": ("Verdict", _verdicts(models)),
         "data": ("What was measured", _data(models, origin)),
         "metrics": ("Metrics", _metrics(models)),
@@ -94,9 +98,18 @@ def page_of(models: Sequence[ModelResult], origin: Origin, limits: Limits = _NO_
         "reproduce": ("How to reproduce", _reproduce(models, origin)),
     }
     sections = [Section(anchor, title, blocks) for anchor, (title, made) in parts.items() if (blocks := list(made))]
-    return Page(
-        origin.title, lead, sections, f"Made by calibdask {origin.versions.get('calibdask', '')}, {origin.date}."
-    )
+    made = f"Made by calibdask {origin.versions.get('calibdask', '')}, {origin.date}."
+    return Page(origin.title, lead, sections, " ".join((made, *_hashes(models))))
+
+
+def _hashes(models: Sequence[ModelResult]) -> Iterator[str]:
+    """The hash of the receipt, or the fingerprint of the rows, of each model."""
+    for model in models:
+        own = f" of {model.name}" if len(models) > 1 else ""
+        if model.measured.receipt:
+            yield f"Hash of the receipt{own}: {model.measured.receipt}."
+        elif model.measured.fingerprint:
+            yield f"Fingerprint of the rows{own}: {model.measured.fingerprint}."
 
 
 def _rows_each(models: Sequence[ModelResult]) -> str:
@@ -117,8 +130,14 @@ def _decision(models: Sequence[ModelResult], limits: Limits) -> Iterator[Block]:
 
 
 def _verdicts(models: Sequence[ModelResult]) -> Iterator[Block]:
-    verdicts = [(model.name, verdict_on(model)) for model in models]
-    yield Findings([Finding(name, verdict.outcome, verdict.line, verdict.sentences) for name, verdict in verdicts])
+    # Where limits decide, the colour is that of the decision.
+    verdicts = [(model, verdict_on(model)) for model in models]
+    yield Findings(
+        [
+            Finding(model.name, "" if model.measured.gate else verdict.outcome, verdict.line, verdict.sentences)
+            for model, verdict in verdicts
+        ]
+    )
 
 
 def _data(models: Sequence[ModelResult], origin: Origin) -> Iterator[Block]:

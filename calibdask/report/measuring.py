@@ -27,6 +27,7 @@ from calibdask.estimators.smooth.density import DensityECE
 from calibdask.estimators.smooth.smooth_ece import SmoothECE
 from calibdask.estimators.without_interval import WithoutInterval, bare
 from calibdask.evaluation import evaluate, usual_metrics
+from calibdask.gating.check import Gate
 from calibdask.report.headline import headline_metric, measures_binned_gap
 from calibdask.report.over_time import Watched, Watching, watched_rows, watched_summary
 from calibdask.report.shown import Shown, evaluate_both
@@ -79,6 +80,14 @@ class Measured:
         Calibration over time, if it was asked for.
     audited : xarray.Dataset or None
         What `calibdask.audit` gives for the same rows, if it was asked for.
+    gate : Gate or None
+        What `calibdask.check` decided of the same rows: the page begins with it.
+    fingerprint : str
+        That of the rows, see `calibdask.fingerprint`; empty: not known.
+    receipt : str
+        The hash of the receipt of what was measured; empty without one.
+    size : str
+        How large the data are, in words.
     """
 
     result: xr.Dataset
@@ -94,6 +103,10 @@ class Measured:
     recalibration: xr.Dataset | str = ""
     over_time: Watched | None = None
     audited: xr.Dataset | None = None
+    gate: Gate | None = None
+    fingerprint: str = ""
+    receipt: str = ""
+    size: str = ""
 
 
 def measure(

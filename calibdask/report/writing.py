@@ -13,7 +13,7 @@ from calibdask.report.audit_page import audit_page
 from calibdask.report.blocks import Page
 from calibdask.report.contents import Origin, page_of
 from calibdask.report.cubes import cube_page
-from calibdask.report.decision_table import Limits, line_of
+from calibdask.report.decision_table import Limits
 from calibdask.report.measuring import Measured
 from calibdask.report.model_result import ModelResult
 from calibdask.report.page import rendered
@@ -36,6 +36,7 @@ def write_report(
     command: str = "",
     limit: float | None = None,
     slice_limit: float | None = None,
+    facts: Mapping[str, str] | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write a report on one model or several: one HTML file that opens without a network.
@@ -60,6 +61,8 @@ def write_report(
         `measure` gives.
     slice_limit : float, optional
         The same for each slice; None: ``limit``.
+    facts : mapping from name to text, optional
+        What the page says about itself at the top: model, version, period, author, purpose.
     overwrite : bool, default False
         Replace a file that is there.
 
@@ -90,12 +93,8 @@ def write_report(
         raise ValueError("A report expects at least one result, got none.")
     if slice_limit is not None and not any(model.measured.slices for model in models):
         raise ValueError("slice_limit expects results with slices, got none; calibdask.report.measure takes by.")
-    _write(target, page_of(models, _origin("Calibration report" if title is None else title, command), limits))
-
-
-def decision_lines(results: Mapping[str, Measured], limits: Limits) -> list[str]:
-    """What limits say of each model, in a line."""
-    return [line_of(model, limits) for model in _models(results)] if limits else []
+    origin = replace(_origin("Calibration report" if title is None else title, command), facts=dict(facts or {}))
+    _write(target, page_of(models, origin, limits))
 
 
 def write_cube_report(

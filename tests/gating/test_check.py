@@ -7,9 +7,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
+import scipy
 
 import calibdask as cd
 from calibdask.gating.formats import headline, junit, markdown, plain, sentence, text_lines
+from calibdask.gating.profiles import PROFILES
 from calibdask.testing import assert_calibrated
 
 
@@ -90,6 +92,61 @@ def test_thirty_rows_are_never_met(events: int) -> None:
     assert cd.check(labels, scores, {"ece": 0.03, "mean-gap": 0.03}).outcome == "cannot be decided"
 
 
+@pytest.mark.filterwarnings("ignore:1 of 1 columns")
+@pytest.mark.parametrize("limit", ["ici=0.03", "skce=0.01", "atb=0.01", "corp.miscalibration=0.03", "brier-score=0.05"])
+def test_intervals_of_replicates_decide_nothing_with_few_events(limit: str) -> None:
+    """Replicates of rows of which none has an event know nothing of events."""
+    rng = np.random.default_rng(2)
+    scores = rng.uniform(0.001, 0.01, 400)
+    (none,) = cd.check(np.zeros(400, int), scores, limit, n_boot=100).judgements
+    assert (none.outcome, none.reason) == ("cannot be decided", "fewer than 20 events, or rows without one")
+    (five,) = cd.check((np.arange(400) < 5).astype(int), scores, limit, n_boot=100).judgements
+    assert (five.outcome, five.rows_needed) == ("cannot be decided", 1600)
+
+
+def test_the_mean_gap_of_few_events_has_exact_ends() -> None:
+    scores = np.full(1000, 0.004)
+    gate = cd.check((np.arange(1000) < 3).astype(int), scores, {"mean-gap": 0.02})
+    (gap,) = gate.judgements
+    assert gap.outcome == "met"
+    assert gap.low == pytest.approx(scipy.stats.beta.ppf(0.025, 3, 998) - 0.004)
+    # That of the score interval is larger by one hundredth.
+    assert gap.high == pytest.approx(scipy.stats.beta.ppf(0.975, 4, 997) - 0.004, rel=0.01)
+    assert gap.high > scipy.stats.beta.ppf(0.975, 4, 997) - 0.004
+
+
+def test_a_baseline_of_few_events_decides_nothing() -> None:
+    scores = np.linspace(0.001, 0.01, 400)
+    gate = cd.check(np.zeros(400, int), scores, not_worse={"brier-score": 0.5}, baseline=scores**2)
+    assert gate.outcome == "cannot be decided"
+
+
+@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("kind", ["vector", "matrix", "weights"])
+def test_every_number_of_a_profile_is_there(name: str, kind: str) -> None:
+    frame = _rows(600)
+    scores = frame.score.to_numpy()
+    given = np.column_stack([1 - scores, scores]) if kind == "matrix" else scores
+    weights = np.linspace(1, 2, 600) if kind == "weights" else None
+    gate = cd.check(frame.label, given, "ece=0.2", profile=name, sample_weight=weights, n_boot=50)
+    named = [one.name for one in PROFILES[name].numbers(gate.result)]
+    missing = [of for names in PROFILES[name].names.values() for of in names.values() if not _begins(of, named)]
+    unweighted = PROFILES["credit"].names["grade-tests"].values()
+    assert set(missing) == (set(unweighted) if (name, kind) == ("credit", "weights") else set())
+    assert all(line.isprintable() for line in text_lines(gate))
+
+
+def _begins(name: str, names: list[str]) -> bool:
+    """Itself, or followed by the place on a curve or the class."""
+    return any(one == name or one.removeprefix(f"{name} ")[0].isdigit() for one in names)
+
+
+def test_credit_tests_the_grades_of_each_slice() -> None:
+    gate = cd.check(_rows(), limits="ece=0.2", by="country", profile="credit", n_boot=50)
+    (by_country,) = gate.slices.values()
+    assert by_country["grade-tests_jeffreys"].sizes == {"country": 2}
+
+
 def test_a_limit_that_is_the_truth_is_hardly_ever_met() -> None:
     """Of 200 samples of a model that is off by 0.05 everywhere, at most 2.5 % are within 0.05, and few are beyond."""
     met = broken = 0
@@ -132,6 +189,16 @@ def test_formats() -> None:
     assert root.attrib["failures"] == "1"
     (failure,) = root.iter("failure")
     assert failure.attrib["message"] == sentence(gate.of("broken")[0])
+
+
+def test_labels_of_slices_do_not_break_files() -> None:
+    frame = _rows(400)
+    frame["country"] = np.where(frame.country == "at", "a\x01<b>", "c|\n| d")
+    gate = cd.check(frame, limits={"ece": 0.2}, by="country", n_boot=50)
+    names = [case.attrib["name"] for case in ElementTree.fromstring(junit(gate, "model")).iter("testcase")]
+    assert len(names) == 3
+    table = [line for line in markdown(gate, "model").splitlines() if line.startswith("| ece")]
+    assert len(table) == 3
 
 
 def test_assertions_read_well() -> None:

@@ -121,7 +121,7 @@ def test_at_the_shell(rows: pd.DataFrame, tmp_path: Path, capsys: pytest.Capture
     data, copied, receipt = (tmp_path / name for name in ("rows.parquet", "copy.csv", "receipt.json"))
     rows.to_parquet(data)
     rows.sample(frac=1, random_state=0).to_csv(copied, index=False)
-    words = ["--limit", "ece=0.2", "--by", "c", "--profile", "ml", "--receipt", str(receipt)]
+    words = ["--limit", "ece=0.2", "--by", "c", "--profile", "ml", "--n-boot", "20", "--receipt", str(receipt)]
     assert main(["check", str(data), *words]) == 0
     assert main(["verify", str(receipt), str(copied)]) == 0
     assert "The receipt agrees: 3,000 rows" in capsys.readouterr().out

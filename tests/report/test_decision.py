@@ -82,6 +82,10 @@ class TestDecision:
         arguments = ("report", tmp_path / "credit.csv", "--by", "group", "--limit", 0.5, "--slice-limit", 0.1)
         status, out, err = run(*arguments, "--out", tmp_path / "page.html")
         assert (status, err) == (0, "")
-        line = "credit: limit 0.5 met; by group (limit 0.1): bad broken, rare cannot be decided"
-        assert out == f"{line}\nwrote {tmp_path / 'page.html'}\n"
-        assert line in Reader((tmp_path / "page.html").read_text()).text
+        first, *others, written = out.splitlines()
+        assert first == "credit: Broken: 1 of 4 limits, with 4,000 rows."
+        assert [line.split(":")[0].strip() for line in others] == ["group=bad", "ece of group=rare"]
+        assert written == f"wrote {tmp_path / 'page.html'}"
+        reader = Reader((tmp_path / "page.html").read_text())
+        assert "✗ broken Outside the limit: group=bad" in reader.text
+        assert "Fingerprint of the rows" in reader.text

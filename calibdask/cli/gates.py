@@ -1,0 +1,164 @@
+"""Gates of scored rows and their receipts, as `check`, `report` and `evaluate` make them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from calibdask.cli.row_options import RowsRequest, noted, rows_of
+
+if TYPE_CHECKING:
+    from calibdask.cli.evaluate_request import EvaluateRequest
+    from calibdask.engine.inputs.options import InputKeywords
+    from calibdask.gating.limits import Limit, Limits
+    from calibdask.report import Measured
+    from calibdask.report.over_time import Watching
+    from calibdask.storage.open_store import Store
+    from calibdask.storage.readers import Table
+    from calibdask.storage.replacing import Output
+    from calibdask.storage.summary import Summary
+
+# The panels of `calibdask evaluate`, as metrics are written.
+_USUAL = ("ece", "smooth-ece", "mean-gap", "brier-score", "log-loss", "spiegelhalter-test")
+_FULL = ("ece(binning=equal-mass)", "density-ece", "ece(norm=l2, debias=true)", "mce")
+_OF_MATRICES, _OF_VECTORS = ("ece(setting=classwise)",), ("brier-decomposition",)
+_LEVEL = 0.95
+
+PROFILES = ("default", "ml", "clinical", "credit", "forecast")
+
+
+def limits_given(path: str | None, given: Sequence[str], of_slices: Sequence[str]) -> "Limits":
+    """Those of the file, and of the options, which replace them."""
+    from dataclasses import replace
+
+    from calibdask.gating.limits import Limits, limits_of
+
+    try:
+        of_file = Limits() if path is None else Limits.read(path)
+        own = (*limits_of(given), *limits_of(of_slices, of_slices=True))
+    except OSError as error:
+        raise click.UsageError(f"--limits {path} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    chosen: dict[tuple[str, bool], Limit] = {(limit.text, limit.of_slices): limit for limit in (*of_file.limits, *own)}
+    return replace(of_file, limits=tuple(chosen.values()))
+
+
+def gate_options(limits: "Limits", profile: str | None, **intervals: Any) -> dict[str, Any]:
+    """Arguments of `calibdask.check` for these limits."""
+    return {
+        "limits": [limit for limit in limits.limits if not limit.of_slices],
+        "slice_limits": [limit for limit in limits.limits if limit.of_slices] or None,
+        "profile": profile or limits.profile,
+        **intervals,
+    }
+
+
+@dataclass(frozen=True)
+class Gating:
+    """What a report decides: arguments of `calibdask.check`, none where nothing is decided, and whether on a receipt.
+
+    The receipt is kept as ``document`` once it is made.
+    """
+
+    options: Mapping[str, Any]
+    with_receipt: bool = False
+    document: dict[str, Any] = field(default_factory=dict)
+
+
+def gated_rows(
+    measured: "Measured",
+    labels: Any,
+    scores: Any,
+    table: "Table",
+    reading: "InputKeywords",
+    gating: Gating,
+    watching: "Watching | None",
+) -> "Measured":
+    """A model of rows with its decisions, and the fingerprint of the rows or the hash of their receipt."""
+    from dataclasses import replace
+
+    import calibdask as cd
+
+    periods = () if watching is None else watching.names
+    by = {name: codes for name, codes in table.by.items() if name not in periods} or None
+    given: dict[str, Any] = {"by": by, "sample_weight": table.weights, **reading}
+    gate = cd.check(labels, scores, **given, **gating.options) if gating.options else None
+    if not gating.with_receipt:
+        return replace(measured, gate=gate, fingerprint=cd.fingerprint(labels, scores, **given))
+    own = replace(table, labels=labels, scores=scores, by=by or {})
+    gating.document.update(receipt_of(own, gating.options, reading))
+    data, digest = gating.document["data"], gating.document["hash"]
+    return replace(measured, gate=gate, fingerprint=data["fingerprint"], receipt=digest)
+
+
+def gated_summary(measured: "Measured", summary: "Summary", by: Sequence[str], gating: Gating) -> "Measured":
+    """A model of a summary with its decisions."""
+    from dataclasses import replace
+
+    import calibdask as cd
+
+    if gating.with_receipt:
+        raise click.UsageError("--receipt needs rows; a summary has none.")
+    return (
+        replace(measured, gate=cd.check(summary, by=list(by) or None, **gating.options)) if gating.options else measured
+    )
+
+
+def row_arguments(request: RowsRequest, table: "Table") -> dict[str, Any]:
+    """Where slices and weights are, and how rows are read, as arguments of `calibdask.check`."""
+    return {"by": table.by or None, "sample_weight": table.weights, **request.reading}
+
+
+def receipt_of(table: "Table", options: Mapping[str, Any], reading: "InputKeywords") -> dict[str, Any]:
+    """The receipt of a gate: the metrics of its limits and its profile, and its decisions; the usual ones without."""
+    import calibdask as cd
+    from calibdask.estimators.expression import parse_metrics
+    from calibdask.gating.profiles import profile_of
+
+    named = [str(limit.metric) for limit in (*options.get("limits", ()), *(options.get("slice_limits") or ()))]
+    filed = [one for text in profile_of(options.get("profile", "")).names for one in parse_metrics(text)]
+    known = [str(one) for one in filed if table.weights is None or one.make().supports_weights]
+    own = {name: value for name, value in options.items() if name not in ("profile", "baseline", "not_worse")}
+    metrics = list(dict.fromkeys((*named, *known))) or list(_USUAL)
+    given: dict[str, Any] = {**reading, **own, "limits": own.get("limits") or None}
+    return cd.receipt(table, None, metrics, **given)
+
+
+def receipt_of_metrics(request: "EvaluateRequest", stores: Mapping[str, "Store"]) -> dict[str, Any]:
+    """The receipt of what was evaluated: the metrics with the choices that were made for all of them."""
+    import calibdask as cd
+    from calibdask.estimators.expression import parse_metrics
+    from calibdask.progress import shown_progress
+
+    (store,) = stores.values()
+    table = request.table(rows_of(store, "leave out --receipt, which needs rows."))
+    panel = _USUAL + (_FULL + (_OF_VECTORS, _OF_MATRICES)[table.scores.ndim > 1] if request.full else ())
+    expressions = request.metrics or [one for text in panel for one in parse_metrics(text)]
+    given = {name: value for name, value in request.options.items() if value is not None}
+    metrics = [str(expression.with_choices(given)) for expression in expressions]
+    intervals = {"confidence": request.ci or _LEVEL, "n_boot": request.n_boot or 200, "seed": request.seed or 0}
+    arguments: dict[str, Any] = {**request.reading, **intervals}
+    with request.connected(table), shown_progress("making the receipt"), noted():
+        return cd.receipt(table, None, metrics, **arguments)
+
+
+def checked_receipt(path: str | None, files: Sequence[str], *, overwrite: bool) -> "Output | None":
+    """Where the receipt goes; None without one."""
+    from calibdask.storage.writers import check_apart, checked_output
+
+    if path is None:
+        return None
+    for data in files:
+        check_apart(data, {"--receipt": path})
+    return checked_output(path, (".json",), overwrite=overwrite)
+
+
+def write_receipt(target: "Output", document: dict[str, Any]) -> None:
+    """The document as JSON that people can read."""
+    import json
+
+    from calibdask.storage.replacing import write_text
+
+    write_text(target, json.dumps(document, indent=1, ensure_ascii=False) + "\n")

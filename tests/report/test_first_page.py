@@ -1,0 +1,125 @@
+"""The first page of a report: facts, banners, the numbers of a profession, hashes."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import calibdask as cd
+from calibdask.gating.check import Gate
+from calibdask.gating.judging import Judgement
+from calibdask.gating.profiles import PROFILES
+from calibdask.report import Measured
+from calibdask.report.limit_bar import large_bar, range_of, small_bar
+from tests.report.page_reader import Reader, page_of
+from tests.report.sample_rows import COUNTRY, LABELS, TRUTH
+
+
+@pytest.fixture(scope="module")
+def gates() -> dict[str, Gate]:
+    """Of the same rows: met, broken by a slice, and undecided."""
+    by = {"country": COUNTRY}
+    few = {"y_true": LABELS[:40], "y_prob": TRUTH[:40]}
+    return {
+        "met": cd.check(LABELS, TRUTH, {"ece": 0.2}, n_boot=50),
+        "broken": cd.check(LABELS, TRUTH**3, {"ece": 0.9}, slice_limits={"ece": 0.01}, by=by, n_boot=50),
+        "undecided": cd.check(limits={"ece": 0.03}, n_boot=50, **few),
+    }
+
+
+@pytest.mark.parametrize(
+    ("word", "line"),
+    [
+        ("met", "✓ met Within the limit"),
+        ("broken", "✗ broken Outside the limit: country="),
+        ("undecided", "? undecided"),
+    ],
+)
+def test_icon_word_and_colour_say_the_same(
+    word: str, line: str, gates: dict[str, Any], extreme: Measured, tmp_path: Path
+) -> None:
+    html, reader = page_of(tmp_path, {"m": replace(extreme, gate=gates[word])})
+    banners = [given for _, given in reader.tags if (given.get("class") or "").startswith("banner")]
+    assert [given["class"] for given in banners] == [f"banner {word}"]
+    assert line in reader.text
+    # The bar of the verdict has no colour of its own beside it.
+    assert "finding error" not in html
+    (large,) = [given for given in reader.having("svg", role="img") if "limit-bar" in str(given["class"])]
+    assert "0.2" in str(large["aria-label"]) or word != "met"
+
+
+def test_several_models_share_one_table(gates: dict[str, Any], extreme: Measured, tmp_path: Path) -> None:
+    models = {name: replace(extreme, gate=gate) for name, gate in gates.items()}
+    _, reader = page_of(tmp_path, models)
+    assert [len(reader.having("article", **{"class": f"banner {word}"})) for word in gates] == [1, 1, 1]
+    assert reader.text.count("where limit of met broken undecided") == 1
+
+
+def test_pictures_agree_with_decisions() -> None:
+    """The interval lies on the side of the limit that the word says."""
+    for low, high, outcome in ((0.0, 0.02, "met"), (0.05, 0.07, "broken"), (0.02, 0.05, "cannot be decided")):
+        judgement = Judgement("ece", -0.03, 0.03, {}, (low + high) / 2, low, high, 100.0)
+        assert judgement.outcome == outcome
+        picture = small_bar(judgement, range_of([judgement]))
+        (limit,) = (float(x) for x in re.findall(r'class="limit" x1="([\d.]+)"', picture))
+        first, last = (
+            float(x) for x in re.findall(r'class="interval" x1="([\d.]+)" y1="[\d.]+" x2="([\d.]+)"', picture)[0]
+        )
+        assert {"met": last < limit, "broken": first > limit, "cannot be decided": first < limit < last}[outcome]
+        assert "limit 0.03" in large_bar(judgement, "")
+
+
+@pytest.mark.parametrize("ends", [(float("nan"), float("nan")), (0.1, float("inf")), (0.0, 0.0)])
+def test_pictures_of_what_is_not_known(ends: tuple[float, float]) -> None:
+    judgement = Judgement("ece", -0.03, 0.03, {}, 0.0, *ends, 100.0)
+    assert not re.search("nan|inf", large_bar(judgement, ""))
+
+
+def test_facts_profile_and_receipt_at_the_shell(run: Any, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"label": LABELS, "score": TRUTH, "country": COUNTRY})
+    frame.loc[3, "score"] = np.nan
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    (tmp_path / "facts.toml").write_text('model = "Sepsis <score>"\nversion = 2\n')
+    words = ["--by", "country", "--profile", "credit", "--limit", "ece=0.3", "--skip-missing", "--n-boot", "20"]
+    files = ["--facts", tmp_path / "facts.toml", "--fact", "Purpose=approval", "--receipt", tmp_path / "receipt.json"]
+    status, out, _ = run("report", tmp_path / "rows.csv", *words, *files, "--out", tmp_path / "page.html")
+    assert status == 0
+    assert "Met: all" in out
+    reader = Reader((tmp_path / "page.html").read_text())
+    receipt = json.loads((tmp_path / "receipt.json").read_text())
+    assert f"Hash of the receipt: {receipt['hash']}." in reader.text
+    assert receipt["data"]["fingerprint"] in reader.text
+    for said in (
+        "Sepsis <score>",
+        "Version 2",
+        "Purpose approval",
+        "kB",
+        "1 rows without a label",
+        "Name, date, signature",
+    ):
+        assert said in reader.text
+    for names in PROFILES["credit"].names.values():
+        assert all(name in reader.text for name in names.values())
+    assert run("verify", tmp_path / "receipt.json", tmp_path / "rows.csv")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--fact", "version"), "--fact expects NAME=TEXT"),
+        (("--facts", "none.toml"), "none.toml cannot be read"),
+        (("--limit", "ecx=0.1"), "There is no metric"),
+        (("--receipt", "receipt.txt"), ".json"),
+    ],
+)
+def test_bad_use(run: Any, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    pd.DataFrame({"label": LABELS, "score": TRUTH}).to_csv(tmp_path / "rows.csv", index=False)
+    status, out, err = run("report", tmp_path / "rows.csv", *words, "--out", tmp_path / "page.html")
+    assert (status, out) == (2, "")
+    assert said in err
+    assert not (tmp_path / "page.html").exists()

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import xarray as xr
 from markupsafe import Markup
 
+from calibdask.plot.svg import nice_ticks, signed
 from calibdask.report.drawing import line_mark, text_mark, upward
 from calibdask.results.audited import points_up
 from calibdask.results.format import counted
@@ -19,6 +20,7 @@ _WIDTH, _HEIGHT = _LEFT + _SIDE + _RIGHT, _TOP + _HIGH + _BOTTOM
 # More groups that are not off than that are drawn by a part of them, evenly along the rows.
 _MOST_DOTS = 1200
 _ROOM = 1.12
+_MOST_TICKS = 7
 
 
 def funnel_picture(result: xr.Dataset, excluded: Mapping[int, float]) -> Markup:
@@ -90,10 +92,9 @@ class _Scale:
     def frame(self) -> str:
         """Grid, ticks and names of the axes."""
         parts = [line_mark(_LEFT, self.y(0), _LEFT + _SIDE, self.y(0), "diagonal")]
-        step = _round_step(self.reach)
-        for at in np.arange(-np.floor(self.reach / step), np.floor(self.reach / step) + 1) * step:
-            parts.append(line_mark(_LEFT, self.y(at), _LEFT + _SIDE, self.y(at), "grid"))
-            parts.append(text_mark(_LEFT - 6, self.y(at) + 4, f"{at:+g}".replace("-", "−") if at else "0", "end"))
+        for tick in nice_ticks(-self.reach, self.reach, _MOST_TICKS):
+            parts.append(line_mark(_LEFT, self.y(tick), _LEFT + _SIDE, self.y(tick), "grid"))
+            parts.append(text_mark(_LEFT - 6, self.y(tick) + 4, signed(tick), "end"))
         for power in range(int(np.ceil(self.low)), int(np.floor(self.high)) + 1):
             x = self.x(10.0**power)
             parts.append(line_mark(x, _TOP, x, _TOP + _HIGH, "grid"))
@@ -101,12 +102,6 @@ class _Scale:
         parts.append(text_mark(_LEFT + _SIDE / 2, _HEIGHT - 6, "rows of the group", "middle"))
         parts.append(upward(_TOP + _HIGH / 2, "frequency less score, points"))
         return "".join(parts)
-
-
-def _round_step(reach: float) -> float:
-    """A round number of which about two fit."""
-    power = 10.0 ** np.floor(np.log10(reach))
-    return float(next(power * part for part in (0.5, 0.2, 0.1) if reach / (power * part) >= 2))
 
 
 def _limit(scale: _Scale, excluded: Mapping[int, float]) -> str:

@@ -96,7 +96,7 @@ def found_groups(result: xr.Dataset) -> Iterator[Block]:
         further = result.isel(segment=(result.depth > 0).values)
     if further.sizes["segment"]:
         what = (
-            "Further groups that were found: they contain these, or are parts of them"
+            "Further groups that were found, which share rows with these"
             if count
             else "The groups with the strongest evidence, none of which is enough"
         )

@@ -1,10 +1,11 @@
 """How often audits accuse calibrated models, and how often they find a planted segment.
 
-Run: python -m experiments.calibration.audits [--runs 1000] [--planted 100]
+Run: python -m experiments.calibration.audits [--runs 1000] [--planted 100]; writes the tables of audits.md.
 """
 
 import argparse
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 
 import calibdask as cd
 
+PAGE = Path(__file__).with_name("audits.md")
+MARKER = "<!-- Below: written by audits.py. -->\n"
 FEATURES = 20
 # Scores, rows and the smallest segments of calibrated models.
 SCORES: dict[str, tuple[tuple[float, float], int, int]] = {
@@ -63,21 +66,37 @@ def finds_planted(seed: int) -> tuple[bool, bool]:
     return bool(result.found.sel(segment=name)), result.segment[result.described].values.tolist() == [name]
 
 
+def table_of_accused(runs: int) -> list[str]:
+    """Calibrated models by kind of their scores."""
+    lines = ["| scores | models | a segment found | a discovery (e-BH) |", "|---|---|---|---|"]
+    for name in SCORES:
+        begun = time.perf_counter()
+        found, discovered = accused(name, runs)
+        lines.append(f"| {name} | {runs} | {found} | {discovered} |")
+        print(f"{lines[-1]} {time.perf_counter() - begun:.0f} s", flush=True)
+    return lines
+
+
+def table_of_planted(runs: int) -> list[str]:
+    """Models with a planted segment."""
+    outcomes = np.array([finds_planted(seed) for seed in range(runs)])
+    found, alone = outcomes.sum(0).tolist()
+    lines = ["| rows | share of the segment | shift | models | found | described, and nothing else |", "|---" * 6 + "|"]
+    lines.append(f"| {PLANTED_ROWS:,} | 1 % | {SHIFT} | {runs} | {found} | {alone} |")
+    print(lines[-1], flush=True)
+    return lines
+
+
 def main() -> None:
-    """Print the counts."""
+    """Count, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000, help="calibrated models of each kind")
     parser.add_argument("--planted", type=int, default=100, help="models with a planted segment")
+    parser.add_argument("--out", type=Path, default=PAGE, help="the page whose tables are replaced")
     options = parser.parse_args()
-    for name in SCORES if options.runs else ():
-        begun = time.perf_counter()
-        found, discovered = accused(name, options.runs)
-        seconds = time.perf_counter() - begun
-        counts = f"found in {found}, discoveries in {discovered} of {options.runs} runs"
-        print(f"{name}: {counts}, {seconds:.0f} s", flush=True)
-    if options.planted:
-        outcomes = np.array([finds_planted(seed) for seed in range(options.planted)])
-        print(f"planted: found in {outcomes[:, 0].sum()}, described alone in {outcomes[:, 1].sum()} of {len(outcomes)}")
+    tables = ["", *table_of_accused(options.runs), "", *table_of_planted(options.planted)]
+    prose = PAGE.read_text(encoding="utf-8").partition(MARKER)[0]
+    options.out.write_text(prose + MARKER + "\n".join(tables) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

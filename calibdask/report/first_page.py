@@ -103,10 +103,11 @@ def _tendency(model: ModelResult) -> str:
         return ""
     scores = "confidences" if model.kind == "confidence" else "scores"
     if gap.low <= 0 <= gap.high:
-        return f"whether {scores} are too high or too low is open ({points(gap.low)} to {points(gap.high)} points)"
+        between = f"({points(gap.low)} to {points(gap.high)} points)"
+        return f"whether {scores} are too high or too low on average is open {between}"
     least, most = sorted((abs(gap.low), abs(gap.high)))
     side = "too high" if gap.value < 0 else "too low"
-    return f"{scores} {points(abs(gap.value))} points {side} ({POINTS.span(least, most)})"
+    return f"{scores} {points(abs(gap.value))} points {side} on average ({POINTS.span(least, most)})"
 
 
 def _ordered(judgements: Sequence[Judgement]) -> list[Judgement]:

@@ -28,7 +28,7 @@ from calibdask.results.text_layout import (
     wrapped,
 )
 from calibdask.results.values import PartResult, Results
-from calibdask.safe_text import visible
+from calibdask.safe_text import listed, visible
 
 # More slices than these are for files.
 MOST_SLICES = 200
@@ -125,6 +125,7 @@ def foot_lines(dataset: xr.Dataset, width: int, *further: str) -> Iterator[Line]
     yield from asides(f"scores calibrated by {dataset.attrs['map']}" if "map" in dataset.attrs else "", width)
     results = Results(dataset)
     yield from asides(_unknown_ends(results), width)
+    yield from asides(_untold_ends(results), width)
     for caution in of_metrics(results.numbers):
         yield from asides(caution, width)
 
@@ -137,6 +138,14 @@ def _unknown_ends(results: Results) -> str:
         return ""
     where = "in slices where all outcomes are" if frequency.ndim else "since all outcomes are"
     return f"no intervals of scores and their terms {where} alike"
+
+
+def _untold_ends(results: Results) -> str:
+    """Scores and terms of which a summary has no intervals, though they were asked for."""
+    if "ci" not in results.dataset.attrs or results.dataset.attrs.get("passes") != 0:
+        return ""
+    metrics = dict.fromkeys(part.metric for part in results.numbers if part.kind in LOSSES and not part.has_interval)
+    return f"no intervals of {listed([*metrics])}: a summary does not tell how they vary" if metrics else ""
 
 
 def _events(dataset: xr.Dataset) -> Iterator[str]:

@@ -91,6 +91,13 @@ def test_named_slices_are_kept(run: Run, stored: Path) -> None:
                     assert actual["metrics"][metric][part] == (number and pytest.approx(number, abs=1e-7))
 
 
+def test_intervals_that_a_summary_does_not_tell_are_named(run: Run, stored: Path) -> None:
+    words = "no intervals of brier_score: a summary does not tell how they vary"
+    arguments = ("evaluate", str(stored / "s.zarr"), "--metric", "brier-score,ece")
+    assert words in run(*arguments, "--ci", "0.9")[1]
+    assert words not in run(*arguments)[1]
+
+
 def test_intervals_of_all_metrics(run: Run, stored: Path) -> None:
     options = ("--ci", "0.9", "--n-boot", "15", "--seed", "2")
     status, out, err = run("evaluate", stored / "s.zarr", *options, "--json", "--out", stored / "result.nc")
@@ -223,7 +230,7 @@ BAD: list[tuple[list[str], str]] = [
     (["evaluate", "s.zarr", "--score", "p"], "--score has no effect"),
     (["evaluate", "s.zarr", "--weight", "w"], "--weight has no effect"),
     (["evaluate", "s.zarr", "--by", "week"], "--by week expects a slice of the summary s.zarr; it has country, day."),
-    (["evaluate", "s.zarr", "--metric", "log-loss-decomposition"], "evaluate the data themselves"),
+    (["evaluate", "s.zarr", "--metric", "skce"], "evaluate the data themselves"),
     (["evaluate", "s.zarr", "--metric", "ece", "--bins", "7"], "use a number of bins that divides 3600"),
     (["evaluate", "s.zarr", "--metric", "acc"], "no metric 'acc'"),
     (["evaluate", "s.zarr", "--metric", "ece", "--kernel", "beta"], "--kernel has no effect on ece"),

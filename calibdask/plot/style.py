@@ -7,6 +7,8 @@ UNDER, OVER, *_OTHERS = PALETTE
 SERIES = tuple(_OTHERS)
 DASHES = ("solid", "dashed", "dotted", "dashdot", "solid")
 LINE, BARS, OUTLINE = "#8c8c8c", "#9fb3c8", "#5b7590"
+# The line of a picture that has no sides, and those it is held to.
+MAIN, REFERENCE = UNDER, "#444444"
 DIAGONAL, BAND, MEDIAN = "#6e6e6e", "#555555", "#222222"
 
 # Names of axes.

@@ -1,4 +1,4 @@
-"""The style of all plots of reliability: colours, names of axes and formats of numbers."""
+"""The style of all plots: colours, names of axes and formats of numbers."""
 
 # Okabe and Ito's colours, which colour-blind readers tell apart, without the yellow one, which is pale on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

@@ -85,12 +85,24 @@ def gated_rows(
     by = {name: codes for name, codes in table.by.items() if name not in periods} or None
     given: dict[str, Any] = {"by": by, "sample_weight": table.weights, **reading}
     gate = cd.check(labels, scores, **given, **gating.options) if gating.options else None
+    measured = replace(measured, pictures=_pictures(labels, scores, {**given, "by": None}, gating.options))
     if not gating.with_receipt:
         return replace(measured, gate=gate, fingerprint=cd.fingerprint(labels, scores, **given))
     own = replace(table, labels=labels, scores=scores, by=by or {})
     gating.document.update(receipt_of(own, gating.options, reading))
     data, digest = gating.document["data"], gating.document["hash"]
     return replace(measured, gate=gate, fingerprint=data["fingerprint"], receipt=digest)
+
+
+def _pictures(labels: Any, scores: Any, given: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
+    """The result of the curves that the profile draws, of all rows; None where it draws none."""
+    import calibdask as cd
+    from calibdask.estimators.expression import parse_metrics
+    from calibdask.gating.profiles import profile_of
+
+    texts = profile_of(options.get("profile", "")).pictures
+    metrics = {str(one): one.make() for text in texts for one in parse_metrics(text)}
+    return cd.evaluate(labels, scores, metrics, ci=options.get("confidence", _LEVEL), **given) if metrics else None
 
 
 def gated_summary(measured: "Measured", summary: "Summary", by: Sequence[str], gating: Gating) -> "Measured":

@@ -96,6 +96,11 @@ class ChartKind:
     part: str
     read: Callable[[Parts], Chart]
 
+    def metrics(self, dataset: xr.Dataset) -> list[str]:
+        """The metrics of this estimator in a result, in its order."""
+        parts = Results(dataset).parts
+        return list(dict.fromkeys(part.metric for part in parts if part.estimator_class == self.estimator))
+
     def metric(self, dataset: xr.Dataset) -> str:
         """The one metric of this estimator in a result.
 
@@ -104,13 +109,13 @@ class ChartKind:
         ValueError
             If there is none, or more than one; if it is no result of `calibdask.evaluate`.
         """
-        metrics = {part.metric for part in Results(dataset).parts if part.estimator_class == self.estimator}
+        metrics = self.metrics(dataset)
         if len(metrics) != 1:
             raise ValueError(
                 f"This plot expects a result of cd.evaluate with one cd.{self.estimator}, got {len(metrics)} among "
                 f"{listed(dataset.data_vars)}."
             )
-        return metrics.pop()
+        return metrics[0]
 
     def dims(self, dataset: xr.Dataset, metric: str) -> tuple[str, ...]:
         """The dimensions along which the result holds several."""
@@ -213,3 +218,4 @@ DECISION = ChartKind("Decision curve", "NetBenefit", "model", _decision)
 RISK_COVERAGE = ChartKind("Risk coverage curve", "RiskCoverageCurve", "risk", _risk_coverage)
 MURPHY = ChartKind("Murphy curve", "MurphyCurve", "", _murphy)
 BELT = ChartKind("Calibration belt", "CalibrationBelt", "frequency", _belt)
+KINDS = (BELT, DECISION, RISK_COVERAGE, MURPHY)

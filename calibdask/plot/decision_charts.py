@@ -215,7 +215,7 @@ def _rounded_up(end: float) -> float:
 
 
 DECISION = ChartKind("Decision curve", "NetBenefit", "model", _decision)
-RISK_COVERAGE = ChartKind("Risk coverage curve", "RiskCoverageCurve", "risk", _risk_coverage)
+RISK_COVERAGE = ChartKind("Risk-coverage curve", "RiskCoverageCurve", "risk", _risk_coverage)
 MURPHY = ChartKind("Murphy curve", "MurphyCurve", "", _murphy)
 BELT = ChartKind("Calibration belt", "CalibrationBelt", "frequency", _belt)
 KINDS = (BELT, DECISION, RISK_COVERAGE, MURPHY)

@@ -174,7 +174,9 @@ def _picture(kind: ChartKind, dataset: xr.Dataset, title: str) -> Any:
     )
     reach_x = _common([panel.shown.reach_x for panel in shown])
     reach_y = _common([panel.shown.reach_y for panel in shown])
-    return in_rows([_overlay(panel, title, reach_x, reach_y).relabel(group=kind.name) for panel in shown])
+    # HoloViews spells hyphens out in the names of groups.
+    group = kind.name.replace("-", " ")
+    return in_rows([_overlay(panel, title, reach_x, reach_y).relabel(group=group) for panel in shown])
 
 
 def _common(ranges: list[Range]) -> Range:

@@ -29,7 +29,7 @@ def chart_figures(dataset: xr.Dataset, name: str) -> Iterator[Figure]:
                 title = ", ".join((f"{name}: {kind.name.lower()}", *labels))
                 chart = kind.chart(dataset, metric, at)
                 height = _SIDE if kind is BELT else 0.7 * _SIDE
-                yield Figure(chart_picture(chart, title, height), f"{title}. {_reading(chart)}")
+                yield Figure(chart_picture(chart, title, height), f"{title}; {_reading(chart)}")
 
 
 def chart_picture(chart: Chart, title: str, height: float) -> Markup:
@@ -72,4 +72,4 @@ def _reading(chart: Chart) -> str:
     lines += [f"{dash}: {line.name}" for dash, line in zip(_DASHES, chart.references, strict=False)]
     if chart.bands:
         lines.append(f"shaded: {', '.join(band.name for band in chart.bands)}")
-    return "; ".join(filter(None, (chart.numbers, *lines))).capitalize() + "."
+    return "; ".join(filter(None, (chart.numbers, *lines)))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask.plot.style import PROBABILITY, SCORE
-from calibdask.results.format import figure
+from calibdask.results.format import figure, pvalue_text
 from calibdask.results.values import PartResult, Results
 from calibdask.safe_text import listed
 
@@ -200,7 +200,7 @@ def _belt(parts: Parts) -> Chart:
         (Line("calibrated", parts.x),),
         reach,
         reach,
-        "not determined" if np.isnan(pvalue) else f"p {figure(pvalue)} · degree {degree:g}",
+        "not determined" if np.isnan(pvalue) else f"{pvalue_text(pvalue)} · degree {degree:g}",
     )
 
 

@@ -12,6 +12,7 @@ import xarray as xr
 
 import calibdask as cd
 from calibdask.plot import calibration_belt, decision_curve, murphy_curve, risk_coverage_curve, save
+from calibdask.results.format import pvalue_text
 
 RNG = np.random.default_rng(7)
 LOGIT = RNG.normal(-3.6, 1.2, 2000)
@@ -107,7 +108,7 @@ def test_calibration_belt() -> None:
     across, upward = reach(overlay)
     assert across == upward
     assert SCORES.max() <= across[1] + 0.05
-    assert overlay.label == f"p {float(data.CalibrationBelt_pvalue):.3g} · degree 1"
+    assert overlay.label == f"{pvalue_text(float(data.CalibrationBelt_pvalue))} · degree 1"
 
 
 def test_no_belt_where_scores_separate_the_outcomes(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ _USUAL = ("ece", "smooth-ece", "mean-gap", "brier-score", "log-loss", "spiegelha
 _FULL = ("ece(binning=equal-mass)", "density-ece", "ece(norm=l2, debias=true)", "mce")
 _OF_MATRICES, _OF_VECTORS = ("ece(setting=classwise)",), ("brier-decomposition",)
 _LEVEL = 0.95
+_CLOSE = 1e-9
 
 PROFILES = ("default", "ml", "clinical", "credit", "forecast")
 
@@ -85,12 +86,25 @@ def gated_rows(
     by = {name: codes for name, codes in table.by.items() if name not in periods} or None
     given: dict[str, Any] = {"by": by, "sample_weight": table.weights, **reading}
     gate = cd.check(labels, scores, **given, **gating.options) if gating.options else None
+    if drawn := _pictures(gating.options):
+        level = gating.options["confidence"]
+        pictures = cd.evaluate(labels, scores, drawn, ci=level, sample_weight=table.weights, **reading)
+        measured = replace(measured, pictures=pictures)
     if not gating.with_receipt:
         return replace(measured, gate=gate, fingerprint=cd.fingerprint(labels, scores, **given))
     own = replace(table, labels=labels, scores=scores, by=by or {})
     gating.document.update(receipt_of(own, gating.options, reading))
     data, digest = gating.document["data"], gating.document["hash"]
     return replace(measured, gate=gate, fingerprint=data["fingerprint"], receipt=digest)
+
+
+def _pictures(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The metrics whose curves the profile draws."""
+    from calibdask.estimators.expression import parse_metrics
+    from calibdask.gating.profiles import profile_of
+
+    texts = profile_of(options.get("profile", "")).pictures
+    return {str(one): one.make() for text in texts for one in parse_metrics(text)}
 
 
 def gated_summary(measured: "Measured", summary: "Summary", by: Sequence[str], gating: Gating) -> "Measured":
@@ -101,9 +115,14 @@ def gated_summary(measured: "Measured", summary: "Summary", by: Sequence[str], g
 
     if gating.with_receipt:
         raise click.UsageError("--receipt needs rows; a summary has none.")
-    return (
-        replace(measured, gate=cd.check(summary, by=list(by) or None, **gating.options)) if gating.options else measured
-    )
+    if not gating.options:
+        return measured
+    drawn = _pictures(gating.options)
+    # A summary tells the rows above a threshold at the borders of its cells only.
+    cells = 0.01 / summary.step
+    is_told = drawn and abs(cells - round(cells)) < _CLOSE
+    pictures = cd.evaluate(summary.pooled(()), metrics=drawn, ci=gating.options["confidence"]) if is_told else None
+    return replace(measured, gate=cd.check(summary, by=list(by) or None, **gating.options), pictures=pictures)
 
 
 def row_arguments(request: RowsRequest, table: "Table") -> dict[str, Any]:

@@ -56,12 +56,15 @@ class Profile:
         Those metrics that are measured of each slice too.
     note : str
         What the numbers leave open.
+    pictures : tuple of str
+        Metrics whose curves a report draws, written in the same way.
     """
 
     title: str
     names: Mapping[str, Mapping[str, str]]
     of_slices: tuple[str, ...] = ()
     note: str = ""
+    pictures: tuple[str, ...] = ()
 
     def metrics(self, layout: Layout, *, of_slices: bool = False) -> dict[str, Estimator]:
         """The metrics by their texts, without those that do not know weights where there are some."""
@@ -121,6 +124,7 @@ PROFILES: Mapping[str, Profile] = {
             },
         },
         note="A threshold with a guarantee on the errors above it: calibdask threshold DATA --risk 0.05.",
+        pictures=("risk-coverage-curve",),
     ),
     "clinical": Profile(
         "Calibration and clinical utility of a prediction model",
@@ -140,6 +144,7 @@ PROFILES: Mapping[str, Profile] = {
             "brier-score": {"": "Brier score"},
         },
         note="TRIPOD+AI asks for discrimination too, such as the c statistic, which is not measured here.",
+        pictures=("calibration-belt", "net-benefit"),
     ),
     "credit": Profile(
         "Back-testing of probabilities of default",
@@ -178,6 +183,7 @@ PROFILES: Mapping[str, Profile] = {
             "corp": {"miscalibration": "Miscalibration (CORP)", "discrimination": "Discrimination (CORP)"},
             "murphy-curve(thresholds=[0.1, 0.3, 0.5, 0.7, 0.9])": {"": "Elementary score at"},
         },
+        pictures=("murphy-curve",),
     ),
 }
 

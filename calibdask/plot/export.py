@@ -75,6 +75,17 @@ where it is low, the curve rests on few rows. Hover over the curve for its numbe
     "Pointwise": """
 The dark band is pointwise, the light one simultaneous for the whole curve; the dotted line is the median of the
 bootstrap. Where these are corrected for the bias of smoothing, the curve may leave them near its ends.""",
+    "Decision curve": """
+A decision curve is the net benefit of treating those whose score is above a threshold. The scores are of use at the
+thresholds where the line is above both others: treat all, and treat none.""",
+    "Risk coverage curve": """
+A risk-coverage curve is the error rate among the most confident answers, by their share. With the best possible order
+of the same errors all of them come last; an order that tells nothing has the error rate of all answers.""",
+    "Murphy curve": """
+A Murphy curve is the mean elementary score by threshold, of which all proper scores are mixtures; lower is better.""",
+    "Calibration belt": """
+A calibration belt covers the curves that the data do not exclude, as a whole: where the dashed line of calibration
+leaves it anywhere, calibration is rejected at that level. It ends with the scores that occur.""",
 }
 
 _PAGE = Template("""<!DOCTYPE html>

@@ -20,6 +20,9 @@ _AREAS = {
     "Under": (style.UNDER, 0.15),
     "Density": (style.BARS, 0.8),
     "Spread": (style.BAND, 0.3),
+    # The widest band first: where they lie over each other they are darker.
+    "Band_0": (style.BAND, 0.15),
+    "Band_1": (style.BAND, 0.25),
     **{f"Series_{number}": (color, 0.2) for number, color in enumerate(style.SERIES)},
 }
 _SIDES = {
@@ -30,6 +33,13 @@ _SIDES = {
 }
 _DASHED = dict(enumerate(zip(style.SERIES, style.DASHES, strict=True)))
 _SERIES = {f"Series_{number}": pair for number, pair in _DASHED.items()}
+_CHARTS = ("Overlay.Decision_curve", "Overlay.Risk_coverage_curve", "Overlay.Murphy_curve")
+# The line of a chart, and those to hold it to.
+_CHART = {
+    "Main": (style.MAIN, "solid"),
+    "Reference_0": (style.REFERENCE, "dashed"),
+    "Reference_1": (style.REFERENCE, "dotted"),
+}
 _OUTLINES = {"Density": (style.OUTLINE, "solid"), **{f"Outline_{number}": pair for number, pair in _DASHED.items()}}
 
 
@@ -71,10 +81,33 @@ def _bokeh_options(columns: int) -> dict[str, Options]:
         "xaxis.major_tick_in": 0,
         "yaxis.major_tick_in": 0,
     }
+    legend = {
+        "background_fill_alpha": 0,
+        "border_line_alpha": 0,
+        "label_text_font_size": "8pt",
+        "glyph_height": 12,
+        "glyph_width": 18,
+        "spacing": 0,
+        "padding": 2,
+    }
+    chart = {
+        "title": "{label}",
+        "show_legend": True,
+        "legend_position": "top_right",
+        "legend_opts": legend,
+        "height": round(0.7 * size) + title + axis,
+        "xlabel": None,
+        # Ranges are those of the dimensions.
+        "xlim": (None, None),
+        "ylim": (None, None),
+        "xticks": 6,
+        "yticks": 6,
+    }
     return {
         **_by_group("Area", _AREAS, lambda color, alpha: {"color": color, "fill_alpha": alpha, "line_width": 0}),
         **_by_group("Curve", _SIDES, lambda color, tips: {**wide, "color": color, "hover_tooltips": tips}),
         **_by_group("Curve", _SERIES, lambda color, dash: {**series, "color": color, "line_dash": dash}),
+        **_by_group("Curve", _CHART, lambda color, dash: {**series, "color": color, "line_dash": dash}),
         **_by_group("Curve", _OUTLINES, lambda color, dash: {**thin, "color": color, "line_dash": dash}),
         **_by_group("Scatter", _SERIES, lambda color, _: {**point, "color": color, "size": 7}),
         "Curve.Median": {**thin, "color": style.MEDIAN, "line_width": 1.4, "line_dash": "dotted"},
@@ -103,16 +136,10 @@ def _bokeh_options(columns: int) -> dict[str, Options]:
             "fontsize": sizes if columns <= _SOME_COLUMNS else {**sizes, "title": "8pt"},
             "show_legend": True,
             "legend_position": "top_left",
-            "legend_opts": {
-                "background_fill_alpha": 0,
-                "border_line_alpha": 0,
-                "label_text_font_size": "8pt",
-                "glyph_height": 12,
-                "glyph_width": 18,
-                "spacing": 0,
-                "padding": 2,
-            },
+            "legend_opts": legend,
         },
+        **dict.fromkeys(_CHARTS, chart),
+        "Overlay.Calibration_belt": {**chart, "height": size + title + axis, "legend_position": "top_left"},
         "Overlay.Density": {
             "title": "",
             "xlabel": None,
@@ -152,10 +179,25 @@ def _matplotlib_options(columns: int) -> dict[str, Options]:
         "fontsize": {"title": 9.5, "labels": 8.5, "ticks": 8, "legend": 7.5 if few else 6.5},
         "show_grid": True,
     }
+    legend = {"frameon": False, "handlelength": 1.6, "labelspacing": 0.3, "borderaxespad": 0.2}
+    chart = {
+        "title": "{label}",
+        "show_legend": True,
+        "legend_position": "top_right",
+        "legend_opts": legend,
+        "xlabel": None,
+        "aspect": 1.4,
+        # Ranges are those of the dimensions.
+        "xlim": (None, None),
+        "ylim": (None, None),
+        "xticks": 6,
+        "yticks": 6,
+    }
     return {
         **_by_group("Area", _AREAS, area),
         **_by_group("Curve", _SIDES, lambda color, _: {**wide, "color": color}),
         **_by_group("Curve", _SERIES, lambda color, dash: {**series, "color": color, "linestyle": dash}),
+        **_by_group("Curve", _CHART, lambda color, dash: {**series, "color": color, "linestyle": dash}),
         **_by_group("Curve", _OUTLINES, lambda color, dash: {**thin, "color": color, "linestyle": dash}),
         **_by_group("Scatter", _SERIES, lambda color, _: {"color": color, "s": 36, "edgecolors": "white"}),
         "Curve.Median": {**thin, "color": style.MEDIAN, "linewidth": 1.1, "linestyle": "dotted"},
@@ -176,8 +218,10 @@ def _matplotlib_options(columns: int) -> dict[str, Options]:
             "title": "{label}",
             "show_legend": True,
             "legend_position": "top_left",
-            "legend_opts": {"frameon": False, "handlelength": 1.6, "labelspacing": 0.3, "borderaxespad": 0.2},
+            "legend_opts": legend,
         },
+        **dict.fromkeys(_CHARTS, chart),
+        "Overlay.Calibration_belt": {**chart, "aspect": 1, "legend_position": "top_left"},
         "Overlay.Density": {
             "title": "",
             "xlabel": None,

@@ -1,6 +1,6 @@
-"""Panels: one for each class, slice and other dimension of a result, each a large plot with a small one beneath."""
+"""Panels: one for each class, slice and other dimension of a result, alone or with a small one beneath."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import ceil
@@ -16,7 +16,8 @@ from calibdask.safe_text import listed
 _MOST_PANELS = 60
 _MOST_COLUMNS = 5
 
-Read = TypeVar("Read", bound=Reliability)
+Read = TypeVar("Read")
+OnDiagonal = TypeVar("OnDiagonal", bound=Reliability)
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Panel(Generic[Read]):
         return _dimension(name, label if self.number % _columns(self.total) == 0 else "  ")
 
 
-def panels(dataset: xr.Dataset, read: type[Read], metric: str) -> list[Panel[Read]]:
+def panels(dataset: xr.Dataset, read: type[OnDiagonal], metric: str) -> list[Panel[OnDiagonal]]:
     """A panel for each place along the dimensions of a reliability diagram or curve.
 
     Raises
@@ -52,20 +53,40 @@ def panels(dataset: xr.Dataset, read: type[Read], metric: str) -> list[Panel[Rea
         If there are more than can be drawn.
     """
     dims = read.dims_of(dataset, metric)
+    return panels_along(dataset, dims, lambda at: read.of(dataset, metric, at), f"reliability {read.kind}")
+
+
+def panels_along(
+    dataset: xr.Dataset, dims: Sequence[Hashable], read: Callable[[dict[Hashable, int]], Read], what: str
+) -> list[Panel[Read]]:
+    """A panel for each place along these dimensions; ``what`` is the name of what they show.
+
+    Raises
+    ------
+    ValueError
+        If there are more than can be drawn.
+    """
     sizes = [dataset.sizes[dim] for dim in dims]
     total = int(np.prod(sizes, dtype=np.int64))
     if total > _MOST_PANELS:
         words = listed(f"{dim}: {size}" for dim, size in zip(dims, sizes, strict=True))
         raise ValueError(
-            f"A plot of a reliability {read.kind} expects at most {_MOST_PANELS} curves, got {total} ({words}); select "
-            "some of them."
+            f"A plot of a {what} expects at most {_MOST_PANELS} curves, got {total} ({words}); select some of them."
         )
     made = []
     for number, indexes in enumerate(product(*map(range, sizes))):
         at = dict(zip(dims, indexes, strict=True))
         heading = " · ".join(_label(dataset, str(dim), index) for dim, index in at.items())
-        made.append(Panel(heading, read.of(dataset, metric, at), number, total))
+        made.append(Panel(heading, read(at), number, total))
     return made
+
+
+def in_rows(parts: Sequence[Any]) -> Any:
+    """Plots in rows."""
+    import holoviews as hv
+
+    columns = _columns(len(parts))
+    return styled(hv.Layout(list(parts)).cols(columns), "bokeh", columns)
 
 
 def arrange(pairs: Sequence[tuple[Any, Any]]) -> Any:

@@ -1,4 +1,4 @@
-"""The style of all plots of reliability: colours, names of axes and formats of numbers."""
+"""The style of all plots: colours, names of axes and formats of numbers."""
 
 # Okabe and Ito's colours, which colour-blind readers tell apart, without the yellow one, which is pale on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -7,6 +7,8 @@ UNDER, OVER, *_OTHERS = PALETTE
 SERIES = tuple(_OTHERS)
 DASHES = ("solid", "dashed", "dotted", "dashdot", "solid")
 LINE, BARS, OUTLINE = "#8c8c8c", "#9fb3c8", "#5b7590"
+# The line of a picture that has no sides, and those it is held to.
+MAIN, REFERENCE = UNDER, "#444444"
 DIAGONAL, BAND, MEDIAN = "#6e6e6e", "#555555", "#222222"
 
 # Names of axes.

@@ -7,7 +7,20 @@ from calibdask.gating.check import Gate
 from calibdask.gating.formats import accepted, interval_text, sentence, wanting
 from calibdask.gating.judging import Judgement
 from calibdask.gating.profiles import profile_of
-from calibdask.report.blocks import Banner, Block, Cell, Facts, Heading, Paragraph, Signature, Table, number, text
+from calibdask.report.blocks import (
+    Banner,
+    Block,
+    Cell,
+    Facts,
+    Figures,
+    Heading,
+    Paragraph,
+    Signature,
+    Table,
+    number,
+    text,
+)
+from calibdask.report.chart_drawing import chart_figures
 from calibdask.report.limit_bar import large_bar, range_of, small_bar
 from calibdask.report.model_result import ModelResult
 from calibdask.results.decisions import OUTCOMES, Outcome
@@ -191,6 +204,8 @@ def filed(models: Sequence[ModelResult]) -> Iterator[Block]:
             for one in profile.numbers(gate.result)
         ]
         yield Table(profile.title, columns, rows, profile.note)
+        if model.measured.pictures is not None:
+            yield Figures(list(chart_figures(model.measured.pictures, model.name)))
         yield from (_of_slices(name, gate) for name in gate.slices if profile.of_slices)
 
 

@@ -82,6 +82,8 @@ class Measured:
         What `calibdask.audit` gives for the same rows, if it was asked for.
     gate : Gate or None
         What `calibdask.check` decided of the same rows: the page begins with it.
+    pictures : xarray.Dataset or None
+        What `calibdask.evaluate` gives for the curves that the profile of the gate draws, if there are such.
     fingerprint : str
         That of the rows, see `calibdask.fingerprint`; empty: not known.
     receipt : str
@@ -104,6 +106,7 @@ class Measured:
     over_time: Watched | None = None
     audited: xr.Dataset | None = None
     gate: Gate | None = None
+    pictures: xr.Dataset | None = None
     fingerprint: str = ""
     receipt: str = ""
     size: str = ""

@@ -109,6 +109,31 @@ def test_facts_profile_and_receipt_at_the_shell(run: Any, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
+    ("profile", "drawn"),
+    [
+        ("clinical", {"calibration belt; p": ("band", "ends"), "decision curve; solid": ("ends",)}),
+        ("forecast", {"murphy curve; solid": ("ends",)}),
+    ],
+)
+def test_a_profile_draws_its_curves(profile: str, drawn: dict[str, tuple[str, ...]], run: Any, tmp_path: Path) -> None:
+    pd.DataFrame({"label": LABELS, "score": TRUTH}).to_csv(tmp_path / "rows.csv", index=False)
+    assert run("summarize", tmp_path / "rows.csv", "--out", tmp_path / "rows.zarr")[0] == 0
+    for data in ("rows.csv", "rows.zarr"):
+        words = ["--profile", profile, "--limit", "ece=0.3", "--n-boot", "10", "--out", tmp_path / "page.html"]
+        assert run("report", tmp_path / data, *words, "--overwrite")[0] == 0
+        html = (tmp_path / "page.html").read_text()
+        figures = re.findall(r"<figure>(.*?)<figcaption>rows: (.*?)</figcaption>", html, re.S)
+        assert not any("nan" in picture or "inf" in picture for picture, _ in figures)
+        found = {
+            caption: tuple(re.findall(r'<path class="(band|ends)"', picture))
+            for picture, caption in figures
+            if "curve under" in picture and 'class="reference dashed"' in picture
+        }
+        assert [caption.startswith(words) for caption, words in zip(found, drawn, strict=True)] == [True] * len(drawn)
+        assert list(found.values()) == list(drawn.values())
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
         (("--fact", "version"), "--fact expects NAME=TEXT"),

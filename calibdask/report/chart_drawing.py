@@ -1,0 +1,75 @@
+"""The curves that a profession looks at, as SVG: decision curve, belt, risk and coverage, Murphy curve."""
+
+from collections.abc import Iterator
+from itertools import islice, product
+
+import xarray as xr
+from markupsafe import Markup
+
+from calibdask.plot import svg
+from calibdask.plot.decision_charts import BELT, KINDS, Chart
+from calibdask.report.blocks import Figure
+from calibdask.results.format import slice_text
+
+# In units of the drawing, which the page scales.
+_LEFT, _TOP, _SIDE, _RIGHT, _BOTTOM = 52.0, 8.0, 270.0, 12.0, 36.0
+_MOST_TICKS, _MOST_PANELS = 6, 6
+_WIDEST = "band", "ends"
+_DASHES = "dashed", "dotted"
+
+
+def chart_figures(dataset: xr.Dataset, name: str) -> Iterator[Figure]:
+    """A figure of each such curve of a result; of many classes, the first six."""
+    for kind in KINDS:
+        for metric in kind.metrics(dataset):
+            dims = kind.dims(dataset, metric)
+            for position in islice(product(*(range(dataset.sizes[dim]) for dim in dims)), _MOST_PANELS):
+                at = dict(zip(dims, position, strict=True))
+                labels = (f"{dim} {slice_text(dataset[dim].values[i])}" for dim, i in at.items())
+                title = ", ".join((f"{name}: {kind.name.lower()}", *labels))
+                chart = kind.chart(dataset, metric, at)
+                height = _SIDE if kind is BELT else 0.7 * _SIDE
+                yield Figure(chart_picture(chart, title, height), f"{title}; {_reading(chart)}")
+
+
+def chart_picture(chart: Chart, title: str, height: float) -> Markup:
+    """Bands, lines of reference and the line, cut off at the ends of the axes."""
+    (left, right), (low, high) = chart.reach_x, chart.reach_y
+    along, up = svg.scale(left, right, 0, _SIDE), svg.scale(low, high, height, 0)
+    x = along(chart.x)
+    widths = _WIDEST[-len(chart.bands) :] if chart.bands else ()
+    inside = [
+        *(svg.between(x, up(band.low), up(band.high), wide) for band, wide in zip(chart.bands, widths, strict=True)),
+        *(
+            svg.polyline(x, up(line.y), f"reference {dash}")
+            for line, dash in zip(chart.references, _DASHES, strict=False)
+        ),
+        svg.polyline(x, up(chart.line.y), "curve under"),
+    ]
+    window = f'x="{_LEFT:.0f}" y="{_TOP:.0f}" width="{_SIDE:.0f}" height="{height:.0f}"'
+    parts = [*_axes(chart, height), f"<svg {window}>{''.join(inside)}</svg>"]
+    return svg.picture("picture", _LEFT + _SIDE + _RIGHT, _TOP + height + _BOTTOM, parts, title)
+
+
+def _axes(chart: Chart, height: float) -> Iterator[str]:
+    """Grid, ticks and names of the axes."""
+    foot = _TOP + height
+    along = svg.scale(*chart.reach_x, _LEFT, _LEFT + _SIDE)
+    up = svg.scale(*chart.reach_y, foot, _TOP)
+    for tick in svg.nice_ticks(*chart.reach_x, _MOST_TICKS):
+        yield svg.line(along(tick), _TOP, along(tick), foot, "grid")
+        yield svg.text(along(tick), foot + 15, f"{tick:g}", "middle")
+    for tick in svg.nice_ticks(*chart.reach_y, _MOST_TICKS):
+        yield svg.line(_LEFT, up(tick), _LEFT + _SIDE, up(tick), "grid")
+        yield svg.text(_LEFT - 6, up(tick) + 4, f"{tick:g}".replace("-", "−"), "end")
+    yield svg.text(_LEFT + _SIDE / 2, foot + 32, chart.across, "middle", "fine")
+    yield svg.upward(9, _TOP + height / 2, chart.upward)
+
+
+def _reading(chart: Chart) -> str:
+    """What each line is, and what the heading of the plot would say."""
+    lines = [f"solid: {chart.line.name}"]
+    lines += [f"{dash}: {line.name}" for dash, line in zip(_DASHES, chart.references, strict=False)]
+    if chart.bands:
+        lines.append(f"shaded: {', '.join(band.name for band in chart.bands)}")
+    return "; ".join(filter(None, (chart.numbers, *lines)))

@@ -158,11 +158,28 @@ def forecast(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "depth": depth,
                 "rows_times": last["rows"] / first["rows"],
                 "seconds_times": longer,
-                "memory_times": last["memory_mb"] / first["memory_mb"],
+                "memory_times": last["memory_mb"] / first["memory_mb"] if first["memory_mb"] else float("nan"),
                 f"processor_seconds_of_{FORECAST:,}_rows": more,
             }
         )
     return lines
+
+
+def tables_of(rows: list[dict[str, Any]], threads: int) -> dict[str, Table]:
+    """The measurements of all features, those of fewer, and growth."""
+    full, fewer = ([row for row in rows if (row["features"] == FEATURES) == all_of] for all_of in (True, False))
+    tables = {
+        f"{FEATURES} features of {VALUES} values": Table(
+            f"Audits on {threads} threads, once each in a process of its own; reading: all columns once, in "
+            "memory their sums. Ratio of processor seconds; memory: the peak above that before the audit.",
+            full,
+        )
+    }
+    if fewer:
+        tables["fewer features"] = Table("The same of fewer columns.", fewer)
+    about = "The larger size by the smaller one, and what more rows would take along the line through both: an "
+    tables["growth"] = Table(about + "extrapolation, not a measurement.", forecast(full))
+    return tables
 
 
 def main() -> None:
@@ -181,22 +198,9 @@ def main() -> None:
         for case in cases(sizes, tuple(chosen.depths), chosen.threads):
             rows.append(fresh(case, str(Path(folder) / f"{case.rows}.parquet")))
             print(rows[-1], flush=True)
-    full, fewer = ([row for row in rows if (row["features"] == FEATURES) == all_of] for all_of in (True, False))
-    tables = {
-        f"{FEATURES} features of {VALUES} values": Table(
-            f"Audits on {chosen.threads} threads, once each in a process of its own; reading: all columns once, in "
-            "memory their sums. Ratio of processor seconds; memory: the peak above that before the audit.",
-            full,
-        ),
-        "fewer features": Table("The same of fewer columns.", fewer),
-        "growth": Table(
-            "The larger size by the smaller one, and what more rows would take along the line through both: an "
-            "extrapolation, not a measurement.",
-            forecast(full),
-        ),
-    }
+    text = markdown(tables_of(rows, chosen.threads), surroundings("cores", 1))
     title = "# Audits of many columns\n\nWritten by `python -m experiments.scaling.audits`.\n\n"
-    chosen.out.write_text(title + markdown(tables, surroundings("cores", 1)), encoding="utf-8")
+    chosen.out.write_text(title + text, encoding="utf-8")
 
 
 if __name__ == "__main__":

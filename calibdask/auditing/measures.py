@@ -86,10 +86,21 @@ def slopes(cells: SegmentCells) -> Array:
     """
     mean = np.clip(cells.mean, 1e-12, 1 - 1e-12)
     odds = np.log(mean) - np.log1p(-mean)
-    fit, step = np.zeros((2, len(odds))), np.full((2, len(odds)), np.inf)
-    fit[1] = 1.0
-    # Newton's method; each segment stops by itself.
-    going = np.flatnonzero((cells.rows > 0).sum(-1) > 1)
+    several = np.flatnonzero((cells.rows > 0).sum(-1) > 1)
+    found = np.full(len(odds), np.nan)
+    found[several] = _newton(cells.at(several), odds[several], np.array([[0.0], [1.0]]))
+    # Outcomes where scores are 0 or 1 lead far away from that start; the line without a slope is closer.
+    again = several[np.isnan(found[several])]
+    share = np.clip(cells.outcome[again].sum(-1) / cells.weight[again].sum(-1), 1e-12, 1 - 1e-12)
+    found[again] = _newton(cells.at(again), odds[again], np.stack([np.log(share) - np.log1p(-share), 0 * share]))
+    return found
+
+
+def _newton(cells: SegmentCells, odds: Array, start: Array) -> Array:
+    """Slopes by Newton's method from lines (a, b) to start at, (2, segments) or (2, 1); NaN where it does not end."""
+    fit, step = np.zeros((2, len(odds))) + start, np.full((2, len(odds)), np.inf)
+    # Each segment stops by itself.
+    going = np.arange(len(odds))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for _ in range(_NEWTON_STEPS):
             a, b = fit[:, going, None]

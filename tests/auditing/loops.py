@@ -6,6 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+TILTS = [sign * size for sign in (-1, 1) for size in (0.01, 0.03, 0.1, 0.25, 0.5, 1.0, 2.0)]
 
 
 def segment_rows(conditions: dict[str, Sequence[str]], depth: int) -> dict[str, list[int]]:
@@ -47,3 +52,77 @@ def exact_tail(p: Sequence[float], y: int) -> float:
     for s in p:
         chances = np.append(chances * (1 - s), 0.0) + np.append(0.0, chances * s)
     return float(min(1.0, 2 * (chances[y:].sum() if y > sum(p) else chances[: y + 1].sum())))
+
+
+def evidence(y: Array, p: Array, w: Array, largest: float, *, weighted: bool) -> dict[str, float]:
+    """What a segment says against scores, from its rows; ``largest`` weight of all rows."""
+    v = w / largest
+    total, expected = float(np.sum(w * y)), float(np.sum(w * p))
+
+    def log_moment(tilt: float) -> float:
+        return float(np.sum(v * np.log(1 + np.expm1(tilt) * p)))
+
+    log_es = [tilt * total / largest - log_moment(tilt) for tilt in TILTS]
+
+    def log_bound(tilt: float) -> float:
+        return log_moment(tilt) - tilt * total / largest
+
+    chernoff = scipy.optimize.minimize_scalar(
+        lambda tilt: log_moment(tilt) - tilt * total / largest,
+        bounds=(-40, 40),
+        method="bounded",
+        options={"xatol": 1e-9},
+    ).fun
+    if weighted:
+        off = abs(total - expected)
+        further = -(off**2) / 2 / (np.sum(w**2 * p * (1 - p)) + largest * off / 3)
+    else:
+        # Hoeffding's inequality for binomial tails begins one outcome from the mean.
+        binomial = scipy.stats.binom(len(y), p.mean())
+        above, below = total >= expected + 1, total <= expected - 1
+        further = binomial.logsf(total - 1) if above else binomial.logcdf(total) if below else 0.0
+    return {
+        "pvalue": 1.0 if total == expected else min(1.0, 2 * math.exp(min(chernoff, further, 0.0))),
+        "log_e": float(np.log(np.mean(np.exp(log_es)))),
+    }
+
+
+def ece_of_chance(p: Array, w: Array, cells: Array) -> float:
+    """The error that a calibrated model shows: in each cell that of a normal sum, or of rare outcomes."""
+    errors = []
+    for cell in np.unique(cells):
+        here = cells == cell
+        variance = np.sum(p[here] * (1 - p[here]))
+        errors.append(w[here].mean() * min(math.sqrt(2 / math.pi * variance), 2 * variance))
+    return float(sum(errors) / w.sum())
+
+
+def slope(y: Array, p: Array, w: Array) -> float:
+    """The slope of the log-odds by maximum likelihood."""
+    odds = scipy.special.logit(np.clip(p, 1e-12, 1 - 1e-12))
+
+    def loss(line: Array) -> float:
+        z = line[0] + line[1] * odds
+        return float(np.sum(w * (np.logaddexp(0, z) - y * z)))
+
+    def gradient(line: Array) -> Array:
+        off = w * (scipy.special.expit(line[0] + line[1] * odds) - y)
+        return np.array([off.sum(), (off * odds).sum()])
+
+    return float(scipy.optimize.minimize(loss, [0.0, 1.0], jac=gradient, tol=1e-9).x[1])
+
+
+def adjusted(pvalues: dict[str, float]) -> dict[str, float]:
+    """Holm's adjustment."""
+    adjusted, largest = {}, 0.0
+    for rank, text in enumerate(sorted(pvalues, key=pvalues.__getitem__)):
+        largest = max(largest, min(1.0, (len(pvalues) - rank) * pvalues[text]))
+        adjusted[text] = largest
+    return adjusted
+
+
+def discoveries(log_es: dict[str, float], alpha: float) -> set[str]:
+    """Those of e-BH: the largest k of them with the k-th e-value at least segments / (k alpha)."""
+    order = sorted(log_es, key=log_es.__getitem__, reverse=True)
+    enough = [k for k, text in enumerate(order, 1) if log_es[text] >= math.log(len(order) / (k * alpha))]
+    return set(order[: max(enough, default=0)])

@@ -1,0 +1,60 @@
+"""Audits at size: the same rows however many, and what the tables say of them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+from experiments.scaling import audits
+
+
+@pytest.fixture(autouse=True)
+def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audits, "UNIT", 2000)
+
+
+def test_rows_are_keyed_by_their_number(tmp_path: Path) -> None:
+    audits.write_parquet(tmp_path / "few.parquet", 3000)
+    audits.write_parquet(tmp_path / "many.parquet", 5000)
+    few, many = (parquet.ParquetFile(tmp_path / f"{name}.parquet") for name in ("few", "many"))
+    assert (few.num_row_groups, many.num_row_groups) == (2, 3)
+    assert few.read().equals(many.read().slice(0, 3000))
+    columns = many.read().to_pandas()
+    assert [np.unique(columns[f"x{i}"]).tolist() for i in range(audits.FEATURES)] == [[0, 1, 2, 3, 4]] * 20
+    # Two of five share the cause in nine of a hundred rows, besides the fifth by chance.
+    assert np.mean(columns.x0 == columns.x1) == pytest.approx(0.2 + 0.8 * 0.09, abs=0.03)
+
+
+@pytest.mark.parametrize("source", ["memory", "Parquet"])
+def test_a_measurement(source: audits.Source, tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    audits.write_parquet(path, 5000)
+    row = audits.measured(audits.Case(source, 5000, 4, 2, 2), str(path))
+    assert row["segments"] == 1 + 4 * 5 + 6 * 25
+    assert row["passes"] == 3
+    assert row["seconds"] > 0 < row["reading_seconds"]
+    assert row["ns_a_row"] == pytest.approx(1e9 * row["processor_seconds"] / 5000)
+
+
+def test_a_forecast_is_along_the_line_through_two_sizes() -> None:
+    lines = [
+        {"from": "Parquet", "depth": 2, "rows": rows, "processor_seconds": 1.0 + rows / 10**6, "memory_mb": 100.0}
+        for rows in (10**6, 5 * 10**6)
+    ]
+    (line,) = audits.forecast([*lines, lines[-1] | {"from": "memory", "processor_seconds": 100.0}])
+    assert line["processor_seconds_of_100,000,000_rows"] == pytest.approx(101.0)
+    assert (line["rows_times"], line["seconds_times"], line["memory_times"]) == (5.0, 3.0, 1.0)
+
+
+def test_a_page_of_one_depth_or_several(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(audits, "fresh", audits.measured)
+    for depths in (["1"], ["1", "2"]):
+        page = tmp_path / "page.md"
+        arguments = ["audits", "--rows", "2000", "6000", "--depths", *depths, "--out", str(page)]
+        monkeypatch.setattr("sys.argv", arguments)
+        audits.main()
+        written = page.read_text()
+        assert written.count("| Parquet | 6000 | 20 |") == written.count("| memory | 6000 | 20 |") == len(depths)
+        assert ("### fewer features" in written) == (len(depths) > 1)
+        assert "| 1 | 3 |" in written

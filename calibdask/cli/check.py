@@ -124,7 +124,10 @@ def check(
 
     limits = limits_given(path, given, of_slices)
     if not (limits.limits or not_worse):
-        raise click.UsageError("check expects limits: --limit ece=0.03, or a file of them by --limits.")
+        raise click.UsageError(
+            "check expects limits: --limit ece=0.03, or a file of them by --limits; a profile has none. calibdask "
+            "report --profile shows its numbers without."
+        )
     by = tuple(dict.fromkeys((*limits.by, *where["by"])))
     if any(limit.of_slices for limit in limits.limits) and not by:
         raise click.UsageError("--slice-limit has no effect without --by: there are no slices.")

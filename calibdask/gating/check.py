@@ -50,7 +50,7 @@ class Gate:
 
     @property
     def outcome(self) -> Outcome:
-        """``"broken"``, if one limit is; ``"met"``, if all are; else ``"cannot be decided"``."""
+        """``"broken"``, if one limit is; ``"met"``, if all are; else, or without limits, ``"cannot be decided"``."""
         return overall(self.judgements)
 
     @property
@@ -123,8 +123,8 @@ def check(
     Raises
     ------
     ValueError
-        If there are no limits, or no such metrics; if a limit does not say which values keep it; and as in
-        `calibdask.evaluate`.
+        If there are no limits and no profile, or no such metrics; if a limit does not say which values keep it; and as
+        in `calibdask.evaluate`.
 
     Notes
     -----
@@ -155,7 +155,7 @@ def check(
     of_slices = limits_of(slice_limits, of_slices=True) or limits_of(
         [Limit(one.metric, one.part, one.bound, one.low, one.high, of_slices=True) for one in whole]
     )
-    if not (whole or margins or slice_limits):
+    if not (whole or margins or slice_limits or profile):
         raise ValueError('check expects limits, such as {"ece": 0.03}.')
     if bool(margins) != (baseline is not None):
         raise ValueError("not_worse and baseline go together: by how much worse than which scores?")

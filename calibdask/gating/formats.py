@@ -32,6 +32,8 @@ def headline(gate: Gate) -> str:
     """
     broken, undecided, every = (len(gate.of("broken")), len(gate.of("cannot be decided")), len(gate.judgements))
     rows = counted(gate.rows, "row")
+    if not every:
+        return f"No limits: nothing is decided of {rows}."
     if broken:
         return f"Broken: {broken} of {counted(every, 'limit')}, with {rows}."
     if undecided:

@@ -208,8 +208,8 @@ def _rows(dataset: xr.Dataset) -> float:
 
 
 def overall(judgements: Sequence[Judgement]) -> Outcome:
-    """Broken, if one is; met, if all are."""
-    outcomes = {judgement.outcome for judgement in judgements}
+    """Broken, if one is; met, if all are; without any nothing can be decided."""
+    outcomes = {judgement.outcome for judgement in judgements} or {"cannot be decided"}
     return next((outcome for outcome in OUTCOMES[:-1] if outcome in outcomes), "met")
 
 

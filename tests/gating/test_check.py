@@ -141,6 +141,14 @@ def _begins(name: str, names: list[str]) -> bool:
     return any(one == name or one.removeprefix(f"{name} ")[0].isdigit() for one in names)
 
 
+def test_a_profile_alone_decides_nothing() -> None:
+    gate = cd.check(_rows(200), profile="clinical", n_boot=20)
+    assert gate.judgements == ()
+    assert gate.outcome == "cannot be decided"
+    assert headline(gate) == "No limits: nothing is decided of 200 rows."
+    assert "ici_ici" in gate.result
+
+
 def test_credit_tests_the_grades_of_each_slice() -> None:
     gate = cd.check(_rows(), limits="ece=0.2", by="country", profile="credit", n_boot=50)
     (by_country,) = gate.slices.values()

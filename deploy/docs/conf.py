@@ -23,9 +23,7 @@ include_patterns = [
     "deploy/README.md",
     "deploy/docs/**",
     "experiments/*/README.md",
-    "experiments/calibration/decisions.md",
-    "experiments/calibration/small.md",
-    "experiments/calibration/validation.md",
+    "experiments/calibration/*.md",
     "experiments/*/results/*.md",
 ]
 exclude_patterns = [".*", "build", "dist", "calibdask", "tests", "deploy/docs/build", "deploy/docs/templates"]

@@ -41,7 +41,7 @@ class MurphyCurve(ThresholdEstimator):
     Notes
     -----
     Parts: the curve itself and the coordinate ``threshold``. One pass; 72 bytes for each threshold, class and slice.
-    Pointwise intervals of `Clopper & Pearson` for a mean of the same variance.
+    Pointwise intervals of Clopper & Pearson for a mean of the same variance.
 
     References
     ----------

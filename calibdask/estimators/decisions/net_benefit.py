@@ -53,7 +53,7 @@ class NetBenefit(ThresholdEstimator):
     Parts: the coordinate ``threshold``; ``model``, ``treat_all`` and ``treat_none``. Sensitive to calibration: of
     scores in the same order those that are too high or too low at a threshold lose net benefit there.
 
-    One pass; 72 bytes for each threshold, class and slice. Pointwise intervals of `Clopper & Pearson` for a mean of the
+    One pass; 72 bytes for each threshold, class and slice. Pointwise intervals of Clopper & Pearson for a mean of the
     same variance, in which values between -t / (1 - t) and 1 may be missing; they do not account for the choice of a
     threshold.
 

@@ -80,7 +80,7 @@ class RiskCoverage(SelectiveEstimator):
     and from a summary, the rows of a cell of a fine grid count as equal: the attribute ``aurc_bound`` says how far
     AURC may be off for that, at most. O(n log n) time, one pass (two for the grid).
 
-    Intervals from the influence functions of the areas, by the limits of `Clopper & Pearson` for a mean of the same
+    Intervals from the influence functions of the areas, by the limits of Clopper & Pearson for a mean of the same
     variance, which hold where errors are few; that of ``best`` from the limits of the error rate.
 
     References

@@ -177,7 +177,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
 
     def predict(self, y_prob: Any, by: Any = None) -> Any:
         """The class of the largest calibrated probability, shape (n,)."""
-        classes = self.predict_proba(y_prob, by).argmax(-1)
+        return self._largest(self.predict_proba(y_prob, by))
+
+    def _largest(self, probabilities: Any) -> Any:
+        """The class of the largest probability of each row."""
+        classes = probabilities.argmax(-1)
         return classes if (self.classes_ == np.arange(len(self.classes_))).all() else self.classes_[classes]
 
     def to_dict(self) -> dict[str, Any]:

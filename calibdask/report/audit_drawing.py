@@ -7,8 +7,7 @@ import numpy.typing as npt
 import xarray as xr
 from markupsafe import Markup
 
-from calibdask.plot.svg import nice_ticks, signed
-from calibdask.report.drawing import line_mark, text_mark, upward
+from calibdask.plot import svg
 from calibdask.results.audited import points_up
 from calibdask.results.format import counted
 from calibdask.statistics.exact import Array
@@ -16,6 +15,7 @@ from calibdask.statistics.exact import Array
 # In units of the drawing, which the page scales.
 _LEFT, _TOP, _SIDE, _HIGH, _RIGHT = 46.0, 10.0, 270.0, 200.0, 12.0
 _BOTTOM = 38.0
+_NAME_AT = 9.0
 _WIDTH, _HEIGHT = _LEFT + _SIDE + _RIGHT, _TOP + _HIGH + _BOTTOM
 # More groups that are not off than that are drawn by a part of them, evenly along the rows.
 _MOST_DOTS = 1200
@@ -46,7 +46,7 @@ def guarantee_picture(excluded: Mapping[int, float]) -> Markup:
     """The largest error that is not excluded, in points, by the least number of rows of groups."""
     most = 100 * max(excluded.values())
     foot, width = _TOP + _HIGH, _SIDE / max(len(excluded), 3)
-    parts = [line_mark(_LEFT, foot, _LEFT + _SIDE, foot, "axis")]
+    parts = [svg.line(_LEFT, foot, _LEFT + _SIDE, foot, "axis")]
     for place, (size, error) in enumerate(excluded.items()):
         height = (_HIGH - 14) * 100 * error / most
         left = _LEFT + width * place
@@ -54,10 +54,10 @@ def guarantee_picture(excluded: Mapping[int, float]) -> Markup:
             f'<rect class="bar" x="{left + 4:.1f}" y="{foot - height:.1f}" width="{width - 8:.1f}" '
             f'height="{height:.1f}"/>'
         )
-        parts.append(text_mark(left + width / 2, foot - height - 4, points_up(error), "middle"))
-        parts.append(text_mark(left + width / 2, foot + 14, short_count(size), "middle"))
-    parts.append(text_mark(_LEFT + _SIDE / 2, _HEIGHT - 6, "groups of at least so many rows", "middle"))
-    parts.append(upward(_TOP + _HIGH / 2, "points not excluded"))
+        parts.append(svg.text(left + width / 2, foot - height - 4, points_up(error), "middle"))
+        parts.append(svg.text(left + width / 2, foot + 14, short_count(size), "middle"))
+    parts.append(svg.text(_LEFT + _SIDE / 2, _HEIGHT - 6, "groups of at least so many rows", "middle"))
+    parts.append(svg.upward(_NAME_AT, _TOP + _HIGH / 2, "points not excluded"))
     said = ", ".join(f"{points_up(error)} points from {size:,} rows on" for size, error in excluded.items())
     return _svg(parts, f"Largest error that is not excluded: {said}")
 
@@ -91,16 +91,16 @@ class _Scale:
 
     def frame(self) -> str:
         """Grid, ticks and names of the axes."""
-        parts = [line_mark(_LEFT, self.y(0), _LEFT + _SIDE, self.y(0), "diagonal")]
-        for tick in nice_ticks(-self.reach, self.reach, _MOST_TICKS):
-            parts.append(line_mark(_LEFT, self.y(tick), _LEFT + _SIDE, self.y(tick), "grid"))
-            parts.append(text_mark(_LEFT - 6, self.y(tick) + 4, signed(tick), "end"))
+        parts = [svg.line(_LEFT, self.y(0), _LEFT + _SIDE, self.y(0), "diagonal")]
+        for tick in svg.nice_ticks(-self.reach, self.reach, _MOST_TICKS):
+            parts.append(svg.line(_LEFT, self.y(tick), _LEFT + _SIDE, self.y(tick), "grid"))
+            parts.append(svg.text(_LEFT - 6, self.y(tick) + 4, svg.signed(tick), "end"))
         for power in range(int(np.ceil(self.low)), int(np.floor(self.high)) + 1):
             x = self.x(10.0**power)
-            parts.append(line_mark(x, _TOP, x, _TOP + _HIGH, "grid"))
-            parts.append(text_mark(x, _TOP + _HIGH + 14, short_count(10.0**power), "middle"))
-        parts.append(text_mark(_LEFT + _SIDE / 2, _HEIGHT - 6, "rows of the group", "middle"))
-        parts.append(upward(_TOP + _HIGH / 2, "frequency less score, points"))
+            parts.append(svg.line(x, _TOP, x, _TOP + _HIGH, "grid"))
+            parts.append(svg.text(x, _TOP + _HIGH + 14, short_count(10.0**power), "middle"))
+        parts.append(svg.text(_LEFT + _SIDE / 2, _HEIGHT - 6, "rows of the group", "middle"))
+        parts.append(svg.upward(_NAME_AT, _TOP + _HIGH / 2, "frequency less score, points"))
         return "".join(parts)
 
 
@@ -112,7 +112,7 @@ def _limit(scale: _Scale, excluded: Mapping[int, float]) -> str:
         left, right = scale.x(max(sizes[place], 10**scale.low)), scale.x(min(sizes[place + 1], 10**scale.high))
         if 100 * error <= scale.reach and right > left:
             ends = (scale.y(100 * error), scale.y(-100 * error))
-            parts += [line_mark(left, y, right, y, "bound") for y in ends]
+            parts += [svg.line(left, y, right, y, "bound") for y in ends]
     return "".join(parts)
 
 
@@ -125,5 +125,4 @@ def _thinned(rows: Array, chosen: npt.NDArray[np.bool_]) -> list[int]:
 
 
 def _svg(parts: list[str], label: str) -> Markup:
-    box = f'viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}"'
-    return Markup(f'<svg class="picture" {box} role="img" aria-label="{Markup.escape(label)}">{"".join(parts)}</svg>')
+    return svg.picture("picture", _WIDTH, _HEIGHT, parts, label)

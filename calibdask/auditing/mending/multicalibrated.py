@@ -256,8 +256,7 @@ class MulticalibratedScaling(Calibrator):
 
     def predict(self, y_prob: Any, features: Any = None) -> Any:
         """The class of the largest mended probability, shape (n,)."""
-        classes = self.predict_proba(y_prob, features).argmax(-1)
-        return classes if (self.classes_ == np.arange(len(self.classes_))).all() else self.classes_[classes]
+        return self._largest(self.predict_proba(y_prob, features))
 
     def to_dict(self) -> dict[str, Any]:
         """The parameters, the segments and how features are cut, of types that JSON has; see `Calibrator.to_dict`."""

@@ -11,7 +11,7 @@ from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.lattice.coding import Codes, Coding
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
-from calibdask.statistics.views.folds import RowFolds
+from calibdask.statistics.views.folds import RowFolds, rows_at
 from calibdask.statistics.views.view import View
 
 
@@ -95,17 +95,8 @@ class OthersMapped(View):
         if self.left_out is None:
             return replace(coded, scores=self.map(scores, codes)[None, :, None])
         index = np.flatnonzero(folds_of(coded, self.folds) != self.left_out)
-        codes = codes[:, index]
-        return replace(
-            coded,
-            layout=self.layout(block.layout),
-            scores=self.map(scores[index], codes)[None, :, None],
-            labels=coded.labels[:, index],
-            weights=None if coded.weights is None else coded.weights[:, index],
-            numbers=coded.row_numbers[index],
-            before=None,
-            features=tuple(codes),
-        )
+        others = rows_at(coded, self.layout(block.layout), index, coded.group)
+        return replace(others, scores=self.map(scores[index], codes[:, index])[None, :, None])
 
 
 @dataclass(frozen=True)

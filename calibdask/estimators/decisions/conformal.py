@@ -197,14 +197,9 @@ class _Threshold(Derived[ChosenThreshold]):
         shape = layout.batch, layout.groups
         strata = layout.batch * layout.groups
         cells = yield from KeyCounts(_LABEL, _BITS)
-        rows = np.zeros(strata, np.int64)
-        np.add.at(rows, cells.stratum, cells.rows)
-        masses, slack = Masses.of_rows(rows), None
-        if layout.weighted:
-            fractional = np.bincount(cells.stratum, cells.fractional, strata)
-            weight = np.bincount(cells.stratum, cells.weight, strata).astype(np.float64)
-            masses = Masses.of_weights(weight, rows, fractional == 0)
-            slack = masses.slack
+        rows = cells.rows_of(strata)
+        masses = Masses.of_keys(cells, rows, weighted=layout.weighted)
+        slack = masses.slack if layout.weighted else None
         ranks = self._ranks(masses)
         targets = np.where(ranks > 0, ranks * masses.unit, np.nan)
         ordered = yield from neighbours(_LABEL, cells, (*shape, 1), targets[:, None], slack)
@@ -218,11 +213,7 @@ class _Threshold(Derived[ChosenThreshold]):
         by_cell = [values[..., 1].sum(over).reshape(-1, histogram.grid.size) for values in state if values.shape[3]]
         mass = by_cell[0]
         shape = (len(state.mass), len(mass) // len(state.mass))
-        masses = Masses.of_rows(mass.sum(-1).astype(np.int64))
-        if state.weighted:
-            _, _, square, rows = by_cell
-            whole = (mass == np.floor(mass)) & (square == np.floor(square)) & (rows <= mass)
-            masses = Masses.of_weights(mass.sum(-1), rows.sum(-1), whole.all(-1))
+        masses = Masses.of_cells(mass.sum(-1), (mass, *by_cell[2:]) if state.weighted else None)
         ranks, borders = self._ranks(masses), np.full(len(mass), np.nan)
         for stratum, cumulative in enumerate(np.cumsum(mass, -1)):
             target = ranks[stratum] * masses.unit[stratum] - masses.slack[stratum]

@@ -149,15 +149,10 @@ class EqualMass(Binning):
         shape = (layout.batch, layout.groups, setting.columns(layout.classes))
         strata = int(np.prod(shape))
         cells = yield from KeyCounts(setting, self._bits(layout, strata))
-        rows = np.zeros(strata, np.int64)
-        np.add.at(rows, cells.stratum, cells.rows)
+        rows = cells.rows_of(strata)
         numbers = number_of_bins(self.bins, rows)
-        masses, slack = Masses.of_rows(rows), None
-        if layout.weighted:
-            fractional = np.bincount(cells.stratum, cells.fractional, strata)
-            weight = np.bincount(cells.stratum, cells.weight, strata).astype(np.float64)
-            masses = Masses.of_weights(weight, rows, fractional == 0)
-            slack = masses.slack
+        masses = Masses.of_keys(cells, rows, weighted=layout.weighted)
+        slack = masses.slack if layout.weighted else None
         ranks = [self._ranks(total, bins) for total, bins in zip(masses.total.tolist(), numbers.tolist(), strict=True)]
         targets = padded([rank for rank, _ in ranks]) * masses.unit[:, None]
         ordered = yield from neighbours(setting, cells, shape, targets, slack)

@@ -29,7 +29,7 @@ def equal_mass_edges(binning: EqualMass, state: GridState, grid: Grid) -> Edges:
         )
     shape = state.mass.shape[:3]
     mass = np.cumsum(state.mass.sum(-1), -1).reshape(-1, grid.size)
-    masses = _masses(state, mass[:, -1])
+    masses = Masses.of_cells(mass[:, -1], (state.mass, state.square, state.rows) if state.weighted else None)
     rows = masses.total if not state.weighted else state.rows.sum((-1, -2)).ravel()
     columns = []
     for cumulative, bins, *units in zip(mass, number_of_bins(binning.bins, rows).tolist(), *masses, strict=True):
@@ -42,17 +42,6 @@ def equal_mass_edges(binning: EqualMass, state: GridState, grid: Grid) -> Edges:
         inner = inner[(cumulative[inner - 1] > 0) & (cumulative[inner - 1] < cumulative[-1])]
         columns.append(np.r_[0.0, grid.edges[inner], 1.0])
     return Edges(FrozenArray(padded(columns).reshape(*shape, -1)))
-
-
-def _masses(state: GridState, total: npt.NDArray[Any]) -> Masses:
-    """Mass of each (batch, group, column).
-
-    Fractional weights that add up to whole numbers in every cell, as do their squares, are taken for whole ones.
-    """
-    if not state.weighted:
-        return Masses.of_rows(total.astype(np.int64))
-    whole = (state.mass == np.floor(state.mass)) & (state.square == np.floor(state.square)) & (state.rows <= state.mass)
-    return Masses.of_weights(total, state.rows.sum((-1, -2)).ravel(), whole.all((-1, -2)).ravel())
 
 
 class CellSums(NamedTuple):

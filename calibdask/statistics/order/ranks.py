@@ -63,6 +63,12 @@ class KeyCells(NamedTuple):
     score: Counts = _NO_SCORE
     fractional: Counts = _NO_HITS
 
+    def rows_of(self, strata: int) -> Counts:
+        """The rows of each of so many strata."""
+        rows = np.zeros(strata, np.int64)
+        np.add.at(rows, self.stratum, self.rows)
+        return rows
+
 
 @dataclass(frozen=True)
 class KeyCounts(Statistic[KeyCells]):

@@ -151,10 +151,11 @@ class OtherFolds(View):
 
 def _chosen(block: Block, folds: Folds, chosen: Any) -> Block:
     index, group = np.flatnonzero(chosen), folds.group(block)
-    return _rows_at(block, folds.layout(block.layout), index, group[index] if group.size else NO_GROUPS)
+    return rows_at(block, folds.layout(block.layout), index, group[index] if group.size else NO_GROUPS)
 
 
-def _rows_at(block: Block, layout: Layout, index: Counts, group: Any) -> Block:
+def rows_at(block: Block, layout: Layout, index: Counts, group: Any) -> Block:
+    """Some of the rows, which keep their numbers, and the slice of each."""
     return replace(
         block,
         layout=layout,
@@ -164,6 +165,7 @@ def _rows_at(block: Block, layout: Layout, index: Counts, group: Any) -> Block:
         group=group,
         numbers=block.row_numbers[index],
         before=None,
+        features=tuple(feature[index] for feature in block.features),
     )
 
 
@@ -252,4 +254,4 @@ class OneSlice(View):
     def block(self, block: Block) -> Block:
         """The rows of the slice."""
         index = np.flatnonzero(block.group == self.slice) if block.group.size else np.arange(block.rows)
-        return _rows_at(block, self.layout(block.layout), index, NO_GROUPS)
+        return rows_at(block, self.layout(block.layout), index, NO_GROUPS)

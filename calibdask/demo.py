@@ -1,4 +1,4 @@
-"""The demonstration: predictions of several classifiers are stored, evaluated from the store and plotted."""
+"""The demonstration: predictions of several classifiers are stored, evaluated from the store and reported."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,7 +9,8 @@ import numpy as np
 import xarray as xr
 
 import calibdask as cd
-from calibdask.plot import reliability_curve, reliability_diagram, save
+from calibdask.estimators.panel import default_metrics
+from calibdask.report import write_report
 from calibdask.results.models import joined_models
 from calibdask.storage.open_store import read_rows
 from calibdask.storage.replacing import replacing
@@ -25,21 +26,20 @@ _TITLES = {
     "digits": "Handwritten digits: confidence in the predicted one of 10 classes",
     "breast-cancer": "Breast cancer: probability of a benign tumour",
 }
-_LEAD = (
-    f"Out-of-fold predictions ({_FOLDS} folds) of scikit-learn classifiers, none of them recalibrated: "
-    "diagrams with 15 bins of equal width, and curves with bands. With so few rows part of every gap is due to chance; "
-    "the bands show how much."
-)
+_ABOUT = {
+    "Predictions": f"out of fold ({_FOLDS} folds), of scikit-learn classifiers, none of them recalibrated",
+    "Chance": "with so few rows part of every gap is due to chance; the bands show how much",
+}
 
 
 @dataclass(frozen=True)
 class Demo:
-    """Results and numbers of chunks by data set, and the files written; results have a dimension ``model``."""
+    """Results, numbers of chunks and reports by data set, and the predictions; results have a dimension ``model``."""
 
     results: dict[str, xr.Dataset]
     chunks: dict[str, int]
     store: Path
-    page: Path
+    pages: dict[str, Path]
 
     @property
     def example(self) -> Path:
@@ -48,13 +48,13 @@ class Demo:
 
 
 def run(folder: Path, notify: Callable[[str], None] = lambda _: None) -> Demo:
-    """Fit, predict, store, evaluate and plot.
+    """Fit, predict, store, evaluate and report.
 
     Parameters
     ----------
     folder : Path
-        Where ``predictions.zarr`` and ``reliability.html`` are written; created if it does not exist. Results of an
-        earlier run are replaced.
+        Where ``predictions.zarr`` and a report on each data set are written; created if it does not exist. Results of
+        an earlier run are replaced.
     notify : function
         Called with a description of each step before it starts.
 
@@ -66,22 +66,20 @@ def run(folder: Path, notify: Callable[[str], None] = lambda _: None) -> Demo:
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"The demonstration writes to a folder, but {str(folder)!r} is not a folder.")
     folder.mkdir(parents=True, exist_ok=True)
-    store, page = folder / "predictions.zarr", folder / "reliability.html"
+    store, pages = folder / "predictions.zarr", {data: folder / f"{data}.html" for data in _TITLES}
     checked_output(str(store), (".zarr",), overwrite=True)
-    checked_output(str(page), (".html",), overwrite=True)
+    for page in pages.values():
+        checked_output(str(page), (".html",), overwrite=True)
     with replacing(store) as part:
         for data, model, labels, scores in _predictions(notify):
             _store(part, data, model, labels, scores)
-    numbers, chunks, plots = {}, {}, {}
+    numbers, chunks = {}, {}
     for data, title in _TITLES.items():
         notify(f"evaluating {data}")
-        numbers[data], diagrams, curves, chunks[data] = _evaluated(store / data)
-        plots[title] = reliability_diagram(diagrams)
-        plots[f"{title}, as a curve"] = reliability_curve(curves)
-    notify("drawing")
-    with replacing(page) as part:
-        save(plots, part, title="How far can these classifiers be believed?", lead=_LEAD)
-    return Demo(numbers, chunks, store, page)
+        of_models, reported, chunks[data] = _evaluated(store / data)
+        numbers[data] = joined_models(of_models)
+        write_report(pages[data], reported, title=title, facts=_ABOUT, overwrite=True)
+    return Demo(numbers, chunks, store, pages)
 
 
 def _predictions(notify: Callable[[str], None]) -> Iterator[tuple[str, str, np.ndarray, np.ndarray]]:
@@ -132,14 +130,15 @@ def _store(store: Path, data: str, model: str, labels: np.ndarray, scores: np.nd
         )
 
 
-def _evaluated(folder: Path) -> tuple[xr.Dataset, xr.Dataset, xr.Dataset, int]:
-    """Numbers, diagrams and curves of all models of a data set, read lazily from the store; how many chunks."""
-    numbers, diagrams, curves, chunks = {}, {}, {}, 0
+def _evaluated(folder: Path) -> tuple[dict[str, xr.Dataset], dict[str, xr.Dataset], int]:
+    """Numbers, and what reports show, of all models of a data set, read lazily from the store; how many chunks."""
+    numbers, reported, chunks = {}, {}, 0
     for model in _classifiers():
         table = read_rows(str(folder / model))
-        rows = (table.labels, table.scores)
+        rows, shape = (table.labels, table.scores), table.scores.shape
         chunks += int(table.scores.numblocks[0])
         numbers[model] = cd.evaluate(*rows)
-        diagrams[model] = cd.evaluate(*rows, {"diagram": cd.ReliabilityDiagram()})
-        curves[model] = cd.evaluate(*rows, {"curve": cd.ReliabilityCurve(bandwidth=_BANDWIDTH)}, ci=_LEVEL)
-    return joined_models(numbers), joined_models(diagrams), joined_models(curves), chunks
+        metrics = default_metrics(shape[1]) if len(shape) > 1 else default_metrics(2)
+        pictures = {"diagram": cd.ReliabilityDiagram(), "curve": cd.ReliabilityCurve(bandwidth=_BANDWIDTH)}
+        reported[model] = cd.evaluate(*rows, {**metrics, **pictures}, ci=_LEVEL)
+    return numbers, reported, chunks

@@ -1,4 +1,4 @@
-"""``calibdask demo``: from classifiers to a page of reliability diagrams."""
+"""``calibdask demo``: from classifiers to reports on their calibration."""
 
 from pathlib import Path
 from time import perf_counter
@@ -17,10 +17,10 @@ _LEFT_OUT = {"resolution", "uncertainty", "within_variance", "within_covariance"
 @click.option("--out", metavar="FOLDER", default="calibdask-demo", show_default=True, help="Folder to write to.")
 @cluster_options
 def demo(out: str, cluster: ClusterSpec) -> None:
-    """Predict, store, evaluate and draw, with data and classifiers of scikit-learn.
+    """Predict, store, evaluate and report, with data and classifiers of scikit-learn.
 
     Out-of-fold predictions of five classifiers on two data sets go to a Zarr store in many chunks, are evaluated from
-    there through Dask, and drawn on one page that opens without a network.
+    there through Dask, and reported on pages that open without a network.
     """
     from calibdask.cli.tables import console, show
     from calibdask.cluster import connected
@@ -37,7 +37,8 @@ def demo(out: str, cluster: ClusterSpec) -> None:
         left_out = [part.variable for part in Results(result) if part.part in _LEFT_OUT]
         show(result.drop_vars(left_out), shown, title=f"{data}, read in {done.chunks[data]} chunks through Dask")
     shown.print()
-    shown.print(f"Predictions          {visible(done.store)}", markup=False, soft_wrap=True)
-    shown.print(f"Reliability diagrams {visible(done.page)}", markup=False, soft_wrap=True)
-    shown.print(f"Try it yourself:     calibdask evaluate {visible(done.example)}", markup=False, soft_wrap=True)
+    shown.print(f"Predictions      {visible(done.store)}", markup=False, soft_wrap=True)
+    for page in done.pages.values():
+        shown.print(f"Report           {visible(page)}", markup=False, soft_wrap=True)
+    shown.print(f"Try it yourself: calibdask evaluate {visible(done.example)}", markup=False, soft_wrap=True)
     shown.print(f"{perf_counter() - begun:.0f} s", style="dim")

@@ -29,7 +29,10 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert err == ""
     assert max(map(len, out.splitlines())) <= 100
     folder = Path("calibdask-demo")
-    assert sorted(path.name for path in folder.iterdir()) == ["predictions.zarr", "reliability.html"]
+    assert sorted(path.name for path in folder.iterdir()) == ["breast-cancer.html", "digits.html", "predictions.zarr"]
+    page = (folder / "digits.html").read_text()
+    assert "Handwritten digits" in page
+    assert "naive-bayes" in page
     store = zarr.open_group(folder / "predictions.zarr", mode="r")
     assert store.metadata.zarr_format == 3
     assert {name: array.nchunks for name, array in store["digits/naive-bayes"].arrays()} == {"labels": 18, "scores": 18}
@@ -67,7 +70,7 @@ def test_steps_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     steps: list[str] = []
     done = demo.run(tmp_path, steps.append)
     assert steps[0] == "digits: naive-bayes"
-    assert steps[-1] == "drawing"
+    assert steps[-1] == "evaluating breast-cancer"
     assert done.results["digits"]["model"].values.tolist() == ["naive-bayes", "logistic-regression"]
     assert done.chunks == {"digits": 36, "breast-cancer": 12}
 

@@ -1,4 +1,4 @@
-"""Errors: of data that are damaged, of work that cannot continue; and the warning of scores of other classes."""
+"""Errors: of damaged data, missing packages, work that cannot continue; the warning of scores of other classes."""
 
 
 class Damaged(ValueError):
@@ -7,6 +7,10 @@ class Damaged(ValueError):
 
 class SuspectScoresWarning(UserWarning):
     """One minus the scores, or a permutation of their columns, fits the labels far better than the scores."""
+
+
+class NotInstalled(ImportError):
+    """A package is missing that calibdask can do without; the message says how to install it."""
 
 
 class Unavailable(OSError):

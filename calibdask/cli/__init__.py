@@ -30,7 +30,7 @@ from calibdask.cli.threshold import threshold as _threshold
 from calibdask.cli.verify import verify as _verify
 from calibdask.cli.warm import warm as _warm
 from calibdask.cli.watch import watch as _watch
-from calibdask.errors import Unavailable
+from calibdask.errors import NotInstalled, Unavailable
 from calibdask.safe_text import message, visible_lines, without_credentials
 
 __all__ = ["main"]
@@ -128,7 +128,7 @@ def _failed(error: Exception, given: Sequence[str]) -> int:
     if isinstance(error, Unavailable):
         _said(str(error), stopped)
         return _said(f"to continue: {shlex.join(['calibdask', *given])}", stopped)
-    if isinstance(error, ValueError | OSError):
+    if isinstance(error, ValueError | OSError | NotInstalled):
         return _said(str(error), _BAD)
     if isinstance(error, MemoryError):
         return _said(f"The memory of this machine does not suffice: {error}", stopped)

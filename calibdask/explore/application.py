@@ -8,6 +8,7 @@ import xarray as xr
 from calibdask.estimators.metrics import Metrics
 from calibdask.explore.server import Page, serve
 from calibdask.explore.summaries.own_metrics import OwnMetrics
+from calibdask.extras import check_plot
 from calibdask.monitoring.period_sums import as_labels, known_labels
 from calibdask.safe_text import shown_address
 from calibdask.storage.open_store import Store, StoredCube, StoredResult, open_store
@@ -59,12 +60,15 @@ def explore(
         summary, or under a name that the page uses; if ``due`` is no time, or there are no periods that are dates.
     OSError
         If the port is taken.
+    calibdask.errors.NotInstalled
+        Without the packages of ``calibdask[plot]``.
 
     Notes
     -----
     Only axes are read at first: a cube larger than memory opens as quickly as a small one. The state of the page is
     kept in its URL: the copied URL shows the same again.
     """
+    check_plot()
     serve(page_of(store, metrics, due), address=address, port=port, origins=origins, show=show, tell=tell)
 
 

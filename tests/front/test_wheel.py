@@ -1,0 +1,106 @@
+"""The wheel: the same bytes again, whole, and enough by itself outside the repository."""
+
+import json
+import os
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import click
+import numpy as np
+import pandas as pd
+import pytest
+
+import calibdask
+from calibdask.cli import cli
+
+pytestmark = pytest.mark.deploy
+
+ROOT = Path(calibdask.__file__).parents[1]
+# What needs a cluster, a server, minutes of compilation or the extra `plot`; each has tests of its own.
+ELSEWHERE = {"certs", "completion", "demo", "explore", "run", "status", "warm"}
+
+
+def built(folder: Path) -> Path:
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--wheel-dir", str(folder), str(ROOT)], check=True
+    )
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The command in an environment of its own, with what a plain installation brings."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=True)
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q"]
+    subprocess.run([*pip, str(wheel), "-c", str(ROOT / "deploy" / "constraints.txt")], check=True)
+    return folder / "bin" / "calibdask"
+
+
+def test_the_same_bytes_again(wheel: Path, tmp_path: Path) -> None:
+    assert built(tmp_path).read_bytes() == wheel.read_bytes()
+
+
+def test_all_files_of_the_package(wheel: Path) -> None:
+    there = {path for path in (ROOT / "calibdask").rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert packed == {path.relative_to(ROOT).as_posix() for path in there}
+
+
+def rows(path: Path, seed: int) -> str:
+    rng = np.random.default_rng(seed)
+    score = rng.random(2000)
+    day = np.where(np.arange(2000) < 1000, "2026-01-01", "2026-01-02")
+    label = (rng.random(2000) < score).astype(int)
+    pd.DataFrame({"label": label, "score": score, "day": day, "phone": rng.random(2000) < 0.5}).to_parquet(path)
+    return path.name
+
+
+def test_every_command_runs(installed: Path, tmp_path: Path) -> None:
+    """With the packages of a plain installation only, far from the repository."""
+    one, two = rows(tmp_path / "one.parquet", 1), rows(tmp_path / "two.parquet", 2)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+    def run(*words: str, status: int = 0) -> str:
+        done = subprocess.run(
+            [str(installed), *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == status, f"{words}: {done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+    lines = {
+        "evaluate": [one, "--by", "phone"],
+        "test": [one],
+        "summarize": [one, "--by", "day", "--out", "one.zarr"],
+        "merge": ["one.zarr", "two.zarr", "--out", "both.zarr"],
+        "compare": [f"old={one}", f"new={one}"],
+        "calibrate": [one, "--out", "map.json"],
+        "apply": ["map.json", two, "--out", "calibrated.parquet"],
+        "audit": [one, "--features", "phone"],
+        "threshold": [one, "--risk", "0.4"],
+        "check": [one, "--limit", "ece=0.5", "--receipt", "receipt.json"],
+        "verify": ["receipt.json", one],
+        "report": [one, "--limit", "ece=0.5", "--out", "report.html"],
+        "watch": ["one.zarr"],
+    }
+    assert set(lines) | ELSEWHERE == set(cli.commands)
+    for name, words in lines.items():
+        if name == "merge":
+            run("summarize", two, "--by", "day", "--out", "two.zarr")
+        run(name, *words)
+    assert json.loads((tmp_path / "receipt.json").read_text())
+    for name in sorted(ELSEWHERE):
+        assert isinstance(cli.commands[name], click.Command)
+        run(name, "--help")
+    assert 'pip install "calibdask[plot]"' in run("explore", "one.zarr", status=2)
+    assert 'pip install "calibdask[plot]"' in run("evaluate", one, "--plot", "one.html", status=2)

@@ -161,8 +161,8 @@ def race(path: str, rows: int, rounds: int) -> Table:
     size = Path(path).stat().st_size / 1e9
     about = (
         f"{rows:,} rows of a label, a score and a slice, {size:.2f} GB uncompressed, {THREADS} threads, each "
-        "contestant in fresh processes: elapsed and processor seconds of the first call with imports and kernels from disk, "
-        "elapsed seconds of a second call, peak memory. Of slices, the mean of their errors."
+        "contestant in fresh processes: elapsed and processor seconds of the first call with imports and kernels from "
+        "disk, elapsed seconds of a second call, peak memory. Of slices, the mean of their errors."
     )
     return Table(about, lines)
 

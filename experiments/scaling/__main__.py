@@ -6,6 +6,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
+from experiments.scaling import history
 from experiments.scaling.machine import surroundings
 from experiments.scaling.peers import LEFT_OUT, missing
 from experiments.scaling.race import CLOCKS
@@ -21,7 +22,10 @@ def main() -> None:
     parser.add_argument("--clock", choices=CLOCKS, default="cores")
     parser.add_argument("--shrink", type=int, default=1, metavar="FACTOR", help="fewer rows, to try it out")
     parser.add_argument("--out", type=Path, metavar="FOLDER")
+    parser.add_argument("--record", action="store_true", help="add the present commit to the history")
     chosen = parser.parse_args()
+    if chosen.record and chosen.shrink > 1:
+        parser.error("--record expects the full number of rows, so not --shrink.")
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     tables = {}
@@ -34,6 +38,8 @@ def main() -> None:
     print(markdown(tables, attributes))
     if chosen.out:
         write(tables, attributes, chosen.out, "results")
+    if chosen.record:
+        history.record(history.lines_of(tables, attributes, history.commit()))
 
 
 if __name__ == "__main__":

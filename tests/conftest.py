@@ -1,4 +1,4 @@
-"""The command, as tests of all kinds call it, and a heap in which looking for garbage is quick."""
+"""How tests are run quickly, and the command as those of all kinds call it."""
 
 import gc
 from collections.abc import Generator
@@ -18,6 +18,20 @@ def pytest_collection() -> Generator[None, Any, Any]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Side by side, each file is run by one worker: what its tests share is computed once.
+
+    In the order of the folders, so that the workers seldom need the same kernels at the same time.
+    """
+    if config.getvalue("dist") != "load":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    config.option.loadscopereorder = False
+    return LoadFileScheduling(config, log)
 
 
 @pytest.fixture

@@ -108,7 +108,8 @@ def test_calibrated_slices_are_seldom_wrong_for_certain(scores: str, rows: int) 
             found += bool(cd.worst_slices(page, "ece", 1).ece_low > 0)
             alone += bool(cd.worst_slices(page, "ece", 1, adjust=None).ece_low > 0)
     at_most(found, pages, "pages")
-    assert alone > found
+    # So few pages tell that the correction is missing.
+    assert alone > max(found, binom.isf(CHANCE, pages, ALPHA))
 
 
 def test_a_slice_that_is_wrong_is_found() -> None:

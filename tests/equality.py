@@ -13,6 +13,9 @@ def same_states(a: Any, b: Any, weighted: bool) -> None:
     at most 60 of a size below 1, however small it is itself.
     """
     for name, x, y in zip(a._fields, a, b, strict=True):
+        # Compared by the hundred thousand, and nearly always the same bytes, which are told much sooner than values.
+        if (x.dtype, x.shape) == (y.dtype, y.shape) and x.tobytes() == y.tobytes():
+            continue
         if weighted and x.dtype == np.float64:
             np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-13, err_msg=name)
         else:

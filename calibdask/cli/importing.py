@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 
 @contextmanager
@@ -11,12 +12,21 @@ def importing() -> Iterator[None]:
 
     Searches would take a quarter of a second, a fifth of the time of a small file.
     """
-    if not gc.isenabled() or gc.get_freeze_count():
+    if not gc.isenabled():
         yield
         return
     gc.disable()
     try:
         yield
     finally:
-        gc.freeze()
+        _freeze()
         gc.enable()
+
+
+@cache
+def _freeze() -> None:
+    """Set what is there aside, once: a process of many commands would keep the garbage of each.
+
+    Python counts what has been set aside one by one, so that asking it would take longer than a small command.
+    """
+    gc.freeze()

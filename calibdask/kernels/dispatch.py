@@ -17,6 +17,7 @@ from numba.core.compiler import CompileResult
 from numba.core.runtime.nrt import rtsys
 from numba.extending import typeof_impl
 
+from calibdask.kernels.claims import Claim
 from calibdask.kernels.compilation import started
 from calibdask.kernels.compiled import Kernel
 from calibdask.kernels.folders import Folders, loaded, saved
@@ -68,6 +69,16 @@ def _warn_not_kept() -> None:
     )
 
 
+def _found(name: str, target: Any) -> CompileResult | None:
+    """What a folder has under that name, if any."""
+    for folder in folders().read:
+        content = loaded(folder, name)
+        if content is not None:
+            compiled: CompileResult = CompileResult._rebuild(target, *pickle.loads(content))
+            return compiled
+    return None
+
+
 class _KernelCache:
     """The compiled variants of a kernel on disk, in the place of numba's cache of a function.
 
@@ -81,31 +92,41 @@ class _KernelCache:
         source = Path(function.__code__.co_filename)
         self._source = source.read_bytes() if source.is_file() else marshal.dumps(function.__code__)
         self.cache_path = str(folders().write)
+        # Of what is being compiled; what could not be compiled keeps its own.
+        self._claims: dict[str, Claim] = {}
 
     def load_overload(self, signature: Any, target: Any) -> CompileResult | None:
         """What has been compiled for these types on such a processor; None where it has to be."""
         # Nothing is compiled here, so that numba's implementations of functions, half a second of imports, can wait.
         rtsys.initialize(target)
         name = self._file_name(signature, target.codegen())
-        for folder in folders().read:
-            content = loaded(folder, name)
-            if content is not None:
-                compiled: CompileResult = CompileResult._rebuild(target, *pickle.loads(content))
-                return compiled
-        started(self._function.__name__)
-        return None
+        found = _found(name, target)
+        folder = folders().write
+        if found is None and folder is not None and name not in self._claims:
+            self._claims[name] = Claim(folder, name)
+            # Whoever had the claim before has written it.
+            found = _found(name, target)
+            if found is not None:
+                self._claims.pop(name).release()
+        if found is None:
+            started(self._function.__name__)
+        return found
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep what has been compiled, if a folder can be written."""
-        folder = folders().write
-        if compiled.library.has_dynamic_globals:
-            raise TypeError(f"The kernel {self._function.__qualname__} refers to large arrays, or code at addresses.")
+        folder, name = folders().write, self._file_name(signature, compiled.codegen)
         try:
+            if compiled.library.has_dynamic_globals:
+                kernel = self._function.__qualname__
+                raise TypeError(f"The kernel {kernel} refers to large arrays, or code at addresses.")
             if folder is None:
                 raise PermissionError
-            saved(folder, self._file_name(signature, compiled.codegen), serialize.dumps(compiled._reduce()))
+            saved(folder, name, serialize.dumps(compiled._reduce()))
         except OSError:
             _warn_not_kept()
+        finally:
+            if name in self._claims:
+                self._claims.pop(name).release()
 
     def enable(self) -> None:
         """Numba's interface; it is always enabled."""

@@ -1,10 +1,13 @@
 """Completion by the shell: what is offered, what it imports, and that shells take the script."""
 
+import io
 import os
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest import mock
 
 import click
 import pytest
@@ -16,15 +19,24 @@ from calibdask.estimators.signatures import signatures
 CODE = "import sys; from calibdask.cli import main; sys.exit(main())"
 
 
-def completed(line: str, cwd: Path | None = None) -> list[tuple[str, str]]:
-    """What is offered for the last word of a line, by the protocol of bash: type and value of each."""
+def completed(line: str) -> list[tuple[str, str]]:
+    """What is offered for the last word of a line, by the protocol of bash: type and value of each.
+
+    Without a process of its own; how the command is called is for the tests below.
+    """
     words = line.split(" ")
     asked = {"_CALIBDASK_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
-    done = subprocess.run(
-        [sys.executable, "-c", CODE], env={**os.environ, **asked}, capture_output=True, text=True, check=True, cwd=cwd
-    )
-    assert done.stderr == ""
-    return [(kind, value) for kind, _, value in (row.partition(",") for row in done.stdout.splitlines())]
+    out, errors = (io.TextIOWrapper(io.BytesIO(), write_through=True) for _ in range(2))
+    with (
+        mock.patch.dict(os.environ, asked),
+        redirect_stdout(out),
+        redirect_stderr(errors),
+        pytest.raises(SystemExit) as ended,
+    ):
+        main([])
+    said, complained = (stream.buffer.getvalue().decode() for stream in (out, errors))
+    assert (ended.value.code, complained) == (0, "")
+    return [(kind, value) for kind, _, value in (row.partition(",") for row in said.splitlines())]
 
 
 def test_words_are_offered() -> None:

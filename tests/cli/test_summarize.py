@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,16 +14,25 @@ import xarray as xr
 import zarr
 
 import calibdask as cd
+from calibdask.cli import main
 from calibdask.estimators.panel import summary_metrics
 from tests.cli.sample_rows import COUNTRY, DAY, LABELS, ROWS, SCORES, WEIGHTS, Run, open_result
 
 BY = ("--by", "country", "--by", "day")
 
 
+@pytest.fixture(scope="module")
+def stored_once(rows_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The rows, and a summary of them."""
+    folder = tmp_path_factory.mktemp("stored") / "folder"
+    shutil.copytree(rows_once, folder)
+    assert main(["summarize", str(folder / "rows.csv"), "--out", str(folder / "s.zarr"), *BY]) == 0
+    return folder
+
+
 @pytest.fixture
-def stored(run: Run, data: Path) -> Path:
-    assert run("summarize", data / "rows.csv", "--out", data / "s.zarr", *BY)[0] == 0
-    return data
+def stored(stored_once: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(stored_once, tmp_path, dirs_exist_ok=True)
 
 
 def values(out: str) -> dict[str, Any]:
@@ -244,15 +254,11 @@ BAD: list[tuple[list[str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "message"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
-def test_bad_use_is_one_line_and_writes_nothing(
-    arguments: list[str],
-    message: str,
-    run: Run,
-    stored: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(stored)
+@pytest.fixture(scope="module")
+def bad_once(stored_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Stores that cannot be read, beside those that can."""
+    stored = tmp_path_factory.mktemp("bad") / "folder"
+    shutil.copytree(stored_once, stored)
     (stored / "unlike.csv").write_text("label,score\n1,0.5\n0,1.5\n")
     group = zarr.open_group(stored / "data.zarr", mode="w")
     group.create_array("labels", data=LABELS)
@@ -265,13 +271,30 @@ def test_bad_use_is_one_line_and_writes_nothing(
     (stored / "torn.nc").write_text("torn")
     (stored / "torn.zarr").mkdir()
     (stored / "torn.zarr" / "zarr.json").write_text("torn")
-    before = sorted(stored.rglob("*"))
+    return stored
+
+
+@pytest.fixture
+def bad(bad_once: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(bad_once, tmp_path, dirs_exist_ok=True)
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
+def test_bad_use_is_one_line_and_writes_nothing(
+    arguments: list[str],
+    message: str,
+    run: Run,
+    bad: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(bad)
+    before = sorted(bad.rglob("*"))
     status, out, err = run(*arguments)
     assert (status, out) == (2, "")
     assert message in err
     assert err.startswith("calibdask: ")
     assert err.count("\n") == 1
-    assert sorted(stored.rglob("*")) == before
+    assert sorted(bad.rglob("*")) == before
 
 
 def test_in_a_process_of_its_own(stored: Path) -> None:

@@ -84,7 +84,7 @@ def rare_rows(sets: int, rows: int) -> tuple[NDArray[Any], NDArray[Any]]:
 def test_levels_with_rare_outcomes(rows: int) -> None:
     """At most the level; a count is larger by chance once in 10**5. Chi-square p-values: 11 and 6 % at 1 %."""
     labels, scores = rare_rows(300, rows)
-    tests = {"cme": cd.CMETest(draws=199), "pairs": cd.SKCETest(estimator="features", features=32, draws=199)}
+    tests = {"cme": cd.CMETest(draws=99), "pairs": cd.SKCETest(estimator="features", features=32, draws=99)}
     if rows > 50:
         del tests["pairs"]
     result = cd.evaluate(labels, scores, tests, task="binary")
@@ -103,7 +103,7 @@ def test_levels_of_pairs_and_blocks_with_rare_outcomes(rate: int, rows: int) -> 
         "linear": {"estimator": "linear"},
         "block": {"estimator": "block", "block": 10},
     }
-    tests: Any = {name: cd.SKCETest(draws=199, bandwidth=0.2, **way) for name, way in ways.items()}
+    tests: Any = {name: cd.SKCETest(draws=99, bandwidth=0.2, **way) for name, way in ways.items()}
     result = cd.evaluate(labels, scores, tests, task="binary")
     for name, level in itertools.product(tests, (0.01, 0.05, 0.2)):
         assert int((result[f"{name}_pvalue"] <= level).sum()) <= binom.isf(1e-5, 200, level), (name, level)
@@ -175,7 +175,7 @@ def test_many_rows_have_chi_square_pvalues() -> None:
 def test_level_of_more_rows_than_are_sampled() -> None:
     """Predictions stand for several rows each: of 60 sets at most 11 at 5 %, but for a chance of 3e-5."""
     labels, scores = rare_rows(60, 5000)
-    result = cd.evaluate(labels, scores, {"cme": cd.CMETest(draws=99)}, task="binary")
+    result = cd.evaluate(labels, scores, {"cme": cd.CMETest(draws=39)}, task="binary")
     assert (np.array(result.cme_pvalue.attrs["effective_rows"]) < 300).all()
     assert int((result.cme_pvalue <= 0.05).sum()) <= 11
 

@@ -59,7 +59,7 @@ def test_level_and_power() -> None:
     """Of 100 sets of M1 at most 12 are rejected at 5 %, but for a chance of 0.15 %; all of M3, of random labels."""
     rng = np.random.default_rng(2)
     scores = rng.dirichlet(np.full(10, 0.1), (100, 250))
-    test = cd.SKCETest(estimator="features", features=128, draws=200)
+    test = cd.SKCETest(estimator="features", features=128, draws=39)
     rejected = cd.evaluate(calibrated_labels(rng, scores), scores, test).skce_test_pvalue <= 0.05
     assert int(rejected.sum()) <= 12
     power = cd.evaluate(rng.integers(0, 10, (20, 250)), scores[:20], test).skce_test_pvalue <= 0.05
@@ -72,7 +72,7 @@ def test_level_with_more_rows_than_are_sampled() -> None:
     rejected = 0
     for _ in range(60):
         scores = rng.dirichlet([0.5, 0.5, 0.5], 4000)
-        test = cd.SKCETest(estimator="features", features=64, draws=200, bandwidth=0.3)
+        test = cd.SKCETest(estimator="features", features=64, draws=39, bandwidth=0.3)
         rejected += float(cd.evaluate(calibrated_labels(rng, scores), scores, test).skce_test_pvalue) <= 0.05
     assert rejected <= 9
 

@@ -43,7 +43,7 @@ def test_cme_test_of_binary_models_keeps_its_level(kind: str) -> None:
     scores = rng.random((200, 1000)) if kind == "uniform" else rng.beta(0.5, 50, (200, 2000))
     labels = (rng.random(scores.shape) < scores).astype(int)
     # At 0.05, more than 21 of 200 have a probability of 0.0005.
-    assert rejections(cd.evaluate(labels, scores, {"cme": cd.CMETest(draws=99)}, task="binary").cme_pvalue) <= 21
+    assert rejections(cd.evaluate(labels, scores, {"cme": cd.CMETest(draws=39)}, task="binary").cme_pvalue) <= 21
 
 
 def test_cme_test_with_the_covariance_of_calibrated_rows() -> None:

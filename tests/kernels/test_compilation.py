@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import calibdask as cd
 from calibdask.kernels import folders
 from calibdask.kernels.bin_sums import bin_sums
 from calibdask.kernels.checks import first_doubtful
+from calibdask.kernels.claims import Claim
 from calibdask.kernels.folders import Folders, loaded, saved
 from calibdask.kernels.scores import score_sums
 
@@ -26,6 +28,9 @@ from calibdask.kernels.compilation import observed
 double = c.inlined(lambda x: x + x)
 kernel = c.compiled(lambda x: double(x))
 names = []
+import calibdask.kernels.dispatch
+print(flush=True)
+sys.stdin.readline()
 with warnings.catch_warnings(record=True) as caught, observed(names.append):
     warnings.simplefilter("always")
     assert (kernel(1.5), kernel(2), kernel(3)) == (3.0, 4, 6)
@@ -40,13 +45,50 @@ def run(folder: Path | str) -> str:
         check=True,
         capture_output=True,
         text=True,
+        input="\n",
     )
-    return done.stdout
+    return done.stdout.lstrip()
 
 
 def test_a_kernel_is_compiled_once_for_each_type_and_taken_from_the_disk_by_the_next_process(tmp_path: Path) -> None:
     assert run(tmp_path).split() == ["2", "0"]
     assert run(tmp_path).split() == ["0", "0"]
+
+
+def test_processes_at_once_compile_a_kernel_once_together(tmp_path: Path) -> None:
+    """All are at the same place before the first call, which compiles for about a second."""
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", KERNEL],
+            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    for process in started:
+        assert process.stdout is not None
+        process.stdout.readline()
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    compiled = [process.communicate()[0].split()[0] for process in started]
+    assert sum(map(int, compiled)) == 2
+    assert not list(tmp_path.rglob("*.claim"))
+
+
+def test_a_claim_is_waited_for_and_given_back(tmp_path: Path) -> None:
+    claim = Claim(tmp_path, "kernel")
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(Claim, tmp_path, "kernel")
+        with pytest.raises(TimeoutError):
+            other.result(timeout=0.2)
+        claim.release()
+        other.result().release()
+    # Where nothing can be written there is nothing to wait for.
+    Claim(tmp_path / "nowhere", "kernel").release()
 
 
 def test_rows_of_any_kind_share_their_kernels() -> None:

@@ -94,8 +94,8 @@ SCORES: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("rows", [30, 300])
 @pytest.mark.parametrize("scores", SCORES)
 def test_calibrated_slices_are_seldom_wrong_for_certain(scores: str, rows: int) -> None:
-    """Of 40 pages of 50 slices; by themselves 0.7 of them would have one above 0."""
-    pages, slices = 40, 50
+    """Of 20 pages of 50 slices; by themselves 0.7 of them would have one above 0, and 6 are too many."""
+    pages, slices = 20, 50
     rng = np.random.default_rng(rows)
     found, alone = 0, 0
     for _ in range(pages // 10):
@@ -108,7 +108,8 @@ def test_calibrated_slices_are_seldom_wrong_for_certain(scores: str, rows: int) 
             found += bool(cd.worst_slices(page, "ece", 1).ece_low > 0)
             alone += bool(cd.worst_slices(page, "ece", 1, adjust=None).ece_low > 0)
     at_most(found, pages, "pages")
-    assert alone > found
+    # So few pages tell that the correction is missing.
+    assert alone > max(found, binom.isf(CHANCE, pages, ALPHA))
 
 
 def test_a_slice_that_is_wrong_is_found() -> None:

@@ -1,0 +1,84 @@
+"""Local linear regression of the outcome on the score, in windows that hold equal numbers of rows."""
+
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from calibdask.estimators.smooth.local_fit import LocalFit
+from calibdask.estimators.smooth.score_axis import ScoreAxis
+from calibdask.estimators.smooth.score_cells import ScoreCells
+from calibdask.statistics.exact import Array
+
+# The rows in a window, of n rows _NEAREST * n**(4/5), and how far it reaches at most, as a share of the axis.
+_NEAREST, _FARTHEST = 1.2, 0.15
+# Slopes of the distance from the diagonal are shrunk as if so many rows at the distance of a whole window were without.
+_SHRINKAGE = 10.0
+_HALVINGS = 40
+
+
+class NearestFit(NamedTuple):
+    """Fitted frequencies at each score, 0 to 1, with the effective number of rows in the window of each.
+
+    ``near`` is 0 where all of these are on one side. ``rows`` and ``error`` are those of `LocalFit`; ``density`` is that of the scores in the window.
+    """
+
+    value: Array
+    near: Array
+    rows: Array
+    error: Array
+    density: Array
+
+    @classmethod
+    def of(cls, cells: ScoreCells, axis: ScoreAxis, score: Array) -> Self:
+        """Fit at these scores, in windows on the scale of the axis.
+
+        Of the residuals o - s a line is fitted with tricube weights: a calibrated model has the diagonal as expectation
+        at any width of the window.
+        """
+        t, at = axis.places(cells.score), axis.places(score)
+        mass = cells.effective
+        reach = _windows(t, mass, at, _FARTHEST * float(at[-1] - at[0]))
+        distance, edge = np.abs(t - at[:, None]), 0.5 * (at[1] - at[0])
+        inside = distance <= reach[:, None]
+        # A curve does not go on where all rows are on one side.
+        between = (inside & (t <= at[:, None] + edge)).any(-1) & (inside & (t >= at[:, None] - edge)).any(-1)
+        near = np.where(between, (inside * mass).sum(-1), 0.0)
+        # A little wider, so that the rows at the ends of a window count too.
+        kernel = (1 - np.where(inside, distance / (1.01 * reach[:, None]), 1.0) ** 3) ** 3
+        away = cells.score - score[:, None]
+        weight = kernel * mass
+        s0, s1, s2 = weight.sum(-1), (weight * away).sum(-1), (weight * away**2).sum(-1)
+        width = axis.scores(at + reach) - axis.scores(at - reach)
+        s2 += _SHRINKAGE * (width / 2) ** 2
+        determinant = s0 * s2 - s1**2
+        filled = determinant > 0
+        line = kernel * (s2[:, None] - s1[:, None] * away) / np.where(filled, determinant, 1.0)[:, None]
+        frequency = cells.positive / cells.weight
+        value = np.clip(score + (line * mass) @ (frequency - cells.score), 0.0, 1.0)
+        # Rows of a cell share its effective number by their weights.
+        square = mass**2 * cells.square / cells.weight**2
+        pilot = np.interp(t, at, value)
+        rows = 1 / np.maximum(line**2 @ square, 1e-300)
+        error = np.sqrt(line**2 @ (square * pilot * (1 - pilot)))
+        density = (inside * mass).sum(-1) / (mass.sum() * np.maximum(width, 1e-300))
+        return cls(value, near, np.where(filled, np.minimum(rows, near), 0.0), error, density)
+
+    def interval(self, level: float) -> tuple[Array, Array]:
+        """Pointwise ends, see `LocalFit.interval`."""
+        fit = LocalFit(self.value[None], self.rows[None], self.error[None])
+        low, high = fit.interval(level, np.ones(1))
+        return low[0], high[0]
+
+
+def _windows(t: Array, mass: Array, at: Array, farthest: float) -> Array:
+    """How far the window around each place reaches: to the nearest rows, but not too far."""
+    total = mass.sum()
+    wanted = min(_NEAREST * total**0.8, total)
+    before = np.r_[0.0, np.cumsum(mass)]
+    low, high = np.zeros(at.size), np.full(at.size, farthest)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        held = before[np.searchsorted(t, at + middle, side="right")] - before[np.searchsorted(t, at - middle)]
+        is_enough = held >= wanted
+        low, high = np.where(is_enough, low, middle), np.where(is_enough, middle, high)
+    return high

@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from calibdask.estimators.smooth.adaptive import NEAR
+from calibdask.estimators.smooth.nearest_fit import EXPECTED, NEAR
 from calibdask.estimators.smooth.score_axis import ScoreAxis
 from calibdask.plot.style import TICKS
 from calibdask.plot.svg import nice_ticks
@@ -29,6 +29,8 @@ _STEEPER = 4.0
 # Ticks of the logit scale: powers of ten, and more of them where these are few.
 _ROUND, _HALF = (1.0, 2.0, 5.0), 0.5
 _FEWEST_TICKS, _MOST_LOGIT_TICKS = 3, 8
+# Nearer to 0 and 1 labels are powers of ten.
+_SMALL = 0.00095
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class Frame:
         elif (low, high) != (0.0, 1.0):
             values = nice_ticks(low, high, _MOST_TICKS)
         places = self.axis.places(np.array(values)).tolist()
-        return [(place, f"{value:.6g}") for place, value in zip(places, values, strict=True)]
+        return [(place, _label(value)) for place, value in zip(places, values, strict=True)]
 
     def bars(self, drawn: Drawn) -> tuple[Array, Array]:
         """Borders, in places, and heights of the bars of rows beneath the picture."""
@@ -159,10 +161,10 @@ def _notes(shown: Shown) -> Iterator[str]:
         return
     axis = drawn.axis
     below, above = (counted(int(rows), "row") for rows in (axis.below, axis.above))
-    left, right = f"{axis.left:.3g}", f"{axis.right:.3g}"
+    left, right = _label(axis.left), _label(axis.right)
     if axis.logit:
-        beyond = f": {below} below, {above} above" if axis.below or axis.above else ""
-        yield f"Logit scale from {left} to {right}{beyond}."
+        beyond = f"; {below} below, {above} above" if axis.below or axis.above else ""
+        yield f"Logit scale, {left} to {right}{beyond}."
     else:
         if axis.left > 0:
             what = f"the 0.5th percentile: {below} beyond" if axis.below else "the smallest score"
@@ -179,11 +181,14 @@ def _notes(shown: Shown) -> Iterator[str]:
             if edge:
                 yield f"{counted(edge, 'point')} at the edge: frequency 0 or 1."
         return
-    missing = np.isnan(shown.reliability)
-    if missing.all():
-        yield f"No curve: nowhere are {NEAR} rows near."
-    elif missing[1:-1].any():
-        yield f"No curve where fewer than {NEAR} rows are near."
+    known = np.isfinite(shown.reliability)
+    few = f"{NEAR} rows" + f", or {EXPECTED} expected events," * axis.logit
+    if not known.any():
+        yield f"No curve: nowhere are {few} near."
+    elif not (known[1:] & known[:-1]).any():
+        yield "No curve: the scores take too few values."
+    elif not known[1:-1].all():
+        yield f"No curve where under {few} are near."
 
 
 def interval_name(shown: Shown) -> str:
@@ -208,6 +213,19 @@ def _ends(shown: Shown, axis: ScoreAxis) -> Array:
 
 def _on(shown: Shown, axis: ScoreAxis) -> Array:
     return np.asarray((shown.score >= axis.left) & (shown.score <= axis.right))
+
+
+def _label(score: float) -> str:
+    """A score in few characters, also next to 0 and 1.
+
+    Examples
+    --------
+    >>> _label(0.25), _label(0.0001), _label(0.99999), _label(0.0)
+    ('0.25', '1e-4', '1−1e-5', '0')
+    """
+    if 0 < score < _SMALL:
+        return f"{score:.1e}".replace("e-0", "e-").replace(".0e", "e")
+    return f"1−{_label(1 - score)}" if 0 < 1 - score < _SMALL else f"{score:.3g}"
 
 
 def _logit_ticks(low: float, high: float) -> list[float]:

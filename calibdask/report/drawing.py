@@ -21,6 +21,8 @@ _FOOT = _TOP + _SIDE + _BETWEEN + _STRIP
 _WIDTH, _HEIGHT = _LEFT + _SIDE + _RIGHT, _TOP + _SIDE + _BETWEEN + _STRIP + _BOTTOM
 # Where the names of vertical axes stand; the page hides them in small plots.
 _NAME_AT = 9.0
+# The radius of points of bins of equal mass.
+_EQUAL_SIZE = 4.0
 _FOREST_WIDTH, _FOREST_HEIGHT, _MARGIN = 150.0, 16.0, 5.0
 
 
@@ -30,15 +32,16 @@ def diagram_picture(bins: Bins, title: str) -> Markup:
     here = _Window(frame)
     inside = [here.diagonal()]
     most = bins.count.max(initial=1.0)
-    on = frame.inside(bins)
+    on, is_equal = frame.inside(bins), bins.drawn is not None and bins.drawn.equal_masses
     across, upward, low, high = here.x(frame.x(bins.score)), *map(here.up, (bins.outcome, bins.low, bins.high))
     dots = []
     for i in np.flatnonzero(on):
-        size = 2.2 + 4.8 * np.sqrt(bins.count[i] / most)
+        size = _EQUAL_SIZE if is_equal else 2.2 + 4.8 * np.sqrt(bins.count[i] / most)
         side = "over" if bins.gap[i] < 0 else "under"
         if np.isfinite(bins.low[i]):
             inside.append(svg.line(across[i], low[i], across[i], high[i], f"whisker {side}"))
-        dots.append(f'<circle class="dot {side}" cx="{_LEFT + across[i]:.1f}" cy="{_TOP + upward[i]:.1f}" r="{size:.1f}"/>')
+        centre = f'cx="{_LEFT + across[i]:.1f}" cy="{_TOP + upward[i]:.1f}"'
+        dots.append(f'<circle class="dot {side}" {centre} r="{size:.1f}"/>')
     # Points at an edge are drawn whole.
     parts = [_grid(frame, here), here.clipped(inside), *dots, _strip(bins, frame, here)]
     label = f"{title}: reliability diagram of {counted(bins.score.size, 'bin')}, calibration error {figure(bins.error)}"

@@ -6,14 +6,14 @@ from functools import cached_property
 import numpy as np
 
 from calibdask.report.headline import headline_of
-from calibdask.report.measuring import CLASSES, CURVE, DIAGRAM, EVIDENCE, GAP, SPREAD, Measured
+from calibdask.report.measuring import CLASSES, CURVE, DIAGRAM, EVIDENCE, GAP, MARKS, SMOOTH, SPREAD, Measured
 from calibdask.report.slices import Slice, slices_of
 from calibdask.results.decisions import Decision, Evidence, requires_evidence
 from calibdask.results.reliability import Bins, Curve, reliability_variables
 from calibdask.results.values import PartResult, Results, Value
 from calibdask.statistics.settings import Setting
 
-_OWN = {DIAGRAM, CURVE, GAP, SPREAD, CLASSES, EVIDENCE}
+_OWN = {DIAGRAM, CURVE, MARKS, SMOOTH, GAP, SPREAD, CLASSES, EVIDENCE}
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +163,16 @@ class ModelResult:
     def curves(self) -> dict[str, Curve]:
         """The curves, by class where there is one for each."""
         return Curve.first(self.measured.result)
+
+    @cached_property
+    def drawn(self) -> list[tuple[str, Bins, Curve]]:
+        """Label, bins and curve of each picture; none where neither was measured."""
+        if MARKS not in reliability_variables(self.measured.result, "diagram"):
+            return []
+        marks, curves = (
+            kind.by_class(self.measured.result, name) for kind, name in ((Bins, MARKS), (Curve, SMOOTH))
+        )
+        return [(label, bins, curves[label]) for label, bins in marks.items()]
 
     @cached_property
     def classes(self) -> list[tuple[str, Bins]]:

@@ -25,9 +25,6 @@ from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
-# A curve is drawn where so many rows, by their effective number, are near.
-NEAR = 20
-
 # Rows of a bin, at least on average, and the number of bins of many rows.
 _ROWS_OF_A_BIN, _FEWEST_BINS, _USUAL_BINS = 20, 3, 15
 # Bins have equal masses where one of equal widths would hold more than this share of the rows.
@@ -78,7 +75,8 @@ class _Adaptive(GriddedEstimator):
         gridded = yield from self.gridded()
         count = int(np.prod(gridded.shape))
         flat = gridded.state.of(lambda sums: sums.reshape(count, *sums.shape[3:]), gridded.state)
-        columns = [self._column(ScoreCells.of(flat.part(number), gridded.grid), gridded.grid) for number in range(count)]
+        grid = gridded.grid
+        columns = [self._column(ScoreCells.of(flat.part(number), grid), grid) for number in range(count)]
         setting, (main, dim) = gridded.setting, self._estimated
 
         def shaped(values: list[Any]) -> Array:
@@ -245,8 +243,9 @@ class AdaptiveCurve(_Adaptive):
 
         c(s) = s + a,   (a, b) = argmin sum_i K(|t_i - t| / h(s)) (o_i - s_i - a - b (s_i - s))^2 + shrinkage of b
 
-    with t the score on the scale of the axis and K the tricube kernel. The window h(s) holds 1.2 n**(4/5) rows but is at
-    most 15 % of the axis wide on either side; where fewer than 20 rows are within it there is no curve.
+    with t the score on the scale of the axis and K the tricube kernel. The window h(s) holds 1.6 n**(4/5) rows but is
+    at most 15 % of the axis wide on either side. There is no curve where fewer than 20 rows are within it, where all of
+    these are on one side, and on the logit scale where fewer than 5 events, or non-events, are expected.
 
     Parameters
     ----------
@@ -296,11 +295,4 @@ class AdaptiveCurve(_Adaptive):
     def _of_cells(self, cells: ScoreCells, axis: ScoreAxis, grid: Grid) -> _Parts:
         score = axis.spread(_POINTS)
         fit = NearestFit.of(cells, axis, score)
-        is_known = fit.near >= NEAR
-
-        def ends(level: float) -> tuple[Array, Array]:
-            low, high = fit.interval(level)
-            return np.where(is_known, low, np.nan), np.where(is_known, high, np.nan)
-
-        reliability = np.where(is_known, fit.value, np.nan)
-        return _Parts({"score": score, "reliability": reliability, "density": fit.density}, ends)
+        return _Parts({"score": score, "reliability": fit.value, "density": fit.density}, fit.interval)

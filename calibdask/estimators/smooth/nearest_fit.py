@@ -9,21 +9,23 @@ from calibdask.estimators.smooth.score_axis import ScoreAxis
 from calibdask.estimators.smooth.score_cells import ScoreCells
 from calibdask.statistics.exact import Array
 
+# Where the curve is fitted so many rows, by their effective number, are in the window; on the logit scale, where the
+# number of events and of non-events counts, so many of either are expected.
+NEAR, EXPECTED = 20, 5
 # The rows in a window, of n rows _NEAREST * n**(4/5), and how far it reaches at most, as a share of the axis.
-_NEAREST, _FARTHEST = 1.2, 0.15
+_NEAREST, _FARTHEST = 1.6, 0.15
 # Slopes of the distance from the diagonal are shrunk as if so many rows at the distance of a whole window were without.
 _SHRINKAGE = 10.0
 _HALVINGS = 40
 
 
 class NearestFit(NamedTuple):
-    """Fitted frequencies at each score, 0 to 1, with the effective number of rows in the window of each.
+    """Fitted frequencies at each score, 0 to 1; NaN where too few rows are near, or all on one side.
 
-    ``near`` is 0 where all of these are on one side. ``rows`` and ``error`` are those of `LocalFit`; ``density`` is that of the scores in the window.
+    ``rows`` and ``error`` are those of `LocalFit`; ``density`` is that of the scores in the window.
     """
 
     value: Array
-    near: Array
     rows: Array
     error: Array
     density: Array
@@ -42,7 +44,10 @@ class NearestFit(NamedTuple):
         inside = distance <= reach[:, None]
         # A curve does not go on where all rows are on one side.
         between = (inside & (t <= at[:, None] + edge)).any(-1) & (inside & (t >= at[:, None] - edge)).any(-1)
-        near = np.where(between, (inside * mass).sum(-1), 0.0)
+        near = inside @ mass
+        is_known = between & (near >= NEAR)
+        if axis.logit:
+            is_known &= np.minimum(inside @ (mass * cells.score), inside @ (mass * (1 - cells.score))) >= EXPECTED
         # A little wider, so that the rows at the ends of a window count too.
         kernel = (1 - np.where(inside, distance / (1.01 * reach[:, None]), 1.0) ** 3) ** 3
         away = cells.score - score[:, None]
@@ -60,14 +65,15 @@ class NearestFit(NamedTuple):
         pilot = np.interp(t, at, value)
         rows = 1 / np.maximum(line**2 @ square, 1e-300)
         error = np.sqrt(line**2 @ (square * pilot * (1 - pilot)))
-        density = (inside * mass).sum(-1) / (mass.sum() * np.maximum(width, 1e-300))
-        return cls(value, near, np.where(filled, np.minimum(rows, near), 0.0), error, density)
+        density = near / (mass.sum() * np.maximum(width, 1e-300))
+        return cls(np.where(is_known, value, np.nan), np.where(filled, np.minimum(rows, near), 0.0), error, density)
 
     def interval(self, level: float) -> tuple[Array, Array]:
         """Pointwise ends, see `LocalFit.interval`."""
         fit = LocalFit(self.value[None], self.rows[None], self.error[None])
         low, high = fit.interval(level, np.ones(1))
-        return low[0], high[0]
+        is_known = np.isfinite(self.value)
+        return np.where(is_known, low[0], np.nan), np.where(is_known, high[0], np.nan)
 
 
 def _windows(t: Array, mass: Array, at: Array, farthest: float) -> Array:

@@ -85,7 +85,8 @@ class ReliabilityDisplay:
         y_prob : array of shape (n,) or (n, K)
             Scores.
         bins : int, "auto", "sqrt" or edges, default "auto"
-            Number of bins; ``"auto"``: 15, fewer with fewer than 300 rows. Others as for `calibdask.ECE`, on a full axis.
+            Number of bins; ``"auto"``: 15, fewer with fewer than 300 rows. Edges and ``"sqrt"`` as for `calibdask.ECE`,
+            on a full axis.
         binning : {"auto", "uniform", "equal-mass"}, default "auto"
             Bins of equal widths, on the scale of the axis, or of equal masses. ``"auto"``: equal masses where a third
             of the rows would be in one bin of equal widths.

@@ -1,7 +1,7 @@
 """The numbers of ``calibdask evaluate``: of scored rows, of a summary, or of several of them as models."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -71,7 +71,7 @@ def _of_summary(request: EvaluateRequest, summary: "Summary", pictured: bool) ->
         if pictured:
             # A summary may lack the histogram of a picture that nobody has asked for.
             diagram = {
-                name: metric
+                name: replace(metric, step=kept.step)
                 for name, metric in request.diagram(chosen).items()
                 if request.text_plot or kept.tells(layout.setting(metric.setting, metric.k))
             }

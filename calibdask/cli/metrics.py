@@ -9,6 +9,7 @@ import click
 from calibdask.cli.param_types import is_whole
 from calibdask.estimators.expression import Expression
 from calibdask.estimators.signatures import signatures
+from calibdask.estimators.smooth.adaptive import AdaptiveCurve, AdaptiveDiagram
 
 # What goes with a choice: it has no meaning of its own where the panel has made that choice.
 _GOES_WITH = {"k": "setting", "debias": "norm"}
@@ -17,6 +18,8 @@ _OF_DENSITIES = "euranova"
 # Names of the results behind pictures, which nobody has asked for as metrics.
 DIAGRAM, CURVE = "plotted_diagram", "plotted_curve"
 _PICTURES = {DIAGRAM: Expression("reliability-diagram"), CURVE: Expression("reliability-curve")}
+# What a picture draws unless it is told more than this, and then what it has been told.
+_DRAWN = {DIAGRAM: AdaptiveDiagram, CURVE: AdaptiveCurve}
 
 
 def chosen_metrics(
@@ -41,13 +44,22 @@ def chosen_metrics(
         if option not in known:
             raise click.UsageError(f"--{option.replace('_', '-')} has no effect on {', '.join(words)}.")
     _check_narrow(given.get("setting"), [*(_narrow(expressions) if expressions else panel), *_narrow(drawn.values())])
-    pictures = {name: expression.make(given) for name, expression in drawn.items()}
+    pictures = {name: _picture(name, expression, given) for name, expression in drawn.items()}
     if not expressions:
         return {**{name: _changed(estimator, given) for name, estimator in panel.items()}, **pictures}
     from calibdask.estimators.metrics import told_apart
 
     named = [(expression.signature.variable, expression.make(given)) for expression in expressions]
     return {**told_apart(named), **pictures}
+
+
+def _picture(name: str, expression: Expression, given: Mapping[str, Any]) -> Any:
+    """What is drawn: bins and axis by the scores, or as was chosen."""
+    taken = {option: value for option, value in given.items() if option in expression.takes}
+    kind = _DRAWN[name]
+    known = {field.name for field in fields(kind)}
+    whole = isinstance(taken.get("bins", 0), int)
+    return kind(**taken) if whole and taken.keys() <= known else expression.make(given)
 
 
 def _narrow(expressions: Any) -> Iterator[str]:

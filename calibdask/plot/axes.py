@@ -1,6 +1,7 @@
 """Reliability diagrams and curves on Matplotlib axes, where the caller may draw more."""
 
 from collections.abc import Mapping
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ _SIZE = (5.0, 5.6)
 # Marks the axes of rows that belong to those of a diagram.
 _ROWS_BENEATH = "calibdask-rows"
 _CALIBRATED = "calibrated"
+_LONGEST = 62
 
 
 def drawn(
@@ -61,7 +63,7 @@ def _axes_with_rows(size: tuple[float, float] | None, dpi: float | None) -> Any:
     """The axes of a new figure, with those of the rows beneath."""
     import matplotlib.pyplot as plt
 
-    figure, (ax, beneath) = plt.subplots(
+    _, (ax, beneath) = plt.subplots(
         2, 1, sharex=True, height_ratios=[5, 1], figsize=size or _SIZE, dpi=dpi, layout="constrained"
     )
     beneath.set_gid(_ROWS_BENEATH)
@@ -151,5 +153,6 @@ def _rows(beneath: Any, shown: Bins | Curve, color: str) -> None:
 def _note(ax: Any, shown: Bins | Curve, label: str) -> None:
     """What the axis leaves out, beneath its name."""
     axis = _beneath(ax) or ax
-    said = [f"{label}: {sentence}" if label else sentence for sentence in notes(shown)]
-    axis.set_xlabel("\n".join((axis.get_xlabel(), *said)), fontsize="small")
+    said = " ".join(notes(shown))
+    lines = wrap(f"{label}: {said}" if label else said, _LONGEST) if said else []
+    axis.set_xlabel("\n".join((axis.get_xlabel(), *lines)), fontsize="small")

@@ -19,9 +19,10 @@ def reliability_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
     there are no scores. The calibration error in the heading is that of the curve shown: the mean distance from the
     diagonal, weighted by the density; ``h`` is the bandwidth.
 
-    With ``ci`` and a `calibdask.ReliabilityCurve` the dark band is pointwise, the light one simultaneous for the whole curve, and the dotted line is the
-    median of the replicates. Unless the curve was computed with ``band="plain"``, they are corrected for the bias of
-    smoothing; the curve itself is not, and may leave them near its ends.
+    With ``ci`` and a `calibdask.ReliabilityCurve` the dark band is pointwise, the light one simultaneous for the whole
+    curve, and the dotted line is the median of the replicates. Unless the curve was computed with ``band="plain"``,
+    they are corrected for the bias of smoothing; the curve itself is not, and may leave them near its ends. The curve
+    of a `calibdask.ReliabilityDisplay` has a pointwise confidence band, and an axis that shows skewed scores.
 
     Parameters
     ----------
@@ -98,7 +99,9 @@ def _bands(curve: Curve, frame: Frame, x: Any, y: Any, *, legend: bool) -> list[
         if np.isfinite(low).any()
     ]
     if np.isfinite(curve.median).any():
-        parts.append(hv.Curve((frame.x(curve.score), frame.y(curve.median)), x, y, group="Median", label="median" * legend))
+        parts.append(
+            hv.Curve((frame.x(curve.score), frame.y(curve.median)), x, y, group="Median", label="median" * legend)
+        )
     return parts
 
 

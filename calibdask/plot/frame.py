@@ -124,7 +124,7 @@ class Frame:
         elif (low, high) != (0.0, 1.0):
             values = nice_ticks(low, high, _MOST_TICKS)
         places = self.axis.places(np.array(values)).tolist()
-        return [(place, _label(value)) for place, value in zip(places, values, strict=True)]
+        return [(place, score_label(value)) for place, value in zip(places, values, strict=True)]
 
     def bars(self, drawn: Drawn) -> tuple[Array, Array]:
         """Borders, in places, and heights of the bars of rows beneath the picture."""
@@ -161,7 +161,7 @@ def _notes(shown: Shown) -> Iterator[str]:
         return
     axis = drawn.axis
     below, above = (counted(int(rows), "row") for rows in (axis.below, axis.above))
-    left, right = _label(axis.left), _label(axis.right)
+    left, right = score_label(axis.left), score_label(axis.right)
     if axis.logit:
         beyond = f"; {below} below, {above} above" if axis.below or axis.above else ""
         yield f"Logit scale, {left} to {right}{beyond}."
@@ -215,17 +215,17 @@ def _on(shown: Shown, axis: ScoreAxis) -> Array:
     return np.asarray((shown.score >= axis.left) & (shown.score <= axis.right))
 
 
-def _label(score: float) -> str:
+def score_label(score: float) -> str:
     """A score in few characters, also next to 0 and 1.
 
     Examples
     --------
-    >>> _label(0.25), _label(0.0001), _label(0.99999), _label(0.0)
+    >>> score_label(0.25), score_label(0.0001), score_label(0.99999), score_label(0.0)
     ('0.25', '1e-4', '1−1e-5', '0')
     """
     if 0 < score < _SMALL:
         return f"{score:.1e}".replace("e-0", "e-").replace(".0e", "e")
-    return f"1−{_label(1 - score)}" if 0 < 1 - score < _SMALL else f"{score:.3g}"
+    return f"1−{score_label(1 - score)}" if 0 < 1 - score < _SMALL else f"{score:.3g}"
 
 
 def _logit_ticks(low: float, high: float) -> list[float]:

@@ -1,5 +1,6 @@
 """Frames in HoloViews: axes of a `Frame`, and the rows beneath a picture with what the axis leaves out."""
 
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any
 
@@ -39,9 +40,9 @@ def rows_of(panel: Panel[Any], frame: Frame | None = None) -> Any:
     return hv.Rectangles(bars, [_axis(x, frame.across, frame.x_ticks, frame), y, "right", "top"], ["lower", "upper"])
 
 
-def named_score(frame: Frame, sentences: list[str]) -> str:
+def named_score(frame: Frame, sentences: Sequence[str], longest: int = _LONGEST) -> str:
     """The name of the axis of scores, with notes beneath it."""
-    lines = [line for sentence in sentences for line in wrap(sentence, _LONGEST)]
+    lines = [line for sentence in sentences for line in wrap(sentence, longest)]
     return "\n".join((f"{SCORE}, logit scale" if frame.axis.logit else SCORE, *lines))
 
 

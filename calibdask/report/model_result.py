@@ -169,9 +169,7 @@ class ModelResult:
         """Label, bins and curve of each picture; none where neither was measured."""
         if MARKS not in reliability_variables(self.measured.result, "diagram"):
             return []
-        marks, curves = (
-            kind.by_class(self.measured.result, name) for kind, name in ((Bins, MARKS), (Curve, SMOOTH))
-        )
+        marks, curves = (kind.by_class(self.measured.result, name) for kind, name in ((Bins, MARKS), (Curve, SMOOTH)))
         return [(label, bins, curves[label]) for label, bins in marks.items()]
 
     @cached_property

@@ -15,12 +15,13 @@ from calibdask.results.format import counted, figure
 from calibdask.results.reliability import Array, Bins, Curve
 
 # In units of the drawing, which the page scales.
-_SIDE, _LEFT, _TOP, _RIGHT = 270.0, 46.0, 8.0, 10.0
+_SIDE, _LEFT, _TOP, _RIGHT = 270.0, 54.0, 8.0, 10.0
 _STRIP, _BETWEEN, _BOTTOM = 56.0, 26.0, 36.0
 _FOOT = _TOP + _SIDE + _BETWEEN + _STRIP
 _WIDTH, _HEIGHT = _LEFT + _SIDE + _RIGHT, _TOP + _SIDE + _BETWEEN + _STRIP + _BOTTOM
 # Where the names of vertical axes stand; the page hides them in small plots.
 _NAME_AT = 9.0
+_HALF_A_LETTER = 3.5
 # The radius of points of bins of equal mass.
 _EQUAL_SIZE = 4.0
 _FOREST_WIDTH, _FOREST_HEIGHT, _MARGIN = 150.0, 16.0, 5.0
@@ -143,7 +144,7 @@ def _grid(frame: Frame, here: _Window) -> str:
     for number, (place, label) in enumerate(frame.x_ticks):
         x = _LEFT + here.x(place)
         parts.append(svg.line(x, _TOP, x, foot, "grid"))
-        parts.append(svg.text(x, foot + 15, label, "middle", _fine(number, len(frame.x_ticks))))
+        parts.append(_label(x, foot + 15, label, _fine(number, len(frame.x_ticks))))
     for number, (place, label) in enumerate(frame.y_ticks):
         y = _TOP + here.y(place)
         parts.append(svg.line(_LEFT, y, _LEFT + _SIDE, y, "grid"))
@@ -152,6 +153,12 @@ def _grid(frame: Frame, here: _Window) -> str:
     scale = f"{SCORE}, logit scale" if frame.axis.logit else SCORE
     parts.append(svg.text(_LEFT + _SIDE / 2, _HEIGHT - 4, scale, "middle", "fine"))
     return "".join(parts)
+
+
+def _label(x: float, y: float, label: str, name: str) -> str:
+    """The label of a tick; a long one at the right end stands before it."""
+    is_cut = _HALF_A_LETTER * len(label) > _WIDTH - x
+    return svg.text(_WIDTH, y, label, "end", name) if is_cut else svg.text(x, y, label, "middle", name)
 
 
 def _fine(number: int, ticks: int) -> str:
@@ -183,7 +190,7 @@ def _strip_axis(frame: Frame, here: _Window, most: str, words: str) -> str:
     top, ticks = _FOOT - _STRIP, frame.x_ticks
     if frame.is_full:
         ticks = ticks[::2]
-    labels = "".join(svg.text(_LEFT + here.x(place), _FOOT + 14, label, "middle", "fine") for place, label in ticks)
+    labels = "".join(_label(_LEFT + here.x(place), _FOOT + 14, label, "fine") for place, label in ticks)
     return (
         svg.line(_LEFT, _FOOT, _LEFT + _SIDE, _FOOT, "axis")
         + svg.text(_LEFT - 6, top + 8, most, "end", "fine")

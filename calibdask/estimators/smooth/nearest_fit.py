@@ -14,6 +14,7 @@ from calibdask.statistics.exact import Array
 NEAR, EXPECTED = 20, 5
 # The rows in a window, of n rows _NEAREST * n**(4/5), and how far it reaches at most, as a share of the axis.
 _NEAREST, _FARTHEST = 1.6, 0.15
+_FARTHEST_LOGIT = 0.2
 # Slopes of the distance from the diagonal are shrunk as if so many rows at the distance of a whole window were without.
 _SHRINKAGE = 10.0
 _HALVINGS = 40
@@ -39,7 +40,9 @@ class NearestFit(NamedTuple):
         """
         t, at = axis.places(cells.score), axis.places(score)
         mass = cells.effective
-        reach = _windows(t, mass, at, _FARTHEST * float(at[-1] - at[0]))
+        # On the logit scale a row tells as much as its outcome varies; one half of them would vary by 1/4.
+        told = 4 * mass * cells.score * (1 - cells.score) if axis.logit else mass
+        reach = _windows(t, told, at, (_FARTHEST_LOGIT if axis.logit else _FARTHEST) * float(at[-1] - at[0]))
         distance, edge = np.abs(t - at[:, None]), 0.5 * (at[1] - at[0])
         inside = distance <= reach[:, None]
         # A curve does not go on where all rows are on one side.

@@ -59,6 +59,7 @@ def _of_summary(request: EvaluateRequest, summary: "Summary", pictured: bool) ->
     import calibdask as cd
     from calibdask.cli.summary_input import panel, pooled, refuse_row_options
     from calibdask.cluster import connected
+    from calibdask.estimators.smooth.adaptive import Adaptive
     from calibdask.progress import shown_progress
 
     refuse_row_options(request)
@@ -71,11 +72,16 @@ def _of_summary(request: EvaluateRequest, summary: "Summary", pictured: bool) ->
         if pictured:
             # A summary may lack the histogram of a picture that nobody has asked for.
             diagram = {
-                name: replace(metric, step=kept.step)
+                name: metric
                 for name, metric in request.diagram(chosen).items()
                 if request.text_plot or kept.tells(layout.setting(metric.setting, metric.k))
             }
             chosen = {**diagram, **chosen}
+        # Pictures are drawn from the cells that the summary has.
+        chosen = {
+            name: replace(metric, step=kept.step) if isinstance(metric, Adaptive) else metric
+            for name, metric in chosen.items()
+        }
         models: dict[str, Any] = {}
         with connected(request.cluster), shown_progress("evaluating"), noted():
             if request.report is not None:

@@ -95,7 +95,7 @@ class Frame:
     def y(self, frequencies: Array) -> Array:
         """Places of frequencies; those beyond the axis stand at its edge."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.clip(self.axis.places(np.asarray(frequencies, np.float64)), *self.upward)
+            return np.asarray(np.clip(self.axis.places(np.asarray(frequencies, np.float64)), *self.upward))
 
     def inside(self, bins: Bins) -> Array:
         """Which bins have their mean score on the axis."""

@@ -30,7 +30,8 @@ class _Series:
     @property
     def shown(self) -> Curve | Bins:
         """The curve or the bins."""
-        return self.panel.shown
+        shown: Curve | Bins = self.panel.shown
+        return shown
 
 
 def overlaid(results: Mapping[str, xr.Dataset], *, title: str = "") -> Any:

@@ -198,7 +198,8 @@ def _panels(model: ModelResult) -> list[Figure]:
     for label, bins, curve in sorted(model.drawn, key=lambda panel: -panel[1].error)[:_MOST_PANELS]:
         title = f"{model.name}, class {label}" if label else model.name
         figures.append(Figure(diagram_picture(bins, title), _caption(f"{title}: {_bins(bins)}", bins)))
-        figures.append(Figure(curve_picture(curve, title), _caption(f"{title}: curve", curve)))
+        if curve is not None:
+            figures.append(Figure(curve_picture(curve, title), _caption(f"{title}: curve", curve)))
     return figures
 
 

@@ -165,12 +165,13 @@ class ModelResult:
         return Curve.first(self.measured.result)
 
     @cached_property
-    def drawn(self) -> list[tuple[str, Bins, Curve]]:
-        """Label, bins and curve of each picture; none where neither was measured."""
-        if MARKS not in reliability_variables(self.measured.result, "diagram"):
-            return []
-        marks, curves = (kind.by_class(self.measured.result, name) for kind, name in ((Bins, MARKS), (Curve, SMOOTH)))
-        return [(label, bins, curves[label]) for label, bins in marks.items()]
+    def drawn(self) -> list[tuple[str, Bins, Curve | None]]:
+        """Label, bins and curve of each picture, on the axis that the scores ask for where that was measured."""
+        result = self.measured.result
+        if MARKS not in reliability_variables(result, "diagram"):
+            return [(label, bins, self.curves.get(label)) for label, bins in self.bins]
+        curves = Curve.by_class(result, SMOOTH)
+        return [(label, bins, curves[label]) for label, bins in Bins.by_class(result, MARKS).items()]
 
     @cached_property
     def classes(self) -> list[tuple[str, Bins]]:

@@ -40,7 +40,7 @@ class _Parts(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Adaptive(GriddedEstimator):
+class Adaptive(GriddedEstimator):
     """An estimate from the histogram of each column, with the axis that is chosen for it."""
 
     axis: AxisChoice = "auto"
@@ -117,7 +117,7 @@ _AXIS_PARTS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdaptiveDiagram(_Adaptive):
+class AdaptiveDiagram(Adaptive):
     """A reliability diagram whose bins and axis are chosen by the distribution of the scores.
 
     Parameters
@@ -156,6 +156,7 @@ class AdaptiveDiagram(_Adaptive):
         whole = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
         if bins != "auto" and not (whole and 1 <= bins <= cells_of(self.step)):
             raise ValueError(f"bins expects 'auto' or a number from 1 to {cells_of(self.step)}, got {bins!r}.")
+        object.__setattr__(self, "bins", int(bins) if whole else bins)
 
     @override
     def describe(self, layout: Layout) -> Description:
@@ -177,7 +178,7 @@ class AdaptiveDiagram(_Adaptive):
     @property
     def _most(self) -> int:
         """Bins on the axis, and one beyond either end."""
-        return (_USUAL_BINS if self.bins == "auto" else self.bins) + 2
+        return (self.bins if isinstance(self.bins, int) else _USUAL_BINS) + 2
 
     def _nothing(self) -> dict[str, Any]:
         names = ("score", "outcome", "lower", "upper")
@@ -185,9 +186,8 @@ class AdaptiveDiagram(_Adaptive):
         return {**{name: np.full(self._most, np.nan) for name in names}, **empty}
 
     def _of_cells(self, cells: ScoreCells, axis: ScoreAxis, grid: Grid) -> _Parts:
-        number = self.bins
-        if number == "auto":
-            number = int(np.clip(cells.effective.sum() // _ROWS_OF_A_BIN, _FEWEST_BINS, _USUAL_BINS))
+        usual = int(np.clip(cells.effective.sum() // _ROWS_OF_A_BIN, _FEWEST_BINS, _USUAL_BINS))
+        number = self.bins if isinstance(self.bins, int) else usual
         uniform = _uniform_edges(axis, number, grid)
         is_crowded = np.histogram(cells.score, uniform, weights=cells.weight)[0].max() > _CROWDED * cells.weight.sum()
         is_equal = self.binning == "equal-mass" or (self.binning == "auto" and bool(is_crowded))
@@ -236,7 +236,7 @@ def _equal_mass_edges(cells: ScoreCells, number: int) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdaptiveCurve(_Adaptive):
+class AdaptiveCurve(Adaptive):
     """The reliability curve for pictures: a local linear fit to the nearest rows, as far as there are enough of them.
 
     ::

@@ -244,9 +244,10 @@ class AdaptiveCurve(Adaptive):
         c(s) = s + a,   (a, b) = argmin sum_i K(|t_i - t| / h(s)) (o_i - s_i - a - b (s_i - s))^2 + shrinkage of b
 
     with t the score on the scale of the axis and K the tricube kernel. The window h(s) holds 1.6 n**(4/5) rows but is
-    at most 15 % of the axis wide on either side; on the logit scale rows count by 4 s (1 - s), and it is at most 20 %
-    wide. There is no curve where fewer than 20 rows are within it, where all of these are on one side, and on the logit
-    scale where fewer than 5 events, or non-events, are expected.
+    at most 15 % of the axis wide on either side, and up to twice as wide where it would hold fewer than 100; on the
+    logit scale rows count by 4 s (1 - s), and 15 % are 20 %. There is no curve where fewer than 20 rows are within
+    these 15 %, where all of them are on one side, and on the logit scale where fewer than 5 events, or non-events, are
+    expected there.
 
     Parameters
     ----------

@@ -15,6 +15,8 @@ NEAR, EXPECTED = 20, 5
 # The rows in a window, of n rows _NEAREST * n**(4/5), and how far it reaches at most, as a share of the axis.
 _NEAREST, _FARTHEST = 1.6, 0.15
 _FARTHEST_LOGIT = 0.2
+# Windows of fewer rows than this, which would oscillate, reach up to twice as far.
+_CALM = 100
 # Slopes of the distance from the diagonal are shrunk as if so many rows at the distance of a whole window were without.
 _SHRINKAGE = 10.0
 _HALVINGS = 40
@@ -42,15 +44,17 @@ class NearestFit(NamedTuple):
         mass = cells.effective
         # On the logit scale a row tells as much as its outcome varies; one half of them would vary by 1/4.
         told = 4 * mass * cells.score * (1 - cells.score) if axis.logit else mass
-        reach = _windows(t, told, at, (_FARTHEST_LOGIT if axis.logit else _FARTHEST) * float(at[-1] - at[0]))
+        farthest = (_FARTHEST_LOGIT if axis.logit else _FARTHEST) * float(at[-1] - at[0])
+        reach = _windows(t, told, at, farthest)
         distance, edge = np.abs(t - at[:, None]), 0.5 * (at[1] - at[0])
         inside = distance <= reach[:, None]
         # A curve does not go on where all rows are on one side.
         between = (inside & (t <= at[:, None] + edge)).any(-1) & (inside & (t >= at[:, None] - edge)).any(-1)
+        close = inside & (distance <= farthest)
         near = inside @ mass
-        is_known = between & (near >= NEAR)
+        is_known = between & (close @ mass >= NEAR)
         if axis.logit:
-            is_known &= np.minimum(inside @ (mass * cells.score), inside @ (mass * (1 - cells.score))) >= EXPECTED
+            is_known &= np.minimum(close @ (mass * cells.score), close @ (mass * (1 - cells.score))) >= EXPECTED
         # A little wider, so that the rows at the ends of a window count too.
         kernel = (1 - np.where(inside, distance / (1.01 * reach[:, None]), 1.0) ** 3) ** 3
         away = cells.score - score[:, None]
@@ -80,14 +84,14 @@ class NearestFit(NamedTuple):
 
 
 def _windows(t: Array, mass: Array, at: Array, farthest: float) -> Array:
-    """How far the window around each place reaches: to the nearest rows, but not too far."""
+    """How far the window around each place reaches: to the nearest rows, but not too far unless these are few."""
     total = mass.sum()
     wanted = min(_NEAREST * total**0.8, total)
     before = np.r_[0.0, np.cumsum(mass)]
-    low, high = np.zeros(at.size), np.full(at.size, farthest)
+    low, high = np.zeros(at.size), np.full(at.size, 2 * farthest)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         held = before[np.searchsorted(t, at + middle, side="right")] - before[np.searchsorted(t, at - middle)]
-        is_enough = held >= wanted
+        is_enough = (held >= wanted) | ((middle >= farthest) & (held >= _CALM))
         low, high = np.where(is_enough, low, middle), np.where(is_enough, middle, high)
     return high

@@ -138,7 +138,9 @@ class Panel:
         names = [list(dict.fromkeys(filter(None, map(interval_name, selection)))) for selection in drawn]
         if upper.legend:
             for number, item in enumerate(upper.legend[0].items):
-                own = " and ".join(names[min(number, len(names) - 1)])
+                kinds = names[min(number, len(names) - 1)]
+                # Of a band and intervals what both are.
+                own = kinds[0].rpartition(" ")[0] if len(kinds) > 1 else "".join(kinds)
                 item.label = {"value": own if self._alone or self._bins else f"{'AB'[number]}, {own}"}
                 item.visible = bool(own)
 

@@ -89,9 +89,12 @@ def suited(chosen: Mapping[str, Any], setting: Any, k: Any) -> TextDiagram:
     """
     for estimator in chosen.values():
         if isinstance(estimator, ECE) and estimator.setting != "classwise":
-            bins = estimator.bins if isinstance(estimator.bins, int) and estimator.bins != ECE().bins else "auto"
-            binning = "equal-mass" if estimator.binning == "equal-mass" else "auto"
-            return TextDiagram(bins=bins, binning=binning, setting=estimator.setting, k=estimator.k)
+            given: dict[str, Any] = {"setting": estimator.setting, "k": estimator.k}
+            if isinstance(estimator.bins, int) and estimator.bins != ECE().bins:
+                given["bins"] = estimator.bins
+            if estimator.binning == "equal-mass":
+                given["binning"] = "equal-mass"
+            return TextDiagram(**given)
     return TextDiagram(setting=setting, k=k)
 
 

@@ -395,9 +395,8 @@ def _drawn(dataset: xr.Dataset, kind: Kind, metric: str, at: Mapping[Hashable, i
     values = {part: array for part, array in _parts(dataset, kind, metric, at).items() if part in _OF_AXIS}
     if "bars" not in values:
         return None
-    numbers = {name: float(values[name]) for name in ScoreAxis._fields}
-    axis = ScoreAxis(**{**numbers, "logit": bool(numbers["logit"])})
-    return Drawn(axis, values["bars"], bool(values.get("masses", 0.0)))
+    logit, *ends = (float(values[name]) for name in ScoreAxis._fields)
+    return Drawn(ScoreAxis(bool(logit), *ends), values["bars"], bool(values.get("masses", 0.0)))
 
 
 def _field(part: str) -> str:

@@ -101,4 +101,4 @@ class ScoreAxis(NamedTuple):
         borders = self.spread(BARS + 1)
         inside = (cells.score >= self.left) & (cells.score <= self.right)
         at = np.clip(np.searchsorted(borders, cells.score[inside]) - 1, 0, BARS - 1)
-        return np.bincount(at, cells.rows[inside], BARS)
+        return np.asarray(np.bincount(at, cells.rows[inside], BARS), np.float64)

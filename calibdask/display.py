@@ -246,7 +246,7 @@ class ReliabilityDisplay:
 
 def _diagram(bins: Any, binning: Any, axis: Any, setting: Any) -> Estimator:
     """The diagram on a chosen axis; that of given edges, or of as many bins as the root of the rows, on a full one."""
+    given: dict[str, Any] = {"bins": bins, "binning": binning, "setting": setting}
     if isinstance(bins, int | np.integer) or (isinstance(bins, str) and bins == "auto"):
-        return AdaptiveDiagram(bins=bins, binning=binning, axis=axis, setting=setting)
-    given = "uniform" if binning == "auto" else binning
-    return ReliabilityDiagram(bins=bins, binning=given, setting=setting)
+        return AdaptiveDiagram(**given, axis=axis)
+    return ReliabilityDiagram(**{**given, "binning": "uniform" if binning == "auto" else binning})

@@ -19,7 +19,7 @@ _OF_DENSITIES = "euranova"
 DIAGRAM, CURVE = "plotted_diagram", "plotted_curve"
 _PICTURES = {DIAGRAM: Expression("reliability-diagram"), CURVE: Expression("reliability-curve")}
 # What a picture draws unless it is told more than this, and then what it has been told.
-_DRAWN = {DIAGRAM: AdaptiveDiagram, CURVE: AdaptiveCurve}
+_DRAWN: Mapping[str, Any] = {DIAGRAM: AdaptiveDiagram, CURVE: AdaptiveCurve}
 
 
 def chosen_metrics(

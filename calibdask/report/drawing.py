@@ -168,21 +168,23 @@ def _fine(number: int, ticks: int) -> str:
 
 def _strip(shown: Bins | Curve, frame: Frame, here: _Window) -> str:
     """The rows along the axis: by even part of it, by bin, or their density."""
-    if shown.drawn is not None:
-        borders, heights = frame.bars(shown.drawn)
-        most = max(float(heights.max(initial=0.0)), 1.0)
-        bars = (_bar(*here.x(borders[i : i + 2]), heights[i] / most) for i in np.flatnonzero(heights))
-        return _strip_axis(frame, here, figure(int(most)), ROWS) + "".join(bars)
-    if isinstance(shown, Bins):
-        most = shown.count.max(initial=1.0)
-        ends = zip(here.x(shown.lower), here.x(shown.upper), shown.count / most, strict=True)
-        return "".join(_bar(*bar) for bar in ends) + _strip_axis(frame, here, figure(int(most)), ROWS)
+    if shown.drawn is not None or isinstance(shown, Bins):
+        if shown.drawn is not None:
+            borders, rows = frame.bars(shown.drawn)
+            starts, ends = borders[:-1], borders[1:]
+        else:
+            starts, ends, rows = shown.lower, shown.upper, shown.count
+        most = max(float(rows.max(initial=0.0)), 1.0)
+        filled = np.flatnonzero(rows)
+        lefts, rights = here.x(starts), here.x(ends)
+        bars = "".join(_bar(lefts[i], rights[i], rows[i] / most) for i in filled)
+        return bars + _strip_axis(frame, here, figure(int(most)), ROWS)
     most = np.nanmax(shown.density, initial=0.0) or 1.0
     heights, x = _FOOT - _STRIP * np.nan_to_num(shown.density) / most, _LEFT + here.x(shown.score)
     area = " ".join(f"{along:.1f},{up:.1f}" for along, up in zip(x, heights, strict=True))
-    ends = f"{x[0]:.1f},{_FOOT:.1f}", f"{x[-1]:.1f},{_FOOT:.1f}"
+    first, last = f"{x[0]:.1f},{_FOOT:.1f}", f"{x[-1]:.1f},{_FOOT:.1f}"
     axis = _strip_axis(frame, here, f"{most:.1f}" if most < 10 else f"{most:.0f}", DENSITY)
-    return f'<polygon class="density" points="{ends[0]} {area} {ends[1]}"/>{axis}'
+    return f'<polygon class="density" points="{first} {area} {last}"/>{axis}'
 
 
 def _strip_axis(frame: Frame, here: _Window, most: str, words: str) -> str:

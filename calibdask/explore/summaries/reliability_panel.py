@@ -145,11 +145,11 @@ class Panel:
                 item.visible = bool(own)
 
     def _figures(self) -> tuple[Any, Any]:
-        from bokeh.models import ColumnDataSource, Range1d
+        from bokeh.models import ColumnDataSource
 
         self._low = 70 if self._small else 105
-        upper = _figure(235 if self._small else 345, Range1d(*LIMITS))
-        upper.y_range = Range1d(*LIMITS)
+        upper = _figure(235 if self._small else 345, _range())
+        upper.y_range = _range()
         self._diagonal = ColumnDataSource({"x": [0, 1], "y": [0, 1]})
         upper.line("x", "y", source=self._diagonal, color=DIAGONAL, line_dash="dashed", line_width=1.2)
         lower = _figure(self._low, upper.x_range)
@@ -231,7 +231,7 @@ class Panel:
             legend.padding, legend.spacing, legend.glyph_height = 2, 0, 12
 
     def _bin_columns(self, frame: Frame, bins: Bins, number: int, largest: float) -> dict[str, Any]:
-        smallest, growth = (2, 5) if self._small else (4, 10)
+        smallest, growth = (2, 5.0) if self._small else (4, 10.0)
         if bins.drawn is not None and bins.drawn.equal_masses:
             growth /= 2
         # Intervals that are not known yet have no length.
@@ -274,6 +274,12 @@ def _curve_columns(frame: Frame, curve: Curve) -> dict[str, Any]:
     numbers = {"at": crossed.score, "frequency": crossed.reliability, "gap": crossed.gap, "density": crossed.density}
     ends = {"from": crossed.low, "to": crossed.high}
     return {"x": frame.x(crossed.score), "y": frame.y(crossed.reliability), **bounds, **sides, **numbers, **ends}
+
+
+def _range() -> Any:
+    from bokeh.models import Range1d
+
+    return Range1d(start=LIMITS[0], end=LIMITS[1])
 
 
 def _figure(height: int, x_range: Any) -> Any:

@@ -9,7 +9,6 @@ import click
 from calibdask.cli.param_types import is_whole
 from calibdask.estimators.expression import Expression
 from calibdask.estimators.signatures import signatures
-from calibdask.estimators.smooth.adaptive import AdaptiveCurve, AdaptiveDiagram
 
 # What goes with a choice: it has no meaning of its own where the panel has made that choice.
 _GOES_WITH = {"k": "setting", "debias": "norm"}
@@ -18,8 +17,6 @@ _OF_DENSITIES = "euranova"
 # Names of the results behind pictures, which nobody has asked for as metrics.
 DIAGRAM, CURVE = "plotted_diagram", "plotted_curve"
 _PICTURES = {DIAGRAM: Expression("reliability-diagram"), CURVE: Expression("reliability-curve")}
-# What a picture draws unless it is told more than this, and then what it has been told.
-_DRAWN: Mapping[str, Any] = {DIAGRAM: AdaptiveDiagram, CURVE: AdaptiveCurve}
 
 
 def chosen_metrics(
@@ -55,8 +52,10 @@ def chosen_metrics(
 
 def _picture(name: str, expression: Expression, given: Mapping[str, Any]) -> Any:
     """What is drawn: bins and axis by the scores, or as was chosen."""
+    from calibdask.estimators.smooth.adaptive import AdaptiveCurve, AdaptiveDiagram
+
     taken = {option: value for option, value in given.items() if option in expression.takes}
-    kind = _DRAWN[name]
+    kind: Any = AdaptiveDiagram if name == DIAGRAM else AdaptiveCurve
     known = {field.name for field in fields(kind)}
     whole = isinstance(taken.get("bins", 0), int)
     return kind(**taken) if whole and taken.keys() <= known else expression.make(given)

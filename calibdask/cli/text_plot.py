@@ -63,8 +63,8 @@ class TextDiagram(AdaptiveDiagram):
         return NoInterval()
 
 
-def heading_of(diagram: AdaptiveDiagram, bins: int, *, vector: bool) -> tuple[str, str]:
-    """Title of the diagram of so many bins, and name of its scores.
+def heading_of(diagram: AdaptiveDiagram, filled: int, *, vector: bool) -> tuple[str, str]:
+    """Title of the diagram, of so many bins that hold rows unless their number was chosen, and name of its scores.
 
     Examples
     --------
@@ -78,7 +78,8 @@ def heading_of(diagram: AdaptiveDiagram, bins: int, *, vector: bool) -> tuple[st
         "top-k": (f"Frequency of the label among the {diagram.k} largest scores", "their sum"),
     }
     subject, axis = words.get(str(setting), (f"Frequency of class {setting} by its score", SCORE))
-    return f"{subject}, in {counted(bins, 'bin')}", axis
+    number = diagram.bins if isinstance(diagram.bins, int) else filled
+    return f"{subject}, in {counted(number, 'bin')}", axis
 
 
 def suited(chosen: Mapping[str, Any], setting: Any, k: Any) -> TextDiagram:
@@ -219,7 +220,7 @@ def _field(bins: Bins, few: np.ndarray, grid: _Grid, signs: Signs) -> list[list[
 def _bars(bins: Bins, grid: _Grid, signs: Signs) -> list[str]:
     """Lines of bars whose heights are the rows by width of the bin; the fewest rows still show."""
     columns = grid.columns
-    if bins.drawn is None:
+    if bins.drawn is None or (grid.frame.is_full and not bins.drawn.equal_masses):
         heights = _heights(bins, columns)
     else:
         borders, rows = grid.frame.bars(bins.drawn)

@@ -88,7 +88,7 @@ class _Window:
     def clipped(self, parts: Sequence[str]) -> str:
         """Parts within the square."""
         window = f'x="{_LEFT:.0f}" y="{_TOP:.0f}" width="{_SIDE:.0f}" height="{_SIDE:.0f}"'
-        return f"<svg {window}>{''.join(parts)}</svg>"
+        return f'<svg {window} aria-hidden="true">{"".join(parts)}</svg>'
 
 
 def forest_range(ends: Sequence[float]) -> tuple[float, float]:

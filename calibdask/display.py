@@ -1,33 +1,42 @@
 """`ReliabilityDisplay`: reliability plots of a classifier, in the manner of scikit-learn's displays."""
 
 from dataclasses import KW_ONLY, dataclass
+from importlib.util import find_spec
 from typing import Any, Literal, Self
 
 import numpy as np
 import xarray as xr
 
 from calibdask.estimators.binned.diagram import ReliabilityDiagram
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.smooth.adaptive import AdaptiveCurve, AdaptiveDiagram
 from calibdask.estimators.smooth.curves import ReliabilityCurve
 from calibdask.evaluation import evaluate
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ReliabilityDisplay:
     """Reliability diagram and curve of a classifier, from one pass over the data; `plot` draws either.
 
-    The counterpart of `sklearn.calibration.CalibrationDisplay`, created by the same two methods. It plots only on
-    request, with HoloViews rather than Matplotlib, and supports several classes, slices, weights, Dask and intervals.
+    The counterpart of `sklearn.calibration.CalibrationDisplay`, created by the same two methods; it supports several
+    classes, slices, weights, Dask and intervals. It draws with Matplotlib where axes are given, or on request;
+    `calibdask.plot.reliability_diagram` and `calibdask.plot.reliability_curve` draw its ``result`` with HoloViews.
+
+    Bins, and the axis, follow the scores: where these are skewed, bins have equal masses, and the axis ends with the
+    99.5th percentile or is on the logit scale, which is said beneath it with the number of rows beyond.
 
     Attributes
     ----------
     result : xarray.Dataset
-        The result of `calibdask.evaluate` for ``diagram``, a `calibdask.ReliabilityDiagram`, and ``curve``, a
-        `calibdask.ReliabilityCurve`: the variables ``diagram_outcome``, ``curve_reliability`` and so on. A result
-        with one of the two suffices.
+        The result of `calibdask.evaluate` for ``diagram``, bins, and ``curve``: the variables ``diagram_outcome``,
+        ``curve_reliability`` and so on. A result with a `calibdask.ReliabilityDiagram`, or a
+        `calibdask.ReliabilityCurve`, suffices.
     name : str
-        The name of the classifier, used as heading of plots.
+        The name of the classifier in legends.
     pos_label : label or None
         The class whose probability the scores are, if there are two classes and it is known.
+    line_, lines_, ax_, figure_
+        Once drawn: the line, all lines of several classes or slices, and the Matplotlib axes and figure that hold them.
 
     Examples
     --------
@@ -38,8 +47,8 @@ class ReliabilityDisplay:
     >>> display = cd.ReliabilityDisplay.from_estimator(GaussianNB().fit(X, y), X, y, bins=5)
     >>> display.name
     'GaussianNB'
-    >>> picture = display.plot()
-    >>> picture = display.plot("curve")
+    >>> display.plot(name="naive Bayes").ax_.get_ylabel()
+    'frequency of the outcome'
     """
 
     result: xr.Dataset
@@ -53,14 +62,18 @@ class ReliabilityDisplay:
         y_true: Any,
         y_prob: Any,
         *,
-        bins: Any = 15,
-        binning: Literal["uniform", "equal-mass"] = "uniform",
-        bandwidth: Any = "silverman",
+        bins: Any = "auto",
+        binning: Literal["auto", "uniform", "equal-mass"] = "auto",
+        axis: Literal["auto", "full", "quantile", "logit"] = "auto",
+        bandwidth: Any = None,
         setting: Any = None,
         sample_weight: Any = None,
         labels: Any = None,
         pos_label: Any = None,
         name: str = "",
+        ci: float | None = 0.95,
+        ax: Any = None,
+        ref_line: bool = True,
         **options: Any,
     ) -> Self:
         """Evaluate stored predictions.
@@ -71,10 +84,18 @@ class ReliabilityDisplay:
             Labels: class numbers, or classes as in ``labels`` or ``pos_label``.
         y_prob : array of shape (n,) or (n, K)
             Scores.
-        bins, binning
-            Of the diagram, as for `calibdask.ECE`.
-        bandwidth
-            Of the curve, as for `calibdask.DensityECE`.
+        bins : int, "auto", "sqrt" or edges, default "auto"
+            Number of bins; ``"auto"``: 15, fewer with fewer than 300 rows. Edges and ``"sqrt"`` as for `calibdask.ECE`,
+            on a full axis.
+        binning : {"auto", "uniform", "equal-mass"}, default "auto"
+            Bins of equal widths, on the scale of the axis, or of equal masses. ``"auto"``: equal masses where a third
+            of the rows would be in one bin of equal widths.
+        axis : {"auto", "full", "quantile", "logit"}, default "auto"
+            The axis of scores: from 0 to 1, without the lowest and the highest 0.5 % of the rows, or that on the logit
+            scale. ``"auto"``: what shows these scores best.
+        bandwidth : float or "silverman", optional
+            The curve is `calibdask.ReliabilityCurve` with this bandwidth, on a full axis; None: a local linear fit to
+            the nearest rows, which is smooth where these are few, and ends where fewer than 20 are near.
         setting
             Of both: ``"confidence"``, ``"classwise"`` (a panel for each class), a class number. None: binary for a
             vector of scores, confidence for a matrix.
@@ -85,9 +106,13 @@ class ReliabilityDisplay:
         pos_label : label, optional
             For a vector of scores: the class whose probability they are. Not needed for labels 0 and 1.
         name : str, optional
-            Heading of plots.
+            The name in legends.
+        ci : float, optional
+            Level of the intervals; None: none.
+        ax, ref_line
+            Where to draw at once, as for `plot`; None: draw on request.
         **options
-            Further arguments of `calibdask.evaluate`, such as ``ci=0.95`` and ``by``.
+            Further arguments of `calibdask.evaluate`, such as ``by``.
 
         Raises
         ------
@@ -104,12 +129,15 @@ class ReliabilityDisplay:
         array([0.5, 1. ])
         """
         metrics = {
-            "diagram": ReliabilityDiagram(bins=bins, binning=binning, setting=setting),
-            "curve": ReliabilityCurve(bandwidth=bandwidth, setting=setting),
+            "diagram": _diagram(bins, binning, axis, setting),
+            "curve": AdaptiveCurve(axis=axis, setting=setting)
+            if bandwidth is None
+            else ReliabilityCurve(bandwidth=bandwidth, setting=setting),
         }
         classes = {"labels": labels, "pos_label": pos_label}
-        result = evaluate(y_true, y_prob, metrics, sample_weight=sample_weight, **classes, **options)
-        return cls(result, name=name, pos_label=pos_label)
+        result = evaluate(y_true, y_prob, metrics, sample_weight=sample_weight, ci=ci, **classes, **options)
+        display = cls(result, name=name, pos_label=pos_label)
+        return display if ax is None else display.plot(ax=ax, ref_line=ref_line)
 
     @classmethod
     def from_estimator(
@@ -128,7 +156,7 @@ class ReliabilityDisplay:
         pos_label : label, optional
             For two classes: the one whose probability is evaluated, by default the second.
         name : str, optional
-            Heading of plots; None: the name of the estimator's class.
+            The name in legends; None: the name of the estimator's class.
         **options
             As for `from_predictions`, except ``labels``.
 
@@ -151,34 +179,74 @@ class ReliabilityDisplay:
         name = type(estimator).__name__ if name is None else name
         return cls.from_predictions(y, y_prob, labels=classes, pos_label=pos_label, name=name, **options)
 
-    def plot(self, kind: Literal["diagram", "curve"] = "diagram", *, title: str | None = None) -> Any:
-        """Plot with `calibdask.plot.reliability_diagram` or `calibdask.plot.reliability_curve`.
+    def plot(
+        self,
+        kind: Literal["diagram", "curve"] = "diagram",
+        *,
+        ax: Any = None,
+        name: str | None = None,
+        ref_line: bool = True,
+        figsize: tuple[float, float] | None = None,
+        dpi: float | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw with Matplotlib, with the intervals that the result has.
+
+        To draw several classifiers over each other, give each the axes of the first: ``other.plot(ax=display.ax_)``.
+        The axis of scores is that of the first, long enough for all; what is beyond an axis is said beneath it.
 
         Parameters
         ----------
         kind : {"diagram", "curve"}, default "diagram"
             Bins, or the continuous curve.
-        title : str, optional
-            Heading; None: the name of the classifier, with the class unless it is 1.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw. None: a figure with the rows by score beneath.
+        name : str, optional
+            The name in the legend; None: that of the classifier.
+        ref_line : bool, default True
+            Draw the diagonal of calibrated scores, once in each axes.
+        figsize : tuple of float, optional
+            Width and height of the figure in inches, by default 5 and 5.6; dpi : float, optional, its dots per inch.
+            Without effect on given axes.
+        **kwargs
+            Options of `matplotlib.axes.Axes.plot` for the line, such as ``color``.
 
         Returns
         -------
-        holoviews.Layout
-            For a notebook, `calibdask.plot.save` or further composition.
+        ReliabilityDisplay
+            Itself, with ``ax_``, ``figure_``, ``line_`` and, of several classes or slices, ``lines_``.
 
         Raises
         ------
+        ImportError
+            If Matplotlib is not installed.
         ValueError
-            If the kind is unknown, or the result does not contain it.
+            If the kind is unknown, or the result does not contain it, or more than 10 of it.
         """
-        from calibdask import plot
-
-        plots = {"diagram": plot.reliability_diagram, "curve": plot.reliability_curve}
-        if kind not in plots:
+        if kind not in ("diagram", "curve"):
             raise ValueError(f"kind expects 'diagram' or 'curve', got {kind!r}.")
-        return plots[kind](self.result, title=self._heading if title is None else title)
+        if find_spec("matplotlib") is None:
+            raise ImportError(
+                "ReliabilityDisplay.plot expects matplotlib; install it, or draw with HoloViews: "
+                f"calibdask.plot.reliability_{kind}(display.result)."
+            )
+        from calibdask.plot.axes import drawn
+
+        words = self._heading if name is None else name
+        self.lines_ = drawn(self.result, kind, words, ax, ref_line=ref_line, size=figsize, dpi=dpi, style=kwargs)
+        self.line_ = self.lines_[0]
+        self.ax_, self.figure_ = self.line_.axes, self.line_.figure
+        return self
 
     @property
     def _heading(self) -> str:
         named = self.pos_label is not None and self.pos_label != 1
         return " · ".join(filter(None, (self.name, f"P({self.pos_label})" if named else "")))
+
+
+def _diagram(bins: Any, binning: Any, axis: Any, setting: Any) -> Estimator:
+    """The diagram on a chosen axis; that of given edges, or of as many bins as the root of the rows, on a full one."""
+    given: dict[str, Any] = {"bins": bins, "binning": binning, "setting": setting}
+    if isinstance(bins, int | np.integer) or (isinstance(bins, str) and bins == "auto"):
+        return AdaptiveDiagram(**given, axis=axis)
+    return ReliabilityDiagram(**{**given, "binning": "uniform" if binning == "auto" else binning})

@@ -264,7 +264,7 @@ def _picture(evaluation: "Evaluation", shown: Any, *, asked: bool) -> None:
             click.echo("calibdask: --text-plot shows one curve, and there are several", err=True)
         return
     bins = Bins.of(evaluation.dataset, DIAGRAM)
-    title, axis = heading_of(evaluation.chosen[DIAGRAM], vector=evaluation.vector)
+    title, axis = heading_of(evaluation.chosen[DIAGRAM], bins.score.size, vector=evaluation.vector)
     print_lines([(), *picture_lines(bins, title, axis, shown.width, SIGNS if has_signs(shown) else PLAIN)], shown)
 
 

@@ -1,7 +1,7 @@
 """The numbers of ``calibdask evaluate``: of scored rows, of a summary, or of several of them as models."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -59,6 +59,7 @@ def _of_summary(request: EvaluateRequest, summary: "Summary", pictured: bool) ->
     import calibdask as cd
     from calibdask.cli.summary_input import panel, pooled, refuse_row_options
     from calibdask.cluster import connected
+    from calibdask.estimators.smooth.adaptive import Adaptive
     from calibdask.progress import shown_progress
 
     refuse_row_options(request)
@@ -76,6 +77,11 @@ def _of_summary(request: EvaluateRequest, summary: "Summary", pictured: bool) ->
                 if request.text_plot or kept.tells(layout.setting(metric.setting, metric.k))
             }
             chosen = {**diagram, **chosen}
+        # Pictures are drawn from the cells that the summary has.
+        chosen = {
+            name: replace(metric, step=kept.step) if isinstance(metric, Adaptive) else metric
+            for name, metric in chosen.items()
+        }
         models: dict[str, Any] = {}
         with connected(request.cluster), shown_progress("evaluating"), noted():
             if request.report is not None:

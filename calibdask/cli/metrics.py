@@ -41,13 +41,24 @@ def chosen_metrics(
         if option not in known:
             raise click.UsageError(f"--{option.replace('_', '-')} has no effect on {', '.join(words)}.")
     _check_narrow(given.get("setting"), [*(_narrow(expressions) if expressions else panel), *_narrow(drawn.values())])
-    pictures = {name: expression.make(given) for name, expression in drawn.items()}
+    pictures = {name: _picture(name, expression, given) for name, expression in drawn.items()}
     if not expressions:
         return {**{name: _changed(estimator, given) for name, estimator in panel.items()}, **pictures}
     from calibdask.estimators.metrics import told_apart
 
     named = [(expression.signature.variable, expression.make(given)) for expression in expressions]
     return {**told_apart(named), **pictures}
+
+
+def _picture(name: str, expression: Expression, given: Mapping[str, Any]) -> Any:
+    """What is drawn: bins and axis by the scores, or as was chosen."""
+    from calibdask.estimators.smooth.adaptive import AdaptiveCurve, AdaptiveDiagram
+
+    taken = {option: value for option, value in given.items() if option in expression.takes}
+    kind: Any = AdaptiveDiagram if name == DIAGRAM else AdaptiveCurve
+    known = {field.name for field in fields(kind)}
+    whole = isinstance(taken.get("bins", 0), int)
+    return kind(**taken) if whole and taken.keys() <= known else expression.make(given)
 
 
 def _narrow(expressions: Any) -> Iterator[str]:

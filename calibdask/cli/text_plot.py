@@ -1,26 +1,28 @@
 """A small reliability diagram in characters, for terminals."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
 import numpy as np
 
-from calibdask.estimators.binned.diagram import ReliabilityDiagram
 from calibdask.estimators.binned.ece import ECE
 from calibdask.estimators.interval import NoInterval
+from calibdask.estimators.smooth.adaptive import AdaptiveDiagram
+from calibdask.plot.frame import Frame, notes, score_label
 from calibdask.plot.style import SCORE
+from calibdask.results.format import counted
 from calibdask.results.reliability import Bins
 from calibdask.results.text_layout import Line, Role
 from calibdask.statistics.layout import Layout
 
 _WIDTH, _HEIGHT = 41, 13
-_NARROWEST = 21
+_NARROWEST, _WIDE = 21, 40
+_HALF = 0.5
 _BARS = 2
 # Every so many lines and columns there is a tick, at quarters.
 _QUARTER = (_HEIGHT - 1) // 4
-_MARGIN = len("0.00 |")
 # Gaps below the first are drawn as none, bins with a smaller share of the rows than the second in signs of their own.
 _NO_GAP, _FEW = 0.01, 0.01
 
@@ -53,7 +55,7 @@ PLAIN = Signs("^", "v", "o", "'.,", ".", "|", "|", "+", "-", " .:|#")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextDiagram(ReliabilityDiagram):
+class TextDiagram(AdaptiveDiagram):
     """A reliability diagram without intervals, for which characters have no room."""
 
     def interval(self, layout: Layout) -> NoInterval:
@@ -61,12 +63,12 @@ class TextDiagram(ReliabilityDiagram):
         return NoInterval()
 
 
-def heading_of(diagram: ReliabilityDiagram, *, vector: bool) -> tuple[str, str]:
-    """Title of the diagram, and name of its scores.
+def heading_of(diagram: AdaptiveDiagram, filled: int, *, vector: bool) -> tuple[str, str]:
+    """Title of the diagram, of so many bins that hold rows unless their number was chosen, and name of its scores.
 
     Examples
     --------
-    >>> heading_of(TextDiagram(bins=5), vector=True)
+    >>> heading_of(TextDiagram(), 5, vector=True)
     ('Frequency of y = 1 by score, in 5 bins', 'score')
     """
     setting = diagram.setting or ("binary" if vector else "confidence")
@@ -76,19 +78,24 @@ def heading_of(diagram: ReliabilityDiagram, *, vector: bool) -> tuple[str, str]:
         "top-k": (f"Frequency of the label among the {diagram.k} largest scores", "their sum"),
     }
     subject, axis = words.get(str(setting), (f"Frequency of class {setting} by its score", SCORE))
-    bins = f"{len(diagram.bins) - 1} given" if isinstance(diagram.bins, tuple) else diagram.bins
-    number = "sqrt(n)" if bins == "sqrt" else bins
-    return f"{subject}, in {number} bins{' of equal mass' * (diagram.binning == 'equal-mass')}", axis
+    number = diagram.bins if isinstance(diagram.bins, int) else filled
+    return f"{subject}, in {counted(number, 'bin')}", axis
 
 
 def suited(chosen: Mapping[str, Any], setting: Any, k: Any) -> TextDiagram:
     """The diagram that fits these metrics and needs no further pass over the data.
 
-    Its bins are those of the first binned calibration error, or else the default ones.
+    It is of the scores of the first binned calibration error, with as many bins if that has another number than by
+    default, and of equal mass if its bins are.
     """
     for estimator in chosen.values():
         if isinstance(estimator, ECE) and estimator.setting != "classwise":
-            return TextDiagram(**{field.name: getattr(estimator, field.name) for field in fields(TextDiagram)})
+            given: dict[str, Any] = {"setting": estimator.setting, "k": estimator.k}
+            if isinstance(estimator.bins, int) and estimator.bins != ECE().bins:
+                given["bins"] = estimator.bins
+            if estimator.binning == "equal-mass":
+                given["binning"] = "equal-mass"
+            return TextDiagram(**given)
     return TextDiagram(setting=setting, k=k)
 
 
@@ -114,29 +121,94 @@ def picture_lines(bins: Bins, title: str, axis: str, width: int, signs: Signs = 
     >>> lines[1].rstrip(), lines[7].rstrip()
     ('1.00 +                            ^          ..', '0.50 +            ^      ...')
     """
-    columns = max(_NARROWEST, min(_WIDTH, width - _MARGIN))
+    frame = Frame.of([bins])
+    grid = _Grid(frame, max(_NARROWEST, min(_WIDTH, width - len("0.00 |"))))
+    margin = grid.margin
     few = bins.count < _FEW * bins.rows
     yield from (((line, "head"),) for line in wrap(title, max(width, _NARROWEST)))
-    for number, cells in enumerate(_field(bins, few, columns, signs)):
+    for number, cells in enumerate(_field(bins, few, grid, signs)):
         tick = number % _QUARTER == 0
-        margin = f"{1 - number / (_HEIGHT - 1):.2f} {signs.tick}" if tick else f"     {signs.upright}"
-        yield ((margin, "aside"), *cells)
-    yield ((" " * _MARGIN + signs.floor * columns, "aside"),)
-    for text in _bars(bins, columns, signs):
-        yield ((" " * _MARGIN, ""), (text, "aside"))
-    yield ((" " * _MARGIN + _ticks(columns), "aside"),)
-    below = f"{axis}, and how many rows have it"
-    yield ((" " * _MARGIN + (below if len(below) <= columns else axis).center(columns), "aside"),)
-    yield from _legend(bins.gap, few, width, signs)
+        label = grid.label_up(number) if tick else ""
+        yield ((f"{label:>{margin}} {signs.tick if tick else signs.upright}", "aside"), *cells)
+    blank = " " * (margin + 2)
+    yield ((blank + signs.floor * grid.columns, "aside"),)
+    for text in _bars(bins, grid, signs):
+        yield ((blank, ""), (text, "aside"))
+    yield ((blank + _ticks(grid), "aside"),)
+    scaled = f"{axis}, logit scale" if frame.axis.logit else axis
+    below = f"{scaled}, and how many rows have it"
+    yield ((blank + (below if len(below) <= grid.columns else scaled).center(grid.columns), "aside"),)
+    yield from _legend(bins.gap[frame.inside(bins)], few[frame.inside(bins)], width, signs)
+    said = notes(bins) if signs is not PLAIN else [sentence.replace("−", "-") for sentence in notes(bins)]
+    yield from (((line, "aside"),) for sentence in said for line in wrap(sentence, max(width, _NARROWEST)))
 
 
-def _field(bins: Bins, few: np.ndarray, columns: int, signs: Signs) -> list[list[tuple[str, Role]]]:
+class _Grid:
+    """Cells of characters: where scores and frequencies are, and the labels of the axes."""
+
+    def __init__(self, frame: Frame, columns: int) -> None:
+        self.frame = frame
+        self.margin = 4
+        axis = frame.axis
+        self._across = axis.places(np.array([axis.left, axis.right])).tolist()
+        self._upward = axis.places(np.array([frame.low, frame.high])).tolist()
+        self.margin = max(len(self.label_up(line)) for line in range(0, _HEIGHT, _QUARTER))
+        self.columns = max(_NARROWEST, columns - self.margin + len("0.00"))
+
+    def share(self, scores: np.ndarray) -> np.ndarray:
+        """Where scores are along the axis, from 0 to 1; NaN beyond it."""
+        return self.along(self.frame.x(scores))
+
+    def along(self, places: np.ndarray) -> np.ndarray:
+        """Where places are along the axis."""
+        return (places - self._across[0]) / (self._across[1] - self._across[0])
+
+    def line(self, frequency: float) -> int:
+        """The line of a frequency, counted from the top."""
+        low, high = self._upward
+        place = float(self.frame.y(np.array(frequency)))
+        return round((1 - min(max((place - low) / (high - low), 0.0), 1.0)) * (_HEIGHT - 1))
+
+    def score_at(self, share: float) -> float:
+        """The score at this share of the axis."""
+        place = self._across[0] + share * (self._across[1] - self._across[0])
+        return float(self.frame.axis.scores(np.array(place)))
+
+    def label_up(self, line: int) -> str:
+        """The label of the vertical axis at a line."""
+        share = 1 - line / (_HEIGHT - 1)
+        if self.frame.is_full:
+            return f"{share:.2f}"
+        place = self._upward[0] + share * (self._upward[1] - self._upward[0])
+        return _plain(float(self.frame.axis.scores(np.array(place))))
+
+    def labels_across(self) -> list[tuple[str, float]]:
+        """Labels of the horizontal axis at shares of it."""
+        quarters = (0.0, 0.25, 0.5, 0.75, 1.0)
+        if self.frame.is_full:
+            return [(f"{share:g}", share) for share in quarters]
+        return [(_plain(self.score_at(share)), share) for share in quarters[:: 1 if self.columns >= _WIDE else 2]]
+
+
+def _plain(score: float) -> str:
+    """A score in two digits, in ASCII."""
+    rounded = float(f"{score:.2g}") if score < _HALF else 1 - float(f"{1 - score:.2g}")
+    return score_label(rounded).replace("−", "-")
+
+
+def _field(bins: Bins, few: np.ndarray, grid: _Grid, signs: Signs) -> list[list[tuple[str, Role]]]:
     """Lines of cells from the top: the diagonal, sticks over it, and points over these, those of many rows last."""
+    columns = grid.columns
     cells: list[list[tuple[str, Role]]] = [[(" ", "")] * columns for _ in range(_HEIGHT)]
     for column in range(columns):
-        cells[_line(column / (columns - 1))][column] = (signs.diagonal, "aside")
-    order = np.argsort(bins.count, kind="stable")
-    points = [(round(bins.score[i] * (columns - 1)), _line(bins.outcome[i]), _line(bins.score[i]), i) for i in order]
+        score = grid.score_at(column / (columns - 1))
+        if grid.frame.low <= score <= grid.frame.high:
+            cells[grid.line(score)][column] = (signs.diagonal, "aside")
+    shares = grid.share(bins.score)
+    order = [i for i in np.argsort(bins.count, kind="stable") if np.isfinite(shares[i])]
+    points = [
+        (round(shares[i] * (columns - 1)), grid.line(bins.outcome[i]), grid.line(bins.score[i]), i) for i in order
+    ]
     for column, line, diagonal, _ in points:
         for between in range(min(line, diagonal) + 1, max(line, diagonal)):
             cells[between][column] = (signs.stick, "aside")
@@ -145,20 +217,15 @@ def _field(bins: Bins, few: np.ndarray, columns: int, signs: Signs) -> list[list
     return cells
 
 
-def _line(value: float) -> int:
-    """The line of a value from 0 to 1, counted from the top."""
-    return round((1 - value) * (_HEIGHT - 1))
-
-
-def _bars(bins: Bins, columns: int, signs: Signs) -> list[str]:
+def _bars(bins: Bins, grid: _Grid, signs: Signs) -> list[str]:
     """Lines of bars whose heights are the rows by width of the bin; the fewest rows still show."""
-    lower, upper, count = bins.lower, bins.upper, bins.count
-    # A bin narrower than a column fills it, as a point does.
-    first, last = (np.rint(edge * columns).clip(0, columns).astype(int) for edge in (lower, upper))
-    heights = np.zeros(columns)
-    for i in range(count.size):
-        start = min(first[i], columns - 1)
-        heights[start : max(last[i], start + 1)] += count[i] / max(upper[i] - lower[i], 1 / columns)
+    columns = grid.columns
+    if bins.drawn is None or (grid.frame.is_full and not bins.drawn.equal_masses):
+        heights = _heights(bins, columns)
+    else:
+        borders, rows = grid.frame.bars(bins.drawn)
+        before = np.r_[0.0, np.cumsum(rows)]
+        heights = np.diff(np.interp(np.arange(columns + 1) / columns, grid.along(borders), before))
     steps = len(signs.bars) - 1
     whole = _BARS * steps
     levels = np.ceil(heights / max(heights.max(initial=0.0), 1e-300) * whole).astype(int)
@@ -168,10 +235,22 @@ def _bars(bins: Bins, columns: int, signs: Signs) -> list[str]:
     ]
 
 
-def _ticks(columns: int) -> str:
+def _heights(bins: Bins, columns: int) -> np.ndarray:
+    """Rows by width of the bin in each column."""
+    # A bin narrower than a column fills it, as a point does.
+    first, last = (np.rint(edge * columns).clip(0, columns).astype(int) for edge in (bins.lower, bins.upper))
+    heights = np.zeros(columns)
+    for i in range(bins.count.size):
+        start = min(first[i], columns - 1)
+        heights[start : max(last[i], start + 1)] += bins.count[i] / max(bins.upper[i] - bins.lower[i], 1 / columns)
+    return heights
+
+
+def _ticks(grid: _Grid) -> str:
     """Labels of quarters, as close as possible to their positions."""
+    columns = grid.columns
     text = [" "] * columns
-    for label, share in (("0", 0.0), ("0.25", 0.25), ("0.5", 0.5), ("0.75", 0.75), ("1", 1.0)):
+    for label, share in grid.labels_across():
         start = min(max(round(share * (columns - 1)) - (len(label) - 1) // 2, 0), columns - len(label))
         text[start : start + len(label)] = label
     return "".join(text)

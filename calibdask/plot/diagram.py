@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.plot.frame import Frame, interval_name
+from calibdask.plot.framing import framed, rows_of
 from calibdask.plot.panels import Panel, arrange, panels
-from calibdask.plot.style import FREQUENCY, MEAN_SCORE, OVER, ROWS, SCORE, UNDER, number_text
+from calibdask.plot.style import FREQUENCY, MEAN_SCORE, OVER, UNDER, number_text
 from calibdask.results.reliability import Bins, only_metric
 
 
@@ -15,7 +17,9 @@ def reliability_diagram(dataset: xr.Dataset, *, title: str = "") -> Any:
 
     In bins below the diagonal (orange) scores are too high, above it (blue) too low; the stick between is the gap. Bins
     with more rows have larger points and stronger sticks. The calibration error in the heading is that of the bins
-    shown: the mean distance from the diagonal, weighted by rows.
+    shown: the mean distance from the diagonal, weighted by rows. Intervals are drawn where the result has them, and
+    named in the legend. Results of `calibdask.ReliabilityDisplay` have an axis that shows skewed scores; what is beyond
+    it is said beneath.
 
     Parameters
     ----------
@@ -44,34 +48,37 @@ def reliability_diagram(dataset: xr.Dataset, *, title: str = "") -> Any:
     2
     """
     metric = only_metric(dataset, "diagram")
-    return arrange([(_points(panel, title), _histogram(panel)) for panel in panels(dataset, Bins, metric)])
+    shown = panels(dataset, Bins, metric)
+    # One legend serves all panels.
+    first = next((panel.number for panel in shown if panel.shown.has_interval), 0)
+    return arrange([(_points(panel, title, legend=panel.number == first), rows_of(panel)) for panel in shown])
 
 
-def _points(panel: Panel[Bins], title: str) -> Any:
-    """Diagonal, gaps and points."""
+def _points(panel: Panel[Bins], title: str, *, legend: bool) -> Any:
+    """Diagonal, gaps, intervals and points."""
     import holoviews as hv
 
-    bins = panel.shown
+    bins, frame = panel.shown, Frame.of([panel.shown])
+    on = frame.inside(bins)
+    x, y = framed(hv.Dimension("score", label=MEAN_SCORE), panel.upward("outcome", FREQUENCY), frame)
+    across, upward, low, high = frame.x(bins.score), *map(frame.y, (bins.outcome, bins.low, bins.high))
     color = np.where(bins.gap < 0, OVER, UNDER)
     size = np.sqrt(bins.count / (bins.count.max(initial=0.0) or 1.0))
-    x, y = hv.Dimension("score", label=MEAN_SCORE), panel.upward("outcome", FREQUENCY)
-    sticks = (bins.score, bins.score, bins.score, bins.outcome, color, size)
-    points = (bins.score, bins.outcome, bins.gap, bins.count, size, color)
+    if bins.drawn is not None and bins.drawn.equal_masses:
+        size = size / 2
+    diagonal = frame.y(bins.score)
+    sticks = (across, diagonal, across, upward, color, size)
+    points = (across, upward, bins.score, bins.outcome, bins.gap, bins.count, size, color)
+    whiskers = [column[on & np.isfinite(bins.low)] for column in (across, low, across, high)]
     overlay = (
         hv.Slope(1, 0, kdims=[x, y])
-        * hv.Curve((bins.score, bins.outcome), x, y)
-        * hv.Segments(sticks, [x, y, "x1", "y1"], ["color", "share"])
-        * hv.Points(points, [x, y], ["gap", "rows", "share", "color"])
+        * hv.Curve((across[on], upward[on]), x, y)
+        * hv.Segments(tuple(column[on] for column in sticks), [x, y, "x1", "y1"], ["color", "share"])
     )
+    if whiskers[0].size:
+        named = interval_name(bins) * legend
+        overlay = overlay * hv.Segments(tuple(whiskers), [x, y, "x1", "y1"], group="Interval", label=named)
+    columns = ["mean_score", "frequency", "gap", "rows", "share", "color"]
+    overlay = overlay * hv.Points(tuple(column[on] for column in points), [x, y], columns)
     numbers = "no rows" if np.isnan(bins.error) else f"ECE {number_text(bins.error)}"
-    return overlay.relabel(panel.title(title, numbers=numbers))
-
-
-def _histogram(panel: Panel[Bins]) -> Any:
-    """Rows by bin."""
-    import holoviews as hv
-
-    bins = panel.shown
-    bars = (bins.lower, np.zeros_like(bins.count), bins.upper, bins.count)
-    x, y = panel.across("left", SCORE), panel.upward("bottom", ROWS)
-    return hv.Rectangles(bars, [x, y, "right", "top"])
+    return overlay.relabel(panel.title(title, numbers=numbers), group="Diagram")

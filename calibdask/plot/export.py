@@ -15,7 +15,7 @@ from calibdask.plot.style import OVER, UNDER
 FORMATS = (".html", ".png", ".svg")
 
 
-def save(plot: Any, path: str | Path, *, title: str = "calibdask", lead: str = "") -> None:
+def save(plot: Any, path: str | Path, *, title: str = "calibdask", lead: str = "", dpi: int = 120) -> None:
     """Write plots to a file: ``.html`` is a page that needs no network, ``.png`` and ``.svg`` need Matplotlib.
 
     Parameters
@@ -25,6 +25,8 @@ def save(plot: Any, path: str | Path, *, title: str = "calibdask", lead: str = "
     path : str or Path
     title, lead : str
         Title and first paragraph of the page.
+    dpi : int, default 120
+        Dots per inch of images.
 
     Raises
     ------
@@ -51,7 +53,7 @@ def save(plot: Any, path: str | Path, *, title: str = "calibdask", lead: str = "
         return
     if isinstance(plot, Mapping):
         raise ValueError(f"Several plots expect an .html file, got {str(path)!r}.")
-    hv.save(styled(plot, "matplotlib", plot._max_cols), path, fmt=suffix[1:], backend="matplotlib", dpi=120)
+    hv.save(styled(plot, "matplotlib", plot._max_cols), path, fmt=suffix[1:], backend="matplotlib", dpi=dpi)
 
 
 def check_format(path: str | Path) -> None:
@@ -72,8 +74,8 @@ _LEGENDS = {
 Each point is a bin: the frequency of the outcome against the mean score. {_SIDES} Larger points hold more rows, which
 the bars beneath count. Hover over a point or a bar for its numbers.""",
     "Reliability": f"""
-Each curve is the probability of the outcome given the score. {_SIDES} The area beneath is the density of the scores:
-where it is low, the curve rests on few rows. Hover over the curve for its numbers.""",
+Each curve is the probability of the outcome given the score. {_SIDES} Beneath are the scores: where there are few, the
+curve rests on few rows. Hover over the curve for its numbers.""",
     "Pointwise": """
 The dark band is pointwise, the light one simultaneous for the whole curve; the dotted line is the median of the
 bootstrap. Where these are corrected for the bias of smoothing, the curve may leave them near its ends.""",

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from calibdask.plot import style
+from calibdask.plot.ticks import mark_ticks
 
 Options = dict[str, Any]
 
@@ -16,6 +17,7 @@ _PLAIN, _BANDED = list(style.CURVE_TOOLTIPS), [*style.CURVE_TOOLTIPS[:2], _INTER
 _AREAS = {
     "Simultaneous": (style.BAND, 0.12),
     "Pointwise": (style.BAND, 0.25),
+    "Confidence": (style.BAND, 0.25),
     "Over": (style.OVER, 0.15),
     "Under": (style.UNDER, 0.15),
     "Density": (style.BARS, 0.8),
@@ -66,7 +68,7 @@ def _bokeh_options(columns: int) -> dict[str, Options]:
     small = max(60, size // 5) + axis + 5
     frame = {
         "width": size + left + right,
-        "xlim": style.LIMITS,
+        "hooks": [mark_ticks],
         "xticks": style.TICKS,
         "toolbar": None,
         "fontsize": sizes,
@@ -90,11 +92,10 @@ def _bokeh_options(columns: int) -> dict[str, Options]:
         "spacing": 0,
         "padding": 2,
     }
+    titled = {"title": "{label}", "show_legend": True, "legend_position": "top_left", "legend_opts": legend}
     chart = {
-        "title": "{label}",
-        "show_legend": True,
+        **titled,
         "legend_position": "top_right",
-        "legend_opts": legend,
         "height": round(0.7 * size) + title + axis,
         "xlabel": None,
         # Ranges are those of the dimensions.
@@ -114,6 +115,8 @@ def _bokeh_options(columns: int) -> dict[str, Options]:
         "Slope": {"color": style.DIAGONAL, "line_dash": "dashed", "line_width": 1.2},
         "Curve": {"color": style.LINE, "line_width": 1.2, "alpha": 0.6},
         "Segments": {"color": "color", "line_width": 3, "alpha": 0.15 + dim("share") * 0.5},
+        "Segments.Interval": {"color": style.BAND, "line_width": 1.2, "alpha": 0.9},
+        **_by_group("Segments", _SERIES, lambda color, _: {"color": color, "line_width": 1.2, "alpha": 0.9}),
         "Points": {
             **point,
             "color": "color",
@@ -123,20 +126,17 @@ def _bokeh_options(columns: int) -> dict[str, Options]:
         "Overlay": {
             **frame,
             "height": size + title + axis // 2,
-            "ylim": style.LIMITS,
             "yticks": style.TICKS,
             "backend_opts": borders,
             "xlabel": "",
             "show_legend": False,
             "show_grid": True,
         },
+        "Overlay.Diagram": titled,
         "Overlay.Reliability": {
-            "title": "{label}",
+            **titled,
             # The heading has two numbers, which narrow panels would cut off.
             "fontsize": sizes if columns <= _SOME_COLUMNS else {**sizes, "title": "8pt"},
-            "show_legend": True,
-            "legend_position": "top_left",
-            "legend_opts": legend,
         },
         **dict.fromkeys(_CHARTS, chart),
         "Overlay.Calibration_belt": {**chart, "height": size + title + axis, "legend_position": "top_left"},
@@ -157,7 +157,7 @@ def _bokeh_options(columns: int) -> dict[str, Options]:
             "line_color": "white",
             "yticks": 3,
             "tools": ["hover"],
-            "hover_tooltips": [("scores", "@left{0.0000} to @right{0.0000}"), ("rows", "@top{0,0}")],
+            "hover_tooltips": [("scores", "@lower{0.0000} to @upper{0.0000}"), ("rows", "@top{0,0}")],
         },
         "Layout": {"shared_axes": False, "toolbar": None},
     }
@@ -175,16 +175,15 @@ def _matplotlib_options(columns: int) -> dict[str, Options]:
     series = {**wide, "linewidth": 1.8}
     thin = {"linewidth": 1.0, "alpha": 1.0}
     frame = {
-        "xlim": style.LIMITS,
+        "hooks": [mark_ticks],
         "fontsize": {"title": 9.5, "labels": 8.5, "ticks": 8, "legend": 7.5 if few else 6.5},
         "show_grid": True,
     }
     legend = {"frameon": False, "handlelength": 1.6, "labelspacing": 0.3, "borderaxespad": 0.2}
+    titled = {"title": "{label}", "show_legend": True, "legend_position": "top_left", "legend_opts": legend}
     chart = {
-        "title": "{label}",
-        "show_legend": True,
+        **titled,
         "legend_position": "top_right",
-        "legend_opts": legend,
         "xlabel": None,
         "aspect": 1.4,
         # Ranges are those of the dimensions.
@@ -204,22 +203,18 @@ def _matplotlib_options(columns: int) -> dict[str, Options]:
         "Slope": {"color": style.DIAGONAL, "linestyle": "dashed", "linewidth": 1.0},
         "Curve": {"color": style.LINE, "linewidth": 1.0, "alpha": 0.6},
         "Segments": {"color": "color", "linewidth": 2.5, "alpha": 0.5},
+        "Segments.Interval": {"color": style.BAND, "linewidth": 1.0, "alpha": 0.9},
+        **_by_group("Segments", _SERIES, lambda color, _: {"color": color, "linewidth": 1.0, "alpha": 0.9}),
         "Points": {"color": "color", "s": (4 + dim("share") * (8 if few else 4)) ** 2, "edgecolors": "white"},
         "Overlay": {
             **frame,
-            "ylim": style.LIMITS,
             "xticks": list(style.TICKS),
             "yticks": list(style.TICKS),
             "xlabel": "",
             "aspect": 1,
             "show_legend": False,
         },
-        "Overlay.Reliability": {
-            "title": "{label}",
-            "show_legend": True,
-            "legend_position": "top_left",
-            "legend_opts": legend,
-        },
+        **dict.fromkeys(("Overlay.Diagram", "Overlay.Reliability"), titled),
         **dict.fromkeys(_CHARTS, chart),
         "Overlay.Calibration_belt": {**chart, "aspect": 1, "legend_position": "top_left"},
         "Overlay.Density": {

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.plot.frame import Frame, interval_name, notes
+from calibdask.plot.framing import framed, named_score
 from calibdask.plot.panels import Panel, arrange, panels
 from calibdask.plot.style import DENSITY, PROBABILITY, SCORE, SERIES, SHARE
 from calibdask.results.reliability import Bins, Curve, Kind, reliability_variables
@@ -17,19 +19,26 @@ Points = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class _Series:
-    """What is drawn of one result in a panel: a line with its band or its points, if any, and an area beneath."""
+    """What is drawn of one result in a panel: a line with its intervals and its points, if any, and an area beneath."""
 
     panel: Panel[Any]
     line: Points
-    band: Points | None
+    interval: Points | None
     beneath: Points
     has_points: bool = False
+
+    @property
+    def shown(self) -> Curve | Bins:
+        """The curve or the bins."""
+        shown: Curve | Bins = self.panel.shown
+        return shown
 
 
 def overlaid(results: Mapping[str, xr.Dataset], *, title: str = "") -> Any:
     """Reliability curves, or diagrams, of several results over each other, with the densities of the scores beneath.
 
-    Each result has one colour, with ``ci`` also its pointwise band. Beneath diagrams is the share of the rows by bin.
+    Each result has one colour, with ``ci`` also its pointwise band, or intervals. Beneath diagrams is the share of the
+    rows by bin.
 
     Parameters
     ----------
@@ -90,10 +99,15 @@ def _of_curve(panel: Panel[Curve]) -> _Series:
 
 def _of_bins(panel: Panel[Bins]) -> _Series:
     bins = panel.shown
-    # Both ends of a bin at its height, and on the ground: bars with one outline.
-    edges = np.stack([bins.lower, bins.lower, bins.upper, bins.upper], -1).ravel()
-    heights = np.stack([0 * bins.share, bins.share, bins.share, 0 * bins.share], -1).ravel()
-    return _Series(panel, (bins.score, bins.outcome), None, (edges, heights), has_points=True)
+    interval = (bins.low, bins.high) if bins.has_interval else None
+    beneath = _outline(bins.lower, bins.upper, bins.share)
+    return _Series(panel, (bins.score, bins.outcome), interval, beneath, has_points=True)
+
+
+def _outline(lower: np.ndarray, upper: np.ndarray, share: np.ndarray) -> Points:
+    """Both ends of each bar at its height, and on the ground: bars with one outline."""
+    edges = np.stack([lower, lower, upper, upper], -1).ravel()
+    return edges, np.stack([0 * share, share, share, 0 * share], -1).ravel()
 
 
 def _arranged(names: list[str], series: Sequence[list[_Series]], title: str, beneath: str) -> Any:
@@ -104,34 +118,50 @@ def _arranged(names: list[str], series: Sequence[list[_Series]], title: str, ben
         )
         raise ValueError(f"overlaid expects results with the same panels, got {words}.")
     shown = list(zip(*series, strict=True))
-    return arrange([(_above(names, panel, title), _beneath(panel, beneath)) for panel in shown])
+    return arrange([(_above(names, panel, title), _beneath(names, panel, beneath)) for panel in shown])
 
 
 def _above(names: list[str], series: Sequence[_Series], title: str) -> Any:
     """The diagonal, bands, and over them the lines."""
     import holoviews as hv
 
-    panel = series[0].panel
-    x, y = hv.Dimension("score", label=SCORE), panel.upward("reliability", PROBABILITY)
-    bands, lines = [], []
+    panel, frame = series[0].panel, Frame.of([one.shown for one in series])
+    x, y = framed(hv.Dimension("score", label=SCORE), panel.upward("reliability", PROBABILITY), frame)
+    intervals, lines = [], []
     for number, (name, one) in enumerate(zip(names, series, strict=True)):
         group = f"Series {number}"
-        if one.band is not None:
-            low, high = one.band
-            bands.append(hv.Area((one.line[0], high, low), x, [y, "low"], group=group))
-        lines.append(hv.Curve(one.line, x, y, group=group, label=name if panel.number == 0 else ""))
+        across, upward = frame.x(one.line[0]), frame.y(one.line[1])
+        on = np.isfinite(across)
+        if one.interval is not None:
+            low, high = map(frame.y, one.interval)
+            kind = interval_name(one.shown) * (panel.number == 0 and number == 0)
+            if one.has_points:
+                ends = tuple(of[on] for of in (across, low, across, high))
+                intervals.append(hv.Segments(ends, [x, y, "x1", "y1"], group=group, label=kind))
+            else:
+                intervals.append(hv.Area((across[on], high[on], low[on]), x, [y, "low"], group=group))
+        lines.append(hv.Curve((across[on], upward[on]), x, y, group=group, label=name if panel.number == 0 else ""))
         if one.has_points:
-            lines.append(hv.Scatter(one.line, x, y, group=group))
-    return hv.Overlay([hv.Slope(1, 0, kdims=[x, y]), *bands, *lines], group="Reliability").relabel(panel.title(title))
+            lines.append(hv.Scatter((across[on], upward[on]), x, y, group=group))
+    parts = [hv.Slope(1, 0, kdims=[x, y]), *intervals, *lines]
+    return hv.Overlay(parts, group="Reliability").relabel(panel.title(title))
 
 
-def _beneath(series: Sequence[_Series], words: str) -> Any:
+def _beneath(names: list[str], series: Sequence[_Series], words: str) -> Any:
     import holoviews as hv
 
-    panel = series[0].panel
-    x, y = panel.across("score", SCORE), panel.upward("density", words)
+    panel, frame = series[0].panel, Frame.of([one.shown for one in series])
+    label, y = SCORE, panel.upward("density", words)
+    if any(one.shown.drawn is not None for one in series):
+        said = notes({name: one.shown for name, one in zip(names, series, strict=True)})
+        label = named_score(frame, said)
+    x, _ = framed(panel.across("score", label), y, frame)
     parts: list[Any] = []
     for number, one in enumerate(series):
-        parts.append(hv.Area(one.beneath, x, y, group=f"Series {number}"))
-        parts.append(hv.Curve(one.beneath, x, y, group=f"Outline {number}"))
+        across, upward = one.beneath
+        if one.shown.drawn is not None:
+            borders, rows = frame.bars(one.shown.drawn)
+            across, upward = _outline(borders[:-1], borders[1:], rows / max(rows.sum(), 1.0))
+        parts.append(hv.Area((across, upward), x, y, group=f"Series {number}"))
+        parts.append(hv.Curve((across, upward), x, y, group=f"Outline {number}"))
     return hv.Overlay(parts, group="Density")

@@ -9,7 +9,7 @@ DASHES = ("solid", "dashed", "dotted", "dashdot", "solid")
 LINE, BARS, OUTLINE = "#8c8c8c", "#9fb3c8", "#5b7590"
 # The line of a picture that has no sides, and those it is held to.
 MAIN, REFERENCE = UNDER, "#444444"
-DIAGONAL, BAND, MEDIAN = "#6e6e6e", "#555555", "#222222"
+DIAGONAL, BAND, MEDIAN, GRID = "#6e6e6e", "#555555", "#222222", "#e8ebee"
 
 # Names of axes.
 SCORE, MEAN_SCORE = "score", "mean score"
@@ -19,16 +19,16 @@ ROWS, SHARE, DENSITY = "rows", "share", "density"
 # A little room for points at 0 and 1.
 LIMITS = (-0.02, 1.02)
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
-# Columns of bins and of curves that the pointer shows, in the notation of Bokeh.
+# Columns of bins and of curves that the pointer shows, in the notation of Bokeh: numbers, on any scale of the axes.
 BIN_TOOLTIPS = (
-    ("mean score", "@score{0.0000}"),
-    ("frequency", "@outcome{0.0000}"),
+    ("mean score", "@mean_score{0.0000}"),
+    ("frequency", "@frequency{0.0000}"),
     ("gap", "@gap{+0.0000}"),
     ("rows", "@rows{0,0}"),
 )
 CURVE_TOOLTIPS = (
-    ("score", "@score{0.0000}"),
-    ("probability", "@reliability{0.0000}"),
+    ("score", "@at{0.0000}"),
+    ("probability", "@frequency{0.0000}"),
     ("gap", "@gap{+0.0000}"),
     ("density", "@density{0.000}"),
 )

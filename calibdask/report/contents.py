@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from calibdask.plot.frame import interval_name, notes
 from calibdask.report.audit_section import audited
 from calibdask.report.blocks import (
     Block,
@@ -37,17 +38,17 @@ from calibdask.report.tables import (
 from calibdask.report.time_section import over_time
 from calibdask.report.verdict import verdict_on
 from calibdask.results.cautions import MANY_ROWS
-from calibdask.results.format import counted, figure, percent
-from calibdask.results.reliability import Bins
+from calibdask.results.format import counted, percent
+from calibdask.results.reliability import Bins, Curve
 
 # Panels of a model with one for each class, and of the slices that are drawn.
 _MOST_PANELS, _MOST_SLICES = 6, 4
 _READING = (
-    "Left: each point is a bin, the frequency of the outcome against the mean score, with an interval for the bin by "
-    "itself; larger points hold more rows, and the bars below count them. Right: the frequency given the score, "
-    "without bins; the dark band is for one score, the light one for the whole curve; below is the density of the "
-    "scores. On the dashed line the scores are calibrated; below it they are too high (orange, full points), above it "
-    "too low (blue, hollow points)."
+    "Left: each point is a bin, the frequency of the outcome against the mean score, with a confidence interval for "
+    "the bin by itself; of bins of unequal mass, larger points hold more rows. Right: the frequency given the score, "
+    "without bins, smoothed over the nearest rows, with a confidence band for each score by itself. The bars below "
+    "count rows by score. On the dashed line the scores are calibrated; below it they are too high (orange, full "
+    "points), above it too low (blue, hollow points). Below each picture is what its axis leaves out."
 )
 _NO_LIMITS = Limits()
 _DECIDING = (
@@ -193,21 +194,23 @@ def _pictures(models: Sequence[ModelResult]) -> Iterator[Block]:
 
 def _panels(model: ModelResult) -> list[Figure]:
     """Diagram and curve of a model; of one with a panel for each class, the classes with the largest errors."""
-    bins = dict(sorted(model.bins, key=lambda pair: -pair[1].error)[:_MOST_PANELS])
-    labels = list(bins) or list(model.curves)[:_MOST_PANELS]
     figures = []
-    for label in labels:
+    for label, bins, curve in sorted(model.drawn, key=lambda panel: -panel[1].error)[:_MOST_PANELS]:
         title = f"{model.name}, class {label}" if label else model.name
-        if label in bins:
-            figures.append(Figure(diagram_picture(bins[label], title), _caption(title, bins[label])))
-        if label in model.curves:
-            picture = curve_picture(model.curves[label], title)
-            figures.append(Figure(picture, f"{title}: curve and density of the scores"))
+        figures.append(Figure(diagram_picture(bins, title), _caption(f"{title}: {_bins(bins)}", bins)))
+        if curve is not None:
+            figures.append(Figure(curve_picture(curve, title), _caption(f"{title}: curve", curve)))
     return figures
 
 
-def _caption(title: str, bins: Bins) -> str:
-    return f"{title}: {counted(bins.score.size, 'bin')}, ECE of these {figure(bins.error)}"
+def _bins(bins: Bins) -> str:
+    return counted(bins.score.size, "bin")
+
+
+def _caption(words: str, shown: Bins | Curve) -> str:
+    """What is drawn, with the kind of its intervals, and what the axis leaves out."""
+    interval = interval_name(shown)
+    return " ".join((f"{words}{f', {interval}' if interval else ''}.", *notes(shown)))
 
 
 def _slices(models: Sequence[ModelResult]) -> Iterator[Block]:
@@ -230,7 +233,8 @@ def _worst(sliced: SlicesBy) -> list[Figure]:
         for label, bins in piece.bins if len(piece.bins) == 1 else []:
             title = f"{sliced.name} {piece.label}{f', class {label}' if label else ''}"
             if bins.count.size:
-                figures.append(Figure(diagram_picture(bins, title), f"{title}: {counted(int(bins.rows), 'row')}"))
+                caption = _caption(f"{title}: {counted(int(bins.rows), 'row')}", bins)
+                figures.append(Figure(diagram_picture(bins, title), caption))
     return figures
 
 

@@ -9,54 +9,86 @@ import numpy as np
 from markupsafe import Markup
 
 from calibdask.plot import svg
-from calibdask.plot.style import DENSITY, FREQUENCY, ROWS, SCORE, TICKS
+from calibdask.plot.frame import Frame
+from calibdask.plot.style import DENSITY, FREQUENCY, ROWS, SCORE
 from calibdask.results.format import counted, figure
 from calibdask.results.reliability import Array, Bins, Curve
 
 # In units of the drawing, which the page scales.
-_SIDE, _LEFT, _TOP, _RIGHT = 270.0, 46.0, 8.0, 10.0
+_SIDE, _LEFT, _TOP, _RIGHT = 270.0, 54.0, 8.0, 10.0
 _STRIP, _BETWEEN, _BOTTOM = 56.0, 26.0, 36.0
+_FOOT = _TOP + _SIDE + _BETWEEN + _STRIP
 _WIDTH, _HEIGHT = _LEFT + _SIDE + _RIGHT, _TOP + _SIDE + _BETWEEN + _STRIP + _BOTTOM
 # Where the names of vertical axes stand; the page hides them in small plots.
 _NAME_AT = 9.0
-_FINE = (0.25, 0.75)
+_HALF_A_LETTER = 3.5
+# The radius of points of bins of equal mass.
+_EQUAL_SIZE = 4.0
 _FOREST_WIDTH, _FOREST_HEIGHT, _MARGIN = 150.0, 16.0, 5.0
 
 
 def diagram_picture(bins: Bins, title: str) -> Markup:
     """Frequency against mean score by bin with its interval, rows by bin below."""
-    parts = [_frame(), _diagonal()]
+    frame = Frame.of([bins])
+    here = _Window(frame)
+    inside = [here.diagonal()]
     most = bins.count.max(initial=1.0)
-    for i in range(bins.score.size):
-        x, y, size = _x(bins.score[i]), _y(bins.outcome[i]), 2.2 + 4.8 * np.sqrt(bins.count[i] / most)
+    on, is_equal = frame.inside(bins), bins.drawn is not None and bins.drawn.equal_masses
+    across, upward, low, high = here.x(frame.x(bins.score)), *map(here.up, (bins.outcome, bins.low, bins.high))
+    dots = []
+    for i in np.flatnonzero(on):
+        size = _EQUAL_SIZE if is_equal else 2.2 + 4.8 * np.sqrt(bins.count[i] / most)
         side = "over" if bins.gap[i] < 0 else "under"
         if np.isfinite(bins.low[i]):
-            parts.append(svg.line(x, _y(bins.low[i]), x, _y(bins.high[i]), f"whisker {side}"))
-        parts.append(f'<circle class="dot {side}" cx="{x:.1f}" cy="{y:.1f}" r="{size:.1f}"/>')
-        parts.append(_bar(bins.lower[i], bins.upper[i], bins.count[i] / most))
-    parts.append(_strip_axis(figure(int(most)), ROWS))
+            inside.append(svg.line(across[i], low[i], across[i], high[i], f"whisker {side}"))
+        centre = f'cx="{_LEFT + across[i]:.1f}" cy="{_TOP + upward[i]:.1f}"'
+        dots.append(f'<circle class="dot {side}" {centre} r="{size:.1f}"/>')
+    # Points at an edge are drawn whole.
+    parts = [_grid(frame, here), here.clipped(inside), *dots, _strip(bins, frame, here)]
     label = f"{title}: reliability diagram of {counted(bins.score.size, 'bin')}, calibration error {figure(bins.error)}"
     return _svg(parts, label)
 
 
 def curve_picture(curve: Curve, title: str) -> Markup:
-    """The reliability curve on either side of the diagonal with its bands, the density of the scores below."""
-    parts = [_frame()]
+    """The reliability curve on either side of the diagonal with its bands, the rows or the density below."""
+    frame = Frame.of([curve])
+    here = _Window(frame)
+    across = here.x(frame.x(curve.score))
+    inside = []
     for name, low, high in (("band", curve.band_low, curve.band_high), ("ends", curve.low, curve.high)):
         if np.isfinite(low).any():
-            parts.append(svg.between(_xs(curve.score), _ys(low), _ys(high), name))
-    parts.append(_diagonal())
+            inside.append(svg.between(across, here.up(low), here.up(high), name))
+    inside.append(here.diagonal())
     for side, half in curve.split().items():
-        parts.append(svg.polyline(_xs(half.score), _ys(half.reliability), f"curve {side}"))
-    most = np.nanmax(curve.density, initial=0.0) or 1.0
-    foot = _TOP + _SIDE + _BETWEEN + _STRIP
-    heights = foot - _STRIP * np.nan_to_num(curve.density) / most
-    area = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(_xs(curve.score), heights, strict=True))
-    ends = f"{_x(curve.score[0]):.1f},{foot:.1f}", f"{_x(curve.score[-1]):.1f},{foot:.1f}"
-    parts.append(f'<polygon class="density" points="{ends[0]} {area} {ends[1]}"/>')
-    parts.append(_strip_axis(f"{most:.1f}" if most < 10 else f"{most:.0f}", DENSITY))
-    band = " with its band" if curve.has_band else ""
-    return _svg(parts, f"{title}: reliability curve{band}, and the density of the scores")
+        inside.append(svg.polyline(here.x(frame.x(half.score)), here.up(half.reliability), f"curve {side}"))
+    parts = [_grid(frame, here), here.clipped(inside), _strip(curve, frame, here)]
+    band = " with its band" if curve.has_band or curve.has_interval else ""
+    return _svg(parts, f"{title}: reliability curve{band}, and the scores")
+
+
+class _Window:
+    """From places of a frame to those in the square that is drawn in."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+        full = frame.is_full
+        # Axes from 0 to 1 fill the square; others have a little room.
+        self.x = svg.scale(*((0.0, 1.0) if full else frame.across), 0.0, _SIDE)
+        self.y = svg.scale(*((0.0, 1.0) if full else frame.upward), _SIDE, 0.0)
+
+    def up(self, frequencies: Array) -> Array:
+        """Where frequencies are drawn."""
+        return np.asarray(self.y(self._frame.y(frequencies)))
+
+    def diagonal(self) -> str:
+        """The line of calibration."""
+        across, upward = self._frame.diagonal
+        return svg.line(self.x(across[0]), self.y(upward[0]), self.x(across[1]), self.y(upward[1]), "diagonal")
+
+    def clipped(self, parts: Sequence[str]) -> str:
+        """Parts within the square."""
+        window = f'x="{_LEFT:.0f}" y="{_TOP:.0f}" width="{_SIDE:.0f}" height="{_SIDE:.0f}"'
+        return f'<svg {window} aria-hidden="true">{"".join(parts)}</svg>'
 
 
 def forest_range(ends: Sequence[float]) -> tuple[float, float]:
@@ -106,56 +138,73 @@ def _svg(parts: Sequence[str], label: str) -> Markup:
     return svg.picture("picture", _WIDTH, _HEIGHT, parts, label)
 
 
-def _x(score: float) -> float:
-    return _LEFT + _SIDE * float(score)
-
-
-def _xs(scores: Array) -> Array:
-    return np.asarray(_LEFT + _SIDE * scores)
-
-
-def _y(share: float) -> float:
-    return _TOP + _SIDE * (1.0 - float(share))
-
-
-def _ys(shares: Array) -> Array:
-    return np.asarray(_TOP + _SIDE * (1.0 - shares))
-
-
-def _diagonal() -> str:
-    return svg.line(_x(0), _y(0), _x(1), _y(1), "diagonal")
-
-
-def _frame() -> str:
+def _grid(frame: Frame, here: _Window) -> str:
     """Grid, ticks and names of the axes."""
-    parts = []
-    for tick in TICKS:
-        parts.append(svg.line(_x(tick), _y(0), _x(tick), _y(1), "grid"))
-        parts.append(svg.line(_x(0), _y(tick), _x(1), _y(tick), "grid"))
-        name = "fine" if tick in _FINE else ""
-        parts.append(svg.text(_LEFT - 6, _y(tick) + 4, f"{tick:g}", "end", name))
-        parts.append(svg.text(_x(tick), _y(0) + 15, f"{tick:g}", "middle", name))
+    foot, parts = _TOP + _SIDE, []
+    for number, (place, label) in enumerate(frame.x_ticks):
+        x = _LEFT + here.x(place)
+        parts.append(svg.line(x, _TOP, x, foot, "grid"))
+        parts.append(_label(x, foot + 15, label, _fine(number, len(frame.x_ticks))))
+    for number, (place, label) in enumerate(frame.y_ticks):
+        y = _TOP + here.y(place)
+        parts.append(svg.line(_LEFT, y, _LEFT + _SIDE, y, "grid"))
+        parts.append(svg.text(_LEFT - 6, y + 4, label, "end", _fine(number, len(frame.y_ticks))))
     parts.append(svg.upward(_NAME_AT, _TOP + _SIDE / 2, FREQUENCY))
-    parts.append(svg.text(_LEFT + _SIDE / 2, _HEIGHT - 4, SCORE, "middle", "fine"))
+    scale = f"{SCORE}, logit scale" if frame.axis.logit else SCORE
+    parts.append(svg.text(_LEFT + _SIDE / 2, _HEIGHT - 4, scale, "middle", "fine"))
     return "".join(parts)
 
 
-def _strip_axis(most: str, words: str) -> str:
+def _label(x: float, y: float, label: str, name: str) -> str:
+    """The label of a tick; a long one at the right end stands before it."""
+    is_cut = _HALF_A_LETTER * len(label) > _WIDTH - x
+    return svg.text(_WIDTH, y, label, "end", name) if is_cut else svg.text(x, y, label, "middle", name)
+
+
+def _fine(number: int, ticks: int) -> str:
+    """Labels that small plots leave out: all but the first, the last and that in the middle."""
+    return "" if number in (0, ticks - 1) or (ticks % 2 and number == ticks // 2) else "fine"
+
+
+def _strip(shown: Bins | Curve, frame: Frame, here: _Window) -> str:
+    """The rows along the axis: by even part of it, by bin, or their density."""
+    if shown.drawn is not None or isinstance(shown, Bins):
+        if shown.drawn is not None:
+            borders, rows = frame.bars(shown.drawn)
+            starts, ends = borders[:-1], borders[1:]
+        else:
+            starts, ends, rows = shown.lower, shown.upper, shown.count
+        most = max(float(rows.max(initial=0.0)), 1.0)
+        filled = np.flatnonzero(rows)
+        lefts, rights = here.x(starts), here.x(ends)
+        bars = "".join(_bar(lefts[i], rights[i], rows[i] / most) for i in filled)
+        return bars + _strip_axis(frame, here, figure(int(most)), ROWS)
+    most = np.nanmax(shown.density, initial=0.0) or 1.0
+    heights, x = _FOOT - _STRIP * np.nan_to_num(shown.density) / most, _LEFT + here.x(shown.score)
+    area = " ".join(f"{along:.1f},{up:.1f}" for along, up in zip(x, heights, strict=True))
+    first, last = f"{x[0]:.1f},{_FOOT:.1f}", f"{x[-1]:.1f},{_FOOT:.1f}"
+    axis = _strip_axis(frame, here, f"{most:.1f}" if most < 10 else f"{most:.0f}", DENSITY)
+    return f'<polygon class="density" points="{first} {area} {last}"/>{axis}'
+
+
+def _strip_axis(frame: Frame, here: _Window, most: str, words: str) -> str:
     """The axes of the strip below."""
-    top = _TOP + _SIDE + _BETWEEN
-    foot = top + _STRIP
-    ticks = "".join(svg.text(_x(tick), foot + 14, f"{tick:g}", "middle", "fine") for tick in (0.0, 0.5, 1.0))
+    top, ticks = _FOOT - _STRIP, frame.x_ticks
+    if frame.is_full:
+        ticks = ticks[::2]
+    labels = "".join(_label(_LEFT + here.x(place), _FOOT + 14, label, "fine") for place, label in ticks)
     return (
-        svg.line(_x(0), foot, _x(1), foot, "axis")
+        svg.line(_LEFT, _FOOT, _LEFT + _SIDE, _FOOT, "axis")
         + svg.text(_LEFT - 6, top + 8, most, "end", "fine")
-        + svg.text(_LEFT - 6, foot, "0", "end", "fine")
+        + svg.text(_LEFT - 6, _FOOT, "0", "end", "fine")
         + svg.upward(_NAME_AT, top + _STRIP / 2, words)
-        + ticks
+        + labels
     )
 
 
-def _bar(lower: float, upper: float, share: float) -> str:
-    foot = _TOP + _SIDE + _BETWEEN + _STRIP
-    height = max(_STRIP * share, 0.5)
-    width = max(_x(upper) - _x(lower) - 1, 0.5)
-    return f'<rect class="bar" x="{_x(lower):.1f}" y="{foot - height:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
+def _bar(left: float, right: float, share: float) -> str:
+    height, width = max(_STRIP * share, 0.5), right - left
+    # Narrow bars stand close together.
+    width = max(width - min(1.0, 0.2 * width), 0.5)
+    place = f'x="{_LEFT + left:.1f}" y="{_FOOT - height:.1f}"'
+    return f'<rect class="bar" {place} width="{width:.1f}" height="{height:.1f}"/>'

@@ -22,6 +22,7 @@ from calibdask.estimators.interval import FromRows
 from calibdask.estimators.panel import default_metrics
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.scores.saturation import Saturation
+from calibdask.estimators.smooth.adaptive import AdaptiveCurve, AdaptiveDiagram
 from calibdask.estimators.smooth.curves import ReliabilityCurve
 from calibdask.estimators.smooth.density import DensityECE
 from calibdask.estimators.smooth.smooth_ece import SmoothECE
@@ -40,6 +41,7 @@ from calibdask.storage.summary import Summary, is_summary
 # What is drawn and described in addition to the metrics, by the names of its metrics.
 DIAGRAM, CURVE, GAP, SPREAD = "report_diagram", "report_curve", "report_gap", "report_scores"
 CLASSES, EVIDENCE = "report_classes", "report_evidence"
+MARKS, SMOOTH = "report_marks", "report_smooth"
 # Rows, times classes and replicates, up to which rows are resampled: some ten seconds for each metric.
 MOST_RESAMPLED = 5e8
 
@@ -291,6 +293,8 @@ class _Request:
         pictures: dict[str, Estimator] = {
             DIAGRAM: ReliabilityDiagram(**given),
             CURVE: ReliabilityCurve(**given),
+            MARKS: AdaptiveDiagram(**given),
+            SMOOTH: AdaptiveCurve(**given),
             GAP: MeanGap(**given),
             SPREAD: Saturation(**given),
         }
@@ -309,7 +313,7 @@ class _Request:
         # Each replicate of a smooth ECE searches for its bandwidth: seconds for each slice. Bins in its place are fast.
         for smooth in [metric for metric in map(bare, own.values()) if isinstance(metric, SmoothECE)]:
             own, given = {}, {"setting": smooth.setting, "k": smooth.k}
-        usual: dict[str, Estimator] = {GAP: MeanGap(**given), DIAGRAM: ReliabilityDiagram(**given)}
+        usual: dict[str, Estimator] = {GAP: MeanGap(**given), DIAGRAM: AdaptiveDiagram(**given)}
         if not any(measures_binned_gap(metric, layout) for metric in own.values()):
             usual["ece"] = ECE(**given)
         leading = next(iter(own.values()), usual.get("ece"))

@@ -6,14 +6,14 @@ from functools import cached_property
 import numpy as np
 
 from calibdask.report.headline import headline_of
-from calibdask.report.measuring import CLASSES, CURVE, DIAGRAM, EVIDENCE, GAP, SPREAD, Measured
+from calibdask.report.measuring import CLASSES, CURVE, DIAGRAM, EVIDENCE, GAP, MARKS, SMOOTH, SPREAD, Measured
 from calibdask.report.slices import Slice, slices_of
 from calibdask.results.decisions import Decision, Evidence, requires_evidence
 from calibdask.results.reliability import Bins, Curve, reliability_variables
 from calibdask.results.values import PartResult, Results, Value
 from calibdask.statistics.settings import Setting
 
-_OWN = {DIAGRAM, CURVE, GAP, SPREAD, CLASSES, EVIDENCE}
+_OWN = {DIAGRAM, CURVE, MARKS, SMOOTH, GAP, SPREAD, CLASSES, EVIDENCE}
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +163,15 @@ class ModelResult:
     def curves(self) -> dict[str, Curve]:
         """The curves, by class where there is one for each."""
         return Curve.first(self.measured.result)
+
+    @cached_property
+    def drawn(self) -> list[tuple[str, Bins, Curve | None]]:
+        """Label, bins and curve of each picture, on the axis that the scores ask for where that was measured."""
+        result = self.measured.result
+        if MARKS not in reliability_variables(result, "diagram"):
+            return [(label, bins, self.curves.get(label)) for label, bins in self.bins]
+        curves = Curve.by_class(result, SMOOTH)
+        return [(label, bins, curves[label]) for label, bins in Bins.by_class(result, MARKS).items()]
 
     @cached_property
     def classes(self) -> list[tuple[str, Bins]]:

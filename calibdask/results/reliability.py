@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from calibdask.estimators.smooth.score_axis import ScoreAxis
 from calibdask.safe_text import listed
 
 Array = npt.NDArray[np.float64]
@@ -24,6 +25,8 @@ _OPTIONAL = {
     "diagram": ("outcome_low", "outcome_high"),
     "curve": ("bandwidth", *(f"reliability_{bound}" for bound in _BOUNDS), "density_low", "density_high"),
 }
+# The parts of the axis that was chosen for a picture, if one was; the last is of diagrams only.
+_OF_AXIS = (*ScoreAxis._fields, "bars", "masses")
 _ESTIMATORS = {"diagram": "cd.ReliabilityDiagram", "curve": "cd.ReliabilityCurve"}
 # How far from 1 the density may integrate over the points of a curve for these to give its error.
 _INTEGRAL_TOLERANCE = 0.05
@@ -82,6 +85,14 @@ def mean_over_bins(values: Array, weight: Array) -> Array:
     """
     with np.errstate(invalid="ignore"):
         return np.asarray(np.nansum(weight * values, -1) / weight.sum(-1))
+
+
+class Drawn(NamedTuple):
+    """How a result wants to be drawn: its axis, the rows by even part of that, and whether bins have equal masses."""
+
+    axis: ScoreAxis
+    bars: Array
+    equal_masses: bool
 
 
 class Sides(NamedTuple):
@@ -180,6 +191,10 @@ class Bins(Reliability):
         Edges.
     low, high : array of shape (bins,)
         Interval of the frequency; NaN where there is none.
+    level : float or None
+        Level of the intervals.
+    drawn : Drawn or None
+        How it wants to be drawn.
 
     Examples
     --------
@@ -198,13 +213,19 @@ class Bins(Reliability):
     upper: Array
     low: Array
     high: Array
+    level: float | None = None
+    drawn: Drawn | None = None
 
     @classmethod
     def of(cls, dataset: xr.Dataset, metric: str, at: Mapping[Hashable, int] | None = None) -> Self:
         """Read one diagram of a result."""
         values = _values(dataset, cls.kind, metric, at)
         filled = values["count"] > 0
-        return cls(**{_field(part): array[filled] for part, array in values.items()})
+        return cls(
+            **{_field(part): array[filled] for part, array in values.items()},
+            level=_level(dataset, cls.kind, metric),
+            drawn=_drawn(dataset, cls.kind, metric, at),
+        )
 
     @property
     def rows(self) -> float:
@@ -251,6 +272,8 @@ class Curve(Reliability):
     bandwidth : float
     level : float or None
         Level of the intervals.
+    drawn : Drawn or None
+        How it wants to be drawn.
 
     Examples
     --------
@@ -274,18 +297,18 @@ class Curve(Reliability):
     density_high: Array
     bandwidth: float = np.nan
     level: float | None = None
+    drawn: Drawn | None = None
 
     @classmethod
     def of(cls, dataset: xr.Dataset, metric: str, at: Mapping[Hashable, int] | None = None) -> Self:
         """Read one curve of a result."""
         values = _values(dataset, cls.kind, metric, at)
         bandwidth = values.pop("bandwidth")
-        interval = reliability_variables(dataset, cls.kind)[metric].get("reliability_low")
-        level = None if interval is None else dataset[interval].attrs.get("ci", dataset.attrs.get("ci"))
         return cls(
             **{_field(part): array for part, array in values.items()},
             bandwidth=float(bandwidth) if bandwidth.ndim == 0 else np.nan,
-            level=None if level is None else float(level),
+            level=_level(dataset, cls.kind, metric),
+            drawn=_drawn(dataset, cls.kind, metric, at),
         )
 
     @property
@@ -346,14 +369,34 @@ class Curve(Reliability):
 
 
 def _values(dataset: xr.Dataset, kind: Kind, metric: str, at: Mapping[Hashable, int] | None) -> dict[str, Array]:
-    """All parts in float64, NaN for those that the result does not hold."""
-    names = reliability_variables(dataset, kind)[metric]
-    values = {
-        part: np.asarray(dataset.variables[name].isel(at or {}, missing_dims="ignore").values, np.float64)
-        for part, name in names.items()
-    }
+    """The parts of a curve or of bins, NaN for those that the result does not hold."""
+    values = _parts(dataset, kind, metric, at)
     missing = np.full_like(values[_REQUIRED[kind][0]], np.nan)
     return {part: values.get(part, missing) for part in (*_REQUIRED[kind], *_OPTIONAL[kind])}
+
+
+def _parts(dataset: xr.Dataset, kind: Kind, metric: str, at: Mapping[Hashable, int] | None) -> dict[str, Array]:
+    """All parts that a result holds, in float64."""
+    return {
+        part: np.asarray(dataset.variables[name].isel(at or {}, missing_dims="ignore").values, np.float64)
+        for part, name in reliability_variables(dataset, kind)[metric].items()
+    }
+
+
+def _level(dataset: xr.Dataset, kind: Kind, metric: str) -> float | None:
+    """Level of the intervals, if there are any."""
+    interval = reliability_variables(dataset, kind)[metric].get(f"{_REQUIRED[kind][0]}_low")
+    level = None if interval is None else dataset[interval].attrs.get("ci", dataset.attrs.get("ci"))
+    return None if level is None else float(level)
+
+
+def _drawn(dataset: xr.Dataset, kind: Kind, metric: str, at: Mapping[Hashable, int] | None) -> Drawn | None:
+    """The axis that a result was given, if it was."""
+    values = {part: array for part, array in _parts(dataset, kind, metric, at).items() if part in _OF_AXIS}
+    if "bars" not in values:
+        return None
+    logit, *ends = (float(values[name]) for name in ScoreAxis._fields)
+    return Drawn(ScoreAxis(bool(logit), *ends), values["bars"], bool(values.get("masses", 0.0)))
 
 
 def _field(part: str) -> str:

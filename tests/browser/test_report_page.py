@@ -70,7 +70,7 @@ def test_pictures_are_seen_and_said(visit: Visits, page: str) -> None:
     picture.scroll_into_view_if_needed()
     box = picture.bounding_box()
     assert min(box["width"], box["height"]) > 200
-    assert picture.locator(".band").evaluate("each => getComputedStyle(each).fillOpacity") == "0.13"
+    assert picture.locator(".ends").evaluate("each => getComputedStyle(each).fillOpacity") == "0.27"
 
 
 @pytest.mark.parametrize("width", [400, 800, 1400])

@@ -9,14 +9,15 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
+from calibdask.estimators.smooth.adaptive import AdaptiveDiagram
 from calibdask.storage.writers import write_dataset
 
 pytestmark = pytest.mark.browser
 
 # The columns that the first panel has of the bins, by selection.
 DRAWN = """() => [...Bokeh.documents.flatMap((doc) => [...doc._all_models.values()])]
-  .filter((model) => model.type == "ColumnDataSource" && model.data.outcome !== undefined)
-  .map((model) => [...model.data.outcome])"""
+  .filter((model) => model.type == "ColumnDataSource" && model.data.mean_score !== undefined)
+  .map((model) => [...model.data.frequency])"""
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +37,10 @@ def address(summary: xr.Dataset, tmp_path: Path, explored: Callable[[Path], str]
 
 def numbers(summary: xr.Dataset) -> tuple[str, str, list[float]]:
     """ECE and its interval as the page words them, and the frequencies by bin."""
-    metrics = {"ece": cd.ECE(), "diagram": cd.ReliabilityDiagram()}
+    metrics = {"ece": cd.ECE(), "diagram": AdaptiveDiagram(bins=15)}
     result = cd.evaluate(summary.sum(["country", "day"]), metrics=metrics, ci=0.95)
     interval = f"{float(result.ece_low):.4f} to {float(result.ece_high):.4f}"
-    return f"{float(result.ece):.4f}", interval, result.diagram_outcome.values.tolist()
+    return f"{float(result.ece):.4f}", interval, result.diagram_outcome.dropna("diagram_bin").values.tolist()
 
 
 def ece_cell(page: Any, summary: xr.Dataset) -> Any:

@@ -15,7 +15,7 @@ import xarray as xr
 
 import calibdask as cd
 from calibdask.cli import main
-from calibdask.cli.text_plot import PLAIN, SIGNS, Signs, heading_of, picture_lines, suited
+from calibdask.cli.text_plot import PLAIN, SIGNS, Signs, TextDiagram, heading_of, picture_lines, suited
 from calibdask.results.reliability import Bins
 from calibdask.results.text_layout import joined, width_of
 
@@ -98,15 +98,28 @@ def test_scores_at_the_ends() -> None:
     assert lines[13][46] == "▼"
 
 
-def test_the_bins_are_those_of_the_metric() -> None:
+def test_the_scores_are_those_of_the_metric() -> None:
     chosen = {"brier": cd.BrierScore(), "a": cd.ECE(bins=7, binning="equal-mass"), "b": cd.ECE()}
     shown = suited(chosen, None, None)
     assert (shown.bins, shown.binning) == (7, "equal-mass")
-    assert suited({"brier": cd.BrierScore()}, 1, None).setting == 1
-    assert heading_of(shown, vector=False) == ("Accuracy by confidence, in 7 bins of equal mass", "confidence")
-    assert heading_of(cd.ReliabilityDiagram(setting=2, bins=(0, 0.5, 1)), vector=False)[0] == (
-        "Frequency of class 2 by its score, in 2 given bins"
+    assert (suited({"a": cd.ECE()}, None, None).bins, suited({"a": cd.ECE(bins="sqrt")}, None, None).bins) == (
+        "auto",
+        "auto",
     )
+    assert suited({"brier": cd.BrierScore()}, 1, None).setting == 1
+    assert heading_of(shown, 7, vector=False) == ("Accuracy by confidence, in 7 bins", "confidence")
+    assert heading_of(TextDiagram(setting=2), 1, vector=False)[0] == "Frequency of class 2 by its score, in 1 bin"
+
+
+def test_skewed_scores_fill_the_diagram() -> None:
+    scores = np.r_[np.linspace(0.0, 0.3, 1990), np.linspace(0.7, 0.9, 10)]
+    result = cd.evaluate(np.arange(2000) % 9 == 0, scores, {"shown": TextDiagram()})
+    lines = [joined(line) for line in picture_lines(Bins.of(result, "shown"), "title", "score", 80, PLAIN)]
+    assert lines[1].split()[0] == "0.3"
+    assert lines[17].split() == ["0", "0.075", "0.15", "0.22", "0.3"]
+    assert lines[-1] == "Axis to 0.3, the 99.5th percentile: 10 rows beyond."
+    columns = [text.rfind(sign) for text in lines[1:14] for sign in "^vo" if sign in text[6:]]
+    assert max(columns) > 40, "points reach the right end"
 
 
 @pytest.mark.parametrize(

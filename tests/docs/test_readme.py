@@ -47,6 +47,7 @@ def test_pages_with_examples() -> None:
         "intervals",
         "looking",
         "recalibrating",
+        "reliability_display",
         "results",
         "studies",
         "summaries",

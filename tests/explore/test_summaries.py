@@ -234,7 +234,8 @@ def test_a_page_says_what_evaluate_says(make: Any, choice: Choice) -> None:
     for refinement in refinements(pooled, choice):
         shown = shown.assign(refinement.compute().data_vars)
     curve = cd.ReliabilityCurve(setting=choice.setting)
-    diagram = cd.ReliabilityDiagram(bins=choice.bins, binning=choice.binning, setting=choice.setting)
+    binning = "uniform" if choice.binning == "auto" else choice.binning
+    diagram = cd.ReliabilityDiagram(bins=choice.bins, binning=binning, setting=choice.setting)
     plain = cd.evaluate(selected(summary), metrics=metrics | {"curve": curve, "diagram": diagram}, ci=0.95)
     without = without_interval(pooled, choice)
     assert without == (["smooth_ece"] if choice.setting == "classwise" else [])

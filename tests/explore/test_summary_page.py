@@ -8,6 +8,7 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
+from calibdask.estimators.smooth.adaptive import AdaptiveDiagram
 from calibdask.explore.summaries import page as page_module
 from calibdask.explore.summaries.metrics_table import curve_frame, diagram_frame, metrics_frame, metrics_table
 from calibdask.explore.summaries.page import SummaryPage
@@ -48,8 +49,9 @@ def page_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
 
 def sources(page: Any) -> list[dict[str, Any]]:
-    """The columns of all panels, by selection."""
-    return [source.data for panel in page.panel_grid.panels for layer in panel.layers for source in layer.values()]
+    """The columns of all panels, by selection, without the bars of rows."""
+    layers = [layer for panel in page.panel_grid.panels for layer in panel.layers]
+    return [source.data for layer in layers for name, source in layer.items() if name != "bars"]
 
 
 def test_choosing_slices_changes_all_that_is_shown(page_of: Callable[..., Any]) -> None:
@@ -59,17 +61,21 @@ def test_choosing_slices_changes_all_that_is_shown(page_of: Callable[..., Any]) 
     page.first.labels["country"].value = [1]
     page.first.ranges["day"].value = (0, 2)
     pooled = summary.isel(country=[1], day=slice(0, 3)).sum(["country", "day"])
-    plain = cd.evaluate(pooled, metrics={"ece": cd.ECE(), "diagram": cd.ReliabilityDiagram()}, ci=0.95)
+    marks = AdaptiveDiagram(bins=15)
+    plain = cd.evaluate(pooled, metrics={"ece": cd.ECE(), "diagram": marks}, ci=0.95)
     assert f"{int(pooled.rows):,} rows" in page.head.object
     assert f"{float(plain.ece):.4f}" in page.numbers.object
     assert f"{float(plain.ece_low):.4f} to {float(plain.ece_high):.4f}" in page.numbers.object
     assert "…" not in page.numbers.object
     bins, curve = sources(page)
-    np.testing.assert_array_equal(bins["outcome"], plain.diagram_outcome)
-    np.testing.assert_array_equal(bins["height"], plain.diagram_count)
+    filled = plain.diagram_count.values > 0
+    np.testing.assert_array_equal(bins["frequency"], plain.diagram_outcome[filled])
+    np.testing.assert_array_equal(bins["rows"], plain.diagram_count[filled])
+    for layer in (panel.layers[0] for panel in page.panel_grid.panels):
+        np.testing.assert_array_equal(layer["bars"].data["height"], plain.diagram_bars)
     assert set(bins["color"]) <= {OVER, UNDER}
-    np.testing.assert_array_equal(np.isnan(curve["over"]) & np.isnan(curve["under"]), np.isnan(curve["reliability"]))
-    assert np.isfinite(curve["band_low"]).any()
+    np.testing.assert_array_equal(np.isnan(curve["over"]) & np.isnan(curve["under"]), np.isnan(curve["frequency"]))
+    assert np.isfinite(curve["low"]).any()
     assert page.busy.object == ""
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import dask.array as da
 import dask.dataframe as dd
-import holoviews as hv
 import numpy as np
 import pandas as pd
 import pytest
@@ -339,25 +338,38 @@ def test_weights_reach_scorers() -> None:
 # Displays.
 
 
-def headings(picture: hv.Layout) -> list[str]:
-    return [element.label.split("\n")[0] for element in picture if isinstance(element, hv.Overlay) and element.label]
+def legend(display: cd.ReliabilityDisplay) -> list[str]:
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    return [text for text in texts if text != "calibrated" and "confidence" not in text]
 
 
 def test_display_of_predictions() -> None:
-    display = cd.ReliabilityDisplay.from_predictions(LABELS, SCORES, bins=5, bandwidth=0.1, ci=0.9, name="forest")
-    diagram = cd.reliability_diagram(LABELS, SCORES, bins=5)
-    np.testing.assert_array_equal(display.result.diagram_outcome, diagram.outcome)
-    curve = cd.reliability_curve(LABELS, SCORES, bandwidth=0.1, ci=0.9)
-    np.testing.assert_array_equal(display.result.curve_reliability_band_low, curve.reliability_band_low)
-    assert headings(display.plot()) == ["forest"]
-    assert headings(display.plot("curve", title="curve"))[0] == "curve"
+    options: dict[str, Any] = {"binning": "uniform", "axis": "full"}
+    display = cd.ReliabilityDisplay.from_predictions(LABELS, SCORES, bins=5, **options, ci=0.9, name="forest")
+    diagram = cd.reliability_diagram(LABELS, SCORES, bins=5, ci=0.9)
+    filled = display.result.diagram_count.values > 0
+    for name in ("outcome", "outcome_low", "outcome_high", "lower", "upper"):
+        np.testing.assert_allclose(display.result[f"diagram_{name}"][filled], diagram[name], rtol=1e-9)
+    np.testing.assert_array_equal(display.result.diagram_count[filled], diagram["count"])
+    assert legend(display.plot()) == ["forest"]
+    assert legend(display.plot("curve", name="other")) == ["other"]
     with pytest.raises(ValueError, match="kind expects 'diagram' or 'curve', got 'bars'"):
         display.plot("bars")  # type: ignore[arg-type]
 
 
+def test_display_of_given_edges_and_bandwidths() -> None:
+    display = cd.ReliabilityDisplay.from_predictions(LABELS, SCORES, bins=(0, 0.3, 1), bandwidth=0.1, ci=None)
+    diagram = cd.reliability_diagram(LABELS, SCORES, bins=(0, 0.3, 1))
+    np.testing.assert_array_equal(display.result.diagram_outcome, diagram.outcome)
+    curve = cd.reliability_curve(LABELS, SCORES, bandwidth=0.1)
+    np.testing.assert_array_equal(display.result.curve_reliability, curve.reliability)
+    (line,) = display.plot("curve").lines_
+    np.testing.assert_array_equal(line.get_ydata(), curve.reliability)
+
+
 def test_display_of_a_result() -> None:
     display = cd.ReliabilityDisplay(cd.evaluate(LABELS, SCORES, [cd.ECE(), cd.ReliabilityDiagram()], by={"day": DAY}))
-    assert headings(display.plot()) == ["mon", "tue"]
+    assert legend(display.plot()) == ["mon", "tue"]
     with pytest.raises(ValueError, match="got 0 curves"):
         display.plot("curve")
 
@@ -366,13 +378,14 @@ def test_display_of_an_estimator_of_two_classes() -> None:
     names = CANCER.target_names[CANCER.target]
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(CANCER.data, names)
     scores = model.predict_proba(CANCER.data)
-    display = cd.ReliabilityDisplay.from_estimator(model, CANCER.data, names, bins=5)
+    given: dict[str, Any] = {"bins": (0, 0.2, 0.4, 0.6, 0.8, 1)}
+    display = cd.ReliabilityDisplay.from_estimator(model, CANCER.data, names, **given)
     assert (display.name, display.pos_label) == ("Pipeline", "malignant")
-    expected = cd.reliability_diagram(CANCER.target == 0, scores[:, 1], bins=5)
+    expected = cd.reliability_diagram(CANCER.target == 0, scores[:, 1], **given)
     np.testing.assert_array_equal(display.result.diagram_outcome, expected.outcome)
-    assert headings(display.plot()) == ["Pipeline · P(malignant)"]
-    other = cd.ReliabilityDisplay.from_estimator(model, CANCER.data, names, bins=5, pos_label="benign", name="")
-    expected = cd.reliability_diagram(CANCER.target == 1, scores[:, 0], bins=5)
+    assert legend(display.plot()) == ["Pipeline · P(malignant)"]
+    other = cd.ReliabilityDisplay.from_estimator(model, CANCER.data, names, **given, pos_label="benign", name="")
+    expected = cd.reliability_diagram(CANCER.target == 1, scores[:, 0], **given)
     np.testing.assert_array_equal(other.result.diagram_outcome, expected.outcome)
     with pytest.raises(ValueError, match="pos_label expects a class of the estimator"):
         cd.ReliabilityDisplay.from_estimator(model, CANCER.data, names, pos_label="unknown")
@@ -380,9 +393,11 @@ def test_display_of_an_estimator_of_two_classes() -> None:
 
 def test_display_of_an_estimator_of_several_classes() -> None:
     model = GaussianNB().fit(IRIS.data, SPECIES)
-    display = cd.ReliabilityDisplay.from_estimator(model, IRIS.data, SPECIES, setting="classwise", bins=5)
-    assert headings(display.plot()) == [f"GaussianNB · {name}" for name in IRIS.target_names]
-    expected = cd.reliability_diagram(IRIS.target, model.predict_proba(IRIS.data), setting="classwise", bins=5)
+    display = cd.ReliabilityDisplay.from_estimator(model, IRIS.data, SPECIES, setting="classwise", bins=(0, 0.5, 1))
+    assert legend(display.plot()) == [f"GaussianNB · {name}" for name in IRIS.target_names]
+    expected = cd.reliability_diagram(
+        IRIS.target, model.predict_proba(IRIS.data), setting="classwise", bins=(0, 0.5, 1)
+    )
     np.testing.assert_array_equal(display.result.diagram_outcome, expected.outcome)
     with pytest.raises(ValueError, match="pos_label belongs to vectors"):
         cd.ReliabilityDisplay.from_estimator(model, IRIS.data, SPECIES, pos_label="setosa")

@@ -50,7 +50,7 @@ def test_single_curve() -> None:
         sticks.dimension_values("y1") - sticks.dimension_values("outcome"), bins.outcome - bins.score
     )
     assert curve.label == f"ECE {cd.ece(LABELS, SCORES, bins=5):.4f}"
-    assert reliability_diagram(bins, title="forest").Overlay.values()[0].label.startswith("forest\n")
+    assert reliability_diagram(bins, title="forest").Diagram.values()[0].label.startswith("forest\n")
 
 
 def test_over_and_under_differ_in_colour() -> None:

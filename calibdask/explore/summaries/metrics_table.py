@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.explore.summaries.page_metrics import CURVE, DIAGRAM, SATURATION
+from calibdask.explore.summaries.page_metrics import CURVE, DIAGRAM, MARKS, SATURATION, SMOOTH
 from calibdask.results.format import shown_number
 from calibdask.results.values import PartResult, Results, Value
 
@@ -20,7 +20,7 @@ table.numbers { border-collapse: collapse; font-variant-numeric: tabular-nums; w
 .numbers .ends { color: #4a5661; }
 </style>"""
 # What is drawn, or told in words.
-_ELSEWHERE = (SATURATION, DIAGRAM, CURVE)
+_ELSEWHERE = (SATURATION, DIAGRAM, CURVE, MARKS, SMOOTH)
 
 
 def metrics_table(results: Sequence[xr.Dataset], pending: Collection[str] = ()) -> str:

@@ -36,7 +36,7 @@ from calibdask.results.values import Results
 from calibdask.storage.summary import Summary
 
 _BINS = [10, 15, 20, 30, 60, 100]
-_BINNINGS = {"of equal width": "uniform", "of equal mass": "equal-mass"}
+_BINNINGS = {"by the scores": "auto", "of equal width": "uniform", "of equal mass": "equal-mass"}
 _TOGETHER, _ALL_ROWS, _OVER_TIME, _GROUPS = "all periods together", "all rows", "over time", "groups by features"
 # Seconds before what takes longer begins: further choices are not to be slowed down by intervals of earlier ones.
 _PAUSE = 0.3

@@ -13,6 +13,7 @@ from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.panel import summary_metrics
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.scores.saturation import Saturation
+from calibdask.estimators.smooth.adaptive import AdaptiveCurve, AdaptiveDiagram
 from calibdask.estimators.smooth.curves import ReliabilityCurve
 from calibdask.evaluation import evaluate, usual_metrics
 from calibdask.results import cautions as sentences
@@ -26,8 +27,10 @@ LEVEL = 0.95
 MOST_CLASSES = 12
 # Names of the metrics that are drawn or told in words, and of the dimension of classes that have a curve.
 DIAGRAM, CURVE, SATURATION, CURVE_CLASS = "diagram", "curve", "saturation", "curve_class"
+# What the panels draw.
+MARKS, SMOOTH = "marks", "smooth"
 _ECE, _MEAN_GAP, _SMOOTH_ECE = "ece", "mean_gap", "smooth_ece"
-PAGE_NAMES = {*summary_metrics(vector=False, full=True), DIAGRAM, CURVE, SATURATION}
+PAGE_NAMES = {*summary_metrics(vector=False, full=True), DIAGRAM, CURVE, MARKS, SMOOTH, SATURATION}
 # Replicates of smoothed histograms of so many classes take a minute.
 _MOST_SMOOTHED = 3
 # The pointwise band does not depend on the number of replicates, and this is the smallest.
@@ -44,13 +47,13 @@ class Choice:
     setting : str, int or None
         ``"confidence"``, ``"classwise"``, a class; None for binary scores.
     bins : int
-    binning : {"uniform", "equal-mass"}
-        Of the diagram. The number of bins is that of all binned metrics too.
+    binning : {"auto", "uniform", "equal-mass"}
+        Of the diagram; ``"auto"``: as the scores are distributed. The number of bins is that of all binned metrics too.
     """
 
     setting: str | int | None
     bins: int = 15
-    binning: Literal["uniform", "equal-mass"] = "uniform"
+    binning: Literal["auto", "uniform", "equal-mass"] = "auto"
 
 
 def metrics_of(pooled: Summary, choice: Choice) -> dict[str, Estimator]:
@@ -91,8 +94,9 @@ def quick(pooled: Summary, choice: Choice, *, banded: bool = True, like: xr.Data
     if like is not None and classes is not None:
         labels = result[Results(result).class_dim].values
         classes = np.flatnonzero(np.isin(labels, like[CURVE_CLASS].values)).tolist()
-    curves = _curves(pooled, choice, classes, banded=banded)
-    return result.assign(curves.data_vars).assign_coords(curves.coords)
+    for of in (_curves(pooled, choice, classes, banded=banded), _pictures(pooled, choice, classes)):
+        result = result.assign(of.data_vars).assign_coords(of.coords)
+    return result
 
 
 def refinements(pooled: Summary, choice: Choice, *, banded: bool = True) -> Iterator[Refinement]:
@@ -149,12 +153,13 @@ def _smooth(metrics: Mapping[str, Estimator]) -> dict[str, Estimator]:
 def _renamed(result: xr.Dataset) -> xr.Dataset:
     """Classes that have curves on a dimension of their own: there may be fewer."""
     results = Results(result)
-    has_classes = results.of(CURVE) and results.class_dim in result.dims
+    has_classes = (results.of(CURVE) or results.of(SMOOTH)) and results.class_dim in result.dims
     return result.rename({results.class_dim: CURVE_CLASS}) if has_classes else result
 
 
 def _bins(choice: Choice) -> dict[str, Estimator]:
-    return {DIAGRAM: ReliabilityDiagram(bins=choice.bins, binning=choice.binning, setting=choice.setting)}
+    binning = "uniform" if choice.binning == "auto" else choice.binning
+    return {DIAGRAM: ReliabilityDiagram(bins=choice.bins, binning=binning, setting=choice.setting)}
 
 
 def _curve(setting: str | int | None) -> dict[str, Estimator]:
@@ -173,6 +178,23 @@ def _worst_classes(result: xr.Dataset, choice: Choice) -> list[int] | None:
     if errors.size <= MOST_CLASSES:
         return None
     return sorted(np.argsort(-errors, kind="stable")[:MOST_CLASSES].tolist())
+
+
+def _pictures(pooled: Summary, choice: Choice, classes: list[int] | None) -> xr.Dataset:
+    """What the panels draw, on the axes that the scores ask for; of many classes those that have curves."""
+
+    def evaluated(setting: str | int | None) -> xr.Dataset:
+        given: Any = {"setting": setting, "step": pooled.step}
+        bins = AdaptiveDiagram(bins=choice.bins, binning=choice.binning, **given)
+        return evaluate(pooled, metrics={MARKS: bins, SMOOTH: AdaptiveCurve(**given)}, ci=LEVEL)
+
+    if classes is None:
+        return _renamed(evaluated(choice.setting))
+    labels = pooled.classes[classes]
+    joined = xr.concat(
+        [evaluated(k) for k in classes], xr.Variable(CURVE_CLASS, labels), combine_attrs="drop_conflicts"
+    )
+    return joined.transpose(CURVE_CLASS, ...)
 
 
 def _curves(pooled: Summary, choice: Choice, classes: list[int] | None, *, banded: bool) -> xr.Dataset:

@@ -5,10 +5,9 @@ from typing import Any
 
 import xarray as xr
 
-from calibdask.explore.summaries.page_metrics import CURVE, CURVE_CLASS, DIAGRAM
+from calibdask.explore.summaries.page_metrics import MARKS, SMOOTH
 from calibdask.explore.summaries.reliability_panel import Panel
 from calibdask.results.reliability import Bins, Curve
-from calibdask.results.values import Results
 
 
 class PanelGrid:
@@ -45,8 +44,6 @@ class PanelGrid:
 
 def _by_class(result: xr.Dataset) -> list[tuple[str, Bins, Curve]]:
     """Heading, bins and curve of each class that has a curve; once, without a heading, where there are no classes."""
-    if CURVE_CLASS in result.dims:
-        result = result.sel({Results(result).class_dim: result[CURVE_CLASS].values})
-    curves, bins = Curve.by_class(result, CURVE), Bins.by_class(result, DIAGRAM)
+    bins, curves = Bins.by_class(result, MARKS), Curve.by_class(result, SMOOTH)
     pairs = zip(curves.items(), bins.values(), strict=True)
     return [(f"class {label}" if label else "", of_class, curve) for (label, curve), of_class in pairs]

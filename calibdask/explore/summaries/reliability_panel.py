@@ -5,17 +5,18 @@ from typing import Any
 
 import numpy as np
 
+from calibdask.plot.frame import Frame, Shown, interval_name, notes
+from calibdask.plot.framing import named_score
 from calibdask.plot.style import (
     BAND,
     BARS,
     BIN_TOOLTIPS,
     CURVE_TOOLTIPS,
-    DENSITY,
     DIAGONAL,
     FREQUENCY,
+    GRID,
     LIMITS,
     LINE,
-    OUTLINE,
     OVER,
     PROBABILITY,
     ROWS,
@@ -30,13 +31,43 @@ from calibdask.results.reliability import Bins, Curve
 
 COLORS = SERIES[:2]
 _MARKERS = ("circle", "diamond")
-_INTERVAL, _GRID = "#444444", "#e8ebee"
+_INTERVAL = "#444444"
 _SIDES = {"over": OVER, "under": UNDER}
 # Columns of the sources, named as the tooltips of `calibdask.plot` expect them.
-_BIN_COLUMNS = ("score", "outcome", "low", "high", "lower", "upper", "gap", "rows", "color", "size", "height")
-_CURVE_COLUMNS = ("score", "reliability", "density", "low", "high", "band_low", "band_high", "gap", *_SIDES)
+_BIN_COLUMNS = (
+    "x",
+    "y",
+    "diagonal",
+    "low",
+    "high",
+    "color",
+    "size",
+    "mean_score",
+    "frequency",
+    "gap",
+    "rows",
+    "from",
+    "to",
+)
+_CURVE_COLUMNS = (
+    "x",
+    "y",
+    "low",
+    "high",
+    "band_low",
+    "band_high",
+    *_SIDES,
+    "at",
+    "frequency",
+    "gap",
+    "density",
+    "from",
+    "to",
+)
+_BAR_COLUMNS = ("left", "right", "height", "lower", "upper", "rows")
 _BAR_TOOLTIPS = [("scores", "@lower{0.0000} to @upper{0.0000}"), ("rows", "@rows{0,0}")]
-_ENDS = "@low{0.0000} to @high{0.0000}"
+_ENDS = "@from{0.0000} to @to{0.0000}"
+_LINE_HEIGHT = 15
 _POINT_TOOLTIPS = [*BIN_TOOLTIPS[:2], ("95 % interval", _ENDS), *BIN_TOOLTIPS[2:]]
 _LINE_TOOLTIPS = [*CURVE_TOOLTIPS[:2], ("95 % pointwise", _ENDS), *CURVE_TOOLTIPS[2:]]
 
@@ -49,7 +80,7 @@ class Panel:
     selections : int
         1, in the colours of the two sides of the diagonal; or 2, in one colour each.
     bins, curve : bool
-        What it shows: rows by bin are beneath bins alone, else the density of the scores.
+        What it shows: rows by score are beneath.
     """
 
     def __init__(self, selections: int, *, bins: bool = False, curve: bool = False) -> None:
@@ -64,36 +95,76 @@ class Panel:
         errors = ", ".join(
             "without rows" if np.isnan(bins.error) else number_text(bins.error) for bins, _ in selections
         )
-        numbers = f"{'' if self._small else 'Bins: '}ECE {errors}" if self._bins else "Curve, and density of the scores"
+        numbers = f"{'' if self._small else 'Bins: '}ECE {errors}" if self._bins else "Curve"
         self.upper.title.text = " · ".join(filter(None, (title, numbers)))
         # Points of equal size stand for equal shares of the rows in all selections of a panel.
         largest = max(float(bins.share.max(initial=0.0)) for bins, _ in selections) or 1.0
+        drawn = [
+            [of for of, there in ((curve, self._curve), (bins, self._bins)) if there and of]
+            for bins, curve in selections
+        ]
+        frame = Frame.of([of for selection in drawn for of in selection])
+        self._fit(frame, drawn)
         for number, (bins, curve) in enumerate(selections):
             layer = self.layers[number]
+            layer["bars"].data = self._bar_columns(frame, bins if self._bins or curve is None else curve)
             if self._bins:
-                layer["bins"].data = self._bin_columns(bins, number, largest)
+                layer["bins"].data = self._bin_columns(frame, bins, number, largest)
             if self._curve and curve is not None:
-                layer["curve"].data = _curve_columns(curve)
+                layer["curve"].data = _curve_columns(frame, curve)
+
+    def _fit(self, frame: Frame, drawn: Sequence[Sequence[Shown]]) -> None:
+        """Ends, ticks and names of the axes, with what they leave out."""
+        upper, lower = self.upper, self._lower
+        for values, ends in ((upper.x_range, frame.across), (upper.y_range, frame.upward)):
+            values.start, values.end = ends
+        across, upward = (dict(ticks) for ticks in (frame.x_ticks, frame.y_ticks))
+        for axis, grid, ticks in (
+            (upper.xaxis, upper.xgrid, across),
+            (lower.xaxis, lower.xgrid, across),
+            (upper.yaxis, upper.ygrid, upward),
+        ):
+            axis.ticker, axis.major_label_overrides = list(ticks), ticks
+            grid.ticker = axis[0].ticker
+        x, y = frame.diagonal
+        self._diagonal.data = {"x": x, "y": y}
+        if len(drawn) == 1:
+            said = [sentence for of in drawn[0] for sentence in notes(of)]
+        else:
+            said = [line for kind in zip(*drawn, strict=True) for line in notes(dict(zip("AB", kind, strict=False)))]
+        words = named_score(frame, list(dict.fromkeys(said)), 46 if self._small else 68)
+        lower.xaxis.axis_label = words
+        lower.height = self._low + _LINE_HEIGHT * words.count("\n")
+        names = [list(dict.fromkeys(filter(None, map(interval_name, selection)))) for selection in drawn]
+        if upper.legend:
+            for number, item in enumerate(upper.legend[0].items):
+                kinds = names[min(number, len(names) - 1)]
+                # Of a band and intervals what both are.
+                own = kinds[0].rpartition(" ")[0] if len(kinds) > 1 else "".join(kinds)
+                item.label = {"value": own if self._alone or self._bins else f"{'AB'[number]}, {own}"}
+                item.visible = bool(own)
 
     def _figures(self) -> tuple[Any, Any]:
-        upper = _figure(235 if self._small else 345, LIMITS)
-        upper.y_range.start, upper.y_range.end = LIMITS
-        upper.yaxis.ticker = TICKS
-        upper.line([0, 1], [0, 1], color=DIAGONAL, line_dash="dashed", line_width=1.2)
-        lower = _figure(70 if self._small else 105, upper.x_range)
+        from bokeh.models import ColumnDataSource
+
+        self._low = 70 if self._small else 105
+        upper = _figure(235 if self._small else 345, _range())
+        upper.y_range = _range()
+        self._diagonal = ColumnDataSource({"x": [0, 1], "y": [0, 1]})
+        upper.line("x", "y", source=self._diagonal, color=DIAGONAL, line_dash="dashed", line_width=1.2)
+        lower = _figure(self._low, upper.x_range)
         lower.y_range.start = 0
         lower.yaxis[0].ticker.desired_num_ticks = 2
         lower.xaxis.axis_label = SCORE
         if not self._small:
             upper.yaxis.axis_label = FREQUENCY if self._bins else PROBABILITY
-            rows = ROWS if self._alone else SHARE
-            lower.yaxis.axis_label = rows if self._bins else DENSITY
+            lower.yaxis.axis_label = ROWS if self._alone else SHARE
         return upper, lower
 
     def _layer(self, number: int) -> dict[str, Any]:
         """The glyphs of a selection, over those of the selections before; their sources."""
         color = None if self._alone else COLORS[number]
-        sources = {}
+        sources = {"bars": self._bar_layer(color)}
         if self._curve:
             sources["curve"] = self._curve_layer(color, number)
         if self._bins:
@@ -105,21 +176,16 @@ class Panel:
 
         source = ColumnDataSource({name: [] for name in _BIN_COLUMNS})
         if not self._small:
-            self.upper.line("score", "outcome", source=source, color=color or LINE, alpha=0.6)
-            bars = {"top": "height", "left": "lower", "right": "upper", "bottom": 0, "line_color": "white"}
-            columns = self._lower.quad(
-                source=source, color=color or BARS, fill_alpha=0.85 if self._alone else 0.45, **bars
-            )
-            self._lower.add_tools(HoverTool(renderers=[columns], tooltips=_BAR_TOOLTIPS))
+            self.upper.line("x", "y", source=source, color=color or LINE, alpha=0.6)
         # Those of two selections would hide their curves where panels are small.
         if not (self._small and not self._alone):
-            gaps = {"x0": "score", "y0": "score", "x1": "score", "y1": "outcome"}
+            gaps = {"x0": "x", "y0": "diagonal", "x1": "x", "y1": "y"}
             self.upper.segment(source=source, color="color", line_width=3, alpha=0.35, **gaps)
-            ends = {"x0": "score", "y0": "low", "x1": "score", "y1": "high"}
-            self.upper.segment(source=source, color=_INTERVAL, alpha=0.8, **ends)
+            ends = {"x0": "x", "y0": "low", "x1": "x", "y1": "high"}
+            self.upper.segment(source=source, color=_INTERVAL, alpha=0.8, legend_label="interval", **ends)
         points = self.upper.scatter(
-            "score",
-            "outcome",
+            "x",
+            "y",
             size="size",
             source=source,
             color="color",
@@ -127,27 +193,33 @@ class Panel:
             line_color="white",
         )
         self.upper.add_tools(HoverTool(renderers=[points], tooltips=_POINT_TOOLTIPS))
+        self._style_legend()
+        return source
+
+    def _bar_layer(self, color: str | None) -> Any:
+        from bokeh.models import ColumnDataSource, HoverTool
+
+        source = ColumnDataSource({name: [] for name in _BAR_COLUMNS})
+        ends = {"top": "height", "left": "left", "right": "right", "bottom": 0, "line_color": "white"}
+        alpha = 0.85 if self._alone else 0.45
+        bars = self._lower.quad(source=source, color=color or BARS, fill_alpha=alpha, line_width=0.5, **ends)
+        self._lower.add_tools(HoverTool(renderers=[bars], tooltips=_BAR_TOOLTIPS))
         return source
 
     def _curve_layer(self, color: str | None, number: int) -> Any:
         from bokeh.models import ColumnDataSource, HoverTool
 
         source = ColumnDataSource({name: [] for name in _CURVE_COLUMNS})
-        legend = {} if self._small else {"legend_label": "95 % simultaneous"}
+        legend = {} if self._small else {"legend_label": f"{'AB'[number]}, band"}
         if self._alone:
-            self.upper.varea("score", "band_low", "band_high", source=source, color=BAND, alpha=0.12, **legend)
-            legend = {} if self._small else {"legend_label": "95 % pointwise"}
-        else:
-            legend = {} if self._small else {"legend_label": f"{'AB'[number]}, 95 % pointwise"}
-        self.upper.varea("score", "low", "high", source=source, color=color or BAND, alpha=0.22, **legend)
+            self.upper.varea("x", "band_low", "band_high", source=source, color=BAND, alpha=0.12)
+        self.upper.varea("x", "low", "high", source=source, color=color or BAND, alpha=0.22, **legend)
         thick = {"source": source, "line_width": 2.2, "line_dash": "dashed" if number else "solid"}
         if color is None:
-            sides = [self.upper.line("score", side, color=hue, **thick) for side, hue in _SIDES.items()]
+            sides = [self.upper.line("x", side, color=hue, **thick) for side, hue in _SIDES.items()]
         else:
-            sides = [self.upper.line("score", "reliability", color=color, **thick)]
+            sides = [self.upper.line("x", "y", color=color, **thick)]
         self.upper.add_tools(HoverTool(renderers=sides, tooltips=_LINE_TOOLTIPS, attachment="horizontal"))
-        self._lower.varea("score", 0, "density", source=source, color=color or BARS, alpha=0.8 if self._alone else 0.3)
-        self._lower.line("score", "density", source=source, color=color or OUTLINE)
         self._style_legend()
         return source
 
@@ -158,28 +230,56 @@ class Panel:
             legend.label_text_font_size = "8pt"
             legend.padding, legend.spacing, legend.glyph_height = 2, 0, 12
 
-    def _bin_columns(self, bins: Bins, number: int, largest: float) -> dict[str, Any]:
-        smallest, growth = (2, 5) if self._small else (4, 10)
-        return {
-            "score": bins.score,
-            "outcome": bins.outcome,
-            # Intervals that are not known yet have no length.
-            "low": bins.low if bins.has_interval else bins.outcome,
-            "high": bins.high if bins.has_interval else bins.outcome,
-            "lower": bins.lower,
-            "upper": bins.upper,
+    def _bin_columns(self, frame: Frame, bins: Bins, number: int, largest: float) -> dict[str, Any]:
+        smallest, growth = (2, 5.0) if self._small else (4, 10.0)
+        if bins.drawn is not None and bins.drawn.equal_masses:
+            growth /= 2
+        # Intervals that are not known yet have no length.
+        low, high = (bins.low, bins.high) if bins.has_interval else (bins.outcome, bins.outcome)
+        columns = {
+            "x": frame.x(bins.score),
+            "y": frame.y(bins.outcome),
+            "diagonal": frame.y(bins.score),
+            "low": frame.y(low),
+            "high": frame.y(high),
+            "mean_score": bins.score,
+            "frequency": bins.outcome,
+            "from": low,
+            "to": high,
             "gap": bins.gap,
             "rows": bins.count,
             "color": np.where(bins.gap < 0, OVER, UNDER) if self._alone else np.full(bins.gap.shape, COLORS[number]),
             "size": smallest + growth * np.sqrt(bins.share / largest),
-            "height": bins.count if self._alone else bins.share,
         }
+        return {name: column[frame.inside(bins)] for name, column in columns.items()}
+
+    def _bar_columns(self, frame: Frame, shown: Shown) -> dict[str, Any]:
+        """Rows by even part of the axis, or by bin; of two selections the shares."""
+        if shown.drawn is not None:
+            borders, rows = frame.bars(shown.drawn)
+            scores = shown.drawn.axis.spread(borders.size)
+            starts, ends, lower, upper = borders[:-1], borders[1:], scores[:-1], scores[1:]
+        elif isinstance(shown, Bins):
+            starts, ends, lower, upper, rows = shown.lower, shown.upper, shown.lower, shown.upper, shown.count
+        else:
+            return {name: [] for name in _BAR_COLUMNS}
+        height = rows if self._alone else rows / max(float(rows.sum()), 1.0)
+        return dict(zip(_BAR_COLUMNS, (starts, ends, height, lower, upper, rows), strict=True))
 
 
-def _curve_columns(curve: Curve) -> dict[str, Any]:
-    sides = {str(side): half.reliability for side, half in curve.split().items()}
+def _curve_columns(frame: Frame, curve: Curve) -> dict[str, Any]:
     crossed = curve.with_crossings()
-    return {name: getattr(crossed, name) for name in _CURVE_COLUMNS if name not in sides} | sides
+    sides = {str(side): frame.y(half.reliability) for side, half in curve.split().items()}
+    bounds = {name: frame.y(getattr(crossed, name)) for name in ("low", "high", "band_low", "band_high")}
+    numbers = {"at": crossed.score, "frequency": crossed.reliability, "gap": crossed.gap, "density": crossed.density}
+    ends = {"from": crossed.low, "to": crossed.high}
+    return {"x": frame.x(crossed.score), "y": frame.y(crossed.reliability), **bounds, **sides, **numbers, **ends}
+
+
+def _range() -> Any:
+    from bokeh.models import Range1d
+
+    return Range1d(start=LIMITS[0], end=LIMITS[1])
 
 
 def _figure(height: int, x_range: Any) -> Any:
@@ -193,7 +293,7 @@ def _figure(height: int, x_range: Any) -> Any:
     figure.outline_line_color = None
     figure.title.text_font_size = "9.5pt"
     figure.xaxis.ticker = TICKS
-    figure.grid.grid_line_color = _GRID
+    figure.grid.grid_line_color = GRID
     for axis in (figure.xaxis, figure.yaxis):
         axis.axis_label_text_font_size, axis.major_label_text_font_size = "9pt", "8pt"
         axis.axis_label_text_font_style = "normal"

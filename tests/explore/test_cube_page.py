@@ -41,9 +41,9 @@ def test_widgets_describe_the_view(cube: xr.Dataset) -> None:
     controls = Controls(cube, lambda: views.append(controls.view()))
     assert controls.view() == suggested(cube, "estimate")
     # One dimension at a time is along the x axis: the other takes its place.
-    controls.roles["estimator"].value = "x axis"
+    controls.roles["estimator"].value = "along the x axis"
     assert (views[-1].x, views[-1].lines) == ("estimator", ("size",))
-    controls.roles["size"].value = "fixed"
+    controls.roles["size"].value = "one label"
     controls.at["size"].value = 300
     controls.only["estimator"].value = ["plain", "wide"]
     controls.hows[0].value = "mean"

@@ -5,6 +5,7 @@ from typing import Any
 
 import xarray as xr
 
+from calibdask.explore.summaries.difference_panel import DifferencePanel
 from calibdask.explore.summaries.page_metrics import CURVE, CURVE_CLASS, DIAGRAM
 from calibdask.explore.summaries.reliability_panel import Panel
 from calibdask.results.reliability import Bins, Curve
@@ -12,7 +13,7 @@ from calibdask.results.values import Results
 
 
 class PanelGrid:
-    """All panels: for one setting two, bins and curve; for several classes one each, with both.
+    """All panels: for one setting bins and curve, of two selections bins and difference; for several classes one each.
 
     Parameters
     ----------
@@ -23,7 +24,7 @@ class PanelGrid:
 
     def __init__(self, box: Any) -> None:
         self._box = box
-        self.panels: list[Panel] = []
+        self.panels: list[Panel | DifferencePanel] = []
         self._shape = (0, 0)
 
     def show(self, results: Sequence[xr.Dataset]) -> None:
@@ -34,6 +35,9 @@ class PanelGrid:
         if is_new:
             kinds = [(True, False), (False, True)] if classes == 1 else [(True, True)] * classes
             self.panels = [Panel(len(results), bins=bins, curve=curve) for bins, curve in kinds]
+            if classes == 1 and len(results) == 2:
+                # Two curves over each other do not show whether they differ.
+                self.panels[1:] = [DifferencePanel()]
             self._shape = (classes, len(results))
         for number, panel in enumerate(self.panels):
             shown = [by_class[number if len(by_class) > 1 else 0] for by_class in selections]

@@ -29,8 +29,11 @@ from calibdask.plot.style import (
 from calibdask.results.reliability import Bins, Curve
 
 COLORS = SERIES[:2]
+# What a figure can be looked at with; none of them is in use at first.
+TOOLS = "pan,box_zoom,wheel_zoom,reset"
 _MARKERS = ("circle", "diamond")
-_INTERVAL, _GRID = "#444444", "#e8ebee"
+# Seen on white and on black.
+_INTERVAL, _GRID = "#757b82", "#e8ebee"
 _SIDES = {"over": OVER, "under": UNDER}
 # Columns of the sources, named as the tooltips of `calibdask.plot` expect them.
 _BIN_COLUMNS = ("score", "outcome", "low", "high", "lower", "upper", "gap", "rows", "color", "size", "height")
@@ -57,7 +60,7 @@ class Panel:
         self._small = bins and curve
         self.upper, self._lower = self._figures()
         self.layers = [self._layer(number) for number in range(selections)]
-        self.pane = _pane(self.upper, self._lower, small=self._small)
+        self.pane = pane_of([self.upper, self._lower], small=self._small)
 
     def show(self, title: str, selections: Sequence[tuple[Bins, Curve | None]]) -> None:
         """Show other bins and curves, those of each selection."""
@@ -76,12 +79,14 @@ class Panel:
                 layer["curve"].data = _curve_columns(curve)
 
     def _figures(self) -> tuple[Any, Any]:
-        upper = _figure(235 if self._small else 345, LIMITS)
+        upper = empty_figure(235 if self._small else 345, LIMITS)
+        label = "Reliability diagram" if self._bins else "Reliability curve"
+        upper.html_attributes = {"role": "img", "aria-label": f"{label}; its numbers are in the CSV files"}
         upper.y_range.start, upper.y_range.end = LIMITS
         upper.yaxis.ticker = TICKS
         upper.line([0, 1], [0, 1], color=DIAGONAL, line_dash="dashed", line_width=1.2)
-        lower = _figure(70 if self._small else 105, upper.x_range)
-        lower.y_range.start = 0
+        lower = empty_figure(70 if self._small else 105, upper.x_range)
+        lower.y_range.start, lower.toolbar_location = 0, None
         lower.yaxis[0].ticker.desired_num_ticks = 2
         lower.xaxis.axis_label = SCORE
         if not self._small:
@@ -182,12 +187,15 @@ def _curve_columns(curve: Curve) -> dict[str, Any]:
     return {name: getattr(crossed, name) for name in _CURVE_COLUMNS if name not in sides} | sides
 
 
-def _figure(height: int, x_range: Any) -> Any:
+def empty_figure(height: int, x_range: Any) -> Any:
     """An empty figure in the style of `calibdask.plot`."""
     from bokeh import plotting
 
-    options: dict[str, Any] = {"sizing_mode": "stretch_width", "tools": "", "toolbar_location": None}
+    options: dict[str, Any] = {"sizing_mode": "stretch_width", "tools": TOOLS, "toolbar_location": "above"}
     figure: Any = plotting.figure(height=height, x_range=x_range, **options)
+    figure.toolbar.autohide, figure.toolbar.logo = True, None
+    # Or the page could not be scrolled over a figure.
+    figure.toolbar.active_scroll = figure.toolbar.active_drag = None
     # Equal borders: figures that are one above the other share their axis.
     figure.min_border_left, figure.min_border_right = 58, 10
     figure.outline_line_color = None
@@ -201,7 +209,8 @@ def _figure(height: int, x_range: Any) -> Any:
     return figure
 
 
-def _pane(upper: Any, lower: Any, *, small: bool) -> Any:
+def pane_of(figures: Sequence[Any], *, small: bool) -> Any:
+    """Figures one above the other, as wide as there is room."""
     import panel as pn
     from bokeh.layouts import column
 
@@ -209,5 +218,5 @@ def _pane(upper: Any, lower: Any, *, small: bool) -> Any:
     # Without these, elements that stretch would never wrap to the next row. No `min_width`: a row is never narrower
     # than the sum of these.
     styles = {"flex": f"1 1 {wide}px", "min-width": f"{wide}px", "max-width": f"{340 if small else 620}px"}
-    figures = pn.pane.Bokeh(column(upper, lower, sizing_mode="stretch_width"), sizing_mode="stretch_width")
-    return pn.Column(figures, sizing_mode="stretch_width", styles=styles)
+    shown = pn.pane.Bokeh(column(*figures, sizing_mode="stretch_width"), sizing_mode="stretch_width")
+    return pn.Column(shown, sizing_mode="stretch_width", styles=styles)

@@ -73,6 +73,14 @@ class SelectionWidgets:
                 self.ranges[dim].value = (0, len(self._pool.labels[dim]) - 1)
             self.labels[dim].value = [index]
 
+    def toggle(self, indexers: dict[str, int]) -> None:
+        """Choose one label along some dimensions; all of them again if that is what is chosen."""
+        if all(self.labels[dim].value == [index] for dim, index in indexers.items()):
+            for dim in indexers:
+                self.labels[dim].value = []
+        else:
+            self.choose(indexers)
+
 
 def selection_text(pool: Pool, selection: Selection) -> str:
     """A selection as text.

@@ -88,3 +88,10 @@ def test_a_page_without_a_server(cube: xr.Dataset, store: str) -> None:
     words = " ".join(str(pane.object) for pane in pn.Column(*page.main).select(pn.pane.HTML))
     assert "8 of 9 cells done, 1 failed" in words
     assert "95th percentile over replicate, then median over draw" in words
+    # Each number of the figure, and the lines of all panels once.
+    view = suggested(cube, "estimate")
+    shown = Reductions(cube).shown(view).value
+    number = float(shown.sel(model="svc", estimator="wide", size=100))
+    line = words[words.index("svc · wide") :]
+    assert f"<td>{number:.4g}</td>" in line[: line.index("</tr>")]
+    assert words.count("■</span> wide") == 1

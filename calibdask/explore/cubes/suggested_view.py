@@ -87,7 +87,7 @@ def suggested(dataset: xr.Dataset, variable: str) -> View:
         panels,
         steps,
         at=tuple((dim, labels_of(dataset, dim)[0]) for dim in (*single, *parts)),
-        only=_few(dataset, variable, lines),
+        only=_few(dims, lines),
         reference=reference,
         band=None if reference else interval_ends(dataset, variable),
         title=titles_of(dataset).get(variable, ""),
@@ -153,12 +153,12 @@ def _steps(dims: _Dims, left: Sequence[str], *, is_difference: bool) -> tuple[St
     return (*([within] if first else []), *([Step("median", rest)] if rest else []))
 
 
-def _few(dataset: xr.Dataset, variable: str, lines: str) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+def _few(dims: _Dims, lines: str) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     """What the study recommends; else the first of many labels: authors begin with what matters most."""
-    labels = labels_of(dataset, lines) if lines else []
-    wanted = recommended(dataset).get(variable, {}).get(lines, ())
-    if chosen := tuple(label for label in labels if label in wanted):
-        return ((lines, chosen),)
-    if len(labels) <= _FEW_LINES:
-        return ()
-    return ((lines, tuple(labels[:_FEW_LINES])),)
+    wanted = recommended(dims.dataset).get(dims.variable, {})
+    chosen = {
+        dim: [label for label in labels_of(dims.dataset, dim) if label in wanted.get(dim, ())] for dim in dims.all
+    }
+    if lines and not chosen[lines] and dims.size(lines) > _FEW_LINES:
+        chosen[lines] = labels_of(dims.dataset, lines)[:_FEW_LINES]
+    return tuple((dim, tuple(labels)) for dim, labels in chosen.items() if labels)

@@ -154,3 +154,31 @@ def test_slices_without_rows_have_no_gap() -> None:
     none = gaps_of(pool, [np.array([], np.int64)], None, 0.95)
     assert np.isnan(none.value).all()
     assert none.distance.tolist() == [-1.0]
+
+
+def test_labels_beyond_those_that_are_sent_can_be_found_and_chosen() -> None:
+    from calibdask.explore.summaries.selection_widgets import SelectionWidgets
+    from calibdask.explore.url_state import _restore, _text
+
+    sites = np.array([f"site <{number}>" for number in range(2500)])
+    pool = Pool(
+        cd.summarize(np.tile([0, 1], 1250), np.full(2500, 0.5), by={"site": sites}, settings=["binary"], step=0.1)
+    )
+    place = {str(label): index for index, label in enumerate(pool.labels["site"])}
+    widgets = SelectionWidgets(pool, "a")
+    box, find = widgets.labels["site"], widgets.of_slices[-1]
+    assert len(box.options) == 50
+    find.value_input = "<1777"
+    assert list(box.options) == ["site &lt;1777&gt;"]
+    box.value = [place["site <1777>"]]
+    find.value_input = "<3>"
+    assert list(box.options) == ["site &lt;1777&gt;", "site &lt;3&gt;"]
+    assert box.value == [place["site <1777>"]]
+    # What is clicked elsewhere, or named by a link, is an option from then on.
+    widgets.toggle({"site": place["site <2400>"]})
+    assert widgets.selection() == Selection((("site", (place["site <2400>"],)),))
+    link = _text(box, box.value)
+    box.value = []
+    assert _restore(box, link)
+    assert box.value == [place["site <2400>"]]
+    assert set(box.value) <= set(box.options.values())

@@ -156,9 +156,8 @@ def _steps(dims: _Dims, left: Sequence[str], *, is_difference: bool) -> tuple[St
 def _few(dims: _Dims, lines: str) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     """What the study recommends; else the first of many labels: authors begin with what matters most."""
     wanted = recommended(dims.dataset).get(dims.variable, {})
-    chosen = {
-        dim: [label for label in labels_of(dims.dataset, dim) if label in wanted.get(dim, ())] for dim in dims.all
-    }
+    labels = {dim: labels_of(dims.dataset, dim) for dim in dims.all}
+    chosen = {dim: [label for label in labels[dim] if label in wanted.get(dim, ())] for dim in dims.all}
     if lines and not chosen[lines] and dims.size(lines) > _FEW_LINES:
-        chosen[lines] = labels_of(dims.dataset, lines)[:_FEW_LINES]
-    return tuple((dim, tuple(labels)) for dim, labels in chosen.items() if labels)
+        chosen[lines] = labels[lines][:_FEW_LINES]
+    return tuple((dim, tuple(shown)) for dim, shown in chosen.items() if shown)

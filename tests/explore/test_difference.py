@@ -6,20 +6,19 @@ import scipy
 import xarray as xr
 
 import calibdask as cd
-from calibdask.explore.summaries.difference import difference
+from calibdask.explore.summaries.difference import Bounded, difference
 from calibdask.explore.summaries.metrics_table import metrics_table
 from calibdask.explore.summaries.page_metrics import CURVE, Choice, quick
 from calibdask.explore.summaries.panel_grid import PanelGrid
-from calibdask.results.over_time import Ends
 from calibdask.results.reliability import Curve
 from calibdask.storage.summary import Summary
 
 RNG = np.random.default_rng(7)
 
 
-def wilson(events: int, rows: int) -> Ends:
+def wilson(events: int, rows: int) -> Bounded:
     low, high = scipy.stats.binomtest(events, rows).proportion_ci(method="wilson")
-    return Ends(events / rows, low, high)
+    return Bounded(events / rows, low, high)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +33,7 @@ def test_published_intervals(first: tuple[int, int], second: tuple[int, int], ex
 
 
 def test_values_above_their_interval_count_as_its_end() -> None:
-    value, low, high = difference(Ends(0.05, 0.01, 0.03), Ends(0.2, 0.15, 0.25))
+    value, low, high = difference(Bounded(0.05, 0.01, 0.03), Bounded(0.2, 0.15, 0.25))
     assert (value, low, high) == pytest.approx((0.15, 0.17 - 0.05, 0.17 + np.hypot(0.05, 0.02)))
 
 
@@ -73,7 +72,7 @@ def test_two_selections_have_a_panel_of_their_difference() -> None:
 
 def test_the_table_has_the_interval_of_the_difference() -> None:
     results = results_of((1.0, 1.6))
-    first, second = (Ends(*(float(result[f"ece{end}"]) for end in ("", "_low", "_high"))) for result in results)
+    first, second = (Bounded(*(float(result[f"ece{end}"]) for end in ("", "_low", "_high"))) for result in results)
     value, low, high = difference(first, second)
     table = metrics_table(results)
     assert f'<td>{value:+.4f}</td><td><span class="ends">{low:+.4f} to {high:+.4f}</span></td>' in table

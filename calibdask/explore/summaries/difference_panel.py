@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from calibdask.explore.summaries.difference import difference
+from calibdask.explore.summaries.difference import Bounded, difference
 from calibdask.explore.summaries.reliability_panel import empty_figure, pane_of
 from calibdask.plot.style import BAND, DIAGONAL, LIMITS, LINE, SCORE
-from calibdask.results.over_time import Ends
 from calibdask.results.reliability import Bins, Curve
 
 # Within a bandwidth of a score, on both sides: of fewer rows a curve says little, and its difference nothing.
@@ -44,7 +43,7 @@ class DifferencePanel:
         assert second is not None
         near = np.minimum(_near(bins, first), _near(others, second))
         known = near >= _FEWEST_NEAR
-        ends = difference(*(Ends(curve.reliability, curve.low, curve.high) for curve in (first, second)))
+        ends = difference(*(Bounded(curve.reliability, curve.low, curve.high) for curve in (first, second)))
         columns = {name: np.where(known, 100 * np.asarray(getattr(ends, name)), np.nan) for name in _COLUMNS[1:]}
         self.source.data = {"score": first.score, **columns}
         words = "B − A at the same score, with a 95 % pointwise interval"

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.explore.summaries.difference import difference
+from calibdask.explore.summaries.difference import Bounded, difference
 from calibdask.explore.summaries.page_metrics import CURVE, DIAGRAM, SATURATION
 from calibdask.results.format import shown_number
-from calibdask.results.over_time import Ends
 from calibdask.results.values import PartResult, Results, Value
 
 _STYLE = """<style>
@@ -134,7 +133,7 @@ def _difference_cells(first: Value | None, second: Value | None) -> tuple[str, s
         return "–", ""
     if not (first.has_interval and second.has_interval):
         return _signed(second.value - first.value), ""
-    ends = difference(*(Ends(value.value, value.low, value.high) for value in (first, second)))
+    ends = difference(*(Bounded(value.value, value.low, value.high) for value in (first, second)))
     return _signed(
         float(ends.value)
     ), f'<span class="ends">{_signed(float(ends.low))} to {_signed(float(ends.high))}</span>'

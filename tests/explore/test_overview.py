@@ -108,7 +108,7 @@ def test_a_tile_for_each_model_says_whether_it_keeps_the_limit(page_of: Callable
     assert "points too low" in text
     for limit, states in ((0.1, ("met", "broken")), (0.02, ("undecided", "broken")), (0.5, ("met", "met"))):
         page.limit.value = limit
-        ece = [cd.check(summary.isel(model=i).sum("country"), {"ece": limit}).outcome for i in (0, 1)]
+        ece = [cd.check(summary.isel(model=i).sum("country"), limits={"ece": limit}).outcome for i in (0, 1)]
         words = ["undecided" if outcome == "cannot be decided" else outcome for outcome in ece]
         assert tuple(words) == states
         items = page.overview.tiles.object.split("<li ")[1:]
@@ -162,7 +162,7 @@ def test_labels_beyond_those_that_are_sent_can_be_found_and_chosen() -> None:
 
     sites = np.array([f"site <{number}>" for number in range(2500)])
     pool = Pool(
-        cd.summarize(np.tile([0, 1], 1250), np.full(2500, 0.5), by={"site": sites}, settings=["binary"], step=0.1)
+        cd.summarize(np.tile([0, 1], 1250), np.full(2500, 0.5), by={"site": sites}, settings=["binary"], step=0.01)
     )
     place = {str(label): index for index, label in enumerate(pool.labels["site"])}
     widgets = SelectionWidgets(pool, "a")

@@ -30,8 +30,9 @@ def variables_of(dataset: xr.Dataset) -> list[str]:
         return [name for name, part in parts.items() if _is_explorable(part.values)]
     hidden = {"status"} if cell_dims(dataset) else set()
     names = [str(name) for name, variable in dataset.data_vars.items() if _is_explorable(variable)]
-    first = {name: number for number, name in enumerate([*recommended(dataset), *_FIRST])}
-    return sorted(set(names) - hidden, key=lambda name: (first.get(name, len(first)), -dataset[name].size, name))
+    first = list(dict.fromkeys([*recommended(dataset), *_FIRST]))
+    ranks = {name: number for number, name in enumerate(first)}
+    return sorted(set(names) - hidden, key=lambda name: (ranks.get(name, len(ranks)), -dataset[name].size, name))
 
 
 def recommended(dataset: xr.Dataset) -> Mapping[str, Mapping[str, Sequence[Any]]]:

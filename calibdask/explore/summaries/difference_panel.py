@@ -26,7 +26,7 @@ class DifferencePanel:
         from bokeh.models import ColumnDataSource, HoverTool, Span
 
         self.upper = empty_figure(450, LIMITS)
-        self.upper.html_attributes = {"role": "img", "aria-label": "Difference of the curves; CSV: curve has numbers"}
+        self.upper.html_attributes = {"role": "group", "aria-label": "Difference of the curves; CSV: curve has numbers"}
         self.upper.xaxis.axis_label, self.upper.yaxis.axis_label = SCORE, "difference of the frequency, points"
         self.upper.add_layout(Span(location=0, dimension="width", line_color=DIAGONAL, line_dash="dashed"))
         self.source = ColumnDataSource({name: [] for name in _COLUMNS})

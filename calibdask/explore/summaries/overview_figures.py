@@ -190,7 +190,7 @@ def _figure(label: str) -> Any:
     figure.toolbar.autohide, figure.toolbar.logo = True, None
     # Or the page could not be scrolled over a figure.
     figure.toolbar.active_scroll = figure.toolbar.active_drag = None
-    figure.html_attributes = {"role": "img", "aria-label": label}
+    figure.html_attributes = {"role": "group", "aria-label": label}
     figure.outline_line_color = None
     figure.xaxis.ticker, figure.yaxis.axis_label_text_font_size = FixedTicker(ticks=[]), "9pt"
     for axis in (figure.xaxis, figure.yaxis):

@@ -81,7 +81,7 @@ class Panel:
     def _figures(self) -> tuple[Any, Any]:
         upper = empty_figure(235 if self._small else 345, LIMITS)
         label = "Reliability diagram" if self._bins else "Reliability curve"
-        upper.html_attributes = {"role": "img", "aria-label": f"{label}; its numbers are in the CSV files"}
+        upper.html_attributes = {"role": "group", "aria-label": f"{label}; its numbers are in the CSV files"}
         upper.y_range.start, upper.y_range.end = LIMITS
         upper.yaxis.ticker = TICKS
         upper.line([0, 1], [0, 1], color=DIAGONAL, line_dash="dashed", line_width=1.2)

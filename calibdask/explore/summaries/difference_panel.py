@@ -23,12 +23,12 @@ class DifferencePanel:
     """How much more often the outcome is seen in the second selection at the same score, in points."""
 
     def __init__(self) -> None:
-        from bokeh.models import ColumnDataSource, HoverTool, Span
+        from bokeh.models import ColumnDataSource, HoverTool
 
         self.upper = empty_figure(450, LIMITS)
         self.upper.html_attributes = {"role": "group", "aria-label": "Difference of the curves; CSV: curve has numbers"}
         self.upper.xaxis.axis_label, self.upper.yaxis.axis_label = SCORE, "difference of the frequency, points"
-        self.upper.add_layout(Span(location=0, dimension="width", line_color=DIAGONAL, line_dash="dashed"))
+        self.upper.hspan(y=0, line_color=DIAGONAL, line_dash="dashed")
         self.source = ColumnDataSource({name: [] for name in _COLUMNS})
         self.upper.varea("score", "low", "high", source=self.source, color=BAND, alpha=0.3)
         line = self.upper.line("score", "value", source=self.source, color=LINE, line_width=2.2)

@@ -22,7 +22,7 @@ class LongChoice:
         import panel as pn
 
         self._options, self._texts = options, list(options)
-        self.box = pn.widgets.MultiChoice(
+        self.box: Any = pn.widgets.MultiChoice(
             label=label,
             options=dict(islice(options.items(), _MOST_OFFERED)),
             placeholder=f"all {len(options):,}",

@@ -93,11 +93,11 @@ class LineFigure:
     """The gap by period with a band; a click on a point chooses its period."""
 
     def __init__(self, choose: Callable[[int], None]) -> None:
-        from bokeh.models import ColumnDataSource, HoverTool, Span, TapTool
+        from bokeh.models import ColumnDataSource, HoverTool, TapTool
 
         self.source = ColumnDataSource({name: [] for name in _LINE_COLUMNS})
         self.figure = _figure("Outcome less score by period, with 95 % intervals")
-        self.figure.add_layout(Span(location=0, dimension="width", line_color=DIAGONAL, line_dash="dashed"))
+        self.figure.hspan(y=0, line_color=DIAGONAL, line_dash="dashed")
         self.figure.varea("x", "low", "high", source=self.source, color=UNDER, alpha=0.18)
         self.figure.line("x", "gap", source=self.source, color=UNDER, line_width=1.8)
         points = self.figure.scatter(
@@ -186,7 +186,8 @@ def _figure(label: str) -> Any:
     from bokeh import plotting
     from bokeh.models import FixedTicker
 
-    figure: Any = plotting.figure(height=_HEIGHT, sizing_mode="stretch_width", tools=_TOOLS, toolbar_location="right")
+    options: dict[str, Any] = {"sizing_mode": "stretch_width", "tools": _TOOLS, "toolbar_location": "right"}
+    figure: Any = plotting.figure(height=_HEIGHT, **options)
     figure.toolbar.autohide, figure.toolbar.logo = True, None
     # Or the page could not be scrolled over a figure.
     figure.toolbar.active_scroll = figure.toolbar.active_drag = None

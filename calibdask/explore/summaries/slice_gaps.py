@@ -39,7 +39,8 @@ class Gaps:
 
     def reshaped(self, *shape: int) -> "Gaps":
         """The same in another shape."""
-        return Gaps(*(part.reshape(shape) for part in (self.value, self.low, self.high, self.rows)))
+        value, low, high = (part.reshape(shape) for part in (self.value, self.low, self.high))
+        return Gaps(value, low, high, self.rows.reshape(shape))
 
     def taken(self, rows: npt.NDArray[np.int64]) -> "Gaps":
         """Those at some places of the first axis."""

@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 from calibdask.explore.access import check_hosts, check_tokens, hosts_of, limit_sessions, protect_pages
 
@@ -14,17 +15,7 @@ from calibdask.explore.access import check_hosts, check_tokens, hosts_of, limit_
 UNUSED_MILLISECONDS = 15_000
 # The header, in the colour of the links of reports.
 _HEADER = "#24425c"
-_CSS = """
-:root { --panel-primary-color: #0072B2; }
-body { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; color: #222; }
-#header { padding: 0 10px; min-height: 44px; box-shadow: none !important; }
-#header .title { font-size: 1.05rem; font-weight: 600; }
-#sidebar { border-right: 1px solid #e2e6ea; background: #fafbfc; }
-@media (max-width: 700px) { #content { flex-direction: column; overflow-y: auto; }
-  #sidebar { flex: none; width: 100% !important; height: auto; max-height: 45vh; border: 0; }
-  #sidebar:not(.hidden) { border-bottom: 1px solid #e2e6ea; }
-  #main { overflow: visible; width: 100%; } }
-"""
+_FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -118,8 +109,9 @@ def _framed(page: Page) -> Any:
     from panel.template import VanillaTemplate
 
     class Frame(VanillaTemplate):
-        """Without the fonts of a network: pages open offline."""
+        """With landmarks and a drawer, and without the fonts of a network: pages open offline."""
 
+        _template: ClassVar[Path] = _FOLDER / "frame.html"
         _resources = {"css": {}}  # noqa: RUF012
 
     frame: Any = Frame
@@ -129,5 +121,5 @@ def _framed(page: Page) -> Any:
         sidebar=[*page.side],
         main=[pn.Column(*page.main, sizing_mode="stretch_width")],
         sidebar_width=345,
-        raw_css=[_CSS],
+        raw_css=[(_FOLDER / "frame.css").read_text(encoding="utf-8")],
     )

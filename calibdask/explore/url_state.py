@@ -75,7 +75,10 @@ def _text(widget: Any, value: Any) -> str:
 def _restore(widget: Any, text: str) -> bool:
     """Set a widget to what stands in the URL; whether it fits."""
     try:
-        widget.value = _value(widget, text)
+        value = _value(widget, text)
+        if hasattr(widget, "offer"):
+            widget.offer(value)
+        widget.value = value
     except (ValueError, TypeError, KeyError):
         return False
     return True
@@ -96,7 +99,8 @@ def _value(widget: Any, text: str) -> Any:
 
 def _labels(widget: Any) -> dict[str, Any] | None:
     """The options of a widget by their label; None if it has no options."""
-    options = getattr(widget, "options", None)
+    # Long choices have some of their options at a time.
+    options = getattr(widget, "all_options", getattr(widget, "options", None))
     if options is None:
         return None
     pairs = options.items() if isinstance(options, dict) else ((option, option) for option in options)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # The attribute of the cube of a study: its fingerprint; while it is laid out, `CUBE_BEGUN`.
 CUBE_MARK, CUBE_BEGUN = "calibdask_study", ""
+# What its study recommends to look at first, as JSON.
+VIEWS = "views"
 # The attribute of a store of periods, with the version of its layout.
 PERIODS = "calibdask_periods"
 # The attribute that every version writes with a result; summaries have it too.
@@ -392,4 +394,5 @@ def _cube(location: Location, node: Any) -> StoredCube:
         for name, axis in dataset.coords.items()
         if axis.dtype.kind in "TO"
     }
-    return StoredCube(url, dataset.assign_coords(texts).assign_attrs(study=known["study"]), known)
+    about = {"study": known["study"], **({VIEWS: node.attrs[VIEWS]} if VIEWS in node.attrs else {})}
+    return StoredCube(url, dataset.assign_coords(texts).assign_attrs(about), known)

@@ -29,7 +29,7 @@ from calibdask.storage.cube_layout import (
     sealed,
 )
 from calibdask.storage.location import Location, read_error
-from calibdask.storage.open_store import CUBE_BEGUN, CUBE_MARK, StoredCube, open_store, read_fingerprint
+from calibdask.storage.open_store import CUBE_BEGUN, CUBE_MARK, VIEWS, StoredCube, open_store, read_fingerprint
 from calibdask.storage.replacing import owned_name
 from calibdask.storage.retry import with_retries
 from calibdask.storage.writers import texts_settled
@@ -128,6 +128,8 @@ class Cube:
             # By one file the new cube takes the place of the old one.
             before = self._group("r").attrs.asdict()
             mark = {CUBE_MARK: json.dumps(fingerprint(study)), LAYOUT: layout}
+            if study.views:
+                mark[VIEWS] = json.dumps(study.views)
             with_retries(lambda: root.attrs.put(sealed(mark, metadata_of(location, layout, names))))
         for name in arrays_of(before):
             remove(location, name)

@@ -37,6 +37,8 @@ class Study(HtmlRepr, ABC):
         Types of variables other than ``"float64"``: floats, integers or booleans.
     presets : mapping from str to mapping
         Values of parameters by name of a preset; ``--set preset=quick`` selects those of ``"quick"``.
+    views : mapping from str to mapping
+        What a page of the cube shows first: by variable, the labels of an axis; the first variable first.
     batch : int
         Cells per task: enough for a task to take seconds.
     version : int
@@ -70,6 +72,7 @@ class Study(HtmlRepr, ABC):
     outputs: ClassVar[Mapping[str, tuple[str, ...]]]
     types: ClassVar[Mapping[str, str]] = {}
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    views: ClassVar[Mapping[str, Mapping[str, Sequence[Hashable]]]] = {}
     batch: ClassVar[int] = 1
     version: ClassVar[int] = 1
 

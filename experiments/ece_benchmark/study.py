@@ -73,6 +73,20 @@ class EceBenchmark(cd.Study):
     }
     types: ClassVar = {"estimate": "float32", "reliability": "float32", "density": "float32"}
     version: ClassVar = 2
+    # The paper's four families with 10 bins and its density, and two of ours.
+    views: ClassVar = {
+        "estimate": {
+            "estimator": (
+                "euranova-l-10",
+                "euranova-a-10",
+                "euranova-c-10",
+                "euranova-ac-10",
+                "euranova-d-silverman",
+                "residual-silverman",
+                "smooth",
+            )
+        }
+    }
     presets: ClassVar = {
         "quick": {
             "draws": 2,

@@ -74,17 +74,17 @@ def test_choices_change_what_is_drawn(
     page = visit().page
     page.goto(explored(store))
     page.get_by_text("Estimates: 8 of 9 cells done, 1 failed").wait_for()
-    choose(page, "model (3)", "step 2")
+    choose(page, "model (3)", "aggregated second")
     words = "|estimate − truth (norm l1)|: 95th percentile over replicate, then median over model, draw"
     page.get_by_text(words).wait_for()
     tail = _quantile(errors, 0.95, "replicate")
     drawn(page, tail.median(("model", "draw")), "estimator", "size")
     # One role after another: the order of aggregations is the user's.
-    choose(page, "step 1, over replicate", "mean")
+    choose(page, "aggregated first: over replicate", "mean")
     mean = errors.mean("replicate")
     drawn(page, mean.median(("model", "draw")), "estimator", "size")
-    choose(page, "estimator (3)", "step 1")
-    choose(page, "model (3)", "lines")
+    choose(page, "estimator (3)", "aggregated first")
+    choose(page, "model (3)", "a line each")
     page.get_by_text("mean over estimator, replicate, then median over draw").wait_for()
     drawn(page, errors.mean(("estimator", "replicate")).median("draw"), "model", "size")
     choose(page, "compared with", "nothing")
@@ -99,7 +99,7 @@ def test_from_a_point_to_a_cell_and_back_by_its_link(
     first = visit(width=1300, height=1400)
     page = first.page
     page.goto(explored(store))
-    choose(page, "model (3)", "step 2")
+    choose(page, "model (3)", "aggregated second")
     tail = _quantile(errors, 0.95, "replicate")
     shown = tail.median(("model", "draw"))
     drawn(page, shown, "estimator", "size")
@@ -142,7 +142,7 @@ def test_downloads(
     one = visit()
     page = one.page
     page.goto(explored(store))
-    choose(page, "model (3)", "step 2")
+    choose(page, "model (3)", "aggregated second")
     expected = _quantile(errors, 0.95, "replicate").median(("model", "draw"))
     drawn(page, expected, "estimator", "size")
     table = pd.read_csv(StringIO(one.download(page.get_by_text("CSV: figure"))))
@@ -151,7 +151,7 @@ def test_downloads(
     np.testing.assert_allclose(actual, expected.transpose("estimator", "size"), rtol=1e-9)
     picture = one.download(page.get_by_text("SVG", exact=True))
     assert picture.startswith("<svg")
-    assert all(f">{name}<" in picture for name in (*ESTIMATORS, "absolute error", "size"))
+    assert all(f">{name}<" in picture for name in (*ESTIMATORS, "absolute error: 95th percentile, then median", "size"))
     with page.expect_download() as saved:
         page.get_by_text("PNG", exact=True).click()
     assert Path(saved.value.path()).read_bytes().startswith(b"\x89PNG")

@@ -63,3 +63,10 @@ class Estimates(cd.Study):
             "reliability": SCORES - bend,
             "density": np.ones(len(SCORES)),
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recommended(Estimates):
+    """The same, of which two estimators matter most."""
+
+    views: ClassVar = {"estimate": {"estimator": ("debiased", "plain")}, "rows": {}}

@@ -41,9 +41,9 @@ def test_widgets_describe_the_view(cube: xr.Dataset) -> None:
     controls = Controls(cube, lambda: views.append(controls.view()))
     assert controls.view() == suggested(cube, "estimate")
     # One dimension at a time is along the x axis: the other takes its place.
-    controls.roles["estimator"].value = "x axis"
+    controls.roles["estimator"].value = "along the x axis"
     assert (views[-1].x, views[-1].lines) == ("estimator", ("size",))
-    controls.roles["size"].value = "fixed"
+    controls.roles["size"].value = "one label"
     controls.at["size"].value = 300
     controls.only["estimator"].value = ["plain", "wide"]
     controls.hows[0].value = "mean"
@@ -88,3 +88,10 @@ def test_a_page_without_a_server(cube: xr.Dataset, store: str) -> None:
     words = " ".join(str(pane.object) for pane in pn.Column(*page.main).select(pn.pane.HTML))
     assert "8 of 9 cells done, 1 failed" in words
     assert "95th percentile over replicate, then median over draw" in words
+    # Each number of the figure, and the lines of all panels once.
+    view = suggested(cube, "estimate")
+    shown = Reductions(cube).shown(view).value
+    number = float(shown.sel(model="svc", estimator="wide", size=100))
+    line = words[words.index("svc · wide") :]
+    assert f"<td>{number:.4g}</td>" in line[: line.index("</tr>")]
+    assert words.count("■</span> wide") == 1

@@ -13,7 +13,9 @@ from tests.explore.cube_views import FIGURE, L1
 def test_a_picture_of_a_view(cube: xr.Dataset) -> None:
     shown = Reductions(cube).shown(FIGURE)
     picture = picture_of(FIGURE, shown, Scales())
-    assert (picture.logx, picture.logy, picture.x_name, picture.y_name) == (True, True, "size", "absolute error")
+    assert (picture.logx, picture.logy, picture.x_name) == (True, True, "size")
+    # The axis says what of the values is shown.
+    assert picture.y_name == "absolute error: 95th percentile, then median"
     (panel,) = picture.panels
     for line in panel.lines:
         np.testing.assert_array_equal(line.value, shown.value.sel(estimator=line.label))

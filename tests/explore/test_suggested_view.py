@@ -1,5 +1,6 @@
 """The first view of a store."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from calibdask.explore.cubes.reductions import Reductions
 from calibdask.explore.cubes.suggested_view import is_geometric, suggested
 from calibdask.explore.cubes.variables import interval_ends, references_of, variables_of
 from tests.explore.cube_views import L1
+from tests.explore.explored_study import Recommended
 
 
 @pytest.mark.parametrize(
@@ -61,3 +63,13 @@ def test_models_are_never_averaged() -> None:
     result = cd.evaluate(xr.DataArray(np.arange(40) % 2, dims="sample"), models, cd.ECE(bins=5), by={"day": day})
     view = suggested(result, "ece")
     assert (view.x, view.lines, view.steps) == ("day", ("version",), ())
+
+
+def test_a_cube_opens_on_what_its_study_recommends(tmp_path: Path) -> None:
+    cd.run(Recommended(models=("forest",), draws=1), tmp_path / "cube.zarr")
+    cube = cd.open_cube(str(tmp_path / "cube.zarr"))
+    # The density has more numbers than the rows.
+    assert variables_of(cube)[:2] == ["estimate", "rows"]
+    view = suggested(cube, "estimate")
+    assert dict(view.only) == {"estimator": ("plain", "debiased")}
+    assert view.axis_name == "absolute error: 95th percentile"

@@ -13,8 +13,8 @@ from calibdask.explore.cubes.variables import interval_ends, references_of, titl
 from calibdask.explore.cubes.views import ERRORS, Reference, View, labels_of
 from calibdask.study.reading import cell_dims
 
-_X, _LINES, _PANELS, _FIXED = "x axis", "lines", "panels", "fixed"
-_STEPS = ("step 1", "step 2", "step 3")
+_X, _LINES, _PANELS, _FIXED = "along the x axis", "a line each", "a panel each", "one label"
+_STEPS = ("aggregated first", "aggregated second", "aggregated third")
 _ROLES = [_X, _LINES, _PANELS, _FIXED, *_STEPS]
 _PLAIN = "nothing"
 _BANDS = {"none": None, "middle half": (0.25, 0.75), "middle 90 %": (0.05, 0.95)}
@@ -81,7 +81,7 @@ class Controls:
 
         labels = {str(label): label for label in labels_of(self._dataset, dim)}
         kind = pn.widgets.Select if len(labels) <= _MOST_BOXES else pn.widgets.DiscreteSlider
-        return kind(label="at", options=labels, styles={"flex": "1 1 110px", "min-width": "0"}, **_WIDE)
+        return kind(label=f"{dim}: label", options=labels, styles={"flex": "1 1 110px", "min-width": "0"}, **_WIDE)
 
     def _filter(self, dim: str) -> Any:
         """The labels of a dimension that are shown."""
@@ -92,7 +92,9 @@ class Controls:
             # The labels of these boxes are markup.
             options = {escape(str(label)): label for label in labels}
             look = {"stylesheets": [_CHIPS], "styles": {"flex": "1.6 1 0", "min-width": "0"}, **_WIDE}
-            return pn.widgets.MultiChoice(label="only", options=options, placeholder=f"all {len(labels)}", **look)
+            return pn.widgets.MultiChoice(
+                label=f"{dim}: only these", options=options, placeholder=f"all {len(labels)}", **look
+            )
         last = len(labels) - 1
         return pn.widgets.IntRangeSlider(label=f"{dim}, positions", start=0, end=last, value=(0, last), **_WIDE)
 
@@ -125,7 +127,7 @@ class Controls:
         axes = [_heading("Axes"), self.band, *self._scale_rows(), self.same]
         dims = [_heading("Dimensions"), *self._cards.values()]
         # One root instead of thirty: a document is traversed for each root.
-        return [pn.Column(compared, *dims, _heading("Aggregation, step by step"), *steps, *axes, **_WIDE)]
+        return [pn.Column(compared, *dims, _heading("Aggregation, one after the other"), *steps, *axes, **_WIDE)]
 
     def _scale_rows(self) -> list[Any]:
         import panel as pn
@@ -261,7 +263,7 @@ class Controls:
         for role, how, number in zip(_STEPS, self.hows, self.numbers, strict=True):
             aggregated = [dim for dim in dims if self.roles[dim].value == role]
             how.visible, number.visible = bool(aggregated), bool(aggregated) and how.value in NUMBERED
-            how.label = f"{role}, over {', '.join(aggregated)}"
+            how.label = f"{role}: over {', '.join(aggregated)}"
             number.label = NUMBERED.get(how.value, "")
 
 

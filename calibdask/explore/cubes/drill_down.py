@@ -114,7 +114,7 @@ class DrillDown:
         where = " · ".join(label_text(label, dim) for dim, label in at.items())
         self._head.object = (
             f"<h3 style='margin:.8em 0 0'>Behind {escape(where) or 'the point'}: {value:.5g}</h3>"
-            f"<div style='color:#555'>{escape(view.text())}</div>"
+            f"<div style='color:var(--soft)'>{escape(view.text())}</div>"
         )
         self.layout.visible = True
         self._distribution[:], self._cell[:] = [_note("reading …")], []
@@ -294,7 +294,7 @@ def _wrapped(layout: Any) -> Any:
 def _note(text: str) -> Any:
     import panel as pn
 
-    return pn.pane.HTML(f"<span style='color:#555'>{escape(text)}</span>", sizing_mode="stretch_width")
+    return pn.pane.HTML(f"<span style='color:var(--soft)'>{escape(text)}</span>", sizing_mode="stretch_width")
 
 
 def _pre(text: str) -> Any:
@@ -308,7 +308,7 @@ def _numbers(numbers: list[dict[str, Any]]) -> Any:
     import panel as pn
 
     lines = [
-        f"<tr><td>{escape(number['variable'])}</td><td style='color:#555'>{escape(number['where'])}</td>"
+        f"<tr><td>{escape(number['variable'])}</td><td style='color:var(--soft)'>{escape(number['where'])}</td>"
         f"<td style='text-align:right'>{number['value']:.5g}</td></tr>"
         for number in numbers
     ]

@@ -108,7 +108,8 @@ def _frame(picture: Picture, panel: Panel, limits: tuple[float, float]) -> dict[
     longest = max((len(line.label) for line in panel.lines), default=1)
     # So that it fits a narrow window: a letter takes about 7 pixels.
     columns = max(1, min(4, 250 // (35 + 7 * longest)))
-    rows = -(-len(panel.lines) // columns) if len(panel.lines) > 1 else 0
+    # Several panels have one legend above them.
+    rows = -(-len(panel.lines) // columns) if len(panel.lines) > 1 and len(picture.panels) == 1 else 0
     options: dict[str, Any] = {
         "title": panel.title,
         "logx": picture.logx,

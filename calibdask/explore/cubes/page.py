@@ -11,6 +11,7 @@ from calibdask.explore.cubes.cell_contents import failures
 from calibdask.explore.cubes.controls import Controls
 from calibdask.explore.cubes.drill_down import DrillDown
 from calibdask.explore.cubes.figure import drawn
+from calibdask.explore.cubes.number_table import legend_html, number_table
 from calibdask.explore.cubes.picture import Panel, Picture, Scales, label_text, picture_of
 from calibdask.explore.cubes.reductions import FEW_CELLS, Reductions
 from calibdask.explore.cubes.views import View, is_complete, progress_text
@@ -61,6 +62,7 @@ class CubePage:
         self._notes = pn.pane.HTML("", sizing_mode="stretch_width", css_classes=["notes"])
         self._progress = pn.indicators.Progress(value=0, max=100, sizing_mode="stretch_width", height=6, visible=False)
         self.figure = pn.Column(sizing_mode="stretch_width")
+        self._legend, self.table = (pn.pane.HTML("", sizing_mode="stretch_width") for _ in range(2))
 
     def page(self) -> Page:
         """The page, with its first view on the way."""
@@ -75,14 +77,16 @@ class CubePage:
             pn.state.onload(self._begin)
             pn.state.on_session_destroyed(lambda _: self._close())
         buttons = downloads(self._name.partition(".")[0], {"figure": self._table}, self.figure)
-        hint = "Click a name in the legend to mute its line, a point to see what is behind it."
+        hint = "Click a point to see what is behind it; in a legend under a figure, a name to mute its line."
         main = [
             self._cells,
             self.heading,
             self._progress,
+            self._legend,
             self.figure,
             self._notes,
-            pn.pane.HTML(f"<span style='color:#555'>{hint}</span>", sizing_mode="stretch_width"),
+            pn.pane.HTML(f"<span style='color:var(--soft)'>{hint}</span>", sizing_mode="stretch_width"),
+            self.table,
             buttons,
             self._drill.layout,
         ]
@@ -169,6 +173,7 @@ class CubePage:
         self.view = self._shown = None
         self.figure.loading, self._progress.visible = False, False
         self.figure[:] = []
+        self._legend.object = self.table.object = ""
         self._notes.object = f"<b>{escape(error_text(error))}</b>"
 
     def _draw(self) -> None:
@@ -179,6 +184,7 @@ class CubePage:
         chosen = Scales(scales["x"].value, scales["y"].value, self.controls.same.value)
         picture = picture_of(self.view, self._shown, chosen)
         self._notes.object = "<br>".join(map(escape, picture.notes))
+        self._legend.object, self.table.object = legend_html(picture), number_table(picture)
         self._rings = []
         self.figure[:] = [self._panels(picture, same=chosen.same)]
 

@@ -182,7 +182,7 @@ def picture_of(view: View, shown: xr.Dataset, scales: Scales) -> Picture:
         notes.append(f"{hidden} of {finite.size} points are 0 or less and cannot be shown on a logarithmic axis.")
     if not finite.size:
         notes.append("There are no numbers here: either no cell is done, or none has a value.")
-    return Picture(x, view.x, view.name, logx, logy, drawn, notes)
+    return Picture(x, view.x, view.axis_name, logx, logy, drawn, notes)
 
 
 def _spread(view: View, values: np.ndarray) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from calibdask.explore.cubes.aggregates import Step
-from calibdask.explore.cubes.variables import interval_ends, references_of, titles_of, variables_of
+from calibdask.explore.cubes.variables import interval_ends, recommended, references_of, titles_of, variables_of
 from calibdask.explore.cubes.views import Reference, View, labels_of
 from calibdask.results.cautions import MODEL_DIMS
 from calibdask.study.reading import cell_dims
@@ -87,7 +87,7 @@ def suggested(dataset: xr.Dataset, variable: str) -> View:
         panels,
         steps,
         at=tuple((dim, labels_of(dataset, dim)[0]) for dim in (*single, *parts)),
-        only=_few(dataset, lines),
+        only=_few(dims, lines),
         reference=reference,
         band=None if reference else interval_ends(dataset, variable),
         title=titles_of(dataset).get(variable, ""),
@@ -153,9 +153,11 @@ def _steps(dims: _Dims, left: Sequence[str], *, is_difference: bool) -> tuple[St
     return (*([within] if first else []), *([Step("median", rest)] if rest else []))
 
 
-def _few(dataset: xr.Dataset, lines: str) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    """The first of many labels: authors begin with what matters most."""
-    labels = labels_of(dataset, lines) if lines else []
-    if len(labels) <= _FEW_LINES:
-        return ()
-    return ((lines, tuple(labels[:_FEW_LINES])),)
+def _few(dims: _Dims, lines: str) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+    """What the study recommends; else the first of many labels: authors begin with what matters most."""
+    wanted = recommended(dims.dataset).get(dims.variable, {})
+    labels = {dim: labels_of(dims.dataset, dim) for dim in dims.all}
+    chosen = {dim: [label for label in labels[dim] if label in wanted.get(dim, ())] for dim in dims.all}
+    if lines and not chosen[lines] and dims.size(lines) > _FEW_LINES:
+        chosen[lines] = labels[lines][:_FEW_LINES]
+    return tuple((dim, tuple(shown)) for dim, shown in chosen.items() if shown)

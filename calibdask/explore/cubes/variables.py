@@ -1,6 +1,9 @@
 """The variables of a dataset that can be explored: of a result its metrics, of other datasets all numbers on axes."""
 
+import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import xarray as xr
 
@@ -27,7 +30,15 @@ def variables_of(dataset: xr.Dataset) -> list[str]:
         return [name for name, part in parts.items() if _is_explorable(part.values)]
     hidden = {"status"} if cell_dims(dataset) else set()
     names = [str(name) for name, variable in dataset.data_vars.items() if _is_explorable(variable)]
-    return sorted(set(names) - hidden, key=lambda name: (name not in _FIRST, -dataset[name].size, name))
+    first = list(dict.fromkeys([*recommended(dataset), *_FIRST]))
+    ranks = {name: number for number, name in enumerate(first)}
+    return sorted(set(names) - hidden, key=lambda name: (ranks.get(name, len(ranks)), -dataset[name].size, name))
+
+
+def recommended(dataset: xr.Dataset) -> Mapping[str, Mapping[str, Sequence[Any]]]:
+    """The labels that the study of a cube recommends to begin with, by variable and axis; the first variable first."""
+    views: Mapping[str, Mapping[str, Sequence[Any]]] = json.loads(str(dataset.attrs.get("views", "{}")))
+    return {variable: chosen for variable, chosen in views.items() if variable in dataset.data_vars}
 
 
 def titles_of(dataset: xr.Dataset) -> dict[str, str]:

@@ -123,6 +123,11 @@ class View:
         return self.reference.error if self.reference else self.label
 
     @property
+    def axis_name(self) -> str:
+        """What is shown, and of what kind the numbers are: how they were aggregated, in their order."""
+        return ": ".join(filter(None, (self.name, ", then ".join(step.name for step in self.steps))))
+
+    @property
     def quantity(self) -> str:
         """What is shown, before it is aggregated."""
         return self.reference.text(self.label) if self.reference else self.label

@@ -108,7 +108,7 @@ def bar(gap: float, low: float, high: float, reach: tuple[float, float], *, cert
     def x(value: float) -> str:
         return f"{_MARGIN + (_WIDTH - 2 * _MARGIN) * (value - reach[0]) / (reach[1] - reach[0]):.1f}"
 
-    color, middle = (OVER if gap < 0 else UNDER) if certain else "#5f6b76", _HEIGHT / 2
+    color, middle = (OVER if gap < 0 else UNDER) if certain else "#7a858f", _HEIGHT / 2
     return (
         f'<svg width="{_WIDTH:.0f}" height="{_HEIGHT:.0f}" aria-hidden="true">'
         f'<line x1="{x(0)}" x2="{x(0)}" y1="0" y2="{_HEIGHT:.0f}" stroke="#b8c0c8"/>'

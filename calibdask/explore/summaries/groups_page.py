@@ -19,7 +19,7 @@ _ALPHAS = {"5 %": 0.05, "1 %": 0.01, "0.1 %": 0.001}
 _DESCRIBED, _FOUND, _ALL = "that say what is wrong", "that are off", "all"
 _CSS = """
 h2 { font-size: 1.1rem; margin: 14px 0 4px; } p { margin: 4px 0; max-width: 60rem; overflow-wrap: anywhere; }
-.line { font-size: 1.15rem; font-weight: 600; } .quiet { color: #5f6b76; font-size: 12.5px; }
+.line { font-size: 1.15rem; font-weight: 600; } .quiet { color: var(--soft); font-size: 12.5px; }
 """
 _READING = (
     "Gap: frequency of the outcome less mean score, in points; below 0 the scores are too high (orange). Intervals are "

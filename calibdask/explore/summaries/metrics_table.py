@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.explore.summaries.difference import Bounded, difference
 from calibdask.explore.summaries.page_metrics import CURVE, DIAGRAM, MARKS, SATURATION, SMOOTH
 from calibdask.results.format import shown_number
 from calibdask.results.values import PartResult, Results, Value
 
 _STYLE = """<style>
 table.numbers { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100%; }
-.numbers th { text-align: right; font-weight: 600; border-bottom: 1px solid #b8c0c8; padding: 3px 10px 3px 0; }
-.numbers td { text-align: right; padding: 3px 10px 3px 0; border-bottom: 1px solid #eceff2; white-space: nowrap; }
+.numbers th { text-align: right; font-weight: 600; border-bottom: 1px solid var(--edge); padding: 3px 10px 3px 0; }
+.numbers td { text-align: right; padding: 3px 10px 3px 0; border-bottom: 1px solid var(--rule); white-space: nowrap; }
 .numbers th:first-child, .numbers td:first-child { text-align: left; white-space: normal; min-width: 8.5rem; }
-.numbers small { color: #5f6b76; display: block; line-height: 1.25; }
-.numbers .ends { color: #4a5661; }
+.numbers small { color: var(--soft); display: block; line-height: 1.25; }
+.numbers .ends { color: var(--soft); }
 </style>"""
 # What is drawn, or told in words.
 _ELSEWHERE = (SATURATION, DIAGRAM, CURVE, MARKS, SMOOTH)
@@ -35,14 +36,16 @@ def metrics_table(results: Sequence[xr.Dataset], pending: Collection[str] = ()) 
     """
     numbers = [_numbers(result) for result in results]
     two = len(results) == 2
-    heads = ["A", "95 % interval", "B", "95 % interval", "B − A"] if two else ["value", "95 % interval"]
+    heads = (
+        ["A", "95 % interval", "B", "95 % interval", "B − A", "95 % interval"] if two else ["value", "95 % interval"]
+    )
     lines = []
     for name, first in numbers[0].items():
         values = [parts[name].value() if name in parts else None for parts in numbers]
         cells = [cell for value in values for cell in _cells(value, first.metric in pending)]
         if two:
             a, b = values
-            cells.append("–" if a is None or b is None else _signed(b.value - a.value))
+            cells += _difference_cells(a, b)
         lines.append((f"{escape(_heading(first))}<small>{escape(first.meaning)}</small>", cells))
     head = "".join(f"<th>{text}</th>" for text in ("metric", *heads))
     body = "".join(
@@ -122,6 +125,18 @@ def _cells(value: Value | None, pending: bool) -> tuple[str, str]:
     if value.has_interval:
         return _short(value.value), f'<span class="ends">{_short(value.low)} to {_short(value.high)}</span>'
     return _short(value.value), "…" if pending else ""
+
+
+def _difference_cells(first: Value | None, second: Value | None) -> tuple[str, str]:
+    """The second value less the first, and its interval where both have one."""
+    if first is None or second is None:
+        return "–", ""
+    if not (first.has_interval and second.has_interval):
+        return _signed(second.value - first.value), ""
+    ends = difference(*(Bounded(value.value, value.low, value.high) for value in (first, second)))
+    return _signed(
+        float(ends.value)
+    ), f'<span class="ends">{_signed(float(ends.low))} to {_signed(float(ends.high))}</span>'
 
 
 def _short(value: Any) -> str:

@@ -15,6 +15,7 @@ from calibdask.explore.server import Page
 from calibdask.explore.summaries.comparison_widgets import ComparisonWidgets
 from calibdask.explore.summaries.groups_page import GroupsPage
 from calibdask.explore.summaries.metrics_table import curve_frame, diagram_frame, metrics_frame, metrics_table
+from calibdask.explore.summaries.overview import Overview, OverviewQuery
 from calibdask.explore.summaries.own_metrics import OwnMetrics
 from calibdask.explore.summaries.page_metrics import (
     Choice,
@@ -38,11 +39,18 @@ from calibdask.storage.summary import Summary
 _BINS = [10, 15, 20, 30, 60, 100]
 _BINNINGS = {"by the scores": "auto", "of equal width": "uniform", "of equal mass": "equal-mass"}
 _TOGETHER, _ALL_ROWS, _OVER_TIME, _GROUPS = "all periods together", "all rows", "over time", "groups by features"
+_OVERVIEW = "models, slices and periods"
+# Beside each other where there is room.
+_BESIDE = {"flex-wrap": "wrap", "gap": "4px 20px"}
 # Seconds before what takes longer begins: further choices are not to be slowed down by intervals of earlier ones.
 _PAUSE = 0.3
 _NOTE = (
     "Values, intervals of binned errors and the pointwise band are shown at once; the simultaneous band and the "
     "intervals of smoothed errors follow. All intervals: 95 %, 200 replicates, as calibdask.evaluate gives them."
+)
+_SHARED = (
+    " Intervals of differences hold for selections that share no rows; where they share some, or are models of the "
+    "same rows, they are too wide rather than too narrow."
 )
 
 
@@ -52,7 +60,7 @@ class _Step:
 
     description: str
     names: tuple[str, ...]
-    compute: Callable[[], Any]
+    compute: Callable[[CancelToken], Any]
     show: Callable[[Any], object]
     is_ranking: bool = False
 
@@ -97,6 +105,7 @@ class SummaryPage:
         self._shown: tuple[Choice, list[Selection]] | None = None
         self._results: list[xr.Dataset] = []
         self._titles: list[str] = []
+        self._overview_query: OverviewQuery | None = None
         self._steps: list[_Step] = []
         self._make_widgets()
         self.time = TimePage(pool, self._document, due) if period_dims(pool) else None
@@ -110,6 +119,7 @@ class SummaryPage:
             options=views, value=views[0], variant="outline", margin=(8, 10), visible=len(views) > 1
         )
         self.slices = SliceTable(pool, self._own.errors(pool.source.layout), self.first.choose, self._rank_slices)
+        self.overview = Overview(pool, self.first.toggle)
         self.head = pn.pane.HTML("", sizing_mode="stretch_width")
         self.busy = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 10))
         box = pn.Row(sizing_mode="stretch_width", styles={"flex-wrap": "wrap", "gap": "4px 12px"})
@@ -136,7 +146,10 @@ class SummaryPage:
             tables["slices"] = self.slices.frame
         name = self._name.partition(".")[0]
         buttons = downloads(name, tables, self.plots)
-        main = [self.head, self.plots, self.busy, self.numbers, self.note, buttons, *self.slices.listed]
+        left = pn.Column(self.plots, styles={"flex": "3 1 560px", "min-width": "0"})
+        right = pn.Column(*self.slices.listed, styles={"flex": "2 1 360px", "min-width": "0"})
+        middle = pn.Row(left, *([right] if self.slices.listed else []), sizing_mode="stretch_width", styles=_BESIDE)
+        main = [self.head, *self.overview.listed, self.busy, middle, self.numbers, self.note, buttons]
         views = {self.view.options[0]: main}
         if self.time is not None:
             views[_OVER_TIME] = [*self.time.listed, downloads(name, {"over-time": self.time.frame})]
@@ -177,13 +190,17 @@ class SummaryPage:
         )
         self.bins = pn.widgets.Select(label="Bins", options=_BINS, value=15, width=90)
         self.binning = pn.widgets.Select(label="Binning", options=_BINNINGS, width=195)
+        self.limit = pn.widgets.FloatInput(
+            label="Limit of the ECE", value=None, start=0.0, end=1.0, step=0.005, placeholder="none", width=140
+        )
         self.compare = pn.widgets.Checkbox(label="Compare with a second selection, B", value=False)
         self.first, self.second = SelectionWidgets(self._pool, "a"), ComparisonWidgets(self._pool)
 
     @property
     def widgets(self) -> dict[str, Any]:
         """All widgets by their names in the URL."""
-        own = {"setting": self.setting, "bins": self.bins, "binning": self.binning, "compare": self.compare}
+        own = {"setting": self.setting, "bins": self.bins, "binning": self.binning, "limit": self.limit}
+        own["compare"] = self.compare
         view = {"view": self.view} if len(self.view.options) > 1 else {}
         further = [part.widgets for part in (self.first, self.second, self.slices)]
         further += [view.widgets for view in (self.time, self.groups) if view is not None]
@@ -197,7 +214,7 @@ class SummaryPage:
         for only_of_two in (first, second):
             self.compare.link(only_of_two, value="visible")
         chosen = [first, *self.first.listed, self.compare, second] if self.first.listed else []
-        return [self.setting, pn.Row(self.bins, self.binning), *chosen]
+        return [self.setting, pn.Row(self.bins, self.binning), self.limit, *chosen]
 
     def _changed(self, *_: Any) -> None:
         """A choice has changed: several changes at once make one new view."""
@@ -225,7 +242,12 @@ class SummaryPage:
         first = self.first.selection()
         selections = [first, *([self.second.selection(first)] if self.compare.value else [])]
         self.slices.ask(selections[0], choice)
+        before = self._overview_query
+        self._overview_query = self.overview.query(first, choice, self.limit.value, self.slices.chosen_dims)
         if (choice, selections) == self._shown:
+            if self._overview_query != before:
+                others = [step for step in self._steps if step.description != _OVERVIEW]
+                self._steps = [self._overview_step, *others]
             self._rank_slices()
             return
         self._slow.cancel()
@@ -274,10 +296,11 @@ class SummaryPage:
         ]
         # All of one kind, then all of the next: what takes longest is last.
         kinds = [step.description for step in steps]
-        self._steps = sorted(steps, key=lambda step: kinds.index(step.description))
+        self._steps = [self._overview_step, *sorted(steps, key=lambda step: kinds.index(step.description))]
         self.head.object = self._described(selections) + caution_lines(self._results)
+        shared = _SHARED if len(selections) > 1 else ""
         missing = missing_lines(measurements[0].reasons)
-        self.note.object = small(_NOTE + left_out(without_interval(measurements[0].pooled, choice))) + missing
+        self.note.object = small(_NOTE + shared + left_out(without_interval(measurements[0].pooled, choice))) + missing
         self._draw()
         self._rank_slices()
 
@@ -304,7 +327,15 @@ class SummaryPage:
             self._results[number] = self._results[number].assign(more.data_vars)
             self._draw()
 
-        return _Step(refinement.description, refinement.names, refinement.compute, show)
+        return _Step(refinement.description, refinement.names, lambda _: refinement.compute(), show)
+
+    @property
+    def _overview_step(self) -> _Step:
+        """The step that computes tiles, the map of slices and the line by period."""
+        query = self._overview_query
+        assert query is not None
+        compute, show = partial(self.overview.computed, query), partial(self.overview.show, query)
+        return _Step(_OVERVIEW, (), compute, show)
 
     def _rank_slices(self) -> None:
         """Rank slices before the last of the steps, which takes longest."""
@@ -323,7 +354,7 @@ class SummaryPage:
             if not enough and not any(step.is_ranking for step in self._steps):
                 self._steps.insert(0, self._ranking)
 
-        return _Step("order of the slices", (), self.slices.advance, show, is_ranking=True)
+        return _Step("order of the slices", (), lambda _: self.slices.advance(), show, is_ranking=True)
 
     def _go_on(self) -> None:
         """Take the next step, after which the page shows more."""
@@ -376,9 +407,9 @@ def _banded(selections: list[Selection], choice: Choice) -> bool:
     return len(selections) == 1 or choice.setting != "classwise"
 
 
-def _after(pause: float, token: CancelToken, job: Callable[[], Any]) -> Any:
+def _after(pause: float, token: CancelToken, job: Callable[[CancelToken], Any]) -> Any:
     """Run a job after a pause, unless it has been cancelled by then."""
     sleep(pause)
     if token.is_cancelled():
         raise Cancelled
-    return job()
+    return job(token)

@@ -18,19 +18,21 @@ def left_out(names: list[str]) -> str:
 
 def missing_lines(reasons: dict[str, str]) -> str:
     """The metrics that are not shown, and why."""
-    return "".join(f"<div style='color: #8a4b00'>Not shown: {escape(reason)}</div>" for reason in reasons.values())
+    return "".join(
+        f"<div style='color: var(--caution)'>Not shown: {escape(reason)}</div>" for reason in reasons.values()
+    )
 
 
 def small(text: str) -> str:
     """A note."""
-    return f"<small style='color: #5f6b76'>{text}</small>"
+    return f"<small style='color: var(--soft)'>{text}</small>"
 
 
 def caution_lines(results: list[xr.Dataset]) -> str:
     """What to be aware of."""
     several = len(results) > 1
     lines = [
-        f"<div style='color: #8a4b00'>⚠ {f'{letter}: ' if several else ''}{escape(message)}</div>"
+        f"<div style='color: var(--caution)'>⚠ {f'{letter}: ' if several else ''}{escape(message)}</div>"
         for letter, result in zip("AB", results, strict=False)
         for message in cautions(result)
     ]

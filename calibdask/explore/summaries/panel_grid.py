@@ -5,13 +5,14 @@ from typing import Any
 
 import xarray as xr
 
-from calibdask.explore.summaries.page_metrics import MARKS, SMOOTH
+from calibdask.explore.summaries.difference_panel import DifferencePanel
+from calibdask.explore.summaries.page_metrics import CURVE, DIAGRAM, MARKS, SMOOTH
 from calibdask.explore.summaries.reliability_panel import Panel
 from calibdask.results.reliability import Bins, Curve
 
 
 class PanelGrid:
-    """All panels: for one setting two, bins and curve; for several classes one each, with both.
+    """All panels: for one setting bins and curve, of two selections bins and difference; for several classes one each.
 
     Parameters
     ----------
@@ -22,28 +23,34 @@ class PanelGrid:
 
     def __init__(self, box: Any) -> None:
         self._box = box
-        self.panels: list[Panel] = []
+        self.panels: list[Panel | DifferencePanel] = []
         self._shape = (0, 0)
 
     def show(self, results: Sequence[xr.Dataset]) -> None:
         """Draw a result of `page_metrics.quick`, or two that have curves of the same classes."""
-        selections = [_by_class(result) for result in results]
+        selections = [_by_class(result, MARKS, SMOOTH) for result in results]
         classes = len(selections[0])
         is_new = (classes, len(results)) != self._shape
         if is_new:
             kinds = [(True, False), (False, True)] if classes == 1 else [(True, True)] * classes
             self.panels = [Panel(len(results), bins=bins, curve=curve) for bins, curve in kinds]
+            if classes == 1 and len(results) == 2:
+                # Two curves over each other do not show whether they differ.
+                self.panels[1:] = [DifferencePanel()]
             self._shape = (classes, len(results))
         for number, panel in enumerate(self.panels):
             shown = [by_class[number if len(by_class) > 1 else 0] for by_class in selections]
+            if isinstance(panel, DifferencePanel):
+                # Of curves at the same scores, which those that follow the rows are not.
+                shown = [_by_class(result, DIAGRAM, CURVE)[0] for result in results]
             panel.show(shown[0][0], [(bins, curve) for _, bins, curve in shown])
         if is_new:
             # With their contents: changes may overtake the message that puts panels on the page.
             self._box.objects = [panel.pane for panel in self.panels]
 
 
-def _by_class(result: xr.Dataset) -> list[tuple[str, Bins, Curve]]:
+def _by_class(result: xr.Dataset, diagram: str, curve: str) -> list[tuple[str, Bins, Curve]]:
     """Heading, bins and curve of each class that has a curve; once, without a heading, where there are no classes."""
-    bins, curves = Bins.by_class(result, MARKS), Curve.by_class(result, SMOOTH)
+    bins, curves = Bins.by_class(result, diagram), Curve.by_class(result, curve)
     pairs = zip(curves.items(), bins.values(), strict=True)
-    return [(f"class {label}" if label else "", of_class, curve) for (label, curve), of_class in pairs]
+    return [(f"class {label}" if label else "", of_class, fitted) for (label, fitted), of_class in pairs]

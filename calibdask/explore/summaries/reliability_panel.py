@@ -30,8 +30,11 @@ from calibdask.plot.style import (
 from calibdask.results.reliability import Bins, Curve
 
 COLORS = SERIES[:2]
+# What a figure can be looked at with; none of them is in use at first.
+TOOLS = "pan,box_zoom,wheel_zoom,reset"
 _MARKERS = ("circle", "diamond")
-_INTERVAL = "#444444"
+# Seen on white and on black.
+_INTERVAL = "#757b82"
 _SIDES = {"over": OVER, "under": UNDER}
 # Columns of the sources, named as the tooltips of `calibdask.plot` expect them.
 _BIN_COLUMNS = (
@@ -88,7 +91,7 @@ class Panel:
         self._small = bins and curve
         self.upper, self._lower = self._figures()
         self.layers = [self._layer(number) for number in range(selections)]
-        self.pane = _pane(self.upper, self._lower, small=self._small)
+        self.pane = pane_of([self.upper, self._lower], small=self._small)
 
     def show(self, title: str, selections: Sequence[tuple[Bins, Curve | None]]) -> None:
         """Show other bins and curves, those of each selection."""
@@ -148,12 +151,14 @@ class Panel:
         from bokeh.models import ColumnDataSource
 
         self._low = 70 if self._small else 105
-        upper = _figure(235 if self._small else 345, _range())
+        upper = empty_figure(235 if self._small else 345, _range())
+        label = "Reliability diagram" if self._bins else "Reliability curve"
+        upper.html_attributes = {"role": "group", "aria-label": f"{label}; its numbers are in the CSV files"}
         upper.y_range = _range()
         self._diagonal = ColumnDataSource({"x": [0, 1], "y": [0, 1]})
         upper.line("x", "y", source=self._diagonal, color=DIAGONAL, line_dash="dashed", line_width=1.2)
-        lower = _figure(self._low, upper.x_range)
-        lower.y_range.start = 0
+        lower = empty_figure(self._low, upper.x_range)
+        lower.y_range.start, lower.toolbar_location = 0, None
         lower.yaxis[0].ticker.desired_num_ticks = 2
         lower.xaxis.axis_label = SCORE
         if not self._small:
@@ -282,12 +287,15 @@ def _range() -> Any:
     return Range1d(start=LIMITS[0], end=LIMITS[1])
 
 
-def _figure(height: int, x_range: Any) -> Any:
+def empty_figure(height: int, x_range: Any) -> Any:
     """An empty figure in the style of `calibdask.plot`."""
     from bokeh import plotting
 
-    options: dict[str, Any] = {"sizing_mode": "stretch_width", "tools": "", "toolbar_location": None}
+    options: dict[str, Any] = {"sizing_mode": "stretch_width", "tools": TOOLS, "toolbar_location": "above"}
     figure: Any = plotting.figure(height=height, x_range=x_range, **options)
+    figure.toolbar.autohide, figure.toolbar.logo = True, None
+    # Or the page could not be scrolled over a figure.
+    figure.toolbar.active_scroll = figure.toolbar.active_drag = None
     # Equal borders: figures that are one above the other share their axis.
     figure.min_border_left, figure.min_border_right = 58, 10
     figure.outline_line_color = None
@@ -301,7 +309,8 @@ def _figure(height: int, x_range: Any) -> Any:
     return figure
 
 
-def _pane(upper: Any, lower: Any, *, small: bool) -> Any:
+def pane_of(figures: Sequence[Any], *, small: bool) -> Any:
+    """Figures one above the other, as wide as there is room."""
     import panel as pn
     from bokeh.layouts import column
 
@@ -309,5 +318,5 @@ def _pane(upper: Any, lower: Any, *, small: bool) -> Any:
     # Without these, elements that stretch would never wrap to the next row. No `min_width`: a row is never narrower
     # than the sum of these.
     styles = {"flex": f"1 1 {wide}px", "min-width": f"{wide}px", "max-width": f"{340 if small else 620}px"}
-    figures = pn.pane.Bokeh(column(upper, lower, sizing_mode="stretch_width"), sizing_mode="stretch_width")
-    return pn.Column(figures, sizing_mode="stretch_width", styles=styles)
+    shown = pn.pane.Bokeh(column(*figures, sizing_mode="stretch_width"), sizing_mode="stretch_width")
+    return pn.Column(shown, sizing_mode="stretch_width", styles=styles)

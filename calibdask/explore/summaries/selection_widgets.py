@@ -5,12 +5,15 @@ from collections import Counter
 from html import escape
 from typing import Any
 
+from calibdask.explore.summaries.long_choice import LongChoice
 from calibdask.explore.summaries.pool import Labels, Pool, Selection
 
 DATE = re.compile(r"\d{4}-\d{2}(-\d{2})?([ T].*)?")
 _MIDNIGHT = re.compile(r"(?<=^\d{4}-\d{2}-\d{2})[T ]00:00(:00(\.0+)?)?$")
 # A list of more labels than these is searched rather than read.
 _MOST_OPTIONS = 50
+# More labels than these are not all sent to the browser.
+_MOST_SENT = 2000
 _MOST_LABELS = 4
 
 
@@ -32,7 +35,15 @@ class SelectionWidgets:
         self.ranges = {
             dim: range_widget(f"{dim}, range", pool.labels[dim]) for dim in pool.slices if ordered(pool.labels[dim])
         }
-        self.labels = {dim: _label_widget(dim, pool.labels[dim]) for dim in pool.slices}
+        self._long = {
+            dim: LongChoice(dim, _markup(pool.labels[dim]), width=305)
+            for dim in pool.slices
+            if len(pool.labels[dim]) > _MOST_SENT
+        }
+        self.labels = {
+            dim: self._long[dim].box if dim in self._long else _label_widget(dim, pool.labels[dim])
+            for dim in pool.slices
+        }
 
     @property
     def widgets(self) -> dict[str, Any]:
@@ -48,7 +59,8 @@ class SelectionWidgets:
     @property
     def of_slices(self) -> list[Any]:
         """Those that choose slices, from the top, those of a dimension together."""
-        return [by_dim[dim] for dim in self.labels for by_dim in (self.ranges, self.labels) if dim in by_dim]
+        finds = {dim: choice.find for dim, choice in self._long.items()}
+        return [by_dim[dim] for dim in self.labels for by_dim in (self.ranges, self.labels, finds) if dim in by_dim]
 
     @property
     def listed(self) -> list[Any]:
@@ -71,7 +83,17 @@ class SelectionWidgets:
         for dim, index in indexers.items():
             if dim in self.ranges:
                 self.ranges[dim].value = (0, len(self._pool.labels[dim]) - 1)
+            if dim in self._long:
+                self._long[dim].offer([index])
             self.labels[dim].value = [index]
+
+    def toggle(self, indexers: dict[str, int]) -> None:
+        """Choose one label along some dimensions; all of them again if that is what is chosen."""
+        if all(self.labels[dim].value == [index] for dim, index in indexers.items()):
+            for dim in indexers:
+                self.labels[dim].value = []
+        else:
+            self.choose(indexers)
 
 
 def selection_text(pool: Pool, selection: Selection) -> str:
@@ -138,6 +160,11 @@ def _options(labels: Labels) -> dict[str, int]:
     return {text if count[text] == 1 else f"{text} ({index})": index for index, text in enumerate(texts)}
 
 
+def _markup(labels: Labels) -> dict[str, int]:
+    """The same as markup, which the labels of boxes are."""
+    return {escape(text): index for text, index in _options(labels).items()}
+
+
 def _model_widget(dim: str, labels: Labels, model: int) -> Any:
     import panel as pn
 
@@ -149,8 +176,7 @@ def _label_widget(dim: str, labels: Labels) -> Any:
 
     return pn.widgets.MultiChoice(
         label=dim,
-        # The labels of these boxes are markup.
-        options={escape(text): index for text, index in _options(labels).items()},
+        options=_markup(labels),
         placeholder=f"all {len(labels):,}",
         option_limit=_MOST_OPTIONS,
         search_option_limit=_MOST_OPTIONS,

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from calibdask.estimators.estimator import Estimator
 from calibdask.explore.cancellation import error_text
+from calibdask.explore.summaries.group_table import bar
 from calibdask.explore.summaries.page_metrics import Choice
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.selection_widgets import label_text
@@ -20,6 +23,8 @@ _RANKS, _SECONDS = 100, 15.0
 # Seconds between two updates of the table.
 _STEP = 0.4
 _LINES = 12
+# The column of pictures; a dimension may have any name but one with a blank.
+_BAR = " bar"
 
 
 @dataclass(frozen=True)
@@ -95,9 +100,14 @@ class SliceTable:
         several = [self.dims] if len(self._pool.slices) > 1 else []
         return [heading, pn.FlexBox(self.metric, *several), self.note, self._all_intervals, self.table]
 
+    @property
+    def chosen_dims(self) -> tuple[str, ...]:
+        """The dimensions that tell the slices, in their order."""
+        return tuple(dim for dim in self._pool.slices if dim in self.dims.value)
+
     def ask(self, selection: Selection, choice: Choice) -> None:
         """Order the slices along the chosen dimensions, others pooled over a selection."""
-        dims = tuple(dim for dim in self._pool.slices if dim in self.dims.value)
+        dims = self.chosen_dims
         self._query = RankingQuery(dims, selection.without(dims), self.metric.value, choice.setting, choice.bins)
 
     def advance(self) -> tuple[RankingQuery, bool]:
@@ -125,7 +135,7 @@ class SliceTable:
             self.note.object = escape(error) if error else "Choose the dimensions of the slices."
             self.table[:], self._all_intervals.visible = [], False
             return
-        self.note.object = f"<span style='color: #4a5661'>{ranking_text(self._shown)}</span>"
+        self.note.object = f"<span style='color: var(--soft)'>{ranking_text(self._shown)}</span>"
         self._all_intervals.visible = enough and not self._shown.done()
         self._indexers = self._shown.indexers()
         self._fill(self._shown.dataset(), query)
@@ -154,8 +164,9 @@ class SliceTable:
         labels = {dim: ("slice", [label_text(label) for label in slices[dim].values]) for dim in query.dims}
         columns = {name: f" {name}" if name in query.dims else name for name in ("rows", "low", "high")}
         lines = slices.drop_vars(query.dims).rename({"value": query.metric, **columns}).assign(labels)
-        frame = lines[[*query.dims, columns["rows"], query.metric, columns["low"], columns["high"]]].to_dataframe()
-        frame = frame.reset_index(drop=True)
+        lines = lines.assign({_BAR: ("slice", _bars(slices))})
+        shown = [*query.dims, _BAR, query.metric, columns["low"], columns["high"], columns["rows"]]
+        frame = lines[shown].to_dataframe().reset_index(drop=True)
         table: Any = next(iter(self.table), None)
         if table is not None and list(table.value.columns) == list(frame.columns):
             # What is drawn anew loses a press of the mouse that has begun.
@@ -166,16 +177,18 @@ class SliceTable:
 
     def _tabulator(self, frame: Any, dims: int) -> Any:
         import panel as pn
-        from bokeh.models.widgets.tables import NumberFormatter
+        from bokeh.models.widgets.tables import HTMLTemplateFormatter, NumberFormatter
 
-        rows, *numbers = frame.columns[dims:]
+        _, *numbers, rows = frame.columns[dims:]
+        # Markup of numbers alone.
+        bars = {_BAR: HTMLTemplateFormatter(template="<%= value %>")}
         four = {name: NumberFormatter(format="0.0000", nan_format="…", text_align="right") for name in numbers}
         table = pn.widgets.Tabulator(
             frame,
-            formatters={rows: NumberFormatter(format="0,0", text_align="right"), **four},
-            titles={rows: "rows", numbers[1]: "95 % from", numbers[2]: "to"},
+            formatters={rows: NumberFormatter(format="0,0", text_align="right"), **four, **bars},
+            titles={_BAR: "", rows: "rows", numbers[1]: "95 % from", numbers[2]: "to"},
             # As wide as numbers that are not there yet.
-            widths=dict.fromkeys(numbers, 90),
+            widths={**dict.fromkeys(numbers, 76), _BAR: 120, rows: 76},
             show_index=False,
             disabled=True,
             selectable=False,
@@ -187,6 +200,18 @@ class SliceTable:
         )
         table.on_click(lambda event: self.choose_line(event.row))
         return table
+
+
+def _bars(slices: xr.Dataset) -> npt.NDArray[np.object_]:
+    """Values with their intervals as pictures, on one scale; a value alone where it has no interval yet."""
+    value, low, high = (slices[name].values for name in ("value", "low", "high"))
+    ends = np.stack([np.fmin(value, np.where(np.isnan(low), value, low)), np.where(np.isnan(high), value, high)])
+    reach = 0.0, float(np.nanmax(ends, initial=0.0)) or 1.0
+    bars = [
+        bar(one, start, end, reach, certain=bool(start > 0)) if one == one else ""
+        for one, start, end in zip(value.tolist(), *ends.tolist(), strict=True)
+    ]
+    return np.array(bars, object)
 
 
 def ranking_text(ranking: SliceRanking) -> str:

@@ -51,9 +51,9 @@ _CSS = """
 .figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 21rem), 1fr)); gap: 8px 24px; }
 .figures.small { grid-template-columns: repeat(auto-fill, minmax(min(46%, 11rem), 1fr)); gap: 8px 16px; }
 figure { margin: 0; max-width: 34rem; } .small figure { max-width: 16rem; }
-figcaption { font-size: 12.5px; color: #4a5661; overflow-wrap: anywhere; }
+figcaption { font-size: 12.5px; color: var(--soft); overflow-wrap: anywhere; }
 h2 { font-size: 1.1rem; margin: 14px 0 4px; } p { margin: 4px 0; max-width: 60rem; }
-.line { font-size: 1.15rem; font-weight: 600; } .quiet { color: #5f6b76; font-size: 12.5px; }
+.line { font-size: 1.15rem; font-weight: 600; } .quiet { color: var(--soft); font-size: 12.5px; }
 """
 _READING = (
     "Gaps: the running mean of outcome less score with a confidence sequence, which holds at all periods together; "

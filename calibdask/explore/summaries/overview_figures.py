@@ -1,0 +1,206 @@
+"""The two figures of the first page: slices by model or period as colours, and the gap by period as a line."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from calibdask.explore.summaries.overview_numbers import PeriodLine, SliceMap
+from calibdask.explore.summaries.reliability_panel import COLORS
+from calibdask.explore.summaries.slice_gaps import Gaps
+from calibdask.plot.style import DIAGONAL, OVER, UNDER
+
+# Cells that cannot be decided, and without rows.
+_UNDECIDED, _EMPTY = "#c3cad0", "#00000000"
+_DARK, _PALE = "#1d2329", "#ffffff"
+# Names and numbers in cells, if they are no more.
+_MOST_NAMES, _MOST_NUMBERS, _MOST_LETTERS = 8, 6, 18
+_ROW, _HEIGHT = 24, 260
+_TOOLS = "pan,box_zoom,wheel_zoom,reset"
+_MAP_COLUMNS = ("x", "y", "color", "ink", "text", "edge", "width", "name", "column", "gap", "low", "high", "rows")
+_LINE_COLUMNS = ("x", "gap", "low", "high", "rows", "name", "size", "edge")
+_TOOLTIPS = [("gap, points", "@gap{+0.0}"), ("from", "@low{+0.0}"), ("to", "@high{+0.0}"), ("rows", "@rows{0,0}")]
+
+
+class MapFigure:
+    """Slices by model or period: blue where scores are too low for certain, orange where too high, grey else.
+
+    Parameters
+    ----------
+    choose : function
+        Called with row and column of the cell that was clicked.
+    """
+
+    def __init__(self, choose: Callable[[int, int], None]) -> None:
+        from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, TapTool
+
+        self.source = ColumnDataSource({name: [] for name in _MAP_COLUMNS})
+        self.figure = _figure("Slices: outcome less score, as colours; the table of the worst slices has numbers")
+        self.figure.yaxis.ticker = FixedTicker(ticks=[])
+        cells = self.figure.rect(
+            "x",
+            "y",
+            0.96,
+            0.9,
+            source=self.source,
+            fill_color="color",
+            line_color="edge",
+            line_width="width",
+            nonselection_alpha=1.0,
+        )
+        words = {"text_align": "center", "text_baseline": "middle", "text_font_size": "8.5pt"}
+        self.figure.text("x", "y", "text", source=self.source, text_color="ink", nonselection_alpha=1.0, **words)
+        tooltips = [("", "@name · @column"), *_TOOLTIPS]
+        self.figure.add_tools(HoverTool(renderers=[cells], tooltips=tooltips), TapTool(renderers=[cells]))
+        self.figure.grid.grid_line_color = None
+        self.figure.xaxis.major_tick_line_color = self.figure.yaxis.major_tick_line_color = None
+        self._columns = 1
+        _on_tap(self.source, lambda number: choose(*divmod(number, self._columns)))
+        self.pane = _pane(self.figure)
+
+    def show(self, shown: SliceMap, chosen: Mapping[str, int]) -> None:
+        """Show other slices; those that are ``chosen`` have a frame."""
+        rows, columns = len(shown.rows), len(shown.columns)
+        self._columns = columns
+        gaps = shown.gaps
+        value = 100 * gaps.value.ravel()
+        at = [row | column for row in shown.row_at for column in shown.column_at]
+        is_chosen = [bool(chosen) and chosen.items() <= place.items() for place in at]
+        colors = _colors(gaps)
+        self.figure.x_range.update(start=-0.5, end=columns - 0.5)
+        self.figure.y_range.update(start=rows - 0.5, end=-0.5)
+        self.figure.height = 80 + _ROW * max(rows, 3)
+        _name(self.figure.yaxis[0], [_short(name) for name in shown.rows], rows)
+        _name(self.figure.xaxis[0], [_short(name) for name in shown.columns], _MOST_NAMES)
+        self.source.data = {
+            "x": np.tile(np.arange(columns), rows),
+            "y": np.repeat(np.arange(rows), columns),
+            "color": [color for color, _ in colors],
+            "ink": [ink for _, ink in colors],
+            "text": [_number(gap) if columns <= _MOST_NUMBERS else "" for gap in value],
+            "edge": [COLORS[0] if one else _EMPTY for one in is_chosen],
+            "width": [3 if one else 0 for one in is_chosen],
+            "name": np.repeat(np.array(shown.rows, object), columns),
+            "column": np.tile(np.array(shown.columns, object), rows),
+            "gap": value,
+            "low": 100 * gaps.low.ravel(),
+            "high": 100 * gaps.high.ravel(),
+            "rows": gaps.rows.ravel(),
+        }
+
+
+class LineFigure:
+    """The gap by period with a band; a click on a point chooses its period."""
+
+    def __init__(self, choose: Callable[[int], None]) -> None:
+        from bokeh.models import ColumnDataSource, HoverTool, TapTool
+
+        self.source = ColumnDataSource({name: [] for name in _LINE_COLUMNS})
+        self.figure = _figure("Outcome less score by period, with 95 % intervals")
+        self.figure.hspan(y=0, line_color=DIAGONAL, line_dash="dashed")
+        self.figure.varea("x", "low", "high", source=self.source, color=UNDER, alpha=0.18)
+        self.figure.line("x", "gap", source=self.source, color=UNDER, line_width=1.8)
+        points = self.figure.scatter(
+            "x",
+            "gap",
+            size="size",
+            source=self.source,
+            color=UNDER,
+            line_color="edge",
+            line_width=3,
+            nonselection_alpha=1.0,
+        )
+        tooltips = [("", "@name"), *_TOOLTIPS]
+        self.figure.add_tools(HoverTool(renderers=[points], tooltips=tooltips), TapTool(renderers=[points]))
+        self.figure.yaxis.axis_label = "outcome − score, points"
+        _on_tap(self.source, choose)
+        self.pane = _pane(self.figure)
+
+    def show(self, shown: PeriodLine, chosen: set[int]) -> None:
+        """Show other periods; those that are ``chosen`` have a ring."""
+        gaps = shown.gaps
+        is_chosen = [position in chosen for position in shown.positions.tolist()]
+        _name(self.figure.xaxis[0], shown.labels.tolist(), _MOST_NAMES)
+        self.source.data = {
+            "x": np.arange(gaps.value.size),
+            "gap": 100 * gaps.value,
+            "low": 100 * gaps.low,
+            "high": 100 * gaps.high,
+            "rows": gaps.rows,
+            "name": shown.labels,
+            "size": [12 if one else 7 for one in is_chosen],
+            "edge": [COLORS[0] if one else _EMPTY for one in is_chosen],
+        }
+
+
+def _on_tap(source: Any, choose: Callable[[int], None]) -> None:
+    """Call with the number of the glyph that was clicked, and be ready for the next click."""
+
+    def tapped(_attribute: str, _before: list[int], now: list[int]) -> None:
+        if now:
+            source.selected.indices = []
+            choose(now[0])
+
+    source.selected.on_change("indices", tapped)
+
+
+def _colors(gaps: Gaps) -> list[tuple[str, str]]:
+    """The colour of each cell, and of the number in it."""
+    certain, value = gaps.certain.ravel(), gaps.value.ravel()
+    largest = float(np.abs(value[certain]).max(initial=0.0)) or 1.0
+    colors = []
+    for gap, rows, is_certain in zip(value.tolist(), gaps.rows.ravel().tolist(), certain.tolist(), strict=True):
+        if not rows:
+            colors.append((_EMPTY, _EMPTY))
+        elif not is_certain:
+            colors.append((_UNDECIDED, _DARK))
+        else:
+            strength = 0.3 + 0.7 * abs(gap) / largest
+            dark_enough = strength > (0.6 if gap > 0 else 0.85)
+            colors.append((_blended(OVER if gap < 0 else UNDER, strength), _PALE if dark_enough else _DARK))
+    return colors
+
+
+def _blended(color: str, strength: float) -> str:
+    """A colour with white."""
+    parts = (int(color[start : start + 2], 16) for start in (1, 3, 5))
+    return "#" + "".join(f"{round(255 + (part - 255) * strength):02x}" for part in parts)
+
+
+def _number(gap: float) -> str:
+    return "" if np.isnan(gap) else f"{gap:+.1f}".replace("-", "−")
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…"
+
+
+def _name(axis: Any, names: list[str], most: int) -> None:
+    """Names at whole numbers along an axis, the same distance apart, no more than so many."""
+    step = max(1, -(-len(names) // max(1, most)))
+    axis.ticker.ticks = list(range(0, len(names), step))
+    axis.major_label_overrides = dict(enumerate(names))
+
+
+def _figure(label: str) -> Any:
+    from bokeh import plotting
+    from bokeh.models import FixedTicker
+
+    options: dict[str, Any] = {"sizing_mode": "stretch_width", "tools": _TOOLS, "toolbar_location": "right"}
+    figure: Any = plotting.figure(height=_HEIGHT, **options)
+    figure.toolbar.autohide, figure.toolbar.logo = True, None
+    # Or the page could not be scrolled over a figure.
+    figure.toolbar.active_scroll = figure.toolbar.active_drag = None
+    figure.html_attributes = {"role": "group", "aria-label": label}
+    figure.outline_line_color = None
+    figure.xaxis.ticker, figure.yaxis.axis_label_text_font_size = FixedTicker(ticks=[]), "9pt"
+    for axis in (figure.xaxis, figure.yaxis):
+        axis.axis_label_text_font_style, axis.major_label_text_font_size = "normal", "9pt"
+        axis.minor_tick_line_color, axis.axis_line_color, axis.major_tick_in = None, None, 0
+    return figure
+
+
+def _pane(figure: Any) -> Any:
+    import panel as pn
+
+    return pn.pane.Bokeh(figure, sizing_mode="stretch_width")

@@ -1,0 +1,82 @@
+"""Mean gaps of many groups of slices, with intervals, a batch at a time."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.estimators.scores.mean_gap import MeanGap
+from calibdask.evaluation import evaluate
+from calibdask.explore.cancellation import Cancelled
+from calibdask.explore.summaries.pool import Pool
+from calibdask.explore.summaries.sparse_sums import SliceNumbers
+
+Array = npt.NDArray[np.float64]
+
+# Histograms that are in memory at a time.
+_MOST_BYTES = 1 << 26
+
+
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """Frequency of the outcome less mean score of groups, with ends and numbers of rows; NaN without rows."""
+
+    value: Array
+    low: Array
+    high: Array
+    rows: npt.NDArray[np.int64]
+
+    @property
+    def certain(self) -> npt.NDArray[np.bool_]:
+        """Whether the interval leaves out 0."""
+        return self.distance > 0
+
+    @property
+    def distance(self) -> Array:
+        """How far the interval is from 0; negative where it holds 0, and without rows the least there is."""
+        return np.where(self.rows > 0, np.fmax(self.low, -self.high), -1.0)
+
+    def reshaped(self, *shape: int) -> "Gaps":
+        """The same in another shape."""
+        value, low, high = (part.reshape(shape) for part in (self.value, self.low, self.high))
+        return Gaps(value, low, high, self.rows.reshape(shape))
+
+    def taken(self, rows: npt.NDArray[np.int64]) -> "Gaps":
+        """Those at some places of the first axis."""
+        return Gaps(self.value[rows], self.low[rows], self.high[rows], self.rows[rows])
+
+
+def gaps_of(
+    pool: Pool,
+    groups: Sequence[SliceNumbers],
+    setting: str | int | None,
+    level: float,
+    is_cancelled: Callable[[], bool] = lambda: False,
+) -> Gaps:
+    """`calibdask.MeanGap` of groups of numbers of slices, each with an interval of this level.
+
+    Raises
+    ------
+    Cancelled
+        Between two batches, if it is.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> pool = Pool(cd.summarize([0, 1, 1], [0.2, 0.4, 0.9], by={"day": [1, 1, 2]}, settings=["binary"]))
+    >>> gaps_of(pool, [np.array([0]), np.array([1]), np.array([0, 1])], None, 0.95).value.round(3).tolist()
+    [0.2, 0.1, 0.167]
+    """
+    rows = np.array([pool.rows_of(group).sum() for group in groups], np.int64)
+    value, low, high = np.full((3, rows.size), np.nan)
+    filled = np.flatnonzero(rows)
+    size = max(1, _MOST_BYTES // max(1, pool.nbytes(setting)))
+    for start in range(0, filled.size, size):
+        if is_cancelled():
+            raise Cancelled
+        batch = filled[start : start + size]
+        summary = pool.watchable([groups[number] for number in batch], setting)
+        result = evaluate(summary, metrics={"gap": MeanGap(setting=setting)}, ci=level)
+        value[batch], low[batch], high[batch] = (result[name].values for name in ("gap", "gap_low", "gap_high"))
+    return Gaps(value, low, high, rows)

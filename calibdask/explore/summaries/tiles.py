@@ -1,0 +1,118 @@
+"""A tile for each model: its calibration error with interval, its rows, and whether it keeps the limit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import islice, product
+
+import xarray as xr
+
+from calibdask.estimators.binned.ece import ECE
+from calibdask.estimators.scores.mean_gap import MeanGap
+from calibdask.evaluation import evaluate
+from calibdask.explore.summaries.page_metrics import LEVEL, Choice
+from calibdask.explore.summaries.pool import Pool, Selection
+from calibdask.explore.summaries.selection_widgets import label_text
+from calibdask.gating.check import check
+from calibdask.gating.formats import accepted
+from calibdask.gating.judging import Judgement
+from calibdask.results.decisions import Outcome
+from calibdask.results.format import figure
+from calibdask.results.over_time import Ends, points_text
+from calibdask.results.values import Results
+from calibdask.storage.summary import Summary
+
+# More models than these are told by a line.
+MOST_MODELS = 12
+# An icon and a word say the same as the colour.
+_STATES: dict[Outcome, tuple[str, str]] = {
+    "met": ("✓", "met"),
+    "broken": ("✗", "broken"),
+    "cannot be decided": ("?", "undecided"),
+}
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One model: its error, the mean gap where the setting has one, and the limit held against it, if there is one."""
+
+    name: str
+    rows: int
+    error: Ends
+    gap: Ends | None
+    judgement: Judgement | None
+
+
+def models_of(pool: Pool) -> list[tuple[str, tuple[tuple[str, int], ...]]]:
+    """The first of the models, each with its name and its place; one without a name where there are no models."""
+    places = product(*(range(len(pool.labels[dim])) for dim in pool.models))
+    return [
+        (" · ".join(label_text(pool.labels[dim][index]) for dim, index in zip(pool.models, place, strict=True)), at)
+        for place in islice(places, MOST_MODELS)
+        for at in [tuple(zip(pool.models, place, strict=True))]
+    ]
+
+
+def tiles_of(pool: Pool, selection: Selection, choice: Choice, limit: float | None) -> list[Tile]:
+    """The tiles of the models that have rows in a selection."""
+    tiles = []
+    for name, at in models_of(pool):
+        chosen = Selection(selection.slices, at)
+        if rows := pool.rows(chosen):
+            tiles.append(_tile(name, rows, pool.pooled(chosen, choice.setting), choice, limit))
+    return tiles
+
+
+def _tile(name: str, rows: int, pooled: Summary, choice: Choice, limit: float | None) -> Tile:
+    metrics = {"ece": ECE(bins=choice.bins, setting=choice.setting)}
+    has_gap = choice.setting != "classwise"
+    result = evaluate(pooled, metrics=metrics | ({"gap": MeanGap(setting=choice.setting)} if has_gap else {}), ci=LEVEL)
+    error, gap = (_ends(result, metric) if metric in result else None for metric in ("ece", "gap"))
+    assert error is not None
+    judgement = None
+    if limit is not None:
+        setting = "" if choice.setting is None else f", setting={choice.setting}"
+        (judgement,) = check(pooled.dataset, limits={f"ece(bins={choice.bins}{setting})": limit}).judgements
+        # The ends that decide, which hold with few rows too.
+        error = Ends(judgement.value, judgement.low, judgement.high)
+    return Tile(name, rows, error, gap, judgement)
+
+
+def _ends(result: xr.Dataset, metric: str) -> Ends:
+    (part,) = Results(result).of(metric, "")
+    value = part.value()
+    return Ends(value.value, value.low, value.high)
+
+
+def tiles_html(tiles: Sequence[Tile], models: int) -> str:
+    """The tiles; and how many of so many models have none."""
+    items = "".join(map(_item, tiles))
+    more = f"<p class='quiet'>The first {MOST_MODELS} of {models:,} models.</p>" if models > MOST_MODELS else ""
+    return f"<ul class='tiles' aria-label='Models'>{items}</ul>{more}"
+
+
+def _item(tile: Tile) -> str:
+    name = f"<h2>{escape(tile.name)}</h2>" if tile.name else ""
+    number = f"<p class='number'><span>ECE</span> {figure(tile.error.value)} <small>{_interval(tile.error)}</small></p>"
+    css, state = "none", ""
+    if tile.judgement is not None:
+        icon, css = _STATES[tile.judgement.outcome]
+        reason = f"; {tile.judgement.reason}" if tile.judgement.reason else ""
+        words = f"limit {accepted(tile.judgement)} {css}{reason}"
+        state = f"<p class='state'><b aria-hidden='true'>{icon}</b> {escape(words)}</p>"
+    gap = f"<p>{escape(_gap_text(tile.gap))}</p>" if tile.gap is not None else ""
+    return f"<li class='{css}'>{name}{number}{state}{gap}<p class='quiet'>{tile.rows:,} rows</p></li>"
+
+
+def _interval(ends: Ends) -> str:
+    if ends.low != ends.low or ends.high != ends.high:
+        return "without an interval"
+    return f"{figure(ends.low)} to {figure(ends.high)}"
+
+
+def _gap_text(gap: Ends) -> str:
+    """On which side scores are, if that is certain."""
+    if gap.low <= 0 <= gap.high:
+        low, high = (f"{100 * end:.1f}".replace("-", "−") for end in (gap.low, gap.high))
+        return f"Too high or too low on average: open ({low} to {high} points)"
+    return f"Scores {points_text(gap)}"

@@ -95,15 +95,15 @@ def _silverman(state: GridState, grid: Grid) -> Array:
     deviation = np.sqrt(variance * rows / np.maximum(rows - 1, 1))
     # The weight of an effective row; 1 without weights, or if all are 1.
     one = np.divide(total, rows, out=np.ones_like(total), where=rows > 0)
-    q = {share: _quantile(count, mean, share, grid, one) for share in (0.01, 0.25, 0.75, 0.99)}
+    cumulative = np.cumsum(count, -1)
+    q = {share: _quantile(count, mean, cumulative, share, grid, one) for share in (0.01, 0.25, 0.75, 0.99)}
     spread = np.minimum(deviation, (q[0.75] - q[0.25]) / _NORMAL_IQR)
     spread = np.where(spread > 0, spread, (q[0.99] - q[0.01]) / _NORMAL_98)
     return spread * (0.75 * np.maximum(rows, 1)) ** -0.2
 
 
-def _quantile(count: Array, mean: Array, share: float, grid: Grid, one: Array) -> Array:
+def _quantile(count: Array, mean: Array, cumulative: Array, share: float, grid: Grid, one: Array) -> Array:
     """Linear interpolation between order statistics of as many rows as have the effective weight ``one``."""
-    cumulative = np.cumsum(count, -1)
     total = cumulative[..., -1] / one
     rank = np.maximum(total - 1, 0) * share
     below = np.floor(rank)

@@ -56,9 +56,9 @@ GATES = (
 def gates(of: float) -> Iterator[str]:
     """Lines of the page: the shares of slices that are met, and broken, with standard errors."""
     yield "\n## Gates\n"
-    yield f"Shares of slices that `check` calls met, or broken, each at {LEVEL:.0%}. The limit is the true number, so that"
-    yield f"either may be wrong in {(1 - LEVEL) / 2:.1%} of data sets, except where the model is calibrated and its true"
-    yield "error is 0: to call it broken is wrong there, to call it met is right. The rest cannot be decided.\n"
+    yield f"Shares of slices that `check` calls met, or broken, each at {LEVEL:.0%}, with standard errors. Limits are the"
+    yield f"true numbers, so that either may be wrong in {(1 - LEVEL) / 2:.1%} of data sets; but where the true error is 0,"
+    yield "of calibrated models, broken is wrong, and met is right. The rest cannot be decided.\n"
     sizes = " | ".join(f"{rows:,} rows: met | broken" for rows in ROWS)
     yield f"| Slices | limit | data sets | {sizes} |"
     yield "| --- | --- | --- |" + " --- | --- |" * len(ROWS)
@@ -78,9 +78,7 @@ def shares(gated: Gated, rows: int, sets: int) -> tuple[str, str]:
         scores = gated.scores(rng, TOGETHER * rows)
         labels = rng.random(scores.size) < gated.chances(scores)
         limits = f"{gated.metric}={gated.limit!r}"
-        gate = cd.check(
-            labels, scores, slice_limits=limits, by=by, confidence=confidence, n_boot=REPLICATES, seed=seed
-        )
+        gate = cd.check(labels, scores, slice_limits=limits, by=by, confidence=confidence, n_boot=REPLICATES, seed=seed)
         outcomes += [judgement.outcome for judgement in gate.judgements]
     met, broken = (_share(np.array([outcome == name for outcome in outcomes])) for name in ("met", "broken"))
     return met if gated.met_is_wrong else f"{met}, right", broken

@@ -135,9 +135,9 @@ def check(
     wrong predictions), they decide nothing, unless they are exact ones. Slices of fewer than 10 rows are never decided.
 
     Profiles: ``default`` (six numbers), ``ml`` (calibration errors, proper scores, risk and coverage, conformal sets),
-    ``clinical`` (observed to expected, calibration intercept and slope, ICI, belt, net benefit, Brier score),
-    ``credit`` (observed to expected, tests of grades, Hosmer-Lemeshow; the first two of each slice too), ``forecast``
-    (decompositions of Brier score and log loss, CORP, Murphy curve).
+    ``clinical`` (observed to expected, calibration intercept and slope, ICI, belt, net benefit, c statistic, Brier
+    score), ``credit`` (observed to expected, tests of grades, Hosmer-Lemeshow, AUC; the first two of each slice too),
+    ``forecast`` (decompositions of Brier score and log loss, reliability with consistency bars, CORP, Murphy curve).
 
     Examples
     --------

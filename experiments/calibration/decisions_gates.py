@@ -56,9 +56,10 @@ GATES = (
 def gates(of: float) -> Iterator[str]:
     """Lines of the page: the shares of slices that are met, and broken, with standard errors."""
     yield "\n## Gates\n"
-    yield f"Shares of slices that `check` calls met, or broken, each at {LEVEL:.0%}, with standard errors. Limits are the"
-    yield f"true numbers, so that either may be wrong in {(1 - LEVEL) / 2:.1%} of data sets; but where the true error is 0,"
-    yield "of calibrated models, broken is wrong, and met is right. The rest cannot be decided.\n"
+    wrong = f"{(1 - LEVEL) / 2:.1%}"
+    yield f"Shares of slices that `check` calls met, or broken, each at {LEVEL:.0%}, with standard errors. The limit"
+    yield f"is the true number, so that either may be wrong in {wrong} of data sets; where the true error is 0, of"
+    yield "calibrated models, broken is wrong, and met is right. The rest cannot be decided.\n"
     sizes = " | ".join(f"{rows:,} rows: met | broken" for rows in ROWS)
     yield f"| Slices | limit | data sets | {sizes} |"
     yield "| --- | --- | --- |" + " --- | --- |" * len(ROWS)

@@ -119,14 +119,14 @@ class CORP(ColumnEstimator):
             "discrimination": constant - fitted,
             "uncertainty": constant,
         }
+        notes = points.notes
         parts: dict[str, Number] = {
-            name: Number(values.sum(axis=-1), notes=points.notes, limits=(0.0, np.inf))
-            for name, values in terms.items()
+            name: Number(values.sum(axis=-1), notes=notes, limits=(0.0, np.inf)) for name, values in terms.items()
         }
         # The uncertainty is largest at a frequency of 1/2; near it sampling lowers it, and resampling once more.
         most = (0.25 if self.rule == "brier" else np.log(2.0)) * constant.shape[-1]
         return parts | {
-            "miscalibration": calibration_error(terms["miscalibration"], np.sum, np.inf, **points.notes),
+            "miscalibration": calibration_error(terms["miscalibration"], np.sum, np.inf, **notes),
             "discrimination": replace(parts["discrimination"], is_biased=True),
             "uncertainty": replace(parts["uncertainty"], is_biased=True, limits=(0.0, most)),
         }

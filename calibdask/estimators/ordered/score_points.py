@@ -111,7 +111,7 @@ def _points_of_scores(state: DistinctState, layout: Layout, setting: Setting) ->
 
 def points_of_grid(state: GridState, grid: Grid, *, by_outcome: bool = False) -> Points:
     """The cells that hold rows, at the mean of their scores; ``by_outcome`` the rows of either outcome at theirs."""
-    mass = state.mass if by_outcome else state.mass.sum(-1, keepdims=True)
+    mass = state.mass if by_outcome else state.mass[..., :1] + state.mass[..., 1:]
     filled = np.nonzero(mass)
     stratum, cell = np.ravel_multi_index(filled[:3], mass.shape[:3]), filled[3]
     # Only cells that hold rows are converted and summed: mostly a small share of them.
@@ -120,7 +120,8 @@ def points_of_grid(state: GridState, grid: Grid, *, by_outcome: bool = False) ->
     distance = GridState.distance_of(state.offset[here])
     square = state.square[here] if state.weighted else weight
     if not by_outcome:
-        distance, square = distance.sum(-1), square.sum(-1) if state.weighted else square
+        distance = distance[:, 0] + distance[:, 1]
+        square = square.sum(-1) if state.weighted else square
     outcome = weight * (filled[4] > 0) if by_outcome else state.mass[(*here, 1)].astype(np.float64)
     edge, step = grid.nearer
     score = (edge[cell] + step[cell] * (distance / weight)).clip(0.0, 1.0)

@@ -28,7 +28,7 @@ def summarized(rows: int, density: tuple[float, float]) -> Any:
     """The summary of calibrated scores."""
     rng = np.random.default_rng(25)
     scores = rng.beta(*density, rows)
-    return cd.summarize(rng.random(rows) < scores, scores, settings=("confidence", "binary"))
+    return cd.summarize(rng.random(rows) < scores, scores, settings=("confidence", "classwise"))
 
 
 def seconds(call: Callable[[], Any], rounds: int) -> tuple[float, float]:

@@ -5,7 +5,6 @@ from typing import Literal
 
 import numpy as np
 import scipy
-from scipy.optimize import isotonic_regression
 from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
@@ -135,7 +134,7 @@ class CORP(ColumnEstimator):
         """Mean scores of the predictions, of their isotonic recalibration, and of the overall frequency."""
         weight, outcome, score = points.weight[at], points.outcome[at], points.score[at]
         total = weight.sum()
-        calibrated = isotonic_regression(outcome / weight, weights=weight).x.clip(0.0, 1.0)
+        calibrated = scipy.optimize.isotonic_regression(outcome / weight, weights=weight).x.clip(0.0, 1.0)
         frequency = np.full_like(score, outcome.sum() / total)
         predictions = score, calibrated, frequency
         original, fitted, constant = (self._sum(p, weight, outcome, smallest) for p in predictions)

@@ -70,8 +70,10 @@ if TYPE_CHECKING:
     from calibdask.estimators.tests.consistency_test import ConsistencyTest as ConsistencyTest
     from calibdask.estimators.tests.skce_test import SKCETest as SKCETest
     from calibdask.estimators.tests.spiegelhalter_test import SpiegelhalterTest as SpiegelhalterTest
+    from calibdask.estimators.validation.c_statistic import CStatistic as CStatistic
     from calibdask.estimators.validation.calibration_belt import CalibrationBelt as CalibrationBelt
     from calibdask.estimators.validation.calibration_slope import CalibrationSlope as CalibrationSlope
+    from calibdask.estimators.validation.consistency_bars import ConsistencyBars as ConsistencyBars
     from calibdask.estimators.validation.grade_tests import GradeTests as GradeTests
     from calibdask.estimators.validation.hosmer_lemeshow import HosmerLemeshow as HosmerLemeshow
     from calibdask.estimators.validation.ici import ICI as ICI

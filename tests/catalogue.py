@@ -129,6 +129,8 @@ ENTRIES: dict[str, Entry] = {
     "excess_cost_equal_mass": Entry(cd.ExcessCost(calibration="classwise", bins=5, binning="equal-mass")),
     # Of validators.
     "calibration_slope": Entry(cd.CalibrationSlope(), summary=True),
+    "c_statistic": Entry(cd.CStatistic(), summary=True),
+    "consistency_bars": Entry(cd.ConsistencyBars(bins=6), summary=True),
     "observed_expected": Entry(cd.ObservedExpected(), summary=True),
     "ici": Entry(cd.ICI(), summary=True),
     "hosmer_lemeshow": Entry(cd.HosmerLemeshow(groups=5), summary=True),

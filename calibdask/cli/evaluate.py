@@ -13,7 +13,7 @@ from calibdask.cli.evaluate_request import EvaluateRequest
 from calibdask.cli.gates import checked_receipt, receipt_of_metrics, write_receipt
 from calibdask.cli.importing import importing
 from calibdask.cli.metric_options import MetricCommand
-from calibdask.cli.metrics import CURVE, DIAGRAM
+from calibdask.cli.metrics import CHARTS, CURVE, DIAGRAM, PICTURES
 from calibdask.cli.param_types import MetricType
 from calibdask.cli.reporting import named_data, write_models
 from calibdask.cli.results import RESULTS, write_result
@@ -124,7 +124,7 @@ _EXAMPLES = (
     help="Print the JSON Schema of that JSON, and exit.",
 )
 @click.option("--out", metavar="FILE", help=f"Write the result: {', '.join(RESULTS)}.")
-@click.option("--plot", metavar="FILE", help="Write a reliability diagram: .html, .png, .svg.")
+@click.option("--plot", metavar="FILE", help="Write a picture, the reliability diagram: .html, .png, .svg.")
 @click.option(
     "--text-plot/--no-text-plot",
     default=None,
@@ -132,6 +132,9 @@ _EXAMPLES = (
 )
 @click.option(
     "--curve", is_flag=True, help="Plot the reliability curve instead (with --plot), with its bands if --ci is given."
+)
+@click.option(
+    "--chart", type=click.Choice(list(CHARTS)), help="Plot this picture instead (with --plot), with intervals for --ci."
 )
 @click.option(
     "--report",
@@ -199,7 +202,7 @@ def evaluate(**given: Any) -> None:
     evaluation = evaluated(request, stores, tables, pictured)
     dataset = evaluation.dataset
     seconds = perf_counter() - begun
-    names = [name for name in evaluation.chosen if name not in (DIAGRAM, CURVE)]
+    names = [name for name in evaluation.chosen if name not in PICTURES]
     figures = Results(dataset).only(names)
     figures = figures.assign_attrs(request.map_attributes)
     if not request.metrics and not request.full:
@@ -269,11 +272,15 @@ def _picture(evaluation: "Evaluation", shown: Any, *, asked: bool) -> None:
 
 
 def _plot(dataset: Any, written: ExitStack, path: "Output", request: EvaluateRequest) -> None:
-    from calibdask.plot import reliability_curve, reliability_diagram, save
+    from calibdask import plot
     from calibdask.results.values import Results
     from calibdask.storage.replacing import replacing
 
-    name, drawn = (CURVE, reliability_curve) if request.curve else (DIAGRAM, reliability_diagram)
+    name = request.picture
+    assert name is not None
+    drawn = {CURVE: plot.reliability_curve, DIAGRAM: plot.reliability_diagram}
+    drawn |= {f"plotted_{word}": getattr(plot, function) for word, (_, function) in CHARTS.items()}
     names = ", ".join(map(shown_address, request.files.values()))
-    picture = drawn(Results(dataset).only([name]))
-    save(picture, written.enter_context(replacing(path)), title=f"Reliability of {names}")
+    what = "Reliability" if request.chart is None else "Decisions"
+    picture = drawn[name](Results(dataset).only([name]))
+    plot.save(picture, written.enter_context(replacing(path)), title=f"{what} of {names}")

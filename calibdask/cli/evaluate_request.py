@@ -40,6 +40,7 @@ class EvaluateRequest(RowsRequest):
     report: str | None
     receipt: str | None
     curve: bool
+    chart: str | None
     text_plot: bool | None
     overwrite: bool
     # Choices of the metrics.
@@ -110,6 +111,8 @@ class EvaluateRequest(RowsRequest):
         """The metric that is plotted."""
         if self.plot is None:
             return None
+        if self.chart is not None:
+            return f"plotted_{self.chart}"
         return CURVE if self.curve else DIAGRAM
 
     @property
@@ -165,10 +168,14 @@ class EvaluateRequest(RowsRequest):
             "--n-boot": (self.n_boot, self.ci),
             "--ci-method": (self.ci_method, self.ci),
             "--curve": (self.curve, self.plot),
+            "--chart": (self.chart, self.plot),
         }
         for option, (value, other) in needed.items():
             if value not in (None, False) and other is None:
-                raise click.UsageError(f"{option} has no effect without {'--plot' if option == '--curve' else '--ci'}.")
+                without = "--plot" if option in ("--curve", "--chart") else "--ci"
+                raise click.UsageError(f"{option} has no effect without {without}.")
+        if self.curve and self.chart is not None:
+            raise click.UsageError("--curve and --chart are different pictures; give one of them.")
         if self.seed is not None and self.ci is None and not any("seed" in metric.takes for metric in self.metrics):
             raise click.UsageError("--seed has no effect without --ci, or a metric such as skce that draws at random.")
 

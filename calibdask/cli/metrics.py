@@ -16,7 +16,18 @@ _GOES_WITH = {"k": "setting", "debias": "norm"}
 _OF_DENSITIES = "euranova"
 # Names of the results behind pictures, which nobody has asked for as metrics.
 DIAGRAM, CURVE = "plotted_diagram", "plotted_curve"
-_PICTURES = {DIAGRAM: Expression("reliability-diagram"), CURVE: Expression("reliability-curve")}
+# Further pictures by the words of the command line, with the functions of `calibdask.plot` that draw them.
+CHARTS = {
+    "decision-curve": (Expression("net-benefit"), "decision_curve"),
+    "risk-coverage": (Expression("risk-coverage-curve"), "risk_coverage_curve"),
+    "murphy": (Expression("murphy-curve"), "murphy_curve"),
+    "belt": (Expression("calibration-belt"), "calibration_belt"),
+}
+PICTURES = {
+    DIAGRAM: Expression("reliability-diagram"),
+    CURVE: Expression("reliability-curve"),
+    **{f"plotted_{word}": expression for word, (expression, _) in CHARTS.items()},
+}
 
 
 def chosen_metrics(
@@ -32,7 +43,7 @@ def chosen_metrics(
         If an estimator refuses its options.
     """
     given = {name: value for name, value in options.items() if value is not None}
-    drawn = {} if picture is None else {picture: _PICTURES[picture]}
+    drawn = {} if picture is None else {picture: PICTURES[picture]}
     known = frozenset[str]().union(*(expression.takes for expression in (*expressions, *drawn.values())))
     if not expressions:
         known |= {field.name for estimator in panel.values() for field in fields(estimator)}

@@ -9,7 +9,7 @@ import click
 
 from calibdask.cli.feature_names import feature_names
 from calibdask.cli.gates import gated_rows, gated_summary
-from calibdask.cli.metrics import CURVE, DIAGRAM
+from calibdask.cli.metrics import PICTURES
 from calibdask.cli.param_types import is_whole
 from calibdask.cli.row_options import RowsRequest, noted, rows_of, skipped_rows, stem_of
 from calibdask.safe_text import visible, without_credentials
@@ -211,7 +211,7 @@ def evaluation_options(
 
     setting = options["setting"]
     return {
-        "metrics": {name: metric for name, metric in chosen.items() if name not in (DIAGRAM, CURVE)},
+        "metrics": {name: metric for name, metric in chosen.items() if name not in PICTURES},
         **({} if is_whole(setting) else {"setting": setting, "k": options["k"]}),
         "ci": _LEVEL,
         **intervals,

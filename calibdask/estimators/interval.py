@@ -64,14 +64,21 @@ class FromHistograms(Interval):
 
     ``for_replicates`` is the estimator that is applied to the replicates, a different one where that reduces bias.
     ``coarsened`` maps one histogram on its grid to the record for the coarsest grid that suffices for its replicates.
+    ``above`` maps the estimate to the estimator that is applied to replicates of a calibrated model, where another one
+    tells sooner whether these are above the estimate.
     """
 
     histograms: tuple[GridHistogram, ...]
     for_replicates: Estimating
     coarsened: Callable[[Any], "FromHistograms"] | None = None
+    above: Callable[[Estimate], Estimating] | None = None
 
     resampled: ClassVar[str] = "histograms"
 
     def of_histograms(self, estimator: Estimating) -> "FromHistograms":
         """These."""
         return self
+
+    def by_chance(self, estimate: Estimate) -> Estimating:
+        """The estimator that is applied to replicates of a calibrated model."""
+        return self.for_replicates if self.above is None else self.above(estimate)

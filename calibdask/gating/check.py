@@ -129,15 +129,15 @@ def check(
     Notes
     -----
     A limit is *met* if the whole interval keeps it, *broken* if none of it does, and else *cannot be decided*: a limit
-    that is the true value is met in at most (1 - confidence) / 2 of data sets. Of calibration errors with bins, and of
-    mean gaps, the interval is widened to ends that hold with few rows and few events too. Other intervals hold with
-    enough events only: with fewer than 20 events, or fewer than 20 rows without one (for several classes right and
+    that is the true value is met in about (1 - confidence) / 2 of data sets at most. Of calibration errors with bins,
+    and of mean gaps, the interval is widened to ends that hold with few rows and few events too. Other intervals hold
+    with enough events only: with fewer than 20 events, or fewer than 20 rows without one (for several classes right and
     wrong predictions), they decide nothing, unless they are exact ones. Slices of fewer than 10 rows are never decided.
 
     Profiles: ``default`` (six numbers), ``ml`` (calibration errors, proper scores, risk and coverage, conformal sets),
-    ``clinical`` (observed to expected, calibration intercept and slope, ICI, belt, net benefit, Brier score),
-    ``credit`` (observed to expected, tests of grades, Hosmer-Lemeshow; the first two of each slice too), ``forecast``
-    (decompositions of Brier score and log loss, CORP, Murphy curve).
+    ``clinical`` (observed to expected, calibration intercept and slope, ICI, belt, net benefit, c statistic, Brier
+    score), ``credit`` (observed to expected, tests of grades, Hosmer-Lemeshow, AUC; the first two of each slice too),
+    ``forecast`` (decompositions of Brier score and log loss, reliability with consistency bars, CORP, Murphy curve).
 
     Examples
     --------

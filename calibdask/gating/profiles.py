@@ -141,9 +141,9 @@ PROFILES: Mapping[str, Profile] = {
                 "model": "Net benefit of the model at",
                 "treat_all": "Net benefit of treating all at",
             },
+            "c-statistic": {"": "c statistic (AUC)"},
             "brier-score": {"": "Brier score"},
         },
-        note="TRIPOD+AI asks for discrimination too, such as the c statistic, which is not measured here.",
         pictures=("calibration-belt", "net-benefit"),
     ),
     "credit": Profile(
@@ -161,6 +161,7 @@ PROFILES: Mapping[str, Profile] = {
             "hosmer-lemeshow": {"pvalue": "Hosmer-Lemeshow test, p-value"},
             "mean-gap": {"": "Default rate less mean PD"},
             "ece": {"": "Calibration error (ECE)"},
+            "c-statistic": {"": "AUC (accuracy ratio: 2 AUC - 1)"},
         },
         of_slices=("observed-expected", "grade-tests"),
         note="By grade and by year: name these columns as slices. The tests take defaults as independent.",
@@ -179,6 +180,11 @@ PROFILES: Mapping[str, Profile] = {
                 "reliability": "Logarithmic score: reliability",
                 "resolution": "Logarithmic score: resolution",
                 "uncertainty": "Logarithmic score: uncertainty",
+            },
+            # Their intervals are the bars.
+            "consistency-bars(bins=10)": {
+                "outcome": "Observed frequency, bin",
+                "expected": "Expected of calibrated forecasts (consistency bar), bin",
             },
             "corp": {"miscalibration": "Miscalibration (CORP)", "discrimination": "Discrimination (CORP)"},
             "murphy-curve(thresholds=[0.1, 0.3, 0.5, 0.7, 0.9])": {"": "Elementary score at"},

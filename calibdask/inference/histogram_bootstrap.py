@@ -8,6 +8,7 @@ import numpy as np
 
 from calibdask.engine.plan import run
 from calibdask.engine.sources.summary import SummarySource
+from calibdask.engine.threads import in_parallel
 from calibdask.estimators.interval import Estimating, FromHistograms
 from calibdask.estimators.parts import Estimate, estimated
 from calibdask.estimators.smooth.gridded import Gridded
@@ -17,8 +18,10 @@ from calibdask.statistics.bins.grid import GridState, merged_cells
 from calibdask.statistics.exact import Array
 from calibdask.statistics.replicates.histograms import GROUPS
 
-# Replicates of states are stored up to this number of bytes at a time.
+# Replicates of states are stored up to this number of bytes at a time, on all threads together, and on each of them up
+# to a number that the caches of processors hold.
 _BYTES_AT_ONCE = 1 << 27
+_BYTES_OF_A_THREAD = 1 << 23
 
 # Part name -> values (replicates, batch, groups, ...).
 Values = Mapping[str, Array]
@@ -74,14 +77,15 @@ class HistogramBootstrap:
         estimators = {name: record.for_replicates for name, record in records.items()}
         outcome = run(estimators, source)
         size = source.bytes_of_a_replicate(outcome.states, by_cells=self.choice.keep or self.choice.method == "bca")
-        batch_size = max(1, _BYTES_AT_ONCE // max(1, size))
         resampled = partial(source.resampled, self.choice.seed, by_cells=self.choice.keep)
-        drawn = {"values": _values(estimators, resampled, self.choice.n_boot, batch_size)}
+        drawn = {"values": _values(estimators, resampled, self.choice.n_boot, size)}
         if self.choice.method in (None, "corrected"):
-            errors = {name: estimators[name] for name in records if name in by_chance}
-            drawn["by_chance"] = _values(errors, partial(resampled, calibrated=True), self.choice.n_boot, batch_size)
+            errors = {
+                name: record.by_chance(outcome.estimates[name]) for name, record in records.items() if name in by_chance
+            }
+            drawn["by_chance"] = _values(errors, partial(resampled, calibrated=True), self.choice.n_boot, size)
         if self.choice.method == "bca":
-            drawn["left_out"] = _values(estimators, partial(source.left_out, self.choice.seed), GROUPS, batch_size)
+            drawn["left_out"] = _values(estimators, partial(source.left_out, self.choice.seed), GROUPS, size)
         return {
             name: Replicates(estimate, {field: values[name] for field, values in drawn.items() if name in values})
             for name, estimate in outcome.estimates.items()
@@ -111,21 +115,25 @@ class HistogramBootstrap:
 
 
 def _values(
-    estimators: Mapping[str, Estimating], make: Callable[[range], SummarySource], count: int, batch_size: int
+    estimators: Mapping[str, Estimating], make: Callable[[range], SummarySource], count: int, size: int
 ) -> dict[str, Values]:
-    """Values of each part of each estimator in ``count`` replicates, computed in batches."""
+    """Values of each part of each estimator in ``count`` replicates, whose states have ``size`` bytes each."""
     if not estimators:
         return {}
-    ranges = [range(start, min(count, start + batch_size)) for start in range(0, count, batch_size)]
-    pieces = [_values_of_range(estimators, make(replicates), len(replicates)) for replicates in ranges]
+    together = max(1, _BYTES_OF_A_THREAD // max(1, size))
+    ranges = [range(start, min(count, start + together)) for start in range(0, count, together)]
+    jobs = (partial(_values_of_range, estimators, make, replicates) for replicates in ranges)
+    pieces = in_parallel(jobs, max(1, _BYTES_AT_ONCE // max(1, size * together)))
     return {name: _joined([piece[name] for piece in pieces], 0) for name in estimators}
 
 
-def _values_of_range(estimators: Mapping[str, Estimating], source: SummarySource, replicates: int) -> dict[str, Values]:
-    estimates = run(estimators, source).estimates
+def _values_of_range(
+    estimators: Mapping[str, Estimating], make: Callable[[range], SummarySource], replicates: range
+) -> dict[str, Values]:
+    estimates = run(estimators, make(replicates)).estimates
     return {
         name: {
-            part: number.resampled.reshape(replicates, -1, *number.resampled.shape[1:])
+            part: number.resampled.reshape(len(replicates), -1, *number.resampled.shape[1:])
             for part, number in estimated(estimate).items()
         }
         for name, estimate in estimates.items()

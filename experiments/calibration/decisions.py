@@ -11,6 +11,7 @@ from scipy.special import psi
 from scipy.stats import binom
 
 import calibdask as cd
+from experiments.calibration.decisions_gates import gates
 from experiments.calibration.small import OUTCOMES, Outcomes
 from experiments.calibration.validation import share, table
 
@@ -48,11 +49,12 @@ def main() -> None:
     """Write the tables of the page anew."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--share", type=float, default=1.0, help="of the data sets")
-    parser.add_argument("--only", choices=["0", "1", "2", "threshold"], help="one part, to the terminal")
+    parser.add_argument("--only", choices=["0", "1", "2", "threshold", "gates"], help="one part, to the terminal")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     parts = {str(place): section(outcomes, chosen.share) for place, outcomes in enumerate(OUTCOMES)}
     parts["threshold"] = promises(chosen.share)
+    parts["gates"] = gates(chosen.share)
     if chosen.only is not None:
         for line in parts[chosen.only]:
             print(line, flush=True)

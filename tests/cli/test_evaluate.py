@@ -19,7 +19,7 @@ from tests.cli.sample_rows import COUNTRY, DAY, LABELS, ROWS, SCORES, WEIGHTS, R
 
 CURVES = {
     *("local-calibration-error", "reliability-curve", "reliability-diagram"),
-    *("murphy-curve", "net-benefit", "risk-coverage-curve"),
+    *("murphy-curve", "net-benefit", "risk-coverage-curve", "consistency-bars"),
 }
 
 
@@ -286,6 +286,18 @@ def test_plot(run: Run, data: Path) -> None:
     assert "<html" in (data / "page.html").read_text()
 
 
+@pytest.mark.parametrize("chart", ["decision-curve", "risk-coverage", "murphy", "belt"])
+def test_plots_of_decisions(chart: str, run: Run, data: Path) -> None:
+    """The picture has its metric, which the table and JSON have not."""
+    status, out, err = run(
+        *("evaluate", data / "rows.csv", "--setting", "1", "--metric", "ece"),
+        *("--plot", data / "page.html", "--chart", chart, "--ci", "0.9", "--n-boot", "5", "--json"),
+    )
+    assert (status, err) == (0, "")
+    assert list(json.loads(out)["metrics"]) == ["ece"]
+    assert "Decisions of " in (data / "page.html").read_text()
+
+
 @pytest.mark.parametrize("name", ["result.json", "result.csv", "result.nc", "result.zarr"])
 def test_overwrite_only_on_purpose(name: str, run: Run, data: Path) -> None:
     command = ("evaluate", data / "rows.csv", "--metric", "brier", "--out", data / name)
@@ -365,6 +377,8 @@ BAD: list[tuple[list[str], str]] = [
         "expects the number of rows of a block",
     ),
     (["evaluate", "rows.csv", "--curve"], "--curve has no effect without --plot"),
+    (["evaluate", "rows.csv", "--chart", "belt"], "--chart has no effect without --plot"),
+    (["evaluate", "rows.csv", "--chart", "belt", "--curve", "--plot", "page.html"], "are different pictures"),
     (["evaluate", "nowhere.csv"], "nowhere.csv does not exist"),
     (["evaluate", "."], "unlike.csv has no column 'score_0', which the first file has; it has label, score"),
     (["evaluate", "rows.csv", "--out", "./rows.csv", "--overwrite"], "would replace the input"),

@@ -1,8 +1,7 @@
 """The source for rows in memory, or coming block by block from an iterator."""
 
-import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import chain
@@ -14,6 +13,7 @@ from calibdask.engine.inputs.rows import Rows, make_block
 from calibdask.engine.progress_events import Stage, advance, start_stage
 from calibdask.engine.sources import pair_schedule
 from calibdask.engine.sources.source import RowSource, States, merged, states_of
+from calibdask.engine.threads import in_parallel, number_of_threads
 from calibdask.statistics.block import Block
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.pairs.pair_statistic import PairStatistic
@@ -79,7 +79,7 @@ class MemorySource(RowSource):
 
     def _targets(self, reduction: TargetReduction[Any, StateT]) -> StateT:
         start_stage(Stage(f"pass {self.passes + 1}", "blocks"))
-        jobs = pair_schedule.fold_jobs(self._blocks, reduction, _in_parallel)
+        jobs = pair_schedule.fold_jobs(self._blocks, reduction, in_parallel)
         (state,), _ = _total((reduction,), jobs)
         return state
 
@@ -115,7 +115,7 @@ def _total(statistics: tuple[Statistic[Any], ...], jobs: Iterator[_Job], expecte
     second = next(jobs, None)
     if second is None:
         return total, done
-    threads = _threads()
+    threads = number_of_threads()
 
     def merge(future: "Future[States]") -> None:
         nonlocal total, done
@@ -131,13 +131,3 @@ def _total(statistics: tuple[Statistic[Any], ...], jobs: Iterator[_Job], expecte
         for future in ahead:
             merge(future)
     return total, done
-
-
-def _in_parallel(jobs: Iterable[Callable[[], Any]]) -> list[Any]:
-    with ThreadPoolExecutor(_threads()) as pool:
-        return list(pool.map(lambda job: job(), jobs))
-
-
-def _threads() -> int:
-    """One for each core that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

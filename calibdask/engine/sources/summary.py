@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -46,7 +46,7 @@ class SummarySource(Source):
     ) -> None:
         self.layout = layout
         self.rows = rows
-        self.scores = scores
+        self.scores = None if scores is None else cache(scores)
         self._stored = stored
         self._read: dict[GridHistogram, GridState] = {}
         self._summed: dict[GridHistogram, CellSums] = {}
@@ -59,8 +59,9 @@ class SummarySource(Source):
         Sums over bins are drawn by themselves (`calibdask.statistics.replicates.bins`), unless ``by_cells``.
         """
 
-        def histogram(stored: GridHistogram) -> GridState:
-            return resampled(self._state(stored), stored.grid, seed, replicates, calibrated=calibrated)
+        def histogram(stored: GridHistogram, columns: slice) -> GridState:
+            first, state = columns.start or 0, self._columns(stored, columns)
+            return resampled(state, stored.grid, seed, replicates, calibrated=calibrated, first_column=first)
 
         def bins(request: BinSums) -> BinSumsState:
             finest = self.finest(request.setting)
@@ -74,8 +75,8 @@ class SummarySource(Source):
     def left_out(self, seed: int, groups: range) -> "SummarySource":
         """A source of the rows without one group of them each; see `calibdask.statistics.replicates.histograms`."""
 
-        def histogram(stored: GridHistogram) -> GridState:
-            return left_out(self._state(stored), seed, groups)
+        def histogram(stored: GridHistogram, columns: slice) -> GridState:
+            return left_out(self._columns(stored, columns), seed, groups, first_column=columns.start or 0)
 
         return _Replicates(self, histogram, None, len(groups))
 
@@ -143,8 +144,7 @@ class SummarySource(Source):
                 continue
             column = _column(stored.setting, histogram.setting)
             if column is not None:
-                whole = self._state(stored)
-                state = whole.part((slice(None), slice(None), column))
+                state = self._columns(stored, column)
                 return state if same_grid else coarsened(state, stored.grid)
         raise ValueError(
             f"The histogram of the setting {histogram.setting} on [{histogram.grid.low:.4g}, 1] in "
@@ -171,6 +171,10 @@ class SummarySource(Source):
             self._summed[histogram] = grid_bins.cell_sums(self.state(histogram), histogram.grid)
         return self._summed[histogram]
 
+    def _columns(self, stored: GridHistogram, columns: slice) -> GridState:
+        """Some columns of a stored histogram."""
+        return self._state(stored).part((slice(None), slice(None), columns))
+
     def _state(self, stored: GridHistogram) -> GridState:
         if stored not in self._read:
             self._read[stored] = self._stored[stored]()
@@ -187,15 +191,17 @@ class _Replicates(SummarySource):
     def __init__(
         self,
         of: SummarySource,
-        histogram: Callable[[GridHistogram], GridState],
+        histogram: Callable[[GridHistogram, slice], GridState],
         bins: Callable[[BinSums], BinSumsState] | None,
         count: int,
         sampled: int = 1,
     ) -> None:
         layout = replace(of.layout, batch=of.layout.batch * count, rows=None)
-        stored = {stored: partial(histogram, stored) for stored in of.histograms}
+        stored = {stored: partial(histogram, stored, slice(None)) for stored in of.histograms}
         super().__init__(stored, layout, of.rows, self._scores_of_cells)
         self._of, self._bins, self._count, self._sampled = of, bins, count, sampled
+        self._histogram = histogram
+        self._drawn: dict[tuple[GridHistogram, int], GridState] = {}
 
     def equal_mass_edges(self, binning: EqualMass, setting: Setting) -> Edges:
         """Those of the data, as for replicates of rows: bins are chosen once."""
@@ -206,6 +212,15 @@ class _Replicates(SummarySource):
         sums = super().bin_sums(request) if self._bins is None else self._bins(request)
         # Rows drawn twice carry the information of half as many, like rows that are resampled by weights.
         return sums._replace(weight_square=self._sampled * sums.weight_square)
+
+    def _columns(self, stored: GridHistogram, columns: slice) -> GridState:
+        """Replicates of these columns alone, unless those of all have been made."""
+        if columns.start is None or stored in self._read:
+            return super()._columns(stored, columns)
+        key = stored, columns.start
+        if key not in self._drawn:
+            self._drawn[key] = self._histogram(stored, columns)
+        return self._drawn[key]
 
     def _scores_of_cells(self) -> ScoreSumsState:
         """Those of the data, moved by as much as the sums that the histogram of either class alone tells."""

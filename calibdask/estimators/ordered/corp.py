@@ -5,7 +5,6 @@ from typing import Literal
 
 import numpy as np
 import scipy
-from sklearn.isotonic import isotonic_regression
 from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
@@ -119,14 +118,14 @@ class CORP(ColumnEstimator):
             "discrimination": constant - fitted,
             "uncertainty": constant,
         }
+        notes = points.notes
         parts: dict[str, Number] = {
-            name: Number(values.sum(axis=-1), notes=points.notes, limits=(0.0, np.inf))
-            for name, values in terms.items()
+            name: Number(values.sum(axis=-1), notes=notes, limits=(0.0, np.inf)) for name, values in terms.items()
         }
         # The uncertainty is largest at a frequency of 1/2; near it sampling lowers it, and resampling once more.
         most = (0.25 if self.rule == "brier" else np.log(2.0)) * constant.shape[-1]
         return parts | {
-            "miscalibration": calibration_error(terms["miscalibration"], np.sum, np.inf, **points.notes),
+            "miscalibration": calibration_error(terms["miscalibration"], np.sum, np.inf, **notes),
             "discrimination": replace(parts["discrimination"], is_biased=True),
             "uncertainty": replace(parts["uncertainty"], is_biased=True, limits=(0.0, most)),
         }
@@ -135,7 +134,7 @@ class CORP(ColumnEstimator):
         """Mean scores of the predictions, of their isotonic recalibration, and of the overall frequency."""
         weight, outcome, score = points.weight[at], points.outcome[at], points.score[at]
         total = weight.sum()
-        calibrated = isotonic_regression(outcome / weight, sample_weight=weight, y_min=0.0, y_max=1.0)
+        calibrated = scipy.optimize.isotonic_regression(outcome / weight, weights=weight).x.clip(0.0, 1.0)
         frequency = np.full_like(score, outcome.sum() / total)
         predictions = score, calibrated, frequency
         original, fitted, constant = (self._sum(p, weight, outcome, smallest) for p in predictions)

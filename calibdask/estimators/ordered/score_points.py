@@ -111,18 +111,22 @@ def _points_of_scores(state: DistinctState, layout: Layout, setting: Setting) ->
 
 def points_of_grid(state: GridState, grid: Grid, *, by_outcome: bool = False) -> Points:
     """The cells that hold rows, at the mean of their scores; ``by_outcome`` the rows of either outcome at theirs."""
-    mass, distance = state.mass.astype(np.float64), state.distance
-    square = state.square if state.weighted else mass
-    if not by_outcome:
-        mass, distance, square = (sums.sum(-1, keepdims=True) for sums in (mass, distance, square))
-    position = np.divide(distance, mass, out=np.zeros_like(mass), where=mass > 0)
-    edge, step = grid.nearer
-    score = (edge[:, None] + step[:, None] * position).clip(0.0, 1.0)
-    outcome = mass * [0.0, 1.0] if by_outcome else state.mass[..., 1:].astype(np.float64)
+    mass = state.mass if by_outcome else state.mass[..., :1] + state.mass[..., 1:]
     filled = np.nonzero(mass)
-    stratum = np.ravel_multi_index(filled[:3], mass.shape[:3])
+    stratum, cell = np.ravel_multi_index(filled[:3], mass.shape[:3]), filled[3]
+    # Only cells that hold rows are converted and summed: mostly a small share of them.
+    here = filled if by_outcome else filled[:4]
+    weight = mass[filled].astype(np.float64)
+    distance = GridState.distance_of(state.offset[here])
+    square = state.square[here] if state.weighted else weight
+    if not by_outcome:
+        distance = distance[:, 0] + distance[:, 1]
+        square = square.sum(-1) if state.weighted else square
+    outcome = weight * (filled[4] > 0) if by_outcome else state.mass[(*here, 1)].astype(np.float64)
+    edge, step = grid.nearer
+    score = (edge[cell] + step[cell] * (distance / weight)).clip(0.0, 1.0)
     # Either outcome may be the one before within its cell.
-    order = np.lexsort((score[filled], stratum)) if by_outcome else slice(None)
-    score, mass, outcome, square = (values[filled][order] for values in (score, mass, outcome, square))
+    order = np.lexsort((score, stratum)) if by_outcome else slice(None)
+    score, weight, outcome, square = (values[order] for values in (score, weight, outcome, square))
     outermost = float(grid.edges[1] - grid.edges[0])
-    return Points(state.mass.shape[:3], stratum, score, mass, outcome, square, exact=False, outermost=outermost)
+    return Points(state.mass.shape[:3], stratum, score, weight, outcome, square, exact=False, outermost=outermost)

@@ -77,8 +77,10 @@ def _warn_limited(
 
 def _cell_means(state: GridState, grid: Grid) -> tuple[Array, Array]:
     """Weight and mean score of each cell, (batch, groups, columns, cells)."""
-    count = state.mass.sum(-1).astype(np.float64)
-    position = np.divide(state.distance.sum(-1), count, out=np.full_like(count, 0.5), where=count > 0)
+    # Term by term: sums along an axis of two take ten times as long.
+    count = (state.mass[..., 0] + state.mass[..., 1]).astype(np.float64)
+    distance = state.distance_of(state.offset[..., 0]) + state.distance_of(state.offset[..., 1])
+    position = np.divide(distance, count, out=np.full_like(count, 0.5), where=count > 0)
     return count, scores_of_cells(grid, position)
 
 
@@ -95,31 +97,39 @@ def _silverman(state: GridState, grid: Grid) -> Array:
     deviation = np.sqrt(variance * rows / np.maximum(rows - 1, 1))
     # The weight of an effective row; 1 without weights, or if all are 1.
     one = np.divide(total, rows, out=np.ones_like(total), where=rows > 0)
-    q = {share: _quantile(count, mean, share, grid, one) for share in (0.01, 0.25, 0.75, 0.99)}
-    spread = np.minimum(deviation, (q[0.75] - q[0.25]) / _NORMAL_IQR)
-    spread = np.where(spread > 0, spread, (q[0.99] - q[0.01]) / _NORMAL_98)
+    first, lower, upper, last = np.moveaxis(
+        _quantiles(count, mean, np.array([0.01, 0.25, 0.75, 0.99]), grid, one), -1, 0
+    )
+    spread = np.minimum(deviation, (upper - lower) / _NORMAL_IQR)
+    spread = np.where(spread > 0, spread, (last - first) / _NORMAL_98)
     return spread * (0.75 * np.maximum(rows, 1)) ** -0.2
 
 
-def _quantile(count: Array, mean: Array, share: float, grid: Grid, one: Array) -> Array:
-    """Linear interpolation between order statistics of as many rows as have the effective weight ``one``."""
+def _quantiles(count: Array, mean: Array, shares: Array, grid: Grid, one: Array) -> Array:
+    """Linear interpolation between order statistics of as many rows as have the effective weight ``one``.
+
+    Of each column at all shares, along the last axis.
+    """
     cumulative = np.cumsum(count, -1)
-    total = cumulative[..., -1] / one
-    rank = np.maximum(total - 1, 0) * share
+    total = (cumulative[..., -1] / one)[..., None]
+    rank = np.maximum(total - 1, 0) * shares
     below = np.floor(rank)
     ranks = below, np.minimum(below + 1, total - 1)
-    low, high = (_ordered(count, mean, cumulative, (at + 0.5) * one, grid) for at in ranks)
-    return low + (rank - below) * (high - low)
+    low, high = (_ordered(count, mean, cumulative, (at + 0.5) * one[..., None], grid) for at in ranks)
+    return np.asarray(low + (rank - below) * (high - low))
 
 
 def _ordered(count: Array, mean: Array, cumulative: Array, at: Array, grid: Grid) -> Array:
     """The score at which the cumulative count is ``at``: the scores of a cell are spread evenly about their mean."""
-    cell = np.minimum((cumulative <= at[..., None]).sum(-1), grid.cells - 1)[..., None]
-    inside, centre, up_to = (np.take_along_axis(a, cell, -1)[..., 0] for a in (count, mean, cumulative))
-    edges = grid.nodes[cell[..., 0]]
+    cell = np.empty(at.shape, np.int64)
+    for column in np.ndindex(at.shape[:-1]):
+        cell[column] = cumulative[column].searchsorted(at[column], "right")
+    cell = np.minimum(cell, grid.cells - 1)
+    inside, centre, up_to = (np.take_along_axis(a, cell, -1) for a in (count, mean, cumulative))
+    edges = grid.nodes[cell]
     reach = np.minimum(centre - edges, edges + grid.width - centre)
     position = 1 - (up_to - at) / np.maximum(inside, np.finfo(float).tiny)
-    return centre + reach * (2 * np.clip(position, 0, 1) - 1)
+    return np.asarray(centre + reach * (2 * np.clip(position, 0, 1) - 1))
 
 
 def _sheather_jones(state: GridState, grid: Grid) -> Array:

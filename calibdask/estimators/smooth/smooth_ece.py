@@ -10,10 +10,11 @@ from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.columns import gap
+from calibdask.estimators.interval import FromHistograms
 from calibdask.estimators.parts import Estimate, Given, calibration_error
-from calibdask.estimators.smooth.gridded import GriddedEstimator
+from calibdask.estimators.smooth.gridded import Gridded, GriddedEstimator
 from calibdask.estimators.smooth.smoothing import Mirrored, integral
-from calibdask.statistics.bins.grid import Grid
+from calibdask.statistics.bins.grid import Grid, GridHistogram
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
@@ -80,6 +81,14 @@ class SmoothECE(GriddedEstimator):
         }
 
     @override
+    def interval(self, layout: Layout) -> FromHistograms:
+        """From replicates of the histogram."""
+        histogram = self.histogram(layout)
+        # Means over classes are not above that of the estimate where smoothed errors are.
+        single = histogram.setting.columns(layout.classes) == 1
+        return FromHistograms((histogram,), self, above=partial(_AsSmooth, histogram) if single else None)
+
+    @override
     def estimate(self) -> Requests[Estimate]:
         gridded = yield from self.gridded()
         widest = np.ones(gridded.shape)
@@ -89,6 +98,34 @@ class SmoothECE(GriddedEstimator):
             "": calibration_error(value),
             "bandwidth": Given(gridded.setting.by_class(bandwidth), gridded.setting.dims),
         }
+
+
+@dataclass(frozen=True, eq=False)
+class _AsSmooth:
+    """Errors of replicates at the bandwidth of an estimate: above it exactly where their own fixed points are.
+
+    Errors fall with the bandwidth, so that one that is larger than its bandwidth has its fixed point above it.
+    """
+
+    histogram: GridHistogram
+    estimate_of_data: Estimate
+
+    def estimate(self) -> Requests[Estimate]:
+        """Request the histogram of the replicates, whose number along the first axis is r * batch + b."""
+        gridded = Gridded(self.histogram.setting, self.histogram.grid, (yield from self.histogram))
+        bandwidth = self.estimate_of_data["bandwidth"].values
+        bandwidth = bandwidth.reshape(*bandwidth.shape[:2], 1)
+        tiled = np.tile(bandwidth, (gridded.shape[0] // len(bandwidth), 1, 1))
+        widest = np.ones(gridded.shape)
+        errors = gridded.by_columns(partial(_errors, gridded.grid), tiled, smooth=widest)
+        return {"": calibration_error(errors)}
+
+
+def _errors(grid: Grid, weights: Array, bandwidth: Array) -> Array:
+    """The error of each column at its bandwidth."""
+    mirrored = Mirrored(weights[:, 1] - weights[:, 2], grid)
+    # Without rows there is no bandwidth.
+    return integral(np.abs(mirrored.by("gaussian", np.where(bandwidth > 0, bandwidth, 1.0))), grid)
 
 
 def _fixed_points(grid: Grid, weights: Array, widest: Array) -> Array:

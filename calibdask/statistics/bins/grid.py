@@ -155,7 +155,12 @@ class GridState(NamedTuple):
     @property
     def distance(self) -> Array:
         """The sum of positions as float64, in widths of a cell."""
-        return np.asarray(self.offset * (1.0 if self.offset.dtype == np.float64 else UNIT), np.float64)
+        return self.distance_of(self.offset)
+
+    @staticmethod
+    def distance_of(offset: npt.NDArray[Any]) -> Array:
+        """Sums of positions as float64, in widths of a cell."""
+        return np.asarray(offset * (1.0 if offset.dtype == np.float64 else UNIT), np.float64)
 
     @property
     def effective_rows(self) -> Array:

@@ -103,11 +103,17 @@ def binary_scores(state: GridState, grid: Grid, smallest: float) -> tuple[Array,
 
     All scores of a cell with one outcome count as equal to their mean; probabilities are clipped at ``smallest``.
     """
-    cells = cell_sums(state, grid)
-    mass = cells.mass[:, :, 0]
-    score = np.divide(cells.score[:, :, 0], mass, out=np.zeros_like(mass), where=mass > 0).clip(0.0, 1.0)
-    chosen = np.stack([1.0 - score[..., 0, :], score[..., 1, :]], axis=-2)
-    brier, log = mass * (1.0 - chosen) ** 2, mass * -np.log(np.maximum(chosen, smallest))
+    mass, distance = (_by_outcome(sums[:, :, 0], np.float64) for sums in (state.mass, state.distance))
+    edge, step = grid.nearer
+    filled = mass > 0
+    # Terms of empty cells are 0; logarithms of all of them would take longer than everything else.
+    cell = np.nonzero(filled)[-1]
+    rows, outcome = mass[filled], np.nonzero(filled)[-2]
+    score = ((rows * edge[cell] + distance[filled] * step[cell]) / rows).clip(0.0, 1.0)
+    chosen = np.where(outcome == 0, 1.0 - score, score)
+    brier, log = np.zeros((2, *mass.shape))
+    brier[filled] = rows * (1.0 - chosen) ** 2
+    log[filled] = rows * -np.log(np.maximum(chosen, smallest))
     weight, brier, log = (values.sum((-1, -2)) for values in (mass, brier, log))
     return weight, brier, log
 

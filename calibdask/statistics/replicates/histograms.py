@@ -11,8 +11,12 @@ from calibdask.statistics.exact import Array, Counts
 GROUPS = 100
 
 
-def resampled(state: GridState, grid: Grid, seed: int, replicates: range, *, calibrated: bool = False) -> GridState:
+def resampled(
+    state: GridState, grid: Grid, seed: int, replicates: range, *, calibrated: bool = False, first_column: int = 0
+) -> GridState:
     """Replicates of a state along its first axis: number r * batch + b for batch element b.
+
+    ``first_column`` is the number of its first column among those that are stored together.
 
     Rows drawn with replacement are one multinomial draw over (cell, outcome); positions within become the mean of the
     cell. With weights: a Poisson number of rows in each (cell, outcome), all of one weight, such that the mean and the
@@ -27,7 +31,7 @@ def resampled(state: GridState, grid: Grid, seed: int, replicates: range, *, cal
     offset, square = np.zeros(shape), np.zeros((len(replicates), *state.square.shape))
     for stratum in np.ndindex(state.mass.shape[:3]):
         column = _Column(state.part(stratum), grid, calibrated)
-        keys = ((replicate, stratum[2], int(calibrated)) for replicate in replicates)
+        keys = ((replicate, first_column + stratum[2], int(calibrated)) for replicate in replicates)
         drawn = np.stack([column.draw(generator(seed, key)) for key in keys])
         at = (slice(None), *stratum)
         if state.weighted:
@@ -42,7 +46,7 @@ def resampled(state: GridState, grid: Grid, seed: int, replicates: range, *, cal
     )
 
 
-def left_out(state: GridState, seed: int, groups: range, of: int = GROUPS) -> GridState:
+def left_out(state: GridState, seed: int, groups: range, of: int = GROUPS, *, first_column: int = 0) -> GridState:
     """The state without one of ``of`` random groups of rows each, along the first axis as in `resampled`.
 
     The rows of a (cell, outcome) are distributed over the groups at random, and with them their share of the sums.
@@ -52,7 +56,7 @@ def left_out(state: GridState, seed: int, groups: range, of: int = GROUPS) -> Gr
     rows = np.asarray(state.rows if state.weighted else state.mass, np.int64)
     for stratum in np.ndindex(rows.shape[:3]):
         filled = np.nonzero(rows[stratum])
-        dealt = generator(seed, (stratum[2], 2)).multinomial(rows[stratum][filled], np.full(of, 1 / of))
+        dealt = generator(seed, (first_column + stratum[2], 2)).multinomial(rows[stratum][filled], np.full(of, 1 / of))
         for number, group in enumerate(groups):
             shares[(number, *stratum)][filled] = dealt[:, group] / rows[stratum][filled]
 

@@ -1,0 +1,113 @@
+"""Consistency bars of the reliability diagram: where the frequencies of a calibrated model would be."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy
+from typing_extensions import override
+
+from calibdask.estimators.about import About, Description, PartInfo
+from calibdask.estimators.binned.base import BinnedEstimator
+from calibdask.estimators.interval import KnownEnds
+from calibdask.estimators.parts import Estimate, Given, Number
+from calibdask.statistics import exact
+from calibdask.statistics.exact import Array
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
+
+# Effective numbers of rows are rounded.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsistencyBars(BinnedEstimator):
+    """Reliability diagram with consistency bars: by bin, the frequency, and where that of a calibrated model would be.
+
+    A bin of n rows with the mean score s has frequencies of k / n, with k binomially distributed, n rows with the
+    chance s each, if the model is calibrated. Takes the arguments of `ECE` that choose bins.
+
+    Notes
+    -----
+    The parts, with a dimension ``bin`` and, in the class-wise setting, ``class``: ``expected`` (the mean score, what is
+    expected of the frequency; NaN in an empty bin), ``outcome`` (the frequency) and ``count`` (rows).
+
+    The bars are the ends of ``expected``: with ``ci`` a calibrated model has a frequency outside the bar of a bin in at
+    most 1 - ci of data sets, in each bin by itself; of ten bins half a bin is outside at 95 % on average. They say what
+    the interval of `ReliabilityDiagram` says with the roles of frequency and score exchanged: a bar holds the frequency
+    of honest scores, an interval the true frequency. Scores of a bin count as equal to their mean: bars are too wide by
+    a share of up to their variance over 2 s (1 - s), one in a hundred for bins of 0.1. With weights n is Kish's number
+    of rows, rounded down.
+
+    One pass; with equal-mass bins one or two, with weights up to three. Can be computed from a summary.
+
+    References
+    ----------
+    .. [1] Bröcker & Smith, Increasing the reliability of reliability diagrams, 2007.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> bars = cd.evaluate([0, 1] * 50, [0.1] * 100, {"bars": cd.ConsistencyBars(bins=1)}, ci=0.95)
+    >>> float(bars.bars_outcome[0]), float(bars.bars_expected_low[0]), float(bars.bars_expected_high[0])
+    (0.5, 0.05, 0.16)
+    """
+
+    about = About(
+        "Reliability diagram with consistency bars",
+        "The frequency of the outcome in each bin, beside the quantiles of the frequency of a calibrated model: those "
+        "of a binomial share of as many rows with the mean score for their chance.",
+        "Bröcker & Smith, Increasing the reliability of reliability diagrams, 2007",
+    )
+
+    def interval(self, layout: Layout) -> KnownEnds:
+        """Quantiles of a binomial distribution."""
+        return KnownEnds()
+
+    @override
+    def describe(self, layout: Layout) -> Description:
+        return {
+            "expected": PartInfo("frequency expected of a calibrated model, the mean score", "diagram"),
+            "outcome": PartInfo("frequency of the outcome", "diagram"),
+            "count": PartInfo("rows", "count"),
+        }
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        setting, _, sums, bins = yield from self.binned("hard")
+        weight, square = exact.value(bins.weight), exact.value(sums.weight_square)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score, outcome = (np.where(weight > 0, exact.value(s) / weight, np.nan) for s in (bins.score, bins.outcome))
+            rows = np.where(weight > 0, np.floor(weight**2 / square + _ROUNDING), 0.0)
+        dims: tuple[str, ...] = (*setting.dims, "bin")
+        score, outcome, rows = (setting.by_class(values) for values in (score, outcome, rows))
+        options: dict[str, Any] = {"limits": (0.0, 1.0), "ends_method": "consistency"}
+        return {
+            "expected": Number(score, dims, known_ends=partial(_bars, score.clip(0.0, 1.0), rows), **options),
+            "outcome": Given(outcome, dims),
+            "count": Given(setting.by_class(sums.rows), dims),
+        }
+
+
+def _bars(chance: Array, rows: Array, level: float) -> tuple[Array, Array]:
+    """Quantiles of the frequency; NaN in empty bins."""
+    low, high = (_binomial_quantile(share, rows, chance) for share in ((1 - level) / 2, (1 + level) / 2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return low / rows, high / rows
+
+
+def _binomial_quantile(share: float, rows: Array, chance: Array) -> Array:
+    """The smallest number whose probability not to be exceeded is at least the share."""
+    with np.errstate(invalid="ignore"):
+        above = np.ceil(scipy.special.bdtrik(share, rows, chance))
+        # The inverse is continuous, and may be one too large for its rounding; it is not defined at 0 and 1.
+        below = np.maximum(above - 1, 0.0)
+        number = np.where(_not_exceeded(below, rows, chance) >= share, below, above)
+    number = np.where(chance == 0, 0.0, np.where(chance == 1, rows, number))
+    return np.where(rows > 0, number, np.nan)
+
+
+def _not_exceeded(number: Array, rows: Array, chance: Array) -> Array:
+    """The probability of at most this number, of which the inverse has the same parameters."""
+    return np.asarray(scipy.special.betaincc(number + 1, np.maximum(rows - number, _ROUNDING), chance))

@@ -12,6 +12,7 @@ from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.lattice.coding import DATE_PARTS, MOST_VALUES, Categories, Coding, Cut
 from calibdask.statistics.lattice.value_counts import (
     CELL_BITS,
+    MOST_TEXTS,
     WHOLE,
     CodeCounts,
     TextCounts,
@@ -118,7 +119,13 @@ class Values:
             values: Sequence[str] = column.labels
             mixed = False
         else:
-            state = yield TextCounts(column.name, number)
+            state = yield TextCounts(number)
+            if state.too_many:
+                return Learnt(
+                    (),
+                    f"{column.name} has more than {MOST_TEXTS:,} different values and seems to be an identifier: it "
+                    "describes no group; group its values first",
+                )
             counts, missing, values = state.counts, int(state.missing), state.values.tolist()
             mixed = bool((state.kinds > 0).all())
         order = np.argsort(-counts, kind="stable")

@@ -126,19 +126,22 @@ class CodeCounts(SumStatistic[CodeCountsState]):
 
 
 class TextCountsState(NamedTuple):
-    """Sorted distinct values as texts, and their rows; rows without a value, with a text, and with others."""
+    """Sorted distinct values as texts, and their rows; rows without a value, with a text, and with others.
+
+    ``too_many``: there are more values than are told, and none is.
+    """
 
     values: npt.NDArray[np.object_]
     counts: Counts
     missing: Counts
     kinds: Counts
+    too_many: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class TextCounts(Statistic[TextCountsState]):
     """Rows by value of a column of texts or other objects, which count as their texts."""
 
-    name: str
     column: int
 
     def from_block(self, block: Block) -> TextCountsState:
@@ -150,23 +153,25 @@ class TextCounts(Statistic[TextCountsState]):
         counts: Counter[str] = Counter()
         for value, count in present.items():
             counts[str(value)] += count
-        return self._state(counts, np.array(missing), np.array([texts, sum(present.values()) - texts]))
+        kinds = np.array([texts, sum(present.values()) - texts])
+        return _as_state(counts, np.array(missing), kinds, too_many=False)
 
     def merge(self, a: TextCountsState, b: TextCountsState) -> TextCountsState:
         """Counts of both."""
         counts = _as_counter(a)
         counts.update(_as_counter(b))
-        return self._state(counts, np.asarray(a.missing + b.missing), a.kinds + b.kinds)
+        missing, too_many = np.asarray(a.missing + b.missing), bool(a.too_many | b.too_many)
+        return _as_state(counts, missing, a.kinds + b.kinds, too_many=too_many)
 
-    def _state(self, counts: "Counter[str]", missing: Counts, kinds: Counts) -> TextCountsState:
-        if len(counts) > MOST_TEXTS:
-            raise ValueError(
-                f"Feature {self.name!r} expects at most {MOST_TEXTS:,} different values, got more: it seems to be an "
-                "identifier, which describes no group; leave it out, or group its values first."
-            )
-        values = np.empty(len(counts), object)
-        values[:] = sorted(counts)
-        return TextCountsState(values, np.array([counts[value] for value in values], np.int64), missing, kinds)
+
+def _as_state(counts: "Counter[str]", missing: Counts, kinds: Counts, *, too_many: bool) -> TextCountsState:
+    too_many |= len(counts) > MOST_TEXTS
+    told = [] if too_many else sorted(counts)
+    values = np.empty(len(told), object)
+    values[:] = told
+    return TextCountsState(
+        values, np.array([counts[value] for value in told], np.int64), missing, kinds, np.array(too_many)
+    )
 
 
 def _as_counter(state: TextCountsState) -> "Counter[Any]":

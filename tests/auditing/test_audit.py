@@ -340,7 +340,7 @@ def test_identifiers_are_left_out_without_keeping_their_values(monkeypatch: pyte
     with pytest.warns(UserWarning, match="Feature name has more than .* and seems to be an identifier"):
         result = cd.audit(y, scores, {"name": names, "x": x}, min_rows=1)
     assert not any("name" in text for text in result.segment.values)
-    with pytest.raises(ValueError, match="got none: .*seems to be an identifier"):
+    with pytest.raises(ValueError, match=r"got none: .*seems to be an identifier"):
         cd.audit(y, scores, {"name": names}, min_rows=1)
 
 

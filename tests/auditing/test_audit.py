@@ -327,6 +327,34 @@ def test_features_that_tell_nothing_are_left_out_with_a_word(name: str) -> None:
         cd.audit(y, p, {name: values})
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_wide_tables_of_many_rows_add_up_to_the_numbers_of_narrow_ones(weighted: bool) -> None:
+    import dask.array as da
+
+    rng = np.random.default_rng(1)
+    rows = 70_000
+    features = {f"x{number}": rng.integers(0, size, rows) for number, size in enumerate((2, 5, 3, 4))}
+    columns = {"score": rng.random(rows), "weight": rng.integers(0, 3, rows) * 0.5, **features}
+    columns["label"] = rng.random(rows) < columns["score"]
+    lazy = {name: da.from_array(values, chunks=9000) for name, values in columns.items()}
+    one, many = (
+        cd.audit(
+            given["label"],
+            given["score"],
+            {name: given[name] for name in features},
+            depth=3,
+            min_rows=1,
+            sample_weight=given["weight"] if weighted else None,
+        )
+        for given in (columns, lazy)
+    )
+    same_results(one.sortby("number"), many.sortby("number"), weighted=weighted)
+    counts = pd.Series(columns["weight"] > 0 if weighted else columns["weight"] >= 0).groupby(list(features.values())[1:4]).sum()
+    # Groups by three columns follow each other, value by value.
+    there = one.isel(segment=one["features"].values == "x1, x2, x3").sortby("number")
+    assert there.rows.values.tolist() == counts.tolist()
+
+
 def test_identifiers_are_left_out_without_keeping_their_values(monkeypatch: pytest.MonkeyPatch) -> None:
     import dask.array as da
 

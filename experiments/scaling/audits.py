@@ -104,15 +104,15 @@ def _of_file(path: str, names: list[str], case: Case) -> tuple[Callable[[], Any]
     columns = ["label", "score", *names]
     groups = [(file, group) for file in sorted(glob(path)) for group in range(parquet.ParquetFile(file).num_row_groups)]
 
+    def rows(place: tuple[str, int]) -> int:
+        file, group = place
+        return int(parquet.ParquetFile(file).read_row_group(group, columns, use_threads=False).num_rows)
+
     def read() -> int:
         with ThreadPoolExecutor(case.threads) as pool:
-            return sum(pool.map(lambda group: _read_group(*group, columns), groups))
+            return sum(pool.map(rows, groups))
 
     return lambda: cd.audit(path, features=names, depth=case.depth), read
-
-
-def _read_group(file: str, group: int, columns: list[str]) -> int:
-    return int(parquet.ParquetFile(file).read_row_group(group, columns, use_threads=False).num_rows)
 
 
 def rows_of(path: str) -> int:

@@ -349,7 +349,11 @@ def test_wide_tables_of_many_rows_add_up_to_the_numbers_of_narrow_ones(weighted:
         for given in (columns, lazy)
     )
     same_results(one.sortby("number"), many.sortby("number"), weighted=weighted)
-    counts = pd.Series(columns["weight"] > 0 if weighted else columns["weight"] >= 0).groupby(list(features.values())[1:4]).sum()
+    counts = (
+        pd.Series(columns["weight"] > 0 if weighted else columns["weight"] >= 0)
+        .groupby(list(features.values())[1:4])
+        .sum()
+    )
     # Groups by three columns follow each other, value by value.
     there = one.isel(segment=one["features"].values == "x1, x2, x3").sortby("number")
     assert there.rows.values.tolist() == counts.tolist()

@@ -65,15 +65,15 @@ def filling_plan(segments: Segments, most: int) -> FillingPlan:
 class _Tables(NamedTuple):
     """The steps of one group, and where the sums of segments are after them."""
 
-    steps: list[tuple[int, ...]]
-    targets: list[tuple[int, ...]]
+    steps: list[tuple[int, int, int, int, int]]
+    targets: list[tuple[int, int, int]]
 
     @classmethod
     def of(cls, segments: Segments, group: Subset, served: list[Subset]) -> "_Tables":
         """Sums of each subset from the smallest table that has its features, and one more."""
         places = {group: 0}
         end = _count(segments, group)
-        steps: list[tuple[int, ...]] = []
+        steps: list[tuple[int, int, int, int, int]] = []
 
         def place(subset: Subset) -> int:
             nonlocal end

@@ -282,7 +282,7 @@ def statistics(layout: Layout) -> list[Statistic]:
     made += [CellSums(UniformCells(4)), CellSums(UniformCells(300)), set_keys(tree)]
     made += [CellSums(partition, squares=True) for partition in (UniformCells(2), planted(layout), tree)]
     made += [ValueKeys(0, "", ((48, -(1 << 15)),), 16), ValueKeys(3, "month", ((46, 65536),), 8)]
-    made += [TextCounts("country", 1), CodeCounts(2, 3), lattice()]
+    made += [TextCounts(1), CodeCounts(2, 3), lattice()]
     costs = FrozenArray(np.resize([0.0, 5.0, 1.0, 2.0, 0.3], (3, layout.classes)))
     shape = (layout.batch, layout.groups, layout.classes, 5)
     frequencies = FrozenArray(np.resize([0.1, 0.7, 0.3], shape))

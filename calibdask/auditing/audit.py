@@ -129,8 +129,8 @@ def audit(
     Warns
     -----
     UserWarning
-        Of features that are left out (constant, all missing, different in every row), that mix types, or that
-        determine the outcome.
+        Of features that are left out (constant, all missing, different in every row, over 10**6 texts), that mix
+        types, or that determine the outcome.
 
     Notes
     -----

@@ -1,7 +1,7 @@
 """How features become a few values each: learnt from the rows, in as few passes as can be."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.lattice.coding import DATE_PARTS, MOST_VALUES, Categories, Coding, Cut
 from calibdask.statistics.lattice.value_counts import (
     CELL_BITS,
+    MOST_TEXTS,
     WHOLE,
     CodeCounts,
     TextCounts,
@@ -71,12 +72,13 @@ class Values:
         return Learnt(codings, "" if codings else parts[0].note)
 
     def _number(self, name: str, number: int, part: str = "") -> Requests[Learnt]:
-        state = yield ValueKeys(number, part)
+        keys = ValueKeys(number, part)
+        state = yield keys
         present, missing = int(state.present), int(state.missing)
         if present == 0:
             return Learnt((), f"{name} has no values: all {missing:,} rows are missing")
         given = self.edges.get(name) if not part else None
-        edges = np.array(given, np.float64) if given is not None else (yield from self._quantiles(number, part, state))
+        edges = np.array(given, np.float64) if given is not None else (yield from self._quantiles(keys, state))
         if not edges.size and not missing:
             return Learnt((), f"{name} has the same value in all rows")
         if not edges.size:
@@ -84,9 +86,9 @@ class Values:
             edges = np.array([np.inf])
         return Learnt((Cut(name, number, FrozenArray(edges), missing > 0, part),))
 
-    def _quantiles(self, number: int, part: str, state: ValueKeysState) -> Requests[np.ndarray]:
+    def _quantiles(self, keys: ValueKeys, state: ValueKeysState) -> Requests[np.ndarray]:
         """Edges at the values of ranks i n / bins: exact, or within a millionth where few rows are so close."""
-        whole = state.counts[0]
+        whole = keys.of_window(state, 0)
         rows = int(whole.sum())
         zeros = _trailing_zeros(int(state.bits))
         ranks = np.unique(-(-np.arange(1, self.most) * rows // self.most))
@@ -99,8 +101,9 @@ class Values:
             wide = sorted({cell.window for cell in cells if not cell.settled(zeros, rows)})
             if not wide:
                 break
-            narrow = yield ValueKeys(number, part, tuple(wide), CELL_BITS)
-            found = dict(zip(wide, narrow.counts, strict=True))
+            narrow = replace(keys, windows=tuple(wide), bits=CELL_BITS)
+            state = yield narrow
+            found = {window: narrow.of_window(state, number) for number, window in enumerate(wide)}
             cells = [
                 cell
                 if cell.window not in found or cell.settled(zeros, rows)
@@ -116,7 +119,13 @@ class Values:
             values: Sequence[str] = column.labels
             mixed = False
         else:
-            state = yield TextCounts(column.name, number)
+            state = yield TextCounts(number)
+            if state.too_many:
+                return Learnt(
+                    (),
+                    f"{column.name} has more than {MOST_TEXTS:,} different values and seems to be an identifier: it "
+                    "describes no group; group its values first",
+                )
             counts, missing, values = state.counts, int(state.missing), state.values.tolist()
             mixed = bool((state.kinds > 0).all())
         order = np.argsort(-counts, kind="stable")

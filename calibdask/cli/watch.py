@@ -45,6 +45,7 @@ _EXAMPLES = (
     ("calibdask watch summary.zarr --dry-run", "when it would have alarmed; writes nothing"),
     ("calibdask watch summary.zarr --by country --tolerance 0.01", "each country, errors up to 0.01 allowed"),
     ("calibdask watch summary.zarr --state watch.json --on-alarm 'mail -s alarm me@example.org'", "a daily job"),
+    ("calibdask watch summary.zarr --features", "each value of each column that describes the rows"),
     ("calibdask watch summary.zarr --state watch.json --due 30d --metrics-file model.prom", "outcomes after 30 days"),
 )
 
@@ -53,6 +54,7 @@ _EXAMPLES = (
 @click.argument("summary", metavar="[NAME=]SUMMARY")
 @click.option("--period", "period_name", metavar="COLUMN", default="day", show_default=True, help="Slice of periods.")
 @click.option("--by", metavar="COLUMN", multiple=True, help="Watch each value of this slice; repeatable.")
+@click.option("--features", is_flag=True, help="Watch each value of the columns that summarize --features cut.")
 @click.option(
     "--setting", type=ChoiceType(SUMMARY_SETTING), help="Setting to watch.  [default: the usual one, or the first]"
 )
@@ -77,6 +79,7 @@ def watch(
     summary: str,
     period_name: str,
     by: tuple[str, ...],
+    features: bool,
     setting: str | int | None,
     tolerance: float,
     alpha: float,
@@ -110,7 +113,7 @@ def watch(
     before = WatchState.read(None if state is None else checked_output(state, (".json",), overwrite=True))
     store = _opened(path)
     with store.dataset, noted():
-        run = WatchRun.of(store, period_name, by, tolerance, alpha, setting, before.processes, due, now)
+        run = WatchRun.of(store, period_name, by, tolerance, alpha, setting, before.processes, due, now, features)
         alarms = raised_alarms(run, before.known)
         kept = before.after(run.saved.to_dict(), alarms, {alarm.key for alarm in alarms})
         new = kept.untold

@@ -2,13 +2,11 @@
 
 import numpy as np
 
-from calibdask.kernels.compiled import compiled, inlined, unit
+from calibdask.kernels.compiled import FRACTION_BITS, compiled, inlined, unit
 
-# Scores and s (1 - s) are added in units of 2**-40: sums of this many rows fit in an int64.
+# Scores and s (1 - s) are added in units of 2**-40: sums of 2**22 rows fit in an int64.
 UNIT_BITS = 40
-MOST_ROWS = 1 << 22
 _UNIT = np.float64(1 << UNIT_BITS)
-_HIT = 1 << 32
 # Rows at a time: what is known of them stays in the cache closest to the processor.
 _TILE = 1024
 
@@ -20,14 +18,18 @@ def row_cells(scores, thresholds, cells, clipped):
     ``thresholds`` (2**k - 1,) are increasing; infinite ones are last.
     """
     half = (thresholds.size + 1) // 2
-    for r in range(scores.size):
-        s = unit(scores[r])
-        below, step = 0, half
+    for start in range(0, scores.size, _TILE):
+        given, here, below = scores[start : start + _TILE], clipped[start : start + _TILE], cells[start : start + _TILE]
+        for r in range(here.size):
+            here[r] = unit(given[r])
+        below[:] = 0
+        step = half
+        # One step of the search for all rows of a tile: the processor compares many at a time.
         while step > 0:
-            below += step if thresholds[below + step - 1] < s else 0
+            middle = thresholds[step - 1 :]
+            for r in range(here.size):
+                below[r] += np.uint32(step) * np.uint32(middle[below[r]] < here[r])
             step //= 2
-        cells[r] = below
-        clipped[r] = s
 
 
 @compiled
@@ -59,68 +61,158 @@ def sort_codes(codes, order, into):
 
 @compiled
 def sort_terms(hits, scores, order, terms):
-    """Fill ``terms`` (n, 3) int64 in this order of rows.
-
-    With 1 and, 32 bits up, the hit; and the score s and s (1 - s) in units of 2**-40.
-    """
+    """Fill ``terms`` (1, n, 4) int64 in this order of rows: 1, the hit, and s and s (1 - s) in units of 2**-40."""
     for r in range(order.size):
         s = unit(scores[order[r]])
-        terms[r, 0] = 1 + np.int64(hits[order[r]]) * _HIT
-        terms[r, 1] = np.int64(s * _UNIT + 0.5)
-        terms[r, 2] = np.int64(s * (1.0 - s) * _UNIT + 0.5)
+        terms[0, r, 0] = 1
+        terms[0, r, 1] = np.int64(hits[order[r]])
+        terms[0, r, 2] = np.int64(s * _UNIT + 0.5)
+        terms[0, r, 3] = np.int64(s * (1.0 - s) * _UNIT + 0.5)
+
+
+@compiled
+def sort_weighted_terms(hits, scores, weights, order, terms):
+    """Fill ``terms`` (2, n, 4) float64: 1, the hit o, w and w o; and w s, w**2 s (1 - s), w**2 and 0."""
+    for r in range(order.size):
+        row = order[r]
+        s, w, hit = unit(scores[row]), weights[row], np.float64(hits[row])
+        terms[0, r, 0] = 1.0
+        terms[0, r, 1] = hit
+        terms[0, r, 2] = w
+        terms[0, r, 3] = w * hit
+        terms[1, r, 0] = w * s
+        terms[1, r, 1] = w * w * s * (1.0 - s)
+        terms[1, r, 2] = w * w
+        terms[1, r, 3] = 0.0
 
 
 @inlined
 def _places(codes, group, sizes, start, places):
-    """Number of the values of all features of the group, for the rows of a tile."""
+    """Number of the values of all features of the group, which -1 ends, for the rows of a tile."""
     places[:] = 0
     for feature in group:
-        values, size = codes[feature], np.uint32(sizes[feature])
+        if feature < 0:
+            break
+        values, size = codes[feature, start : start + places.size], np.uint32(sizes[feature])
         for r in range(places.size):
-            places[r] = places[r] * size + values[start + r]
+            places[r] = places[r] * size + values[r]
+
+
+@inlined
+def _add_rows(places, terms, table):
+    """Add ``terms`` (n, 4) of rows to the places of ``table`` (values, 4)."""
+    for r in range(places.size):
+        at = places[r]
+        a, b = table[at, 0] + terms[r, 0], table[at, 1] + terms[r, 1]
+        c, d = table[at, 2] + terms[r, 2], table[at, 3] + terms[r, 3]
+        table[at, 0], table[at, 1], table[at, 2], table[at, 3] = a, b, c, d
+
+
+@inlined
+def _add_up(step, table):
+    """Sums over one feature, within ``table`` (4 values,): where they are, where they go, outer, size, inner."""
+    source, target, outer, size, width = 4 * step[0], 4 * step[1], step[2], step[3], 4 * step[4]
+    for _ in range(outer):
+        sums = table[target : target + width]
+        sums[:] = table[source : source + width]
+        for value in range(1, size):
+            further = table[source + value * width : source + (value + 1) * width]
+            for i in range(width):
+                sums[i] += further[i]
+        source += size * width
+        target += width
+
+
+@inlined
+def _fill_tables(codes, group, values, sizes, start, stop, terms, steps, places, tables):
+    """Sums of the rows from start to before stop by the values of a group of features, and of fewer of them."""
+    tables[:, :values] = 0
+    for first in range(start, stop, _TILE):
+        last = min(first + _TILE, stop)
+        here = places[: last - first]
+        _places(codes, group, sizes, first, here)
+        for part in range(len(terms)):
+            _add_rows(here, terms[part, first:last], tables[part])
+    for part in range(len(terms)):
+        table = tables[part].reshape(-1)
+        for number in range(len(steps)):
+            _add_up(steps[number], table)
 
 
 @compiled
-def fill(codes, group, sizes, starts, terms, table):
-    """Add ``terms`` (n, 3) of rows sorted by cell to ``table`` (cells, values, 3).
+def fill(codes, starts, terms, plan, tables, rows, hits, score, spread):
+    """Add rows that are sorted by cell to the sums of all segments.
 
-    Values are the combinations of those of the features of a group, the last one's next to each other. ``codes``
-    (features, n) uint8 below ``sizes`` (features,). The table of one cell stays in the cache closest to the processor.
+    Parameters
+    ----------
+    codes : uint8 (features, n)
+    starts : int64 (cells + 1,)
+    terms : int64 (1, n, 4)
+    plan : tuple
+        See `calibdask.statistics.lattice.filling`.
+    tables : int64 (1, values, 4)
+        Scratch space: the sums of one cell and group stay in the cache closest to the processor.
+    rows, hits : int64 (segments, cells)
+    score : int64 (segments, cells, 2)
+    spread : int64 (segments, 2)
     """
+    sizes, groups, values, steps, step_ends, targets, target_ends = plan
     places = np.empty(_TILE, np.uint32)
-    for cell in range(table.shape[0]):
-        of_cell = table[cell]
-        for start in range(starts[cell], starts[cell + 1], _TILE):
-            here = places[: min(_TILE, starts[cell + 1] - start)]
-            _places(codes, group, sizes, start, here)
-            for r in range(here.size):
-                at = here[r]
-                of_cell[at, 0] += terms[start + r, 0]
-                of_cell[at, 1] += terms[start + r, 1]
-                of_cell[at, 2] += terms[start + r, 2]
+    for cell in range(starts.size - 1):
+        start, stop = starts[cell], starts[cell + 1]
+        if start == stop:
+            continue
+        for group in range(len(groups)):
+            of_group = steps[step_ends[group] : step_ends[group + 1]]
+            _fill_tables(codes, groups[group], values[group], sizes, start, stop, terms, of_group, places, tables)
+            for target in range(target_ends[group], target_ends[group + 1]):
+                at, first, count = targets[target]
+                for value in range(count):
+                    sums, segment = tables[0, at + value], first + value
+                    if sums[0] == 0:
+                        continue
+                    rows[segment, cell] += sums[0]
+                    hits[segment, cell] += sums[1]
+                    _add_words(sums[2], score[segment, cell])
+                    _add_words(sums[3], spread[segment])
+
+
+@inlined
+def _add_words(total, words):
+    """Add multiples of 2**-40 to (whole, fraction in units of 2**-52)."""
+    words[0] += total >> UNIT_BITS
+    words[1] += (total & ((1 << UNIT_BITS) - 1)) << (FRACTION_BITS - UNIT_BITS)
+    words[0] += words[1] >> FRACTION_BITS
+    words[1] &= (1 << FRACTION_BITS) - 1
 
 
 @compiled
-def fill_weighted(codes, group, sizes, starts, order, hits, scores, weights, counts, sums):
+def fill_weighted(codes, starts, terms, plan, tables, rows, hits, weight, outcome, score, spread, weight_square):
     """The same with weights.
 
-    ``counts`` (cells, values, 1) takes rows and, 32 bits up, hits; ``sums`` (cells, values, 5) w, w o, w s,
-    w**2 s (1 - s) and w**2 of the rows in this order.
+    ``terms`` and ``tables`` are float64 (2, n, 4) and (2, values, 4); ``weight``, ``outcome`` and ``score`` (segments,
+    cells), ``spread`` and ``weight_square`` (segments,).
     """
+    sizes, groups, values, steps, step_ends, targets, target_ends = plan
     places = np.empty(_TILE, np.uint32)
-    for cell in range(counts.shape[0]):
-        for start in range(starts[cell], starts[cell + 1], _TILE):
-            here = places[: min(_TILE, starts[cell + 1] - start)]
-            _places(codes, group, sizes, start, here)
-            for r in range(here.size):
-                at, row = here[r], order[start + r]
-                w, s, hit = weights[row], unit(scores[row]), np.int64(hits[row])
-                counts[cell, at, 0] += 1 + hit * _HIT
-                sums[cell, at, 0] += w
-                sums[cell, at, 1] += w * hit
-                sums[cell, at, 2] += w * s
-                sums[cell, at, 3] += w * w * s * (1.0 - s)
-                sums[cell, at, 4] += w * w
+    for cell in range(starts.size - 1):
+        start, stop = starts[cell], starts[cell + 1]
+        if start == stop:
+            continue
+        for group in range(len(groups)):
+            of_group = steps[step_ends[group] : step_ends[group + 1]]
+            _fill_tables(codes, groups[group], values[group], sizes, start, stop, terms, of_group, places, tables)
+            for target in range(target_ends[group], target_ends[group + 1]):
+                at, first, count = targets[target]
+                for value in range(count):
+                    counted, weighted, segment = tables[0, at + value], tables[1, at + value], first + value
+                    rows[segment, cell] += np.int64(counted[0])
+                    hits[segment, cell] += np.int64(counted[1])
+                    weight[segment, cell] += counted[2]
+                    outcome[segment, cell] += counted[3]
+                    score[segment, cell] += weighted[0]
+                    spread[segment] += weighted[1]
+                    weight_square[segment] += weighted[2]
 
 
 @compiled
@@ -132,34 +224,48 @@ def cut_codes(values, edges, missing, out):
         # One edge after the other: the processor compares many values at a time.
         for edge in edges:
             for i in range(here.size):
-                codes[i] += np.uint8(here[i] > edge)
+                codes[i] += np.uint8(np.float64(here[i]) > edge)
         for i in range(here.size):
             if here[i] != here[i]:
                 codes[i] = missing
 
 
 @compiled
-def count_keys(values, shifts, bases, counts, totals):
+def count_keys(values, repeats, shifts, bases, counts, totals):
     """Count the order-preserving keys of values by cell: ``counts`` (windows, cells).
 
-    The cell of a key in a window is key >> shift less its base; what is outside is not counted. ``totals`` (3,): rows
-    with a value, rows without, and all bits that any value has.
+    The cell of a key in a window is key >> shift less its base; what is outside is not counted. Each value counts for
+    so many ``repeats``, where there are any, or one. ``totals`` (3,): rows with a value, rows without, and all bits
+    that any value has.
     """
     present, missing, bits = np.int64(0), np.int64(0), np.int64(0)
     for i in range(values.size):
-        x = values[i] + 0.0
+        x, rows = np.float64(values[i]) + 0.0, repeats[i] if repeats.size else np.int64(1)
         if x != x:
-            missing += 1
+            missing += rows
             continue
         pattern = np.float64(x).view(np.int64)
         bits |= pattern
-        present += 1
+        present += rows
         # Patterns of negative numbers fall as the numbers rise.
         key = pattern ^ ((pattern >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
         for w in range(shifts.size):
             cell = (key >> shifts[w]) - bases[w]
             if 0 <= cell < counts.shape[1]:
-                counts[w, cell] += 1
+                counts[w, cell] += rows
     totals[0] += present
     totals[1] += missing
     totals[2] |= bits
+
+
+@compiled
+def count_bytes(values, counts):
+    """Count ``values`` (n,) uint8 in ``counts`` (4, 256), in turn: an addition need not wait for the one before."""
+    whole = values.size - values.size % 4
+    for i in range(0, whole, 4):
+        counts[0, values[i]] += 1
+        counts[1, values[i + 1]] += 1
+        counts[2, values[i + 2]] += 1
+        counts[3, values[i + 3]] += 1
+    for i in range(whole, values.size):
+        counts[0, values[i]] += 1

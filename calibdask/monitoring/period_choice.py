@@ -95,6 +95,7 @@ def digests_of(sums: PeriodSums, positions: Sequence[int]) -> list[str]:
     """
     if not positions:
         return []
+    sums = sums.whole
     axes = [_texts(labels) for labels in sums.slices.values()]
     grids = [grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")]
     names = np.array([_BETWEEN.join(labels) for labels in zip(*grids, strict=True)] or [""])

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,15 @@ class PeriodSums:
     def columns(self) -> int:
         """Number of (score, outcome) columns of each slice."""
         return self.setting.columns(self.summary.source.layout.classes)
+
+    @property
+    def whole(self) -> "PeriodSums":
+        """What tells the rows of a period from others."""
+        return self
+
+    def part(self, positions: Sequence[int]) -> "PeriodSums":
+        """Some periods, in memory."""
+        return replace(self, summary=Summary.of(self.summary.dataset.isel({self.period: positions}).load()))
 
     def cells(self, position: int) -> Iterator[tuple[Index, PeriodCells]]:
         """The cells of a period: numbers of processes, and their cells, in blocks."""

@@ -21,6 +21,7 @@ def watch(
     state: Mapping[str, Any] | str | None = None,
     due: str | timedelta | np.timedelta64 | None = None,
     now: str | datetime | np.datetime64 | None = None,
+    features: bool = False,
 ) -> xr.Dataset:
     r"""Watch calibration over time: evidence that grows with the periods, and alarms that keep their word.
 
@@ -53,6 +54,9 @@ def watch(
         ``"2026-W47"``; dates further apart label periods as long as the shortest step between them.
     now : str or datetime, optional
         The moment, in universal time, by which periods are due. None: the present one.
+    features : bool, default False
+        Watch every value of each feature of a summary that `calibdask.summarize` made with features, and all rows:
+        slices are along ``segment``, and ``found`` is a discovery among all of them.
 
     Returns
     -------
@@ -143,4 +147,4 @@ def watch(
     >>> bool((later.log_e == result.log_e[7:]).all())
     True
     """
-    return WatchRun.of(summary, period, by, tolerance, alpha, setting, state, due, now).result
+    return WatchRun.of(summary, period, by, tolerance, alpha, setting, state, due, now, features).result

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from calibdask.inference.sequential.processes import Monitor, ProcessState
 from calibdask.inference.sequential.saved import SavedState, Watched
 from calibdask.monitoring.period_choice import PeriodChoice, choose_periods, digests_of
 from calibdask.monitoring.period_sums import PeriodSums
+from calibdask.monitoring.segment_sums import SegmentSums
 from calibdask.monitoring.slice_processes import PeriodTotals, SliceProcesses, period_numbers
 from calibdask.results.format import plain
 from calibdask.results.watched import OVER_TIME, SO_FAR, described
@@ -53,12 +54,19 @@ class WatchRun:
         state: Mapping[str, Any] | str | None = None,
         due: Any = None,
         now: Any = None,
+        features: bool = False,
     ) -> "WatchRun":
         """Watch the periods of a summary; arguments and errors are those of `calibdask.watch`."""
         check_level(alpha, "alpha")
         if isinstance(tolerance, bool) or not 0 <= tolerance < 1:
             raise ValueError(f"tolerance expects a number from 0 to below 1 such as 0.01, got {tolerance!r}.")
-        sums = PeriodSums.of("watch", summary, period, by, setting)
+        if features and by:
+            raise ValueError("by has no effect with features, whose values are watched in its place; leave one out.")
+        sums = (
+            SegmentSums.of_features(summary, period, setting)
+            if features
+            else PeriodSums.of("watch", summary, period, by, setting)
+        )
         layout = sums.summary.source.layout
         cells = sums.summary.source.finest(sums.setting).grid.cells
         watched = Watched(str(sums.setting), period, float(tolerance), float(alpha), layout.classes, cells)
@@ -93,15 +101,14 @@ class WatchRun:
 
 def _cells(sums: PeriodSums, positions: list[int]) -> Iterator[Iterator[tuple[Index, PeriodCells]]]:
     """The cells of each period; of files as many periods are read together as fit a few hundred megabytes."""
-    dataset, period = sums.summary.dataset, sums.period
+    dataset = sums.summary.dataset
     together = int(_MOST_BYTES * sums.periods.size / max(1, dataset.nbytes))
     if not together or not any(variable.chunks for variable in dataset.variables.values()):
         yield from map(sums.cells, positions)
         return
     for start in range(0, len(positions), together):
-        part = dataset.isel({period: positions[start : start + together]}).load()
-        loaded = replace(sums, summary=Summary.of(part))
-        yield from map(loaded.cells, range(part.sizes[period]))
+        loaded = sums.part(positions[start : start + together])
+        yield from map(loaded.cells, range(loaded.periods.size))
 
 
 def _past(sums: PeriodSums, watched: Watched, given: Mapping[str, Any] | str | None) -> SavedState:

@@ -145,6 +145,15 @@ def lattice_state(dataset: xr.Dataset, cuts: Cuts) -> LatticeState:
     return LatticeState(read[ROWS], read[EVENTS], score, none, none, spread, none, np.asarray(1.0))
 
 
+def segment_sums(dataset: xr.Dataset, dim: str) -> xr.Dataset:
+    """Rows, events and words of the sums of scores by entry of a dimension, segment and cell; others are added up."""
+    sums = {}
+    for name in (ROWS, EVENTS, SCORE):
+        dims, array = (dim, *_DIMS[name]), dataset[name]
+        sums[name] = array.sum([gone for gone in array.dims if gone not in dims]).transpose(*dims)
+    return xr.Dataset(sums)
+
+
 def closed(cuts: Cuts, state: LatticeState, depth: int) -> tuple[Cuts, LatticeState]:
     """Cuts and sums without the values for other and missing rows where there are none, as rows would have them."""
     open_segments = cuts.segments

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,7 +26,6 @@ PAGE = Path(__file__).with_name("results") / "audits.md"
 FEATURES, VALUES = 20, 5
 # Rows that one generator draws, of a chunk and of a row group.
 UNIT = 1 << 18
-FORECAST = 10**8
 Source = Literal["memory", "Parquet"]
 
 
@@ -102,17 +102,22 @@ def _seconds(call: Callable[[], Any]) -> tuple[tuple[float, float], Any]:
 def _of_file(path: str, names: list[str], case: Case) -> tuple[Callable[[], Any], Callable[[], Any]]:
     """The audit of a file, and reading its columns."""
     columns = ["label", "score", *names]
+    groups = [(file, group) for file in sorted(glob(path)) for group in range(parquet.ParquetFile(file).num_row_groups)]
+
+    def rows(place: tuple[str, int]) -> int:
+        file, group = place
+        return int(parquet.ParquetFile(file).read_row_group(group, columns, use_threads=False).num_rows)
 
     def read() -> int:
-        groups = range(parquet.ParquetFile(path).num_row_groups)
         with ThreadPoolExecutor(case.threads) as pool:
-            return sum(pool.map(lambda group: _read_group(path, group, columns), groups))
+            return sum(pool.map(rows, groups))
 
     return lambda: cd.audit(path, features=names, depth=case.depth), read
 
 
-def _read_group(path: str, group: int, columns: list[str]) -> int:
-    return int(parquet.ParquetFile(path).read_row_group(group, columns, use_threads=False).num_rows)
+def rows_of(path: str) -> int:
+    """How many rows the files hold."""
+    return sum(parquet.ParquetFile(file).metadata.num_rows for file in glob(path))
 
 
 def _of_memory(names: list[str], case: Case) -> tuple[Callable[[], Any], Callable[[], Any]]:
@@ -145,61 +150,65 @@ def cases(sizes: tuple[int, ...], depths: tuple[int, ...], threads: int) -> list
     return [*files, *memory, *fewer]
 
 
-def forecast(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Processor seconds of more rows, along the line through the smaller and the larger size."""
+def growth(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The larger size by the smaller one."""
     lines = []
     for depth in dict.fromkeys(row["depth"] for row in rows):
         first, last = (row for row in rows if (row["from"], row["depth"]) == ("Parquet", depth))
-        slope = (last["processor_seconds"] - first["processor_seconds"]) / (last["rows"] - first["rows"])
-        more = last["processor_seconds"] + slope * (FORECAST - last["rows"])
-        longer = last["processor_seconds"] / first["processor_seconds"]
-        lines.append(
-            {
-                "depth": depth,
-                "rows_times": last["rows"] / first["rows"],
-                "seconds_times": longer,
-                "memory_times": last["memory_mb"] / first["memory_mb"] if first["memory_mb"] else float("nan"),
-                f"processor_seconds_of_{FORECAST:,}_rows": more,
-            }
-        )
+        times = {name: last[name] / first[name] if first[name] else float("nan") for name in _GROWING}
+        lines.append({"depth": depth, **{f"{name}_times": times[name] for name in _GROWING}})
     return lines
 
 
-def tables_of(rows: list[dict[str, Any]], threads: int) -> dict[str, Table]:
-    """The measurements of all features, those of fewer, and growth."""
+_GROWING = ("rows", "processor_seconds", "memory_mb")
+
+
+def tables_of(rows: list[dict[str, Any]], large: list[dict[str, Any]], threads: int) -> dict[str, Table]:
+    """The measurements of all features, those of fewer, growth, and those of a large file."""
     full, fewer = ([row for row in rows if (row["features"] == FEATURES) == all_of] for all_of in (True, False))
-    tables = {
-        f"{FEATURES} features of {VALUES} values": Table(
-            f"Audits on {threads} threads, once each in a process of its own; reading: all columns once, in "
-            "memory their sums. Ratio of processor seconds; memory: the peak above that before the audit.",
-            full,
-        )
-    }
+    about = (
+        f"Audits on {threads} threads, once each in a process of its own; reading: all columns once, in "
+        "memory their sums. Ratio of processor seconds; memory: the peak above that before the audit."
+    )
+    tables = {}
+    if large:
+        tables["many rows"] = Table(about, large)
+    if full:
+        tables[f"{FEATURES} features of {VALUES} values"] = Table(about, full)
+        tables["growth"] = Table("The larger size by the smaller one.", growth(full))
     if fewer:
         tables["fewer features"] = Table("The same of fewer columns.", fewer)
-    about = "The larger size by the smaller one, and what more rows would take along the line through both: an "
-    tables["growth"] = Table(about + "extrapolation, not a measurement.", forecast(full))
     return tables
 
 
 def main() -> None:
     """Measure, and write the page."""
     parser = argparse.ArgumentParser(prog="python -m experiments.scaling.audits", description=__doc__)
-    parser.add_argument("--rows", type=int, nargs=2, default=(1_000_000, 5_000_000), help="a smaller, a larger size")
+    parser.add_argument("--rows", type=int, nargs="*", default=(1_000_000, 5_000_000), help="a smaller, a larger size")
     parser.add_argument("--depths", type=int, nargs="+", default=(1, 2, 3))
+    parser.add_argument("--large", type=int, help="rows of one more file, which is not measured in memory")
+    parser.add_argument("--files", help="this file in place of writing one; * stands for any part of a name")
+    parser.add_argument("--large-depths", type=int, nargs="+", default=(2,))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=PAGE)
     chosen = parser.parse_args()
-    sizes = tuple(sorted(chosen.rows))
-    rows = []
+    if len(chosen.rows) not in (0, 2):
+        parser.error("--rows expects a smaller and a larger size, or none of them")
+    rows, large = [], []
     with tempfile.TemporaryDirectory() as folder:
-        for size in sizes:
+        path = chosen.files or str(Path(folder) / "large.parquet")
+        if chosen.large and not chosen.files:
+            write_parquet(Path(path), chosen.large)
+        for depth in chosen.large_depths if chosen.large or chosen.files else ():
+            large.append(fresh(Case("Parquet", rows_of(path), FEATURES, depth, chosen.threads), path))
+            print(large[-1], flush=True)
+        for size in chosen.rows:
             write_parquet(Path(folder) / f"{size}.parquet", size)
-        for case in cases(sizes, tuple(chosen.depths), chosen.threads):
+        for case in cases(tuple(sorted(chosen.rows)), tuple(chosen.depths), chosen.threads) if chosen.rows else ():
             rows.append(fresh(case, str(Path(folder) / f"{case.rows}.parquet")))
             print(rows[-1], flush=True)
-    text = markdown(tables_of(rows, chosen.threads), surroundings("cores", 1))
-    title = "# Audits of many columns\n\nWritten by `python -m experiments.scaling.audits`.\n\n"
+    text = markdown(tables_of(rows, large, chosen.threads), surroundings("cores", 1))
+    title = "# Audits of many columns\n\nWritten by `python -m experiments.scaling.audits --large 100000000`.\n\n"
     chosen.out.write_text(title + text, encoding="utf-8")
 
 

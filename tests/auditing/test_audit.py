@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import calibdask as cd
 from calibdask.cli import main
+from calibdask.statistics.lattice import value_counts
 from tests.auditing.loops import (
     adjusted,
     discoveries,
@@ -136,7 +137,7 @@ def test_cuts_are_order_statistics_and_rare_values_are_pooled() -> None:
     assert set(pooled.segment.values.tolist()) == {"all rows", "country = be", "country other", "country missing"}
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(6))
 def test_quantiles_of_any_numbers(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = 5000
@@ -145,13 +146,15 @@ def test_quantiles_of_any_numbers(seed: int) -> None:
         np.float32(rng.lognormal(10, 3, n)),
         rng.integers(-(10**6), 10**6, n),
         -rng.exponential(size=n) * 10.0 ** rng.integers(-300, 300, n),
+        rng.integers(-128, 128, n).astype(np.int8),
+        rng.integers(0, 256, n).astype(np.uint8),
     ][seed]
     score = rng.random(n)
     result = cd.audit(rng.random(n) < score, score, {"x": values}, depth=1, values=4, min_rows=1).sortby("number")
     rows = result.rows.values[1:]
     ends = np.sort(values.astype(float))[[-(-n * i // 4) - 1 for i in (1, 2, 3)]]
     expected = np.diff([0, *(np.sum(values <= end) for end in ends), n])
-    assert np.abs(rows - expected).max() <= (0 if seed in (1, 2) else 1)
+    assert np.abs(rows - expected).max() <= (1 if seed in (0, 3) else 0)
 
 
 def ways(frame: pd.DataFrame, folder: Path) -> dict[str, dict[str, Any]]:
@@ -322,6 +325,55 @@ def test_features_that_tell_nothing_are_left_out_with_a_word(name: str) -> None:
     assert not any(name in text for text in result.segment.values)
     with pytest.raises(ValueError, match=f"two different values, got none: .*{message}"):
         cd.audit(y, p, {name: values})
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_wide_tables_of_many_rows_add_up_to_the_numbers_of_narrow_ones(weighted: bool) -> None:
+    import dask.array as da
+
+    rng = np.random.default_rng(1)
+    rows = 70_000
+    features = {f"x{number}": rng.integers(0, size, rows) for number, size in enumerate((2, 5, 3, 4))}
+    columns = {"score": rng.random(rows), "weight": rng.integers(0, 3, rows) * 0.5, **features}
+    columns["label"] = rng.random(rows) < columns["score"]
+    lazy = {name: da.from_array(values, chunks=9000) for name, values in columns.items()}
+    one, many = (
+        cd.audit(
+            given["label"],
+            given["score"],
+            {name: given[name] for name in features},
+            depth=3,
+            min_rows=1,
+            sample_weight=given["weight"] if weighted else None,
+        )
+        for given in (columns, lazy)
+    )
+    same_results(one.sortby("number"), many.sortby("number"), weighted=weighted)
+    counts = (
+        pd.Series(columns["weight"] > 0 if weighted else columns["weight"] >= 0)
+        .groupby(list(features.values())[1:4])
+        .sum()
+    )
+    # Groups by three columns follow each other, value by value.
+    there = one.isel(segment=one["features"].values == "x1, x2, x3").sortby("number")
+    assert there.rows.values.tolist() == counts.tolist()
+
+
+def test_identifiers_are_left_out_without_keeping_their_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    import dask.array as da
+
+    monkeypatch.setattr(value_counts, "MOST_TEXTS", 300)
+    rng = np.random.default_rng(0)
+    p = rng.random(500)
+    # No block has too many values, both together do.
+    chunks = ((200, 300),)
+    names = da.from_array(np.array([f"user {i}" for i in range(500)], object), chunks=chunks)
+    y, scores, x = (da.from_array(array, chunks=chunks) for array in (rng.random(500) < p, p, rng.random(500)))
+    with pytest.warns(UserWarning, match="Feature name has more than .* and seems to be an identifier"):
+        result = cd.audit(y, scores, {"name": names, "x": x}, min_rows=1)
+    assert not any("name" in text for text in result.segment.values)
+    with pytest.raises(ValueError, match=r"got none: .*seems to be an identifier"):
+        cd.audit(y, scores, {"name": names}, min_rows=1)
 
 
 def test_the_label_and_mixed_types_are_named() -> None:

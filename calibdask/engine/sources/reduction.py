@@ -7,8 +7,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-# Results are merged in a tree of this fan-in.
-_SPLIT_EVERY = 16
+# Results of a tree that wait to be merged.
 _WAITING_BYTES = 1 << 28
 
 
@@ -36,8 +35,25 @@ def tree(boxes: Any, merge: Callable[[Any, Any], Any], axis: int, size: int = 0,
         dtype=object,
         meta=np.empty((0,) * (boxes.ndim - 1), object),
         concatenate=False,
-        split_every=max(2, min(_SPLIT_EVERY, _WAITING_BYTES // max(1, size))),
+        split_every=_together(boxes.numblocks[axis], size),
     )
+
+
+def _together(count: int, size: int) -> int:
+    """How many of ``count`` results of so many bytes are merged at a time: on each level one less wait for the last.
+
+    Examples
+    --------
+    >>> [_together(400, size) for size in (0, 10_000_000, 100_000_000)]
+    [16, 8, 2]
+    """
+    for together in (16, 8, 4):
+        levels = 1
+        while together**levels < count:
+            levels += 1
+        if levels * (together - 1) * size <= _WAITING_BYTES:
+            return together
+    return 2
 
 
 def _unchanged(box: np.ndarray, axis: Any = None, keepdims: bool = True) -> np.ndarray:

@@ -52,6 +52,29 @@ class PeriodCells:
         return cls(len(rows), process, group, n, y, s, y * (1 - s) ** 2 + (n - y) * s**2, 0.0)
 
     @classmethod
+    def of_sums(cls, count: Array, events: Array, score: Array, edges: Array) -> "PeriodCells":
+        """Cells between edges, (processes, cells), with the sums of scores that were rounded to 2**-40.
+
+        The sum of (o - s)**2 is at most that of scores at both edges of the cell, with the largest sum of the scores of
+        rows without the outcome.
+
+        Examples
+        --------
+        >>> cells = PeriodCells.of_sums(np.array([[2]]), np.array([[1]]), np.array([[0.9]]), np.array([0.4, 0.5]))
+        >>> cells.mean.tolist(), cells.square.round(12).tolist()
+        ([0.45], [0.61])
+        """
+        process, cell = np.nonzero(count)
+        n, y, total = (np.asarray(part, np.float64)[process, cell] for part in (count, events, score))
+        low, high = edges[cell], edges[cell + 1]
+        others = np.clip(total - y * low, (n - y) * low, (n - y) * high)
+        square = (low + high) * others - low * high * (n - y)
+        square += (2 - low - high) * (y - (total - others)) - (1 - low) * (1 - high) * y
+        group = np.searchsorted(GROUP_EDGES, (low + high) / 2).astype(np.intp)
+        slack = 2.0**-40 + 2 * float(np.finfo(np.float64).eps)
+        return cls(len(count), process, group, n, y, total / n, np.maximum(square, 0.0), slack)
+
+    @classmethod
     def of_histogram(cls, state: GridState, grid: Grid) -> "PeriodCells":
         """Cells of a histogram without weights: a process for each (group, column).
 

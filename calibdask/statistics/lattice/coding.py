@@ -19,24 +19,28 @@ Codes = npt.NDArray[np.uint8]
 DATE_PARTS = ("year", "month", "weekday", "hour")
 # Values are numbers of eight bits.
 MOST_VALUES = 255
+# Types of numbers that kernels are compiled for; they compare them as float64.
+_AS_THEY_ARE = tuple(map(np.dtype, ("i1", "i4", "i8", "f4", "f8")))
 
 
-def numbers(block: Block, column: int, part: str = "") -> Array:
-    """A column of numbers as float64, or a part of its dates, which rise from 1970: NaN where there is none.
+def numbers(block: Block, column: int, part: str = "") -> npt.NDArray[Any]:
+    """A column of numbers, or a part of its dates, which rise from 1970: NaN where there is none.
 
     Weekdays are 1 (Monday) to 7. Dates may come as seconds.
     """
     key = ("numbers", column, part)
     if key not in block.prepared:
         block.prepared[key] = read_only(as_numbers(block.features[column], part))
-    known: Array = block.prepared[key]
+    known: npt.NDArray[Any] = block.prepared[key]
     return known
 
 
-def as_numbers(values: npt.NDArray[Any], part: str = "") -> Array:
-    """Numbers, dates or durations as float64, or a part of dates."""
+def as_numbers(values: npt.NDArray[Any], part: str = "") -> npt.NDArray[Any]:
+    """Numbers, dates or durations, or a part of dates: as float64 unless kernels take them as they are."""
     if part:
         return _part(values, part)
+    if values.dtype in _AS_THEY_ARE:
+        return np.ascontiguousarray(values)
     if values.dtype.kind == "m":
         return np.where(np.isnat(values), np.nan, values / np.timedelta64(1, "s"))
     return np.ascontiguousarray(values, np.float64)
@@ -97,7 +101,7 @@ class Cut:
         """The value of each row."""
         return self.codes_of(numbers(block, self.column, self.part))
 
-    def codes_of(self, values: Array) -> Codes:
+    def codes_of(self, values: npt.NDArray[Any]) -> Codes:
         """The value of each number; what is missing has the last, or where nothing was missing one beyond it."""
         codes = np.empty(values.size, np.uint8)
         cut_codes(read_only(values), self.edges.values, self.edges.values.size + 1, codes)

@@ -1,20 +1,18 @@
 """Sums of rows by segment and by cell of scores: what an audit computes all its numbers from."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from calibdask.kernels import lattice
-from calibdask.kernels.compiled import FRACTION_BITS
 from calibdask.statistics import exact
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.block import Block, read_only
 from calibdask.statistics.exact import Array, Counts, Sums
 from calibdask.statistics.lattice.coding import Coding
+from calibdask.statistics.lattice.filling import filling_plan
 from calibdask.statistics.lattice.segments import Segments, Subset
 from calibdask.statistics.lattice.value_counts import counted_rows
 from calibdask.statistics.layout import Layout
@@ -23,10 +21,8 @@ from calibdask.statistics.statistic import Statistic
 
 # Tables of one cell stay in the cache of the processor while its rows pass; few rows are not worth wide ones.
 _TABLE_BYTES, _FEW_TABLE_BYTES, _FEW_ROWS = 1 << 15, 1 << 12, 1 << 16
-_ROW_BYTES = 24
-_ROWS_AT_ONCE, _GROUPS_AT_ONCE = 1 << 18, 64
-_HITS = 32
-_WORD = (1 << _HITS) - 1
+_ROW_BYTES = 32
+_ROWS_AT_ONCE = 1 << 18
 
 
 class LatticeState(NamedTuple):
@@ -83,14 +79,34 @@ class LatticeSums(Statistic[LatticeState]):
     def from_block(self, block: Block) -> LatticeState:
         """Sums of one block."""
         rows = self._rows(block)
-        totals = _Totals.empty(self.segments, self.edges.bins, weighted=rows.weights is not None)
-        # Tables of several features are filled; those of subsets are sums of them.
-        groups = _groups(self.segments, (_FEW_TABLE_BYTES if block.rows < _FEW_ROWS else _TABLE_BYTES) // _ROW_BYTES)
-        for start in range(0, max(1, block.rows), lattice.MOST_ROWS):
-            stop = min(start + lattice.MOST_ROWS, rows.cells.size)
-            for some in range(0, len(groups), _GROUPS_AT_ONCE):
-                totals.add(groups[some : some + _GROUPS_AT_ONCE], rows, start, stop)
-        return totals.state(float(block.weights_of(0).max(initial=0.0)))
+        state = self._empty(weighted=rows.weights is not None, largest=float(block.weights_of(0).max(initial=0.0)))
+        table_bytes = _FEW_TABLE_BYTES if block.rows < _FEW_ROWS else _TABLE_BYTES
+        plan = filling_plan(self.segments, table_bytes // _ROW_BYTES)
+        for first in range(0, rows.cells.size, _ROWS_AT_ONCE):
+            some = rows.sorted(first, min(rows.cells.size, first + _ROWS_AT_ONCE), self.edges.bins)
+            tables = np.empty((len(some.terms), plan.places, 4), some.terms.dtype)
+            given = (some.codes, some.starts, some.terms, tuple(plan), tables, state.rows, state.hits)
+            if rows.weights is None:
+                lattice.fill(*given, state.score, state.spread)
+            else:
+                sums = state.weight, state.outcome, state.score
+                lattice.fill_weighted(*given, *sums, state.spread, state.weight_square)
+        return state
+
+    def _empty(self, *, weighted: bool, largest: float) -> LatticeState:
+        """Sums of nothing."""
+        shape = (self.segments.count, self.edges.bins)
+        weight, outcome = (np.zeros(shape if weighted else 0) for _ in range(2))
+        return LatticeState(
+            rows=np.zeros(shape, np.int64),
+            hits=np.zeros(shape, np.int64),
+            score=exact.zeros(shape, weighted=weighted),
+            weight=weight,
+            outcome=outcome,
+            spread=exact.zeros(shape[:1], weighted=weighted),
+            weight_square=np.zeros(shape[0] if weighted else 0),
+            largest=np.asarray(largest, np.float64),
+        )
 
     def _rows(self, block: Block) -> "_Rows":
         """What is added up of the rows of positive weight."""
@@ -151,11 +167,13 @@ class _Rows(NamedTuple):
         lattice.sort_by_cell(self.cells, first, starts, order)
         codes = np.empty((len(self.codes), order.size), np.uint8)
         lattice.sort_codes(self.codes, order, codes)
-        terms = None
         if self.weights is None:
-            terms = np.empty((order.size, 3), np.int64)
+            terms: npt.NDArray[Any] = np.empty((1, order.size, 4), np.int64)
             lattice.sort_terms(self.hits, self.scores, order, terms)
-        return _Sorted(codes, starts, order, terms)
+        else:
+            terms = np.empty((2, order.size, 4))
+            lattice.sort_weighted_terms(self.hits, self.scores, self.weights, order, terms)
+        return _Sorted(codes, starts, terms)
 
 
 class _Sorted(NamedTuple):
@@ -163,109 +181,4 @@ class _Sorted(NamedTuple):
 
     codes: npt.NDArray[np.uint8]
     starts: Counts
-    order: npt.NDArray[np.uint32]
-    terms: Counts | None
-
-
-@lru_cache(maxsize=8)
-def _groups(segments: Segments, most: int) -> list[tuple[Subset, list[Subset]]]:
-    return segments.groups(most)
-
-
-class _Table(NamedTuple):
-    """Sums by cell and values of a group of features, see the kernels."""
-
-    words: Counts
-    sums: Array
-
-    @classmethod
-    def empty(cls, cells: int, values: int, *, weighted: bool) -> "_Table":
-        """Sums of nothing."""
-        words = np.zeros((cells, values, 1 if weighted else 3), np.int64)
-        return cls(words, np.zeros((cells if weighted else 0, values, 5)))
-
-    def add(self, group: Subset, sizes: Counts, some: _Sorted, rows: _Rows) -> None:
-        """Add some of the rows."""
-        numbering = some.codes, np.array(group, np.int64), sizes, some.starts
-        if rows.weights is None:
-            lattice.fill(*numbering, some.terms, self.words)
-        else:
-            lattice.fill_weighted(*numbering, some.order, rows.hits, rows.scores, rows.weights, *self)
-
-
-class _Totals(NamedTuple):
-    """Sums of all segments, to be added to."""
-
-    segments: Segments
-    sizes: Counts
-    cells: int
-    counts: Counts
-    score: Sums
-    spread: Sums
-    sums: Array
-    weight_square: Array
-
-    @classmethod
-    def empty(cls, segments: Segments, cells: int, *, weighted: bool) -> "_Totals":
-        """Sums of nothing."""
-        shape = (segments.count, cells)
-        score, spread = exact.zeros(shape, weighted=weighted), exact.zeros(shape[:1], weighted=weighted)
-        sums, square = (np.zeros((2, *shape)), np.zeros(shape[0])) if weighted else (np.zeros((2, 0)), np.zeros(0))
-        sizes = np.array(segments.sizes, np.int64)
-        return cls(segments, sizes, cells, np.zeros((2, *shape), np.int64), score, spread, sums, square)
-
-    def add(self, groups: list[tuple[Subset, list[Subset]]], rows: _Rows, start: int, stop: int) -> None:
-        """Add rows to the segments of some subsets of groups of features."""
-        weighted = rows.weights is not None
-        tables = [_Table.empty(self.cells, self._values(group), weighted=weighted) for group, _ in groups]
-        for first in range(start, stop, _ROWS_AT_ONCE):
-            some = rows.sorted(first, min(stop, first + _ROWS_AT_ONCE), self.cells)
-            for (group, _), table in zip(groups, tables, strict=True):
-                table.add(group, self.sizes, some, rows)
-        for (group, subsets), table in zip(groups, tables, strict=True):
-            for at, words in self._marginals(table.words, group, subsets):
-                self.counts[0, at] += words[..., 0] & _WORD
-                self.counts[1, at] += words[..., 0] >> _HITS
-                if not weighted:
-                    self.score[at] = exact.add(self.score[at], _words(words[..., 1]))
-                    self.spread[at] = exact.add(self.spread[at], _words(words[..., 2].sum(-1)))
-            for at, sums in self._marginals(table.sums, group, subsets if weighted else []):
-                self.sums[:, at] += np.moveaxis(sums[..., :2], -1, 0)
-                self.score[at] += sums[..., 2]
-                self.spread[at] += sums[..., 3].sum(-1)
-                self.weight_square[at] += sums[..., 4].sum(-1)
-
-    def _values(self, group: Subset) -> int:
-        return int(np.prod([self.segments.sizes[i] for i in group], dtype=np.int64))
-
-    def _marginals(
-        self, table: npt.NDArray[Any], group: Subset, subsets: list[Subset]
-    ) -> Iterator[tuple[slice, npt.NDArray[Any]]]:
-        """Where the segments of each subset are, and their sums by cell."""
-        known = {group: table.reshape(self.cells, *(self.segments.sizes[i] for i in group), -1)}
-        for subset in subsets:
-            sums = _marginal(subset, group, known).reshape(self.cells, self._values(subset), -1)
-            first = self.segments.first(subset)
-            yield slice(first, first + self._values(subset)), np.moveaxis(sums, 0, 1)
-
-    def state(self, largest: float) -> LatticeState:
-        """The state."""
-        (rows, hits), (weight, outcome) = self.counts, self.sums
-        square, most = self.weight_square, np.asarray(largest, np.float64)
-        return LatticeState(rows, hits, self.score, weight, outcome, self.spread, square, most)
-
-
-def _marginal(subset: Subset, group: Subset, known: dict[Subset, npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """The table of some of the features of a group, from the smallest one that is known; features follow the cells."""
-    if subset not in known:
-        wider = [tuple(sorted((*subset, further))) for further in group if further not in subset]
-        above = next((features for features in wider if features in known), wider[0])
-        (axis,) = (1 + place for place, feature in enumerate(above) if feature not in subset)
-        known[subset] = _marginal(above, group, known).sum(axis)
-    return known[subset]
-
-
-def _words(sums: Counts) -> Counts:
-    """Multiples of 2**-40 as words."""
-    fraction = (sums & ((1 << lattice.UNIT_BITS) - 1)) << (FRACTION_BITS - lattice.UNIT_BITS)
-    return np.stack([sums >> lattice.UNIT_BITS, fraction], axis=-1)
+    terms: npt.NDArray[Any]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.kernels.lattice import count_keys
+from calibdask.kernels.lattice import count_bytes, count_keys
 from calibdask.statistics.block import Block, read_only
 from calibdask.statistics.exact import Counts
 from calibdask.statistics.lattice.coding import is_absent, numbers
@@ -27,8 +27,12 @@ def counted_rows(block: Block) -> npt.NDArray[np.bool_] | slice:
 
 
 class ValueKeysState(NamedTuple):
-    """Rows by window and cell; rows with a value and without one; all bits that any value has."""
+    """Cells of all windows that have rows, increasing, and their rows; see `ValueKeys.of_window`.
 
+    Rows with a value and without one; all bits that any value has.
+    """
+
+    cells: Counts
     counts: Counts
     present: Counts
     missing: Counts
@@ -56,23 +60,50 @@ class ValueKeys(Statistic[ValueKeysState]):
     bits: int = WHOLE_BITS
 
     def bytes(self, layout: Layout) -> int:
-        """Memory of a state."""
-        return len(self.windows) << (self.bits + 3)
+        """Memory of a state, at most."""
+        return len(self.windows) << (self.bits + 4)
 
     def from_block(self, block: Block) -> ValueKeysState:
         """Cells of one block."""
         shifts, bases = (np.array(field, np.int64) for field in zip(*self.windows, strict=True))
         counts, totals = np.zeros((len(self.windows), 1 << self.bits), np.int64), np.zeros(3, np.int64)
-        values = read_only(numbers(block, self.column, self.part)[counted_rows(block)])
-        count_keys(values, shifts, bases, counts, totals)
-        return ValueKeysState(counts, *(np.array(total) for total in totals))
+        values, repeats = _distinct(numbers(block, self.column, self.part)[counted_rows(block)])
+        count_keys(read_only(values), repeats, shifts, bases, counts, totals)
+        return _filled(0, counts.reshape(-1), *(np.array(total) for total in totals))
 
     def merge(self, a: ValueKeysState, b: ValueKeysState) -> ValueKeysState:
         """Cells of both."""
-        present, missing, bits = (
-            np.asarray(x) for x in (a.present + b.present, a.missing + b.missing, a.bits | b.bits)
-        )
-        return ValueKeysState(a.counts + b.counts, present, missing, bits)
+        ends = [end for state in (a, b) for end in state.cells[[0, -1] if state.cells.size else []].tolist()]
+        first, last = min(ends, default=0), max(ends, default=-1)
+        counts = np.zeros(last + 1 - first, np.int64)
+        counts[a.cells - first] += a.counts
+        counts[b.cells - first] += b.counts
+        totals = a.present + b.present, a.missing + b.missing, a.bits | b.bits
+        return _filled(first, counts, *map(np.asarray, totals))
+
+    def of_window(self, state: ValueKeysState, window: int) -> Counts:
+        """Rows by cell of one window."""
+        counts = np.zeros(1 << self.bits, np.int64)
+        here = state.cells >> self.bits == window
+        counts[state.cells[here] - (window << self.bits)] = state.counts[here]
+        return counts
+
+
+def _distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Counts]:
+    """Different values of one byte, and how often there are each; others as they are, and no counts."""
+    if values.dtype.itemsize > 1:
+        return values, np.zeros(0, np.int64)
+    counts = np.zeros((4, 256), np.int64)
+    count_bytes(read_only(values.view(np.uint8)), counts)
+    rows = counts.sum(0)
+    there = np.flatnonzero(rows)
+    return there.astype(np.uint8).view(values.dtype), rows[there]
+
+
+def _filled(first: int, counts: Counts, present: Counts, missing: Counts, bits: Counts) -> ValueKeysState:
+    """The state of consecutive cells from the first one on."""
+    cells = np.flatnonzero(counts > 0)
+    return ValueKeysState(cells + first, counts[cells], present, missing, bits)
 
 
 class CodeCountsState(NamedTuple):
@@ -95,19 +126,22 @@ class CodeCounts(SumStatistic[CodeCountsState]):
 
 
 class TextCountsState(NamedTuple):
-    """Sorted distinct values as texts, and their rows; rows without a value, with a text, and with others."""
+    """Sorted distinct values as texts, and their rows; rows without a value, with a text, and with others.
+
+    ``too_many``: there are more values than are told, and none is.
+    """
 
     values: npt.NDArray[np.object_]
     counts: Counts
     missing: Counts
     kinds: Counts
+    too_many: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class TextCounts(Statistic[TextCountsState]):
     """Rows by value of a column of texts or other objects, which count as their texts."""
 
-    name: str
     column: int
 
     def from_block(self, block: Block) -> TextCountsState:
@@ -119,23 +153,25 @@ class TextCounts(Statistic[TextCountsState]):
         counts: Counter[str] = Counter()
         for value, count in present.items():
             counts[str(value)] += count
-        return self._state(counts, np.array(missing), np.array([texts, sum(present.values()) - texts]))
+        kinds = np.array([texts, sum(present.values()) - texts])
+        return _as_state(counts, np.array(missing), kinds, too_many=False)
 
     def merge(self, a: TextCountsState, b: TextCountsState) -> TextCountsState:
         """Counts of both."""
         counts = _as_counter(a)
         counts.update(_as_counter(b))
-        return self._state(counts, np.asarray(a.missing + b.missing), a.kinds + b.kinds)
+        missing, too_many = np.asarray(a.missing + b.missing), bool(a.too_many | b.too_many)
+        return _as_state(counts, missing, a.kinds + b.kinds, too_many=too_many)
 
-    def _state(self, counts: "Counter[str]", missing: Counts, kinds: Counts) -> TextCountsState:
-        if len(counts) > MOST_TEXTS:
-            raise ValueError(
-                f"Feature {self.name!r} expects at most {MOST_TEXTS:,} different values, got more: it seems to be an "
-                "identifier, which describes no group; leave it out, or group its values first."
-            )
-        values = np.empty(len(counts), object)
-        values[:] = sorted(counts)
-        return TextCountsState(values, np.array([counts[value] for value in values], np.int64), missing, kinds)
+
+def _as_state(counts: "Counter[str]", missing: Counts, kinds: Counts, *, too_many: bool) -> TextCountsState:
+    too_many |= len(counts) > MOST_TEXTS
+    told = [] if too_many else sorted(counts)
+    values = np.empty(len(told), object)
+    values[:] = told
+    return TextCountsState(
+        values, np.array([counts[value] for value in told], np.int64), missing, kinds, np.array(too_many)
+    )
 
 
 def _as_counter(state: TextCountsState) -> "Counter[Any]":

@@ -15,8 +15,15 @@ project = "calibdask"
 author = copyright = "The calibdask developers"
 version = release = calibdask.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_parser", "command_help"]
-root_doc = "README"
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_design",
+    "command_help",
+]
+root_doc = "deploy/docs/index"
 include_patterns = [
     "README.md",
     "CHANGELOG.md",
@@ -41,12 +48,23 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence"]
 
 templates_path = ["templates"]
-html_theme = "furo"
+html_theme = "pydata_sphinx_theme"
 html_title = "calibdask"
-# With the style sheet, terminal tables of 100 columns fit.
-html_theme_options = {"light_css_variables": {"code-font-size": "0.8rem"}}
+html_theme_options = {
+    "logo": {"text": "calibdask"},
+    "header_links_before_dropdown": 6,
+    "navbar_end": ["theme-switcher"],
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "show_prev_next": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+# The landing page has cards in place of a table of contents.
+html_sidebars = {"deploy/docs/index": []}
 html_additional_pages = {"index": "start.html"}
 html_static_path = ["static"]
 html_css_files = ["calibdask.css"]
@@ -64,12 +82,10 @@ _MODULES = {
 
 
 def _completed(app, name, source):
-    """Add the table of contents to the README, titles to generated tables, and links to pages made from docstrings."""
+    """Add titles to generated tables, and links to pages made from docstrings."""
     for module, page in _MODULES.items():
         source[0] = re.sub(rf"\]\((\.\./)*{re.escape(module)}\)", f"]({page})", source[0])
-    if name == root_doc:
-        source[0] += (app.confdir / "contents.txt").read_text(encoding="utf-8")
-    elif "/results/" in name and not source[0].startswith("# "):
+    if "/results/" in name and not source[0].startswith("# "):
         title = name.rpartition("/")[2].replace("_", " ").capitalize()
         source[0] = f"# {title}\n\n{source[0]}"
 

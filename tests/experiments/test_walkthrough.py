@@ -1,4 +1,4 @@
-"""The walkthrough runs, and its statements are true."""
+"""The walkthroughs run, and their statements are true."""
 
 import re
 from pathlib import Path

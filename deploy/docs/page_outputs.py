@@ -83,8 +83,8 @@ def _stripped(printed: str) -> str:
 
 
 def without_time(printed: str) -> str:
-    """What is printed, but for how long it took."""
-    return re.sub(r"[\d.]+ s$", "", printed, flags=re.MULTILINE)
+    """What is printed, but for how long it took, and hashes, which hold the version."""
+    return re.sub(r"[\d.]+ s$|\b[0-9a-f]{64}\b", "", printed, flags=re.MULTILINE)
 
 
 def changed(chosen: list[Path]) -> Iterator[Path]:

@@ -47,7 +47,9 @@ def run(page: Path, folder: Path) -> str:
             if language == "python":
                 printed = _printed_by(compile(code, str(page), "exec"), defined)
             elif match["output"] is not None:
-                printed = "".join(_printed_by_command(line, match["output"]) for line in code.replace("\\\n", " ").splitlines())
+                printed = "".join(
+                    _printed_by_command(line, match["output"]) for line in code.replace("\\\n", " ").splitlines()
+                )
             else:
                 continue
             if match["output"] is not None:

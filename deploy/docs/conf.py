@@ -48,17 +48,18 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 myst_heading_anchors = 3
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["attrs_inline", "colon_fence"]
 
 templates_path = ["templates"]
 html_theme = "pydata_sphinx_theme"
 html_title = "calibdask"
 html_theme_options = {
     "logo": {"text": "calibdask"},
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "navbar_end": ["theme-switcher"],
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
+    "pygments_dark_style": "github-dark",
     "show_prev_next": False,
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -83,10 +83,12 @@ _MODULES = {
 
 
 def _completed(app, name, source):
-    """Add titles to generated tables, and links to pages made from docstrings."""
+    """Name the README for its place, add titles to generated tables, and links to pages made from docstrings."""
     for module, page in _MODULES.items():
         source[0] = re.sub(rf"\]\((\.\./)*{re.escape(module)}\)", f"]({page})", source[0])
-    if "/results/" in name and not source[0].startswith("# "):
+    if name == "README":
+        source[0] = source[0].replace("# calibdask\n", "# Getting started\n", 1)
+    elif "/results/" in name and not source[0].startswith("# "):
         title = name.rpartition("/")[2].replace("_", " ").capitalize()
         source[0] = f"# {title}\n\n{source[0]}"
 

@@ -53,8 +53,8 @@ south_since_2025 = (loans.region == "south") & (loans.month >= "2025-01")
 odds += 1.0 * young_by_broker + 0.6 * south_since_2025
 loans["default"] = (rng.random(n) < expit(odds)).astype(int)
 for year in ("2024", "2025"):
-    here = loans.month.str.startswith(year)
-    print(f"{year}: {here.sum():,} loans, {loans.default[here].sum():,} defaults ({loans.default[here].mean():.2%})")
+    defaults = loans.default[loans.month.str.startswith(year)]
+    print(f"{year}: {defaults.size:,} loans, {defaults.sum():,} defaults ({defaults.mean():.2%})")
 
 # %% [markdown]
 # ## Two models

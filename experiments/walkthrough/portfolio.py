@@ -7,9 +7,6 @@
 # or run all of it with `python -m experiments.walkthrough`.
 
 # %%
-import tempfile
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 from scipy.special import expit
@@ -19,9 +16,6 @@ from sklearn.linear_model import LogisticRegression
 import calibdask as cd
 import calibdask.accessor  # results have the table `calib.table()`
 from calibdask.plot import overlaid, save
-
-kept = tempfile.TemporaryDirectory(prefix="calibdask-")
-folder = Path(kept.name)
 
 # %% [markdown]
 # ## The portfolio
@@ -197,7 +191,6 @@ for name in ("as it is", "where off"):
     for judgement in gate.judgements:
         if judgement.outcome != "met":
             print(f"  {judgement.place}: {judgement.value:+.4f}, {judgement.low:+.4f} to {judgement.high:+.4f}")
-kept.cleanup()
 
 # %% [markdown]
 # The mended candidate ships, with a receipt (`calibdask check --receipt`), and [is

@@ -64,8 +64,8 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-# The landing page has cards in place of a table of contents.
-html_sidebars = {"deploy/docs/index": []}
+# The landing page has cards in place of a table of contents; the others have no pages below.
+html_sidebars = {page: [] for page in (root_doc, "README", "deploy/docs/gallery")}
 html_additional_pages = {"index": "start.html"}
 html_static_path = ["static"]
 html_css_files = ["calibdask.css"]

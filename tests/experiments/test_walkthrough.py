@@ -12,7 +12,7 @@ pytest.importorskip("matplotlib", reason="figures of the walkthroughs expect mat
 from experiments.walkthrough.__main__ import SCRIPTS, cells, run
 
 KEPT = Path(__file__).parents[2] / "experiments" / "walkthrough" / "results"
-PICTURES = {"portfolio": ("portfolio-curves.png",), "walkthrough": ("models.png", "curve.png", "calibrated.png")}
+PICTURES = {"portfolio": ("portfolio-bins.png",), "walkthrough": ("models.png", "curve.png", "calibrated.png")}
 
 Walked = Callable[[str], tuple[dict[str, Any], Path]]
 
@@ -133,10 +133,10 @@ def test_kept_page_is_that_of_the_script(script: str) -> None:
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_numbers_of_the_prose_are_printed_or_chosen(script: str) -> None:
-    """Each number in the text below the title is in an output, or in the code."""
+    """Each number in the sections is in an output, or in the code."""
     page = (KEPT / f"{script}.md").read_text()
     shown = "".join(re.findall(r"```(?:text|python)\n(.*?)```", page, re.DOTALL))
-    prose = re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)", "", page, flags=re.DOTALL).partition("\n\n")[2]
+    prose = re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)", "", page, flags=re.DOTALL).partition("\n## ")[2]
     for number in re.findall(r"\d+(?:\.\d+)?", prose):
         percent = f"0.{int(number):02d}" if number.isdigit() and f"{number} %" in prose else number
         assert number in shown or percent in shown or percent.rstrip("0") in shown, number

@@ -101,7 +101,7 @@ axes.legend()
 figure.savefig("portfolio-bins.png", dpi=120)
 
 # %% [markdown]
-# ![Shares of defaults by mean score, in ten bins of equally many loans: both models are near the diagonal, and the scores
+# ![Shares of defaults by mean score, in ten bins of equally many loans: both models are near the diagonal, and scores
 # of the new one reach further](portfolio-bins.png)
 #
 # On average nothing is wrong. An average is not a promise for any group.

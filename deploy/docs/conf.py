@@ -15,8 +15,15 @@ project = "calibdask"
 author = copyright = "The calibdask developers"
 version = release = calibdask.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_parser", "command_help"]
-root_doc = "README"
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_design",
+    "command_help",
+]
+root_doc = "deploy/docs/index"
 include_patterns = [
     "README.md",
     "CHANGELOG.md",
@@ -41,12 +48,24 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 myst_heading_anchors = 3
+myst_enable_extensions = ["attrs_inline", "colon_fence"]
 
 templates_path = ["templates"]
-html_theme = "furo"
+html_theme = "pydata_sphinx_theme"
 html_title = "calibdask"
-# With the style sheet, terminal tables of 100 columns fit.
-html_theme_options = {"light_css_variables": {"code-font-size": "0.8rem"}}
+html_theme_options = {
+    "logo": {"text": "calibdask"},
+    "header_links_before_dropdown": 7,
+    "navbar_end": ["theme-switcher"],
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "pygments_dark_style": "github-dark",
+    "show_prev_next": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+# The landing page has cards in place of a table of contents; the others have no pages below.
+html_sidebars = {page: [] for page in (root_doc, "README", "deploy/docs/gallery")}
 html_additional_pages = {"index": "start.html"}
 html_static_path = ["static"]
 html_css_files = ["calibdask.css"]
@@ -64,11 +83,11 @@ _MODULES = {
 
 
 def _completed(app, name, source):
-    """Add the table of contents to the README, titles to generated tables, and links to pages made from docstrings."""
+    """Name the README for its place, add titles to generated tables, and links to pages made from docstrings."""
     for module, page in _MODULES.items():
         source[0] = re.sub(rf"\]\((\.\./)*{re.escape(module)}\)", f"]({page})", source[0])
-    if name == root_doc:
-        source[0] += (app.confdir / "contents.txt").read_text(encoding="utf-8")
+    if name == "README":
+        source[0] = source[0].replace("# calibdask\n", "# Getting started\n", 1)
     elif "/results/" in name and not source[0].startswith("# "):
         title = name.rpartition("/")[2].replace("_", " ").capitalize()
         source[0] = f"# {title}\n\n{source[0]}"

@@ -1,19 +1,12 @@
 # %% [markdown]
-# # Walkthrough on real data
+# # Walkthrough of handwritten digits
 #
 # This walkthrough examines two models on the 1797 handwritten digits of scikit-learn, and asks in each section how well
 # calibrated their probabilities are. Each section is a cell: open the file as a notebook in an editor that knows
 # `# %%`, or run all of it with `python -m experiments.walkthrough`.
 
 # %%
-import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar
-
 import numpy as np
-import pandas as pd
 import xarray as xr
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
@@ -23,9 +16,6 @@ from sklearn.naive_bayes import GaussianNB
 import calibdask as cd
 import calibdask.accessor  # results have the table `calib.table()`
 from calibdask.plot import reliability_curve, reliability_diagram, save
-
-kept = tempfile.TemporaryDirectory(prefix="calibdask-")
-folder = Path(kept.name)
 
 # %% [markdown]
 # ## Predict
@@ -46,26 +36,14 @@ for name, model in {"random forest": forest, "naive Bayes": bayes}.items():
     print(f"{name}: {model.score(measuring, labels):.1%} of {len(labels)} digits right")
 
 # %% [markdown]
-# ## Store
-#
-# Scored rows form a table: the label, a score for each class, and columns that define slices, here the amount of ink.
-# Stored rows can be evaluated from Python and from the shell, whatever their size.
-
-# %%
-scores = forest.predict_proba(measuring)
-ink = pd.qcut(measuring.sum(axis=1), 3, labels=["thin", "medium", "thick"]).astype(str)
-table = pd.DataFrame(scores, columns=[f"score_{digit}" for digit in range(10)]).assign(label=labels, ink=ink)
-table.to_parquet(folder / "forest.parquet")
-rows = cd.read_rows(str(folder / "forest.parquet"), by=["ink"])
-
-# %% [markdown]
 # ## Evaluate, with intervals
 #
-# The corresponding command is `calibdask evaluate forest.parquet --metric brier,log-loss,ece,smooth-ece --ci 0.95`.
+# Of a file, the command is `calibdask evaluate forest.parquet --metric brier,log-loss,ece,smooth-ece --ci 0.95`.
 
 # %%
 metrics = [cd.BrierScore(), cd.LogLoss(), cd.ECE(), cd.SmoothECE()]
-before = cd.evaluate(rows.labels, rows.scores, metrics, ci=0.95)
+scores = forest.predict_proba(measuring)
+before = cd.evaluate(labels, scores, metrics, ci=0.95)
 print(before.calib.table())
 
 # %% [markdown]
@@ -116,19 +94,6 @@ print(parts[["smooth_ece", "brier_score", "corp_miscalibration", "corp_discrimin
 # %% [markdown]
 # Naive Bayes has the smaller calibration error and by far the worse Brier score. Miscalibration can be corrected, as
 # shown below; missing discrimination cannot.
-#
-# ## Slices
-#
-# Is calibration the same for thin and thick digits? With `by`, every number is computed for every slice; `worst_slices`
-# ranks the slices by the lower ends of their intervals.
-
-# %%
-by_ink = cd.evaluate(rows.labels, rows.scores, cd.SmoothECE(), by=rows.by, ci=0.95)
-worst = cd.worst_slices(by_ink, "smooth_ece").to_dataframe()
-print(worst.round(3).to_string())
-
-# %% [markdown]
-# The intervals overlap widely: the differences between these slices may be due to chance.
 #
 # ## Compare two models
 #
@@ -193,54 +158,3 @@ for name, chance in zip(tested.model.values, tested.skce_test_pvalue.values, str
 # %% [markdown]
 # A small p-value is evidence against calibration; a large one does not prove it. With millions of rows every model is
 # rejected; in that case, use `delta` to test whether the error is small enough.
-#
-# ## Merging summaries
-#
-# A summary stands in for the rows, in a few hundred kilobytes for any number of rows. Its slices can be pooled, and
-# `cd.merge` unites the summaries of different rows, so that the days of a month need not be read again.
-
-# %%
-summary = cd.summarize(labels, scores, by={"ink": ink})
-whole = cd.evaluate(summary.sum("ink"), metrics=cd.ECE())
-print(f"ECE from the summaries of slices {float(whole.ece):.6f}, from the rows {float(before.ece):.6f}")
-
-# %% [markdown]
-# ## A small study
-#
-# How does the number of rows affect these numbers? A study is a grid of cells together with a function that computes
-# one cell; here, the errors of the calibrated forest on small random samples of the rows. `cd.run` stores the results
-# in a cube, using threads or a cluster, and resumes after interruptions.
-
-
-# %%
-@dataclass(frozen=True, kw_only=True)
-class FewRows(cd.Study):
-    """Calibration errors of few rows."""
-
-    sizes: tuple[int, ...] = (50, 150, 450)
-    draws: int = 200
-
-    outputs: ClassVar = {"ece": ("draw",), "smooth_ece": ("draw",)}
-
-    def cells(self) -> Mapping[str, Any]:
-        return {"size": self.sizes}
-
-    def inside(self) -> Mapping[str, Any]:
-        return {"draw": range(self.draws)}
-
-    def cell(self, at: Mapping[str, Any], seeds: Any) -> Mapping[str, Any]:
-        random = seeds.generator()
-        drawn = np.stack([random.choice(len(labels), at["size"], replace=False) for _ in range(self.draws)])
-        errors = cd.evaluate(labels[drawn], calibrated[drawn], [cd.ECE(), cd.SmoothECE()])
-        return {name: errors[name].values for name in self.outputs}
-
-
-cd.run(FewRows(), folder / "few-rows.zarr")
-few = cd.open_cube(str(folder / "few-rows.zarr")).mean("draw")[["ece", "smooth_ece"]].to_dataframe()
-print(few.round(3).to_string())
-print(f"all {len(labels)} rows: {float(after.ece):.3f} and {float(after.smooth_ece):.3f}")
-kept.cleanup()
-
-# %% [markdown]
-# With 50 rows, the ECE with 15 bins is more than twice as large as with all rows, which is due to chance alone;
-# `SmoothECE` is affected slightly less. Whichever number you report, state the number of rows and the interval.

@@ -12,7 +12,8 @@ from calibdask.cli import cli
 
 DOCS = Path(__file__).parents[2] / "deploy" / "docs"
 ROOT = DOCS.parent.parent
-PAGES = [ROOT / "README.md", ROOT / "deploy" / "README.md", *sorted(DOCS.glob("*.md")), DOCS / "shell.rst"]
+SOURCES = [page for page in sorted(DOCS.rglob("*.md")) if "build" not in page.parts]
+PAGES = [ROOT / "README.md", ROOT / "deploy" / "README.md", *SOURCES, DOCS / "shell.rst"]
 MODULES = (
     "calibdask",
     "calibdask.accessor",
@@ -71,10 +72,29 @@ def test_public_name_has_an_example(module: str, name: str) -> None:
     assert ">>> " in value.__doc__
 
 
-def test_every_page_is_in_the_contents() -> None:
-    contents = (DOCS / "contents.txt").read_text()
-    pages = {page.relative_to(DOCS).with_suffix("").as_posix() for page in [*DOCS.glob("*.md"), *DOCS.rglob("*.rst")]}
-    assert {f"deploy/docs/{page}" for page in pages} == set(re.findall(r"^deploy/docs/\S+$", contents, re.M))
+def contents(page: Path) -> list[Path]:
+    """Pages below this one, in the order of its tables of contents."""
+    trees = re.findall(
+        r"```{toctree}\n(.*?)```|^\.\. toctree::\n((?:   .*\n|\n)+)", page.read_text(), re.DOTALL | re.MULTILINE
+    )
+    entries = re.findall(r"^ *(?!:)(?:[^<\n]*<)?([\w./-]+)>?$", "\n".join(map("".join, trees)), re.MULTILINE)
+    found = [page.parent / entry for entry in entries]
+    return [
+        path.parent.resolve() / f"{path.name}{kind}"
+        for path in found
+        for kind in (".md", ".rst")
+        if path.with_name(f"{path.name}{kind}").exists()
+    ]
+
+
+def test_every_page_is_in_the_contents_once() -> None:
+    pages, seen = [DOCS / "index.md"], []
+    while pages:
+        seen.append(pages.pop())
+        pages += contents(seen[-1])
+    assert len(set(seen)) == len(seen)
+    rst = [page for page in DOCS.rglob("*.rst") if "build" not in page.parts]
+    assert {*SOURCES, *rst, ROOT / "README.md", ROOT / "CHANGELOG.md"} <= set(seen)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}-{page.stem}")
@@ -86,7 +106,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 def commands(page: Path) -> list[str]:
     """Lines of shell that begin with the command."""
     blocks = re.findall(r"```sh\n(.*?)```|code-block:: sh\n(.*?)\n\S", page.read_text(), re.DOTALL)
-    return re.findall(r"^ *(calibdask .*)$", "\n".join(map("".join, blocks)), re.MULTILINE)
+    return re.findall(r"^ *(calibdask .*)$", "\n".join(map("".join, blocks)).replace("\\\n", " "), re.MULTILINE)
 
 
 COMMANDS = [

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import xarray as xr
 
 from calibdask.report.blocks import Block, Cell, Listing, Paragraph, Table, number, text
-from calibdask.report.drawing import forest, forest_axis, forest_range
+from calibdask.report.drawing import forest, forest_range
 from calibdask.results.comparison import Comparison, Difference, comparisons, verdicts
 from calibdask.results.format import percent, pvalue_text
 
@@ -36,19 +36,17 @@ def _table(every: list[Comparison], level: float) -> Table:
     for name, reach in reaches.items():
         for one in every:
             rows += [_row(one, own, reach) for own in one.differences if own.name == name]
-        rows.append([Cell(), Cell(), Cell(picture=forest_axis(reach)), Cell(), Cell(), Cell()])
     adjusted = any("pvalue_holm" in own.pvalues for one in every for own in one.differences)
-    columns = [("number", False), ("models", False), (f"{percent(level)} interval; the line is 0", False)]
+    columns = [("number", False), (f"{percent(level)} interval; the line is 0", False)]
     columns += [("difference", True), ("of each", True), ("p, adjusted" if adjusted else "p", True)]
-    return Table(f"Each model less {every[0].baseline}", columns, rows)
+    return Table(f"Differences from {every[0].baseline}", columns, rows)
 
 
 def _row(one: Comparison, own: Difference, reach: tuple[float, float]) -> list[Cell]:
     baseline, model, *difference = own.texts
     shown, *ends = (word.replace("-", "−") for word in difference)
     return [
-        text(own.part.title, own.part.label),
-        text(f"{one.model} less {one.baseline}"),
+        text(own.part.title, f"{one.model} less {one.baseline}"),
         Cell(picture=forest(own.difference, own.low, own.high, reach)),
         number(own.difference, shown, " to ".join(ends)),
         Cell(f"{model} and {baseline}", numeric=True),

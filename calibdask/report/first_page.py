@@ -34,14 +34,14 @@ def facts(models: Sequence[ModelResult], given: Mapping[str, str], date: str) ->
     items = [(name, said[name]) for name in (*_FACTS, *said) if name in said]
     for model in models:
         of = f" of {model.name}" if len(models) > 1 else ""
-        items += [(f"data{of}", "; ".join((_data(model), _rows(model))))]
+        items += [(f"data{of}", "; ".join(filter(None, (_data(model), _rows(model)))))]
         items += [(f"left out{of}", note) for note in model.measured.notes if "left out" in note]
         items += [(f"fingerprint{of}", words) for words in (model.measured.fingerprint,) if words]
     yield Facts([(name[:1].upper() + name[1:], words) for name, words in dict([*items, ("made", date)]).items()])
 
 
 def _data(model: ModelResult) -> str:
-    return ", ".join(filter(None, (model.measured.source or "–", model.measured.size)))
+    return ", ".join(filter(None, (model.measured.source, model.measured.size)))
 
 
 def _rows(model: ModelResult) -> str:

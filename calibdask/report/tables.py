@@ -155,7 +155,7 @@ def best_of(models: Sequence[ModelResult]) -> str:
     if not names:
         return "These models have no number in common."
     main = names[0]
-    title = next(_human(part) for part in models[0].metrics if part.variable == main)
+    title = next(part.label or part.variable for part in models[0].metrics if part.variable == main)
     return _best(models, title, [model.numbers.get(main) for model in models])
 
 
@@ -197,7 +197,7 @@ def _best(models: Sequence[ModelResult], main: str, values: Sequence[Value | Non
 def slice_table(model: ModelResult, sliced: SlicesBy) -> Table:
     """The slices of one column, the worst first by an error, which stands first."""
     shown = sliced.slices[:_MOST_SLICES]
-    columns = {part.variable: part.variable for part in sliced.errors[:_MOST_SLICE_COLUMNS]}
+    columns = {part.variable: part.label or part.variable for part in sliced.errors[:_MOST_SLICE_COLUMNS]}
     if any(GAP in piece.numbers for piece in shown):
         columns[GAP] = "frequency less score"
     reach = _reach(piece.numbers.get(sliced.variable) for piece in shown)

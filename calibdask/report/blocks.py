@@ -163,11 +163,12 @@ class Figures(Block):
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page that links lead to."""
+    """A part of the page that links lead to; in print it may start a page."""
 
     anchor: str
     title: str
     blocks: Sequence[Block]
+    starts_page: bool = False
 
 
 @dataclass(frozen=True)

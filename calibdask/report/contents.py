@@ -99,7 +99,11 @@ def page_of(models: Sequence[ModelResult], origin: Origin, paired: xr.Dataset | 
         # The diagram of one model is part of the first page, as several over each other are.
         parts = _with_second(parts, "decision", "pictures", appendix.pop("pictures"))
     titled = {**parts, **{anchor: (f"Appendix: {title}", made) for anchor, (title, made) in appendix.items()}}
-    sections = [Section(anchor, title, blocks) for anchor, (title, made) in titled.items() if (blocks := list(made))]
+    sections = [
+        Section(anchor, title, blocks, anchor == next(iter(appendix)))
+        for anchor, (title, made) in titled.items()
+        if (blocks := list(made))
+    ]
     made = f"Made by calibdask {origin.versions.get('calibdask', '')}, {origin.date}."
     return Page(origin.title, lead, sections, " ".join((made, *_hashes(models))))
 

@@ -1,5 +1,6 @@
 """What commands that write reports share: models by their names, measured, and the page."""
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _LEVEL, _UNIT = 0.95, 1000
 _WORDS = "calibdask.words"
+# Replicates of a comparison for each further model, times the level of its tests.
+_REPLICATES = 8
 # Options whose files are written.
 _OUTPUTS = ("--out", "--report", "--receipt")
 
@@ -233,11 +236,15 @@ def write_models(
 
 
 def compared_models(requests: Mapping[str, RowsRequest], stores: "Mapping[str, Store]", **options: Any) -> Any:
-    """What `calibdask.compare` gives of several files of the same rows, the first one the baseline; or why not."""
+    """What `calibdask.compare` gives of several files of the same rows, the first one the baseline; or why not.
+
+    Rows are resampled, as far as reports do that for other numbers.
+    """
     import calibdask as cd
     from calibdask.cli.same_rows import same_rows
     from calibdask.cluster import connected
     from calibdask.progress import shown_progress
+    from calibdask.report.measuring import MOST_RESAMPLED
     from calibdask.storage.summary import Summary
 
     first, *others = requests.values()
@@ -252,6 +259,11 @@ def compared_models(requests: Mapping[str, RowsRequest], stores: "Mapping[str, S
             tables = same_rows("a comparison", requests, {name: rows_of(store) for name, store in stores.items()})
             rows = next(iter(tables.values()))
             scores = {name: table.scores for name, table in tables.items()}
+            # Enough for p-values that are small after adjustment for the number of models.
+            least = math.ceil(_REPLICATES * len(others) / (1 - options["ci"]))
+            options["n_boot"] = max(options["n_boot"], least)
+            if math.prod(rows.scores.shape) * options["n_boot"] > MOST_RESAMPLED:
+                return f"resampling {rows.scores.shape[0]:,} rows would take minutes; calibdask compare does it."
             return cd.compare(rows.labels, scores, sample_weight=rows.weights, **options, **first.reading)
         except (ValueError, click.UsageError) as reason:
             return reason.message if isinstance(reason, click.UsageError) else str(reason)

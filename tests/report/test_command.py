@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import calibdask as cd
+from calibdask.report import measuring
 from calibdask.study.example import Means
 from tests.report.page_reader import Reader
 from tests.report.sample_rows import COUNTRY, LABELS, LIMITED, TRUTH, WEIGHTS, of_two_models
@@ -163,6 +164,13 @@ class TestCommand:
         assert (
             len([given for given in reader.having("svg", role="img") if "over each other" in given["aria-label"]]) == 1
         )
+
+    def test_many_rows_are_not_resampled(self, run: Any, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(measuring, "MOST_RESAMPLED", 1)
+        words = ("--n-boot", 20, "--out", data / "page.html")
+        assert run("report", f"new={data / 'rows.csv'}", data / "other.npz", *words)[0] == 0
+        said = "not compared by pairs of rows: resampling 4,000 rows would take minutes"
+        assert said in Reader((data / "page.html").read_text()).text
 
     def test_models_of_other_rows_are_not(self, run: Any, data: Path) -> None:
         np.savez(data / "fewer.npz", labels=LABELS[:3000], scores=TRUTH[:3000])

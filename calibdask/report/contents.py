@@ -20,7 +20,7 @@ from calibdask.report.blocks import (
 )
 from calibdask.report.cautions import cautions
 from calibdask.report.drawing import curve_picture, diagram_picture
-from calibdask.report.first_page import against_the_first, decision, facts
+from calibdask.report.first_page import against_the_first, axes_of, decision, facts
 from calibdask.report.measuring import SPREAD
 from calibdask.report.model_result import ModelResult, SlicesBy
 from calibdask.report.numbers import few_numbers, filed
@@ -44,8 +44,8 @@ _MOST_PANELS, _MOST_SLICES = 6, 4
 _LEVEL = 0.95
 _Parts = dict[str, tuple[str, Iterable[Block]]]
 _READING = (
-    "Left: each point is a bin, the frequency of the outcome against the mean score, with an interval for the bin by "
-    "itself; larger points hold more rows, and the bars below count them. Right: the frequency given the score, "
+    "Left: each point is a bin, {up} against {across}, with an interval for the bin by "
+    "itself; larger points hold more rows, and the bars below count them. Right: {up} given the score, "
     "without bins; the dark band is for one score, the light one for the whole curve; below is the density of the "
     "scores. On the dashed line the scores are calibrated; below it they are too high (orange, full points), above it "
     "too low (blue, hollow points)."
@@ -177,7 +177,8 @@ def _metrics(models: Sequence[ModelResult]) -> Iterator[Block]:
 def _pictures(models: Sequence[ModelResult]) -> Iterator[Block]:
     drawn = [(model, _panels(model)) for model in models]
     if any(figures for _, figures in drawn):
-        yield Paragraph(_READING, quiet=True)
+        across, up = axes_of(models[0].kind)
+        yield Paragraph(_READING.format(across=across, up=up), quiet=True)
     for model, figures in drawn:
         if figures:
             if len(models) > 1:

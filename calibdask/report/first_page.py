@@ -23,9 +23,14 @@ _DECIDING = (
 )
 _AXES = {"confidence": ("mean confidence", "accuracy")}
 _OVERLAID = (
-    "Frequency by mean score of each bin, a line a model, with an interval for each bin by itself; bins of fewer than "
+    "A line a model through its bins, with an interval for each bin by itself; bins of fewer than "
     f"{FEWEST_ROWS} rows are left out. On the dashed line scores are calibrated; below it they are too high."
 )
+
+
+def axes_of(kind: str) -> tuple[str, str]:
+    """What the axes of a diagram are called: of confidences, confidence and accuracy."""
+    return _AXES.get(kind, (MEAN_SCORE, FREQUENCY))
 
 
 def facts(models: Sequence[ModelResult], given: Mapping[str, str], date: str) -> Iterator[Block]:
@@ -72,5 +77,5 @@ def against_the_first(models: Sequence[ModelResult], result: xr.Dataset | str) -
         return
     shown = dict(list(drawn.items())[:MOST_MODELS])
     more = f" The first {MOST_MODELS} of {len(drawn)} models." if len(drawn) > MOST_MODELS else ""
-    picture = overlay_picture(shown, *_AXES.get(models[0].kind, (MEAN_SCORE, FREQUENCY)))
+    picture = overlay_picture(shown, *axes_of(models[0].kind))
     yield Figures([Figure(picture, f"{_OVERLAID}{more}")], wide=True)

@@ -150,10 +150,11 @@ def gap_matrix(models: Sequence[ModelResult]) -> Table | None:
     hidden = len(places) - len(shown)
     notes = ["Each interval is for its slice alone: of many, some miss 0 by chance."] if len(places) > 2 else []
     notes += [f"{counted(hidden, 'further slice')} not shown here."] if hidden > 0 else []
+    name = "accuracy less confidence" if models[0].kind == "confidence" else "frequency less score"
     level = "" if models[0].level is None else f", {percent(models[0].level)} intervals; the line is 0"
     columns = [("where", False), *_counted_columns(models[0])]
-    columns += [("frequency less score" if len(models) == 1 else model.name, False) for model in models]
-    return Table(f"Frequency less score{level}", columns, rows, " ".join(notes), compact=not wide)
+    columns += [(name if len(models) == 1 else model.name, False) for model in models]
+    return Table(f"{name.capitalize()}{level}", columns, rows, " ".join(notes), compact=not wide)
 
 
 def _gap_cell(value: Value | None, reach: tuple[float, float], *, wide: bool) -> Cell:

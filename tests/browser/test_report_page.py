@@ -109,7 +109,7 @@ def test_it_prints(visit: Visits, page: str, tmp_path: Path) -> None:
     # The width of A4 between its margins.
     shown.set_viewport_size({"width": 688, "height": 1000})
     assert shown.evaluate("[...document.querySelectorAll('.table')].every(e => e.scrollWidth <= e.clientWidth + 1)")
-    # No picture is cut off by its cell, and pages are numbered.
+    # No picture is cut off by its cell.
     cut = """() => [...document.querySelectorAll('td svg')].filter(svg =>
         svg.getBoundingClientRect().right > svg.closest('td').getBoundingClientRect().right + 1).length"""
     assert shown.evaluate(cut) == 0

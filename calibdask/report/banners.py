@@ -1,10 +1,12 @@
 """Banners: what is decided of a model, and what is true of it, in one place."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from calibdask.gating.check import Gate
-from calibdask.gating.formats import sentence, wanting
+from calibdask.gating.formats import sentence
 from calibdask.gating.judging import Judgement
+from calibdask.gating.profiles import PROFILES
 from calibdask.report.blocks import Banner
 from calibdask.report.cautions import cautions
 from calibdask.report.limit_bar import large_bar
@@ -19,6 +21,8 @@ ICONS: Mapping[Outcome, str] = {"met": "✓", "broken": "✗", "cannot be decide
 WORDS: Mapping[Outcome, str] = {"met": "met", "broken": "broken", "cannot be decided": "undecided"}
 NEUTRAL = "neutral"
 _MOST_NAMED = 3
+# Numbers without choices by the names that people give them.
+_NAMES = {metric: parts[""] for metric, parts in PROFILES["default"].names.items() if "" in parts}
 
 
 def banner(model: ModelResult, *, several: bool) -> Banner:
@@ -28,6 +32,7 @@ def banner(model: ModelResult, *, several: bool) -> Banner:
     if gate is None or not gate.judgements:
         line, *sentences = _findings(model)
         return Banner(name, NEUTRAL, "", _capital(line), [*sentences, *_warned(model)])
+    gate = replace(gate, judgements=tuple(map(by_name, gate.judgements)))
     outcome = gate.outcome
     deciding = gate.of(outcome)
     tendency = _tendency(model)
@@ -36,11 +41,14 @@ def banner(model: ModelResult, *, several: bool) -> Banner:
     line = "; ".join(filter(None, (_decided(outcome, deciding, gate), tendency)))
     first = deciding[0]
     said = sentence(first)
-    caption = (
-        f"{first.title or first.limit}, {first.place}: {percent(gate.confidence)} interval; shaded: what is accepted"
-    )
+    caption = f"{first.limit}, {first.place}: {percent(gate.confidence)} interval; shaded: what is accepted"
     sentences = [*_reasons(outcome, deciding, gate), *_warned(model)]
     return Banner(name, WORDS[outcome], ICONS[outcome], line, sentences, large_bar(first, said), caption)
+
+
+def by_name(judgement: Judgement) -> Judgement:
+    """The judgement with the limit called as people call its number, where it has no choices."""
+    return replace(judgement, limit=_NAMES.get(judgement.limit, judgement.limit))
 
 
 def _decided(outcome: Outcome, deciding: Sequence[Judgement], gate: Gate) -> str:
@@ -54,17 +62,14 @@ def _decided(outcome: Outcome, deciding: Sequence[Judgement], gate: Gate) -> str
 
 
 def _reasons(outcome: Outcome, deciding: Sequence[Judgement], gate: Gate) -> Iterator[str]:
-    """What is met of all rows, or what is broken, and what else these rows cannot decide."""
-    if outcome != "cannot be decided":
-        whole = [one for one in deciding if not one.where]
-        shown = (whole if outcome == "met" and whole else deciding)[:_MOST_NAMED]
-        yield from (f"{_capital(sentence(one))}." for one in shown)
-        if (left := len(deciding) - len(shown)) > 0:
-            yield f"{counted(left, 'further limit')} {'is' if left == 1 else 'are'} {WORDS[outcome]}: see the table."
-    wants = list(wanting(gate))
-    yield from (_capital(words) for words in wants[:_MOST_NAMED])
-    if (left := len(wants) - _MOST_NAMED) > 0:
-        yield f"{counted(left, 'further limit')} cannot be decided either."
+    """What is met of all rows, or what is broken or undecided, and what else these rows cannot decide."""
+    whole = [one for one in deciding if not one.where]
+    shown = (whole if outcome == "met" and whole else deciding)[:_MOST_NAMED]
+    yield from (f"{_capital(sentence(one))}." for one in shown)
+    if (left := len(deciding) - len(shown)) > 0:
+        yield f"{counted(left, 'further limit')} {'is' if left == 1 else 'are'} {WORDS[outcome]}: see the table."
+    if outcome == "broken" and (left := len(gate.of("cannot be decided"))):
+        yield f"{counted(left, 'limit')} cannot be decided by these rows: see the table."
 
 
 def _findings(model: ModelResult) -> Iterator[str]:

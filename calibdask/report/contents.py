@@ -79,7 +79,7 @@ def page_of(models: Sequence[ModelResult], origin: Origin, paired: xr.Dataset | 
         "about": ("About", facts(models, origin.facts, origin.date)),
         "decision": ("Decision" if _is_decided(models) else "Findings", decision(models)),
         "compared": (f"Against {models[0].name}", against_the_first(models, paired) if several else ()),
-        "slices": ("Slices", _slices(models)),
+        "slices": ("Slices", [*_worst_of(models), *(() if several else _slices(models))]),
         "numbers": ("Numbers", few_numbers(models)),
         "filed": ("Numbers to file", filed(models)),
         "recalibration": ("Would recalibration help?", recalibration(models)),
@@ -91,6 +91,7 @@ def page_of(models: Sequence[ModelResult], origin: Origin, paired: xr.Dataset | 
     }
     appendix = {
         "pictures": ("Reliability", _pictures(models)),
+        "by_slice": ("Slices of each model", _slices(models) if several else ()),
         "data": ("What was measured", _data(models, origin)),
         "metrics": ("All metrics", _metrics(models)),
         "measures": ("Measures", _measures(models)),
@@ -205,12 +206,14 @@ def _caption(title: str, bins: Bins) -> str:
     return f"{title}: {counted(bins.score.size, 'bin')}, ECE of these {figure(bins.error)}"
 
 
-def _slices(models: Sequence[ModelResult]) -> Iterator[Block]:
-    worst = [
-        f"{model.name}: {words}" if len(models) > 1 else words for model in models for words in worst_slices(model)
-    ]
-    if worst:
+def _worst_of(models: Sequence[ModelResult]) -> Iterator[Block]:
+    """Where each model is worst, and whether that tells it apart."""
+    named = len(models) > 1
+    if worst := [f"{model.name}: {words}" if named else words for model in models for words in worst_slices(model)]:
         yield Listing(worst)
+
+
+def _slices(models: Sequence[ModelResult]) -> Iterator[Block]:
     for model in models:
         for sliced in model.sliced:
             yield slice_table(model, sliced)

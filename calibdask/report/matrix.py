@@ -10,7 +10,7 @@ import numpy as np
 from calibdask.gating.check import Gate
 from calibdask.gating.formats import accepted, interval_text
 from calibdask.gating.judging import Judgement
-from calibdask.report.banners import ICONS, WORDS
+from calibdask.report.banners import ICONS, WORDS, by_name
 from calibdask.report.blocks import Cell, Table, number, text
 from calibdask.report.drawing import forest, forest_axis, forest_range
 from calibdask.report.limit_bar import range_of, small_bar
@@ -36,7 +36,7 @@ def event_noun(model: ModelResult) -> str:
 
 def limit_matrix(gates: Sequence[tuple[ModelResult, Gate]]) -> Table:
     """Limits of all rows and of slices by model: first all rows, then where a limit is broken, then undecided."""
-    found = [{(one.limit, one.place): one for one in gate.judgements} for _, gate in gates]
+    found = [{(one.limit, one.place): one for one in map(by_name, gate.judgements)} for _, gate in gates]
     first = {key: one for judgements in reversed(found) for key, one in judgements.items()}
     reaches = _reaches([one for judgements in found for one in judgements.values()])
 
@@ -49,11 +49,10 @@ def limit_matrix(gates: Sequence[tuple[ModelResult, Gate]]) -> Table:
     rows = []
     for key in keys[:_MOST_ROWS]:
         judged = [_judged(judgements.get(key), reaches[key[0]], wide=wide) for judgements in found]
-        what = text(first[key].title or key[0], f"{key[0]}: {accepted(first[key])}")
-        rows.append([text(key[1]), what, *_counted(key[1], counts), *judged])
+        rows.append([text(key[1], f"{key[0]}: limit {accepted(first[key])}"), *_counted(key[1], counts), *judged])
     hidden = len(keys) - _MOST_ROWS
     note = f"{counted(hidden, 'further limit')} not shown, none of which is worse than these." if hidden > 0 else ""
-    head = [("where", False), ("limit of", False), *_counted_columns(gates[0][0])]
+    head = [("where", False), *_counted_columns(gates[0][0])]
     names = [("interval, limit and decision" if len(gates) == 1 else model.name, False) for model, _ in gates]
     return Table(_caption(gates[0][1]), [*head, *names], rows, note, compact=not wide)
 

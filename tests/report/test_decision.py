@@ -47,7 +47,7 @@ class TestDecision:
         for name, word in (("good", "✓ met"), ("bad", "✗ broken"), ("rare", "? undecided")):
             events = int(GROUPED[name == GROUP].sum())
             assert re.search(
-                rf"group={name} Expected calibration error \(ECE\) ece: 0.1 {(name == GROUP).sum():,} "
+                rf"group={name} Calibration error \(ECE\): limit 0.1 {(name == GROUP).sum():,} "
                 rf"{events:,} {re.escape(word)} 0\.\d+ \(0\.\d+ to 0\.\d+\)",
                 reader.text,
             ), name

@@ -57,7 +57,7 @@ def test_several_models_share_one_table(gates: dict[str, Any], extreme: Measured
     models = {name: replace(extreme, gate=gate) for name, gate in gates.items()}
     _, reader = page_of(tmp_path, models)
     assert [len(reader.having("article", **{"class": f"banner {word}"})) for word in gates] == [1, 1, 1]
-    assert reader.text.count("where limit of rows events met broken undecided") == 1
+    assert reader.text.count("where rows events met broken undecided") == 1
 
 
 def test_pictures_agree_with_decisions() -> None:

@@ -237,8 +237,9 @@ class Results:
             bound = variable.attrs.get("bound")
             if bound:
                 bounds.setdefault(_key(variable), {})[str(bound)] = variable
+        shared = self.shared_dims
         return tuple(
-            PartResult(variable, {} if "bound" in variable.attrs else bounds.get(_key(variable), {}), self.shared_dims)
+            PartResult(variable, {} if "bound" in variable.attrs else bounds.get(_key(variable), {}), shared)
             for variable in self.dataset.data_vars.values()
             if "metric" in variable.attrs and _stands_alone(variable)
         )

@@ -75,7 +75,7 @@ def page_of(models: Sequence[ModelResult], origin: Origin, paired: xr.Dataset | 
     """
     lead = f"{counted(len(models), 'model')}, {_rows_each(models)}, {origin.date}"
     several = len(models) > 1
-    parts = {
+    parts: _Parts = {
         "about": ("About", facts(models, origin.facts, origin.date)),
         "decision": ("Decision" if _is_decided(models) else "Findings", decision(models)),
         "compared": (f"Against {models[0].name}", against_the_first(models, paired) if several else ()),
@@ -89,7 +89,7 @@ def page_of(models: Sequence[ModelResult], origin: Origin, paired: xr.Dataset | 
         "warnings": ("Warnings", _warnings(models)),
         "reproduce": ("How to reproduce", _reproduce(origin)),
     }
-    appendix = {
+    appendix: _Parts = {
         "pictures": ("Reliability", _pictures(models)),
         "by_slice": ("Slices of each model", _slices(models) if several else ()),
         "data": ("What was measured", _data(models, origin)),

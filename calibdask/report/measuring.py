@@ -199,7 +199,13 @@ def measure(
             over_time = watched_rows(y_true, y_prob, given, watching, _watched(measured.setting), reading or {})
             measured = replace(measured, over_time=over_time)
     if limits or slice_limits:
-        held = {"limits": limits, "slice_limits": slice_limits, "confidence": ci, "n_boot": n_boot, "seed": seed}
+        held: dict[str, Any] = {
+            "limits": limits,
+            "slice_limits": slice_limits,
+            "confidence": ci,
+            "n_boot": n_boot,
+            "seed": seed,
+        }
         measured = replace(measured, gate=check(**judged, **held))
     weights = "given" if sample_weight is not None and not measured.weights else measured.weights
     return replace(measured, source=source, weights=weights)

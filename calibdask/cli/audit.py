@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from calibdask.cli.feature_names import feature_names
 from calibdask.cli.help_groups import GroupedCommand
-from calibdask.cli.reporting import command_line, source_of
+from calibdask.cli.reporting import repeatable_command, source_of
 from calibdask.cli.results import RESULTS
 from calibdask.cli.row_options import RowsRequest, noted, place_options, rows_of, skipped_rows
 from calibdask.cli.summary_input import refuse_row_options
@@ -203,7 +203,7 @@ def _as_json(result: "xr.Dataset") -> str:
 def _write_page(result: "xr.Dataset", part: "Path", source: str) -> None:
     from calibdask.report import write_audit_report
 
-    write_audit_report(part, result, source=source, command=command_line())
+    write_audit_report(part, result, source=source, command=repeatable_command())
 
 
 def _write(result: "xr.Dataset", written: ExitStack, target: "Output") -> None:

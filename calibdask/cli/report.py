@@ -7,7 +7,15 @@ import click
 from click.core import ParameterSource
 
 from calibdask.cli.gates import PROFILES, Gating, checked_receipt, gate_options, limits_given, write_receipt
-from calibdask.cli.reporting import Remembering, audited, command_line, measured, named_data, write_models
+from calibdask.cli.reporting import (
+    Remembering,
+    audited,
+    compared_models,
+    measured,
+    named_data,
+    repeatable_command,
+    write_models,
+)
 from calibdask.cli.row_options import RowsRequest, row_options
 from calibdask.safe_text import visible
 
@@ -131,9 +139,10 @@ def report(
     or NAME as in NAME=FILE. Or one cube of a study, as run makes it. Each column that --by names makes slices by
     itself; of a summary all slices are shown, or those that --by names.
 
-    A verdict in plain words, metrics with intervals, reliability diagrams and curves, slices, tests, warnings, and how
-    to reproduce it. Rows are read once or twice for a model (equal-mass bins of big data take up to three passes), and
-    once more for each column of slices.
+    The page begins with what it is about and with a banner for each model, which says what is decided and what is true
+    of it, and a table of slices by models; several models of the same rows are compared with the first, by pairs. Then
+    numbers, tests, warnings, how to reproduce it, and an appendix. Rows are read once or twice for a model (equal-mass
+    bins of big data take up to three passes), and once more for each column of slices.
 
     With --period the page shows calibration over time too, of all rows and by each column that --by names: gaps,
     evidence that keeps its word however often one looks, since when, and whether people or behaviour changed.
@@ -172,14 +181,15 @@ def report(
         if cubes:
             _write_cube(cubes[0], part, title)
         else:
+            requests = {name: RowsRequest(data=path, **given) for name, path in named.items()}
             for name, store in stores.items():
-                request = RowsRequest(data=named[name], **given)
+                request = requests[name]
                 own = measured(name, request, store, watching=watching, gating=gating, **intervals)
                 own = audited(own, request, store, features)
                 models |= {f"{name} {model}" if model in models else model: one for model, one in own.items()}
             if kept is not None and len(models) > 1:
                 raise click.UsageError("--receipt is one of one model; select one.")
-            write_models(part, models, title, facts)
+            write_models(part, models, title, facts, compared_models(requests, stores, **intervals))
             if kept is not None:
                 write_receipt(kept, gating.document)
     for line in _lines(models):
@@ -310,4 +320,4 @@ def _check_alone(cube: "StoredCube", stores: "Sized") -> None:
 def _write_cube(cube: "StoredCube", part: "Path", title: str | None) -> None:
     from calibdask.report import write_cube_report
 
-    write_cube_report(part, cube, title=title, command=command_line())
+    write_cube_report(part, cube, title=title, command=repeatable_command())

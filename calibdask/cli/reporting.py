@@ -1,5 +1,6 @@
 """What commands that write reports share: models by their names, measured, and the page."""
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -15,6 +16,8 @@ from calibdask.cli.row_options import RowsRequest, noted, rows_of, skipped_rows,
 from calibdask.safe_text import visible, without_credentials
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from calibdask.cli.gates import Gating
     from calibdask.engine.inputs.options import InputKeywords
     from calibdask.report import Measured
@@ -25,6 +28,10 @@ if TYPE_CHECKING:
 
 _LEVEL, _UNIT = 0.95, 1000
 _WORDS = "calibdask.words"
+# Replicates of a comparison for each further model, times the level of its tests.
+_REPLICATES = 8
+# Options whose files are written.
+_OUTPUTS = ("--out", "--report", "--receipt")
 
 
 def named_data(given: Sequence[str]) -> dict[str, str]:
@@ -187,8 +194,32 @@ class Remembering(click.Command):
 
 def command_line() -> str:
     """The command that is running, as it was typed."""
-    context = click.get_current_context()
-    return visible(shlex.join(map(without_credentials, ["calibdask", str(context.info_name), *context.meta[_WORDS]])))
+    return _shown(click.get_current_context().meta[_WORDS])
+
+
+def repeatable_command() -> str:
+    """The command that is running, writing beside the files that it has written: it runs again as it is printed."""
+    words = list(click.get_current_context().meta[_WORDS])
+    for place, word in enumerate(words):
+        option, equals, path = word.partition("=")
+        if option not in _OUTPUTS:
+            continue
+        if equals:
+            words[place] = f"{option}={_again(path)}"
+        elif place + 1 < len(words):
+            words[place + 1] = _again(words[place + 1])
+    return _shown(words)
+
+
+def _shown(words: Sequence[str]) -> str:
+    name = str(click.get_current_context().info_name)
+    return visible(shlex.join(map(without_credentials, ["calibdask", name, *words])))
+
+
+def _again(path: str) -> str:
+    """The name of another file beside this one."""
+    stem, dot, suffix = path.rpartition(".")
+    return f"{stem}-again.{suffix}" if dot else f"{path}-again"
 
 
 def write_models(
@@ -196,11 +227,46 @@ def write_models(
     models: "Mapping[str, Measured]",
     title: str | None = None,
     facts: "Mapping[str, str] | None" = None,
+    compared: "xr.Dataset | str" = "",
 ) -> None:
     """Write the page."""
     from calibdask.report import write_report
 
-    write_report(part, models, title=title or None, command=command_line(), facts=facts)
+    write_report(part, models, title=title or None, command=repeatable_command(), facts=facts, compared=compared)
+
+
+def compared_models(requests: Mapping[str, RowsRequest], stores: "Mapping[str, Store]", **options: Any) -> Any:
+    """What `calibdask.compare` gives of several files of the same rows, the first one the baseline; or why not.
+
+    Rows are resampled, as far as reports do that for other numbers.
+    """
+    import calibdask as cd
+    from calibdask.cli.same_rows import same_rows
+    from calibdask.cluster import connected
+    from calibdask.progress import shown_progress
+    from calibdask.report.measuring import MOST_RESAMPLED
+    from calibdask.storage.summary import Summary
+
+    first, *others = requests.values()
+    if not others:
+        return ""
+    if any(isinstance(store, Summary) for store in stores.values()):
+        return "that takes scored rows, and a summary has none."
+    if first.task == "multilabel":
+        return "every class is a problem of its own here; see calibdask compare."
+    with connected(first.cluster), shown_progress("comparing"), noted():
+        try:
+            tables = same_rows("a comparison", requests, {name: rows_of(store) for name, store in stores.items()})
+            rows = next(iter(tables.values()))
+            scores = {name: table.scores for name, table in tables.items()}
+            # Enough for p-values that are small after adjustment for the number of models.
+            least = math.ceil(_REPLICATES * len(others) / (1 - options["ci"]))
+            options["n_boot"] = max(options["n_boot"], least)
+            if math.prod(rows.scores.shape) * options["n_boot"] > MOST_RESAMPLED:
+                return f"resampling {rows.scores.shape[0]:,} rows would take minutes; calibdask compare does it."
+            return cd.compare(rows.labels, scores, sample_weight=rows.weights, **options, **first.reading)
+        except (ValueError, click.UsageError) as reason:
+            return reason.message if isinstance(reason, click.UsageError) else str(reason)
 
 
 def evaluation_options(

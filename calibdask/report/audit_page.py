@@ -45,5 +45,5 @@ def _audited(result: xr.Dataset, source: str) -> Iterator[Block]:
 
 def _reproduce(origin: Origin) -> Iterator[Block]:
     if origin.command:
-        yield Code(origin.command)
+        yield Code(origin.command, copied=True)
     yield Listing([f"{name} {version}" for name, version in origin.versions.items()])

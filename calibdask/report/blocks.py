@@ -70,9 +70,10 @@ class Listing(Block):
 
 @dataclass(frozen=True)
 class Code(Block):
-    """A command, or the output of a program."""
+    """A command, or the output of a program; what can be ``copied`` has a button."""
 
     words: str
+    copied: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,15 +102,18 @@ class Findings(Block):
 
 @dataclass(frozen=True)
 class Banner(Block):
-    """A decision: its word, icon and line, sentences, and a picture with a caption."""
+    """What is decided of a model: its word, icon and line, sentences, and a picture with a caption.
+
+    The word ``neutral`` is not shown: nothing is decided.
+    """
 
     name: str
     word: str
     icon: str
     line: str
     sentences: Sequence[str]
-    picture: Markup
-    caption: str
+    picture: Markup = field(default_factory=Markup)
+    caption: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,12 +132,16 @@ class Signature(Block):
 
 @dataclass(frozen=True)
 class Table(Block):
-    """A table: the first cell of each row is its heading. ``columns`` are headings and whether numbers are below."""
+    """A table: the first cell of each row is its heading. ``columns`` are headings and whether numbers are below.
+
+    A ``compact`` one has many columns of pictures.
+    """
 
     caption: str
     columns: Sequence[tuple[str, bool]]
     rows: Sequence[Sequence[Cell]]
     note: str = ""
+    compact: bool = False
 
 
 @dataclass(frozen=True)
@@ -146,19 +154,21 @@ class Figure:
 
 @dataclass(frozen=True)
 class Figures(Block):
-    """Pictures side by side, as far as they fit; ``small`` ones are many."""
+    """Pictures side by side, as far as they fit; ``small`` ones are many, a ``wide`` one has room of its own."""
 
     items: Sequence[Figure]
     small: bool = False
+    wide: bool = False
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page that links lead to."""
+    """A part of the page that links lead to; in print it may start a page."""
 
     anchor: str
     title: str
     blocks: Sequence[Block]
+    starts_page: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """The contents of a report on models: its sections and their blocks."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+
+import xarray as xr
 
 from calibdask.plot.frame import interval_name, notes
 from calibdask.report.audit_section import audited
@@ -10,8 +12,6 @@ from calibdask.report.blocks import (
     Code,
     Figure,
     Figures,
-    Finding,
-    Findings,
     Heading,
     Listing,
     Page,
@@ -20,46 +20,36 @@ from calibdask.report.blocks import (
     Terms,
 )
 from calibdask.report.cautions import cautions
-from calibdask.report.decision_table import Limits, line_of
 from calibdask.report.drawing import curve_picture, diagram_picture
-from calibdask.report.first_page import decision, facts, filed
+from calibdask.report.first_page import against_the_first, axes_of, decision, facts
 from calibdask.report.measuring import SPREAD
 from calibdask.report.model_result import ModelResult, SlicesBy
+from calibdask.report.numbers import few_numbers, filed
 from calibdask.report.recalibration import recalibration
 from calibdask.report.tables import (
     class_table,
-    decision_table,
     metric_table,
-    model_table,
     rows_table,
     slice_table,
     test_table,
 )
 from calibdask.report.time_section import over_time
-from calibdask.report.verdict import verdict_on
+from calibdask.report.verdict import worst_slices
 from calibdask.results.cautions import MANY_ROWS
-from calibdask.results.format import counted, percent
+from calibdask.results.format import counted, joined, percent
 from calibdask.results.reliability import Bins, Curve
 
 # Panels of a model with one for each class, and of the slices that are drawn.
 _MOST_PANELS, _MOST_SLICES = 6, 4
+# That of tests where nothing else was said.
+_LEVEL = 0.95
+_Parts = dict[str, tuple[str, Iterable[Block]]]
 _READING = (
-    "Left: each point is a bin, the frequency of the outcome against the mean score, with a confidence interval for "
-    "the bin by itself; of bins of unequal mass, larger points hold more rows. Right: the frequency given the score, "
-    "without bins, smoothed over the nearest rows, with a confidence band for each score by itself. The bars below "
-    "count rows by score. On the dashed line the scores are calibrated; below it they are too high (orange, full "
-    "points), above it too low (blue, hollow points). Below each picture is what its axis leaves out."
-)
-_NO_LIMITS = Limits()
-_DECIDING = (
-    "Limits are the largest calibration errors that are accepted, as fractions: 0.01 is one percentage point. A limit "
-    "is met if the upper end of what is not excluded is at most the limit, and broken if the lower end is above it; "
-    "otherwise, or without an interval, these rows cannot decide it. Not excluded is what lies within the interval, or "
-    "within ends by bets on the outcomes, which hold with few rows and few events too: where the limit is the true "
-    "error, it comes out as met, or as broken, in at most half as many samples as intervals miss. Of errors "
-    "that may be below the mean gap only the interval is known. Rows needed: of so many, a calibrated model with such "
-    "scores meets the limit in about half of the samples; where there are as many already, so many would decide it if "
-    "only the ends moved. Each slice is judged by itself; of many slices, some may be judged wrongly by chance."
+    "Left: each point is a bin, {up} against {across}, with a confidence interval for the bin by itself; of bins of "
+    "unequal mass, larger points hold more rows. Right: {up} given the score, without bins, smoothed over the nearest "
+    "rows, with a confidence band for each score by itself. The bars below count rows by score. On the dashed line the "
+    "scores are calibrated; below it they are too high (orange, full points), above it too low (blue, hollow points). "
+    "Below each picture is what its axis leaves out."
 )
 _NOTHING = (
     "None of the checks found anything. They look for few rows, in all, in bins or in slices; wide intervals of "
@@ -79,28 +69,56 @@ class Origin:
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
-def page_of(models: Sequence[ModelResult], origin: Origin, limits: Limits = _NO_LIMITS) -> Page:
-    """The page of a report on models."""
+def page_of(models: Sequence[ModelResult], origin: Origin, paired: xr.Dataset | str = "") -> Page:
+    """The page of a report on models; ``paired`` is what `calibdask.compare` gives of them, or why there is nothing.
+
+    The first page comes first; then each section answers one question in its first line; then the appendix.
+    """
     lead = f"{counted(len(models), 'model')}, {_rows_each(models)}, {origin.date}"
-    parts = {
+    several = len(models) > 1
+    parts: _Parts = {
         "about": ("About", facts(models, origin.facts, origin.date)),
-        "decision": ("Decision", [*decision(models), *_decision(models, limits)]),
+        "decision": ("Decision" if _is_decided(models) else "Findings", decision(models)),
+        "compared": (f"Against {models[0].name}", against_the_first(models, paired) if several else ()),
+        "slices": ("Slices", [*_worst_of(models), *(() if several else _slices(models))]),
+        "numbers": ("Numbers", few_numbers(models)),
         "filed": ("Numbers to file", filed(models)),
-        "verdict": ("Verdict", _verdicts(models)),
-        "data": ("What was measured", _data(models, origin)),
-        "metrics": ("Metrics", _metrics(models)),
-        "pictures": ("Reliability", _pictures(models)),
-        "slices": ("Slices", _slices(models)),
-        "groups": ("For whom it is wrong", audited(models)),
-        "time": ("Over time", over_time(models)),
         "recalibration": ("Would recalibration help?", recalibration(models)),
+        "time": ("Over time", over_time(models)),
+        "groups": ("For whom it is wrong", audited(models)),
         "tests": ("Tests", _tests(models)),
         "warnings": ("Warnings", _warnings(models)),
-        "reproduce": ("How to reproduce", _reproduce(models, origin)),
+        "reproduce": ("How to reproduce", _reproduce(origin)),
     }
-    sections = [Section(anchor, title, blocks) for anchor, (title, made) in parts.items() if (blocks := list(made))]
+    appendix: _Parts = {
+        "pictures": ("Reliability", _pictures(models)),
+        "by_slice": ("Slices of each model", _slices(models) if several else ()),
+        "data": ("What was measured", _data(models, origin)),
+        "metrics": ("All metrics", _metrics(models)),
+        "measures": ("Measures", _measures(models)),
+    }
+    if not several:
+        # The diagram of one model is part of the first page, as several over each other are.
+        parts = _with_second(parts, "decision", "pictures", appendix.pop("pictures"))
+    titled = {**parts, **{anchor: (f"Appendix: {title}", made) for anchor, (title, made) in appendix.items()}}
+    sections = [
+        Section(anchor, title, blocks, anchor == next(iter(appendix)))
+        for anchor, (title, made) in titled.items()
+        if (blocks := list(made))
+    ]
     made = f"Made by calibdask {origin.versions.get('calibdask', '')}, {origin.date}."
     return Page(origin.title, lead, sections, " ".join((made, *_hashes(models))))
+
+
+def _is_decided(models: Sequence[ModelResult]) -> bool:
+    return any(model.measured.gate is not None and model.measured.gate.judgements for model in models)
+
+
+def _with_second(parts: _Parts, after: str, anchor: str, part: tuple[str, Iterable[Block]]) -> _Parts:
+    """The parts with one more after another one."""
+    names = list(parts)
+    place = names.index(after) + 1
+    return {name: {**parts, anchor: part}[name] for name in (*names[:place], anchor, *names[place:])}
 
 
 def _hashes(models: Sequence[ModelResult]) -> Iterator[str]:
@@ -119,26 +137,6 @@ def _rows_each(models: Sequence[ModelResult]) -> str:
     if len(models) == 1:
         return counted(most, "row")
     return f"{counted(most, 'row')} each" if fewest == most else f"{fewest:,} to {counted(most, 'row')} each"
-
-
-def _decision(models: Sequence[ModelResult], limits: Limits) -> Iterator[Block]:
-    if not limits:
-        return
-    yield Listing([f"{line_of(model, limits)}." for model in models])
-    for model in models:
-        yield decision_table(model, limits)
-    yield Paragraph(_DECIDING, quiet=True)
-
-
-def _verdicts(models: Sequence[ModelResult]) -> Iterator[Block]:
-    # Where limits decide, the colour is that of the decision.
-    verdicts = [(model, verdict_on(model)) for model in models]
-    yield Findings(
-        [
-            Finding(model.name, "" if model.measured.gate else verdict.outcome, verdict.line, verdict.sentences)
-            for model, verdict in verdicts
-        ]
-    )
 
 
 def _data(models: Sequence[ModelResult], origin: Origin) -> Iterator[Block]:
@@ -163,8 +161,7 @@ def _settings(models: Sequence[ModelResult], origin: Origin) -> Iterator[str]:
     if any(model.measured.slices for model in models):
         names = dict.fromkeys(name for model in models for name in model.measured.slices)
         yield f"Slices by {', '.join(names)}, each by itself."
-    versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
-    yield f"Date: {origin.date}. Versions: {versions}."
+    yield f"Date: {origin.date}."
 
 
 def _is_corrected(model: ModelResult) -> bool:
@@ -172,8 +169,6 @@ def _is_corrected(model: ModelResult) -> bool:
 
 
 def _metrics(models: Sequence[ModelResult]) -> Iterator[Block]:
-    if len(models) > 1:
-        yield model_table(models)
     for model in models:
         if model.metrics:
             yield metric_table(model)
@@ -184,7 +179,8 @@ def _metrics(models: Sequence[ModelResult]) -> Iterator[Block]:
 def _pictures(models: Sequence[ModelResult]) -> Iterator[Block]:
     drawn = [(model, _panels(model)) for model in models]
     if any(figures for _, figures in drawn):
-        yield Paragraph(_READING, quiet=True)
+        across, up = axes_of(models[0].kind)
+        yield Paragraph(_READING.format(across=across, up=up), quiet=True)
     for model, figures in drawn:
         if figures:
             if len(models) > 1:
@@ -211,6 +207,13 @@ def _caption(words: str, shown: Bins | Curve) -> str:
     """What is drawn, with the kind of its intervals, and what the axis leaves out."""
     interval = interval_name(shown)
     return " ".join((f"{words}{f', {interval}' if interval else ''}.", *notes(shown)))
+
+
+def _worst_of(models: Sequence[ModelResult]) -> Iterator[Block]:
+    """Where each model is worst, and whether that tells it apart."""
+    named = len(models) > 1
+    if worst := [f"{model.name}: {words}" if named else words for model in models for words in worst_slices(model)]:
+        yield Listing(worst)
 
 
 def _slices(models: Sequence[ModelResult]) -> Iterator[Block]:
@@ -240,6 +243,8 @@ def _worst(sliced: SlicesBy) -> list[Figure]:
 
 def _tests(models: Sequence[ModelResult]) -> Iterator[Block]:
     tested = [model for model in models if model.tests]
+    if tested:
+        yield Paragraph(_rejected(tested))
     for model in tested:
         yield test_table(model)
     if tested:
@@ -252,6 +257,17 @@ def _tests(models: Sequence[ModelResult]) -> Iterator[Block]:
             "With as many rows as here, every model fails such a test: none is calibrated to the last digit. Judge "
             "by the size of the error and its interval."
         )
+
+
+def _rejected(models: Sequence[ModelResult]) -> str:
+    """Which models the tests reject."""
+    alpha = 1 - (models[0].level or _LEVEL)
+    of = {model.name: [one for one in model.tests if one.rejects_calibration] for model in models}
+    rejected = {name: sum(one.pvalue < alpha for one in tests) for name, tests in of.items()}
+    found = [f"{name} by {number} of {counted(len(of[name]), 'test')}" for name, number in rejected.items() if number]
+    if not found:
+        return f"At {percent(alpha)} no test rejects calibration, which does not show that there is none to reject."
+    return f"At {percent(alpha)} calibration is rejected: {joined(found)}."
 
 
 def _warnings(models: Sequence[ModelResult]) -> Iterator[Block]:
@@ -270,16 +286,21 @@ def _warnings(models: Sequence[ModelResult]) -> Iterator[Block]:
     )
 
 
-def _reproduce(models: Sequence[ModelResult], origin: Origin) -> Iterator[Block]:
-    if origin.command:
-        yield Code(origin.command)
+def _reproduce(origin: Origin) -> Iterator[Block]:
     yield Paragraph(
         "The same data, versions and seeds give the same numbers on any number of workers (with weights, up to "
-        "rounding). Random numbers come from the seeds above and those in the descriptions below."
+        "rounding)."
     )
-    yield Heading("Measures")
+    if origin.command:
+        yield Code(origin.command, copied=True)
+    versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
+    yield Paragraph(f"Versions: {versions}.", quiet=True)
+
+
+def _measures(models: Sequence[ModelResult]) -> Iterator[Block]:
     yield Terms(_definitions(models))
     yield Heading("As they were computed")
+    yield Paragraph("Random numbers come from the seeds above and those in these descriptions.")
     yield Listing(sorted({part.estimator for model in models for part in model.metrics}))
 
 

@@ -200,7 +200,7 @@ def _reproduce(
     yield Listing([", ".join(f"{name} {version}" for name, version in packages.items()) for packages in versions])
     if origin.command:
         yield Paragraph("This page:")
-        yield Code(origin.command)
+        yield Code(origin.command, copied=True)
 
 
 def _command(store: str, known: Mapping[str, Any]) -> str:

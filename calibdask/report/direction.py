@@ -56,6 +56,8 @@ def bearing(model: ModelResult) -> str:
     departures = [stretch for curve in _readable(model) for stretch in stretches(curve)]
     over, under = (any(stretch.over == side for stretch in departures) for side in (True, False))
     if over != under:
+        if _is_open(model, over=over):
+            return f"Scores too {'high' if over else 'low'} in places"
         if model.kind == "confidence":
             return "Overconfident" if over else "Underconfident"
         return "Scores too high" if over else "Scores too low"
@@ -65,6 +67,14 @@ def bearing(model: ModelResult) -> str:
     if sides == sorted(sides):
         return "Scores too extreme"
     return "Scores too timid" if sides == sorted(sides, reverse=True) else "Scores too high here and too low there"
+
+
+def _is_open(model: ModelResult, *, over: bool) -> bool:
+    """Whether the mean gap does not say the same as the band: its interval holds 0, or lies on the other side."""
+    gap = model.gap
+    if gap is None or not gap.has_interval:
+        return False
+    return bool(gap.high >= 0 if over else gap.low <= 0)
 
 
 def direction_sentences(model: ModelResult) -> Iterator[str]:

@@ -15,7 +15,7 @@ _LARGE_WIDTH, _LARGE_HEIGHT, _LARGE_MARGIN = 460.0, 62.0, 26.0
 _BAND, _AXIS = 24.0, 42.0
 _ROOM = 0.12
 # Labels of the scale that are nearer than this, as a share of the width, would run into each other.
-_APART = 0.09
+_APART = 0.15
 
 
 def range_of(judgements: Sequence[Judgement]) -> tuple[float, float]:

@@ -28,11 +28,10 @@ from calibdask.estimators.smooth.density import DensityECE
 from calibdask.estimators.smooth.smooth_ece import SmoothECE
 from calibdask.estimators.without_interval import WithoutInterval, bare
 from calibdask.evaluation import evaluate, usual_metrics
-from calibdask.gating.check import Gate
+from calibdask.gating.check import Gate, Given, check
 from calibdask.report.headline import headline_metric, measures_binned_gap
 from calibdask.report.over_time import Watched, Watching, watched_rows, watched_summary
 from calibdask.report.shown import Shown, evaluate_both
-from calibdask.results.decisions import cautious_metric
 from calibdask.safe_text import listed, visible
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
@@ -40,7 +39,7 @@ from calibdask.storage.summary import Summary, is_summary
 
 # What is drawn and described in addition to the metrics, by the names of its metrics.
 DIAGRAM, CURVE, GAP, SPREAD = "report_diagram", "report_curve", "report_gap", "report_scores"
-CLASSES, EVIDENCE = "report_classes", "report_evidence"
+CLASSES = "report_classes"
 MARKS, SMOOTH = "report_marks", "report_smooth"
 # Rows, times classes and replicates, up to which rows are resampled: some ten seconds for each metric.
 MOST_RESAMPLED = 5e8
@@ -131,6 +130,8 @@ def measure(
     shown: Shown | None = None,
     reading: InputKeywords | None = None,
     watching: Watching | None = None,
+    limits: Given = None,
+    slice_limits: Given = None,
 ) -> Measured:
     """Measure what a report says about one model.
 
@@ -152,11 +153,15 @@ def measure(
     watching : Watching, optional
         Which of the slices are periods: the others are watched over time, each name by itself, without weights. Of rows
         that takes a pass more for each of them.
+    limits, slice_limits : as for `calibdask.check`, optional
+        What all rows, and each slice, have to keep: the report begins with what is decided, as by `calibdask.check` at
+        the level ``ci``. Of rows that takes further passes, one for all of them and one for each name of slices.
 
     Raises
     ------
     ValueError
-        As `calibdask.evaluate`; as `calibdask.watch`, if calibration is watched over time.
+        As `calibdask.evaluate`; as `calibdask.check`, if there are limits; as `calibdask.watch`, if calibration is
+        watched over time.
 
     Notes
     -----
@@ -180,6 +185,7 @@ def measure(
         names = summary.slices if by is None else [by] if isinstance(by, str) else [*map(str, by)]
         slices = [name for name in names if watching is None or name not in watching.names]
         measured = request.of_summary(summary, by if watching is None else slices)
+        judged: dict[str, Any] = {"y_true": y_true, "by": slices or None}
         if watching is not None:
             over_time = watched_summary(summary, slices, watching, _watched(measured.setting))
             measured = replace(measured, over_time=over_time)
@@ -187,11 +193,22 @@ def measure(
         given = named(by)
         sliced = {name: given[name] for name in given if watching is None or str(name) not in watching.names}
         measured = request.of_rows(y_true, y_prob, sliced, sample_weight, reading or {})
+        judged = {"y_true": y_true, "y_prob": y_prob, "by": sliced or None, "sample_weight": sample_weight}
+        judged |= reading or {}
         if watching is not None:
             if sample_weight is not None:
                 raise ValueError("Watching expects rows without weights: bets need the weight of each row.")
             over_time = watched_rows(y_true, y_prob, given, watching, _watched(measured.setting), reading or {})
             measured = replace(measured, over_time=over_time)
+    if limits or slice_limits:
+        held: dict[str, Any] = {
+            "limits": limits,
+            "slice_limits": slice_limits,
+            "confidence": ci,
+            "n_boot": n_boot,
+            "seed": seed,
+        }
+        measured = replace(measured, gate=check(**judged, **held))
     weights = "given" if sample_weight is not None and not measured.weights else measured.weights
     return replace(measured, source=source, weights=weights)
 
@@ -229,7 +246,7 @@ class _Request:
             return partial(evaluate, labels, scores, by=sliced or None, sample_weight=weights, **reading)
 
         names = tuple(map(str, by))
-        whole = {**plain, **self._pictures(layout, meant), **_evidence(headline_metric(plain, layout), layout)}
+        whole = {**plain, **self._pictures(layout, meant)}
         asked = _by_slices(whole, self._of_slices(plain, layout), names)
         measured = replace(self._measured(at, asked, names), classes=classes, setting=meant, bare=bare)
         if extra := [str(dim) for dim in measured.result[GAP].dims if dim != "class"]:
@@ -254,8 +271,7 @@ class _Request:
         own = self if meant == layout.setting(self.setting, self.k) else replace(self, setting="classwise")
         names = summary.slices if by is None else given
         sliced = _stepped(own._of_slices(chosen, layout), summary.step)
-        whole = {**chosen, **drawn, **_evidence(headline_metric(chosen, layout), layout)}
-        whole = _stepped(whole, summary.step)
+        whole = _stepped({**chosen, **drawn}, summary.step)
         asked = _by_slices(whole, sliced, names if is_told else ())
         measured = self._measured(lambda kept: partial(evaluate, summary.pooled(kept)), asked, given)
         weights = "in the summary" if layout.weighted else ""
@@ -316,14 +332,12 @@ class _Request:
         usual: dict[str, Estimator] = {GAP: MeanGap(**given), DIAGRAM: AdaptiveDiagram(**given)}
         if not any(measures_binned_gap(metric, layout) for metric in own.values()):
             usual["ece"] = ECE(**given)
-        leading = next(iter(own.values()), usual.get("ece"))
         density = next((name for name, metric in chosen.items() if type(metric) is DensityECE), None)
         if density is None:
             usual["density_ece"] = DensityECE(**given)
         else:
             own[density] = chosen[density]
-        sliced = {**own, **{name: metric for name, metric in usual.items() if name not in own}}
-        return {**sliced, **_evidence({} if leading is None else {"": leading}, layout)}
+        return {**own, **{name: metric for name, metric in usual.items() if name not in own}}
 
     def _bare(self, chosen: Mapping[str, Estimator], layout: Layout, size: Any) -> tuple[str, ...]:
         """The metrics without intervals: rows would be resampled, and cannot be or are too many."""
@@ -352,12 +366,6 @@ def _watched(setting: Setting | None) -> str | int:
     if setting is None or setting.kind not in ("class", "classwise"):
         return "confidence"
     return setting.index if setting.kind == "class" else "classwise"
-
-
-def _evidence(leading: _Metrics, layout: Layout) -> dict[str, Estimator]:
-    """What the error is decided on that a report, or the order of its slices, is about: one metric at most."""
-    cautious = next((cautious_metric(metric, layout) for metric in leading.values()), None)
-    return {} if cautious is None else {EVIDENCE: cautious}
 
 
 def _by_slices(whole: _Metrics, sliced: _Metrics, names: Sequence[str]) -> dict[tuple[str, ...], _Metrics]:

@@ -6,14 +6,13 @@ from functools import cached_property
 import numpy as np
 
 from calibdask.report.headline import headline_of
-from calibdask.report.measuring import CLASSES, CURVE, DIAGRAM, EVIDENCE, GAP, MARKS, SMOOTH, SPREAD, Measured
+from calibdask.report.measuring import CLASSES, CURVE, DIAGRAM, GAP, MARKS, SMOOTH, SPREAD, Measured
 from calibdask.report.slices import Slice, slices_of
-from calibdask.results.decisions import Decision, Evidence, requires_evidence
 from calibdask.results.reliability import Bins, Curve, reliability_variables
 from calibdask.results.values import PartResult, Results, Value
 from calibdask.statistics.settings import Setting
 
-_OWN = {DIAGRAM, CURVE, MARKS, SMOOTH, GAP, SPREAD, CLASSES, EVIDENCE}
+_OWN = {DIAGRAM, CURVE, MARKS, SMOOTH, GAP, SPREAD, CLASSES}
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +43,6 @@ class SlicesBy:
         """That error of each slice that has one, by label."""
         values = {piece.label: piece.numbers.get(self.variable) for piece in self.slices}
         return {label: value for label, value in values.items() if value is not None}
-
-    def decided(self, piece: Slice, limit: float) -> Decision:
-        """Whether that error of a slice keeps a limit."""
-        is_judged_by_it = self.error is not None and requires_evidence(self.error)
-        return Decision(piece.numbers.get(self.variable), limit, piece.evidence, is_judged_by_it)
 
 
 @dataclass(frozen=True)
@@ -126,12 +120,6 @@ class ModelResult:
     def error(self) -> Value | None:
         """The value of the headline."""
         return None if self.headline is None else self.numbers[self.headline.variable]
-
-    def decided(self, limit: float) -> Decision:
-        """Whether the headline keeps a limit."""
-        is_judged_by_it = self.headline is not None and requires_evidence(self.headline)
-        evidence = Evidence.of(self.results, EVIDENCE) if is_judged_by_it else None
-        return Decision(self.error, limit, evidence, is_judged_by_it)
 
     @cached_property
     def tests(self) -> list[CalibrationTest]:

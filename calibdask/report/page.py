@@ -1,6 +1,8 @@
-"""Pages as self-contained HTML: no scripts, and nothing to download."""
+"""Pages as self-contained HTML: nothing to download, and no script but the one that copies a command."""
 
+from base64 import b64encode
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
 from string import Template
 from typing import Any
@@ -8,14 +10,19 @@ from typing import Any
 from markupsafe import Markup
 
 from calibdask.plot.over_time import style
-from calibdask.plot.style import BAND, BARS, OVER, UNDER
-from calibdask.report.blocks import Page
+from calibdask.plot.style import BAND, BARS, OVER, SERIES, UNDER
+from calibdask.report.blocks import Code, Page
 from calibdask.safe_text import visible_lines
 
 
 def rendered(page: Page) -> str:
     """The page as one HTML file; all texts of data are escaped."""
-    return str(_template().render(page=page, style=_style()))
+    has_copies = any(isinstance(block, Code) and block.copied for section in page.sections for block in section.blocks)
+    script = _text("copy.js").strip()
+    # The page allows this script by its hash, and no other.
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    given = {"has_copies": has_copies, "script": Markup(script), "script_hash": digest}
+    return str(_template().render(page=page, style=_style(), **given))
 
 
 @cache
@@ -33,7 +40,9 @@ def _shown(value: Any) -> Any:
 
 @cache
 def _style() -> Markup:
-    return Markup(Template(_text("page.css")).substitute(over=OVER, under=UNDER, bar=BARS, band=BAND) + style())
+    colours = {f"series{number}": colour for number, colour in enumerate(SERIES)}
+    given = {"over": OVER, "under": UNDER, "bar": BARS, "band": BAND, **colours}
+    return Markup(Template(_text("page.css")).substitute(given) + style())
 
 
 def _text(name: str) -> str:

@@ -7,7 +7,7 @@ import xarray as xr
 
 from calibdask.report.blocks import Block, Cell, Heading, Paragraph, Table, number, text
 from calibdask.report.model_result import ModelResult
-from calibdask.results.format import PLAIN, counted, figure, percent, pvalue_text
+from calibdask.results.format import PLAIN, counted, figure, joined, percent, pvalue_text
 
 _READING = (
     "Improvement: log loss that the map takes away on rows that it was not fitted to, as it would on new rows like "
@@ -17,6 +17,8 @@ _READING = (
 
 def recalibration(models: Sequence[ModelResult]) -> Iterator[Block]:
     """What calibrators would change for each model; why this is not known, where it is not."""
+    if len(models) > 1 and (words := _in_a_line(models)):
+        yield Paragraph(words)
     for model in models:
         compared = model.measured.recalibration
         if len(models) > 1 and not isinstance(compared, str):
@@ -28,6 +30,20 @@ def recalibration(models: Sequence[ModelResult]) -> Iterator[Block]:
             yield Paragraph(f"Not known for {model.name}: {compared}")
     if any(not isinstance(model.measured.recalibration, str) for model in models):
         yield Paragraph(_READING, quiet=True)
+
+
+def _in_a_line(models: Sequence[ModelResult]) -> str:
+    """Which models a map would improve; empty where that is known of none."""
+    best = {
+        model.name: str(compared.attrs["best"])
+        for model in models
+        if not isinstance(compared := model.measured.recalibration, str)
+    }
+    helped = [f"{name} (by {one})" for name, one in best.items() if one != "none"]
+    others = [name for name, one in best.items() if one == "none"]
+    parts = [f"Yes for {joined(helped)}"] if helped else []
+    parts += [f"{'not' if helped else 'Not'} for certain for {joined(others)}"] if others else []
+    return f"{'; '.join(parts)}." if parts else ""
 
 
 def _table(model: ModelResult, compared: xr.Dataset) -> Table:

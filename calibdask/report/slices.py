@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from calibdask.report.measuring import CLASSES, EVIDENCE
+from calibdask.report.measuring import CLASSES
 from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
-from calibdask.results.decisions import Evidence
 from calibdask.results.format import slice_text
 from calibdask.results.ranking import certain_ends, judged, worst_order
 from calibdask.results.reliability import Bins
@@ -21,16 +20,17 @@ from calibdask.results.values import Results, Value
 class Slice:
     """One slice: its label, its rows (NaN where no diagram counts them), its numbers by name, and its bins.
 
-    Numbers of very few rows have no interval. ``evidence`` is what its error is decided on, and ``least`` what the
-    error that slices are ordered by is at least, for all slices at a time; NaN without an interval.
+    Numbers of very few rows have no interval. ``least`` is what the error that slices are ordered by is at least, for
+    all slices at a time; NaN without an interval. ``events`` are NaN where nobody has counted them, as of several
+    classes each for itself.
     """
 
     label: str
     rows: float
     numbers: Mapping[str, Value]
     bins: Sequence[tuple[str, Bins]]
-    evidence: Evidence | None = None
     least: float = np.nan
+    events: float = np.nan
 
     @property
     def is_tiny(self) -> bool:
@@ -76,6 +76,12 @@ def slices_of(result: xr.Dataset, variable: str = "ece", models: int = 1) -> lis
     return sorted((slices[i] for i in (*order, *rest)), key=lambda piece: piece.is_tiny)
 
 
+def events_of(here: Results) -> float:
+    """How often the outcome occurred in a result without slices; NaN where that is not one number."""
+    events = here.totals.get("events")
+    return float(events) if events is not None and not events.ndim else np.nan
+
+
 def _slice(results: Results, at: Mapping[Any, int], labels: Iterable[Any]) -> Slice:
     bins = list(Bins.first(results.dataset, at, skip=CLASSES).items())
     rows = bins[0][1].rows if bins else np.nan
@@ -83,4 +89,4 @@ def _slice(results: Results, at: Mapping[Any, int], labels: Iterable[Any]) -> Sl
     numbers = {value.name: value for value in here.values()}
     if rows < TOO_FEW_IN_A_SLICE:
         numbers = {name: replace(value, low=None, high=None) for name, value in numbers.items()}
-    return Slice(" · ".join(slice_text(label) for label in labels), rows, numbers, bins, Evidence.of(here, EVIDENCE))
+    return Slice(" · ".join(slice_text(label) for label in labels), rows, numbers, bins, events=events_of(here))

@@ -1,13 +1,12 @@
 """Tables of a report: metrics, models side by side, slices, classes, tests."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from markupsafe import Markup
 
+from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.report.blocks import Cell, Table, number, text
-from calibdask.report.decision_table import Judgement, Limits, slices_judged, whole_judged
 from calibdask.report.drawing import forest, forest_axis, forest_range
 from calibdask.report.headline import is_mean_gap
 from calibdask.report.measuring import GAP
@@ -116,6 +115,21 @@ def _without_intervals(model: ModelResult) -> str:
     )
 
 
+def few_table(model: ModelResult) -> Table:
+    """The few numbers of a model that matter, by their names in the literature."""
+    names = _compared([model])
+    parts = {part.variable: part for part in model.metrics}
+    rows = [
+        [text(_human(parts[name]), parts[name].meaning), *_metric_row(parts[name], model.numbers[name])[1:3]]
+        for name in names
+    ]
+    return Table("Numbers", [("number", False), ("value", True), (_interval(model), True)], rows)
+
+
+def _human(part: PartResult) -> str:
+    return part.title or part.variable
+
+
 def model_table(models: Sequence[ModelResult]) -> Table:
     """Models side by side, by the metrics that all of them have."""
     names = _compared(models)
@@ -128,8 +142,21 @@ def model_table(models: Sequence[ModelResult]) -> Table:
         for model, value in zip(models, values, strict=True)
     ]
     rows.append([Cell(), Cell(), Cell(picture=forest_axis(reach)), *(Cell() for _ in names)])
-    columns = [("model", False), ("rows", True), (_interval(models[0]), False), *((name, True) for name in names)]
-    return Table("Models side by side", columns, rows, _best(models, main, values) if main else "")
+    parts = {part.variable: part for part in models[0].metrics}
+    titles = [_human(parts[name]) for name in names]
+    of_main = f"{_interval(models[0])} of {parts[main].label}" if main else _interval(models[0])
+    columns = [("model", False), ("rows", True), (of_main, False), *((title, True) for title in titles)]
+    return Table("Models side by side", columns, rows)
+
+
+def best_of(models: Sequence[ModelResult]) -> str:
+    """Which model has the lowest error, and from which others its interval does not tell it."""
+    names = _compared(models)
+    if not names:
+        return "These models have no number in common."
+    main = names[0]
+    title = next(part.label or part.variable for part in models[0].metrics if part.variable == main)
+    return _best(models, title, [model.numbers.get(main) for model in models])
 
 
 def _compared(models: Sequence[ModelResult]) -> list[str]:
@@ -139,6 +166,7 @@ def _compared(models: Sequence[ModelResult]) -> list[str]:
     errors = [part for part in shared if part.kind == "error" and not part.part]
     errors = [part for part in errors if is_mean_gap(part)] or errors
     errors.sort(key=lambda part: not first.is_headline(part))
+    errors[1:1] = [part for part in shared if part.estimator_class == MeanGap.__name__ and not part.part]
     scores = [part for part in shared if part.kind == "score" and not part.part]
     kinds = {(part.title, part.setting): part.variable for part in reversed(errors + scores)}
     return (list(reversed(kinds.values())) or [part.variable for part in shared])[:_MOST_COLUMNS]
@@ -149,7 +177,7 @@ def _best(models: Sequence[ModelResult], main: str, values: Sequence[Value | Non
     known = [(value, model.name) for value, model in zip(values, models, strict=True) if value]
     known = [(value, name) for value, name in known if np.isfinite(value.value)]
     if not known:
-        return ""
+        return f"The {main} of none of them is known."
     best, lowest = min(known, key=lambda pair: pair[0].value)
     sentence = f"Lowest {main}: {lowest}, {figure(best.value)}."
     if len({model.rows for model in models}) > 1:
@@ -169,7 +197,7 @@ def _best(models: Sequence[ModelResult], main: str, values: Sequence[Value | Non
 def slice_table(model: ModelResult, sliced: SlicesBy) -> Table:
     """The slices of one column, the worst first by an error, which stands first."""
     shown = sliced.slices[:_MOST_SLICES]
-    columns = {part.variable: part.variable for part in sliced.errors[:_MOST_SLICE_COLUMNS]}
+    columns = {part.variable: part.label or part.variable for part in sliced.errors[:_MOST_SLICE_COLUMNS]}
     if any(GAP in piece.numbers for piece in shown):
         columns[GAP] = "frequency less score"
     reach = _reach(piece.numbers.get(sliced.variable) for piece in shown)
@@ -215,41 +243,6 @@ def _slice_notes(model: ModelResult, sliced: SlicesBy) -> str:
 def _which(error: PartResult) -> str:
     """The name of an error with its setting."""
     return f"{error.label} ({error.setting})" if error.setting else error.label
-
-
-def decision_table(model: ModelResult, limits: Limits) -> Table:
-    """What is judged of a model by limits, and how."""
-    whole = whole_judged(model, limits)
-    rows = [] if whole is None else [_judged(whole, whole.what)]
-    notes = []
-    for name, judgements in slices_judged(model, limits):
-        rows += [_judged(judgement, f"{name}: {judgement.what}") for judgement in judgements[:_MOST_SLICES]]
-        for outcome, hidden in Counter(judgement.outcome for judgement in judgements[_MOST_SLICES:]).items():
-            notes.append(f"{counted(hidden, 'further slice')} by {name} not shown: {outcome}.")
-    columns = [("what", False), ("rows", True), ("metric", False), ("value", True), (_interval(model), True)]
-    columns += [("not excluded", True), ("limit", True), ("decision", False), ("rows needed", True)]
-    return Table(f"Decision on {model.name}", columns, rows, " ".join(notes))
-
-
-def _judged(judgement: Judgement, what: str) -> list[Cell]:
-    decision = judgement.decision
-    error, (low, high) = decision.error, decision.ends
-    return [
-        text(what),
-        _rows_cell(judgement.rows),
-        text(judgement.label),
-        text("–") if error is None else number(error.value, figure(error.value)),
-        Cell((_ends(error) if error else "") or "–", numeric=True),
-        Cell("–" if np.isnan(high) else PLAIN.span(low, high), numeric=True),
-        number(decision.limit, str(decision.limit)),
-        text(judgement.outcome),
-        _needed_cell(judgement.rows_needed),
-    ]
-
-
-def _needed_cell(rows: float) -> Cell:
-    """How many rows, in two digits: it is an estimate."""
-    return text("–") if np.isnan(rows) else number(rows, f"{float(f'{rows:.1e}'):,.0f}")
 
 
 def class_table(model: ModelResult) -> Table | None:

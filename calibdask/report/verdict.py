@@ -63,7 +63,7 @@ def verdict_on(model: ModelResult) -> Verdict:
     assessment = _Assessment(model, part, error)
     if model.rows < FEWEST_ROWS:
         return Verdict("unclear", f"Too few rows to tell: {counted(model.rows, 'row')}", (assessment.size,))
-    sentences = (assessment.size, assessment.chance, *direction_sentences(model), *assessment.slices())
+    sentences = (assessment.size, assessment.chance, *direction_sentences(model))
     return Verdict(assessment.outcome, assessment.line, tuple(filter(None, (*sentences, *assessment.relevance()))))
 
 
@@ -170,25 +170,6 @@ class _Assessment:
             return f"A test of calibration, which is sensitive to some kinds of error only, does not reject it {name}."
         return f"A test of calibration {'rejects it as well' if self.excludes_zero else 'does reject it'} {name}."
 
-    def slices(self) -> Iterator[str]:
-        """The worst slice of each column, and whether it is worse than all rows together."""
-        for sliced in self.model.sliced:
-            worst, *others = sliced.slices
-            error = worst.numbers.get(sliced.variable)
-            if sliced.error is None or error is None or not others:
-                continue
-            if not error.has_interval or not self.error.has_interval:
-                continue
-            scale = scale_of(sliced.error)
-            overlaps = self.model.is_headline(sliced.error) and not worst.least > self.error.high
-            beyond = ", which does not lie above that of all rows" if overlaps else ""
-            alike = [piece.label for piece in others if _reaches(piece.numbers.get(sliced.variable), worst.least)]
-            apart = f"; {named(alike)} cannot be distinguished from it" if alike else ""
-            size = f"{scale.number(error.value)}{scale.short_unit}"
-            size = f"off by {size}" if is_mean_gap(sliced.error) else f"{sliced.label} {size}"
-            ends = scale.interval(error.low, error.high, self.model.level)
-            yield f"Worst by {sliced.name}: {worst.label}, {size} ({ends}{beyond}){apart}."
-
     def relevance(self) -> Iterator[str]:
         """Size and certainty are two things."""
         if self.outcome == "error" and is_mean_gap(self.part) and self.error.value < _SMALL:
@@ -198,6 +179,27 @@ class _Assessment:
             )
         elif self.outcome == "error" and self.model.rows >= MANY_ROWS:
             yield "With so many rows every model is found to be off by something; what counts is by how much."
+
+
+def worst_slices(model: ModelResult) -> Iterator[str]:
+    """The worst slice of each column, and whether it is worse than all rows together."""
+    whole = model.error
+    for sliced in model.sliced:
+        worst, *others = sliced.slices
+        error = worst.numbers.get(sliced.variable)
+        if sliced.error is None or error is None or not others:
+            continue
+        if not error.has_interval or whole is None or not whole.has_interval:
+            continue
+        scale = scale_of(sliced.error)
+        overlaps = model.is_headline(sliced.error) and not worst.least > whole.high
+        beyond = ", which does not lie above that of all rows" if overlaps else ""
+        alike = [piece.label for piece in others if _reaches(piece.numbers.get(sliced.variable), worst.least)]
+        apart = f"; {named(alike)} cannot be distinguished from it" if alike else ""
+        size = f"{scale.number(error.value)}{scale.short_unit}"
+        size = f"off by {size}" if is_mean_gap(sliced.error) else f"{sliced.label} {size}"
+        ends = scale.interval(error.low, error.high, model.level)
+        yield f"Worst by {sliced.name}: {worst.label}, {size} ({ends}{beyond}){apart}."
 
 
 def _reaches(error: Value | None, least: float) -> bool:

@@ -13,7 +13,6 @@ from calibdask.report.audit_page import audit_page
 from calibdask.report.blocks import Page
 from calibdask.report.contents import Origin, page_of
 from calibdask.report.cubes import cube_page
-from calibdask.report.decision_table import Limits
 from calibdask.report.measuring import Measured
 from calibdask.report.model_result import ModelResult
 from calibdask.report.page import rendered
@@ -34,9 +33,8 @@ def write_report(
     *,
     title: str | None = None,
     command: str = "",
-    limit: float | None = None,
-    slice_limit: float | None = None,
     facts: Mapping[str, str] | None = None,
+    compared: xr.Dataset | str = "",
     overwrite: bool = False,
 ) -> None:
     """Write a report on one model or several: one HTML file that opens without a network.
@@ -48,21 +46,17 @@ def write_report(
     results : mapping from name to result, or one result
         What `measure` gives for each model, which has all that a report can show. Or what `calibdask.evaluate` gives
         without ``by``: then the report shows those of its metrics, diagrams, curves and tests that are there. A further
-        dimension of it, such as ``model``, makes several models.
+        dimension of it, such as ``model``, makes several models. Where `measure` was given limits the page begins with
+        what is decided: that of `calibdask.check`, and nothing else, judges.
     title : str, optional
         Heading of the page.
     command : str
         How the results were made, so that they can be reproduced.
-    limit : float, optional
-        The largest calibration error that is accepted, as a fraction such as 0.03. Then the page begins with a
-        decision: met if the upper ends of the interval and of ``CautiousECE``, which hold with few rows and few events,
-        are at most the limit, broken if the lower ends are above it, otherwise it cannot be decided. Results of
-        `calibdask.evaluate` do not hold the latter: errors that need them, such as the ECE, are decided only of what
-        `measure` gives.
-    slice_limit : float, optional
-        The same for each slice; None: ``limit``.
     facts : mapping from name to text, optional
         What the page says about itself at the top: model, version, period, author, purpose.
+    compared : xarray.Dataset or str
+        What `calibdask.compare` gives of these models by their names, the first one the baseline: paired differences on
+        the same rows. Or why there is no such comparison.
     overwrite : bool, default False
         Replace a file that is there.
 
@@ -70,7 +64,7 @@ def write_report(
     ------
     ValueError
         If the path ends otherwise, its folder is not there, or the file is and ``overwrite`` is false; if a result has
-        slices, or there is none; if a limit is not between 0 and 1, or there is one of slices and no slices.
+        slices, or there is none.
 
     Examples
     --------
@@ -85,16 +79,13 @@ def write_report(
     ...     os.listdir(folder)
     ['report.html']
     """
-    limits = Limits(limit, slice_limit)
     target = checked_output(str(path), FORMATS, overwrite=overwrite)
     models = list(_models(results))
     models = [replace(model, models=len(models)) for model in models]
     if not models:
         raise ValueError("A report expects at least one result, got none.")
-    if slice_limit is not None and not any(model.measured.slices for model in models):
-        raise ValueError("slice_limit expects results with slices, got none; calibdask.report.measure takes by.")
     origin = replace(_origin("Calibration report" if title is None else title, command), facts=dict(facts or {}))
-    _write(target, page_of(models, origin, limits))
+    _write(target, page_of(models, origin, compared))
 
 
 def write_cube_report(

@@ -63,6 +63,16 @@ def test_it_opens_fast_and_runs_nothing(visit: Visits, page: str) -> None:
     assert shown.locator("script, iframe, img").count() == 0
 
 
+def test_the_command_is_copied(visit: Visits, tmp_path: Path, measured: Measured) -> None:
+    command = "calibdask report 'it''s a.csv' --title '<b>' --out " + "long/" * 40 + "page.html"
+    write_report(tmp_path / "report.html", measured, command=command)
+    shown = visit(offline=True).page
+    shown.goto((tmp_path / "report.html").as_uri())
+    shown.get_by_role("button", name="Copy").click()
+    shown.get_by_role("button", name="Copied").wait_for()
+    assert shown.evaluate("getSelection().toString()") == command
+
+
 def test_pictures_are_seen_and_said(visit: Visits, page: str) -> None:
     shown = visit(offline=True).page
     shown.goto(page)
@@ -99,6 +109,10 @@ def test_it_prints(visit: Visits, page: str, tmp_path: Path) -> None:
     # The width of A4 between its margins.
     shown.set_viewport_size({"width": 688, "height": 1000})
     assert shown.evaluate("[...document.querySelectorAll('.table')].every(e => e.scrollWidth <= e.clientWidth + 1)")
+    # No picture is cut off by its cell.
+    cut = """() => [...document.querySelectorAll('td svg')].filter(svg =>
+        svg.getBoundingClientRect().right > svg.closest('td').getBoundingClientRect().right + 1).length"""
+    assert shown.evaluate(cut) == 0
     assert shown.pdf(path=tmp_path / "report.pdf", format="A4").startswith(b"%PDF")
 
 

@@ -1,5 +1,8 @@
 """What a page holds."""
 
+import re
+from base64 import b64encode
+from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -43,6 +46,14 @@ class Reader(HTMLParser):
 
     def having(self, tag: str, **attributes: str) -> list[dict[str, str | None]]:
         return [given for name, given in self.tags if name == tag and attributes.items() <= given.items()]
+
+
+def scripts_allowed(html: str) -> bool:
+    """Whether the page has no script, or the one that copies a command and that alone the page allows."""
+    scripts = re.findall(r"<script>(.*?)</script>", html, re.S)
+    given = html.count("<script")
+    digests = [b64encode(sha256(script.encode()).digest()).decode() for script in scripts]
+    return given == len(scripts) <= 1 and all(f"script-src 'sha256-{digest}'\">" in html for digest in digests)
 
 
 def page_of(tmp_path: Path, results: Any, **options: Any) -> tuple[str, Reader]:

@@ -1,5 +1,8 @@
 """``calibdask report`` and ``--report``."""
 
+import html
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +13,7 @@ import pandas as pd
 import pytest
 
 import calibdask as cd
+from calibdask.report import measuring
 from calibdask.study.example import Means
 from tests.report.page_reader import Reader
 from tests.report.sample_rows import COUNTRY, LABELS, LIMITED, TRUTH, WEIGHTS, of_two_models
@@ -133,6 +137,47 @@ class TestCommand:
         status, _, err = run("evaluate", data / "rows.csv", "--report", data / "page.html")
         assert status == 2
         assert "already exists" in err
+
+    def test_the_printed_command_runs(self, run: Any, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Beside the page that it is printed on, and with the same numbers."""
+        monkeypatch.chdir(data)
+        Path("it's a.csv").write_bytes(Path("rows.csv").read_bytes())
+        words = ["it's a.csv", "--by", "country", "--limit", "0.1", "--n-boot", "20", "--title", 'of "us" & <b>']
+        assert run("report", *words, "--out=page.html", "--receipt", "receipt.json")[0] == 0
+        first = Path("page.html").read_bytes()
+        (printed,) = re.findall(r"<code>(.*?)</code>", first.decode(), re.S)
+        program, *again = shlex.split(html.unescape(printed))
+        assert program == "calibdask"
+        status, _, err = run(*again)
+        assert (status, err) == (0, "")
+        assert Path("page.html").read_bytes() == first
+        assert Reader(Path("page-again.html").read_text()).numbers == Reader(first.decode()).numbers
+        assert Path("receipt-again.json").exists()
+
+    def test_models_of_the_same_rows_are_compared(self, run: Any, data: Path) -> None:
+        words = ("--n-boot", 20, "--out", data / "page.html")
+        assert run("report", f"new={data / 'rows.csv'}", data / "other.npz", *words)[0] == 0
+        reader = Reader((data / "page.html").read_text())
+        assert "other is better than new: the Brier score" in reader.text
+        result = cd.compare(LABELS, {"new": TRUTH**1.5, "other": TRUTH}, n_boot=20)
+        assert set(result.brier_score_difference.values.tolist()) <= set(reader.numbers)
+        assert (
+            len([given for given in reader.having("svg", role="img") if "over each other" in given["aria-label"]]) == 1
+        )
+
+    def test_many_rows_are_not_resampled(self, run: Any, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(measuring, "MOST_RESAMPLED", 1)
+        words = ("--n-boot", 20, "--out", data / "page.html")
+        assert run("report", f"new={data / 'rows.csv'}", data / "other.npz", *words)[0] == 0
+        said = "not compared by pairs of rows: resampling 4,000 rows would take minutes"
+        assert said in Reader((data / "page.html").read_text()).text
+
+    def test_models_of_other_rows_are_not(self, run: Any, data: Path) -> None:
+        np.savez(data / "fewer.npz", labels=LABELS[:3000], scores=TRUTH[:3000])
+        words = ("--n-boot", 20, "--out", data / "page.html")
+        assert run("report", data / "other.npz", data / "fewer.npz", *words)[0] == 0
+        said = "The models are not compared by pairs of rows: a comparison expects the same rows in the same order"
+        assert said in Reader((data / "page.html").read_text()).text
 
     def test_help_is_fast(self, run: Any) -> None:
         heavy = {"numpy", "dask", "xarray", "jinja2", "markupsafe", "holoviews", "pandas"}

@@ -1,6 +1,7 @@
-"""Limits and what a report decides of them."""
+"""Limits and what a report decides of them: what `calibdask.check` does, and nothing else."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,11 @@ import pandas as pd
 import pytest
 
 import calibdask as cd
-from calibdask.report import Measured, measure, write_report
-from calibdask.report.decision_table import Limits, line_of, whole_judged
-from calibdask.report.measuring import EVIDENCE
+from calibdask.report import Measured, measure
+from calibdask.report.banners import banner
 from calibdask.report.model_result import ModelResult
 from tests.report.page_reader import Reader, page_of
-from tests.report.sample_rows import FEW, LABELS, ROWS, TRUTH, calibrated
+from tests.report.sample_rows import COUNTRY, FEW, LABELS, ROWS, SOME, TRUTH, calibrated
 
 # Of calibrated scores, of scores that are far off, and of a few rows.
 GROUP = np.select([np.arange(ROWS) < 2500, np.arange(ROWS) < 3900], ["good", "bad"], "rare")
@@ -25,56 +25,38 @@ class TestDecision:
     @pytest.fixture(scope="class")
     @staticmethod
     def grouped() -> Measured:
-        return measure(GROUPED, TRUTH, by={"group": GROUP})
+        return measure(GROUPED, TRUTH, SOME, by={"group": GROUP}, limits={"ece": 0.1})
 
-    def test_outcomes(self, grouped: Measured) -> None:
-        model = ModelResult("m", grouped)
-        low, high = model.decided(0.5).ends
-        assert low <= float(grouped.result.ece_low) < float(grouped.result.ece_high) <= high
-        for limit, outcome in ((high, "met"), (low * 0.99, "broken"), ((low + high) / 2, "cannot be decided")):
-            judgement = whole_judged(model, Limits(limit))
-            assert judgement is not None
-            assert judgement.outcome == outcome
-        assert line_of(model, Limits(0.5, 0.1)) == (
-            "m: limit 0.5 met; by group (limit 0.1): bad broken, rare cannot be decided"
-        )
-        assert line_of(model, Limits(slices=0.9)) == "m: by group (limit 0.9): all 3 met"
+    def test_the_gate_judges(self, grouped: Measured) -> None:
+        assert grouped.gate is not None
+        direct = cd.check(GROUPED, TRUTH, {"ece": 0.1}, by={"group": GROUP}, n_boot=200)
+        # NaN is not equal to itself.
+        assert repr(grouped.gate.judgements) == repr(direct.judgements)
+        of_slices = {one.where.get("group"): one.outcome for one in direct.judgements}
+        assert of_slices == {None: "met", "good": "met", "bad": "broken", "rare": "cannot be decided"}
 
-    def test_nothing_is_decided_without_an_interval(self) -> None:
-        bare = ModelResult("m", Measured(cd.evaluate(LABELS, TRUTH, {"ece": cd.ECE(bins=7)})))
-        assert line_of(bare, Limits(0.9)) == "m: limit 0.9 cannot be decided"
-        judgement = whole_judged(bare, Limits(0.9))
-        assert judgement is not None
-        assert judgement.label == "ECE, 7 bins"
+    def test_of_a_summary(self) -> None:
+        summary = cd.summarize(GROUPED, TRUTH, by={"group": GROUP})
+        gate = measure(summary, {"ece": cd.ECE()}, slice_limits={"ece": 0.1}, n_boot=20).gate
+        assert gate is not None
+        assert [one.where["group"] for one in gate.of("broken")] == ["bad"]
 
-    def test_page(self, tmp_path: Path, grouped: Measured) -> None:
-        html, reader = page_of(tmp_path, {"m": grouped}, limit=0.1)
-        assert html.index('id="decision"') < html.index('id="verdict"')
-        assert f"{line_of(ModelResult('m', grouped), Limits(0.1))}." in reader.text
-        assert "; by group: bad broken, rare cannot be decided." in reader.text
-        of_slices = grouped.slices["group"].sel(group="good")
-        own, cautious = (
-            " to ".join(f"{float(of_slices[name]):.4f}" for name in (f"{metric}_low", f"{metric}_high"))
-            for metric in ("ece", EVIDENCE)
-        )
-        assert float(of_slices.ece_high) > float(of_slices[f"{EVIDENCE}_high"])
-        assert cautious.startswith("0.0000")
-        assert re.search(rf"group: good 2,500 ECE, 15 bins [\d.]+ {own} {own} 0\.1 met –", reader.text)
-        # A calibrated model of so many uniform scores meets it in half of the samples.
-        assert re.search(r"group: rare 100 ECE, .* 0\.1 cannot be decided 5\d\d ", reader.text)
-        assert 'id="decision"' not in page_of(tmp_path, {"m": grouped})[0]
+    def test_one_table_has_rows_events_and_decisions(self, tmp_path: Path, grouped: Measured) -> None:
+        html, reader = page_of(tmp_path, {"m": grouped})
+        assert html.index('id="decision"') < html.index('id="slices"') < html.index('id="numbers"')
+        for name, word in (("good", "✓ met"), ("bad", "✗ broken"), ("rare", "? undecided")):
+            events = int(GROUPED[name == GROUP].sum())
+            assert re.search(
+                rf"group={name} Calibration error \(ECE\): limit 0.1 {(name == GROUP).sum():,} "
+                rf"{events:,} {re.escape(word)} 0\.\d+ \(0\.\d+ to 0\.\d+\)",
+                reader.text,
+            ), name
+        assert "adjusted for the slices of each column (3 slices)" in reader.text
+        assert reader.text.count("✗ Broken") + reader.text.count("✗ broken") == 2
 
-    def test_bad_limits(self, tmp_path: Path, extreme: Measured) -> None:
-        bare = measure(LABELS, TRUTH, **FEW)
-        for limits, words in (
-            ({"limit": 1}, "limit expects"),
-            ({"slice_limit": -0.1}, "slice_limit expects a fraction"),
-        ):
-            with pytest.raises(ValueError, match=words):
-                write_report(tmp_path / "page.html", extreme, **limits)
-        with pytest.raises(ValueError, match="expects results with slices"):
-            write_report(tmp_path / "page.html", bare, slice_limit=0.1)
-        assert not list(tmp_path.iterdir())
+    def test_bad_limits(self) -> None:
+        with pytest.raises(ValueError, match="slice_limits expects slices"):
+            measure(LABELS, TRUTH, SOME, slice_limits={"ece": 0.1}, **FEW)
 
     def test_command(self, run: Any, tmp_path: Path) -> None:
         frame = pd.DataFrame({"label": GROUPED, "score": TRUTH, "group": GROUP})
@@ -88,4 +70,54 @@ class TestDecision:
         assert written == f"wrote {tmp_path / 'page.html'}"
         reader = Reader((tmp_path / "page.html").read_text())
         assert "✗ broken Outside the limit: group=bad" in reader.text
-        assert "Fingerprint of the rows" in reader.text
+        assert "Fingerprint" in reader.text
+
+
+class TestBanner:
+    """One banner a model; what it says is true of this model."""
+
+    @pytest.mark.parametrize(
+        ("scores", "limits", "word", "line"),
+        [
+            (TRUTH**1.1, {"ece": 0.2}, "met", r"Within the limit; scores [\d.]+ points too low on average \("),
+            (TRUTH**3, {"ece": 0.01}, "broken", r"Outside the limit: all rows; scores [\d.]+ points too low"),
+            (TRUTH, {"ece": 0.01}, "undecided", r"Not decided by these rows: all rows; whether scores"),
+            (TRUTH**3, None, "neutral", r"Scores [\d.]+ points too low on average \("),
+            (TRUTH, None, "neutral", r"Whether scores .* is open \(−.* points: the interval contains 0\)$"),
+        ],
+    )
+    def test_lines(self, scores: Any, limits: Any, word: str, line: str, tmp_path: Path) -> None:
+        measured = measure(LABELS, scores, SOME, limits=limits, n_boot=50)
+        given = banner(ModelResult("m", measured), several=False)
+        assert given.word == word
+        assert re.match(line, given.line)
+        _, reader = page_of(tmp_path, measured)
+        kinds = [str(of.get("class")) for _, of in reader.tags if re.match("banner|finding", str(of.get("class")))]
+        assert kinds == [f"banner {word}"]
+
+    def test_few_rows_are_said_to_be_few(self) -> None:
+        measured = measure(LABELS[:20], TRUTH[:20] ** 4, SOME, **FEW)
+        assert banner(ModelResult("m", measured), several=False).line == "Too few rows to tell: 20 rows"
+
+    def test_the_band_does_not_speak_for_the_mean(self) -> None:
+        """Of scores whose band lies on one side the banner says so only where the mean gap says the same."""
+        measured = measure(LABELS, TRUTH**1.4, SOME, n_boot=50)
+        low = measured.result["report_gap_low"]
+        open_gap = measured.result.assign(report_gap_low=low.copy(data=np.full(low.shape, -0.01)))
+        told, open_ = (
+            banner(ModelResult("m", replace(measured, result=result)), several=False)
+            for result in (measured.result, open_gap)
+        )
+        assert told.sentences[0].startswith("Scores too low: off by")
+        assert open_.sentences[0].startswith("Scores too low in places: off by")
+        assert "the interval contains 0" in open_.line
+
+    def test_without_limits_slices_have_a_table_too(self, tmp_path: Path) -> None:
+        models = {name: measure(LABELS, TRUTH**power, SOME, by={"country": COUNTRY}, **FEW) for name, power in _POWERS}
+        html, reader = page_of(tmp_path, models)
+        assert "Frequency less score, 95 % intervals; the line is 0 where rows events one two all rows" in reader.text
+        assert 'id="findings"' not in html
+        assert "country=de" in reader.text
+
+
+_POWERS = (("one", 1.0), ("two", 1.3))

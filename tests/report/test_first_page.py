@@ -47,8 +47,8 @@ def test_icon_word_and_colour_say_the_same(
     banners = [given for _, given in reader.tags if (given.get("class") or "").startswith("banner")]
     assert [given["class"] for given in banners] == [f"banner {word}"]
     assert line in reader.text
-    # The bar of the verdict has no colour of its own beside it.
-    assert "finding error" not in html
+    # No other verdict stands beside it.
+    assert 'class="finding' not in html
     (large,) = [given for given in reader.having("svg", role="img") if "limit-bar" in str(given["class"])]
     assert "0.2" in str(large["aria-label"]) or word != "met"
 
@@ -57,7 +57,7 @@ def test_several_models_share_one_table(gates: dict[str, Any], extreme: Measured
     models = {name: replace(extreme, gate=gate) for name, gate in gates.items()}
     _, reader = page_of(tmp_path, models)
     assert [len(reader.having("article", **{"class": f"banner {word}"})) for word in gates] == [1, 1, 1]
-    assert reader.text.count("where limit of met broken undecided") == 1
+    assert reader.text.count("where rows events met broken undecided") == 1
 
 
 def test_pictures_agree_with_decisions() -> None:

@@ -10,7 +10,7 @@ import calibdask as cd
 from calibdask.report import measure
 from calibdask.report.model_result import ModelResult
 from calibdask.report.slices import slices_of
-from calibdask.report.verdict import verdict_on
+from calibdask.report.verdict import worst_slices
 from calibdask.results.format import plain, points
 from tests.report.page_reader import page_of
 from tests.report.sample_rows import CLASSES, COUNTRY, FEW, LABELS, MATRIX, ROWS, TRUTH, calibrated
@@ -30,9 +30,7 @@ class TestSlices:
         truth = np.where(COUNTRY == "fr", TRUTH**2, TRUTH)
         labels = (np.random.default_rng(1).random(ROWS) < truth).astype(int)
         alike = np.arange(ROWS) % 2
-        said = verdict_on(
-            ModelResult("model", measure(labels, TRUTH, by={"country": COUNTRY, "half": alike}))
-        ).sentences
+        said = list(worst_slices(ModelResult("model", measure(labels, TRUTH, by={"country": COUNTRY, "half": alike}))))
         errors = cd.evaluate(labels, TRUTH, cd.ECE(), by={"country": COUNTRY}).ece
         value = points(float(errors.sel(country="fr")))
         assert any(sentence.startswith(f"Worst by country: fr, off by {value} points") for sentence in said)
@@ -73,7 +71,7 @@ class TestSlices:
         measured = measure(LABELS, TRUTH, {"smooth": cd.SmoothECE()}, by={"half": np.arange(ROWS) % 2})
         said = [
             sentence
-            for sentence in verdict_on(ModelResult("model", measured)).sentences
+            for sentence in worst_slices(ModelResult("model", measured))
             if sentence.startswith("Worst by half")
         ]
         assert ["does not lie above" in sentence for sentence in said] == [False]
@@ -85,7 +83,7 @@ class TestSlices:
         labels = calibrated(np.where(group < 2, TRUTH**3, TRUTH))
         (said,) = [
             sentence
-            for sentence in verdict_on(ModelResult("model", measure(labels, TRUTH, by={"group": group}))).sentences
+            for sentence in worst_slices(ModelResult("model", measure(labels, TRUTH, by={"group": group})))
             if sentence.startswith("Worst by group: ")
         ]
         worst = said.split(": ")[1][0]
@@ -93,7 +91,7 @@ class TestSlices:
         assert said.endswith(f"; {1 - int(worst)} cannot be distinguished from it.")
         (said,) = [
             sentence
-            for sentence in verdict_on(ModelResult("model", measure(LABELS, TRUTH, by={"group": group}))).sentences
+            for sentence in worst_slices(ModelResult("model", measure(LABELS, TRUTH, by={"group": group})))
             if sentence.startswith("Worst by group: ")
         ]
         assert said.endswith("and 2 more cannot be distinguished from it.")
@@ -101,7 +99,7 @@ class TestSlices:
     def test_dates_are_days(self, tmp_path: Path) -> None:
         day = np.datetime64("2026-01-06", "ns") + (np.arange(ROWS) % 5).astype("timedelta64[D]")
         measured = measure(LABELS, TRUTH**0.8, by={"day": day}, **FEW)
-        _, reader = page_of(tmp_path, measured, limit=0.01)
+        _, reader = page_of(tmp_path, measured)
         assert "2026-01-06" in reader.text
         assert "00:00:00" not in reader.text
         assert "Diagrams of slices by day: the 4 worst of 5." in reader.text

@@ -1,0 +1,110 @@
+"""Banners: what is decided of a model, and what is true of it, in one place."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from calibdask.gating.check import Gate
+from calibdask.gating.formats import sentence
+from calibdask.gating.judging import Judgement
+from calibdask.gating.profiles import PROFILES
+from calibdask.report.blocks import Banner
+from calibdask.report.cautions import cautions
+from calibdask.report.limit_bar import large_bar
+from calibdask.report.model_result import ModelResult
+from calibdask.report.verdict import verdict_on
+from calibdask.results.cautions import FEWEST_ROWS
+from calibdask.results.decisions import Outcome
+from calibdask.results.format import POINTS, counted, named, percent, points
+
+# What can be told from a report by its icon, its word, and the colour of that name.
+ICONS: Mapping[Outcome, str] = {"met": "✓", "broken": "✗", "cannot be decided": "?"}
+WORDS: Mapping[Outcome, str] = {"met": "met", "broken": "broken", "cannot be decided": "undecided"}
+NEUTRAL = "neutral"
+_MOST_NAMED = 3
+# Numbers without choices by the names that people give them.
+_NAMES = {metric: parts[""] for metric, parts in PROFILES["default"].names.items() if "" in parts}
+
+
+def banner(model: ModelResult, *, several: bool) -> Banner:
+    """The banner of a model: by its gate, which alone decides; without limits nothing is decided."""
+    gate = model.measured.gate
+    name = model.name if several else ""
+    if gate is None or not gate.judgements:
+        line, *sentences = _findings(model)
+        return Banner(name, NEUTRAL, "", _capital(line), [*sentences, *_warned(model)])
+    gate = replace(gate, judgements=tuple(map(by_name, gate.judgements)))
+    outcome = gate.outcome
+    deciding = gate.of(outcome)
+    tendency = _tendency(model)
+    if tendency and outcome != "met" and any(one.where for one in deciding):
+        tendency = f"of all rows, {tendency}"
+    line = "; ".join(filter(None, (_decided(outcome, deciding, gate), tendency)))
+    first = deciding[0]
+    said = sentence(first)
+    caption = f"{first.limit}, {first.place}: {percent(gate.confidence)} interval; shaded: what is accepted"
+    sentences = [*_reasons(outcome, deciding, gate), *_warned(model)]
+    return Banner(name, WORDS[outcome], ICONS[outcome], line, sentences, large_bar(first, said), caption)
+
+
+def by_name(judgement: Judgement) -> Judgement:
+    """The judgement with the limit called as people call its number, where it has no choices."""
+    return replace(judgement, limit=_NAMES.get(judgement.limit, judgement.limit))
+
+
+def _decided(outcome: Outcome, deciding: Sequence[Judgement], gate: Gate) -> str:
+    if outcome == "met":
+        return "Within the limit" if len(deciding) == 1 else f"Within all {len(deciding)} limits"
+    is_one = len({one.limit for one in gate.judgements}) == 1
+    names = [one.place if is_one else f"{one.limit} of {one.place}" for one in deciding[:_MOST_NAMED]]
+    more = len(deciding) - len(names)
+    shown = named(names) if not more else f"{', '.join(names)} and {more} more"
+    return f"Outside the limit: {shown}" if outcome == "broken" else f"Not decided by these rows: {shown}"
+
+
+def _reasons(outcome: Outcome, deciding: Sequence[Judgement], gate: Gate) -> Iterator[str]:
+    """What is met of all rows, or what is broken or undecided, and what else these rows cannot decide."""
+    whole = [one for one in deciding if not one.where]
+    shown = (whole if outcome == "met" and whole else deciding)[:_MOST_NAMED]
+    yield from (f"{_capital(sentence(one))}." for one in shown)
+    if (left := len(deciding) - len(shown)) > 0:
+        yield f"{counted(left, 'further limit')} {'is' if left == 1 else 'are'} {WORDS[outcome]}: see the table."
+    if outcome == "broken" and (left := len(gate.of("cannot be decided"))):
+        yield f"{counted(left, 'limit')} cannot be decided by these rows: see the table."
+
+
+def _findings(model: ModelResult) -> Iterator[str]:
+    """What is true of a model that has no limits: on average, and by its calibration error."""
+    verdict = verdict_on(model)
+    tendency = _tendency(model)
+    yield from filter(None, (tendency, f"{verdict.line}." if tendency else verdict.line))
+    if not tendency:
+        yield from verdict.sentences[:1]
+
+
+def _tendency(model: ModelResult) -> str:
+    """How far scores are too high or too low on average, as far as that is known."""
+    gap = model.gap
+    if gap is None or not gap.has_interval or model.rows < FEWEST_ROWS:
+        return ""
+    scores = "confidences" if model.kind == "confidence" else "scores"
+    if gap.low <= 0 <= gap.high:
+        between = f"({points(gap.low)} to {points(gap.high)} points: the interval contains 0)"
+        return f"whether {scores} are too high or too low on average is open {between}"
+    least, most = sorted((abs(gap.low), abs(gap.high)))
+    side = "too high" if gap.value < 0 else "too low"
+    return f"{scores} {points(abs(gap.value))} points {side} on average ({POINTS.span(least, most)})"
+
+
+def _warned(model: ModelResult) -> Iterator[str]:
+    """That there are warnings, which stand further below."""
+    if warnings := cautions(model):
+        yield f"{counted(len(warnings), 'warning')}: see Warnings."
+
+
+def _capital(words: str) -> str:
+    """With a capital letter; names are left as they are."""
+    return (
+        words[:1].upper() + words[1:]
+        if words.startswith(("all rows", "whether ", "scores ", "confidences "))
+        else words
+    )

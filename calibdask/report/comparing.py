@@ -1,0 +1,58 @@
+"""The models of a page against the first of them, paired: differences on the same rows, with their intervals."""
+
+from collections.abc import Iterator
+
+import xarray as xr
+
+from calibdask.report.blocks import Block, Cell, Listing, Paragraph, Table, number, text
+from calibdask.report.drawing import forest, forest_range
+from calibdask.results.comparison import Comparison, Difference, comparisons, verdicts
+from calibdask.results.format import percent, pvalue_text
+
+_READING = (
+    "Differences are those of the model less the first one, on the same rows: in every replicate all models are "
+    "evaluated on the same resampled rows, so that what they have in common cancels. Of scores and errors lower is "
+    "better."
+)
+
+
+def compared(result: xr.Dataset | str) -> Iterator[Block]:
+    """Which model is better, in sentences, and each difference; or why nobody knows."""
+    if isinstance(result, str):
+        if result:
+            yield Paragraph(f"The models are not compared by pairs of rows: {result}")
+        return
+    yield Listing(verdicts(result))
+    yield _table(list(comparisons(result)), float(result.attrs["ci"]))
+    yield Paragraph(_READING, quiet=True)
+
+
+def _table(every: list[Comparison], level: float) -> Table:
+    reaches = {
+        name: forest_range([end for one in every for own in one.differences if own.name == name for end in _ends(own)])
+        for name in dict.fromkeys(own.name for one in every for own in one.differences)
+    }
+    rows: list[list[Cell]] = []
+    for name, reach in reaches.items():
+        for one in every:
+            rows += [_row(one, own, reach) for own in one.differences if own.name == name]
+    adjusted = any("pvalue_holm" in own.pvalues for one in every for own in one.differences)
+    columns = [("number", False), (f"{percent(level)} interval; the line is 0", False)]
+    columns += [("difference", True), ("of each", True), ("p, adjusted" if adjusted else "p", True)]
+    return Table(f"Differences from {every[0].baseline}", columns, rows)
+
+
+def _row(one: Comparison, own: Difference, reach: tuple[float, float]) -> list[Cell]:
+    baseline, model, *difference = own.texts
+    shown, *ends = (word.replace("-", "−") for word in difference)
+    return [
+        text(own.part.title, f"{one.model} less {one.baseline}"),
+        Cell(picture=forest(own.difference, own.low, own.high, reach)),
+        number(own.difference, shown, " to ".join(ends)),
+        Cell(f"{model} and {baseline}", numeric=True),
+        number(own.pvalue, pvalue_text(own.pvalue).removeprefix("p = ").removeprefix("p ")),
+    ]
+
+
+def _ends(own: Difference) -> tuple[float, float, float]:
+    return own.difference, own.low, own.high

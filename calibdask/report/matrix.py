@@ -1,0 +1,165 @@
+"""One table of slices by models: rows, events, each interval against its limit, and what is decided."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from calibdask.gating.check import Gate
+from calibdask.gating.formats import accepted, interval_text
+from calibdask.gating.judging import Judgement
+from calibdask.report.banners import ICONS, WORDS, by_name
+from calibdask.report.blocks import Cell, Table, number, text
+from calibdask.report.drawing import forest, forest_axis, forest_range
+from calibdask.report.limit_bar import range_of, small_bar
+from calibdask.report.measuring import GAP
+from calibdask.report.model_result import ModelResult
+from calibdask.report.slices import events_of
+from calibdask.results.decisions import OUTCOMES
+from calibdask.results.format import PLAIN, counted, figure, percent, slice_text
+from calibdask.results.values import Results, Value
+
+_MOST_ROWS = 60
+# Of more models there is room for pictures and icons only.
+_MOST_WIDE = 4
+_WHOLE = "all rows"
+
+Counts = Mapping[str, tuple[float, float]]
+
+
+def event_noun(model: ModelResult) -> str:
+    """What an event is: of confidences, a right prediction."""
+    return "right prediction" if model.kind == "confidence" else "event"
+
+
+def limit_matrix(gates: Sequence[tuple[ModelResult, Gate]]) -> Table:
+    """Limits of all rows and of slices by model: first all rows, then where a limit is broken, then undecided."""
+    found = [{(one.limit, one.place): one for one in map(by_name, gate.judgements)} for _, gate in gates]
+    first = {key: one for judgements in reversed(found) for key, one in judgements.items()}
+    reaches = _reaches([one for judgements in found for one in judgements.values()])
+
+    def worst(key: tuple[str, str]) -> int:
+        return min(OUTCOMES.index(judgements[key].outcome) for judgements in found if key in judgements)
+
+    keys = sorted(first, key=lambda key: (bool(first[key].where), worst(key)))
+    counts = [_counts_of_gate(gate) for _, gate in gates]
+    wide = len(gates) <= _MOST_WIDE
+    rows = []
+    for key in keys[:_MOST_ROWS]:
+        judged = [_judged(judgements.get(key), reaches[key[0]], wide=wide) for judgements in found]
+        rows.append([text(key[1], f"{key[0]}: limit {accepted(first[key])}"), *_counted(key[1], counts), *judged])
+    hidden = len(keys) - _MOST_ROWS
+    note = f"{counted(hidden, 'further limit')} not shown, none of which is worse than these." if hidden > 0 else ""
+    head = [("where", False), *_counted_columns(gates[0][0])]
+    names = [("interval, limit and decision" if len(gates) == 1 else model.name, False) for model, _ in gates]
+    return Table(_caption(gates[0][1]), [*head, *names], rows, note, compact=not wide)
+
+
+def _caption(gate: Gate) -> str:
+    places = len({one.place for one in gate.judgements if one.where})
+    together = f", adjusted for the slices of each column ({counted(places, 'slice')})" if places > 1 else ""
+    return f"Limits: {percent(gate.confidence)} intervals{together}"
+
+
+def _judged(one: Judgement | None, reach: tuple[float, float], *, wide: bool) -> Cell:
+    if one is None:
+        return text("–")
+    word = f"{ICONS[one.outcome]} {WORDS[one.outcome]}"
+    if not wide:
+        return Cell(word, picture=small_bar(one, reach), mark=WORDS[one.outcome])
+    ends = f"{figure(one.value)} ({interval_text(one)})"
+    detail = "; ".join(filter(None, (ends, one.reason)))
+    return Cell(word, None, detail, small_bar(one, reach), mark=WORDS[one.outcome])
+
+
+def _reaches(judgements: Sequence[Judgement]) -> dict[str, tuple[float, float]]:
+    """One scale for each number."""
+    by_limit = sorted(judgements, key=lambda one: one.limit)
+    return {limit: range_of(list(group)) for limit, group in groupby(by_limit, lambda one: one.limit)}
+
+
+def _counts_of_gate(gate: Gate) -> Counts:
+    """Rows and events of all rows, and of each slice."""
+    counts = {_WHOLE: (float(gate.rows), events_of(Results(gate.result)))}
+    for result in gate.slices.values():
+        results = Results(result)
+        for at, labels in results.strata():
+            place = ", ".join(f"{name}={slice_text(label)}" for name, label in labels.items())
+            here = results.at(at)
+            counts[place] = (float(here.totals["rows"]) if "rows" in here.totals else math.nan, events_of(here))
+    return counts
+
+
+def _counted_columns(model: ModelResult) -> list[tuple[str, bool]]:
+    return [("rows", True), (f"{event_noun(model)}s", True)]
+
+
+def _counted(place: str, counts: Sequence[Counts]) -> list[Cell]:
+    """Rows and events; of models with different ones, the fewest and the most."""
+    known = [own[place] for own in counts if place in own]
+    return [_range_cell([pair[column] for pair in known]) for column in (0, 1)]
+
+
+def _range_cell(numbers: Sequence[float]) -> Cell:
+    known = [one for one in numbers if math.isfinite(one)]
+    if not known:
+        return Cell("–", numeric=True)
+    fewest, most = min(known), max(known)
+    return number(most, f"{most:,.0f}") if fewest == most else Cell(f"{fewest:,.0f} to {most:,.0f}", numeric=True)
+
+
+@dataclass(frozen=True, eq=False)
+class _Gaps:
+    """Frequency less score of a model by place, with rows and events."""
+
+    values: Mapping[str, Value]
+    counts: Counts
+
+    @classmethod
+    def of(cls, model: ModelResult) -> "_Gaps":
+        values = {} if model.gap is None else {_WHOLE: model.gap}
+        counts = {_WHOLE: (float(model.rows), events_of(model.results))}
+        for sliced in model.sliced:
+            for piece in sliced.slices:
+                place = f"{sliced.name}={piece.label}"
+                counts[place] = (piece.rows, piece.events)
+                if GAP in piece.numbers:
+                    values[place] = piece.numbers[GAP]
+        return cls(values, counts)
+
+
+def gap_matrix(models: Sequence[ModelResult]) -> Table | None:
+    """Without limits: frequency less score of all rows and of slices by model, in the order of the first model."""
+    given = [_Gaps.of(model) for model in models]
+    places = list(dict.fromkeys(place for own in given for place in own.values))
+    ends = [end for own in given for value in own.values.values() for end in (value.value, value.low, value.high)]
+    if not any(isinstance(end, float) for end in ends):
+        return None
+    reach = forest_range([end for end in ends if isinstance(end, float)])
+    wide = len(models) <= _MOST_WIDE
+    shown = places[:_MOST_ROWS]
+    rows = [
+        [text(place), *_counted(place, [own.counts for own in given])]
+        + [_gap_cell(own.values.get(place), reach, wide=wide) for own in given]
+        for place in shown
+    ]
+    rows.append([Cell(), Cell(), Cell(), *(Cell(picture=forest_axis(reach)) for _ in given)])
+    hidden = len(places) - len(shown)
+    notes = ["Each interval is for its slice alone: of many, some miss 0 by chance."] if len(places) > 2 else []
+    notes += [f"{counted(hidden, 'further slice')} not shown here."] if hidden > 0 else []
+    name = "accuracy less confidence" if models[0].kind == "confidence" else "frequency less score"
+    level = "" if models[0].level is None else f", {percent(models[0].level)} intervals; the line is 0"
+    columns = [("where", False), *_counted_columns(models[0])]
+    columns += [(name if len(models) == 1 else model.name, False) for model in models]
+    return Table(f"{name.capitalize()}{level}", columns, rows, " ".join(notes), compact=not wide)
+
+
+def _gap_cell(value: Value | None, reach: tuple[float, float], *, wide: bool) -> Cell:
+    if value is None or not isinstance(value.value, float) or np.isnan(value.value):
+        return text("–")
+    picture = forest(value.value, value.low, value.high, reach)
+    ends = f" ({PLAIN.span(value.low, value.high)})" if value.has_interval else ""
+    shown = f"{figure(value.value)}{ends}"
+    return Cell(detail=shown if wide else figure(value.value), picture=picture)

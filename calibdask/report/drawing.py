@@ -168,23 +168,24 @@ def _fine(number: int, ticks: int) -> str:
 
 def _strip(shown: Bins | Curve, frame: Frame, here: _Window) -> str:
     """The rows along the axis: by even part of it, by bin, or their density."""
-    if shown.drawn is not None or isinstance(shown, Bins):
-        if shown.drawn is not None:
-            borders, rows = frame.bars(shown.drawn)
-            starts, ends = borders[:-1], borders[1:]
-        else:
-            starts, ends, rows = shown.lower, shown.upper, shown.count
-        most = max(float(rows.max(initial=0.0)), 1.0)
-        filled = np.flatnonzero(rows)
-        lefts, rights = here.x(starts), here.x(ends)
-        bars = "".join(_bar(lefts[i], rights[i], rows[i] / most) for i in filled)
-        return bars + _strip_axis(frame, here, figure(int(most)), ROWS)
+    if shown.drawn is not None:
+        borders, rows = frame.bars(shown.drawn)
+        return _bars(borders[:-1], borders[1:], rows, frame, here)
+    if isinstance(shown, Bins):
+        return _bars(shown.lower, shown.upper, shown.count, frame, here)
     most = np.nanmax(shown.density, initial=0.0) or 1.0
     heights, x = _FOOT - _STRIP * np.nan_to_num(shown.density) / most, _LEFT + here.x(shown.score)
     area = " ".join(f"{along:.1f},{up:.1f}" for along, up in zip(x, heights, strict=True))
     first, last = f"{x[0]:.1f},{_FOOT:.1f}", f"{x[-1]:.1f},{_FOOT:.1f}"
     axis = _strip_axis(frame, here, f"{most:.1f}" if most < 10 else f"{most:.0f}", DENSITY)
     return f'<polygon class="density" points="{first} {area} {last}"/>{axis}'
+
+
+def _bars(starts: Array, ends: Array, rows: Array, frame: Frame, here: _Window) -> str:
+    most = max(float(rows.max(initial=0.0)), 1.0)
+    lefts, rights = here.x(starts), here.x(ends)
+    bars = "".join(_bar(lefts[i], rights[i], rows[i] / most) for i in np.flatnonzero(rows))
+    return bars + _strip_axis(frame, here, figure(int(most)), ROWS)
 
 
 def _strip_axis(frame: Frame, here: _Window, most: str, words: str) -> str:

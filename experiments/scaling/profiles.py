@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ def seconds(call: Callable[[], Any], rounds: int) -> tuple[float, float]:
     return wall, processor
 
 
-def tables_of(rows: int, rounds: int, shown: dict[str, tuple[float, float]]) -> dict[str, Table]:
+def tables_of(rows: int, rounds: int, shown: Mapping[str, tuple[float, float]]) -> dict[str, Table]:
     """Seconds of profiles, and of the metrics in them."""
     profiles: list[dict[str, Any]] = []
     metrics: dict[str, dict[str, Any]] = {}

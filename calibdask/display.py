@@ -125,7 +125,7 @@ class ReliabilityDisplay:
         >>> labels = ["ham", "spam", "spam", "spam"]
         >>> scores = [0.2, 0.4, 0.6, 0.8]
         >>> display = cd.ReliabilityDisplay.from_predictions(labels, scores, pos_label="spam", bins=2, bandwidth=0.1)
-        >>> display.result.diagram_outcome.values
+        >>> display.result.diagram_outcome.values[:2]
         array([0.5, 1. ])
         """
         metrics = {

@@ -35,6 +35,8 @@ _STYLE = """
 .tiles .broken { border-left-color: var(--broken); } .tiles .broken .state { color: var(--broken); }
 .tiles .undecided { border-left-color: var(--soft); } .tiles .undecided .state { color: var(--soft); }
 """
+# Beside each other where there is room.
+_HALF = {"flex": "1 1 340px", "min-width": "0"}
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Overview:
         )
         self.map, self.line = MapFigure(self._chosen_cell), LineFigure(self._chosen_period)
         self._boxes = [
-            pn.Column(note, figure.pane, visible=False, styles={"flex": "1 1 340px", "min-width": "0"})
+            pn.Column(note, figure.pane, visible=False, sizing_mode="stretch_width", styles=_HALF)
             for note, figure in ((self.map_note, self.map), (self.line_note, self.line))
         ]
         row = pn.Row(*self._boxes, sizing_mode="stretch_width", styles={"flex-wrap": "wrap", "gap": "4px 16px"})

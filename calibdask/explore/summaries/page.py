@@ -146,8 +146,9 @@ class SummaryPage:
             tables["slices"] = self.slices.frame
         name = self._name.partition(".")[0]
         buttons = downloads(name, tables, self.plots)
-        left = pn.Column(self.plots, styles={"flex": "3 1 560px", "min-width": "0"})
-        right = pn.Column(*self.slices.listed, styles={"flex": "2 1 360px", "min-width": "0"})
+        left = pn.Column(self.plots, sizing_mode="stretch_width", styles={"flex": "3 1 560px", "min-width": "0"})
+        beside = {"flex": "2 1 460px", "min-width": "0"}
+        right = pn.Column(*self.slices.listed, sizing_mode="stretch_width", styles=beside)
         middle = pn.Row(left, *([right] if self.slices.listed else []), sizing_mode="stretch_width", styles=_BESIDE)
         main = [self.head, *self.overview.listed, self.busy, middle, self.numbers, self.note, buttons]
         views = {self.view.options[0]: main}

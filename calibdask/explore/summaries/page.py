@@ -12,6 +12,7 @@ import xarray as xr
 from calibdask.explore.cancellation import Cancelled, CancelToken, LatestOnly, error_text
 from calibdask.explore.downloads import downloads
 from calibdask.explore.server import Page
+from calibdask.explore.summaries.answer_page import AnswerPage, answer_pages
 from calibdask.explore.summaries.comparison_widgets import ComparisonWidgets
 from calibdask.explore.summaries.groups_page import GroupsPage
 from calibdask.explore.summaries.metrics_table import curve_frame, diagram_frame, metrics_frame, metrics_table
@@ -110,14 +111,14 @@ class SummaryPage:
         self._make_widgets()
         self.time = TimePage(pool, self._document, due) if period_dims(pool) else None
         self.groups = None if pool.cuts is None else GroupsPage(pool, self._document)
+        self.answers = answer_pages(pool, self._document, name)
         views = [
             _ALL_ROWS if self.time is None else _TOGETHER,
             *([] if self.time is None else [_OVER_TIME]),
             *([] if self.groups is None else [_GROUPS]),
+            *self.answers,
         ]
-        self.view = pn.widgets.RadioButtonGroup(
-            options=views, value=views[0], variant="outline", margin=(8, 10), visible=len(views) > 1
-        )
+        self.view = pn.widgets.RadioButtonGroup(options=views, value=views[0], variant="outline", margin=(8, 10))
         self.slices = SliceTable(pool, self._own.errors(pool.source.layout), self.first.choose, self._rank_slices)
         self.overview = Overview(pool, self.first.toggle)
         self.head = pn.pane.HTML("", sizing_mode="stretch_width")
@@ -156,24 +157,29 @@ class SummaryPage:
             views[_OVER_TIME] = [*self.time.listed, downloads(name, {"over-time": self.time.frame})]
         if self.groups is not None:
             views[_GROUPS] = [*self.groups.listed, downloads(name, {"groups": self.groups.frame})]
-        if len(views) == 1:
-            return Page(self._name, self._side(), main)
+        for view, answered in self.answers.items():
+            views[view] = [*answered.listed, downloads(name, {view: answered.frame})]
         columns = {view: pn.Column(*items, sizing_mode="stretch_width") for view, items in views.items()}
 
         def show_view(*_: Any) -> None:
             for view, column in columns.items():
                 column.visible = view == self.view.value
-            # Groups have cells of scores.
-            self.bins.visible = self.binning.visible = self.view.value != _GROUPS
+            # Groups have cells of scores, and so have answers.
+            self.bins.visible = self.binning.visible = self.view.value not in (_GROUPS, *self.answers)
 
         show_view()
         self.view.param.watch(show_view, "value")
         return Page(self._name, self._side(), [self.view, *columns.values()])
 
     @property
-    def _other_view(self) -> TimePage | GroupsPage | None:
+    def _other_view(self) -> TimePage | GroupsPage | AnswerPage | None:
         """The view that is shown in place of the metrics, if one is."""
-        return {_OVER_TIME: self.time, _GROUPS: self.groups}.get(self.view.value)
+        return {_OVER_TIME: self.time, _GROUPS: self.groups, **self.answers}.get(self.view.value)
+
+    @property
+    def _other_views(self) -> list[TimePage | GroupsPage | AnswerPage]:
+        """All that may be."""
+        return [view for view in (self.time, self.groups, *self.answers.values()) if view is not None]
 
     def _frame(self, make: Callable[[list[xr.Dataset], list[str]], Any]) -> Any:
         """A table to save."""
@@ -202,10 +208,9 @@ class SummaryPage:
         """All widgets by their names in the URL."""
         own = {"setting": self.setting, "bins": self.bins, "binning": self.binning, "limit": self.limit}
         own["compare"] = self.compare
-        view = {"view": self.view} if len(self.view.options) > 1 else {}
         further = [part.widgets for part in (self.first, self.second, self.slices)]
-        further += [view.widgets for view in (self.time, self.groups) if view is not None]
-        return {**own, **view, **{name: widget for part in further for name, widget in part.items()}}
+        further += [view.widgets for view in self._other_views]
+        return {**own, "view": self.view, **{name: widget for part in further for name, widget in part.items()}}
 
     def _side(self) -> list[Any]:
         import panel as pn
@@ -228,8 +233,8 @@ class SummaryPage:
     def _refresh(self) -> None:
         """Start with what is quick; work on earlier choices is cancelled."""
         self._is_waiting = False
-        for view in (self.time, self.groups):
-            if view is not None and view is not self._other_view:
+        for view in self._other_views:
+            if view is not self._other_view:
                 view.pause()
         if self._other_view is not None:
             # What is not seen waits.
@@ -262,10 +267,11 @@ class SummaryPage:
         )
 
     def _ask_other_view(self) -> None:
-        if self.time is not None and self._other_view is self.time:
-            self.time.ask(self.first.selection(), self.setting.value)
-        elif self.groups is not None:
-            self.groups.ask(self.first.selection())
+        match self._other_view:
+            case GroupsPage() as groups:
+                groups.ask(self.first.selection())
+            case TimePage() | AnswerPage() as view:
+                view.ask(self.first.selection(), self.setting.value)
 
     def _measured(self, selections: list[Selection], choice: Choice) -> list[_Measurement]:
         """What is quick of each selection."""
@@ -398,9 +404,8 @@ class SummaryPage:
     def _close(self) -> None:
         self._quick.close()
         self._slow.close()
-        for view in (self.time, self.groups):
-            if view is not None:
-                view.close()
+        for view in self._other_views:
+            view.close()
 
 
 def _banded(selections: list[Selection], choice: Choice) -> bool:

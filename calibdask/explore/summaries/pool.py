@@ -101,6 +101,11 @@ class Pool:
         self._variables = lru_cache(self._variables_of)
 
     @property
+    def url(self) -> str:
+        """Where the summary is stored; empty in memory."""
+        return self._opened.url
+
+    @property
     def source(self) -> SummarySource:
         """The source of the summary: which settings it has histograms of, without reading them."""
         return self._opened.source

@@ -1,0 +1,186 @@
+"""A view that answers one question of a selection: the sentence first, then pictures, then a small table."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from html import escape
+from string import Template
+from typing import Any
+
+import xarray as xr
+from markupsafe import Markup
+
+from calibdask.explore.cancellation import LatestOnly, error_text
+from calibdask.explore.summaries.pool import Pool, Selection
+from calibdask.explore.summaries.selection_widgets import selection_text
+from calibdask.plot.style import BAND, OVER, UNDER
+
+_ACTED = {f"{share} %": share / 100 for share in (1, 2, 5, 10, 15, 20, 30, 40, 50, 60, 70, 80, 90)}
+_CSS = Template("""
+p { margin: 4px 0 8px; max-width: 60rem; overflow-wrap: anywhere; } code { font-size: .95em; }
+.line { font-size: 1.15rem; font-weight: 600; } .quiet { color: var(--soft); font-size: 12.5px; }
+.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 21rem), 1fr)); gap: 8px 24px; }
+figure { margin: 8px 0; max-width: 34rem; } figcaption { font-size: 12.5px; color: var(--soft); }
+.picture { display: block; width: 100%; height: auto; }
+.picture text { font: 10.5px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif;
+  fill: var(--soft, #56606a); }
+.grid { stroke: var(--rule, #d9dee3); stroke-width: .7; }
+.band { fill: var(--band, $band); fill-opacity: .15; } .ends { fill: var(--band, $band); fill-opacity: .27; }
+.curve { fill: none; stroke: var(--under, $under); stroke-width: 2.1; stroke-linejoin: round; }
+.reference { fill: none; stroke: var(--over, $over); stroke-width: 1.5; stroke-dasharray: 6 4; }
+.reference.dotted { stroke: var(--soft, #56606a); stroke-dasharray: 1.5 3.5; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; margin: 8px 0; font-size: 13px; }
+th, td { padding: 3px 14px 3px 0; text-align: right; border-bottom: 1px solid var(--rule, #d9dee3); }
+th { font-weight: 600; vertical-align: bottom; } th:first-child, td:first-child { text-align: left; }
+""").substitute(band=BAND, under=UNDER, over=OVER)
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a view says and shows.
+
+    Attributes
+    ----------
+    lines : tuple of str
+        The answer, a sentence or two each.
+    notes : tuple of Markup or str
+        Sentences below it; plain ones are escaped.
+    figures : tuple of (Markup, str)
+        Pictures and their captions.
+    heads, rows : tuple
+        The table.
+    numbers : tuple of xarray.Dataset
+        What is behind all that, to save.
+    reading : str
+        How to read the numbers, in small letters below.
+    """
+
+    lines: tuple[str, ...]
+    notes: tuple[Markup | str, ...] = ()
+    figures: tuple[tuple[Markup, str], ...] = ()
+    heads: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    numbers: tuple[xr.Dataset, ...] = ()
+    reading: str = ""
+
+    @property
+    def html(self) -> str:
+        """All of it, below each other."""
+        figures = "".join(
+            f"<figure>{picture}<figcaption>{escape(words)}</figcaption></figure>" for picture, words in self.figures
+        )
+        lines = "".join(f"<p class='line'>{escape(line)}</p>" for line in self.lines)
+        notes = "".join(f"<p>{Markup.escape(note)}</p>" for note in self.notes)
+        return (
+            f"{lines}{notes}<div class='figures'>{figures}</div>"
+            f"<div class='wide' tabindex='0' role='region' aria-label='Numbers'>{self._table}</div>"
+            f"<p class='quiet'>{escape(self.reading)}</p>"
+        )
+
+    @property
+    def _table(self) -> str:
+        if not self.rows:
+            return ""
+        heads = "".join(f"<th scope='col'>{escape(head)}</th>" for head in self.heads)
+        lines = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self.rows)
+        return f"<table><tr>{heads}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+
+class AnswerPage:
+    """The state of one session: the widgets of a question, and the answer, found in the background.
+
+    Parameters
+    ----------
+    pool : Pool
+    document : bokeh document or None
+        Where answers are shown; None: they are found at once.
+    answer : function
+        From a selection, a setting and the values of the widgets to the answer.
+    words : str
+        What is being computed.
+    widgets : mapping from str to widget
+        By their names in the URL.
+    """
+
+    def __init__(
+        self, pool: Pool, document: Any, answer: Callable[..., Answer], words: str, widgets: Mapping[str, Any]
+    ) -> None:
+        import panel as pn
+
+        self._pool, self._job, self._find, self._words = pool, LatestOnly(document), answer, words
+        self._query: tuple[Any, ...] | None = None
+        self._answer: Answer | None = None
+        self.widgets = dict(widgets)
+        wide = {"sizing_mode": "stretch_width", "stylesheets": [_CSS]}
+        self.busy, self.shown = (pn.pane.HTML("", **wide) for _ in range(2))
+
+    @property
+    def listed(self) -> list[Any]:
+        """What the page shows, from the top."""
+        import panel as pn
+
+        return [*([pn.FlexBox(*self.widgets.values())] if self.widgets else []), self.busy, self.shown]
+
+    def ask(self, selection: Selection, setting: str | int | None) -> None:
+        """Answer for a selection."""
+        values = [widget.value for widget in self.widgets.values()]
+        query = (selection, setting, *values)
+        if query == self._query:
+            return
+        self._query = query
+        self.busy.object = f"<span class='quiet'>computing: {escape(self._words)} …</span>"
+        self._job.start(lambda _: self._found(selection, setting, values), show=self._show, fail=self._fail)
+
+    def pause(self) -> None:
+        """Stop working until it is asked again."""
+        self._job.cancel()
+        if self.busy.object:
+            self._query = None
+
+    def close(self) -> None:
+        """Stop for good."""
+        self._job.close()
+
+    def frame(self) -> Any:
+        """The numbers behind the answer."""
+        import pandas as pd
+
+        if self._answer is None or not self._answer.numbers:
+            raise ValueError("There are no numbers.")
+        return pd.concat([numbers.to_dataframe().reset_index() for numbers in self._answer.numbers])
+
+    def _found(self, selection: Selection, setting: str | int | None, values: list[Any]) -> Answer:
+        if not self._pool.rows(selection):
+            raise ValueError("There are no rows in this selection.")
+        return self._find(selection, setting, *values)
+
+    def _show(self, answer: Answer) -> None:
+        assert self._query is not None
+        selection = self._query[0]
+        rows = f"{escape(selection_text(self._pool, selection))}: {self._pool.rows(selection):,} rows"
+        self._answer, self.busy.object = answer, ""
+        self.shown.object = f"{answer.html}<p class='quiet'>{rows}</p>"
+
+    def _fail(self, error: Exception) -> None:
+        self._answer = None
+        self.busy.object, self.shown.object = "", f"<p class='line'>{escape(error_text(error))}</p>"
+
+
+def answer_pages(pool: Pool, document: Any, name: str) -> dict[str, AnswerPage]:
+    """The views of decisions and of recalibration, by their names."""
+    import panel as pn
+
+    from calibdask.explore.summaries.decisions_answer import decisions
+    from calibdask.explore.summaries.recalibration_answer import recalibration
+
+    risk = pn.widgets.FloatInput(label="Risk allowed, %", value=5.0, start=0.1, end=99.0, step=1.0, width=140)
+    act = pn.widgets.Select(label="Act on scores above", options=_ACTED, value=0.2, width=170)
+    act.visible = pool.source.layout.vector
+    return {
+        "decisions": AnswerPage(
+            pool, document, partial(decisions, pool), "risk and coverage", {"risk": risk, "act": act}
+        ),
+        "recalibration": AnswerPage(
+            pool, document, partial(recalibration, pool, name), "maps fitted to parts of the rows", {}
+        ),
+    }

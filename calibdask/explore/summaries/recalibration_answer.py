@@ -1,0 +1,146 @@
+"""Whether recalibration would help, and the map that does: cross-fitted to the cells of a summary."""
+
+import shlex
+from html import escape
+
+import numpy as np
+import xarray as xr
+from markupsafe import Markup
+from sklearn.base import clone
+
+from calibdask.calibrators.base import Calibrator
+from calibdask.calibrators.comparing.comparison import compare_calibrators
+from calibdask.calibrators.curves.isotonic import IsotonicCalibration
+from calibdask.calibrators.curves.platt import PlattScaling
+from calibdask.calibrators.curves.spline import SplineCalibration
+from calibdask.calibrators.stored_map import fit_to_summary
+from calibdask.explore.summaries.answer_page import Answer
+from calibdask.explore.summaries.decisions_answer import CHOOSE
+from calibdask.explore.summaries.pool import Pool, Selection
+from calibdask.explore.summaries.pseudo_rows import PseudoRows
+from calibdask.plot.decision_charts import Chart, Line
+from calibdask.report.chart_drawing import chart_picture
+from calibdask.results.format import PLAIN, figure, percent, pvalue_text
+from calibdask.statistics.exact import Array
+from calibdask.storage.summary import Summary
+from calibdask.summary import summarize
+
+# Maps of one score by what `calibdask calibrate --method` calls them, the simplest first, which is its usual one.
+_METHODS: dict[str, Calibrator] = {
+    "platt": PlattScaling(),
+    "spline": SplineCalibration(),
+    "isotonic(centred=true, bounded=true)": IsotonicCalibration(centred=True, bounded=True),
+}
+# More rows are no use to a page: they tell improvements of a hundred-thousandth from none.
+_MOST_ROWS = 500_000
+_POINTS, _HEIGHT = 201, 270.0
+_UNKNOWN = "Whether recalibration would help is not known"
+_READING = (
+    "Improvement: log loss that a map takes away from rows that it was not fitted to (the calibration loss), in folds "
+    "of the rows as cells of the summary tell them; p is adjusted for the number of maps."
+)
+
+
+def recalibration(pool: Pool, name: str, selection: Selection, setting: str | int | None) -> Answer:
+    """Whether a map of the scores of a selection takes away from the log loss, which, and how to apply it.
+
+    Parameters
+    ----------
+    pool : Pool
+    name : str
+        What the command calls the summary.
+    selection : Selection
+    setting : str, int or None
+    """
+    if setting == "classwise":
+        return Answer((CHOOSE,))
+    pooled = pool.pooled(selection, setting)
+    found = PseudoRows.of(pooled, setting)
+    if found.weighted:
+        raise ValueError(
+            f"{_UNKNOWN}: rows are divided into folds, and a summary with weights counts none; calibdask calibrate "
+            "ROWS --weight COLUMN --compare tells it."
+        )
+    outcomes, scores = found.rows(_MOST_ROWS)
+    try:
+        compared = compare_calibrators(outcomes, scores, {_named(one): one for one in _METHODS.values()})
+    except ValueError as error:
+        return Answer((f"{_UNKNOWN}: it {str(error).removeprefix('compare_calibrators ')}",))
+    best, reason = compared.attrs["best"], compared.attrs["reason"]
+    rows = tuple(_row(compared.sel(calibrator=of)) for of in compared["calibrator"].values)
+    heads = ("calibrator", "log loss", "Brier score", "improvement", "95 % interval", "adjusted p")
+    if np.isnan(compared["improvement_low"]).all():
+        return Answer((f"{_UNKNOWN}. {reason}",), (), (), heads, rows, (compared,))
+    # Where none helps, the one that comes closest to it.
+    shown = str(compared["improvement"][1:].idxmax().item()) if best == "none" else best
+    method = next(method for method, one in _METHODS.items() if _named(one) == shown)
+    # Of binary scores the very map that the command writes.
+    binary = pooled if setting is None else Summary.of(summarize(outcomes, scores, settings=["binary"]))
+    calibrator = fit_to_summary(clone(_METHODS[method]), binary, ())
+    picture = chart_picture(_chart(calibrator, scores), f"{shown}: calibrated score by score", _HEIGHT)
+    figures = ((picture, f"Solid: {shown}, fitted to all rows of the selection. Dashed: scores as they are."),)
+    notes: tuple[Markup | str, ...] = tuple(calibrator.cautions_)
+    if found.weights.sum() > _MOST_ROWS:
+        notes += (f"Compared on {len(scores):,} of the {int(found.weights.sum()):,} rows, drawn at random.",)
+    if best == "none":
+        return Answer(
+            (f"No: leave the scores as they are. {reason}",), notes, figures, heads, rows, (compared,), _READING
+        )
+    share = float(compared["improvement"].sel(calibrator=best) / compared["log_loss"].sel(calibrator="none"))
+    line = f"Yes, recalibration would take away {percent(share)} of the log loss: {reason}"
+    applied = _applied(pool, name, selection, setting, method)
+    return Answer((line,), (applied, *notes), figures, heads, rows, (compared,), _READING)
+
+
+def _named(calibrator: Calibrator) -> str:
+    return type(calibrator).__name__
+
+
+def _row(values: xr.Dataset) -> tuple[str, ...]:
+    losses = (str(values["calibrator"].item()), figure(float(values["log_loss"])), figure(float(values["brier_score"])))
+    if losses[0] == "none":
+        return (*losses, "", "", "")
+    gain, low, high, p = (float(values[f"improvement{end}"]) for end in ("", "_low", "_high", "_pvalue_adjusted"))
+    ends = "–" if np.isnan(low) else PLAIN.span(low, high)
+    return (*losses, figure(gain), ends, "–" if np.isnan(p) else pvalue_text(p))
+
+
+def _chart(calibrator: Calibrator, scores: Array) -> Chart:
+    """The map, as far as there are scores but for the last of two hundred."""
+    reach = float(np.quantile(scores, 0.995))
+    end = float(min(1.0, np.ceil(20 * reach) / 20)) or 1.0
+    x = np.linspace(0.0, end, _POINTS)
+    mapped = np.asarray(calibrator.predict_proba(x), np.float64)[:, 1]
+    shown = np.where((x >= scores.min()) & (x <= scores.max()), mapped, np.nan)
+    top = max(end, float(np.nanmax(shown)))
+    lines = Line("calibrated", shown), (Line("as they are", x),)
+    return Chart(x, "score", "calibrated score", lines[0], (), lines[1], (0.0, end), (0.0, top))
+
+
+def _applied(pool: Pool, name: str, selection: Selection, setting: str | int | None, method: str) -> Markup | str:
+    """How to make the map and to apply it, in a sentence."""
+    vector = pool.source.layout.vector
+    if pool.models:
+        return (
+            f"The summary holds several models; in Python, cd.{_named(_METHODS[method])}().fit(summary) makes the map "
+            "of one of them."
+        )
+    if not vector and not pool.source.tells(pool.source.layout.setting("classwise")):
+        return (
+            "A map is made of the scores of all classes, and this summary has none of them: summarize the rows with "
+            "the setting classwise, or calibrate the rows themselves."
+        )
+    by = [dim for dim, _ in selection.slices]
+    words = ["calibdask", "calibrate", pool.url or name, *(word for dim in by for word in ("--by", dim))]
+    command = shlex.join([*words, "--method", method, "--out", "map.json"])
+    each = f", one for each {' and '.join(by)}," * bool(by)
+    classes = (
+        ""
+        if setting is None
+        else " It maps each class by itself; what that does to all of them together takes rows, and <code>calibdask "
+        "calibrate ROWS --compare</code>."
+    )
+    return Markup(
+        f"<code>{escape(command)}</code> writes the map{escape(each)} and <code>calibdask apply map.json ROWS --out "
+        f"calibrated.parquet</code> applies it to rows.{classes} Measure it on other rows than these."
+    )

@@ -1,6 +1,7 @@
 """A choice among more labels than a browser should be sent: some of them at a time, found by a part of their text."""
 
 from collections.abc import Iterable, Mapping
+from html import escape
 from itertools import islice
 from typing import Any
 
@@ -42,7 +43,8 @@ class LongChoice:
             self.box.options = missing
 
     def _offer_matches(self, text: str) -> None:
-        words = text.casefold()
+        # Labels are markup.
+        words = escape(text).casefold()
         found = islice((label for label in self._texts if words in label.casefold()), _MOST_OFFERED)
         # Options that go take their values with them.
         chosen = [self._texts[position] for position in self.box.value]

@@ -14,7 +14,7 @@ from calibdask.plot.style import DIAGONAL, OVER, UNDER
 _UNDECIDED, _EMPTY = "#c3cad0", "#00000000"
 _DARK, _PALE = "#1d2329", "#ffffff"
 # Names and numbers in cells, if they are no more.
-_MOST_NAMES, _MOST_NUMBERS, _MOST_LETTERS = 8, 6, 18
+_MOST_NAMES, _MOST_PERIODS, _MOST_NUMBERS, _MOST_LETTERS = 12, 5, 6, 18
 _ROW, _HEIGHT = 24, 260
 _TOOLS = "pan,box_zoom,wheel_zoom,reset"
 _MAP_COLUMNS = ("x", "y", "color", "ink", "text", "edge", "width", "name", "column", "gap", "low", "high", "rows")
@@ -32,10 +32,12 @@ class MapFigure:
     """
 
     def __init__(self, choose: Callable[[int, int], None]) -> None:
-        from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, TapTool
+        from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, Range1d, TapTool
 
         self.source = ColumnDataSource({name: [] for name in _MAP_COLUMNS})
         self.figure = _figure("Slices: outcome less score, as colours; the table of the worst slices has numbers")
+        # Ranges of their own: those of the data would be fitted to them, and turn the worst slice down.
+        self.figure.x_range, self.figure.y_range = Range1d(-0.5, 0.5), Range1d(0.5, -0.5)
         self.figure.yaxis.ticker = FixedTicker(ticks=[])
         cells = self.figure.rect(
             "x",
@@ -71,7 +73,11 @@ class MapFigure:
         self.figure.y_range.update(start=rows - 0.5, end=-0.5)
         self.figure.height = 80 + _ROW * max(rows, 3)
         _name(self.figure.yaxis[0], [_short(name) for name in shown.rows], rows)
-        _name(self.figure.xaxis[0], [_short(name) for name in shown.columns], _MOST_NAMES)
+        _name(
+            self.figure.xaxis[0],
+            [_short(name) for name in shown.columns],
+            _MOST_NAMES if columns <= _MOST_NUMBERS else _MOST_PERIODS,
+        )
         self.source.data = {
             "x": np.tile(np.arange(columns), rows),
             "y": np.repeat(np.arange(rows), columns),
@@ -120,7 +126,7 @@ class LineFigure:
         """Show other periods; those that are ``chosen`` have a ring."""
         gaps = shown.gaps
         is_chosen = [position in chosen for position in shown.positions.tolist()]
-        _name(self.figure.xaxis[0], shown.labels.tolist(), _MOST_NAMES)
+        _name(self.figure.xaxis[0], shown.labels.tolist(), _MOST_PERIODS)
         self.source.data = {
             "x": np.arange(gaps.value.size),
             "gap": 100 * gaps.value,

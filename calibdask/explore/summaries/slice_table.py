@@ -186,7 +186,7 @@ class SliceTable:
         table = pn.widgets.Tabulator(
             frame,
             formatters={rows: NumberFormatter(format="0,0", text_align="right"), **four, **bars},
-            titles={_BAR: "", rows: "rows", numbers[1]: "95 % from", numbers[2]: "to"},
+            titles={_BAR: "interval", rows: "rows", numbers[1]: "95 % from", numbers[2]: "to"},
             # As wide as numbers that are not there yet.
             widths={**dict.fromkeys(numbers, 76), _BAR: 120, rows: 76},
             show_index=False,

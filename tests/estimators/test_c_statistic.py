@@ -73,7 +73,7 @@ def test_a_summary_says_how_far_ties_within_cells_may_move_it() -> None:
     labels = (rng.random(20_000) < scores).astype(int)
     rough = c_of(cd.summarize(labels, scores, settings=["binary"]), None)
     off = abs(float(rough.c) - roc_auc_score(labels, scores))
-    assert 0 < off <= rough.c.attrs["bound"] < 2e-4
+    assert 0 < off <= rough.c.attrs["c_bound"] < 2e-4
 
 
 def test_intervals_hold() -> None:

@@ -50,7 +50,7 @@ class CStatistic(ColumnEstimator):
     Where all rows have the outcome, or none, it is NaN; the attribute ``undefined`` counts such columns of scores.
 
     Exact up to about four million distinct scores in total; beyond that, and from a summary, rows in the same cell of a
-    fine grid, 1/3600 wide or less, count as tied: the attribute ``bound`` says how far c may be off for that, at most.
+    fine grid, 1/3600 wide or less, count as tied: the attribute ``c_bound`` says how far c may be off for that, at most.
     O(n log n) time, one pass (two for the grid).
 
     With ``ci``: the variance of DeLong et al., of the placements of rows among those of the other outcome, in the
@@ -105,7 +105,7 @@ class CStatistic(ColumnEstimator):
             "": Number(
                 value,
                 setting.dims,
-                notes if points.exact else {**notes, "bound": bound},
+                notes if points.exact else {**notes, "c_bound": bound},
                 limits=(0.0, 1.0),
                 known_ends=partial(_ends, mean),
                 ends_method="delong",

@@ -50,7 +50,7 @@ class CStatistic(ColumnEstimator):
     Where all rows have the outcome, or none, it is NaN; the attribute ``undefined`` counts such columns of scores.
 
     Exact up to about four million distinct scores in total; beyond that, and from a summary, rows in the same cell of a
-    fine grid, 1/3600 wide or less, count as tied: the attribute ``c_bound`` says how far c may be off for that, at most.
+    fine grid, 1/3600 wide or less, count as tied: the attribute ``c_bound`` says how far c may be off, at most.
     O(n log n) time, one pass (two for the grid).
 
     With ``ci``: the variance of DeLong et al., of the placements of rows among those of the other outcome, in the

@@ -118,6 +118,7 @@ def _framed(page: Page) -> Any:
     return frame(
         title=f"calibdask · {escape(page.title)}",
         header_background=_HEADER,
+        header_color="#ffffff",
         sidebar=[*page.side],
         main=[pn.Column(*page.main, sizing_mode="stretch_width")],
         sidebar_width=345,

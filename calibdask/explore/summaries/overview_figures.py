@@ -54,7 +54,7 @@ class MapFigure:
         self.figure.text("x", "y", "text", source=self.source, text_color="ink", nonselection_alpha=1.0, **words)
         tooltips = [("", "@name · @column"), *_TOOLTIPS]
         self.figure.add_tools(HoverTool(renderers=[cells], tooltips=tooltips), TapTool(renderers=[cells]))
-        self.figure.grid.grid_line_color = None
+        self.figure.grid.visible = False
         self.figure.xaxis.major_tick_line_color = self.figure.yaxis.major_tick_line_color = None
         self._columns = 1
         _on_tap(self.source, lambda number: choose(*divmod(number, self._columns)))

@@ -107,4 +107,4 @@ def test_slices_are_selected(summary: xr.Dataset) -> None:
 def test_summaries_without_features_have_no_such_view() -> None:
     made = SummaryPage(Pool(cd.summarize([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8])), "s.zarr")
     assert made.groups is None
-    assert "view" not in made.widgets
+    assert VIEW not in made.view.options

@@ -30,7 +30,8 @@ figure { margin: 8px 0; max-width: 34rem; } figcaption { font-size: 12.5px; colo
 .reference { fill: none; stroke: var(--over, $over); stroke-width: 1.5; stroke-dasharray: 6 4; }
 .reference.dotted { stroke: var(--soft, #56606a); stroke-dasharray: 1.5 3.5; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; margin: 8px 0; font-size: 13px; }
-th, td { padding: 3px 14px 3px 0; text-align: right; border-bottom: 1px solid var(--rule, #d9dee3); }
+th, td { padding: 3px 14px 3px 0; text-align: right; white-space: nowrap;
+  border-bottom: 1px solid var(--rule, #d9dee3); }
 th { font-weight: 600; vertical-align: bottom; } th:first-child, td:first-child { text-align: left; }
 """).substitute(band=BAND, under=UNDER, over=OVER)
 
@@ -123,6 +124,9 @@ class AnswerPage:
 
     def ask(self, selection: Selection, setting: str | int | None) -> None:
         """Answer for a selection."""
+        if "act" in self.widgets:
+            # One acts on scores of an outcome.
+            self.widgets["act"].visible = setting != "confidence"
         values = [widget.value for widget in self.widgets.values()]
         query = (selection, setting, *values)
         if query == self._query:
@@ -175,7 +179,6 @@ def answer_pages(pool: Pool, document: Any, name: str) -> dict[str, AnswerPage]:
 
     risk = pn.widgets.FloatInput(label="Risk allowed, %", value=5.0, start=0.1, end=99.0, step=1.0, width=140)
     act = pn.widgets.Select(label="Act on scores above", options=_ACTED, value=0.2, width=170)
-    act.visible = pool.source.layout.vector
     return {
         "decisions": AnswerPage(
             pool, document, partial(decisions, pool), "risk and coverage", {"risk": risk, "act": act}

@@ -65,6 +65,7 @@ def _unseen(pool: Pool, selection: Selection, setting: str | int, risk: float) -
     except ValueError as error:
         return Answer((f"{_UNKNOWN}: {error}",))
     chart = RISK_COVERAGE.chart(curve, "risk", {})
+    rows: tuple[tuple[str, str, str], ...]
     try:
         found = threshold(pooled, risk=risk, confidence=_LEVEL, setting=setting)
     except ValueError as error:

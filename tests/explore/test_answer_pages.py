@@ -1,0 +1,167 @@
+"""The views of decisions and of recalibration without a browser: what they answer, and that it is what rows tell."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import calibdask as cd
+from calibdask.explore.summaries.answer_page import AnswerPage
+from calibdask.explore.summaries.page import SummaryPage
+from calibdask.explore.summaries.pool import Pool
+from calibdask.storage.open_store import open_store
+from calibdask.storage.writers import write_dataset
+from tests.explore.shown_page import ShownPage
+
+# Bokeh calls pandas so.
+pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index")
+
+
+def rows(n: int = 20_000, slope: float = 0.6) -> tuple[Any, Any, Any]:
+    """Labels, scores and countries; with a slope of 1 on logits scores are calibrated."""
+    rng = np.random.default_rng(1)
+    logits = rng.normal(-1, 2.5, n)
+    labels = (rng.random(n) < 1 / (1 + np.exp(-slope * logits))).astype(int)
+    return labels, 1 / (1 + np.exp(-logits)), rng.choice(["be", "fr"], n)
+
+
+@pytest.fixture(scope="module")
+def summary() -> xr.Dataset:
+    labels, scores, country = rows()
+    return cd.summarize(labels, scores, by={"country": country})
+
+
+def page_of(summary: Any, view: str) -> tuple[SummaryPage, ShownPage, AnswerPage]:
+    made = SummaryPage(Pool(summary), "s.zarr")
+    made.view.value = view
+    return made, ShownPage(made.page(), made.widgets), made.answers[view]
+
+
+def lines(page: ShownPage) -> list[str]:
+    return [unescape(line) for line in re.findall("<p class='line'>(.*?)</p>", page.text)]
+
+
+def test_decisions_begin_with_what_may_go_out_and_what_scores_gain(summary: xr.Dataset) -> None:
+    labels, scores, country = rows()
+    made, page, view = page_of(summary, "decisions")
+    page.choose(risk=15.0, act=0.5)
+    found = cd.threshold(labels, scores, risk=0.15)
+    assert np.isfinite(found.threshold)
+    unseen, gain = lines(page)
+    assert unseen == found.sentence.item()
+    # The gain over acting on none is the net benefit itself.
+    benefit = cd.evaluate(labels, scores, {"b": cd.NetBenefit(thresholds=[0.5])}, ci=0.95)
+    value, low, high = (float(benefit[f"b_model{end}"][0]) for end in ("", "_low", "_high"))
+    assert gain.startswith(f"Acting on scores above 50 % gains a net benefit of {value:.4f} per row ")
+    assert f"({low:.4f} to {high:.4f}) over acting on none" in gain
+    assert page.text.count("<svg class=") == 2
+    assert {"risk_risk", "benefit_model"} <= {*view.frame().columns}
+    # Of a slice, with another risk.
+    made.first.choose({"country": 0})
+    page.choose(risk=20.0)
+    own = country == "be"
+    assert lines(page)[0] == cd.threshold(labels[own], scores[own], risk=0.2).sentence.item()
+    page.choose(risk=0.2)
+    assert lines(page)[0].startswith("No threshold qualifies")
+
+
+def test_gains_over_acting_on_all_have_the_interval_of_a_mean_of_rows(summary: xr.Dataset) -> None:
+    labels, scores, _ = rows()
+    _, page, _ = page_of(summary, "decisions")
+    page.choose(act=0.05)
+    odds = 0.05 / 0.95
+    worth = np.where(scores > 0.05, 0.0, np.where(labels == 1, -1.0, odds))
+    text = lines(page)[1]
+    value, low, high = (float(word.replace("−", "-")) for word in re.findall(r"−?\d\.\d{4}", text))
+    assert value == pytest.approx(worth.mean(), abs=5.1e-5)
+    assert high - low == pytest.approx(2 * 1.96 * worth.std() / len(worth) ** 0.5, rel=0.05, abs=1e-4)
+    assert "acting on all" in text
+
+
+def test_recalibration_is_that_of_the_rows_and_the_command_makes_its_map(
+    summary: xr.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels, scores, _ = rows()
+    write_dataset(summary, tmp_path / "my scores.zarr")
+    monkeypatch.chdir(tmp_path)
+    _, page, view = page_of(open_store("my scores.zarr"), "recalibration")
+    (line,) = lines(page)
+    assert line.startswith("Yes, recalibration would take away ")
+    assert "PlattScaling lowers the log loss by " in line
+    told, known = (
+        view.frame().set_index("calibrator").loc["PlattScaling"],
+        cd.evaluate(labels, scores, cd.Refinement(), ci=0.95),
+    )
+    low, high = float(known.refinement_calibration_low), float(known.refinement_calibration_high)
+    # Other folds, and scores of cells.
+    assert told.improvement == pytest.approx(float(known.refinement_calibration), abs=0.05 * (high - low))
+    assert told.improvement_high - told.improvement_low == pytest.approx(high - low, rel=0.03)
+    make, _apply = (unescape(command) for command in re.findall("<code>(.*?)</code>", page.text))
+    words = shlex.split(make)
+    assert words[0] == "calibdask"
+    subprocess.run([sys.executable, "-m", *words], check=True, capture_output=True)
+    stored = cd.Calibrator.from_dict(json.loads(Path("map.json").read_text()))
+    assert stored.to_dict() == cd.PlattScaling().fit(summary).to_dict()
+    page.choose(a_country=[0])
+    assert "--by country --method platt --out map.json" in page.text
+
+
+def test_calibrated_scores_are_left_as_they_are() -> None:
+    labels, scores, _ = rows(slope=1.0)
+    _, page, _ = page_of(cd.summarize(labels, scores), "recalibration")
+    (line,) = lines(page)
+    assert line.startswith("No: leave the scores as they are. None helps with certainty: ")
+    assert "calibdask calibrate" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"n": 3}, "There are too few rows of one of the outcomes"),
+        ({"n": 0}, "it expects data to which a calibrator can be fitted"),
+        ({"weights": 2.0}, "a summary with weights counts none"),
+    ],
+)
+def test_it_refuses_where_nothing_can_be_told(given: dict[str, Any], told: str) -> None:
+    labels, scores, _ = rows(300)
+    events = np.flatnonzero(labels)[given.get("n", len(labels)) :]
+    kept = np.setdiff1d(np.arange(len(labels)), events)
+    weights = None if "weights" not in given else np.linspace(1, given["weights"], len(labels))
+    _, page, _ = page_of(cd.summarize(labels[kept], scores[kept], sample_weight=weights), "recalibration")
+    (line,) = lines(page)
+    assert line.startswith("Whether recalibration would help is not known")
+    assert told in line
+    assert "<svg" not in page.text
+
+
+def test_many_classes_are_answered_one_score_at_a_time() -> None:
+    rng = np.random.default_rng(2)
+    scores = rng.dirichlet([0.3] * 3, 5000)
+    labels = (rng.random((5000, 1)) > scores.cumsum(1)).sum(1).clip(max=2)
+    made, page, _ = page_of(cd.summarize(labels, scores), "decisions")
+    assert lines(page) == [cd.threshold(labels, scores).sentence.item()]
+    assert not made.widgets["act"].visible
+    page.choose(setting=1)
+    assert lines(page)[1].startswith("Acting on scores above 20 % gains")
+    page.choose(setting="classwise", view="recalibration")
+    assert lines(page) == ["This page is about one score at a time: choose the confidence or a class as Setting."]
+    page.choose(setting="confidence")
+    assert lines(page)[0].startswith("No: leave the scores as they are.")
+
+
+def test_what_a_summary_lacks_is_said() -> None:
+    labels, scores, _ = rows(2000)
+    _, page, _ = page_of(cd.summarize(labels, scores, settings=["binary"]), "decisions")
+    unseen, gain = lines(page)
+    assert unseen.startswith("From which confidence answers may go out unseen is not known: ")
+    assert "summarize the data with that one too" in unseen
+    assert "cting on scores above 20 %" in gain
+    assert page.text.count("<svg class=") == 1

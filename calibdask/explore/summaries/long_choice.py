@@ -32,7 +32,7 @@ class LongChoice:
             **look,
         )
         # What links name, and what has to be done before a value is set, see `explore.url_state`.
-        self.box.all_options, self.box.offer = options, self.offer
+        vars(self.box).update(all_options=options, offer=self.offer)
         self.find = pn.widgets.TextInput(label=f"{label}: find", placeholder="part of a label", **look)
         self.find.param.watch(lambda event: self._offer_matches(str(event.new)), "value_input")
 

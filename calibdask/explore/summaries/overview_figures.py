@@ -37,7 +37,7 @@ class MapFigure:
         self.source = ColumnDataSource({name: [] for name in _MAP_COLUMNS})
         self.figure = _figure("Slices: outcome less score, as colours; the table of the worst slices has numbers")
         # Ranges of their own: those of the data would be fitted to them, and turn the worst slice down.
-        self.figure.x_range, self.figure.y_range = Range1d(-0.5, 0.5), Range1d(0.5, -0.5)
+        self.figure.x_range, self.figure.y_range = Range1d(start=-0.5, end=0.5), Range1d(start=0.5, end=-0.5)
         self.figure.yaxis.ticker = FixedTicker(ticks=[])
         cells = self.figure.rect(
             "x",

@@ -335,8 +335,11 @@ def _ambiguous(where: str, role: str, candidates: Sequence[Any], kind: str = "co
     )
 
 
-def unknown(where: str, kind: str, name: Any, there: Iterable[Any], mend: str = "") -> ValueError:
+def unknown(where: str, kind: str, name: Any, there: Collection[Any], mend: str = "") -> ValueError:
     """The error about a name that is not there; lists those that are, the closest first."""
+    several = str(name).split(",")
+    if len(several) > 1 and {part.strip() for part in several} <= {str(known) for known in there}:
+        mend = f"Those are {len(several)} names: give each by itself."
     return ValueError(f"{where} has no {kind} {name!r}; {_nearest(name, there)}{mend and ' '}{mend}")
 
 

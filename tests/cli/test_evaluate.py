@@ -390,7 +390,7 @@ BAD: list[tuple[list[str], str]] = [
     (["evaluate", "rows.csv", "--out", "r.json", "--plot", "p.html", "--overwrite"], "would replace each other"),
     (["evaluate", "nosuch://rows.csv"], "Protocol not known"),
     (["evaluate", "rows.csv", "--by", "nowhere"], "has no column 'nowhere'"),
-    (["evaluate", "rows.csv", "--by", "label,score"], "Those are 2 names: give each by itself."),
+    (["evaluate", "rows.csv", "--by", "country,day"], "Those are 2 names: give each by itself."),
     (["evaluate", "rows.csv", "--weight", "country"], "column 'country' expects numbers, row 0"),
     (["evaluate", "rows.csv", "--label", "w"], "whole numbers from 0 to 2"),
     (

@@ -15,7 +15,7 @@ from calibdask.results.reliability import Curve
 _LEAST_SHARE = 0.01
 _MOST_STRETCHES = 3
 # Digits of scores, more of them for stretches that are short.
-_DIGITS = (2, 3, 4, 5)
+_DIGITS = (2, 3, 4)
 # Cases next to certainty are no example for others.
 _NEAREST = 0.001
 # A wider band says nothing about cases of a score.
@@ -37,8 +37,8 @@ class Stretch:
         for digits in _DIGITS:
             start, end = (f"{score:.{digits}f}" for score in (self.start, self.end))
             if start != end:
-                break
-        return f"{start} to {end}"
+                return f"{start} to {end}"
+        return f"about {self.start:.{_DIGITS[0]}f}"
 
 
 @dataclass(frozen=True)

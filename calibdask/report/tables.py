@@ -160,7 +160,7 @@ def best_of(models: Sequence[ModelResult]) -> str:
     main = names[0]
     part = next(part for part in models[0].metrics if part.variable == main)
     values = [model.numbers.get(main) for model in models]
-    if part.direction == "zero":
+    if part.direction == "zero" and part.kind != "error":
         return _best(models, part.label or main, [value and _size_of(value) for value in values], signed=values)
     return _best(models, part.label or main, values)
 

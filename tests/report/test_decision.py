@@ -126,3 +126,11 @@ class TestBanner:
 
 
 _POWERS = (("one", 1.0), ("two", 1.3))
+
+
+def test_the_mean_gap_nearest_to_zero_is_not_the_lowest() -> None:
+    from calibdask.report.tables import best_of
+
+    gap = {"gap": cd.MeanGap()}
+    models = [ModelResult(f"m{power}", measure(LABELS, TRUTH**power, gap, **FEW)) for power in (0.5, 1.0)]
+    assert "closest to 0: m1.0, " in best_of(models)

@@ -49,10 +49,10 @@ def sentence(judgement: Judgement) -> str:
     >>> sentence(Judgement("ece", -0.03, 0.03, {"c": "a"}, 0.05, 0.04, 0.06, 1000.0))
     'c=a: ece 0.0500 (0.0400 to 0.0600) is outside the limit of 0.03'
     """
-    verb = {"met": "keeps", "broken": "is outside", "cannot be decided": "neither keeps nor breaks for certain"}
+    verb = {"met": "is within", "broken": "is outside", "cannot be decided": "may be within or outside"}
     needed = f" ({judgement.reason})" if judgement.reason else ""
     if math.isfinite(judgement.rows_needed):
-        needed += f"; {_rows_needed(judgement)} rows would do"
+        needed += f"; {_rows_needed(judgement)}"
     interval = f" ({interval_text(judgement)})" if math.isfinite(judgement.low) else ", without an interval,"
     return (
         f"{judgement.place}: {judgement.limit} {figure(judgement.value)}{interval} {verb[judgement.outcome]} "
@@ -61,10 +61,14 @@ def sentence(judgement: Judgement) -> str:
 
 
 def _rows_needed(judgement: Judgement) -> str:
-    """In three digits: nobody knows more of them."""
+    """How many rows would decide it, in three digits: nobody knows more of them; and how."""
+    number = f"about {float(f'{judgement.rows_needed:.3g}'):,.0f}"
     if judgement.rows_needed > max(_MOST_TIMES * judgement.rows, _MANY):
-        return f"more than {_MOST_TIMES} times as many"
-    return f"about {float(f'{judgement.rows_needed:.3g}'):,.0f}"
+        number = f"more than {_MOST_TIMES} times as many"
+    rows = "rows of this slice" if judgement.where else "rows in all"
+    if judgement.leaning == "cannot be decided":
+        return f"{number} {rows} would decide it"
+    return f"{number} {rows} would show it to be {judgement.leaning}, if the number stays what it is"
 
 
 def interval_text(judgement: Judgement) -> str:
@@ -116,7 +120,7 @@ def text_lines(gate: Gate) -> Iterator[str]:
 def wanting(gate: Gate) -> Iterator[str]:
     """What the limits that cannot be decided want, a sentence each."""
     for judgement in gate.of("cannot be decided"):
-        would = f"{_rows_needed(judgement)} rows would decide it" if math.isfinite(judgement.rows_needed) else ""
+        would = _rows_needed(judgement) if math.isfinite(judgement.rows_needed) else ""
         if words := "; ".join(filter(None, (judgement.reason, would))):
             yield f"{judgement.limit} of {judgement.place}: {words}."
 
@@ -142,7 +146,7 @@ def markdown(gate: Gate, title: str) -> str:
     for row, judgement in zip(rows_of_table(gate), _worst_first(gate), strict=True):
         lines.append(_line((*map(_cell, row[:-1]), _MARKS[judgement.outcome])))
     level = f"{100 * gate.confidence:g} %"
-    lines += ["", f"Each decision holds at {level}, for all slices of a column together."]
+    lines += ["", f"Each decision holds at {level}, adjusted for the slices of its column (Bonferroni)."]
     lines += ["", *(f"- {_cell(line)}" for line in wanting(gate))] if any(wanting(gate)) else []
     if gate.profile:
         lines += ["", _line((profile_of(gate.profile).title, "number", f"{level} interval")), _line(("---",) * 3)]

@@ -23,6 +23,7 @@ from calibdask.safe_text import listed
 from calibdask.statistics.layout import Layout
 
 _EVIDENCE = "evidence of "
+_OPEN: Outcome = "cannot be decided"
 # Fewest events, and rows without one, with which intervals of replicates and of normal theory decide anything.
 FEWEST_EVENTS = 20
 _FEW_EVENTS = f"fewer than {FEWEST_EVENTS} events, or rows without one"
@@ -54,6 +55,8 @@ class Judgement:
         What the number is.
     reason : str
         Why it has no ends that decide.
+    leaning : {"met", "broken", "cannot be decided"}
+        What these rows would decide if the number stayed what it is; the last where that cannot be said.
     """
 
     limit: str
@@ -68,6 +71,7 @@ class Judgement:
     title: str = ""
     meaning: str = ""
     reason: str = ""
+    leaning: Outcome = "cannot be decided"
 
     @property
     def outcome(self) -> Outcome:
@@ -152,31 +156,32 @@ def _judgement(limit: Limit, here: Results, where: Mapping[str, str]) -> Judgeme
         )
     least, most = limit.range(part.kind, part.direction)
     value, rows = part.value(), _rows(here.dataset)
-    low, high, needed = _ends(part, value, here, name, most, rows)
+    low, high, needed, leaning = _ends(part, value, here, name, most, rows)
     reason = _FEW_EVENTS if math.isnan(low + high) and _rarest(here.dataset, rows) < FEWEST_EVENTS else ""
     if rows < TOO_FEW_IN_A_SLICE:
         low, high, reason = math.nan, math.nan, f"fewer than {TOO_FEW_IN_A_SLICE} rows"
     about = (part.title, part.meaning, reason)
-    return Judgement(limit.text, least, most, where, float(value.value), low, high, rows, needed, *about)
+    return Judgement(limit.text, least, most, where, float(value.value), low, high, rows, needed, *about, leaning)
 
 
 def _ends(
     part: PartResult, value: Value, here: Results, name: str, most: float, rows: float
-) -> tuple[float, float, float]:
-    """Ends that decide, and rows that would do."""
+) -> tuple[float, float, float, Outcome]:
+    """Ends that decide, rows that would do, and what these would decide."""
     needs = requires_evidence(part)
     if not needs or part.kind != "error" or part.part:
         low, high, rarest = _end(value.low), _end(value.high), _rarest(here.dataset, rows)
         if rarest >= FEWEST_EVENTS or part.interval_method in _EXACT:
-            return low, high, math.nan
+            return low, high, math.nan, _OPEN
         if (gap := _gap_of_few(part, here)) is not None:
-            return min(low, gap[0]), max(high, gap[1]), math.nan
-        return math.nan, math.nan, float(np.ceil(rows * FEWEST_EVENTS / rarest)) if rarest else math.nan
+            return min(low, gap[0]), max(high, gap[1]), math.nan, _OPEN
+        needed = float(np.ceil(rows * FEWEST_EVENTS / rarest)) if rarest else math.nan
+        return math.nan, math.nan, needed, _OPEN
     evidence = Evidence.of(here, _EVIDENCE + name) if here.of(_EVIDENCE + name) else None
     decision = Decision(value, most, evidence, needs)
     weight = max(1.0, rows / evidence.effective_rows) if evidence is not None and evidence.effective_rows else math.nan
     low, high = decision.ends
-    return low, high, decision.rows_needed * weight
+    return low, high, decision.rows_needed * weight, decision.leaning
 
 
 def _end(end: Any) -> float:

@@ -1,5 +1,6 @@
 """Banners: what is decided of a model, and what is true of it, in one place."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -41,7 +42,9 @@ def banner(model: ModelResult, *, several: bool) -> Banner:
     line = "; ".join(filter(None, (_decided(outcome, deciding, gate), tendency)))
     first = deciding[0]
     said = sentence(first)
-    caption = f"{first.limit}, {first.place}: {percent(gate.confidence)} interval; shaded: what is accepted"
+    slices = len({one.place for one in gate.judgements if one.where.keys() == first.where.keys()})
+    adjusted = f", adjusted for {slices} slices" if slices > 1 else ""
+    caption = f"{first.limit}, {first.place}: {percent(gate.confidence)} interval{adjusted}; shaded: within the limit"
     sentences = [*_reasons(outcome, deciding, gate), *_warned(model)]
     return Banner(name, WORDS[outcome], ICONS[outcome], line, sentences, large_bar(first, said), caption)
 
@@ -58,7 +61,7 @@ def _decided(outcome: Outcome, deciding: Sequence[Judgement], gate: Gate) -> str
     names = [one.place if is_one else f"{one.limit} of {one.place}" for one in deciding[:_MOST_NAMED]]
     more = len(deciding) - len(names)
     shown = named(names) if not more else f"{', '.join(names)} and {more} more"
-    return f"Outside the limit: {shown}" if outcome == "broken" else f"Not decided by these rows: {shown}"
+    return f"Outside the limit: {shown}" if outcome == "broken" else f"Not decided: {shown}"
 
 
 def _reasons(outcome: Outcome, deciding: Sequence[Judgement], gate: Gate) -> Iterator[str]:
@@ -88,11 +91,18 @@ def _tendency(model: ModelResult) -> str:
         return ""
     scores = "confidences" if model.kind == "confidence" else "scores"
     if gap.low <= 0 <= gap.high:
-        between = f"({points(gap.low)} to {points(gap.high)} points: the interval contains 0)"
-        return f"whether {scores} are too high or too low on average is open {between}"
+        return f"no bias of the mean shown ({POINTS.span(gap.low, gap.high)} points)"
     least, most = sorted((abs(gap.low), abs(gap.high)))
     side = "too high" if gap.value < 0 else "too low"
-    return f"{scores} {points(abs(gap.value))} points {side} on average ({POINTS.span(least, most)})"
+    return f"{scores} {points(abs(gap.value))} points {side} on average ({POINTS.span(least, most)}){_means(model)}"
+
+
+def _means(model: ModelResult) -> str:
+    """Mean score and frequency, as points of a rare outcome say little without them."""
+    score, outcome = model.means
+    if math.isnan(score):
+        return ""
+    return f": {points(score)} % against {points(outcome)} % {'right' if model.kind == 'confidence' else 'observed'}"
 
 
 def _warned(model: ModelResult) -> Iterator[str]:
@@ -105,6 +115,6 @@ def _capital(words: str) -> str:
     """With a capital letter; names are left as they are."""
     return (
         words[:1].upper() + words[1:]
-        if words.startswith(("all rows", "whether ", "scores ", "confidences "))
+        if words.startswith(("all rows", "no bias ", "scores ", "confidences "))
         else words
     )

@@ -127,7 +127,7 @@ class Facts(Block):
 class Signature(Block):
     """A box to sign."""
 
-    words: str = "Name, date, signature"
+    words: str = "Decision and reasons; name, date, signature"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import xarray as xr
 from calibdask.report.blocks import Block, Cell, Listing, Paragraph, Table, number, text
 from calibdask.report.drawing import forest, forest_range
 from calibdask.results.comparison import Comparison, Difference, comparisons, verdicts
-from calibdask.results.format import percent, pvalue_text
+from calibdask.results.format import minus, percent
 
 _READING = (
     "Differences are those of the model less the first one, on the same rows: in every replicate all models are "
@@ -22,7 +22,7 @@ def compared(result: xr.Dataset | str) -> Iterator[Block]:
         if result:
             yield Paragraph(f"The models are not compared by pairs of rows: {result}")
         return
-    yield Listing(verdicts(result))
+    yield Listing([minus(words) for words in verdicts(result)])
     yield _table(list(comparisons(result)), float(result.attrs["ci"]))
     yield Paragraph(_READING, quiet=True)
 
@@ -44,14 +44,18 @@ def _table(every: list[Comparison], level: float) -> Table:
 
 def _row(one: Comparison, own: Difference, reach: tuple[float, float]) -> list[Cell]:
     baseline, model, *difference = own.texts
-    shown, *ends = (word.replace("-", "−") for word in difference)
+    shown, *ends = (minus(word) for word in difference)
     return [
-        text(own.part.title, f"{one.model} less {one.baseline}"),
+        text(_title(own), f"{one.model} less {one.baseline}"),
         Cell(picture=forest(own.difference, own.low, own.high, reach)),
         number(own.difference, shown, " to ".join(ends)),
         Cell(f"{model} and {baseline}", numeric=True),
-        number(own.pvalue, pvalue_text(own.pvalue).removeprefix("p = ").removeprefix("p ")),
+        number(own.pvalue, own.pvalue_text.removeprefix("p = ").removeprefix("p ")),
     ]
+
+
+def _title(own: Difference) -> str:
+    return f"{own.part.title}, debiased" if own.part.choices.get("debias") else own.part.title
 
 
 def _ends(own: Difference) -> tuple[float, float, float]:

@@ -22,7 +22,7 @@ from calibdask.report.blocks import (
 from calibdask.report.cautions import cautions
 from calibdask.report.drawing import curve_picture, diagram_picture
 from calibdask.report.first_page import against_the_first, axes_of, decision, facts
-from calibdask.report.measuring import SPREAD
+from calibdask.report.measuring import CURVE, DIAGRAM, MARKS, SMOOTH, SPREAD
 from calibdask.report.model_result import ModelResult, SlicesBy
 from calibdask.report.numbers import few_numbers, filed
 from calibdask.report.recalibration import recalibration
@@ -38,6 +38,7 @@ from calibdask.report.verdict import worst_slices
 from calibdask.results.cautions import MANY_ROWS
 from calibdask.results.format import counted, joined, percent
 from calibdask.results.reliability import Bins, Curve
+from calibdask.results.values import PartResult
 
 # Panels of a model with one for each class, and of the slices that are drawn.
 _MOST_PANELS, _MOST_SLICES = 6, 4
@@ -77,8 +78,8 @@ def page_of(models: Sequence[ModelResult], origin: Origin, paired: xr.Dataset | 
     lead = f"{counted(len(models), 'model')}, {_rows_each(models)}, {origin.date}"
     several = len(models) > 1
     parts: _Parts = {
-        "about": ("About", facts(models, origin.facts, origin.date)),
         "decision": ("Decision" if _is_decided(models) else "Findings", decision(models)),
+        "about": ("About", facts(models, origin.facts, origin.date)),
         "compared": (f"Against {models[0].name}", against_the_first(models, paired) if several else ()),
         "slices": ("Slices", [*_worst_of(models), *(() if several else _slices(models))]),
         "numbers": ("Numbers", few_numbers(models)),
@@ -122,12 +123,12 @@ def _with_second(parts: _Parts, after: str, anchor: str, part: tuple[str, Iterab
 
 
 def _hashes(models: Sequence[ModelResult]) -> Iterator[str]:
-    """The hash of the receipt, or the fingerprint of the rows, of each model."""
+    """The hash of the receipt, and the fingerprint of the rows, of each model."""
     for model in models:
         own = f" of {model.name}" if len(models) > 1 else ""
         if model.measured.receipt:
             yield f"Hash of the receipt{own}: {model.measured.receipt}."
-        elif model.measured.fingerprint:
+        if model.measured.fingerprint:
             yield f"Fingerprint of the rows{own}: {model.measured.fingerprint}."
 
 
@@ -254,8 +255,7 @@ def _tests(models: Sequence[ModelResult]) -> Iterator[Block]:
         )
     if any(model.rows >= MANY_ROWS for model in tested):
         yield Paragraph(
-            "With as many rows as here, every model fails such a test: none is calibrated to the last digit. Judge "
-            "by the size of the error and its interval."
+            "With so many rows even negligible errors are rejected: judge by the size of the error and its interval."
         )
 
 
@@ -308,4 +308,14 @@ def _definitions(models: Sequence[ModelResult]) -> list[tuple[str, str, str]]:
     """Title, definition and source of everything that was measured, each once."""
     parts = [part for model in models for part in model.results if part.definition and part.metric != SPREAD]
     parts.sort(key=lambda part: part.estimator)
-    return list({part.title: (part.title, part.definition, part.source) for part in parts}.values())
+    drawn = {part.metric for part in parts}
+    named = [(_defined(part, drawn), part.definition, part.source) for part in parts]
+    return list({words[0]: words for words in named}.values())
+
+
+def _defined(part: PartResult, drawn: set[str]) -> str:
+    """The title of a definition; of a curve that sentences rest on and another one is drawn instead, with that."""
+    for own, other in ((CURVE, SMOOTH), (DIAGRAM, MARKS)):
+        if part.metric == own and other in drawn:
+            return f"{part.title} that is not drawn: numbers and sentences rest on it"
+    return part.title

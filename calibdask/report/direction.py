@@ -8,12 +8,14 @@ import numpy as np
 
 from calibdask.report.model_result import ModelResult
 from calibdask.results.cautions import FEWEST_SCORES
-from calibdask.results.format import POINTS, SCORES, cases, counted, joined, points
+from calibdask.results.format import POINTS, cases, counted, joined, points
 from calibdask.results.reliability import Curve
 
 # Stretches that hold less than this share of the rows are not mentioned.
 _LEAST_SHARE = 0.01
 _MOST_STRETCHES = 3
+# Digits of scores, more of them for stretches that are short.
+_DIGITS = (2, 3, 4)
 # Cases next to certainty are no example for others.
 _NEAREST = 0.001
 # A wider band says nothing about cases of a score.
@@ -32,7 +34,11 @@ class Stretch:
     @property
     def ends(self) -> str:
         """Both ends in words."""
-        return SCORES.span(self.start, self.end)
+        for digits in _DIGITS:
+            start, end = (f"{score:.{digits}f}" for score in (self.start, self.end))
+            if start != end:
+                return f"{start} to {end}"
+        return f"about {self.start:.{_DIGITS[0]}f}"
 
 
 @dataclass(frozen=True)
@@ -107,7 +113,7 @@ def _along(curve: Curve, nouns: _Nouns) -> str:
     """Where along the scores the band leaves the diagonal."""
     departures = list(stretches(curve))
     if not departures:
-        return "At no score does the band for the whole curve exclude the diagonal."
+        return "At no score does the simultaneous band of the curve (not drawn) exclude the diagonal."
     shown = sorted(departures, key=lambda stretch: -stretch.share)[:_MOST_STRETCHES]
     shown.sort(key=lambda stretch: stretch.start)
     sides = {
@@ -117,7 +123,7 @@ def _along(curve: Curve, nouns: _Nouns) -> str:
     parts = joined([f"{side} from {joined(ends)}" for side, ends in sides.items() if ends])
     left = len(departures) - len(shown)
     more = f" (and along {counted(left, 'shorter stretch', 'shorter stretches')})" if left else ""
-    return f"By the band for the whole curve the {nouns.scores} are {parts}{more}."
+    return f"By the simultaneous band of the curve (not drawn) the {nouns.scores} are {parts}{more}."
 
 
 def _readable(model: ModelResult) -> list[Curve]:

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import xarray as xr
 
+from calibdask.gating.check import Gate
 from calibdask.plot.style import FREQUENCY, MEAN_SCORE
-from calibdask.report.banners import banner
+from calibdask.report.banners import banner, by_name
 from calibdask.report.blocks import Block, Facts, Figure, Figures, Paragraph, Signature
 from calibdask.report.comparing import compared
-from calibdask.report.matrix import event_noun, gap_matrix, limit_matrix
+from calibdask.report.matrix import adjustment, event_noun, gap_matrix, limit_matrix
 from calibdask.report.model_result import ModelResult
 from calibdask.report.overlay_drawing import FEWEST_ROWS, MOST_MODELS, overlay_picture
 from calibdask.report.slices import events_of
@@ -17,13 +18,14 @@ from calibdask.results.format import counted, named, percent
 # What people say about a page, in the order of the grid; other names follow.
 _FACTS = ("model", "version", "purpose", "author", "period")
 _DECIDING = (
-    "Shaded: the values that keep the limit. A limit is met if the whole interval keeps it, and broken if none of it "
-    "does; otherwise these rows cannot decide it. The interval of a calibration error is widened to ends that hold "
-    "with few rows and few events too. Decisions hold for all slices of a column together (Bonferroni)."
+    "Shaded: values within the limit. A limit is met if the whole interval is within it, and broken if none of it is; "
+    "otherwise these rows cannot decide it. For a calibration error the interval is the union of that from replicates "
+    "and a finite-sample one by betting (Waudby-Smith & Ramdas, 2024), as replicates of few events vary too little."
 )
+_DIGITS = 16
 _AXES = {"confidence": ("mean confidence", "accuracy")}
 _OVERLAID = (
-    "A line a model through its bins, with an interval for each bin by itself; bins of fewer than "
+    "One line per model through its bins, with an interval for each bin by itself; bins of fewer than "
     f"{FEWEST_ROWS} rows are left out. On the dashed line scores are calibrated; below it they are too high."
 )
 
@@ -41,8 +43,12 @@ def facts(models: Sequence[ModelResult], given: Mapping[str, str], date: str) ->
         of = f" of {model.name}" if len(models) > 1 else ""
         items += [(f"data{of}", "; ".join(filter(None, (_data(model), _rows(model)))))]
         items += [(f"left out{of}", note) for note in model.measured.notes if "left out" in note]
-        items += [(f"fingerprint{of}", words) for words in (model.measured.fingerprint,) if words]
+        items += [(f"fingerprint{of}", words) for words in (_shortened(model.measured.fingerprint),) if words]
     yield Facts([(name[:1].upper() + name[1:], words) for name, words in dict([*items, ("made", date)]).items()])
+
+
+def _shortened(fingerprint: str) -> str:
+    return f"{fingerprint[:_DIGITS]}… (whole at the foot)" if len(fingerprint) > _DIGITS else fingerprint
 
 
 def _data(model: ModelResult) -> str:
@@ -63,10 +69,24 @@ def decision(models: Sequence[ModelResult]) -> Iterator[Block]:
     gates = [(model, gate) for model in models if (gate := model.measured.gate) is not None and gate.judgements]
     if gates:
         yield limit_matrix(gates)
-        yield Paragraph(_DECIDING, quiet=True)
+        yield Paragraph(" ".join((_DECIDING, *_adjusted(gates), *_meanings(gates))), quiet=True)
     elif any(model.sliced for model in models) and (table := gap_matrix(models)) is not None:
         yield table
     yield Signature()
+
+
+def _adjusted(gates: Sequence[tuple[ModelResult, Gate]]) -> Iterator[str]:
+    if adjusted := adjustment(gates[0][1]):
+        yield f"Intervals of slices are {adjusted}{', each model by itself' if len(gates) > 1 else ''}."
+
+
+def _meanings(gates: Sequence[tuple[ModelResult, Gate]]) -> Iterator[str]:
+    """What the numbers are that have limits."""
+    found = [one for _, gate in gates for one in gate.judgements]
+    for one in {one.limit: one for one in found if one.meaning}.values():
+        # Without choices bins are of equal width.
+        width = " of equal width" if one.limit == "ece" and one.meaning.endswith("bins") else ""
+        yield f"{by_name(one).limit}: {one.meaning}{width}."
 
 
 def against_the_first(models: Sequence[ModelResult], result: xr.Dataset | str) -> Iterator[Block]:

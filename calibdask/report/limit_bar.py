@@ -11,8 +11,9 @@ from calibdask.safe_text import visible
 
 # In units of the drawing; the large one has a scale below.
 _WIDTH, _HEIGHT, _MARGIN = 190.0, 18.0, 5.0
-_LARGE_WIDTH, _LARGE_HEIGHT, _LARGE_MARGIN = 460.0, 62.0, 26.0
-_BAND, _AXIS = 24.0, 42.0
+_LARGE_WIDTH, _LARGE_HEIGHT, _LARGE_MARGIN = 460.0, 76.0, 26.0
+# The number stands above the band, the scale below.
+_NUMBER, _BAND_TOP, _BAND, _AXIS = 13.0, 18.0, 24.0, 48.0
 _ROOM = 0.12
 # Labels of the scale that are nearer than this, as a share of the width, would run into each other.
 _APART = 0.15
@@ -23,13 +24,17 @@ def range_of(judgements: Sequence[Judgement]) -> tuple[float, float]:
     ends = [end for one in judgements for end in (one.value, one.low, one.high, *_limits(one)) if math.isfinite(end)]
     low, high = min(ends, default=0.0), max(ends, default=1.0)
     room = _ROOM * (high - low or abs(high) or 1.0)
-    return (low if low == 0 else low - room), high + room
+    return (0.0 if all(map(_is_error, judgements)) else low - room), high + room
+
+
+def _is_error(judgement: Judgement) -> bool:
+    """Whether it cannot be negative; of NaN nothing is known."""
+    return judgement.least == -judgement.most and not min(judgement.value, judgement.low) < 0
 
 
 def _limits(judgement: Judgement) -> list[float]:
     """The limits that are drawn; the lower one of what cannot be negative is none."""
-    is_error = judgement.least == -judgement.most and min(judgement.value, judgement.low) >= 0
-    ends = [judgement.most] if is_error else [judgement.least, judgement.most]
+    ends = [judgement.most] if _is_error(judgement) else [judgement.least, judgement.most]
     return [end for end in ends if math.isfinite(end)]
 
 
@@ -44,8 +49,13 @@ def large_bar(judgement: Judgement, said: str) -> Markup:
     """For a banner, with a scale; ``said`` is what it shows, for screen readers."""
     reach = range_of([judgement])
     place = (_LARGE_WIDTH, _LARGE_MARGIN)
-    parts = _parts(judgement, reach, place, (4.0, _BAND))
-    parts.append(f'<line class="axis" x1="{_LARGE_MARGIN}" y1="34" x2="{_LARGE_WIDTH - _LARGE_MARGIN}" y2="34"/>')
+    parts = _parts(judgement, reach, place, (_BAND_TOP, _BAND))
+    parts.append(
+        f'<line class="axis" x1="{_LARGE_MARGIN}" y1="{_AXIS}" x2="{_LARGE_WIDTH - _LARGE_MARGIN}" y2="{_AXIS}"/>'
+    )
+    if math.isfinite(judgement.value):
+        x = _along(judgement.value, reach, *place)
+        parts.append(f'<text x="{x:.1f}" y="{_NUMBER}" text-anchor="middle">{figure(judgement.value)}</text>')
     taken: list[float] = []
     marks = [("limit", end) for end in _limits(judgement)]
     marks += [("", end) for end in (judgement.low, judgement.high, reach[0]) if math.isfinite(end)]
@@ -54,8 +64,8 @@ def large_bar(judgement: Judgement, said: str) -> Markup:
         if all(abs(x - other) > _APART * _LARGE_WIDTH for other in taken):
             taken.append(x)
             words = f"limit {end:g}".replace("-", "−") if name else "0" if end == 0 else figure(end)
-            parts.append(f'<line class="axis" x1="{x:.1f}" y1="34" x2="{x:.1f}" y2="38"/>')
-            parts.append(f'<text class="{name}" x="{x:.1f}" y="51" text-anchor="middle">{words}</text>')
+            parts.append(f'<line class="axis" x1="{x:.1f}" y1="{_AXIS}" x2="{x:.1f}" y2="{_AXIS + 4}"/>')
+            parts.append(f'<text class="{name}" x="{x:.1f}" y="{_AXIS + 17}" text-anchor="middle">{words}</text>')
     box = f'viewBox="0 0 {_LARGE_WIDTH:.0f} {_LARGE_HEIGHT:.0f}"'
     label = Markup.escape(visible(said))
     return Markup(f'<svg class="limit-bar large" {box} role="img" aria-label="{label}">{"".join(parts)}</svg>')
@@ -64,7 +74,7 @@ def large_bar(judgement: Judgement, said: str) -> Markup:
 def _parts(
     judgement: Judgement, reach: tuple[float, float], place: tuple[float, float], across: tuple[float, float]
 ) -> list[str]:
-    """What keeps the limit, shaded; the limits; the interval and the number."""
+    """What is within the limit, shaded; the limits; the interval and the number."""
     top, height = across
     middle = top + height / 2
     kept = (min(max(end, reach[0]), reach[1]) for end in (judgement.least, judgement.most))

@@ -18,7 +18,7 @@ from calibdask.report.measuring import GAP
 from calibdask.report.model_result import ModelResult
 from calibdask.report.slices import events_of
 from calibdask.results.decisions import OUTCOMES
-from calibdask.results.format import PLAIN, counted, figure, percent, slice_text
+from calibdask.results.format import PLAIN, counted, figure, joined, percent, slice_text
 from calibdask.results.values import Results, Value
 
 _MOST_ROWS = 60
@@ -58,9 +58,16 @@ def limit_matrix(gates: Sequence[tuple[ModelResult, Gate]]) -> Table:
 
 
 def _caption(gate: Gate) -> str:
-    places = len({one.place for one in gate.judgements if one.where})
-    together = f", adjusted for the slices of each column ({counted(places, 'slice')})" if places > 1 else ""
-    return f"Limits: {percent(gate.confidence)} intervals{together}"
+    adjusted = adjustment(gate)
+    return f"Limits: {percent(gate.confidence)} intervals{f', those of slices {adjusted}' if adjusted else ''}"
+
+
+def adjustment(gate: Gate) -> str:
+    """What the ends of slices are adjusted for; empty where there is nothing."""
+    by = [tuple(one.where) for one in {one.place: one for one in gate.judgements if one.where}.values()]
+    numbers = {", ".join(names): by.count(names) for names in dict.fromkeys(by)}
+    values = joined([f"the {number} values of {name}" for name, number in numbers.items() if number > 1] or [""])
+    return f"adjusted for {values} (Bonferroni)" if values else ""
 
 
 def _judged(one: Judgement | None, reach: tuple[float, float], *, wide: bool) -> Cell:

@@ -1,5 +1,6 @@
 """Whether recalibration would help: what cross-fitted calibrators take away from the loss."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -7,11 +8,11 @@ import xarray as xr
 
 from calibdask.report.blocks import Block, Cell, Heading, Paragraph, Table, number, text
 from calibdask.report.model_result import ModelResult
-from calibdask.results.format import PLAIN, counted, figure, joined, percent, pvalue_text
+from calibdask.results.format import counted, figure, joined, minus, percent, pvalue_text, shown_texts
 
 _READING = (
     "Improvement: log loss that the map takes away on rows that it was not fitted to, as it would on new rows like "
-    "these; below 0 it does harm. p: that there is no improvement, adjusted for the number of calibrators."
+    "these; below 0 it does harm. p: of no difference, adjusted for the number of calibrators."
 )
 
 
@@ -24,12 +25,25 @@ def recalibration(models: Sequence[ModelResult]) -> Iterator[Block]:
         if len(models) > 1 and not isinstance(compared, str):
             yield Heading(model.name)
         if not isinstance(compared, str):
-            yield Paragraph(compared.attrs["reason"])
+            yield Paragraph(minus(compared.attrs["reason"]))
+            yield from map(Paragraph, _maps_of_slices(model))
             yield _table(model, compared)
         elif compared:
             yield Paragraph(f"Not known for {model.name}: {compared}")
     if any(not isinstance(model.measured.recalibration, str) for model in models):
         yield Paragraph(_READING, quiet=True)
+
+
+def _maps_of_slices(model: ModelResult) -> Iterator[str]:
+    """How to fit maps of their own to slices that are not shown to be within their limit, with rows enough."""
+    gate = model.measured.gate
+    judged = [] if gate is None else [one for one in gate.judgements if one.outcome != "met" and not one.reason]
+    for name in dict.fromkeys(name for one in judged for name in one.where):
+        data = shlex.quote(model.measured.source or "DATA")
+        yield (
+            f"Slices by {name} may need maps of their own: calibdask calibrate {data} --by {shlex.quote(name)} --out "
+            "map.json."
+        )
 
 
 def _in_a_line(models: Sequence[ModelResult]) -> str:
@@ -61,10 +75,18 @@ def _row(values: xr.Dataset, name: str) -> list[Cell]:
     if name == "none":
         return [text("none", taken), *losses, *[text("–")] * 4]
     gain, low, high = (float(values[f"improvement{end}"]) for end in ("", "_low", "_high"))
-    ends = "–" if np.isnan(low) else PLAIN.span(low, high)
+    known = [gain] if np.isnan(low) else [gain, low, high]
+    shown, *ends = (minus(word) for word in shown_texts(*known, kind="difference"))
     p = float(values["improvement_pvalue_adjusted"])
     order = "yes" if float(values["monotone"]) == 1 else "no"
-    return [text(name, taken), *losses, _cell(gain), Cell(ends, numeric=True), number(p, pvalue_text(p)), text(order)]
+    return [
+        text(name, taken),
+        *losses,
+        number(gain, shown),
+        Cell(" to ".join(ends) or "–", numeric=True),
+        number(p, pvalue_text(p)),
+        text(order),
+    ]
 
 
 def _cell(value: float) -> Cell:

@@ -33,6 +33,11 @@ class Slice:
     events: float = np.nan
 
     @property
+    def means(self) -> tuple[float, float]:
+        """Mean score and frequency of the outcome; NaN where there is one for each class."""
+        return (self.bins[0][1].mean_score, self.bins[0][1].frequency) if len(self.bins) == 1 else (np.nan, np.nan)
+
+    @property
     def is_tiny(self) -> bool:
         """Whether it has too few rows for intervals."""
         return self.rows < TOO_FEW_IN_A_SLICE

@@ -1,6 +1,7 @@
 """Tables of a report: metrics, models side by side, slices, classes, tests."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from markupsafe import Markup
@@ -127,6 +128,8 @@ def few_table(model: ModelResult) -> Table:
 
 
 def _human(part: PartResult) -> str:
+    if part.estimator_class == MeanGap.__name__ and not part.part:
+        return f"Frequency less score ({part.title.lower()})"
     return part.title or part.variable
 
 
@@ -155,8 +158,19 @@ def best_of(models: Sequence[ModelResult]) -> str:
     if not names:
         return "These models have no number in common."
     main = names[0]
-    title = next(part.label or part.variable for part in models[0].metrics if part.variable == main)
-    return _best(models, title, [model.numbers.get(main) for model in models])
+    part = next(part for part in models[0].metrics if part.variable == main)
+    values = [model.numbers.get(main) for model in models]
+    if part.direction == "zero" and part.kind != "error":
+        return _best(models, part.label or main, [value and _size_of(value) for value in values], signed=values)
+    return _best(models, part.label or main, values)
+
+
+def _size_of(value: Value) -> Value:
+    """The value without its sign, and what its size may be."""
+    if value.low is None or value.high is None:
+        return replace(value, value=abs(value.value))
+    least = 0.0 if value.low <= 0 <= value.high else min(abs(value.low), abs(value.high))
+    return replace(value, value=abs(value.value), low=least, high=max(abs(value.low), abs(value.high)))
 
 
 def _compared(models: Sequence[ModelResult]) -> list[str]:
@@ -168,18 +182,28 @@ def _compared(models: Sequence[ModelResult]) -> list[str]:
     errors.sort(key=lambda part: not first.is_headline(part))
     errors[1:1] = [part for part in shared if part.estimator_class == MeanGap.__name__ and not part.part]
     scores = [part for part in shared if part.kind == "score" and not part.part]
-    kinds = {(part.title, part.setting): part.variable for part in reversed(errors + scores)}
-    return (list(reversed(kinds.values())) or [part.variable for part in shared])[:_MOST_COLUMNS]
+    kinds: dict[tuple[str, str], str] = {}
+    for part in errors + scores:
+        kinds.setdefault((part.title, part.setting), part.variable)
+    return (list(kinds.values()) or [part.variable for part in shared])[:_MOST_COLUMNS]
 
 
-def _best(models: Sequence[ModelResult], main: str, values: Sequence[Value | None]) -> str:
-    """Which model has the lowest error, and from which others its interval does not tell it."""
+def _best(
+    models: Sequence[ModelResult], main: str, values: Sequence[Value | None], signed: Sequence[Value | None] = ()
+) -> str:
+    """Which model has the lowest error, and from which others its interval does not tell it.
+
+    Of what is best at 0 ``values`` are the sizes, and ``signed`` what they are sizes of.
+    """
     known = [(value, model.name) for value, model in zip(values, models, strict=True) if value]
     known = [(value, name) for value, name in known if np.isfinite(value.value)]
     if not known:
         return f"The {main} of none of them is known."
     best, lowest = min(known, key=lambda pair: pair[0].value)
     sentence = f"Lowest {main}: {lowest}, {figure(best.value)}."
+    for value, model in zip(signed, models, strict=False):
+        if value is not None and model.name == lowest:
+            sentence = f"{main[:1].upper()}{main[1:]} closest to 0: {lowest}, {figure(value.value)}."
     if len({model.rows for model in models}) > 1:
         sentence = f"These models were measured on different numbers of rows. {sentence}"
     if not best.has_interval:
@@ -200,6 +224,7 @@ def slice_table(model: ModelResult, sliced: SlicesBy) -> Table:
     columns = {part.variable: part.label or part.variable for part in sliced.errors[:_MOST_SLICE_COLUMNS]}
     if any(GAP in piece.numbers for piece in shown):
         columns[GAP] = "frequency less score"
+    means = ["mean score", "frequency"] if any(not np.isnan(piece.means[0]) for piece in shown) else []
     reach = _reach(piece.numbers.get(sliced.variable) for piece in shown)
     rows = [
         [
@@ -208,12 +233,14 @@ def slice_table(model: ModelResult, sliced: SlicesBy) -> Table:
             drawn_cell(piece.numbers.get(sliced.variable), reach),
             text("–") if np.isnan(piece.least) else number(piece.least, figure(piece.least)),
             *(value_cell(piece.numbers.get(name)) for name in columns),
+            *(number(mean, figure(mean)) for _, mean in zip(means, piece.means, strict=False)),
         ]
         for piece in shown
     ]
-    rows.append([Cell(), Cell(), Cell(picture=forest_axis(reach)), Cell(), *(Cell() for _ in columns)])
-    numeric = ((title, True) for title in columns.values())
-    headings = [(sliced.name, False), ("rows", True), (_interval(model), False), ("at least", True), *numeric]
+    rows.append([Cell(), Cell(), Cell(picture=forest_axis(reach)), Cell(), *(Cell() for _ in (*columns, *means))])
+    numeric = ((title, True) for title in (*columns.values(), *means))
+    drawn = _interval(model) if model.level is None else f"{_interval(model)} of each by itself"
+    headings = [(sliced.name, False), ("rows", True), (drawn, False), ("at least, adjusted", True), *numeric]
     return Table(f"{model.name} by {sliced.name}, the worst first", headings, rows, _slice_notes(model, sliced))
 
 
@@ -227,8 +254,7 @@ def _slice_notes(model: ModelResult, sliced: SlicesBy) -> str:
         notes.append(
             f"Ordered by what the errors are at least, for certain: lower ends adjusted so that they hold for all "
             f"{counted(len(sliced.slices), 'slice')}{of_models} at a time (Bonferroni). "
-            f"{sum(low > 0 for low in least):,} of them are above 0; slices that are alike in this are in the order of "
-            "their own intervals."
+            f"{_above_zero(least)}; slices that are alike in this are in the order of their own intervals."
         )
     if any(piece.is_tiny for piece in sliced.slices):
         notes.append(
@@ -238,6 +264,11 @@ def _slice_notes(model: ModelResult, sliced: SlicesBy) -> str:
     if hidden > 0:
         notes.append(f"{counted(hidden, 'slice')} with smaller errors not shown.")
     return " ".join(notes)
+
+
+def _above_zero(least: Sequence[float]) -> str:
+    above = sum(low > 0 for low in least)
+    return f"{above:,} of them {'is' if above == 1 else 'are'} above 0" if above else "None of them is above 0"
 
 
 def _which(error: PartResult) -> str:

@@ -137,7 +137,9 @@ class _Assessment:
         error, scale = self.error, self.scale
         ends = f" ({scale.interval(error.low, error.high, self.model.level)})" if error.has_interval else ""
         rows = f"over {counted(self.model.rows, 'row')}"
-        said = f"The calibration error ({self.part.label}) is {scale.number(error.value)}{scale.unit}{ends}"
+        equal = self.part.choices.get("binning") == "uniform" and self.part.label.endswith("bins")
+        name = f"{self.part.label} of equal width" if equal else self.part.label
+        said = f"The calibration error ({name}) is {scale.number(error.value)}{scale.unit}{ends}"
         if not is_mean_gap(self.part):
             return f"{said}, {rows}{f': {self.part.meaning}' if self.part.meaning else ''}."
         setting = Setting.parse(self.part.setting)
@@ -178,7 +180,7 @@ class _Assessment:
                 "scores are used for."
             )
         elif self.outcome == "error" and self.model.rows >= MANY_ROWS:
-            yield "With so many rows every model is found to be off by something; what counts is by how much."
+            yield "With so many rows even negligible errors are found: judge this one by its size."
 
 
 def worst_slices(model: ModelResult) -> Iterator[str]:

@@ -11,7 +11,7 @@ from calibdask.results.values import PartResult, Value
 
 # Below the second number nothing is said of a model at all.
 FEW_ROWS, FEWEST_ROWS = 300, 30
-# Of so many rows every model fails a test of calibration: none is calibrated to the last digit.
+# With so many rows tests of calibration reject negligible errors too.
 MANY_ROWS = 100_000
 # Slices below the second number have no intervals: the replicates of one row are that row, and look certain.
 FEW_IN_A_SLICE, TOO_FEW_IN_A_SLICE = 100, 10
@@ -63,9 +63,10 @@ def few_in_bins(count: Array) -> Iterator[str]:
     """Bins of few rows; ``count`` holds the rows of those that have any."""
     few = int((count < _FEW_IN_A_BIN).sum())
     if few:
+        hold, their = ("holds", "its gap is") if few == 1 else ("hold", "their gaps are")
         yield (
-            f"{few} of {counted(count.size, 'nonempty bin')} {'holds' if few == 1 else 'hold'} fewer than "
-            f"{_FEW_IN_A_BIN} rows: their points in the diagram are mostly noise, and so is the largest gap."
+            f"{few} of {counted(count.size, 'nonempty bin')} of binned errors such as ECE and MCE {hold} fewer than "
+            f"{_FEW_IN_A_BIN} rows: {their} mostly noise, and so may be the largest gap (MCE)."
         )
 
 

@@ -14,11 +14,15 @@ from calibdask.results.values import PartResult, Results
 _MODEL, _CHALLENGER, _DIFFERENCE = "model", "challenger", "difference"
 # The smaller is better.
 _DOWN = ("lower", "zero")
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A number of a model and of the baseline, their difference with its interval, and p-values by name."""
+    """A number of a model and of the baseline, their difference with its interval, and p-values by name.
+
+    ``smallest`` is the least p-value that so many replicates can show.
+    """
 
     part: PartResult
     baseline: float
@@ -28,6 +32,7 @@ class Difference:
     high: float
     pvalues: Mapping[str, float]
     rows: float = 0
+    smallest: float = 0
 
     @property
     def name(self) -> str:
@@ -38,6 +43,12 @@ class Difference:
     def pvalue(self) -> float:
         """The p-value; adjusted by Holm's method where there are several slices or models."""
         return self.pvalues.get("pvalue_holm", self.pvalues["pvalue"])
+
+    @property
+    def pvalue_text(self) -> str:
+        """The p-value; of the smallest that the replicates can show, that it may be smaller."""
+        text = pvalue_text(self.pvalue)
+        return text.replace("=", "≤") if self.pvalues["pvalue"] <= self.smallest * (1 + _ROUNDING) else text
 
     def better(self, level: float) -> bool | None:
         """Whether the model is better than the baseline; None if that cannot be told."""
@@ -96,10 +107,17 @@ def comparisons(dataset: xr.Dataset) -> Iterator[Comparison]:
         for model in map(str, dataset[_CHALLENGER].values):
             here = stratum.sel({_MODEL: [baseline, model], _CHALLENGER: model})
             rows = here["rows"].values[0].item()
-            yield Comparison(model, baseline, labels, rows, tuple(_differences(Results(here), rows)))
+            yield Comparison(
+                model, baseline, labels, rows, tuple(_differences(Results(here), rows, _smallest(dataset)))
+            )
 
 
-def _differences(results: Results, rows: float) -> Iterator[Difference]:
+def _smallest(dataset: xr.Dataset) -> float:
+    """The least p-value of so many replicates, of one difference."""
+    return 2 / (int(dataset.attrs["n_boot"]) + 1)
+
+
+def _differences(results: Results, rows: float, smallest: float) -> Iterator[Difference]:
     # P-values are parts of the same name too.
     of_difference = {f"{part.metric}_{part.part}": part for part in results if part.kind == "difference"}
     for part in results:
@@ -111,7 +129,7 @@ def _differences(results: Results, rows: float) -> Iterator[Difference]:
         pvalues = {word: value for word, value in bounds.items() if word.startswith("pvalue")}
         baseline, model = map(float, part.values.values)
         ends = bounds["low"], bounds["high"]
-        yield Difference(part, baseline, model, float(difference.values), *ends, pvalues, rows)
+        yield Difference(part, baseline, model, float(difference.values), *ends, pvalues, rows, smallest)
 
 
 def verdicts(dataset: xr.Dataset) -> list[str]:
@@ -134,7 +152,7 @@ def verdicts(dataset: xr.Dataset) -> list[str]:
     for model in dict.fromkeys(one.model for one in every):
         of_model = [one for one in every if one.model == model]
         if any(one.labels for one in of_model):
-            sentences.append(_of_slices(of_model, level, 2 / (int(dataset.attrs["n_boot"]) + 1)))
+            sentences.append(_of_slices(of_model, level, _smallest(dataset)))
         else:
             sentences += _of_model(of_model[0], level)
     return list(filter(None, sentences))
@@ -154,7 +172,7 @@ def _sentence(comparison: Comparison, difference: Difference, word: str, level: 
     first, second, _, _, _ = difference.texts
     step, *ends = shown_texts(abs(difference.difference), *_ends_of_size(difference), rows=difference.rows)
     side = "lower" if difference.difference < 0 else "higher"
-    interval = f"{percent(level)} interval {ends[0]} to {ends[1]}, {pvalue_text(difference.pvalue)}"
+    interval = f"{percent(level)} interval {ends[0]} to {ends[1]}, {difference.pvalue_text}"
     if not np.isfinite(difference.pvalue):
         interval = "too few rows, or too few of an outcome, for an interval"
     name = _name(difference)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -138,13 +139,30 @@ class Decision:
         evidence, (low, high) = self.evidence, self.ends
         if self.error is None or evidence is None or self.outcome != "cannot be decided" or np.isnan(high):
             return np.nan
-        if evidence.effective_rows < (needed := evidence.rows_needed(self.limit)):
+        if evidence.effective_rows < (needed := self._fewest):
             return needed
         value = self.error.value
         reach = high - value if value < self.limit else value - low
         with np.errstate(divide="ignore"):
             needed = float(np.ceil(evidence.effective_rows * np.square(np.divide(reach, self.limit - value))))
         return needed if needed < _MOST_ROWS else np.nan
+
+    @property
+    def leaning(self) -> Outcome:
+        """What `rows_needed` would decide if the error stayed what it is, as far as that can be said.
+
+        Of fewer rows than a calibrated model needs, most of an error may be due to chance.
+        """
+        if np.isnan(self.rows_needed) or self.error is None or self.evidence is None:
+            return self.outcome
+        if self.evidence.effective_rows < self._fewest:
+            return "cannot be decided"
+        return "met" if self.error.value < self.limit else "broken"
+
+    @cached_property
+    def _fewest(self) -> float:
+        """Rows that a calibrated model needs."""
+        return np.nan if self.evidence is None else self.evidence.rows_needed(self.limit)
 
 
 def cautious_metric(metric: Estimator, layout: Layout) -> CautiousECE | None:

@@ -1,6 +1,7 @@
 """Numbers, labels and intervals as text: the one place that formats them."""
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -147,6 +148,17 @@ def figure(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
+def minus(words: str) -> str:
+    """With the minus sign before negative numbers, as pages write them; names and dates are left as they are.
+
+    Examples
+    --------
+    >>> minus("a-1 of 2026-11-23: -0.0002 (-0.1 to 0.2)")
+    'a-1 of 2026-11-23: −0.0002 (−0.1 to 0.2)'
+    """
+    return re.sub(r"(?<![^\s(])-(?=\d)", "−", words)
+
+
 def points(value: float) -> str:
     """A share in percentage points, with the digits that `figure` gives it.
 
@@ -185,10 +197,9 @@ class Scale:
         return f"{percent(level or 0.0)} interval {self.span(low, high)}"
 
 
-# Errors that are shares are written in percentage points, others as they are; scores in two digits.
+# Errors that are shares are written in percentage points, others as they are.
 POINTS = Scale(points, " percentage points", " points")
 PLAIN = Scale(figure)
-SCORES = Scale(lambda score: f"{score:.2f}")
 
 
 def percent(share: float) -> str:

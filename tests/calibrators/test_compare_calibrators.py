@@ -60,7 +60,9 @@ def test_calibrated_scores_are_left_as_they_are() -> None:
     labels, scores = binary(4000, seed=3, slope=1.0)
     result = cd.compare_calibrators(labels, scores)
     assert result.attrs["best"] == "none"
-    assert result.attrs["reason"].startswith("None helps with certainty: PlattScaling, the best, takes ")
+    assert result.attrs["reason"].startswith(
+        "No single map for all rows helps with certainty: PlattScaling, the best, takes "
+    )
     assert (result.improvement_low[1:] < 0).all()
 
 

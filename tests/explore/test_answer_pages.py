@@ -118,7 +118,7 @@ def test_calibrated_scores_are_left_as_they_are() -> None:
     labels, scores, _ = rows(slope=1.0)
     _, page, _ = page_of(cd.summarize(labels, scores), "recalibration")
     (line,) = lines(page)
-    assert line.startswith("No: leave the scores as they are. None helps with certainty: ")
+    assert line.startswith("No: leave the scores as they are. No single map for all rows helps with certainty: ")
     assert "calibdask calibrate" not in page.text
 
 

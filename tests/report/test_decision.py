@@ -51,7 +51,7 @@ class TestDecision:
                 rf"{events:,} {re.escape(word)} 0\.\d+ \(0\.\d+ to 0\.\d+\)",
                 reader.text,
             ), name
-        assert "adjusted for the slices of each column (3 slices)" in reader.text
+        assert "those of slices adjusted for the 3 values of group (Bonferroni)" in reader.text
         assert reader.text.count("✗ Broken") + reader.text.count("✗ broken") == 2
 
     def test_bad_limits(self) -> None:
@@ -79,11 +79,16 @@ class TestBanner:
     @pytest.mark.parametrize(
         ("scores", "limits", "word", "line"),
         [
-            (TRUTH**1.1, {"ece": 0.2}, "met", r"Within the limit; scores [\d.]+ points too low on average \("),
+            (
+                TRUTH**1.1,
+                {"ece": 0.2},
+                "met",
+                r"Within the limit; .* points too low on average \(.*\): [\d.]+ % against [\d.]+ % observed$",
+            ),
             (TRUTH**3, {"ece": 0.01}, "broken", r"Outside the limit: all rows; scores [\d.]+ points too low"),
-            (TRUTH, {"ece": 0.01}, "undecided", r"Not decided by these rows: all rows; whether scores"),
+            (TRUTH, {"ece": 0.01}, "undecided", r"Not decided: all rows; no bias of the mean shown"),
             (TRUTH**3, None, "neutral", r"Scores [\d.]+ points too low on average \("),
-            (TRUTH, None, "neutral", r"Whether scores .* is open \(−.* points: the interval contains 0\)$"),
+            (TRUTH, None, "neutral", r"No bias of the mean shown \(−.* points\)$"),
         ],
     )
     def test_lines(self, scores: Any, limits: Any, word: str, line: str, tmp_path: Path) -> None:
@@ -110,7 +115,7 @@ class TestBanner:
         )
         assert told.sentences[0].startswith("Scores too low: off by")
         assert open_.sentences[0].startswith("Scores too low in places: off by")
-        assert "the interval contains 0" in open_.line
+        assert "No bias of the mean shown" in open_.line
 
     def test_without_limits_slices_have_a_table_too(self, tmp_path: Path) -> None:
         models = {name: measure(LABELS, TRUTH**power, SOME, by={"country": COUNTRY}, **FEW) for name, power in _POWERS}
@@ -121,3 +126,11 @@ class TestBanner:
 
 
 _POWERS = (("one", 1.0), ("two", 1.3))
+
+
+def test_the_mean_gap_nearest_to_zero_is_not_the_lowest() -> None:
+    from calibdask.report.tables import best_of
+
+    gap = {"gap": cd.MeanGap()}
+    models = [ModelResult(f"m{power}", measure(LABELS, TRUTH**power, gap, **FEW)) for power in (0.5, 1.0)]
+    assert "closest to 0: m1.0, " in best_of(models)

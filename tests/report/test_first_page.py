@@ -100,7 +100,7 @@ def test_facts_profile_and_receipt_at_the_shell(run: Any, tmp_path: Path) -> Non
         "Purpose approval",
         "kB",
         "1 rows without a label",
-        "Name, date, signature",
+        "Decision and reasons; name, date, signature",
     ):
         assert said in reader.text
     for names in PROFILES["credit"].names.values():

@@ -25,6 +25,13 @@ def test_the_comparison_is_on_the_page(tmp_path: Path, extreme: Measured, multic
     assert "TemperatureScaling" in reader.text
 
 
+def test_slices_that_are_off_may_have_maps_of_their_own(tmp_path: Path) -> None:
+    slices = np.where(np.arange(TRUTH.size) % 2, "a", "b")
+    judged = measure(LABELS, TRUTH**3, by={"part": slices}, slice_limits={"ece": 0.01}, source="rows 1.csv", n_boot=20)
+    _, reader = page_of(tmp_path, judged)
+    assert "calibdask calibrate 'rows 1.csv' --by part --out map.json." in reader.text
+
+
 @pytest.mark.filterwarnings("ignore:.*only one kind of outcome:UserWarning")
 def test_why_it_is_not_known(tmp_path: Path) -> None:
     alike = measure(np.zeros(200, int), TRUTH[:200], **FEW)

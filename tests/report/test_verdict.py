@@ -78,7 +78,7 @@ class TestVerdict:
         verdict = verdict_on(model_of(scores, (rng.random(1000) < scores).astype(int)))
         assert verdict.outcome == "chance"
         assert any("does not show that the model is calibrated" in sentence for sentence in verdict.sentences)
-        assert any(sentence.startswith("At no score does the band") for sentence in verdict.sentences)
+        assert any(sentence.startswith("At no score does the simultaneous band") for sentence in verdict.sentences)
 
     def test_stretches_are_where_the_band_leaves_the_diagonal(self, extreme: Measured) -> None:
         curve = ModelResult("model", extreme).curves[""]
@@ -117,7 +117,9 @@ class TestVerdict:
         error, low, high = (float(extreme.result[name]) for name in ("ece", "ece_low", "ece_high"))
         _, reader = page_of(tmp_path, extreme)
         shares = [f"{100 * float(f'{value:.4f}'):.2f}" for value in (error, low, high)]
-        said = f"(ECE, 15 bins) is {shares[0]} percentage points (95 % interval {shares[1]} to {shares[2]})"
+        said = (
+            f"(ECE, 15 bins of equal width) is {shares[0]} percentage points (95 % interval {shares[1]} to {shares[2]})"
+        )
         assert said in reader.text
         assert f"{low:.4f} to {high:.4f}" in reader.text
 

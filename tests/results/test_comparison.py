@@ -26,7 +26,7 @@ def test_the_better_one_is_named_whichever_is_the_baseline() -> None:
     assert score.startswith("new is better than old: the Brier score of new is lower by 0.0")
     assert error.startswith("new is better calibrated than old: the ECE of new is lower by 0.")
     assert "95 % interval 0.0" in score
-    assert "p = 0.020" in score
+    assert "p ≤ 0.020" in score
     assert verdicts(compared(SCORES, SCORES**3))[0].startswith(
         "old is better than new: the Brier score of new is higher"
     )

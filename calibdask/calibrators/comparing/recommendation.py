@@ -39,8 +39,8 @@ class Recommendation:
             digits = _digits(low, high)
             return cls(
                 "none",
-                f"None helps with certainty: {names[top]}, the best, takes {value[top]:{digits}} ({low:{digits}} to "
-                f"{high:{digits}}) from the log loss of {loss:.3g}.",
+                f"No single map for all rows helps with certainty: {names[top]}, the best, takes {value[top]:{digits}} "
+                f"({low:{digits}} to {high:{digits}}) from the log loss of {loss:.3g}.",
             )
         top = max(helps, key=lambda model: (value[model], -model))
         others = [model for model in range(len(names)) if model != top]
@@ -58,7 +58,7 @@ class Recommendation:
         if no_better:
             reason += f"; {_counted(no_better)} no better with certainty"
         if inferior:
-            reason += f"; {_counted(inferior)} worse"
+            reason += f"; {_counted(inferior)} worse than {names[top]}"
         return cls(names[taken], f"{reason}.")
 
 

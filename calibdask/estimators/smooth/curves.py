@@ -161,8 +161,8 @@ class ReliabilityCurve(_Curve):
 
     about = About(
         "Reliability curve",
-        "The frequency of the outcome given the score, P(o = 1) f1(s) / f(s), by kernel densities. The dark "
-        "band is pointwise, the light one simultaneous; both are corrected for the bias of smoothing.",
+        "The frequency of the outcome given the score, P(o = 1) f1(s) / f(s), by kernel densities. The "
+        "narrower band is pointwise, the wider one simultaneous; both are corrected for the bias of smoothing.",
         "Posocco & Bonnefoy, 2021",
     )
 

@@ -198,10 +198,12 @@ class _Replicates(SummarySource):
     ) -> None:
         layout = replace(of.layout, batch=of.layout.batch * count, rows=None)
         stored = {stored: partial(histogram, stored, slice(None)) for stored in of.histograms}
-        super().__init__(stored, layout, of.rows, self._scores_of_cells)
+        super().__init__(stored, layout, of.rows, of.scores)
         self._of, self._bins, self._count, self._sampled = of, bins, count, sampled
         self._histogram = histogram
         self._drawn: dict[tuple[GridHistogram, int], GridState] = {}
+        # Not a cached method: that would be a circle, which keeps replicates until the next search for garbage.
+        self._score_sums: ScoreSumsState | None = None
 
     def equal_mass_edges(self, binning: EqualMass, setting: Setting) -> Edges:
         """Those of the data, as for replicates of rows: bins are chosen once."""
@@ -221,6 +223,12 @@ class _Replicates(SummarySource):
         if key not in self._drawn:
             self._drawn[key] = self._histogram(stored, columns)
         return self._drawn[key]
+
+    def score_sums(self) -> ScoreSumsState:
+        """The sums of proper scores of the replicates."""
+        if self._score_sums is None:
+            self._score_sums = self._scores_of_cells()
+        return self._score_sums
 
     def _scores_of_cells(self) -> ScoreSumsState:
         """Those of the data, moved by as much as the sums that the histogram of either class alone tells."""

@@ -16,7 +16,7 @@ from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.ordered.score_points import histogram_of
 from calibdask.inference.choice import check_level
 from calibdask.inference.fixed_sequence import Fallback, RiskTest, level_of_each
-from calibdask.results.promised import PROMISED, sentence
+from calibdask.results.promised import PROMISED, Limited, sentence
 from calibdask.results.watched import described
 from calibdask.statistics.bins.grid import Grid, GridState
 from calibdask.statistics.exact import Array, Counts
@@ -144,7 +144,7 @@ def threshold(
     state, grid = _histogram(data.source, chosen)
     if not is_summary(y_true):
         said = given.attributes(data.source.rows or 0) | data.attributes
-    promise = _Promise(risk, 1 - confidence, grid)
+    promise = _Promise(risk, 1 - confidence, grid, _limited(chosen, vector=data.source.layout.vector))
     models = data.source.layout.batch * math.prod(axis.size for axis in data.by if str(axis.name) in data.batch_names)
     mass = state.mass[..., ::-1, :].reshape(models, -1, grid.size, 2)
     values = [promise.values(of_model) for of_model in mass]
@@ -153,11 +153,12 @@ def threshold(
 
 @dataclass(frozen=True)
 class _Promise:
-    """The risk allowed, the probability of more, and the grid of the thresholds."""
+    """The risk allowed, the probability of more, the grid of the thresholds, and what is above them."""
 
     risk: float
     chance: float
     grid: Grid
+    what: Limited
 
     @property
     def test(self) -> RiskTest:
@@ -196,8 +197,8 @@ class _Promise:
         values |= {"rows": rows[:, -1], "events": right[:, -1], "frequency": _over(right[:, -1], rows[:, -1])}
         least = self.test.least_rows(part)
         words = [
-            sentence({name: of[i] for name, of in values.items()}, self.risk, 1 - self.chance, of_slice, least)
-            for i, of_slice in enumerate([list(zip(_TIMES, of, strict=True)) for of in planned.tolist()])
+            sentence({name: of[i] for name, of in values.items()}, self.risk, 1 - self.chance, more, least, self.what)
+            for i, more in enumerate([list(zip(_TIMES, of, strict=True)) for of in planned.tolist()])
         ]
         return values | {"planned_coverage": planned, "sentence": np.array(words)}
 
@@ -215,6 +216,12 @@ class _Promise:
 
 
 _MEASURED, _COUNTED = ("threshold", "risk", "risk_high", "pvalue"), ("answers", "errors")
+
+
+def _limited(setting: Setting, *, vector: bool) -> Limited:
+    if setting.kind != "confidence":
+        return "score"
+    return "confidence of a score" if vector else "confidence"
 
 
 def _of_summary(given: Any, y_prob: Any, by: Any) -> Input:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from calibdask.estimators.about import PartInfo
 from calibdask.results.format import counted, joined, percent
@@ -20,6 +20,9 @@ PROMISED: Mapping[str, PartInfo] = {
     "sentence": PartInfo("the promise in words", "choice"),
 }
 
+# What is above a threshold.
+Limited = Literal["score", "confidence", "confidence of a score"]
+
 _MORE = {2.0: "twice the", math.inf: "any number of"}
 
 
@@ -29,11 +32,13 @@ def sentence(
     confidence: float,
     planned: Sequence[tuple[float, float]],
     least: int,
+    what: Limited = "score",
 ) -> str:
     """What is promised for a slice; where there is no threshold, why.
 
     ``numbers``: threshold, coverage, answers, errors and rows. ``planned``: numbers of times the rows, and the coverage
-    with so many. ``least``: rows that suffice without an error.
+    with so many. ``least``: rows that suffice without an error. ``what`` is above the threshold; of a score for one of
+    two classes the confidence is that in the more probable one.
 
     Examples
     --------
@@ -45,9 +50,11 @@ def sentence(
     if not math.isnan(numbers["threshold"]):
         answers = counted(int(numbers["answers"]), "row")
         errors = counted(int(numbers["errors"]), "was", "were")
+        border = float(numbers["threshold"])
+        either = f" (scores above {border:.6g} or below {1 - border:.6g})" if what == "confidence of a score" else ""
         words = (
-            f"Answers with a score above {numbers['threshold']:.6g} may go out unseen, {percent(numbers['coverage'])} "
-            f"of all: of {answers} {errors} wrong, which gives {promise}."
+            f"Answers with a {what.partition(' ')[0]} above {border:.6g}{either} may go out unseen, "
+            f"{percent(numbers['coverage'])} of all: of {answers} {errors} wrong, which gives {promise}."
         )
         return f"{words} {_more(more)}" if more else words
     rows = int(numbers["rows"])

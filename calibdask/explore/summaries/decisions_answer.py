@@ -94,7 +94,7 @@ def _rows(found: xr.Dataset) -> tuple[tuple[str, str, str], ...]:
     answers, errors = (int(found[name]) for name in ("answers", "errors"))
     guarantee = f"at most {percent(float(found['risk_high']))}, with confidence {percent(_LEVEL)}"
     return (
-        ("answers may go out above", figure(float(found["threshold"])), ""),
+        ("answers may go out above", f"{float(found['threshold']):.6g}", ""),
         ("share of answers that go out", percent(float(found["coverage"])), f"{answers:,} rows"),
         ("errors among them", percent(errors / answers), guarantee),
     )

@@ -66,7 +66,10 @@ def _picture(name: str, expression: Expression, given: Mapping[str, Any]) -> Any
     from calibdask.estimators.smooth.adaptive import AdaptiveCurve, AdaptiveDiagram
 
     taken = {option: value for option, value in given.items() if option in expression.takes}
-    kind: Any = AdaptiveDiagram if name == DIAGRAM else AdaptiveCurve
+    kinds: dict[str, Any] = {DIAGRAM: AdaptiveDiagram, CURVE: AdaptiveCurve}
+    if name not in kinds:
+        return expression.make(given)
+    kind = kinds[name]
     known = {field.name for field in fields(kind)}
     whole = isinstance(taken.get("bins", 0), int)
     return kind(**taken) if whole and taken.keys() <= known else expression.make(given)

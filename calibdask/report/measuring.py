@@ -1,8 +1,8 @@
 """Measurements for a report: everything about one model, in few passes over its rows or from its summary."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
@@ -29,6 +29,7 @@ from calibdask.estimators.smooth.smooth_ece import SmoothECE
 from calibdask.estimators.without_interval import WithoutInterval, bare
 from calibdask.evaluation import evaluate, usual_metrics
 from calibdask.gating.check import Gate, Given, check
+from calibdask.report.caught_warnings import noting, quiet, sentences
 from calibdask.report.headline import headline_metric, measures_binned_gap
 from calibdask.report.over_time import Watched, Watching, watched_rows, watched_summary
 from calibdask.report.shown import Shown, evaluate_both
@@ -292,15 +293,15 @@ class _Request:
         for names, metrics in sorted(asked.items(), key=lambda item: not item[0]):
             if self.shown is not None and names == shown_by:
                 # Where slices are shown, their warnings are too, as by `calibdask.evaluate`.
-                with nullcontext() if names else _noted(noted):
+                with nullcontext() if names else noting(noted):
                     results[names], shown = evaluate_both(at(names), metrics, self.options, self.shown)
             else:
-                with _quiet() if names else _noted(noted):
+                with quiet() if names else noting(noted):
                     results[names] = at(names)(metrics=metrics, **self.options)
         if self.shown is not None and shown is None:
             shown = at(shown_by)(metrics=self.shown.metrics, **self.shown.options)
         slices = {name: result for names, result in results.items() for name in names}
-        notes, suspects = (_sentences(noted, category) for category in (UserWarning, SuspectScoresWarning))
+        notes, suspects = (sentences(noted, category) for category in (UserWarning, SuspectScoresWarning))
         return Measured(results[()], slices, notes=notes, suspects=suspects, shown=shown)
 
     def _pictures(self, layout: Layout, setting: Setting, *, classwise: bool = True) -> dict[str, Estimator]:
@@ -354,7 +355,7 @@ class _Request:
 
 def _recalibrated(labels: Any, scores: Any, weights: Any, reading: InputKeywords) -> xr.Dataset | str:
     """What calibrators would take away from the loss, or why nobody knows."""
-    with _quiet():
+    with quiet():
         try:
             return compare_calibrators(labels, scores, sample_weight=weights, **reading)
         except ValueError as reason:
@@ -380,27 +381,3 @@ def _stepped(chosen: Mapping[str, Estimator], step: float) -> dict[str, Estimato
         has_step = any(parameter.name == "step" for parameter in fields(metric))  # type: ignore[arg-type]
         stepped[name] = replace(metric, step=step) if has_step else metric  # type: ignore[type-var]
     return stepped
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress warnings about single slices: the report says which of them are small."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        yield
-
-
-@contextmanager
-def _noted(noted: list[warnings.WarningMessage]) -> Iterator[None]:
-    """Keep warnings for the page, and pass them on."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for warning in caught:
-        noted.append(warning)
-        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-
-
-def _sentences(noted: Sequence[warnings.WarningMessage], category: type[Warning]) -> tuple[str, ...]:
-    """The messages of warnings of one category, each once."""
-    return tuple(dict.fromkeys(" ".join(str(one.message).split()) for one in noted if one.category is category))

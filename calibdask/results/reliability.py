@@ -75,18 +75,6 @@ def only_metric(dataset: xr.Dataset, kind: Kind) -> str:
     return metrics[0]
 
 
-def mean_over_bins(values: Array, weight: Array) -> Array:
-    """Weighted mean along the last axis; empty bins, whose values are NaN, count for nothing.
-
-    Examples
-    --------
-    >>> float(mean_over_bins(np.array([0.5, np.nan, 0.25]), np.array([1.0, 0.0, 3.0])))
-    0.3125
-    """
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.nansum(weight * values, -1) / weight.sum(-1))
-
-
 class Drawn(NamedTuple):
     """How a result wants to be drawn: its axis, the rows by even part of that, and whether bins have equal masses."""
 
@@ -254,7 +242,8 @@ class Bins(Reliability):
 
     def mean(self, values: Array) -> float:
         """Mean of values by bin, weighted as the rows are."""
-        return float(mean_over_bins(values, self.weight))
+        with np.errstate(invalid="ignore"):
+            return float(np.nansum(self.weight * values) / self.weight.sum())
 
 
 @dataclass(frozen=True, eq=False)

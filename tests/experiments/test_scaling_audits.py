@@ -37,16 +37,6 @@ def test_a_measurement(source: audits.Source, tmp_path: Path) -> None:
     assert row["ns_a_row"] == pytest.approx(1e9 * row["processor_seconds"] / 5000)
 
 
-def test_a_forecast_is_along_the_line_through_two_sizes() -> None:
-    lines = [
-        {"from": "Parquet", "depth": 2, "rows": rows, "processor_seconds": 1.0 + rows / 10**6, "memory_mb": 100.0}
-        for rows in (10**6, 5 * 10**6)
-    ]
-    (line,) = audits.forecast([*lines, lines[-1] | {"from": "memory", "processor_seconds": 100.0}])
-    assert line["processor_seconds_of_100,000,000_rows"] == pytest.approx(101.0)
-    assert (line["rows_times"], line["seconds_times"], line["memory_times"]) == (5.0, 3.0, 1.0)
-
-
 def test_a_page_of_one_depth_or_several(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(audits, "fresh", audits.measured)
     for depths in (["1"], ["1", "2"]):

@@ -11,7 +11,7 @@ import calibdask as cd
 from calibdask.explore.cancellation import Cancelled
 from calibdask.explore.summaries import overview_numbers
 from calibdask.explore.summaries import page as page_module
-from calibdask.explore.summaries.overview_figures import _UNDECIDED
+from calibdask.explore.summaries.overview_figures import UNDECIDED
 from calibdask.explore.summaries.page import SummaryPage
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.slice_gaps import gaps_of
@@ -67,9 +67,9 @@ def test_the_planted_slice_and_day_lead_and_a_click_selects_them(page_of: Callab
         here = plain.sel(country=country, day=np.datetime64(day))
         expected = [100 * float(here[name]) for name in ("gap", "gap_low", "gap_high")]
         assert [shown[name][number] for name in ("gap", "low", "high")] == pytest.approx(expected, rel=1e-9)
-        is_grey = shown["color"][number] == _UNDECIDED
+        is_grey = shown["color"][number] == UNDECIDED
         assert is_grey == (expected[1] <= 0 <= expected[2])
-    planted = next(number for number, color in enumerate(shown["color"]) if color != _UNDECIDED)
+    planted = next(number for number, color in enumerate(shown["color"]) if color != UNDECIDED)
     assert (shown["name"][planted], shown["column"][planted]) == ("BE", "2026-01-03")
     # A click, as a browser tells it; another one on the same cell takes it back.
     page.overview.map.source.selected.indices = [planted]

@@ -177,7 +177,8 @@ def test_summaries_without_slices_have_a_page(page_of: Callable[..., Any]) -> No
     page = page_of(cd.summarize(LABELS, SCORES, settings=["binary"]))
     assert "all rows: <b>3,000 rows</b>" in page.head.object
     assert page.slices.listed == []
-    assert set(page.widgets) == {"setting", "bins", "binning", "limit", "compare"}
+    assert {"setting", "bins", "binning", "limit", "compare", "view"} <= set(page.widgets)
+    assert list(page.view.options) == ["all rows", "decisions", "recalibration"]
 
 
 def test_names_of_slices_are_no_markup(page_of: Callable[..., Any]) -> None:

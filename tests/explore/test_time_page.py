@@ -132,7 +132,7 @@ def test_what_cannot_be_watched_says_why(shown: Callable[..., ShownPage]) -> Non
     assert "expects a summary without weights" in shown(weighted).text
     page = SummaryPage(Pool(cd.summarize(labels, scores, by={"country": by["country"]}, settings=["binary"])), "x.zarr")
     assert page.time is None
-    assert "view" not in page.widgets
+    assert "over time" not in page.view.options
 
 
 @pytest.mark.parametrize("days", [1, 2])

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibdask as cd
-from calibdask.results.reliability import Bins, Curve, Sides, mean_over_bins, only_metric, reliability_variables
+from calibdask.results.reliability import Bins, Curve, Sides, only_metric, reliability_variables
 
 FOUR = ([0, 1, 1, 1], [0.25, 0.375, 0.625, 0.75])
 POINTS = 5
@@ -148,6 +148,7 @@ def test_classes_and_slices() -> None:
     assert list(Bins.by_class(diagram, only_metric(diagram, "diagram"))) == [""]
 
 
-def test_means_over_bins_leave_out_empty_ones() -> None:
-    values, weight = np.array([[0.5, np.nan], [1.0, 0.0], [np.nan, np.nan]]), np.array([[2, 0], [1, 3], [0, 0]])
-    np.testing.assert_array_equal(mean_over_bins(values, weight), [0.5, 0.25, np.nan])
+def test_means_leave_out_empty_bins() -> None:
+    diagram = cd.reliability_diagram([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=50)
+    bins = Bins.of(diagram, only_metric(diagram, "diagram"))
+    assert bins.mean(bins.outcome) == 0.75

@@ -7,6 +7,7 @@ from html import escape
 from string import Template
 from typing import Any
 
+import numpy as np
 import xarray as xr
 from markupsafe import Markup
 
@@ -147,11 +148,11 @@ class AnswerPage:
 
     def frame(self) -> Any:
         """The numbers behind the answer."""
-        import pandas as pd
-
         if self._answer is None or not self._answer.numbers:
             raise ValueError("There are no numbers.")
-        return pd.concat([numbers.to_dataframe().reset_index() for numbers in self._answer.numbers])
+        lines = [xr.Dataset.from_dataframe(numbers.to_dataframe().reset_index()) for numbers in self._answer.numbers]
+        parts = [part.assign_coords(index=np.arange(part.sizes["index"])) for part in lines]
+        return xr.concat(parts, "index", data_vars="all", join="outer").to_dataframe().reset_index(drop=True)
 
     def _found(self, selection: Selection, setting: str | int | None, values: list[Any]) -> Answer:
         if not self._pool.rows(selection):

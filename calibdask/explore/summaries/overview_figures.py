@@ -11,7 +11,7 @@ from calibdask.explore.summaries.slice_gaps import Gaps
 from calibdask.plot.style import DIAGONAL, OVER, UNDER
 
 # Cells that cannot be decided, and without rows.
-_UNDECIDED, _EMPTY = "#c3cad0", "#00000000"
+UNDECIDED, _EMPTY = "#c3cad0", "#00000000"
 _DARK, _PALE = "#1d2329", "#ffffff"
 # Names and numbers in cells, if they are no more.
 _MOST_NAMES, _MOST_PERIODS, _MOST_NUMBERS, _MOST_LETTERS = 12, 5, 6, 18
@@ -159,7 +159,7 @@ def _colors(gaps: Gaps) -> list[tuple[str, str]]:
         if not rows:
             colors.append((_EMPTY, _EMPTY))
         elif not is_certain:
-            colors.append((_UNDECIDED, _DARK))
+            colors.append((UNDECIDED, _DARK))
         else:
             strength = 0.3 + 0.7 * abs(gap) / largest
             dark_enough = strength > (0.6 if gap > 0 else 0.85)

@@ -1,15 +1,13 @@
 """The page of a summary: slices pooled as they are chosen, compared, and the worst of them first."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from html import escape
-from time import sleep
 from typing import Any
 
 import xarray as xr
 
-from calibdask.explore.cancellation import Cancelled, CancelToken, LatestOnly, error_text
+from calibdask.explore.cancellation import LatestOnly, error_text
 from calibdask.explore.downloads import downloads
 from calibdask.explore.server import Page
 from calibdask.explore.summaries.answer_page import AnswerPage, answer_pages
@@ -32,6 +30,7 @@ from calibdask.explore.summaries.reliability_panel import COLORS
 from calibdask.explore.summaries.selection_widgets import SelectionWidgets, selection_text
 from calibdask.explore.summaries.slice_table import SliceTable
 from calibdask.explore.summaries.slices_over_time import period_dims
+from calibdask.explore.summaries.steps import Measurement, Step, after
 from calibdask.explore.summaries.time_page import TimePage
 from calibdask.explore.url_state import bind_to_url
 from calibdask.results.values import Results
@@ -53,27 +52,6 @@ _SHARED = (
     " Intervals of differences hold for selections that share no rows; where they share some, or are models of the "
     "same rows, they are too wide rather than too narrow."
 )
-
-
-@dataclass(frozen=True, eq=False)
-class _Step:
-    """What is computed, the metrics whose intervals it gives, how, and how it is shown."""
-
-    description: str
-    names: tuple[str, ...]
-    compute: Callable[[CancelToken], Any]
-    show: Callable[[Any], object]
-    is_ranking: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class _Measurement:
-    """One selection: its summary, that with all settings (for own metrics), the result, and why metrics are missing."""
-
-    pooled: Summary
-    complete: Summary
-    result: xr.Dataset
-    reasons: dict[str, str]
 
 
 def summary_page(summary: Summary, name: str, own: OwnMetrics | None = None, due: str | None = None) -> Page:
@@ -107,7 +85,7 @@ class SummaryPage:
         self._results: list[xr.Dataset] = []
         self._titles: list[str] = []
         self._overview_query: OverviewQuery | None = None
-        self._steps: list[_Step] = []
+        self._steps: list[Step] = []
         self._make_widgets()
         self.time = TimePage(pool, self._document, due) if period_dims(pool) else None
         self.groups = None if pool.cuts is None else GroupsPage(pool, self._document)
@@ -273,9 +251,9 @@ class SummaryPage:
             case TimePage() | AnswerPage() as view:
                 view.ask(self.first.selection(), self.setting.value)
 
-    def _measured(self, selections: list[Selection], choice: Choice) -> list[_Measurement]:
+    def _measured(self, selections: list[Selection], choice: Choice) -> list[Measurement]:
         """What is quick of each selection."""
-        measurements: list[_Measurement] = []
+        measurements: list[Measurement] = []
         for selection in selections:
             if not self._pool.rows(selection):
                 raise ValueError("There are no rows in this selection.")
@@ -287,10 +265,10 @@ class SummaryPage:
                 complete = self._pool.pooled(selection, choice.setting, complete=True)
                 values, reasons = self._own.measured(complete, choice.setting)
                 result = result.assign(values.data_vars).assign_coords(values.coords)
-            measurements.append(_Measurement(pooled, complete, result, reasons))
+            measurements.append(Measurement(pooled, complete, result, reasons))
         return measurements
 
-    def _show(self, selections: list[Selection], choice: Choice, measurements: list[_Measurement]) -> None:
+    def _show(self, selections: list[Selection], choice: Choice, measurements: list[Measurement]) -> None:
         """Show what is quick; then, step by step, the rest."""
         self._shown = (choice, selections)
         self._results = [measurement.result for measurement in measurements]
@@ -311,7 +289,7 @@ class SummaryPage:
         self._draw()
         self._rank_slices()
 
-    def _refinements(self, measurement: _Measurement, choice: Choice, *, banded: bool) -> list[Refinement]:
+    def _refinements(self, measurement: Measurement, choice: Choice, *, banded: bool) -> list[Refinement]:
         shown = {part.metric for part in Results(measurement.result)}
         return [
             *self._own.refinements(measurement.complete, choice.setting, shown),
@@ -327,22 +305,22 @@ class SummaryPage:
             pending = {name for step in self._steps for name in step.names}
             self.numbers.object = metrics_table(self._results, pending)
 
-    def _refining(self, number: int, refinement: Refinement) -> _Step:
+    def _refining(self, number: int, refinement: Refinement) -> Step:
         """The step that computes some intervals of one of the results."""
 
         def show(more: xr.Dataset) -> None:
             self._results[number] = self._results[number].assign(more.data_vars)
             self._draw()
 
-        return _Step(refinement.description, refinement.names, lambda _: refinement.compute(), show)
+        return Step(refinement.description, refinement.names, lambda _: refinement.compute(), show)
 
     @property
-    def _overview_step(self) -> _Step:
+    def _overview_step(self) -> Step:
         """The step that computes tiles, the map of slices and the line by period."""
         query = self._overview_query
         assert query is not None
         compute, show = partial(self.overview.computed, query), partial(self.overview.show, query)
-        return _Step(_OVERVIEW, (), compute, show)
+        return Step(_OVERVIEW, (), compute, show)
 
     def _rank_slices(self) -> None:
         """Rank slices before the last of the steps, which takes longest."""
@@ -352,7 +330,7 @@ class SummaryPage:
             self._go_on()
 
     @property
-    def _ranking(self) -> _Step:
+    def _ranking(self) -> Step:
         """The step that ranks slices for a moment, and then goes on with it if it is worth it."""
 
         def show(progress: tuple[Any, bool]) -> None:
@@ -361,7 +339,7 @@ class SummaryPage:
             if not enough and not any(step.is_ranking for step in self._steps):
                 self._steps.insert(0, self._ranking)
 
-        return _Step("order of the slices", (), lambda _: self.slices.advance(), show, is_ranking=True)
+        return Step("order of the slices", (), lambda _: self.slices.advance(), show, is_ranking=True)
 
     def _go_on(self) -> None:
         """Take the next step, after which the page shows more."""
@@ -377,7 +355,7 @@ class SummaryPage:
             step.show(result)
             self._go_on()
 
-        self._slow.start(lambda token: _after(pause, token, step.compute), show=show, fail=self._stop)
+        self._slow.start(lambda token: after(pause, token, step.compute), show=show, fail=self._stop)
 
     def _fail(self, selections: list[Selection], error: Exception) -> None:
         """Nothing can be shown of a selection."""
@@ -411,11 +389,3 @@ class SummaryPage:
 def _banded(selections: list[Selection], choice: Choice) -> bool:
     """Whether there is time for bands at once: not for those of all classes twice."""
     return len(selections) == 1 or choice.setting != "classwise"
-
-
-def _after(pause: float, token: CancelToken, job: Callable[[CancelToken], Any]) -> Any:
-    """Run a job after a pause, unless it has been cancelled by then."""
-    sleep(pause)
-    if token.is_cancelled():
-        raise Cancelled
-    return job(token)

@@ -61,7 +61,8 @@ class ValueKeys(Statistic[ValueKeysState]):
 
     def bytes(self, layout: Layout) -> int:
         """Memory of a state, at most."""
-        return len(self.windows) << (self.bits + 4)
+        cells = len(self.windows) << self.bits
+        return 16 * (cells if layout.rows is None else min(cells, layout.rows))
 
     def from_block(self, block: Block) -> ValueKeysState:
         """Cells of one block."""

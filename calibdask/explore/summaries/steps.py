@@ -1,0 +1,40 @@
+"""What a page of a summary computes, one after the other, and what is quick of each selection."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import sleep
+from typing import Any
+
+import xarray as xr
+
+from calibdask.explore.cancellation import Cancelled, CancelToken
+from calibdask.storage.summary import Summary
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What is computed, the metrics whose intervals it gives, how, and how it is shown."""
+
+    description: str
+    names: tuple[str, ...]
+    compute: Callable[[CancelToken], Any]
+    show: Callable[[Any], object]
+    is_ranking: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """One selection: its summary, that with all settings (for own metrics), the result, and why metrics are missing."""
+
+    pooled: Summary
+    complete: Summary
+    result: xr.Dataset
+    reasons: dict[str, str]
+
+
+def after(pause: float, token: CancelToken, job: Callable[[CancelToken], Any]) -> Any:
+    """Run a job after a pause, unless it has been cancelled by then."""
+    sleep(pause)
+    if token.is_cancelled():
+        raise Cancelled
+    return job(token)

@@ -28,18 +28,18 @@ def bind_to_url(widgets: Mapping[str, Any]) -> list[str]:
     location = pn.state.location
     if location is None:
         return []
-    defaults = {name: _text(widget, widget.value) for name, widget in widgets.items()}
+    defaults = {name: in_link(widget, widget.value) for name, widget in widgets.items()}
     # Read before the first widget changes: what depends on it may change others, and the URL with them.
     # Parsed here: Panel would read texts such as 007 as numbers.
     query = dict(parse_qsl(location.search.removeprefix("?")))
     ignored = [
         f"This link asks for {name} {query[name]}, which does not exist here; showing the default."
         for name, widget in widgets.items()
-        if name in query and not _restore(widget, query[name])
+        if name in query and not restore(widget, query[name])
     ]
 
     def update(*_: Any) -> None:
-        texts = {name: _text(widget, widget.value) for name, widget in widgets.items()}
+        texts = {name: in_link(widget, widget.value) for name, widget in widgets.items()}
         changed = {name: text for name, text in texts.items() if text != defaults[name]}
         location.search = f"?{urlencode(changed)}" if changed else ""
 
@@ -62,7 +62,7 @@ def _notify(messages: list[str]) -> None:
             notifications.warning(escape(message), duration=0)
 
 
-def _text(widget: Any, value: Any) -> str:
+def in_link(widget: Any, value: Any) -> str:
     """A value as it stands in the URL: the label of an option, or JSON."""
     labels = _labels(widget)
     if labels is not None:
@@ -72,7 +72,7 @@ def _text(widget: Any, value: Any) -> str:
     return json.dumps(value, default=str)
 
 
-def _restore(widget: Any, text: str) -> bool:
+def restore(widget: Any, text: str) -> bool:
     """Set a widget to what stands in the URL; whether it fits."""
     try:
         value = _value(widget, text)

@@ -158,7 +158,7 @@ def test_slices_without_rows_have_no_gap() -> None:
 
 def test_labels_beyond_those_that_are_sent_can_be_found_and_chosen() -> None:
     from calibdask.explore.summaries.selection_widgets import SelectionWidgets
-    from calibdask.explore.url_state import _restore, _text
+    from calibdask.explore.url_state import in_link, restore
 
     sites = np.array([f"site <{number}>" for number in range(2500)])
     pool = Pool(
@@ -177,8 +177,8 @@ def test_labels_beyond_those_that_are_sent_can_be_found_and_chosen() -> None:
     # What is clicked elsewhere, or named by a link, is an option from then on.
     widgets.toggle({"site": place["site <2400>"]})
     assert widgets.selection() == Selection((("site", (place["site <2400>"],)),))
-    link = _text(box, box.value)
+    link = in_link(box, box.value)
     box.value = []
-    assert _restore(box, link)
+    assert restore(box, link)
     assert box.value == [place["site <2400>"]]
     assert set(box.value) <= set(box.options.values())

@@ -209,7 +209,7 @@ class ReliabilityDisplay:
             Width and height of the figure in inches, by default 5 and 5.6; dpi : float, optional, its dots per inch.
             Without effect on given axes.
         **kwargs
-            Options of `matplotlib.axes.Axes.plot` for the line, such as ``color``.
+            Options of ``matplotlib.axes.Axes.plot`` for the line, such as ``color``.
 
         Returns
         -------

@@ -68,6 +68,10 @@ def test_the_page_of_a_summary(
     assert box["width"] > 300
     page.evaluate(TAP, [2, 0])
     page.get_by_text("country BE · day 2026-01-03").first.wait_for(timeout=60_000)
+    # A second one takes that back: of a single day there is no change over time.
+    settled(page)
+    page.evaluate(TAP, [2, 0])
+    page.get_by_text("country BE · day 2026-01-03").first.wait_for(state="detached", timeout=60_000)
     page.get_by_role("button", name="over time", exact=True).click()
     page.get_by_text("With intervals; the largest").wait_for(timeout=60_000)
     assert findings(page) == []

@@ -19,8 +19,7 @@ _TITLE = """# History
 
 Written by `python -m experiments.scaling --record`, which adds the present commit to `history.jsonl`. Ratios to the
 reference of each race, which is merely reading the data as a rule, as medians over rounds. A race is slower where
-its smallest ratio of all rounds is above the largest one of the best commit before it.
-"""
+its smallest ratio of all rounds is above the largest one of the best commit before it."""
 
 
 def commit() -> str:

@@ -16,8 +16,6 @@ import pytest
 import calibdask
 from calibdask.cli import cli
 
-pytestmark = pytest.mark.deploy
-
 ROOT = Path(calibdask.__file__).parents[1]
 # What needs a cluster, a server, minutes of compilation or the extra `plot`; each has tests of its own.
 ELSEWHERE = {"certs", "completion", "demo", "explore", "run", "status", "warm"}
@@ -46,10 +44,12 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin" / "calibdask"
 
 
+@pytest.mark.deploy
 def test_the_same_bytes_again(wheel: Path, tmp_path: Path) -> None:
     assert built(tmp_path).read_bytes() == wheel.read_bytes()
 
 
+@pytest.mark.deploy
 def test_all_files_of_the_package(wheel: Path) -> None:
     there = {path for path in (ROOT / "calibdask").rglob("*") if path.is_file() and "__pycache__" not in path.parts}
     with zipfile.ZipFile(wheel) as archive:
@@ -66,6 +66,8 @@ def rows(path: Path, seed: int) -> str:
     return path.name
 
 
+# Minutes: packages are installed, and kernels compiled for all commands.
+@pytest.mark.heavy
 def test_every_command_runs(installed: Path, tmp_path: Path) -> None:
     """With the packages of a plain installation only, far from the repository."""
     one, two = rows(tmp_path / "one.parquet", 1), rows(tmp_path / "two.parquet", 2)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.extras import check_plot
 from calibdask.plot.frame import Frame, interval_name
 from calibdask.plot.framing import framed, rows_of
 from calibdask.plot.panels import Panel, arrange, panels
@@ -50,6 +51,7 @@ def reliability_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
     >>> len(reliability_curve(curve, title="Four rows"))
     2
     """
+    check_plot()
     metric = only_metric(dataset, "curve")
     shown = panels(dataset, Curve, metric)
     # One legend serves all panels.

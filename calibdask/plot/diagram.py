@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.extras import check_plot
 from calibdask.plot.frame import Frame, interval_name
 from calibdask.plot.framing import framed, rows_of
 from calibdask.plot.panels import Panel, arrange, panels
@@ -47,6 +48,7 @@ def reliability_diagram(dataset: xr.Dataset, *, title: str = "") -> Any:
     >>> len(diagram)
     2
     """
+    check_plot()
     metric = only_metric(dataset, "diagram")
     shown = panels(dataset, Bins, metric)
     # One legend serves all panels.

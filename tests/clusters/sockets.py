@@ -2,6 +2,7 @@
 
 import urllib.error
 import urllib.request
+from contextlib import suppress
 
 import psutil
 
@@ -43,7 +44,9 @@ def ports(*pids: int) -> set[tuple[str, int]]:
     for pid in pids:
         parent = psutil.Process(pid)
         for process in (parent, *parent.children(recursive=True)):
-            found |= {(c.laddr.ip, c.laddr.port) for c in process.net_connections("inet") if c.status == "LISTEN"}
+            # A helper of a nanny that ended since it was listed does not listen.
+            with suppress(psutil.NoSuchProcess):
+                found |= {(c.laddr.ip, c.laddr.port) for c in process.net_connections("inet") if c.status == "LISTEN"}
     return found
 
 

@@ -1,5 +1,6 @@
 """The distribution of a likelihood ratio after the degree of a polynomial was selected by likelihood-ratio tests."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,13 @@ def _integral(function: Any, low: float, high: float) -> float:
     """Of a function that may begin like a root at its lower end: nodes crowd there."""
     if high <= low:
         return 0.0
-    nodes, weights = scipy.special.roots_legendre(_NODES)
+    nodes, weights = _nodes()
     u = (nodes + 1) / 2
     values = function(low + (high - low) * u * u) * 2 * u
     return float((high - low) * (weights * values).sum() / 2)
+
+
+@cache
+def _nodes() -> Any:
+    """Nodes and weights of Gauss and Legendre, which take longer than an integral."""
+    return scipy.special.roots_legendre(_NODES)

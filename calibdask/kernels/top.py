@@ -107,6 +107,25 @@ def _top_of_many(scores, bits, labels, zero, top, hits):
 
 
 @compiled
+def count_predicted(scores, labels, weights, top, hits, counts):
+    """Rows by label and predicted class, given what `top_class` found of them, into ``counts`` (classes, classes).
+
+    Without ``weights`` (empty) every row counts, else those of positive weight.
+    """
+    n_classes = scores.shape[1]
+    for r in range(scores.shape[0]):
+        label = labels[r]
+        if label < 0 or label >= n_classes or (weights.size > 0 and not weights[r] > 0):
+            continue
+        predicted = label
+        if hits[r] == 0:
+            predicted = 0
+            while predicted < n_classes - 1 and scores[r, predicted] != top[r]:
+                predicted += 1
+        counts[label, predicted] += 1
+
+
+@compiled
 def top_k(scores, labels, k, top, hits):
     """Sum of the k largest scores of each row, and whether the label is among their classes.
 

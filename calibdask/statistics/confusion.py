@@ -5,8 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from calibdask.kernels import top
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Counts
+from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
 
@@ -27,16 +29,16 @@ class Confusion(Statistic[ConfusionState]):
 
     def from_block(self, block: Block) -> ConfusionState:
         """Count one block."""
-        layout, classes = block.layout, block.layout.classes
-        rows = np.zeros((layout.batch, classes * classes), np.int64)
-        for b in range(layout.batch):
-            labels = block.labels_of(b).astype(np.int64)
-            counts = (labels >= 0) & (labels < classes)
-            if block.weights is not None:
-                counts &= block.weights_of(b) > 0
-            predicted = block.matrix_of(b).argmax(-1)
-            rows[b] = np.bincount((labels * classes + predicted)[counts], minlength=classes * classes)
-        return ConfusionState(rows.reshape(-1, classes, classes))
+        batch, classes = block.layout.batch, block.layout.classes
+        rows = np.zeros((batch, classes, classes), np.int64)
+        # Metrics of the confidence use the same columns, which are computed once.
+        columns = block.columns(Setting("confidence"))
+        for b in range(batch):
+            largest, hits = columns.of(b)
+            top.count_predicted(
+                block.matrix_of(b), block.labels_of(b), block.weights_of(b), largest[:, 0], hits, rows[b]
+            )
+        return ConfusionState(rows)
 
     def merge(self, a: ConfusionState, b: ConfusionState) -> ConfusionState:
         """Rows of both."""

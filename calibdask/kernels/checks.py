@@ -10,17 +10,20 @@ from calibdask.kernels.compiled import Kernel, compiled
 NOT_FINITE, OUT_OF_RANGE, ROW_SUM, LABEL = range(4)
 
 _TILE_ELEMENTS = 8192
+# Scores of a row that are added together: the sum of so many is sharp in single precision too, and a second look at
+# them finds them in the first-level cache.
+PIECE = 1024
 
 
 def tile_rows(columns: int) -> int:
-    """Rows that are checked, and inspected, together."""
-    return max(1, _TILE_ELEMENTS // max(1, columns))
+    """Rows that are checked, and inspected, together: one where it takes several pieces."""
+    return 1 if columns > PIECE else _TILE_ELEMENTS // max(1, columns)
 
 
 # Terms in any order, so that wide rows are summed by vector instructions: only here, where the sum need not be exact.
 @partial(Kernel, inlined=True, fastmath={"reassoc"})
 def rough_sum(row, total):
-    """The sum of a row and ``total``, in the type of both."""
+    """The sum of up to `PIECE` scores and ``total``, in the type of both."""
     for c in range(row.size):
         total += row[c]
     return total
@@ -31,20 +34,29 @@ def first_doubtful(scores, labels, n_classes, low, high, tolerance, zero, start,
     """The first row, from ``start`` on, of a tile in which not all rows are certainly valid; their number if all are.
 
     ``low`` and ``high`` are limits of the scores, of their type, and ``tolerance`` of the difference of the sum of a
-    row from 1, None where sums are not checked; like ``zero`` it is of the type to add in.
+    row from 1, None where sums are not checked; ``zero`` is of the type to add up to `PIECE` scores in.
     """
-    n = scores.shape[0]
+    n, n_columns = scores.shape
     for begin in range(start, n, tile):
         end = min(n, begin + tile)
         good = True
         # Slices, whose indices cannot be negative: so their loops become vector instructions.
         rows, observed = scores[begin:end], labels[begin:end]
         values = rows.reshape(-1)
-        for e in range(values.size):
-            good &= (values[e] >= low) & (values[e] <= high)
+        step = PIECE if n_columns > PIECE else values.size
+        total = 0.0
+        for at in range(0, values.size, step):
+            piece = values[at : at + step]
+            for e in range(piece.size):
+                good &= (piece[e] >= low) & (piece[e] <= high)
+            if tolerance is not None and n_columns > PIECE:
+                total += rough_sum(piece, zero)
         if tolerance is not None:
-            for r in range(rows.shape[0]):
-                good &= abs(rough_sum(rows[r], zero) - 1) <= tolerance
+            if n_columns > PIECE:
+                good &= abs(total - 1) <= tolerance
+            else:
+                for r in range(rows.shape[0]):
+                    good &= abs(rough_sum(rows[r], zero) - 1) <= tolerance
         for r in range(observed.size):
             good &= (observed[r] >= 0) & (observed[r] < n_classes)
         if not good:

@@ -4,11 +4,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibdask.kernels.checks import rough_sum
+from calibdask.kernels.checks import PIECE, rough_sum
 from calibdask.kernels.compiled import compiled
 
 # From this many classes on, the largest score is found by vector instructions, then compared with that of the label.
 _WIDE = 32
+# Scores that are compared with the smallest of the k largest together.
+_TOGETHER = 256
 
 
 class Extremes(NamedTuple):
@@ -84,23 +86,31 @@ def _top_of_few(scores, labels, zero, top, hits):
 def _top_of_many(scores, bits, labels, zero, top, hits):
     n_classes = scores.shape[1]
     regular = True
-    furthest = zero
+    furthest = 0.0
     for r in range(scores.shape[0]):
         row = bits[r]
         best = signs = row[0]
-        for c in range(1, n_classes):
-            best = max(best, row[c])
-            signs |= row[c]
+        first = 0
+        total = 0.0
+        for at in range(0, n_classes, PIECE):
+            piece = row[at : at + PIECE]
+            before = best
+            for c in range(piece.size):
+                best = max(best, piece[c])
+                signs |= piece[c]
+            # The piece that the lowest class with the largest score is in.
+            first = at if best > before else first
+            total += rough_sum(scores[r, at : at + PIECE], zero)
         top[r] = best
         label = labels[r]
         hit = False
         known = 0 <= label < n_classes
         if known and row[label] == best:
             hit = True
-            for c in range(label):
+            for c in range(first, label):
                 hit &= row[c] != best
         hits[r] = hit
-        off = abs(rough_sum(scores[r], zero) - 1)
+        off = abs(total - 1)
         regular &= known & (signs >= 0) & (off >= 0)
         furthest = max(furthest, off)
     return regular, furthest
@@ -131,26 +141,39 @@ def top_k(scores, labels, k, top, hits):
 
     Among equal scores the lower class counts as the larger. ``top`` (n,) float64 and ``hits`` (n,) int64 are filled.
     """
-    largest = np.empty(k, np.float64)
+    n_classes = scores.shape[1]
+    largest = np.empty(k, scores.dtype)
     for r in range(scores.shape[0]):
+        row = scores[r]
         largest[:] = -np.inf
-        for c in range(scores.shape[1]):
-            x = np.float64(scores[r, c])
-            if x > largest[k - 1]:
-                position = k - 1
-                while position > 0 and largest[position - 1] < x:
-                    largest[position] = largest[position - 1]
-                    position -= 1
-                largest[position] = x
+        for at in range(0, n_classes, _TOGETHER):
+            piece = row[at : at + _TOGETHER]
+            # Of many classes few pieces have one of the largest scores, which vector instructions tell.
+            promising = False
+            for c in range(piece.size):
+                promising |= piece[c] > largest[k - 1]
+            if not promising:
+                continue
+            for c in range(piece.size):
+                x = piece[c]
+                if x > largest[k - 1]:
+                    position = k - 1
+                    while position > 0 and largest[position - 1] < x:
+                        largest[position] = largest[position - 1]
+                        position -= 1
+                    largest[position] = x
         total = 0.0
         for i in range(k):
             total += largest[i]
         top[r] = total
         label = labels[r]
-        above = k
-        if 0 <= label < scores.shape[1]:
-            above = 0
-            for c in range(scores.shape[1]):
-                if scores[r, c] > scores[r, label] or (scores[r, c] == scores[r, label] and c < label):
-                    above += 1
-        hits[r] = above < k
+        hits[r] = 0
+        if 0 <= label < n_classes:
+            x, smallest = row[label], largest[k - 1]
+            hits[r] = x > smallest
+            if x == smallest:
+                # Which of several equal scores are among the largest depends on how many are larger, or as large.
+                above = 0
+                for c in range(n_classes):
+                    above += row[c] > x or (row[c] == x and c < label)
+                hits[r] = above < k

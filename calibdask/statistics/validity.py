@@ -99,8 +99,12 @@ class Validity(Statistic[ValidityState]):
 
     @staticmethod
     def _slack(dtype: np.dtype[np.floating], classes: int) -> float:
-        """Largest rounding error of the sum of a row, whose partial sums are at most about 1."""
-        return 2 * (classes + 2) * float(np.finfo(dtype).eps)
+        """Largest rounding error of the sum of a row, whose partial sums are at most about 1.
+
+        Pieces of the row are added in the type of the scores, and sums of pieces as doubles.
+        """
+        piece, pieces = min(classes, checks.PIECE), -(-classes // checks.PIECE)
+        return 2 * (piece + 2) * float(np.finfo(dtype).eps) + 2 * pieces * float(np.finfo(np.float64).eps)
 
     def _certain(self, dtype: np.dtype[np.floating], layout: Layout) -> tuple[np.floating | None, ...]:
         """Limits within which a quick check, in the type of the scores, proves rows valid; and a zero.
@@ -113,7 +117,7 @@ class Validity(Statistic[ValidityState]):
         high = high if float(high) <= 1 + self.tolerance else np.nextafter(high, dtype.type(0))
         if layout.vector:
             return low, high, None, None
-        # float32 is too coarse for very many classes.
+        # float32 is too coarse for a small tolerance.
         rough = self._slack(dtype, layout.classes) < self.sum_tolerance / 4
         total = np.dtype(dtype if rough else np.float64)
         return low, high, total.type(self.sum_tolerance - self._slack(total, layout.classes)), total.type(0)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from numba import njit
 
+import calibdask.kernels.dispatch  # noqa: F401 - numba knows kernels from there on
 from calibdask.kernels.bin_numbers import uniform_bin
 from calibdask.kernels.logarithm import log_64
-from calibdask.kernels.top import top_class
+from calibdask.kernels.top import top_class, top_k
 from calibdask.statistics.bins.bin_sums import BinSums
 from calibdask.statistics.bins.edges import Edges, uniform_edges
 from calibdask.statistics.block import Block
@@ -67,7 +68,7 @@ def test_logarithms_are_within_a_unit_in_the_last_place() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("classes", [2, 9, 31, 32, 100])
+@pytest.mark.parametrize("classes", [2, 9, 31, 32, 100, 1024, 3000])
 def test_the_lowest_class_wins_among_equals(classes: int, dtype: str) -> None:
     rng = np.random.default_rng(classes)
     scores = rng.integers(0, 4, (2000, classes)).astype(dtype) / 4
@@ -77,6 +78,23 @@ def test_the_lowest_class_wins_among_equals(classes: int, dtype: str) -> None:
     top_class(scores, labels, largest, hits)
     np.testing.assert_array_equal(largest, scores.max(1))
     np.testing.assert_array_equal(hits, scores.argmax(1) == labels)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("levels", [4, 5000])
+@pytest.mark.parametrize(("classes", "k"), [(2, 2), (9, 3), (255, 1), (256, 5), (1000, 5)])
+def test_the_k_largest_scores(classes: int, k: int, levels: int, dtype: str) -> None:
+    """Beside a stable sort; few levels make ties, the lower classes of which come first."""
+    rng = np.random.default_rng(classes)
+    scores = rng.integers(0, levels, (500, classes)).astype(dtype) / levels
+    ordered = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    labels = rng.integers(-1, classes + 1, 500).astype(np.int32)
+    labels[::2] = ordered[::2, -1]
+    sums, hits = np.empty(500), np.empty(500, np.int64)
+    top_k(scores, labels, k, sums, hits)
+    largest = np.take_along_axis(scores, ordered, 1).astype(np.float64)
+    np.testing.assert_array_equal(sums, np.cumsum(largest, axis=1)[:, -1])
+    np.testing.assert_array_equal(hits, (ordered == labels[:, None]).any(1))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -114,7 +132,7 @@ def test_scores_of_slices_are_those_of_their_rows(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("classes", [3, 40, 2000])
+@pytest.mark.parametrize("classes", [3, 40, 1024, 2000])
 def test_the_quick_look_lets_nothing_pass(classes: int, dtype: str) -> None:
     """Rows on both sides of each limit, alone in their tile, against the limits in double precision."""
     rng = np.random.default_rng(classes)
@@ -142,7 +160,7 @@ def test_limits_are_those_of_double_precision() -> None:
         assert Validity(tolerance=1e-5).from_block(block).invalid[1] == offending
 
 
-@pytest.mark.parametrize("classes", [3, 40])
+@pytest.mark.parametrize("classes", [3, 40, 2500])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     ("row", "score"), [(0, np.nan), (5, -np.nan), (5, np.inf), (7, -np.inf), (7, -1e-3), (8, 1.5), (0, 0.9), (3, -0.0)]

@@ -273,6 +273,7 @@ def statistics(layout: Layout) -> list[Statistic]:
         RowCount(),
         Confusion(),
         ScoreSums(),
+        ScoreSums(brier=False),
         ColumnSums(Setting("class", 1)),
         OutcomeSums(Setting("classwise")),
         RowHashes(FrozenArray(np.arange(layout.groups))),

@@ -93,12 +93,13 @@ def row_scores(scores, labels, vector, matrix, smallest, out):
 
 
 @compiled
-def score_sums(scores, labels, group, vector, matrix, smallest, counts, sums):
+def score_sums(scores, labels, group, vector, matrix, smallest, brier, counts, sums):
     """Add the rows of one block to the exact sums of both scores.
 
     ``scores`` (n, classes) of a ``matrix`` or, of a ``vector`` of P(y = 1), (n, 1). ``counts`` (2, groups) gets rows
     and rows whose probability was clipped at ``smallest``; ``sums`` (2, groups, 2) the Brier and the logarithmic score:
-    squares of every score, and logarithms of every row, are rounded to 2**-52.
+    squares of every score, and logarithms of every row, are rounded to 2**-52. Where ``brier`` is None the Brier score
+    is left out as numba compiles.
     """
     p, log = np.empty(_TILE), np.empty(_TILE)
     for start in range(0, scores.shape[0], _TILE):
@@ -110,7 +111,8 @@ def score_sums(scores, labels, group, vector, matrix, smallest, counts, sums):
             counts[0, 0] += stop - start
             for r in range(chosen.size):
                 counts[1, 0] += chosen[r] < smallest
-            _add_brier(values, classes, chosen, vector, matrix, sums[0, 0])
+            if brier is not None:
+                _add_brier(values, classes, chosen, vector, matrix, sums[0, 0])
             _add_log(logs, sums[1, 0])
             continue
         for r in range(stop - start):
@@ -118,27 +120,30 @@ def score_sums(scores, labels, group, vector, matrix, smallest, counts, sums):
             counts[0, g] += 1
             counts[1, g] += chosen[r] < smallest
             row = slice(r, r + 1)
-            _add_brier(values[row], classes[row], chosen[row], vector, matrix, sums[0, g])
+            if brier is not None:
+                _add_brier(values[row], classes[row], chosen[row], vector, matrix, sums[0, g])
             _add_log(logs[row], sums[1, g])
 
 
 @compiled
-def weighted_score_sums(scores, labels, weights, group, vector, matrix, smallest, counts, sums):
+def weighted_score_sums(scores, labels, weights, group, vector, matrix, smallest, squares, counts, sums):
     """The weighted counterpart in float64, of all batch elements, whose scores, labels or weights may be shared.
 
     ``scores``, ``labels`` and ``weights`` (m, n, ...), of which batch element b has number b % m; ``counts``
-    (batch, 2, groups); ``sums`` (batch, 3, groups) of w, w * Brier, w * logarithmic score.
+    (batch, 2, groups); ``sums`` (batch, 3, groups) of w, w * Brier, w * logarithmic score; the Brier score is 0 where
+    ``squares`` is None.
     """
     batch, n = counts.shape[0], scores.shape[1]
     apart = max(scores.shape[0], labels.shape[0])
-    brier, p, log = np.empty(_TILE), np.empty(_TILE), np.empty(_TILE)
+    brier, p, log = np.zeros(_TILE), np.empty(_TILE), np.empty(_TILE)
     for start in range(0, n, _TILE):
         stop = min(n, start + _TILE)
         for s in range(apart):
             own_scores, own_labels = scores[s % scores.shape[0]], labels[s % labels.shape[0]]
             _look_up(own_scores[start:stop], own_labels[start:stop], vector, matrix, smallest, p, log)
-            for r in range(start, stop):
-                brier[r - start] = _brier(own_scores[r], np.int64(own_labels[r]), vector is not None)
+            if squares is not None:
+                for r in range(start, stop):
+                    brier[r - start] = _brier(own_scores[r], np.int64(own_labels[r]), vector is not None)
             for b in range(s, batch, apart):
                 row = weights[b % weights.shape[0]]
                 for r in range(start, stop):

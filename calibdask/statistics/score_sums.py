@@ -1,7 +1,7 @@
 """Sums of proper scores over rows."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from calibdask.kernels import scores
 from calibdask.statistics import exact
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Counts, Sums
-from calibdask.statistics.statistic import SumStatistic
+from calibdask.statistics.statistic import Statistic, SumStatistic
 
 if TYPE_CHECKING:
     from calibdask.statistics.bins.histograms import Histograms
@@ -27,24 +27,42 @@ class ScoreSumsState(NamedTuple):
 
 @dataclass(frozen=True)
 class ScoreSums(SumStatistic[ScoreSumsState]):
-    """Sums over rows of the Brier score (summed over classes) and the logarithmic score."""
+    """Sums over rows of the Brier score (summed over classes) and the logarithmic score.
 
-    counts = 2
+    Parameters
+    ----------
+    brier : bool
+        Without, those of the Brier score are 0: all others need one score of each row alone.
+    """
+
+    brier: bool = True
+    counts: ClassVar[int] = 2
 
     def from_block(self, block: Block) -> ScoreSumsState:
         """Sums of one block."""
         layout = block.layout
         counts = np.zeros((layout.batch, 2, layout.groups), np.int64)
         options = (layout.vector or None, not layout.vector or None, layout.smallest)
+        brier = self.brier or None
         if block.weights is not None:
             sums = np.zeros((layout.batch, 3, layout.groups))
-            scores.weighted_score_sums(block.scores, block.codes, block.weights, block.group, *options, counts, sums)
+            scores.weighted_score_sums(
+                block.scores, block.codes, block.weights, block.group, *options, brier, counts, sums
+            )
             return ScoreSumsState(counts[:, 0], counts[:, 1], *np.moveaxis(sums, 1, 0))
         words = np.zeros((layout.batch, 2, layout.groups, 2), np.int64)
         for b in range(layout.batch):
-            scores.score_sums(block.scores_of(b), block.labels_of(b), block.group, *options, counts[b], words[b])
+            scores.score_sums(block.scores_of(b), block.labels_of(b), block.group, *options, brier, counts[b], words[b])
         count, clipped = counts[:, 0], counts[:, 1]
         return ScoreSumsState(count, clipped, exact.from_counts(count), words[:, 0], words[:, 1])
+
+    def follows_from(self, other: Statistic[Any]) -> bool:
+        """The sums of the logarithmic score alone follow from those of both."""
+        return not self.brier and other == ScoreSums()
+
+    def taken_from(self, state: ScoreSumsState) -> ScoreSumsState:
+        """Without the Brier score."""
+        return state._replace(brier=np.zeros_like(state.brier))
 
     def from_histograms(self, histograms: "Histograms") -> ScoreSumsState:
         """The sums that are stored with the histograms."""

@@ -62,6 +62,24 @@ def confidence_ece(shrink: int) -> Iterator[Race]:
             yield Race(name, entrants | peers.confidence_peers(labels, scores), "read", scores.size, goal)
 
 
+def vocabulary(shrink: int) -> Iterator[Race]:
+    """As many classes as a language model has words."""
+    rows, classes = max(20, 1000 // shrink), max(1000, 100_000 // shrink)
+    labels, scores = matrix(rows, classes, "float32")
+    metrics: dict[str, Any] = {
+        "confidence ECE": cd.ECE(),
+        "top-5 ECE": cd.ECE(setting="top-k", k=5),
+        "log loss": cd.LogLoss(),
+        "SmoothECE": cd.SmoothECE(),
+        "Brier score": cd.BrierScore(),
+        "class-wise ECE": cd.ECE(setting="classwise"),
+    }
+    entrants: Calls = {"read": partial(read, labels, scores)}
+    entrants |= {name: _ours(metric, labels, scores) for name, metric in metrics.items()}
+    goals = dict.fromkeys([*metrics][:4], 2.5)
+    yield Race(f"metrics of K={classes} float32", entrants, "read", scores.size, goals)
+
+
 def classwise_ece(shrink: int) -> Iterator[Race]:
     """Every class."""
     for rows, classes in SHAPES:
@@ -233,6 +251,7 @@ WORKLOADS: Mapping[str, Callable[[int], Iterator[Race]]] = {
     "skewed": skewed_binary,
     "confidence": confidence_ece,
     "classwise": classwise_ece,
+    "vocabulary": vocabulary,
     "one-pass": one_pass,
     "equal-mass": equal_mass,
     "convex": convex,

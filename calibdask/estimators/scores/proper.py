@@ -123,7 +123,7 @@ class LogLoss(Estimator):
 
     @override
     def estimate(self) -> Requests[Estimate]:
-        sums = yield from ScoreSums()
+        sums = yield from ScoreSums(brier=False)
         with np.errstate(invalid="ignore"):
             return number(
                 exact.value(sums.log) / exact.value(sums.weight), least=0.0, clipped_rows=int(sums.clipped.sum())

@@ -2,23 +2,25 @@
 
 import json
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from calibdask.auditing.conclusions import conclusion, not_excluded
+from calibdask.auditing.conclusions import conclusion, not_excluded, remarks
 from calibdask.auditing.cutting import learnt_cuts
 from calibdask.auditing.describing import Describing, SegmentSums
 from calibdask.auditing.evidence import SegmentCells, simultaneous_ends
 from calibdask.auditing.features import Values, check_values, is_whole
 from calibdask.auditing.given import given_features
 from calibdask.auditing.measures import cells_of, measured, residual_square
+from calibdask.auditing.overlaps import Conditions, Overlaps, overlaps_of_lattice, overlaps_of_rows
 from calibdask.auditing.planning import LatticePlan
 from calibdask.auditing.summarized import NOTES, given_summary, refuse_rows_options, summary_lattice
+from calibdask.auditing.telling_apart import TellingApart
 from calibdask.engine.inputs.input import Input, read_arrays
 from calibdask.engine.inputs.options import InputOptions, Task
 from calibdask.engine.plan import run_requests
@@ -33,6 +35,8 @@ from calibdask.storage.summary import Summary
 
 # What a summary says about rows that were left out.
 _OF_ROWS = ("rows_ignored", "rows_skipped")
+# Segments that are told apart by the rows that each two share.
+_MOST_TRIED = 256
 
 
 def audit(
@@ -192,6 +196,7 @@ def audit(
     kept, sums = _filled(plan, data, min_rows)
     table = _Table.of(plan, plan.segments, kept, sums, alpha)
     table.warn_of_determining()
+    table = table.told_apart(lambda segments: overlaps_of_rows(plan, segments, data))
     attributes = {**data.attributes, **given.attributes(data.source.rows or 0)}
     return table.dataset(
         min_rows=min_rows,
@@ -209,6 +214,7 @@ def _of_summary(summary: Summary, depth: int | None, min_rows: int, alpha: float
     kept = np.flatnonzero(state.rows.sum(-1) >= min_rows)
     table = _Table.of(plan, plan.segments, kept, cells_of(state, kept), alpha)
     table.warn_of_determining()
+    table = table.told_apart(lambda segments: overlaps_of_lattice(plan, segments, state))
     attributes = {name: value for name, value in summary.dataset.attrs.items() if name in _OF_ROWS}
     return table.dataset(
         min_rows=min_rows,
@@ -268,6 +274,8 @@ class _Table:
     columns: dict[str, npt.NDArray[Any]]
     ends: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
     alpha: float
+    limit: float
+    choice: Mapping[str, int]
 
     @classmethod
     def of(
@@ -282,14 +290,30 @@ class _Table:
         total = cells.weight.sum(-1)
         observed = residual_square(cells) * np.divide(cells.weight_square, total, where=total > 0, out=0 * total)
         sums = SegmentSums(total, cells.outcome.sum(-1) - cells.score.sum(-1), cells.spread, observed)
-        columns["described"] = Describing(segments, kept, sums, alpha).describe(found)
+        describing = Describing(segments, kept, sums, alpha)
+        columns["described"] = describing.describe(found)
         order = np.lexsort((kept, -columns["log_e"], columns["pvalue"]))
         if found.any() and not columns["described"].any():
             # No segment is told apart from what it is part of: the strongest evidence stands for all.
             columns["described"][order[0]] = True
+        choice = {"candidates": int(columns["described"].sum()), "candidates_untried": 0, "overlaps_unknown": 0}
         ends = simultaneous_ends(cells, alpha)
         columns = {name: column[order] for name, column in columns.items()}
-        return cls(plan, segments, kept[order], columns, (ends[0][order], ends[1][order]), alpha)
+        return cls(
+            plan, segments, kept[order], columns, (ends[0][order], ends[1][order]), alpha, describing.limit, choice
+        )
+
+    def told_apart(self, overlaps: Callable[[list[Conditions]], Overlaps]) -> "_Table":
+        """Described are those alone that say more than the others together; of one that is so already."""
+        described = np.flatnonzero(self.columns["described"])
+        if described.size < 2:
+            return self
+        tried = described[:_MOST_TRIED]
+        shared = overlaps([self.segments.describe(int(number)) for number in self.kept[tried]])
+        left = np.zeros(self.kept.size, np.bool_)
+        left[tried[TellingApart(shared, self.limit).chosen()]] = True
+        choice = {"candidates_untried": described.size - tried.size, "overlaps_unknown": shared.unknown}
+        return replace(self, columns={**self.columns, "described": left}, choice={**self.choice, **choice})
 
     def warn_of_determining(self) -> None:
         """Warn of features that are the label, or made from it."""
@@ -322,6 +346,7 @@ class _Table:
         names = np.array([", ".join(self.plan.name(i) for i in subset) for subset in subsets], object)
         excluded = not_excluded(columns["rows"], *self.ends, min_rows)
         said = conclusion(texts, columns["gap"], columns["described"], excluded, min_rows, self.alpha)
+        said += remarks(int(columns["described"].sum()), self.choice)
         numbers = {
             name: column.astype(np.int64) if name in ("rows", "events") else column for name, column in columns.items()
         }
@@ -343,6 +368,7 @@ class _Table:
             min_rows=min_rows,
             alpha=self.alpha,
             segments=int(self.kept.size),
+            **self.choice,
             mce_sigma=float(ratio.max(initial=0.0)),
             not_excluded=json.dumps(excluded),
             conclusion=said,

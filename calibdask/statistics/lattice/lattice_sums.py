@@ -11,7 +11,7 @@ from calibdask.statistics import exact
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.block import Block, read_only
 from calibdask.statistics.exact import Array, Counts, Sums
-from calibdask.statistics.lattice.coding import Coding
+from calibdask.statistics.lattice.coding import Coding, codes_of
 from calibdask.statistics.lattice.filling import filling_plan
 from calibdask.statistics.lattice.segments import Segments, Subset
 from calibdask.statistics.lattice.value_counts import counted_rows
@@ -115,7 +115,7 @@ class LatticeSums(Statistic[LatticeState]):
         scores, cells = np.empty(block.rows), np.empty(block.rows, np.uint32)
         lattice.row_cells(read_only(given[:, 0]), self._thresholds, cells, scores)
         hits = labels == columns.first_class
-        codes = self._codes(block)
+        codes = codes_of(self.features, block)
         if block.weights is None:
             return _Rows(codes, cells, hits, scores, None)
         kept = counted_rows(block)
@@ -129,14 +129,6 @@ class LatticeSums(Statistic[LatticeState]):
         padded = np.full((1 << inner.size.bit_length()) - 1, np.inf)
         padded[: inner.size] = inner
         return padded
-
-    def _codes(self, block: Block) -> np.ndarray:
-        """Values of all features, (features, n); computed once for all parts of a lattice."""
-        if self.features not in block.prepared:
-            codes = [feature.codes(block) for feature in self.features]
-            block.prepared[self.features] = np.stack(codes) if codes else np.zeros((0, block.rows), np.uint8)
-        known: np.ndarray = block.prepared[self.features]
-        return known
 
     def merge(self, a: LatticeState, b: LatticeState) -> LatticeState:
         """Sums of both."""

@@ -17,7 +17,7 @@ from calibdask.auditing.evidence import SegmentCells, simultaneous_ends
 from calibdask.auditing.features import Values, check_values, is_whole
 from calibdask.auditing.given import given_features
 from calibdask.auditing.measures import cells_of, measured, residual_square
-from calibdask.auditing.overlaps import Conditions, Overlaps, overlaps_of_lattice, overlaps_of_rows
+from calibdask.auditing.overlaps import LatticeOverlaps, Overlaps, RowOverlaps
 from calibdask.auditing.planning import LatticePlan
 from calibdask.auditing.summarized import NOTES, given_summary, refuse_rows_options, summary_lattice
 from calibdask.auditing.telling_apart import TellingApart
@@ -196,7 +196,7 @@ def audit(
     kept, sums = _filled(plan, data, min_rows)
     table = _Table.of(plan, plan.segments, kept, sums, alpha)
     table.warn_of_determining()
-    table = table.told_apart(lambda segments: overlaps_of_rows(plan, segments, data))
+    table = table.told_apart(RowOverlaps(plan, data), kept, sums)
     attributes = {**data.attributes, **given.attributes(data.source.rows or 0)}
     return table.dataset(
         min_rows=min_rows,
@@ -212,9 +212,10 @@ def _of_summary(summary: Summary, depth: int | None, min_rows: int, alpha: float
     cuts, state = summary_lattice(summary, depth)
     plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, cuts.depth, weighted=False)
     kept = np.flatnonzero(state.rows.sum(-1) >= min_rows)
-    table = _Table.of(plan, plan.segments, kept, cells_of(state, kept), alpha)
+    cells = cells_of(state, kept)
+    table = _Table.of(plan, plan.segments, kept, cells, alpha)
     table.warn_of_determining()
-    table = table.told_apart(lambda segments: overlaps_of_lattice(plan, segments, state))
+    table = table.told_apart(LatticeOverlaps(plan, state), kept, cells)
     attributes = {name: value for name, value in summary.dataset.attrs.items() if name in _OF_ROWS}
     return table.dataset(
         min_rows=min_rows,
@@ -303,16 +304,22 @@ class _Table:
             plan, segments, kept[order], columns, (ends[0][order], ends[1][order]), alpha, describing.limit, choice
         )
 
-    def told_apart(self, overlaps: Callable[[list[Conditions]], Overlaps]) -> "_Table":
-        """Described are those alone that say more than the others together; of one that is so already."""
+    def told_apart(
+        self, sharing: RowOverlaps | LatticeOverlaps, kept: npt.NDArray[np.intp], cells: SegmentCells
+    ) -> "_Table":
+        """Described are those alone that say more than the others together; ``cells`` are of the segments ``kept``."""
         described = np.flatnonzero(self.columns["described"])
         if described.size < 2:
             return self
         tried = described[:_MOST_TRIED]
-        shared = overlaps([self.segments.describe(int(number)) for number in self.kept[tried]])
+        # All rows come first.
+        scores, here = cells.mean[0], cells.at(np.searchsorted(kept, self.kept[tried]))
+        gaps = here.outcome - here.score
+        conditions = [self.segments.describe(int(number)) for number in self.kept[tried]]
+        overlaps = Overlaps.of(*sharing.sums(conditions, scores), np.r_[gaps.sum(-1), gaps @ (scores * (1 - scores))])
         left = np.zeros(self.kept.size, np.bool_)
-        left[tried[TellingApart(shared, self.limit).chosen()]] = True
-        choice = {"candidates_untried": described.size - tried.size, "overlaps_unknown": shared.unknown}
+        left[tried[TellingApart(overlaps, self.limit).chosen()]] = True
+        choice = {"candidates_untried": described.size - tried.size, "overlaps_unknown": overlaps.unknown}
         return replace(self, columns={**self.columns, "described": left}, choice={**self.choice, **choice})
 
     def warn_of_determining(self) -> None:

@@ -1,98 +1,103 @@
 """Sums over the rows that some segments share, two by two: what tells segments apart that only share rows."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from calibdask.kernels import overlaps
+from calibdask.kernels.lattice import UNIT_BITS
 from calibdask.statistics import exact
+from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.block import Block
-from calibdask.statistics.exact import Sums
-from calibdask.statistics.lattice.coding import Coding, codes_of
+from calibdask.statistics.exact import Array, Counts, Sums
+from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.lattice.coding import Coding
+from calibdask.statistics.lattice.lattice_rows import LatticeRows
 from calibdask.statistics.lattice.segments import Subset
-from calibdask.statistics.lattice.value_counts import counted_rows
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import SumStatistic
 
-_TERMS, _WEIGHTED_TERMS = 9, 11
-# Sums of so many rows in units of 2**-40 fit in an int64.
-_ROWS_AT_ONCE = 1 << 18
+# A segment: its features, and the value of each.
+Conditions = tuple[Subset, tuple[int, ...]]
+
+# What a row adds: see `overlap_terms`. Sums of so many rows in units of 2**-40 fit in an int64.
+TERMS = 9
+_ROWS_AT_ONCE = 1 << 20
+
+
+def overlap_terms(scores: Array) -> Array:
+    """What rows with these scores add, (scores, 2, 9), by outcome o: 1, v, v**2; v, v**2, v**3; e**2, e**2 v, e**2 v**2.
+
+    v = s (1 - s), e = o - s.
+    """
+    s = np.stack([scores, scores], axis=-1)
+    v, square = s * (1 - s), (np.array([0.0, 1.0]) - s) ** 2
+    return np.stack([v**0, v, v**2, v, v**2, v**3, square, square * v, square * v**2], axis=-1)
 
 
 class OverlapState(NamedTuple):
-    """Sums by two segments i <= j and term; see `calibdask.statistics.exact` for the type, and `OverlapSums`."""
+    """Sums (segments, segments, 9) of segments i <= j by term; see `calibdask.statistics.exact` for their type."""
 
     sums: Sums
 
 
 @dataclass(frozen=True)
 class OverlapSums(SumStatistic[OverlapState]):
-    """Sums over the rows of each two of some segments; with v = s (1 - s), e = o - s.
+    """Sums of `overlap_terms` over the rows that each two of some segments share, scores being those of their cells.
 
-    Without weights of 1, v, v**2, v**3, e**2, e**2 v, e**2 v**2, e and e v; with weights of w (1, v, v**2),
-    w**2 (v, v**2, v**3, e**2, e**2 v, e**2 v**2), w e and w e v.
+    With weights the first three terms are multiplied by w, the others by w**2.
 
     Parameters
     ----------
     setting : Setting
         Of one column.
+    edges : Edges
+        Of the cells of scores.
+    scores : FrozenArray
+        The score that stands for each cell.
     features : tuple of Coding
     segments : tuple of (tuple of int, tuple of int)
         The features of each segment, and its value of each.
 
     Notes
     -----
-    Terms are rounded to multiples of 2**-40. Memory 144 bytes for each two segments, with weights 88.
+    Terms are rounded to multiples of 2**-40. Memory 144 bytes for each two segments, with weights 72.
     """
 
     setting: Setting
+    edges: Edges
+    scores: FrozenArray
     features: tuple[Coding, ...]
-    segments: tuple[tuple[Subset, tuple[int, ...]], ...]
+    segments: tuple[Conditions, ...]
 
     counts = 0
 
     def bytes(self, layout: Layout) -> int:
         """Memory of a state."""
-        return len(self.segments) ** 2 * (8 * _WEIGHTED_TERMS if layout.weighted else 16 * _TERMS)
+        return len(self.segments) ** 2 * TERMS * (8 if layout.weighted else 16)
 
     def from_block(self, block: Block) -> OverlapState:
         """Sums of one block."""
-        columns = block.columns(self.setting)
-        scores, labels = columns.of(0)
-        kept = counted_rows(block)
-        codes = np.ascontiguousarray(codes_of(self.features, block)[:, kept])
-        hits, scores = (labels == columns.first_class)[kept], np.ascontiguousarray(scores[kept, 0], np.float64)
-        weights = None if block.weights is None else block.weights_of(0)[kept]
-        return OverlapState(self._sums(codes, hits, scores, weights))
-
-    def _sums(
-        self,
-        codes: npt.NDArray[np.uint8],
-        hits: npt.NDArray[np.bool_],
-        scores: npt.NDArray[np.float64],
-        weights: npt.NDArray[np.float64] | None,
-    ) -> Sums:
-        count = len(self.segments)
-        words = exact.zeros((count, count, _TERMS if weights is None else _WEIGHTED_TERMS), weighted=weights is not None)
-        sums: npt.NDArray[Any] = np.zeros(words.shape[:3], np.int64) if weights is None else words
+        rows = LatticeRows.of(block, self.setting, self.edges, self.features)
+        groups = 2 * rows.cells + rows.hits
         features, values = self._conditions
-        for first in range(0, hits.size, _ROWS_AT_ONCE):
-            here = slice(first, first + _ROWS_AT_ONCE)
-            terms = np.empty((hits[here].size, sums.shape[-1]), sums.dtype)
-            if weights is None:
-                overlaps.overlap_terms(hits[here], scores[here], terms)
+        sums = exact.zeros((len(self.segments), len(self.segments), TERMS), weighted=rows.weights is not None)
+        terms = overlap_terms(self.scores.values).reshape(-1, TERMS)
+        units = np.floor(terms * (1 << UNIT_BITS) + 0.5).astype(np.int64)
+        for first in range(0, groups.size, _ROWS_AT_ONCE):
+            last = min(groups.size, first + _ROWS_AT_ONCE)
+            codes, starts, order = rows.sorted(groups, first, last, len(terms))
+            if rows.weights is None:
+                overlaps.add_overlaps(codes, starts, features, values, units, sums)
             else:
-                overlaps.weighted_overlap_terms(hits[here], scores[here], weights[here], terms)
-            overlaps.add_overlaps(np.ascontiguousarray(codes[:, here]), features, values, terms, sums)
-            if weights is None:
-                overlaps.carry_overlaps(sums, words)
-        return words
+                weights = rows.weights[order]
+                overlaps.add_weighted_overlaps(codes, starts, features, values, weights, terms, sums)
+        return OverlapState(sums)
 
     @property
-    def _conditions(self) -> tuple[exact.Counts, exact.Counts]:
+    def _conditions(self) -> tuple[Counts, Counts]:
         """Features and values of segments, (segments, depth); features of -1 are none."""
         depth = max((len(subset) for subset, _ in self.segments), default=0)
         padded = [([*s, *[-1] * (depth - len(s))], [*v, *[0] * (depth - len(v))]) for s, v in self.segments]

@@ -35,10 +35,10 @@ class Overlaps(NamedTuple):
     def of(cls, sums: Array, known: npt.NDArray[np.bool_], residual: Array) -> "Overlaps":
         """From the terms of `OverlapSums`, of segments i <= j."""
         terms = sums + np.triu(sums.transpose(2, 0, 1), 1).transpose(2, 1, 0)
-        squares = (
+        weight, null, observed = (
             np.block([[terms[..., a], terms[..., a + 1]], [terms[..., a + 1], terms[..., a + 2]]]) for a in (0, 3, 6)
         )
-        return cls(*squares, residual, known)
+        return cls(weight, null, observed, residual, known)
 
     @property
     def unknown(self) -> int:

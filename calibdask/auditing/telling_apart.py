@@ -89,10 +89,9 @@ class TellingApart:
             )
         )
         there = left > _SPANNED * whole
-        return tuple(
-            np.divide(value, left, out=np.zeros(own.size), where=there)
-            for value in (effect, np.sqrt(np.maximum(variance, 0.0)))
-        )  # type: ignore[return-value]
+        error = np.sqrt(np.maximum(variance, 0.0))
+        effect, error = (np.divide(x, left, out=np.zeros(own.size), where=there) for x in (effect, error))
+        return effect, error
 
     def _beside(self, segment: int, chosen: Sequence[int]) -> tuple[int, ...]:
         """The chosen segments that one is compared with: all others, or those whose shared rows are known."""

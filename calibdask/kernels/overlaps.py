@@ -11,7 +11,7 @@ _TILE = 256
 
 @inlined
 def _fill_members(codes, features, values, first, is_in, inside, counts):
-    """Fill ``inside`` (tile, segments) with the segments of each row from the first one on, ``counts`` with how many."""
+    """Fill ``inside`` (tile, segments) with the segments of rows from the first one on, ``counts`` with how many."""
     counts[:] = 0
     for segment in range(features.shape[0]):
         is_in[:] = 1

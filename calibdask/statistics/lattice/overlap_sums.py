@@ -28,9 +28,9 @@ _ROWS_AT_ONCE = 1 << 20
 
 
 def overlap_terms(scores: Array) -> Array:
-    """What rows with these scores add, (scores, 2, 9), by outcome o: 1, v, v**2; v, v**2, v**3; e**2, e**2 v, e**2 v**2.
+    """What rows with these scores s add, (scores, 2, 9), by outcome o.
 
-    v = s (1 - s), e = o - s.
+    1, v, v**2; v, v**2, v**3; e**2, e**2 v, e**2 v**2, where v = s (1 - s) and e = o - s.
     """
     s = np.stack([scores, scores], axis=-1)
     v, square = s * (1 - s), (np.array([0.0, 1.0]) - s) ** 2

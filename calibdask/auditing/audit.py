@@ -122,7 +122,8 @@ def audit(
 
         Attributes: ``conclusion``, a sentence; ``not_excluded``, JSON of the largest absolute gap that is not excluded
         at 1 - alpha for all segments of at least so many rows together; ``segments``, how many were looked at;
-        ``mce_sigma``, the largest ratio of ``ecce`` and ``sigma``; ``notes``, JSON of what is said of features.
+        ``mce_sigma``, the largest ratio of ``ecce`` and ``sigma``; ``notes``, JSON of what is said of features;
+        ``candidates`` for the description, ``candidates_untried`` and ``overlaps_unknown``, see below.
 
     Raises
     ------
@@ -139,7 +140,7 @@ def audit(
     Notes
     -----
     Passes over the data: one or two learn how features and scores are cut, one fills the lattice, more where it takes
-    over 256 MB. A number is cut at values of the ranks i n / values; those that differ by less than a millionth are
+    over 256 MB, and where several segments are candidates for the description one tells them apart. A number is cut at values of the ranks i n / values; those that differ by less than a millionth are
     told apart where a thousandth of the rows have them. Numbers do not depend on chunks or workers, with weights within
     rounding. A number with at most ``values`` different whole numbers below 128 has them for its values.
 
@@ -153,9 +154,16 @@ def audit(
     rows ensure, else too small, by at most twice the largest share of a segment's outcomes, or of its scores, that a
     single cell holds. ``sigma`` = sqrt(sum w**2 s (1 - s)) / sum w is exact.
 
-    *Description.* A segment is described if it is found, its gap differs for certain from the rest of each segment that
-    it is part of, and it is off without those of its parts that are described; if none is so certain, that with the
-    strongest evidence.
+    *Description.* Candidates are segments that are found, whose gap differs for certain from the rest of each segment
+    that they are part of, and that are off without those of their parts that are candidates; if none is so certain,
+    that with the strongest evidence. Of several, that with the strongest evidence is described, then one by one that
+    with the most certain partial effect, until none is certain, less those that are no longer so. A partial effect is
+    the coefficient of a segment in the least squares of o - s on its indicator and, for each of the others, on its
+    indicator and its indicator times s (1 - s), which shifts of their scores are made of, constant or small ones of the
+    log-odds; its variance is the sandwich's, the larger one of that under the null and that of the residuals, with
+    scores at the mean of their cell. Certain is what has a p-value of at most alpha over the number of features of all
+    segments, two-sided. The 256 candidates with the strongest evidence are tried. A summary does not hold what
+    segments share whose features are more than its ``depth``: such pairs, ``overlaps_unknown``, are not told apart.
 
     *Not excluded.* Ends of Clopper and Pearson for the frequency at 1 - alpha / segments, less the mean score: they
     hold for independent outcomes of any probabilities; with weights for as many effective rows, approximately.

@@ -74,7 +74,7 @@ def audit(
     y_true, y_prob : array of shape (n,); y_prob (n,) or (n, K)
         As in `calibdask.evaluate`; or, without ``y_prob``, a data frame, or the path of a file. Or a summary that
         `calibdask.summarize` made with features, or its path, which takes ``depth``, ``min_rows`` and ``alpha`` alone:
-        slices of it are added up, and numbers are those of its rows, to the last bit.
+        slices of it are added up, and numbers are those of its rows, to the last bit; ``described`` can be longer.
     features : data frame, mapping from name to array, or names of columns
         Numbers are cut at quantiles; dates by year, month, weekday (1 is Monday) and hour; rare categories are one
         value, ``other``; missing is a value of its own. None: all further columns of the frame or the file.
@@ -139,10 +139,11 @@ def audit(
 
     Notes
     -----
-    Passes over the data: one or two learn how features and scores are cut, one fills the lattice, more where it takes
-    over 256 MB, and where several segments are candidates for the description one tells them apart. A number is cut at values of the ranks i n / values; those that differ by less than a millionth are
-    told apart where a thousandth of the rows have them. Numbers do not depend on chunks or workers, with weights within
-    rounding. A number with at most ``values`` different whole numbers below 128 has them for its values.
+    Passes over the data: one or two learn how features and scores are cut, one fills the lattice, more where it
+    takes over 256 MB, and where several segments are candidates for the description one tells them apart. A number
+    is cut at values of the ranks i n / values; those that differ by less than a millionth are told apart where a
+    thousandth of the rows have them. Numbers do not depend on chunks or workers, with weights within rounding. A
+    number with at most ``values`` different whole numbers below 128 has them for its values.
 
     *Evidence.* Given the scores, the outcomes of a segment are independent Bernoulli variables if the model is
     calibrated. The p-value is twice a bound of the tail of their sum: Chernoff's from the cells of scores, or that of

@@ -56,7 +56,7 @@ def remarks(described: int, choice: Mapping[str, int]) -> str:
     """Further sentences on groups that were not compared with each other, which make the list longer, or cut it."""
     said = ""
     if described > 1 and choice["overlaps_unknown"]:
-        said += " Some share rows that this summary does not tell; an audit of the rows lists fewer."
+        said += " Some share rows that this summary does not tell; an audit of the rows may list fewer."
     if choice["candidates_untried"]:
         said += f" {choice['candidates_untried']:,} with less evidence were not compared with these."
     return said

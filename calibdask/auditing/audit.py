@@ -29,6 +29,7 @@ from calibdask.inference.multiplicity import e_benjamini_hochberg, holm
 from calibdask.results.audited import OF_SEGMENTS
 from calibdask.results.watched import described as described_dataset
 from calibdask.statistics.lattice.lattice_sums import LatticeState, LatticeSums
+from calibdask.statistics.lattice.overlap_sums import shifts
 from calibdask.statistics.lattice.segments import Segments
 from calibdask.statistics.settings import Setting
 from calibdask.storage.summary import Summary
@@ -325,7 +326,7 @@ class _Table:
         scores, here = cells.mean[0], cells.at(np.searchsorted(kept, self.kept[tried]))
         gaps = here.outcome - here.score
         conditions = [self.segments.describe(int(number)) for number in self.kept[tried]]
-        overlaps = Overlaps.of(*sharing.sums(conditions, scores), np.r_[gaps.sum(-1), gaps @ (scores * (1 - scores))])
+        overlaps = Overlaps.of(*sharing.sums(conditions, scores), np.r_[gaps.sum(-1), gaps @ shifts(scores)])
         left = np.zeros(self.kept.size, np.bool_)
         left[tried[TellingApart(overlaps, self.limit).chosen()]] = True
         choice = {"candidates_untried": described.size - tried.size, "overlaps_unknown": overlaps.unknown}

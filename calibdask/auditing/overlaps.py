@@ -10,7 +10,6 @@ import numpy.typing as npt
 from calibdask.auditing.planning import LatticePlan
 from calibdask.engine.inputs.input import Input
 from calibdask.engine.plan import run_requests
-from calibdask.statistics import exact
 from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.lattice.lattice_sums import LatticeState
@@ -18,9 +17,9 @@ from calibdask.statistics.lattice.overlap_sums import TERMS, Conditions, Overlap
 
 
 class Overlaps(NamedTuple):
-    """Sums over the rows that each two of m segments share, of the products of two functions of scores, 1 and v.
+    """Sums over the rows that each two of m segments share, of the products of two functions of scores, 1 and g.
 
-    Columns are the indicators of segments, then v = s (1 - s) in each, s being the mean score of all rows in a cell:
+    Columns are the indicators of segments, then their `shifts` g, with v = s (1 - s) and s the mean score of a cell:
     ``weight``, ``null`` and ``observed`` (2 m, 2 m) are sums of w, w**2 v and w**2 (o - s)**2 times two columns;
     ``residual`` (2 m,) of w (o - s) times one. ``known`` (m, m): whether the sums of these two segments are.
     """
@@ -65,7 +64,7 @@ class RowOverlaps:
             tuple((tuple(place[feature] for feature in subset), values) for subset, values in segments),
         )
         answers: Any = run_requests({"overlaps": iter(statistic)}, self.data.source).estimates
-        return exact.value(answers["overlaps"].sums), np.ones((len(segments),) * 2, np.bool_)
+        return answers["overlaps"].value, np.ones((len(segments),) * 2, np.bool_)
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def everything(monkeypatch: pytest.MonkeyPatch, *given: Any, **options: Any) -> 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_partial_effects_are_those_of_least_squares_on_rows(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    y, p, features = planted(*TWO, n=30_000)
+    y, p, features = planted(*TWO, n=10_000)
     w = np.random.default_rng(2).integers(0, 4, p.size) / 2 if weighted else np.ones(p.size)
     told = spied(monkeypatch)
     given: dict[str, Any] = {"features": features, "sample_weight": w if weighted else None, "score_cells": 300}
@@ -121,6 +121,26 @@ def test_partial_effects_are_those_of_least_squares_on_rows(weighted: bool, monk
     while len(chosen) > 1 and evidence(weakest := min(chosen, key=evidence)) <= one.limit:
         chosen.remove(weakest)
     assert listed(result) == [texts[segment] for segment in sorted(chosen)]
+
+
+def test_rare_outcomes_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores of many sizes, in segments of tiny ones alone: their squares are not lost, nor is anything singular."""
+    rng = np.random.default_rng(8)
+    features = dependent(ROWS, 8)
+    p = 10.0 ** -rng.integers(2, 5, ROWS) * np.where(features["x0"] == 3, 1e-5, 1.0)
+    both = ((features["x0"] == 3) & (features["x1"] == 3)) | ((features["x2"] == 0) & (features["x3"] == 0))
+    y = rng.random(ROWS) < p + 0.02 * both
+    told = spied(monkeypatch)
+    result, texts = cd.audit(y, p, features), listed(everything(monkeypatch, y, p, features))
+    assert {name("x0", "x1"), "x2 <= 0, x3 <= 0"} <= set(listed(result))
+    x = np.stack([inside(text, features) for text in texts], axis=1).astype(float)
+    x = np.concatenate([x, x * np.maximum(p * (1 - p), 2.0**-20)[:, None]], axis=1)
+    overlaps = told[0].overlaps
+    assert (x.T @ (y - p)).tolist() == pytest.approx(overlaps.residual.tolist(), rel=1e-6, abs=1e-6)
+    np.testing.assert_allclose(overlaps.weight, x.T @ x, rtol=1e-9)
+    # Lattices round scores to multiples of 2**-40.
+    np.testing.assert_allclose(overlaps.null, x.T @ (x * (p * (1 - p))[:, None]), rtol=1e-4)
+    np.testing.assert_allclose(overlaps.observed, x.T @ (x * ((y - p) ** 2)[:, None]), rtol=1e-4, atol=1e-11)
 
 
 @pytest.mark.parametrize("scale", ["odds", "probability"])

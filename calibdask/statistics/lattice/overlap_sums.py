@@ -25,22 +25,38 @@ Conditions = tuple[Subset, tuple[int, ...]]
 # What a row adds: see `overlap_terms`. Sums of so many rows in units of 2**-40 fit in an int64.
 TERMS = 9
 _ROWS_AT_ONCE = 1 << 20
+_UNIT = float(1 << UNIT_BITS)
+_LEAST_SHIFT = 2.0**-20
+
+
+def shifts(scores: Array) -> Array:
+    """What a small shift of the log-odds moves scores by: s (1 - s), and no less than a millionth."""
+    return np.maximum(scores * (1 - scores), _LEAST_SHIFT)
 
 
 def overlap_terms(scores: Array) -> Array:
     """What rows with these scores s add, (scores, 2, 9), by outcome o.
 
-    1, v, v**2; v, v**2, v**3; e**2, e**2 v, e**2 v**2, where v = s (1 - s) and e = o - s.
+    1, g, g**2; v, v g, v g**2; e**2, e**2 g, e**2 g**2, where v = s (1 - s), e = o - s, and g is their shift.
     """
     s = np.stack([scores, scores], axis=-1)
-    v, square = s * (1 - s), (np.array([0.0, 1.0]) - s) ** 2
-    return np.stack([v**0, v, v**2, v, v**2, v**3, square, square * v, square * v**2], axis=-1)
+    g, v, square = shifts(s), s * (1 - s), (np.array([0.0, 1.0]) - s) ** 2
+    return np.stack([factor * g**power for factor in (np.ones_like(s), v, square) for power in range(3)], axis=-1)
 
 
 class OverlapState(NamedTuple):
-    """Sums (segments, segments, 9) of segments i <= j by term; see `calibdask.statistics.exact` for their type."""
+    """Sums of segments i <= j by term, (segments, segments, 9); see `calibdask.statistics.exact` for their type.
+
+    Without weights ``rest`` is what rounding leaves, in units of 2**-40: squares of small scores need it.
+    """
 
     sums: Sums
+    rest: Sums
+
+    @property
+    def value(self) -> Array:
+        """As float64."""
+        return exact.value(self.sums) + (exact.value(self.rest) / _UNIT if self.rest.size else 0.0)
 
 
 @dataclass(frozen=True)
@@ -63,7 +79,7 @@ class OverlapSums(SumStatistic[OverlapState]):
 
     Notes
     -----
-    Terms are rounded to multiples of 2**-40. Memory 144 bytes for each two segments, with weights 72.
+    Terms are rounded to multiples of 2**-80. Memory 288 bytes for each two segments, with weights 72.
     """
 
     setting: Setting
@@ -76,16 +92,18 @@ class OverlapSums(SumStatistic[OverlapState]):
 
     def bytes(self, layout: Layout) -> int:
         """Memory of a state."""
-        return len(self.segments) ** 2 * TERMS * (8 if layout.weighted else 16)
+        return len(self.segments) ** 2 * TERMS * (8 if layout.weighted else 32)
 
     def from_block(self, block: Block) -> OverlapState:
         """Sums of one block."""
         rows = LatticeRows.of(block, self.setting, self.edges, self.features)
         groups = 2 * rows.cells + rows.hits
         features, values = self._conditions
-        sums = exact.zeros((len(self.segments), len(self.segments), TERMS), weighted=rows.weights is not None)
         terms = overlap_terms(self.scores.values).reshape(-1, TERMS)
-        units = np.floor(terms * (1 << UNIT_BITS) + 0.5).astype(np.int64)
+        whole = np.floor(terms * _UNIT)
+        units = np.concatenate([whole, np.rint((terms * _UNIT - whole) * _UNIT)], axis=1).astype(np.int64)
+        weighted = rows.weights is not None
+        sums = exact.zeros((*[len(self.segments)] * 2, TERMS if weighted else 2 * TERMS), weighted=weighted)
         for first in range(0, groups.size, _ROWS_AT_ONCE):
             last = min(groups.size, first + _ROWS_AT_ONCE)
             codes, starts, order = rows.sorted(groups, first, last, len(terms))
@@ -94,7 +112,7 @@ class OverlapSums(SumStatistic[OverlapState]):
             else:
                 weights = rows.weights[order]
                 overlaps.add_weighted_overlaps(codes, starts, features, values, weights, terms, sums)
-        return OverlapState(sums)
+        return OverlapState(sums[:, :, :TERMS], sums[:, :, TERMS:])
 
     @property
     def _conditions(self) -> tuple[Counts, Counts]:

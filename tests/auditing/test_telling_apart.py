@@ -125,11 +125,11 @@ def test_partial_effects_are_those_of_least_squares_on_rows(weighted: bool, monk
 
 def test_rare_outcomes_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores of many sizes, in segments of tiny ones alone: their squares are not lost, nor is anything singular."""
-    rng = np.random.default_rng(8)
-    features = dependent(ROWS, 8)
-    p = 10.0 ** -rng.integers(2, 5, ROWS) * np.where(features["x0"] == 3, 1e-5, 1.0)
+    rng, n = np.random.default_rng(8), 20_000
+    features = dependent(n, 8)
+    p = 10.0 ** -rng.integers(2, 5, n) * np.where(features["x0"] == 3, 1e-5, 1.0)
     both = ((features["x0"] == 3) & (features["x1"] == 3)) | ((features["x2"] == 0) & (features["x3"] == 0))
-    y = rng.random(ROWS) < p + 0.02 * both
+    y = rng.random(n) < p + 0.06 * both
     told = spied(monkeypatch)
     result, texts = cd.audit(y, p, features), listed(everything(monkeypatch, y, p, features))
     assert {name("x0", "x1"), "x2 <= 0, x3 <= 0"} <= set(listed(result))

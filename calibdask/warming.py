@@ -98,7 +98,9 @@ class AuditJob:
             rng.random(_MANY).astype(self.dtype),
             {"x": rng.random(_MANY), "t": np.arange(_MANY) % 3 == 0},
         )
-        labels = (rng.random(_MANY) < scores**2).astype(np.int64)
+        # Two segments are off, which are told apart.
+        off = np.where(features["t"], scores**3, np.where(features["x"] > 0.8, np.sqrt(scores), scores))
+        labels = (rng.random(_MANY) < off).astype(np.int64)
         compiled: list[str] = []
         with observed(compiled.append):
             for weight in (None, np.ones(_MANY) / 2):

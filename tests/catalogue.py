@@ -24,6 +24,7 @@ from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.label_sets import LabelSets
 from calibdask.statistics.lattice.coding import Categories, Cut
 from calibdask.statistics.lattice.lattice_sums import LatticeSums
+from calibdask.statistics.lattice.overlap_sums import OverlapSums
 from calibdask.statistics.lattice.segments import subsets_of
 from calibdask.statistics.lattice.value_counts import CodeCounts, TextCounts, ValueKeys
 from calibdask.statistics.layout import Layout
@@ -283,7 +284,7 @@ def statistics(layout: Layout) -> list[Statistic]:
     made += [CellSums(UniformCells(4)), CellSums(UniformCells(300)), set_keys(tree)]
     made += [CellSums(partition, squares=True) for partition in (UniformCells(2), planted(layout), tree)]
     made += [ValueKeys(0, "", ((48, -(1 << 15)),), 16), ValueKeys(3, "month", ((46, 65536),), 8)]
-    made += [TextCounts(1), CodeCounts(2, 3), lattice()]
+    made += [TextCounts(1), CodeCounts(2, 3), lattice(), overlaps()]
     costs = FrozenArray(np.resize([0.0, 5.0, 1.0, 2.0, 0.3], (3, layout.classes)))
     shape = (layout.batch, layout.groups, layout.classes, 5)
     frequencies = FrozenArray(np.resize([0.1, 0.7, 0.3], shape))
@@ -314,6 +315,13 @@ def lattice() -> LatticeSums:
         Cut("date", 3, FrozenArray([3.0, 9.0]), missing=True, part="month"),
     )
     return LatticeSums(Setting("class", 1), finished(Uniform(5).edges(Setting("class", 1))), codings, subsets_of(4, 3))
+
+
+def overlaps() -> OverlapSums:
+    """What some of these segments share."""
+    of = lattice()
+    segments = (((), ()), ((0,), (2,)), ((1, 2), (0, 1)), ((0, 3), (2, 1)), ((0, 1, 3), (0, 2, 0)))
+    return OverlapSums(of.setting, of.edges, FrozenArray([0.1, 0.3, 0.5, 0.7, 0.9]), of.features, segments)
 
 
 def ordered_statistics(layout: Layout, rows: NDArray[np.int64]) -> list[Statistic]:

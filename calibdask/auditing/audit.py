@@ -3,22 +3,24 @@
 import json
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from calibdask.auditing.conclusions import conclusion, not_excluded
+from calibdask.auditing.conclusions import conclusion, not_excluded, remarks
 from calibdask.auditing.cutting import learnt_cuts
 from calibdask.auditing.describing import Describing, SegmentSums
 from calibdask.auditing.evidence import SegmentCells, simultaneous_ends
 from calibdask.auditing.features import Values, check_values, is_whole
 from calibdask.auditing.given import given_features
 from calibdask.auditing.measures import cells_of, measured, residual_square
+from calibdask.auditing.overlaps import LatticeOverlaps, Overlaps, RowOverlaps
 from calibdask.auditing.planning import LatticePlan
 from calibdask.auditing.summarized import NOTES, given_summary, refuse_rows_options, summary_lattice
+from calibdask.auditing.telling_apart import TellingApart
 from calibdask.engine.inputs.input import Input, read_arrays
 from calibdask.engine.inputs.options import InputOptions, Task
 from calibdask.engine.plan import run_requests
@@ -27,12 +29,15 @@ from calibdask.inference.multiplicity import e_benjamini_hochberg, holm
 from calibdask.results.audited import OF_SEGMENTS
 from calibdask.results.watched import described as described_dataset
 from calibdask.statistics.lattice.lattice_sums import LatticeState, LatticeSums
+from calibdask.statistics.lattice.overlap_sums import shifts
 from calibdask.statistics.lattice.segments import Segments
 from calibdask.statistics.settings import Setting
 from calibdask.storage.summary import Summary
 
 # What a summary says about rows that were left out.
 _OF_ROWS = ("rows_ignored", "rows_skipped")
+# Segments that are told apart by the rows that each two share.
+_MOST_TRIED = 256
 
 
 def audit(
@@ -70,7 +75,7 @@ def audit(
     y_true, y_prob : array of shape (n,); y_prob (n,) or (n, K)
         As in `calibdask.evaluate`; or, without ``y_prob``, a data frame, or the path of a file. Or a summary that
         `calibdask.summarize` made with features, or its path, which takes ``depth``, ``min_rows`` and ``alpha`` alone:
-        slices of it are added up, and numbers are those of its rows, to the last bit.
+        slices of it are added up, and numbers are those of its rows, to the last bit; ``described`` can be longer.
     features : data frame, mapping from name to array, or names of columns
         Numbers are cut at quantiles; dates by year, month, weekday (1 is Monday) and hour; rare categories are one
         value, ``other``; missing is a value of its own. None: all further columns of the frame or the file.
@@ -118,7 +123,8 @@ def audit(
 
         Attributes: ``conclusion``, a sentence; ``not_excluded``, JSON of the largest absolute gap that is not excluded
         at 1 - alpha for all segments of at least so many rows together; ``segments``, how many were looked at;
-        ``mce_sigma``, the largest ratio of ``ecce`` and ``sigma``; ``notes``, JSON of what is said of features.
+        ``mce_sigma``, the largest ratio of ``ecce`` and ``sigma``; ``notes``, JSON of what is said of features;
+        ``candidates`` for the description, ``candidates_untried`` and ``overlaps_unknown``, see below.
 
     Raises
     ------
@@ -134,10 +140,11 @@ def audit(
 
     Notes
     -----
-    Passes over the data: one or two learn how features and scores are cut, one fills the lattice, more where it takes
-    over 256 MB. A number is cut at values of the ranks i n / values; those that differ by less than a millionth are
-    told apart where a thousandth of the rows have them. Numbers do not depend on chunks or workers, with weights within
-    rounding. A number with at most ``values`` different whole numbers below 128 has them for its values.
+    Passes over the data: one or two learn how features and scores are cut, one fills the lattice, more where it
+    takes over 256 MB, and where several segments are candidates for the description one tells them apart. A number
+    is cut at values of the ranks i n / values; those that differ by less than a millionth are told apart where a
+    thousandth of the rows have them. Numbers do not depend on chunks or workers, with weights within rounding. A
+    number with at most ``values`` different whole numbers below 128 has them for its values.
 
     *Evidence.* Given the scores, the outcomes of a segment are independent Bernoulli variables if the model is
     calibrated. The p-value is twice a bound of the tail of their sum: Chernoff's from the cells of scores, or that of
@@ -149,9 +156,16 @@ def audit(
     rows ensure, else too small, by at most twice the largest share of a segment's outcomes, or of its scores, that a
     single cell holds. ``sigma`` = sqrt(sum w**2 s (1 - s)) / sum w is exact.
 
-    *Description.* A segment is described if it is found, its gap differs for certain from the rest of each segment that
-    it is part of, and it is off without those of its parts that are described; if none is so certain, that with the
-    strongest evidence.
+    *Description.* Candidates are segments that are found, whose gap differs for certain from the rest of each segment
+    that they are part of, and that are off without those of their parts that are candidates; if none is so certain,
+    that with the strongest evidence. Of several, that with the strongest evidence is described, then one by one that
+    with the most certain partial effect, until none is certain, less those that are no longer so. A partial effect is
+    the coefficient of a segment in the least squares of o - s on its indicator and, for each of the others, on its
+    indicator and its indicator times s (1 - s), which shifts of their scores are made of, constant or small ones of the
+    log-odds; its variance is the sandwich's, the larger one of that under the null and that of the residuals, with
+    scores at the mean of their cell. Certain is what has a p-value of at most alpha over the number of features of all
+    segments, two-sided. The 256 candidates with the strongest evidence are tried. A summary does not hold what
+    segments share whose features are more than its ``depth``: such pairs, ``overlaps_unknown``, are not told apart.
 
     *Not excluded.* Ends of Clopper and Pearson for the frequency at 1 - alpha / segments, less the mean score: they
     hold for independent outcomes of any probabilities; with weights for as many effective rows, approximately.
@@ -192,6 +206,7 @@ def audit(
     kept, sums = _filled(plan, data, min_rows)
     table = _Table.of(plan, plan.segments, kept, sums, alpha)
     table.warn_of_determining()
+    table = table.told_apart(RowOverlaps(plan, data), kept, sums)
     attributes = {**data.attributes, **given.attributes(data.source.rows or 0)}
     return table.dataset(
         min_rows=min_rows,
@@ -207,8 +222,10 @@ def _of_summary(summary: Summary, depth: int | None, min_rows: int, alpha: float
     cuts, state = summary_lattice(summary, depth)
     plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, cuts.depth, weighted=False)
     kept = np.flatnonzero(state.rows.sum(-1) >= min_rows)
-    table = _Table.of(plan, plan.segments, kept, cells_of(state, kept), alpha)
+    cells = cells_of(state, kept)
+    table = _Table.of(plan, plan.segments, kept, cells, alpha)
     table.warn_of_determining()
+    table = table.told_apart(LatticeOverlaps(plan, state), kept, cells)
     attributes = {name: value for name, value in summary.dataset.attrs.items() if name in _OF_ROWS}
     return table.dataset(
         min_rows=min_rows,
@@ -268,6 +285,8 @@ class _Table:
     columns: dict[str, npt.NDArray[Any]]
     ends: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
     alpha: float
+    limit: float
+    choice: Mapping[str, int]
 
     @classmethod
     def of(
@@ -282,14 +301,36 @@ class _Table:
         total = cells.weight.sum(-1)
         observed = residual_square(cells) * np.divide(cells.weight_square, total, where=total > 0, out=0 * total)
         sums = SegmentSums(total, cells.outcome.sum(-1) - cells.score.sum(-1), cells.spread, observed)
-        columns["described"] = Describing(segments, kept, sums, alpha).describe(found)
+        describing = Describing(segments, kept, sums, alpha)
+        columns["described"] = describing.describe(found)
         order = np.lexsort((kept, -columns["log_e"], columns["pvalue"]))
         if found.any() and not columns["described"].any():
             # No segment is told apart from what it is part of: the strongest evidence stands for all.
             columns["described"][order[0]] = True
+        choice = {"candidates": int(columns["described"].sum()), "candidates_untried": 0, "overlaps_unknown": 0}
         ends = simultaneous_ends(cells, alpha)
         columns = {name: column[order] for name, column in columns.items()}
-        return cls(plan, segments, kept[order], columns, (ends[0][order], ends[1][order]), alpha)
+        return cls(
+            plan, segments, kept[order], columns, (ends[0][order], ends[1][order]), alpha, describing.limit, choice
+        )
+
+    def told_apart(
+        self, sharing: RowOverlaps | LatticeOverlaps, kept: npt.NDArray[np.intp], cells: SegmentCells
+    ) -> "_Table":
+        """Described are those alone that say more than the others together; ``cells`` are of the segments ``kept``."""
+        described = np.flatnonzero(self.columns["described"])
+        if described.size < 2:
+            return self
+        tried = described[:_MOST_TRIED]
+        # All rows come first.
+        scores, here = cells.mean[0], cells.at(np.searchsorted(kept, self.kept[tried]))
+        gaps = here.outcome - here.score
+        conditions = [self.segments.describe(int(number)) for number in self.kept[tried]]
+        overlaps = Overlaps.of(*sharing.sums(conditions, scores), np.r_[gaps.sum(-1), gaps @ shifts(scores)])
+        left = np.zeros(self.kept.size, np.bool_)
+        left[tried[TellingApart(overlaps, self.limit).chosen()]] = True
+        choice = {"candidates_untried": described.size - tried.size, "overlaps_unknown": overlaps.unknown}
+        return replace(self, columns={**self.columns, "described": left}, choice={**self.choice, **choice})
 
     def warn_of_determining(self) -> None:
         """Warn of features that are the label, or made from it."""
@@ -322,6 +363,7 @@ class _Table:
         names = np.array([", ".join(self.plan.name(i) for i in subset) for subset in subsets], object)
         excluded = not_excluded(columns["rows"], *self.ends, min_rows)
         said = conclusion(texts, columns["gap"], columns["described"], excluded, min_rows, self.alpha)
+        said += remarks(int(columns["described"].sum()), self.choice)
         numbers = {
             name: column.astype(np.int64) if name in ("rows", "events") else column for name, column in columns.items()
         }
@@ -343,6 +385,7 @@ class _Table:
             min_rows=min_rows,
             alpha=self.alpha,
             segments=int(self.kept.size),
+            **self.choice,
             mce_sigma=float(ratio.max(initial=0.0)),
             not_excluded=json.dumps(excluded),
             conclusion=said,

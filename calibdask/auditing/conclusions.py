@@ -1,5 +1,7 @@
 """What an audit says in words: what was found, or how large an error is not excluded."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 
@@ -48,3 +50,13 @@ def conclusion(
         )
     size = next((size for size, error in excluded.items() if error <= _SAYS_NOTHING), 0)
     return f"No group of at least {size:,} rows is off by more than {points_up(excluded[size])} points, with {level}."
+
+
+def remarks(described: int, choice: Mapping[str, int]) -> str:
+    """Further sentences on groups that were not compared with each other, which make the list longer, or cut it."""
+    said = ""
+    if described > 1 and choice["overlaps_unknown"]:
+        said += " Some share rows that this summary does not tell; an audit of the rows may list fewer."
+    if choice["candidates_untried"]:
+        said += f" {choice['candidates_untried']:,} with less evidence were not compared with these."
+    return said

@@ -70,10 +70,7 @@ class Describing:
             position: [at[number] for number in self.segments.parents(int(self.kept[position]))]
             for position in np.flatnonzero(found).tolist()
         }
-        # Those that were found are chosen among all: every segment counts for as many comparisons as it has features.
-        subsets = np.searchsorted(self.segments.base, self.kept, "right") - 1
-        depths = np.array([len(subset) for subset in self.segments.subsets])[subsets]
-        limit = -scipy.special.ndtri(self.alpha / (2 * max(1, int(np.maximum(depths, 1).sum()))))
+        limit = self.limit
         parts: dict[int, list[int]] = defaultdict(list)
         seen: set[tuple[float, ...]] = set()
         for position in sorted(parents, key=lambda position: (-len(parents[position]), position)):
@@ -91,6 +88,16 @@ class Describing:
                     whole = tuple(subset[i] for i in chosen), tuple(values[i] for i in chosen)
                     parts[self.segments.number(*whole)].append(position)
         return described
+
+    @property
+    def limit(self) -> float:
+        """How many standard errors make a comparison certain.
+
+        Those that were found are chosen among all: every segment counts for as many comparisons as it has features.
+        """
+        subsets = np.searchsorted(self.segments.base, self.kept, "right") - 1
+        depths = np.array([len(subset) for subset in self.segments.subsets])[subsets]
+        return float(-scipy.special.ndtri(self.alpha / (2 * max(1, int(np.maximum(depths, 1).sum())))))
 
     def _of(self, position: int) -> SegmentSums:
         return self.sums.pooled([position])

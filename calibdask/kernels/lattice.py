@@ -173,12 +173,12 @@ def fill(codes, starts, terms, plan, tables, rows, hits, score, spread):
                         continue
                     rows[segment, cell] += sums[0]
                     hits[segment, cell] += sums[1]
-                    _add_words(sums[2], score[segment, cell])
-                    _add_words(sums[3], spread[segment])
+                    add_words(sums[2], score[segment, cell])
+                    add_words(sums[3], spread[segment])
 
 
 @inlined
-def _add_words(total, words):
+def add_words(total, words):
     """Add multiples of 2**-40 to (whole, fraction in units of 2**-52)."""
     words[0] += total >> UNIT_BITS
     words[1] += (total & ((1 << UNIT_BITS) - 1)) << (FRACTION_BITS - UNIT_BITS)

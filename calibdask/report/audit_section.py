@@ -55,7 +55,7 @@ _TERMS = (
     (
         "groups that say what is wrong",
         "The smallest set: a group is listed if it differs for certain from the rest of each group that it is part of, "
-        "and is off without those of its own parts that are listed.",
+        "and is off for certain beside the other groups that are listed, with which it may share rows.",
         "",
     ),
     (

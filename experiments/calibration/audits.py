@@ -1,6 +1,7 @@
-"""How often audits accuse calibrated models, and how often they find a planted segment.
+"""How often audits accuse calibrated models, how often they find a planted segment, and how many they list for two.
 
-Run: python -m experiments.calibration.audits [--runs 1000] [--planted 100]; writes the tables of audits.md.
+Run: python -m experiments.calibration.audits [--runs 1000] [--planted 100] [--two 10] [--only two|others]; writes the
+tables of audits.md.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import calibdask as cd
 
 PAGE = Path(__file__).with_name("audits.md")
 MARKER = "<!-- Below: written by audits.py. -->\n"
+TWO_MARKER = "<!-- Below: written by audits.py --only two. -->\n"
 FEATURES = 20
 # Scores, rows and the smallest segments of calibrated models.
 SCORES: dict[str, tuple[tuple[float, float], int, int]] = {
@@ -24,6 +26,10 @@ SCORES: dict[str, tuple[tuple[float, float], int, int]] = {
 }
 # The planted segment: a hundredth of the rows, off by this much.
 PLANTED_ROWS, SHIFT = 1_000_000, 0.05
+# Two planted segments among dependent features, of two features each: with and without rows in common.
+FIRST = "x15 > 3, 2 < x17 <= 3"
+SECOND = {"yes": "x11 > 3, x19 > 3", "no": "x15 <= 0, 1 < x19 <= 2"}
+SHIFTS = (0.05, 0.1)
 
 
 def dependent_features(rng: np.random.Generator, rows: int) -> dict[str, NDArray[Any]]:
@@ -66,6 +72,22 @@ def finds_planted(seed: int) -> tuple[bool, bool]:
     return bool(result.found.sel(segment=name)), result.segment[result.described].values.tolist() == [name]
 
 
+def lists_two(seed: int, shared: str, shift: float) -> tuple[int, int, int]:
+    """Segments that are candidates for the description, those described, and how many of the planted ones are."""
+    rng = np.random.default_rng((seed, 77))
+    features = dependent_features(rng, PLANTED_ROWS)
+    scores = rng.beta(2, 5, PLANTED_ROWS) * 0.8
+    first = (features["x15"] == 4) & (features["x17"] == 3)
+    if shared == "yes":
+        second = (features["x11"] == 4) & (features["x19"] == 4)
+    else:
+        second = (features["x15"] == 0) & (features["x19"] == 2)
+    truth = scores + shift * first + shift * second
+    result = cd.audit(rng.random(PLANTED_ROWS) < truth, scores, features)
+    described = result.segment[result.described].values.tolist()
+    return int(result.attrs["candidates"]), len(described), len({FIRST, SECOND[shared]} & set(described))
+
+
 def table_of_accused(runs: int) -> list[str]:
     """Calibrated models by kind of their scores."""
     lines = ["| scores | models | a segment found | a discovery (e-BH) |", "|---|---|---|---|"]
@@ -87,16 +109,39 @@ def table_of_planted(runs: int) -> list[str]:
     return lines
 
 
+def table_of_two(runs: int) -> list[str]:
+    """Models with two planted segments."""
+    lines = [
+        "| rows in common | shift | models | candidates: median | most | described: median | most | both described |",
+        "|---" * 8 + "|",
+    ]
+    for shared in SECOND:
+        for shift in SHIFTS:
+            outcomes = np.array([lists_two(seed, shared, shift) for seed in range(runs)])
+            before, after = ([f"{np.median(column):g}", str(column.max())] for column in outcomes.T[:2])
+            both = int((outcomes[:, 2] == 2).sum())
+            lines.append(f"| {' | '.join([shared, str(shift), str(runs), *before, *after, str(both)])} |")
+            print(lines[-1], flush=True)
+    return lines
+
+
 def main() -> None:
     """Count, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000, help="calibrated models of each kind")
     parser.add_argument("--planted", type=int, default=100, help="models with a planted segment")
+    parser.add_argument("--two", type=int, default=10, help="models with two planted segments, of each kind")
+    parser.add_argument("--only", choices=("two", "others"), help="the tables that are made again; the rest stays")
     parser.add_argument("--out", type=Path, default=PAGE, help="the page whose tables are replaced")
     options = parser.parse_args()
-    tables = ["", *table_of_accused(options.runs), "", *table_of_planted(options.planted)]
-    prose = PAGE.read_text(encoding="utf-8").partition(MARKER)[0]
-    options.out.write_text(prose + MARKER + "\n".join(tables) + "\n", encoding="utf-8")
+    prose, _, others = PAGE.read_text(encoding="utf-8").partition(MARKER)
+    if options.only != "others":
+        lines = table_of_two(options.two)
+        prose = "\n".join([prose.partition(TWO_MARKER)[0] + TWO_MARKER, *lines, "", ""])
+    if options.only != "two":
+        lines = ["", *table_of_accused(options.runs), "", *table_of_planted(options.planted)]
+        others = "\n".join(lines) + "\n"
+    options.out.write_text(prose + MARKER + others, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import pytest
 
 from calibdask import warming
 from calibdask.cli import main
-from calibdask.kernels import dispatch, lattice
+from calibdask.kernels import dispatch, lattice, overlaps
 from calibdask.kernels.folders import Folders
 
 
@@ -21,13 +21,12 @@ def test_jobs_cover_all_metrics_and_types_of_scores() -> None:
 
 def test_audits_are_run_plain_and_weighted(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
-    for name in ("fill", "fill_weighted"):
-        kernel = getattr(lattice, name)
-        monkeypatch.setattr(
-            lattice, name, lambda *given, kernel=kernel, name=name: (calls.append(name), kernel(*given))
-        )
+    names = {"fill": lattice, "fill_weighted": lattice, "add_overlaps": overlaps, "add_weighted_overlaps": overlaps}
+    for name, module in names.items():
+        kernel = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *given, kernel=kernel, name=name: (calls.append(name), kernel(*given)))
     warming.AuditJob("float32").run()
-    assert {"fill", "fill_weighted"} == set(calls)
+    assert set(names) == set(calls)
 
 
 def test_kernels_of_a_metric_are_compiled_in_other_processes(

@@ -169,6 +169,15 @@ class Categories:
 Coding: TypeAlias = Cut | Categories
 
 
+def codes_of(features: tuple[Coding, ...], block: Block) -> Codes:
+    """Values of all features, (features, n); computed once a block, for all statistics of a pass."""
+    if features not in block.prepared:
+        codes = [feature.codes(block) for feature in features]
+        block.prepared[features] = np.stack(codes) if codes else np.zeros((0, block.rows), np.uint8)
+    known: Codes = block.prepared[features]
+    return known
+
+
 def is_absent(value: Any) -> bool:
     """Whether this is None, NaN or NaT."""
     return value is None or bool(value != value)

@@ -9,12 +9,12 @@ import numpy.typing as npt
 from calibdask.kernels import lattice
 from calibdask.statistics import exact
 from calibdask.statistics.bins.edges import Edges
-from calibdask.statistics.block import Block, read_only
+from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts, Sums
 from calibdask.statistics.lattice.coding import Coding
 from calibdask.statistics.lattice.filling import filling_plan
+from calibdask.statistics.lattice.lattice_rows import LatticeRows
 from calibdask.statistics.lattice.segments import Segments, Subset
-from calibdask.statistics.lattice.value_counts import counted_rows
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
@@ -78,12 +78,12 @@ class LatticeSums(Statistic[LatticeState]):
 
     def from_block(self, block: Block) -> LatticeState:
         """Sums of one block."""
-        rows = self._rows(block)
+        rows = LatticeRows.of(block, self.setting, self.edges, self.features)
         state = self._empty(weighted=rows.weights is not None, largest=float(block.weights_of(0).max(initial=0.0)))
         table_bytes = _FEW_TABLE_BYTES if block.rows < _FEW_ROWS else _TABLE_BYTES
         plan = filling_plan(self.segments, table_bytes // _ROW_BYTES)
         for first in range(0, rows.cells.size, _ROWS_AT_ONCE):
-            some = rows.sorted(first, min(rows.cells.size, first + _ROWS_AT_ONCE), self.edges.bins)
+            some = _Sorted.of(rows, first, min(rows.cells.size, first + _ROWS_AT_ONCE), self.edges.bins)
             tables = np.empty((len(some.terms), plan.places, 4), some.terms.dtype)
             given = (some.codes, some.starts, some.terms, tuple(plan), tables, state.rows, state.hits)
             if rows.weights is None:
@@ -108,36 +108,6 @@ class LatticeSums(Statistic[LatticeState]):
             largest=np.asarray(largest, np.float64),
         )
 
-    def _rows(self, block: Block) -> "_Rows":
-        """What is added up of the rows of positive weight."""
-        columns = block.columns(self.setting)
-        given, labels = columns.of(0)
-        scores, cells = np.empty(block.rows), np.empty(block.rows, np.uint32)
-        lattice.row_cells(read_only(given[:, 0]), self._thresholds, cells, scores)
-        hits = labels == columns.first_class
-        codes = self._codes(block)
-        if block.weights is None:
-            return _Rows(codes, cells, hits, scores, None)
-        kept = counted_rows(block)
-        codes = np.ascontiguousarray(codes[:, kept])
-        return _Rows(codes, cells[kept], hits[kept], scores[kept], block.weights_of(0)[kept])
-
-    @property
-    def _thresholds(self) -> Array:
-        """Those of the cells, and infinite ones up to one less than a power of two."""
-        inner = self.edges.thresholds(np.float64)[0, 0, 0]
-        padded = np.full((1 << inner.size.bit_length()) - 1, np.inf)
-        padded[: inner.size] = inner
-        return padded
-
-    def _codes(self, block: Block) -> np.ndarray:
-        """Values of all features, (features, n); computed once for all parts of a lattice."""
-        if self.features not in block.prepared:
-            codes = [feature.codes(block) for feature in self.features]
-            block.prepared[self.features] = np.stack(codes) if codes else np.zeros((0, block.rows), np.uint8)
-        known: np.ndarray = block.prepared[self.features]
-        return known
-
     def merge(self, a: LatticeState, b: LatticeState) -> LatticeState:
         """Sums of both."""
         return LatticeState(
@@ -152,33 +122,21 @@ class LatticeSums(Statistic[LatticeState]):
         )
 
 
-class _Rows(NamedTuple):
-    """Rows of a block: values of features (features, n), cells of scores, and what is added up."""
-
-    codes: npt.NDArray[np.uint8]
-    cells: npt.NDArray[np.uint32]
-    hits: npt.NDArray[np.bool_]
-    scores: Array
-    weights: Array | None
-
-    def sorted(self, first: int, last: int, cells: int) -> "_Sorted":
-        """Rows from first to before last by cell."""
-        order, starts = np.empty(last - first, np.uint32), np.empty(cells + 1, np.int64)
-        lattice.sort_by_cell(self.cells, first, starts, order)
-        codes = np.empty((len(self.codes), order.size), np.uint8)
-        lattice.sort_codes(self.codes, order, codes)
-        if self.weights is None:
-            terms: npt.NDArray[Any] = np.empty((1, order.size, 4), np.int64)
-            lattice.sort_terms(self.hits, self.scores, order, terms)
-        else:
-            terms = np.empty((2, order.size, 4))
-            lattice.sort_weighted_terms(self.hits, self.scores, self.weights, order, terms)
-        return _Sorted(codes, starts, terms)
-
-
 class _Sorted(NamedTuple):
-    """Some of the rows by cell of scores."""
+    """Some of the rows by cell of scores, and what is added up of them."""
 
     codes: npt.NDArray[np.uint8]
     starts: Counts
     terms: npt.NDArray[Any]
+
+    @classmethod
+    def of(cls, rows: LatticeRows, first: int, last: int, cells: int) -> "_Sorted":
+        """Rows from first to before last."""
+        codes, starts, order = rows.sorted(rows.cells, first, last, cells)
+        if rows.weights is None:
+            terms: npt.NDArray[Any] = np.empty((1, order.size, 4), np.int64)
+            lattice.sort_terms(rows.hits, rows.scores, order, terms)
+        else:
+            terms = np.empty((2, order.size, 4))
+            lattice.sort_weighted_terms(rows.hits, rows.scores, rows.weights, order, terms)
+        return cls(codes, starts, terms)

@@ -34,6 +34,8 @@ A file of limits (--limits):
   confidence = 0.95
   by = ["country"]
   profile = "clinical"
+  owner = "Model risk committee"
+  declared = 2026-01-15
   [limits]
   ece = 0.03
   "calibration-slope.slope" = [0.9, 1.1]

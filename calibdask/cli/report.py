@@ -22,6 +22,7 @@ from calibdask.safe_text import visible
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from calibdask.gating.limits import Limits
     from calibdask.report.over_time import Watching
     from calibdask.storage.open_store import Store, StoredCube
     from calibdask.storage.replacing import Output
@@ -77,7 +78,7 @@ _WATCHING = ("period", "tolerance", "alpha", "model_version", "due", "now")
     "own_facts",
     metavar="NAME=TEXT",
     multiple=True,
-    help="What the page says at its top: model, version, period, author, purpose; repeatable.",
+    help="What the page says at its top: model, version, purpose, outcome, period, limits, author; repeatable.",
 )
 @click.option("--facts", "facts_path", metavar="FILE", help="The same in a TOML file of lines such as version = '2.1'.")
 @click.option(
@@ -161,7 +162,7 @@ def report(
     check_interval(*intervals.values())
     watching = _watching(*(given.pop(name) for name in _WATCHING))
     limits = limits_given(limits_path, _of_ece("limit", given_limits), _of_ece("slice-limit", of_slices))
-    facts = _facts(facts_path, own_facts)
+    facts = _origin(limits_path, limits, given=bool(given_limits or of_slices)) | _facts(facts_path, own_facts)
     given["by"] = tuple(dict.fromkeys((*limits.by, *given["by"])))
     target, named = _checked(data, out, overwrite=overwrite)
     kept = checked_receipt(receipt, list(named.values()), overwrite=overwrite)
@@ -213,6 +214,19 @@ def _of_ece(option: str, given: tuple[str, ...]) -> tuple[str, ...]:
             )
         texts.append(f"ece={words}")
     return tuple(texts)
+
+
+def _origin(path: str | None, limits: "Limits", *, given: bool) -> dict[str, str]:
+    """Where the limits come from: the file with its owner and day, and options beside it."""
+    from pathlib import Path
+
+    if not limits.limits:
+        return {}
+    declared = [f"declared by {limits.owner}" if limits.owner else "owner not stated"]
+    declared += [f"on {limits.declared}"] if limits.declared else []
+    places = [] if path is None else [f"{Path(path).name}, {' '.join(declared)}"]
+    places += ["options of the command, owner not stated"] if given else []
+    return {"limits": "; ".join(places)}
 
 
 def _facts(path: str | None, given: tuple[str, ...]) -> dict[str, str]:

@@ -64,18 +64,19 @@ def _table(model: ModelResult, compared: xr.Dataset) -> Table:
     columns = [("calibrator", False), ("log loss", True), ("Brier score", True), ("ECE", True)]
     heads = improvement_heads(percent(compared.attrs["ci"]), compared.sizes["calibrator"] - 1)
     columns += [*((head, True) for head in heads), ("keeps the order", False)]
-    rows = [_row(compared.sel(calibrator=name), str(name)) for name in compared["calibrator"].values]
+    texts = improvement_texts(compared)
+    rows = [_row(compared.sel(calibrator=name), name, improved) for name, improved in texts.items()]
     left_out = compared.attrs["left_out"]
     note = f"{counted(compared.attrs['folds'], 'fold')}. {f'Left out: {left_out}' if left_out else ''}".strip()
     return Table(f"Recalibration of {model.name}", columns, rows, note)
 
 
-def _row(values: xr.Dataset, name: str) -> list[Cell]:
+def _row(values: xr.Dataset, name: str, improved: tuple[str, str, str]) -> list[Cell]:
     taken = "take this one" if name == values.attrs["best"] else ""
     losses = [_cell(float(values[loss])) for loss in ("log_loss", "brier_score", "ece")]
     if name == "none":
-        return [text("none", taken), *losses, *[text("–")] * 4]
-    shown, ends, pvalue = improvement_texts(values)
+        return [text("none", taken), *losses, *[Cell("–", numeric=True)] * 3, text("–")]
+    shown, ends, pvalue = improved
     order = "yes" if float(values["monotone"]) == 1 else "no"
     return [
         text(name, taken),

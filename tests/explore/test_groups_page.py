@@ -49,7 +49,7 @@ def test_it_shows_the_audit_and_leads_from_group_to_group(summary: xr.Dataset) -
     groups = made.groups
     assert groups is not None
     result = cd.audit(summary)
-    assert result.attrs["conclusion"].replace(">", "&gt;") in page.text
+    assert result.attrs["conclusion"].replace("(-", "(−").replace(">", "&gt;") in page.text
     described = result.segment[result.described].values.tolist()
     assert groups.busy.object == ""
     assert lines(groups.ranked) == described == ["age > 75, phone = True"]

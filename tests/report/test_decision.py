@@ -120,7 +120,9 @@ class TestBanner:
     def test_without_limits_slices_have_a_table_too(self, tmp_path: Path) -> None:
         models = {name: measure(LABELS, TRUTH**power, SOME, by={"country": COUNTRY}, **FEW) for name, power in _POWERS}
         html, reader = page_of(tmp_path, models)
-        assert "Frequency less score, 95 % intervals; the line is 0 where rows events one two all rows" in reader.text
+        assert (
+            "Frequency less mean score, 95 % intervals; the line is 0 where rows events one two all rows" in reader.text
+        )
         assert 'id="findings"' not in html
         assert "country=de" in reader.text
 

@@ -127,7 +127,7 @@ def test_a_profile_draws_its_curves(profile: str, drawn: dict[str, tuple[str, ..
         found = {
             caption: tuple(re.findall(r'<path class="(band|ends)"', picture))
             for picture, caption in figures
-            if "curve under" in picture and 'class="reference dashed"' in picture
+            if "curve main" in picture and 'class="reference dashed"' in picture
         }
         assert [caption.startswith(words) for caption, words in zip(found, drawn, strict=True)] == [True] * len(drawn)
         assert list(found.values()) == list(drawn.values())

@@ -34,7 +34,8 @@ figure { margin: 8px 0; max-width: 34rem; } figcaption { font-size: 12.5px; colo
 .wide { overflow-x: auto; } table { border-collapse: collapse; margin: 8px 0; font-size: 13px; }
 th, td { padding: 3px 14px 3px 0; text-align: right; white-space: nowrap;
   border-bottom: 1px solid var(--rule, #d9dee3); }
-th { font-weight: 600; vertical-align: bottom; white-space: normal; max-width: 9rem; } th:first-child, td:first-child { text-align: left; }
+th { font-weight: 600; vertical-align: bottom; white-space: normal; max-width: 9rem; }
+th:first-child, td:first-child { text-align: left; }
 """).substitute(band=BAND)
 
 

@@ -104,8 +104,8 @@ def _printed(pool: Pool, name: str, selection: Selection, setting: str | int, ri
     place: dict[str, int | list[int]] = {dim: list(at) for dim, at in selection.slices}
     place |= {dim: chosen.get(dim, 0) for dim in pool.models}
     if place:
-        of_setting = "" if setting == "confidence" else f", setting={setting!r}"
-        code = f"cd.threshold(xr.open_dataset({store!r}).isel({place!r}), risk={risk:g}{of_setting})"
+        chosen_class = "" if setting == "confidence" else f", setting={setting!r}"
+        code = f"cd.threshold(cd.open_summary({store!r}).isel({place!r}), risk={risk:g}{chosen_class})"
         return Markup(f"The threshold again, in Python: <code>{escape(code)}</code>")
     of_setting = [] if setting == "confidence" else ["--setting", str(setting)]
     command = shlex.join(["calibdask", "threshold", store, "--risk", f"{risk:g}", *of_setting])

@@ -184,10 +184,11 @@ class GroupsPage:
 def _told(one: xr.Dataset) -> str:
     """A group in words."""
     gap, low, high = (100 * float(one[name]) for name in ("gap", "gap_low", "gap_high"))
+    off = minus(f"{gap:+.2f} points, {low:+.2f} to {high:+.2f}")
     return (
         f"{counted(int(one['rows']), 'row')}, mean score {float(one['mean_score']):.4f}, frequency "
-        f"{float(one['frequency']):.4f}: gap {minus(f'{gap:+.2f} points, {low:+.2f} to {high:+.2f}')}; calibration error "
-        f"over cells of scores {float(one['ece']):.4f}, by chance {float(one['ece_chance']):.4f}."
+        f"{float(one['frequency']):.4f}: gap {off}; calibration error over cells of "
+        f"scores {float(one['ece']):.4f}, by chance {float(one['ece_chance']):.4f}."
     )
 
 

@@ -69,7 +69,8 @@ def recalibration(pool: Pool, name: str, selection: Selection, setting: str | in
     except ValueError as error:
         return Answer((f"{_UNKNOWN}: it {str(error).removeprefix('compare_calibrators ')}",))
     best, reason = compared.attrs["best"], compared.attrs["reason"]
-    rows = tuple(_row(compared.sel(calibrator=of)) for of in compared["calibrator"].values)
+    texts = improvement_texts(compared)
+    rows = tuple((of, *_losses(compared.sel(calibrator=of)), *improved) for of, improved in texts.items())
     tried = compared.sizes["calibrator"] - 1
     heads = ("calibrator", "log loss", "Brier score", *improvement_heads(percent(compared.attrs["ci"]), tried))
     if np.isnan(compared["improvement_low"]).all():
@@ -99,11 +100,8 @@ def _named(calibrator: Calibrator) -> str:
     return type(calibrator).__name__
 
 
-def _row(values: xr.Dataset) -> tuple[str, ...]:
-    losses = (str(values["calibrator"].item()), figure(float(values["log_loss"])), figure(float(values["brier_score"])))
-    if losses[0] == "none":
-        return (*losses, "–", "–", "–")
-    return (*losses, *improvement_texts(values))
+def _losses(values: xr.Dataset) -> tuple[str, str]:
+    return figure(float(values["log_loss"])), figure(float(values["brier_score"]))
 
 
 def _chart(calibrator: Calibrator, scores: Array) -> Chart:

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibdask.cli.gates import (
-    PROFILES,
     checked_receipt,
     gate_options,
+    limit_options,
     limits_given,
     receipt_of,
     row_arguments,
@@ -34,6 +34,8 @@ A file of limits (--limits):
   confidence = 0.95
   by = ["country"]
   profile = "clinical"
+  owner = "Model risk committee"
+  declared = 2026-01-15
   [limits]
   ece = 0.03
   "calibration-slope.slope" = [0.9, 1.1]
@@ -51,22 +53,7 @@ nothing written; 130 interrupted.
 
 @click.command(cls=GroupedCommand, epilog=_EPILOG, examples=_EXAMPLES)
 @click.argument("data", metavar="DATA")
-@click.option(
-    "--limit",
-    "given",
-    metavar="METRIC[.PART]=X|X..Y",
-    multiple=True,
-    help="What all rows keep: the largest error or loss, or a range; repeatable.",
-)
-@click.option(
-    "--slice-limit",
-    "of_slices",
-    metavar="METRIC[.PART]=X|X..Y",
-    multiple=True,
-    help="The same for each slice.  [default: --limit]",
-)
-@click.option("--limits", "path", metavar="FILE", help="Limits in a TOML file; options come on top.")
-@click.option("--profile", type=click.Choice(PROFILES), help="Measure what this profession files, besides.")
+@limit_options
 @click.option("--baseline", metavar="DATA_B", help="Scores of another model for the same rows, in the same order.")
 @click.option(
     "--not-worse",
@@ -98,9 +85,9 @@ nothing written; 130 interrupted.
 @click.option("--overwrite", is_flag=True, help="Replace existing files.")
 def check(
     data: str,
-    given: tuple[str, ...],
+    limits_of_all: tuple[str, ...],
     of_slices: tuple[str, ...],
-    path: str | None,
+    limits_path: str | None,
     profile: str | None,
     baseline: str | None,
     not_worse: tuple[str, ...],
@@ -122,7 +109,7 @@ def check(
     from calibdask.storage.replacing import write_text
     from calibdask.storage.writers import check_apart, checked_output
 
-    limits = limits_given(path, given, of_slices)
+    limits = limits_given(limits_path, limits_of_all, of_slices)
     if not (limits.limits or not_worse):
         raise click.UsageError(
             "check expects limits: --limit ece=0.03, or a file of them by --limits; a profile has none. calibdask "

@@ -1,6 +1,6 @@
 """Gates of scored rows and their receipts, as `check`, `report` and `evaluate` make them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,25 @@ _LEVEL = 0.95
 _CLOSE = 1e-9
 
 PROFILES = ("default", "ml", "clinical", "credit", "forecast")
+_LIMIT: dict[str, Any] = {"metavar": "X|METRIC[.PART]=X|X..Y", "multiple": True}
+_OPTIONS: tuple[Callable[..., Any], ...] = (
+    click.option(
+        "--limit",
+        "limits_of_all",
+        help="What all rows keep: the largest error or loss, or a range; X alone is ece=X; repeatable.",
+        **_LIMIT,
+    ),
+    click.option("--slice-limit", "of_slices", help="The same for each slice.  [default: --limit]", **_LIMIT),
+    click.option("--limits", "limits_path", metavar="FILE", help="Limits in a TOML file; options come on top."),
+    click.option("--profile", type=click.Choice(PROFILES), help="Show what this profession files, besides."),
+)
+
+
+def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of what is decided: limits of all rows and of slices, a file of them, a profile."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
 
 
 def limits_given(path: str | None, given: Sequence[str], of_slices: Sequence[str]) -> "Limits":
@@ -37,13 +56,31 @@ def limits_given(path: str | None, given: Sequence[str], of_slices: Sequence[str
 
     try:
         of_file = Limits() if path is None else Limits.read(path)
-        own = (*limits_of(given), *limits_of(of_slices, of_slices=True))
+        of_all, each = _of_ece("limit", given), _of_ece("slice-limit", of_slices)
+        own = (*limits_of(of_all), *limits_of(each, of_slices=True))
     except OSError as error:
         raise click.UsageError(f"--limits {path} cannot be read: {error.strerror}.") from error
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     chosen: dict[tuple[str, bool], Limit] = {(limit.text, limit.of_slices): limit for limit in (*of_file.limits, *own)}
     return replace(of_file, limits=tuple(chosen.values()))
+
+
+def _of_ece(option: str, given: Sequence[str]) -> tuple[str, ...]:
+    """Limits; a number alone is one of the ECE."""
+    texts = []
+    for words in given:
+        try:
+            limit = float(words)
+        except ValueError:
+            texts.append(words)
+            continue
+        if not 0 < limit < 1:
+            raise click.UsageError(
+                f"--{option} expects a fraction between 0 and 1, such as 0.03 for 3 percentage points, got {words}."
+            )
+        texts.append(f"ece={words}")
+    return tuple(texts)
 
 
 def gate_options(limits: "Limits", profile: str | None, **intervals: Any) -> dict[str, Any]:

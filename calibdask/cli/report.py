@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from calibdask.cli.gates import PROFILES, Gating, checked_receipt, gate_options, limits_given, write_receipt
+from calibdask.cli.gates import Gating, checked_receipt, gate_options, limit_options, limits_given, write_receipt
 from calibdask.cli.reporting import (
     Remembering,
     audited,
@@ -22,6 +22,7 @@ from calibdask.safe_text import visible
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from calibdask.gating.limits import Limits
     from calibdask.report.over_time import Watching
     from calibdask.storage.open_store import Store, StoredCube
     from calibdask.storage.replacing import Output
@@ -53,22 +54,7 @@ _WATCHING = ("period", "tolerance", "alpha", "model_version", "due", "now")
 @click.option("--ci", type=float, metavar="LEVEL", default=0.95, show_default=True, help="Level of intervals.")
 @click.option("--n-boot", type=int, metavar="N", default=200, show_default=True, help="Replicates of the intervals.")
 @click.option("--seed", type=int, metavar="S", default=0, show_default=True, help="Seed of random numbers.")
-@click.option(
-    "--limit",
-    "given_limits",
-    metavar="X|METRIC=X|X..Y",
-    multiple=True,
-    help="What all rows have to keep, as for check: the page begins with the decision. X alone is ece=X; repeatable.",
-)
-@click.option(
-    "--slice-limit",
-    "of_slices",
-    metavar="X|METRIC=X|X..Y",
-    multiple=True,
-    help="The same for each slice.  [default: --limit]",
-)
-@click.option("--limits", "limits_path", metavar="FILE", help="Limits in a TOML file, as for check.")
-@click.option("--profile", type=click.Choice(PROFILES), help="Show the numbers that this profession files.")
+@limit_options
 @click.option(
     "--receipt", metavar="FILE", help="Write a receipt, .json; its hash is at the foot of the page.  See verify."
 )
@@ -77,7 +63,7 @@ _WATCHING = ("period", "tolerance", "alpha", "model_version", "due", "now")
     "own_facts",
     metavar="NAME=TEXT",
     multiple=True,
-    help="What the page says at its top: model, version, period, author, purpose; repeatable.",
+    help="What the page says at its top: model, version, purpose, outcome, period, limits, author; repeatable.",
 )
 @click.option("--facts", "facts_path", metavar="FILE", help="The same in a TOML file of lines such as version = '2.1'.")
 @click.option(
@@ -123,7 +109,7 @@ def report(
     out: str,
     title: str | None,
     features: tuple[str, ...],
-    given_limits: tuple[str, ...],
+    limits_of_all: tuple[str, ...],
     of_slices: tuple[str, ...],
     limits_path: str | None,
     profile: str | None,
@@ -160,8 +146,8 @@ def report(
     intervals = {name: given.pop(name) for name in ("ci", "n_boot", "seed")}
     check_interval(*intervals.values())
     watching = _watching(*(given.pop(name) for name in _WATCHING))
-    limits = limits_given(limits_path, _of_ece("limit", given_limits), _of_ece("slice-limit", of_slices))
-    facts = _facts(facts_path, own_facts)
+    limits = limits_given(limits_path, limits_of_all, of_slices)
+    facts = _origin(limits_path, limits, given=bool(limits_of_all or of_slices)) | _facts(facts_path, own_facts)
     given["by"] = tuple(dict.fromkeys((*limits.by, *given["by"])))
     target, named = _checked(data, out, overwrite=overwrite)
     kept = checked_receipt(receipt, list(named.values()), overwrite=overwrite)
@@ -198,21 +184,17 @@ def report(
         click.echo(f"wrote {visible(path)}")
 
 
-def _of_ece(option: str, given: tuple[str, ...]) -> tuple[str, ...]:
-    """Limits; a number alone is one of the ECE."""
-    texts = []
-    for words in given:
-        try:
-            limit = float(words)
-        except ValueError:
-            texts.append(words)
-            continue
-        if not 0 < limit < 1:
-            raise click.UsageError(
-                f"--{option} expects a fraction between 0 and 1, such as 0.03 for 3 percentage points, got {words}."
-            )
-        texts.append(f"ece={words}")
-    return tuple(texts)
+def _origin(path: str | None, limits: "Limits", *, given: bool) -> dict[str, str]:
+    """Where the limits come from: the file with its owner and day, and options beside it."""
+    from pathlib import Path
+
+    if not limits.limits:
+        return {}
+    declared = [f"declared by {limits.owner}" if limits.owner else "owner not stated"]
+    declared += [f"on {limits.declared}"] if limits.declared else []
+    places = [] if path is None else [f"{Path(path).name}, {' '.join(declared)}"]
+    places += ["options of the command, owner not stated"] if given else []
+    return {"limits": "; ".join(places)}
 
 
 def _facts(path: str | None, given: tuple[str, ...]) -> dict[str, str]:
@@ -309,7 +291,7 @@ def _check_alone(cube: "StoredCube", stores: "Sized") -> None:
         "pos_label",
         "ignore_label",
     )
-    names = {"given_limits": "limit", "of_slices": "slice_limit", "limits_path": "limits", "own_facts": "fact"}
+    names = {"limits_of_all": "limit", "of_slices": "slice_limit", "limits_path": "limits", "own_facts": "fact"}
     of_page = ("profile", "receipt", "facts_path")
     for option in (*rows, "ci", "n_boot", "seed", *names, *of_page):
         if source(option) is ParameterSource.COMMANDLINE:

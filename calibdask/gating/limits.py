@@ -5,6 +5,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ _TARGET = re.compile(r"\s*([\w-]+(?:\(.*\))?)(?:\.([\w-]+))?\s*")
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _RANGE = re.compile(rf"\s*({_NUMBER})?\s*\.\.\s*({_NUMBER})?\s*")
 _TABLES = {"limits", "slice-limits"}
-_KEYS = {*_TABLES, "profile", "confidence", "by"}
+_KEYS = {*_TABLES, "profile", "confidence", "by", "owner", "declared"}
 _EXAMPLE = "ece=0.03, or a range such as calibration-slope.slope=0.9..1.1"
 
 
@@ -147,12 +148,16 @@ class Limits:
         Columns of slices.
     confidence : float, optional
         None: 0.95.
+    owner, declared : str
+        Who declared them, and when; empty where the file does not say it.
     """
 
     limits: tuple[Limit, ...] = ()
     profile: str = ""
     by: tuple[str, ...] = ()
     confidence: float | None = None
+    owner: str = ""
+    declared: str = ""
 
     @classmethod
     def read(cls, path: str) -> "Limits":
@@ -181,10 +186,16 @@ class Limits:
         profile = given.get("profile", "")
         if not isinstance(profile, str):
             raise ValueError(f"{visible(path)}: profile expects a name, got {profile!r}.")
+        told = [given.get(name, "") for name in ("owner", "declared")]
+        if not (isinstance(told[0], str) and isinstance(told[1], str | date)):
+            raise ValueError(
+                f"{visible(path)}: owner expects a name, and declared a day such as 2026-01-15; got {told[0]!r} and "
+                f"{told[1]!r}."
+            )
         if "confidence" in given:
             check_level(given["confidence"], f"{visible(path)}: confidence")
         whole, slices = (limits_of(given.get(name), of_slices=name != "limits") for name in ("limits", "slice-limits"))
-        return cls((*whole, *slices), profile, tuple(by), given.get("confidence"))
+        return cls((*whole, *slices), profile, tuple(by), given.get("confidence"), *map(str, told))
 
 
 def limits_of(given: Any, *, of_slices: bool = False) -> tuple[Limit, ...]:

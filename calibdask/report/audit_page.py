@@ -8,6 +8,7 @@ import xarray as xr
 from calibdask.report.audit_section import found_groups, meanings, not_excluded, one_way
 from calibdask.report.blocks import Block, Code, Listing, Page, Section
 from calibdask.report.contents import Origin
+from calibdask.results.audited import conclusion_of
 from calibdask.results.format import counted, percent, rests_on
 
 
@@ -24,7 +25,7 @@ def audit_page(result: xr.Dataset, source: str, origin: Origin) -> Page:
     sections = [Section(anchor, title, blocks) for anchor, (title, made) in parts.items() if (blocks := list(made))]
     lead = ", ".join(filter(None, [source, counted(result.attrs["rows"], "row"), origin.date]))
     foot = f"Made by calibdask {origin.versions.get('calibdask', '')}, {origin.date}."
-    return Page(origin.title, lead, sections, foot, headline=str(result.attrs["conclusion"]))
+    return Page(origin.title, lead, sections, foot, headline=conclusion_of(result))
 
 
 def _audited(result: xr.Dataset, source: str) -> Iterator[Block]:

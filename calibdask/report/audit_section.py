@@ -23,6 +23,7 @@ from calibdask.report.blocks import (
 )
 from calibdask.report.drawing import forest, forest_axis, forest_range
 from calibdask.report.model_result import ModelResult
+from calibdask.results.audited import conclusion_of
 from calibdask.results.format import counted, figure, percent, shown_texts
 
 _MOST_GROUPS, _MOST_FURTHER, _MOST_COLUMNS, _MOST_VALUES = 40, 10, 60, 30
@@ -73,7 +74,7 @@ def audited(models: Sequence[ModelResult]) -> Iterator[Block]:
     for place, (name, result) in enumerate(shown, 1):
         if len(models) > 1:
             yield Heading(name)
-        yield Paragraph(str(result.attrs["conclusion"]))
+        yield Paragraph(conclusion_of(result))
         yield from found_groups(result)
         yield from not_excluded(result)
         yield from one_way(result, f"column-{place}")
@@ -199,7 +200,7 @@ def _numbers(groups: xr.Dataset, at: int, reach: tuple[float, float]) -> list[Ce
         number(one["rows"], figure(int(one["rows"]))),
         Cell(picture=forest(gap, low, high, reach, side)),
         number(gap, shown[0], f"{shown[1]} to {shown[2]}"),
-        number(one["pvalue_adjusted"], f"{one['pvalue_adjusted']:.2g}"),
+        number(one["pvalue_adjusted"], f"{one['pvalue_adjusted']:.2g}".replace("-", "−")),
     ]
 
 

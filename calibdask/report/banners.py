@@ -7,9 +7,9 @@ from dataclasses import replace
 from calibdask.gating.check import Gate
 from calibdask.gating.formats import sentence
 from calibdask.gating.judging import Judgement
-from calibdask.gating.profiles import PROFILES
 from calibdask.report.blocks import Banner
 from calibdask.report.cautions import cautions
+from calibdask.report.human_names import NAMES
 from calibdask.report.limit_bar import large_bar
 from calibdask.report.model_result import ModelResult
 from calibdask.report.verdict import verdict_on
@@ -22,8 +22,6 @@ ICONS: Mapping[Outcome, str] = {"met": "✓", "broken": "✗", "cannot be decide
 WORDS: Mapping[Outcome, str] = {"met": "met", "broken": "broken", "cannot be decided": "undecided"}
 NEUTRAL = "neutral"
 _MOST_NAMED = 3
-# Numbers without choices by the names that people give them.
-_NAMES = {metric: parts[""] for metric, parts in PROFILES["default"].names.items() if "" in parts}
 
 
 def banner(model: ModelResult, *, several: bool) -> Banner:
@@ -51,7 +49,7 @@ def banner(model: ModelResult, *, several: bool) -> Banner:
 
 def by_name(judgement: Judgement) -> Judgement:
     """The judgement with the limit called as people call its number, where it has no choices."""
-    return replace(judgement, limit=_NAMES.get(judgement.limit, judgement.limit))
+    return replace(judgement, limit=NAMES.get(judgement.limit, judgement.limit))
 
 
 def _decided(outcome: Outcome, deciding: Sequence[Judgement], gate: Gate) -> str:

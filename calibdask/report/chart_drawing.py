@@ -44,7 +44,7 @@ def chart_picture(chart: Chart, title: str, height: float) -> Markup:
             svg.polyline(x, up(line.y), f"reference {dash}")
             for line, dash in zip(chart.references, _DASHES, strict=False)
         ),
-        svg.polyline(x, up(chart.line.y), "curve under"),
+        svg.polyline(x, up(chart.line.y), "curve main"),
     ]
     window = f'x="{_LEFT:.0f}" y="{_TOP:.0f}" width="{_SIDE:.0f}" height="{height:.0f}"'
     parts = [*_axes(chart, height), f"<svg {window}>{''.join(inside)}</svg>"]

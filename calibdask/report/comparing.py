@@ -6,6 +6,7 @@ import xarray as xr
 
 from calibdask.report.blocks import Block, Cell, Listing, Paragraph, Table, number, text
 from calibdask.report.drawing import forest, forest_range
+from calibdask.report.human_names import human
 from calibdask.results.comparison import Comparison, Difference, comparisons, verdicts
 from calibdask.results.format import minus, percent
 
@@ -55,7 +56,7 @@ def _row(one: Comparison, own: Difference, reach: tuple[float, float]) -> list[C
 
 
 def _title(own: Difference) -> str:
-    return f"{own.part.title}, debiased" if own.part.choices.get("debias") else own.part.title
+    return f"{own.part.title}, debiased" if own.part.choices.get("debias") else human(own.part.title)
 
 
 def _ends(own: Difference) -> tuple[float, float, float]:

@@ -78,8 +78,11 @@ def page_of(models: Sequence[ModelResult], origin: Origin, paired: xr.Dataset | 
     lead = f"{counted(len(models), 'model')}, {_rows_each(models)}, {origin.date}"
     several = len(models) > 1
     parts: _Parts = {
-        "decision": ("Decision" if _is_decided(models) else "Findings", decision(models)),
-        "about": ("About", facts(models, origin.facts, origin.date)),
+        "decision": (
+            "Decision" if any(model.decides for model in models) else "Findings",
+            decision(models, origin.facts),
+        ),
+        "about": ("About", facts(models, origin.date)),
         "compared": (f"Against {models[0].name}", against_the_first(models, paired) if several else ()),
         "slices": ("Slices", [*_worst_of(models), *(() if several else _slices(models))]),
         "numbers": ("Numbers", few_numbers(models)),
@@ -109,10 +112,6 @@ def page_of(models: Sequence[ModelResult], origin: Origin, paired: xr.Dataset | 
     ]
     made = f"Made by calibdask {origin.versions.get('calibdask', '')}, {origin.date}."
     return Page(origin.title, lead, sections, " ".join((made, *_hashes(models))))
-
-
-def _is_decided(models: Sequence[ModelResult]) -> bool:
-    return any(model.measured.gate is not None and model.measured.gate.judgements for model in models)
 
 
 def _with_second(parts: _Parts, after: str, anchor: str, part: tuple[str, Iterable[Block]]) -> _Parts:

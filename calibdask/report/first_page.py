@@ -13,10 +13,12 @@ from calibdask.report.matrix import adjustment, event_noun, gap_matrix, limit_ma
 from calibdask.report.model_result import ModelResult
 from calibdask.report.overlay_drawing import FEWEST_ROWS, MOST_MODELS, overlay_picture
 from calibdask.report.slices import events_of
-from calibdask.results.format import counted, named, percent
+from calibdask.results.format import counted, named, percent, slice_text
 
 # What people say about a page, in the order of the grid; other names follow.
-_FACTS = ("model", "version", "purpose", "author", "period")
+_FACTS = ("model", "version", "purpose", "outcome", "period", "limits", "author")
+# What nobody can approve a model without: where limits decide, the page says that it is missing.
+_NEEDED, _MISSING = ("outcome", "period", "limits"), "not stated"
 _DECIDING = (
     "Shaded: values within the limit. A limit is met if the whole interval is within it, and broken if none of it is; "
     "otherwise these rows cannot decide it. For a calibration error the interval is the union of that from replicates "
@@ -35,16 +37,35 @@ def axes_of(kind: str) -> tuple[str, str]:
     return _AXES.get(kind, (MEAN_SCORE, FREQUENCY))
 
 
-def facts(models: Sequence[ModelResult], given: Mapping[str, str], date: str) -> Iterator[Block]:
-    """What the report is about: what somebody said, and what is known of the rows."""
-    said = {"model": named([model.name for model in models]), **given}
-    items = [(name, said[name]) for name in (*_FACTS, *said) if name in said]
+def stated(models: Sequence[ModelResult], given: Mapping[str, str]) -> Iterator[Facts]:
+    """What somebody said of the models; where limits decide, also what nobody said but has to be known."""
+    missing = dict.fromkeys(_NEEDED, _MISSING) if any(model.decides for model in models) else {}
+    known = {**missing, **_periods(models), **given}
+    if known:
+        said = {"model": named([model.name for model in models]), **known}
+        yield _grid([(name, said[name]) for name in (*_FACTS, *said) if name in said])
+
+
+def facts(models: Sequence[ModelResult], date: str) -> Iterator[Facts]:
+    """What is known of the rows, and when the page was made."""
+    items: list[tuple[str, str]] = []
     for model in models:
         of = f" of {model.name}" if len(models) > 1 else ""
         items += [(f"data{of}", "; ".join(filter(None, (_data(model), _rows(model)))))]
         items += [(f"left out{of}", note) for note in model.measured.notes if "left out" in note]
         items += [(f"fingerprint{of}", words) for words in (_shortened(model.measured.fingerprint),) if words]
-    yield Facts([(name[:1].upper() + name[1:], words) for name, words in dict([*items, ("made", date)]).items()])
+    yield _grid([*items, ("made", date)])
+
+
+def _grid(items: Sequence[tuple[str, str]]) -> Facts:
+    return Facts([(name[:1].upper() + name[1:], words) for name, words in dict(items).items()])
+
+
+def _periods(models: Sequence[ModelResult]) -> dict[str, str]:
+    """From which period to which the rows are, where they are watched over time."""
+    watched = [model.measured.over_time for model in models if model.measured.over_time is not None]
+    ends = {(slice_text(one.periods[0]), slice_text(one.periods[-1])) for own in watched for one in own.whole[:1]}
+    return {"period": " to ".join(dict.fromkeys(*ends))} if len(ends) == 1 else {}
 
 
 def _shortened(fingerprint: str) -> str:
@@ -63,10 +84,11 @@ def _rows(model: ModelResult) -> str:
     return f"{rows}, {counted(round(events), event_noun(model))} ({percent(share)})"
 
 
-def decision(models: Sequence[ModelResult]) -> Iterator[Block]:
-    """A banner for each model, slices by models, and a box to sign."""
+def decision(models: Sequence[ModelResult], given: Mapping[str, str]) -> Iterator[Block]:
+    """What it is about, a banner for each model, slices by models, and a box to sign."""
+    yield from stated(models, given)
     yield from (banner(model, several=len(models) > 1) for model in models)
-    gates = [(model, gate) for model in models if (gate := model.measured.gate) is not None and gate.judgements]
+    gates = [(model, gate) for model in models if model.decides and (gate := model.measured.gate) is not None]
     if gates:
         yield limit_matrix(gates)
         yield Paragraph(" ".join((_DECIDING, *_adjusted(gates), *_meanings(gates))), quiet=True)

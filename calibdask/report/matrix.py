@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
@@ -104,9 +104,12 @@ def _counted_columns(model: ModelResult) -> list[tuple[str, bool]]:
 
 
 def _counted(place: str, counts: Sequence[Counts]) -> list[Cell]:
-    """Rows and events; of models with different ones, the fewest and the most."""
+    """Rows, with their share of all, and events; of models with different ones, the fewest and the most."""
     known = [own[place] for own in counts if place in own]
-    return [_range_cell([pair[column] for pair in known]) for column in (0, 1)]
+    shares = {own[place][0] / own[_WHOLE][0] for own in counts if place in own and own[_WHOLE][0] > 0}
+    share = f"{100 * min(shares):.1f} %" if place != _WHOLE and len(shares) == 1 and math.isfinite(min(shares)) else ""
+    rows, events = (_range_cell([pair[column] for pair in known]) for column in (0, 1))
+    return [replace(rows, detail=share), events]
 
 
 def _range_cell(numbers: Sequence[float]) -> Cell:
@@ -156,7 +159,7 @@ def gap_matrix(models: Sequence[ModelResult]) -> Table | None:
     hidden = len(places) - len(shown)
     notes = ["Each interval is for its slice alone: of many, some miss 0 by chance."] if len(places) > 2 else []
     notes += [f"{counted(hidden, 'further slice')} not shown here."] if hidden > 0 else []
-    name = "accuracy less confidence" if models[0].kind == "confidence" else "frequency less score"
+    name = "accuracy less confidence" if models[0].kind == "confidence" else "frequency less mean score"
     level = "" if models[0].level is None else f", {percent(models[0].level)} intervals; the line is 0"
     columns = [("where", False), *_counted_columns(models[0])]
     columns += [(name if len(models) == 1 else model.name, False) for model in models]

@@ -82,6 +82,11 @@ class ModelResult:
         return self.results.rows
 
     @property
+    def decides(self) -> bool:
+        """Whether limits were held against it."""
+        return self.measured.gate is not None and bool(self.measured.gate.judgements)
+
+    @property
     def level(self) -> float | None:
         """Level of intervals, if there are any."""
         return self.results.level

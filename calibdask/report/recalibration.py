@@ -3,16 +3,16 @@
 import shlex
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import xarray as xr
 
 from calibdask.report.blocks import Block, Cell, Heading, Paragraph, Table, number, text
 from calibdask.report.model_result import ModelResult
-from calibdask.results.format import counted, figure, joined, minus, percent, pvalue_text, shown_texts
+from calibdask.results.format import counted, figure, joined, minus, percent
+from calibdask.results.improvements import improvement_heads, improvement_texts
 
 _READING = (
     "Improvement: log loss that the map takes away on rows that it was not fitted to, as it would on new rows like "
-    "these; below 0 it does harm. p: of no difference, adjusted for the number of calibrators."
+    "these; below 0 it does harm. Each interval holds alone; p, of no difference, for all calibrators together."
 )
 
 
@@ -61,30 +61,29 @@ def _in_a_line(models: Sequence[ModelResult]) -> str:
 
 
 def _table(model: ModelResult, compared: xr.Dataset) -> Table:
-    columns = [("calibrator", False), ("log loss", True), ("Brier score", True), ("ECE", True), ("improvement", True)]
-    columns += [(f"{percent(compared.attrs['ci'])} interval", True), ("p", True), ("keeps the order", False)]
-    rows = [_row(compared.sel(calibrator=name), str(name)) for name in compared["calibrator"].values]
+    columns = [("calibrator", False), ("log loss", True), ("Brier score", True), ("ECE", True)]
+    heads = improvement_heads(percent(compared.attrs["ci"]), compared.sizes["calibrator"] - 1)
+    columns += [*((head, True) for head in heads), ("keeps the order", False)]
+    texts = improvement_texts(compared)
+    rows = [_row(compared.sel(calibrator=name), name, improved) for name, improved in texts.items()]
     left_out = compared.attrs["left_out"]
     note = f"{counted(compared.attrs['folds'], 'fold')}. {f'Left out: {left_out}' if left_out else ''}".strip()
     return Table(f"Recalibration of {model.name}", columns, rows, note)
 
 
-def _row(values: xr.Dataset, name: str) -> list[Cell]:
+def _row(values: xr.Dataset, name: str, improved: tuple[str, str, str]) -> list[Cell]:
     taken = "take this one" if name == values.attrs["best"] else ""
     losses = [_cell(float(values[loss])) for loss in ("log_loss", "brier_score", "ece")]
     if name == "none":
-        return [text("none", taken), *losses, *[text("–")] * 4]
-    gain, low, high = (float(values[f"improvement{end}"]) for end in ("", "_low", "_high"))
-    known = [gain] if np.isnan(low) else [gain, low, high]
-    shown, *ends = (minus(word) for word in shown_texts(*known, kind="difference"))
-    p = float(values["improvement_pvalue_adjusted"])
+        return [text("none", taken), *losses, *[Cell("–", numeric=True)] * 3, text("–")]
+    shown, ends, pvalue = improved
     order = "yes" if float(values["monotone"]) == 1 else "no"
     return [
         text(name, taken),
         *losses,
-        number(gain, shown),
-        Cell(" to ".join(ends) or "–", numeric=True),
-        number(p, pvalue_text(p)),
+        number(float(values["improvement"]), shown),
+        Cell(ends, numeric=True),
+        number(float(values["improvement_pvalue_adjusted"]), pvalue),
         text(order),
     ]
 

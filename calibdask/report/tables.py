@@ -10,6 +10,7 @@ from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.report.blocks import Cell, Table, number, text
 from calibdask.report.drawing import forest, forest_axis, forest_range
 from calibdask.report.headline import is_mean_gap
+from calibdask.report.human_names import human
 from calibdask.report.measuring import GAP
 from calibdask.report.model_result import CalibrationTest, ModelResult, SlicesBy
 from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
@@ -128,9 +129,7 @@ def few_table(model: ModelResult) -> Table:
 
 
 def _human(part: PartResult) -> str:
-    if part.estimator_class == MeanGap.__name__ and not part.part:
-        return f"Frequency less score ({part.title.lower()})"
-    return part.title or part.variable
+    return human(part.title) or part.variable
 
 
 def model_table(models: Sequence[ModelResult]) -> Table:
@@ -147,8 +146,8 @@ def model_table(models: Sequence[ModelResult]) -> Table:
     rows.append([Cell(), Cell(), Cell(picture=forest_axis(reach)), *(Cell() for _ in names)])
     parts = {part.variable: part for part in models[0].metrics}
     titles = [_human(parts[name]) for name in names]
-    of_main = f"{_interval(models[0])} of {parts[main].label}" if main else _interval(models[0])
-    columns = [("model", False), ("rows", True), (of_main, False), *((title, True) for title in titles)]
+    drawn = f"{titles[0]}, {_interval(models[0])}" if titles else _interval(models[0])
+    columns = [("model", False), ("rows", True), (drawn, False), *((title, True) for title in titles)]
     return Table("Models side by side", columns, rows)
 
 
@@ -161,8 +160,8 @@ def best_of(models: Sequence[ModelResult]) -> str:
     part = next(part for part in models[0].metrics if part.variable == main)
     values = [model.numbers.get(main) for model in models]
     if part.direction == "zero" and part.kind != "error":
-        return _best(models, part.label or main, [value and _size_of(value) for value in values], signed=values)
-    return _best(models, part.label or main, values)
+        return _best(models, _human(part), [value and _size_of(value) for value in values], signed=values)
+    return _best(models, _human(part), values)
 
 
 def _size_of(value: Value) -> Value:
@@ -198,12 +197,12 @@ def _best(
     known = [(value, model.name) for value, model in zip(values, models, strict=True) if value]
     known = [(value, name) for value, name in known if np.isfinite(value.value)]
     if not known:
-        return f"The {main} of none of them is known."
+        return f"{main}: known of none of them."
     best, lowest = min(known, key=lambda pair: pair[0].value)
-    sentence = f"Lowest {main}: {lowest}, {figure(best.value)}."
+    sentence = f"{main}: lowest for {lowest}, {figure(best.value)}."
     for value, model in zip(signed, models, strict=False):
         if value is not None and model.name == lowest:
-            sentence = f"{main[:1].upper()}{main[1:]} closest to 0: {lowest}, {figure(value.value)}."
+            sentence = f"{main}: closest to 0 for {lowest}, {figure(value.value)}."
     if len({model.rows for model in models}) > 1:
         sentence = f"These models were measured on different numbers of rows. {sentence}"
     if not best.has_interval:
@@ -223,7 +222,7 @@ def slice_table(model: ModelResult, sliced: SlicesBy) -> Table:
     shown = sliced.slices[:_MOST_SLICES]
     columns = {part.variable: part.label or part.variable for part in sliced.errors[:_MOST_SLICE_COLUMNS]}
     if any(GAP in piece.numbers for piece in shown):
-        columns[GAP] = "frequency less score"
+        columns[GAP] = "frequency less mean score"
     means = ["mean score", "frequency"] if any(not np.isnan(piece.means[0]) for piece in shown) else []
     reach = _reach(piece.numbers.get(sliced.variable) for piece in shown)
     rows = [
@@ -288,7 +287,13 @@ def class_table(model: ModelResult) -> Table | None:
     hidden = len(classes) - len(rows)
     return Table(
         f"Classes of {model.name}, the largest errors first",
-        [("class", False), ("frequency", True), ("mean score", True), ("frequency less score", True), ("ECE", True)],
+        [
+            ("class", False),
+            ("frequency", True),
+            ("mean score", True),
+            ("frequency less mean score", True),
+            ("ECE", True),
+        ],
         rows,
         f"{counted(hidden, 'class', 'classes')} with smaller errors not shown." if hidden else "",
     )
@@ -298,7 +303,7 @@ def test_table(model: ModelResult) -> Table:
     """Tests of a model with what they assume."""
     rows = [
         [
-            text(test.metric, test.title),
+            text(test.title or test.metric, test.metric if test.title else ""),
             number(test.statistic, figure(test.statistic), test.meaning),
             number(test.pvalue, pvalue_text(test.pvalue)),
             text(_says(test)),

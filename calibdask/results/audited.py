@@ -39,6 +39,11 @@ def points_up(error: float) -> str:
     return f"{math.ceil(1000 * error - 1e-9) / 10:.1f}"
 
 
+def conclusion_of(result: xr.Dataset) -> str:
+    """What an audit concludes, with the minus sign that pages write before its numbers; names are left as they are."""
+    return str(result.attrs["conclusion"]).replace("(-", "(−")
+
+
 def is_audit(given: Any) -> bool:
     """Whether this is a result of `calibdask.audit`."""
     return isinstance(given, xr.Dataset) and {"not_excluded", "conclusion"} <= given.attrs.keys()

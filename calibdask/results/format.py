@@ -134,7 +134,7 @@ def figure(value: Any) -> str:
     Examples
     --------
     >>> figure(0.0699523), figure(0.0000123), figure(12345), figure(float("nan")), figure(36.88)
-    ('0.0700', '1.23e-05', '12,345', '–', '36.88')
+    ('0.0700', '1.23e−05', '12,345', '–', '36.88')
     """
     if isinstance(value, float):
         if math.isnan(value):
@@ -144,7 +144,7 @@ def figure(value: Any) -> str:
         if abs(value) >= 10:
             return f"{value:,.2f}"
         text = f"{value:.4f}" if value == 0 or abs(value) >= 1e-4 else f"{value:.2e}"
-        return f"−{text[1:]}" if text.startswith("-") else text
+        return text.replace("-", "−")
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 

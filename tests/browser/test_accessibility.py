@@ -21,14 +21,18 @@ THEIRS = {
 }
 
 
-def findings(page: Any) -> list[str]:
-    """Serious and critical findings of axe-core, one for each element, without those of others' markup."""
+def findings(page: Any, *rules: str) -> list[str]:
+    """Serious and critical findings of axe-core, one for each element, without those of others' markup.
+
+    By these ``rules`` alone, if there are some, which is quicker.
+    """
     sync = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed (extra browser-tests)"
     )
     # A transition of a drawer or a box that is under way has no contrast of its own.
     page.wait_for_timeout(300)
-    violations = sync.Axe().run(page).response["violations"]
+    options = {"runOnly": list(rules)} if rules else None
+    violations = sync.Axe().run(page, options=options).response["violations"]
     return [
         f"{finding['id']}: {node['html'][:200]}"
         for finding in violations

@@ -9,6 +9,7 @@ import pytest
 import calibdask as cd
 from calibdask.report import write_audit_report
 from calibdask.storage.writers import write_dataset
+from tests.browser.test_accessibility import findings
 from tests.explore.test_groups_page import VIEW, rows
 
 pytestmark = pytest.mark.browser
@@ -46,6 +47,9 @@ def test_the_explorer(visit: Callable[..., Any], explored: Callable[[Path], str]
     visited.press(page.get_by_role("gridcell", **selected).first, page.get_by_role("heading", **selected))
     page.get_by_role("gridcell", name=OFF).nth(1).wait_for(timeout=30_000)
     assert visited.download(page.get_by_text("CSV: groups")).count("\n") > 20
+    assert findings(page) == []
+    page.emulate_media(color_scheme="dark")
+    assert findings(page, "color-contrast") == []
     # The address shows the same again, on a narrow window.
     again = visit(width=400, height=1200).page
     again.goto(page.url)

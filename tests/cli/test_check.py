@@ -40,6 +40,8 @@ def test_exit_status_says_the_decision(folder: Path, run: Run) -> None:
     data = folder / "new.parquet"
     assert run(data, "--limit", "ece=0.2")[0] == 0
     assert run(data, "--limit", "ece=0.01")[0] == 1
+    # A number alone is one of the ECE, as for a report.
+    assert [run(data, "--limit", limit)[0] for limit in ("0.2", "0.01")] == [0, 1]
     assert run(data, "--limit", "mean-gap=0.1", "--limit", "ece=0.048")[0] == 3
     assert run(data, "--limits", folder / "limits.toml")[0] == 1
     # An option replaces the limit of the file.
@@ -80,6 +82,7 @@ def test_baseline(folder: Path, run: Run) -> None:
         ((), "check expects limits"),
         (("--limit", "ece"), "a metric and a number"),
         (("--limit", "ecx=1"), "no metric"),
+        (("--limit", "3"), "a fraction between 0 and 1"),
         (("--limits", "missing.toml"), "cannot be read"),
         (("--slice-limit", "ece=0.1"), "no effect without --by"),
         (("--limit", "ece=0.1", "--out", "a.csv"), "a.csv"),

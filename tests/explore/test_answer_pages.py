@@ -14,6 +14,7 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
+from calibdask.cli import main
 from calibdask.explore.summaries.answer_page import AnswerPage
 from calibdask.explore.summaries.page import SummaryPage
 from calibdask.explore.summaries.pool import Pool
@@ -31,6 +32,14 @@ def rows(n: int = 20_000, slope: float = 0.6) -> tuple[Any, Any, Any]:
     logits = rng.normal(-1, 2.5, n)
     labels = (rng.random(n) < 1 / (1 + np.exp(-slope * logits))).astype(int)
     return labels, 1 / (1 + np.exp(-logits)), rng.choice(["be", "fr"], n)
+
+
+def rows_with_a_slice_that_is_off() -> tuple[Any, Any, Any]:
+    """Calibrated scores, but those of one country in a hundred rows: no map of all rows helps."""
+    labels, scores, country = rows(slope=1.0)
+    rare = np.arange(len(scores)) % 50 == 0
+    labels[rare] = np.random.default_rng(2).random(rare.sum()) < scores[rare] ** 2
+    return labels, scores, np.where(rare, "be", np.where(country == "be", "nl", country))
 
 
 @pytest.fixture(scope="module")
@@ -114,12 +123,83 @@ def test_recalibration_is_that_of_the_rows_and_the_command_makes_its_map(
     assert "--by country --method platt --out map.json" in page.text
 
 
+def test_commands_of_one_of_several_models_give_what_is_shown(
+    summary: xr.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels, scores, country = rows()
+    other = cd.summarize(labels, scores**1.2, by={"country": country})
+    both = xr.concat([summary, other], "model", data_vars="all").assign_coords(model=["old", "new"])
+    write_dataset(both, tmp_path / "two.zarr")
+    monkeypatch.chdir(tmp_path)
+    made, page, _ = page_of(open_store("two.zarr"), "recalibration")
+    page.choose(a_model=1)
+    (make, _apply) = (unescape(command) for command in re.findall("<code>(.*?)</code>", page.text))
+    assert main(shlex.split(make)[1:]) == 0
+    stored = json.loads(Path("map.json").read_text())
+    at = stored["slices"]["labels"][0].index("new")
+    of_new = cd.PlattScaling().fit(other)
+    assert stored["numbers"]["coef"][at] == of_new.to_dict()["numbers"]["coef"][0]
+    page.choose(view="decisions", risk=15.0)
+    for selected in ({}, {"country": 0}):
+        made.first.choose(selected)
+        (again,) = (unescape(code) for code in re.findall("<code>(.*?)</code>", page.text))
+        assert eval(again, {"cd": cd}).sentence.item() == lines(page)[0]
+    # Of one model, and all rows, at the shell.
+    write_dataset(other, tmp_path / "one.zarr")
+    _, page, _ = page_of(open_store("one.zarr"), "decisions")
+    page.choose(risk=15.0)
+    (again,) = (unescape(code) for code in re.findall("<code>(.*?)</code>", page.text))
+    capsys.readouterr()
+    assert main(shlex.split(again)[1:]) == 0
+    assert capsys.readouterr().out.strip() == lines(page)[0]
+
+
 def test_calibrated_scores_are_left_as_they_are() -> None:
-    labels, scores, _ = rows(slope=1.0)
-    _, page, _ = page_of(cd.summarize(labels, scores), "recalibration")
+    labels, scores, country = rows(slope=1.0)
+    _, page, view = page_of(cd.summarize(labels, scores), "recalibration")
     (line,) = lines(page)
     assert line.startswith("No: leave the scores as they are. No single map for all rows helps with certainty: ")
     assert "calibdask calibrate" not in page.text
+    assert not view.offer.visible
+    # Slices that are no worse are said to be none.
+    _, page, view = page_of(cd.summarize(labels, scores, by={"country": country}), "recalibration")
+    assert lines(page)[1] == (
+        "No slice is off on average for certain (95 % interval, adjusted for 2 slices by country)."
+    )
+    assert not view.offer.visible
+
+
+def test_a_slice_that_is_off_is_named_and_can_be_selected() -> None:
+    labels, scores, country = rows_with_a_slice_that_is_off()
+    made, page, view = page_of(cd.summarize(labels, scores, by={"country": country}), "recalibration")
+    assert lines(page)[0].startswith("No: leave the scores as they are.")
+    own = country == "be"
+    gap = cd.evaluate(labels[own], scores[own], {"gap": cd.MeanGap()}, ci=1 - 0.05 / 3)
+    low, high = (f"{-100 * float(gap[f'gap_{end}']):.1f}" for end in ("high", "low"))
+    assert lines(page)[1] == (
+        f"But a slice is off: country be, scores {-100 * float(gap.gap):.1f} points too high ({low} to {high}), 95 % "
+        "interval, adjusted for 3 slices by country."
+    )
+    assert (view.offer.visible, view.offer.label) == (True, "Select country be")
+    view.offer.param.trigger("clicks")
+    assert made.first.selection().slices == (("country", (0,)),)
+    assert lines(page)[0].startswith("Yes, recalibration would take away ")
+    assert not view.offer.visible
+
+
+def test_numbers_of_one_column_have_the_same_digits(summary: xr.Dataset) -> None:
+    _, page, _ = page_of(summary, "recalibration")
+    heads = re.findall("<th scope='col'>(.*?)</th>", page.text)
+    assert heads[-2:] == ["95 % interval, alone", "p, adjusted for 3 calibrators"]
+    rows_of = [re.findall("<td>(.*?)</td>", row) for row in re.findall("<tr>(.*?)</tr>", page.text)[1:]]
+    for column in ("improvement", "95 % interval, alone"):
+        cells = [row[heads.index(column)] for row in rows_of[1:]]
+        numbers = [number for cell in cells for number in cell.split(" to ")]
+        assert all(re.fullmatch(r"[+−]0\.\d+", number) for number in numbers)
+        assert len({len(number) for number in numbers}) == 1
+    # Losses before and after have as many digits as what is taken away.
+    (words,) = re.findall(r"by ([\d.]+) \(.*?\), from ([\d.]+) to ([\d.]+)", lines(page)[0])
+    assert len({len(number) for number in words}) == 1
 
 
 @pytest.mark.parametrize(

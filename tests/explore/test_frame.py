@@ -3,9 +3,11 @@
 import io
 import json
 import logging
+import re
 import sys
 import warnings
 from datetime import date
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode
@@ -24,6 +26,7 @@ from calibdask.cli import main
 from calibdask.explore.application import page_of
 from calibdask.explore.downloads import downloads
 from calibdask.explore.server import filter_messages, is_relevant
+from calibdask.explore.summaries import answer_page, overview
 from calibdask.explore.url_state import bind_to_url
 from calibdask.storage.writers import write_dataset
 
@@ -186,3 +189,22 @@ def test_every_store_has_its_page(tmp_path: Path) -> None:
     cd.evaluate(summary, metrics=cd.ECE()).to_netcdf(tmp_path / "result.nc")
     kinds = {name: page_of(str(tmp_path / name)).func.__name__ for name in ("summary.zarr", "summary.nc", "result.nc")}  # type: ignore[attr-defined]
     assert kinds == {"summary.zarr": "_summary_page", "summary.nc": "_summary_page", "result.nc": "_results_page"}
+
+
+def test_colours_mean_the_same_in_reports_and_in_the_explorer() -> None:
+    """Decisions have three colours, and the two sides two others, on light paper and on dark."""
+    sheets = [
+        (files("calibdask") / folder / name).read_text(encoding="utf-8")
+        for folder, name in (("explore", "frame.css"), ("report", "page.css"))
+    ]
+    for word in ("met", "broken", "undecided"):
+        light, dark = (re.findall(rf"--{word}: (#\w+)", sheet)[:2] for sheet in sheets)
+        assert light == dark
+        assert len(light) == 2
+    for side in ("over", "under"):
+        (explored,), reported = (re.findall(rf"--{side}: (#\w+)", sheet) for sheet in sheets)
+        assert reported == [explored]
+    # A line without sides has the colour of neither; tiles have those of decisions.
+    assert "var(--over" not in answer_page._CSS
+    assert "var(--under" not in answer_page._CSS
+    assert "var(--undecided)" in overview._STYLE

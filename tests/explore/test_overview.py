@@ -11,10 +11,11 @@ import calibdask as cd
 from calibdask.explore.cancellation import Cancelled
 from calibdask.explore.summaries import overview_numbers
 from calibdask.explore.summaries import page as page_module
-from calibdask.explore.summaries.overview_figures import UNDECIDED
+from calibdask.explore.summaries.overview_figures import UNDECIDED, MapFigure
 from calibdask.explore.summaries.page import SummaryPage
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.slice_gaps import gaps_of
+from calibdask.plot.style import OVER, UNDER
 
 # Panel's table (1.9.4) still renumbers lines in the way that pandas is about to give up.
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index")
@@ -40,6 +41,24 @@ def page_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
         return page
 
     return make
+
+
+def over_paper(color: str, paper: str) -> float:
+    """The mean of red, green and blue, 0 to 255, of a colour with opacity that is drawn on paper."""
+    parts = [int(color[start : start + 2], 16) for start in (1, 3, 5, 7)]
+    papers = [int(paper[start : start + 2], 16) for start in (1, 3, 5)]
+    return sum(below + (part - below) * parts[3] / 255 for part, below in zip(parts, papers, strict=False)) / 3
+
+
+def test_cells_that_are_not_decided_stand_back_on_any_paper() -> None:
+    for color in (f"{OVER}ff", f"{UNDER}ff"):
+        assert over_paper(UNDECIDED, "#16191d") < over_paper(color, "#16191d")
+        assert over_paper(UNDECIDED, "#ffffff") > over_paper(color, "#ffffff")
+    # Numbers in cells are pale on a dark page, which the browser alone knows.
+    (words,) = (
+        glyph for glyph in MapFigure(lambda *_: None).figure.renderers if "text" in type(glyph.glyph).__name__.lower()
+    )
+    assert "prefers-color-scheme: dark" in words.glyph.text_color.transform.v_func
 
 
 def by_day() -> xr.Dataset:

@@ -58,11 +58,13 @@ def test_two_limits_of_one_number_and_bounds_that_say_too_little() -> None:
 def test_a_file(tmp_path: Path) -> None:
     path = tmp_path / "limits.toml"
     path.write_text(
-        'confidence = 0.9\nby = "country"\nprofile = "ml"\n[limits]\nece = 0.03\n"mean-gap" = [-0.01, 0.02]\n'
+        'confidence = 0.9\nby = "country"\nprofile = "ml"\nowner = "Risk"\ndeclared = 2026-01-15\n'
+        '[limits]\nece = 0.03\n"mean-gap" = [-0.01, 0.02]\n'
         "[slice-limits]\nece = 0.05\n"
     )
     limits = Limits.read(str(path))
     assert (limits.by, limits.profile, limits.confidence) == (("country",), "ml", 0.9)
+    assert (limits.owner, limits.declared) == ("Risk", "2026-01-15")
     assert [(limit.text, limit.of_slices) for limit in limits.limits] == [
         ("ece", False),
         ("mean-gap", False),
@@ -79,6 +81,8 @@ def test_a_file(tmp_path: Path) -> None:
         ("confidence = 2", "between 0 and 1"),
         ("by = 3", "names of columns"),
         ("profile = 3", "expects a name"),
+        ("owner = 3", "owner expects a name"),
+        ("declared = 3", "a day such as 2026-01-15"),
         ("[limits", "no TOML file"),
     ],
 )

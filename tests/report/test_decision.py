@@ -45,10 +45,10 @@ class TestDecision:
         html, reader = page_of(tmp_path, {"m": grouped})
         assert html.index('id="decision"') < html.index('id="slices"') < html.index('id="numbers"')
         for name, word in (("good", "✓ met"), ("bad", "✗ broken"), ("rare", "? undecided")):
-            events = int(GROUPED[name == GROUP].sum())
+            events, share = int(GROUPED[name == GROUP].sum()), 100 * (name == GROUP).mean()
             assert re.search(
                 rf"group={name} Calibration error \(ECE\): limit 0.1 {(name == GROUP).sum():,} "
-                rf"{events:,} {re.escape(word)} 0\.\d+ \(0\.\d+ to 0\.\d+\)",
+                rf"{share:.1f} % {events:,} {re.escape(word)} 0\.\d+ \(0\.\d+ to 0\.\d+\)",
                 reader.text,
             ), name
         assert "those of slices adjusted for the 3 values of group (Bonferroni)" in reader.text
@@ -120,7 +120,9 @@ class TestBanner:
     def test_without_limits_slices_have_a_table_too(self, tmp_path: Path) -> None:
         models = {name: measure(LABELS, TRUTH**power, SOME, by={"country": COUNTRY}, **FEW) for name, power in _POWERS}
         html, reader = page_of(tmp_path, models)
-        assert "Frequency less score, 95 % intervals; the line is 0 where rows events one two all rows" in reader.text
+        assert (
+            "Frequency less mean score, 95 % intervals; the line is 0 where rows events one two all rows" in reader.text
+        )
         assert 'id="findings"' not in html
         assert "country=de" in reader.text
 
@@ -133,4 +135,4 @@ def test_the_mean_gap_nearest_to_zero_is_not_the_lowest() -> None:
 
     gap = {"gap": cd.MeanGap()}
     models = [ModelResult(f"m{power}", measure(LABELS, TRUTH**power, gap, **FEW)) for power in (0.5, 1.0)]
-    assert "closest to 0: m1.0, " in best_of(models)
+    assert "Frequency less mean score: closest to 0 for m1.0, " in best_of(models)

@@ -14,7 +14,7 @@ import calibdask as cd
 from calibdask.gating.check import Gate
 from calibdask.gating.judging import Judgement
 from calibdask.gating.profiles import PROFILES
-from calibdask.report import Measured
+from calibdask.report import Measured, measure
 from calibdask.report.limit_bar import large_bar, range_of, small_bar
 from tests.report.page_reader import Reader, page_of
 from tests.report.sample_rows import COUNTRY, LABELS, TRUTH
@@ -108,6 +108,55 @@ def test_facts_profile_and_receipt_at_the_shell(run: Any, tmp_path: Path) -> Non
     assert run("verify", tmp_path / "receipt.json", tmp_path / "rows.csv")[0] == 0
 
 
+def test_what_an_approval_needs_stands_first(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The outcome, the period and the origin of the limits; what nobody says is called missing."""
+    monkeypatch.chdir(tmp_path)
+    days = np.datetime64("2026-03-01") + np.arange(LABELS.size) % 3
+    frame = pd.DataFrame({"label": LABELS, "score": TRUTH**1.1, "day": days})
+    frame.to_csv("rows.csv", index=False)
+    limits = 'owner = "Model risk"\ndeclared = 2026-01-15\n[limits]\nece = 0.3\n'
+    Path("limits.toml").write_text(limits)
+    few = ("--n-boot", "10", "--overwrite", "--out", "page.html")
+
+    def facts(*words: str) -> dict[str, str]:
+        assert run("report", "rows.csv", *words, *few)[0] == 0
+        html = Path("page.html").read_text()
+        before, banner, _ = html.partition('<article class="banner')
+        assert banner
+        return dict(re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", before))
+
+    origin = "limits.toml, declared by Model risk on 2026-01-15"
+    found = facts("--limits", "limits.toml", "--fact", "outcome=default in a year", "--period", "day")
+    assert found == {
+        "Model": "rows", "Outcome": "default in a year", "Period": "2026-03-01 to 2026-03-03", "Limits": origin
+    }  # fmt: skip
+    options = "options of the command, owner not stated"
+    found = facts("--limit", "ece=0.3")
+    assert found == {"Model": "rows", "Outcome": "not stated", "Period": "not stated", "Limits": options}
+    assert facts("--limits", "limits.toml", "--limit", "ece=0.2")["Limits"] == f"{origin}; {options}"
+    assert facts("--limit", "ece=0.2", "--fact", "limits=board, 2025")["Limits"] == "board, 2025"
+    # Without limits nothing is decided, and nothing is missing.
+    assert facts() == {}
+
+
+def test_numbers_have_one_minus_sign_and_one_name(extreme: Measured, tmp_path: Path) -> None:
+    worse = measure(LABELS, np.clip(TRUTH + 0.1, 0, 1), by={"country": COUNTRY}, n_boot=20)
+    worse = replace(
+        worse, audited=cd.audit(LABELS, np.clip(TRUTH + 0.1, 0, 1), {"country": COUNTRY, "part": TRUTH > 0.5})
+    )
+    gate = cd.check(LABELS, np.clip(TRUTH + 0.1, 0, 1), {"ece": 0.02, "mean-gap": (-0.02, 0.01)}, n_boot=20)
+    html, reader = page_of(tmp_path, {"extreme": extreme, "worse": replace(worse, gate=gate)})
+    shown = " ".join(re.sub(r"<(style|script|code)>.*?</\1>", "", html, flags=re.S).split())
+    texts = [*re.findall(">([^<]*)<", shown), *re.findall('aria-label="([^"]*)"', shown)]
+    assert sum(text.count("−") for text in texts) > 20
+    # Numbers that a program reads keep the sign of programs.
+    assert 'value="-0.' in html
+    assert [text for text in texts if re.search(r"(?<![\w.])-\d|\de-\d", text)] == []
+    assert "Expected calibration error" not in shown.partition("Appendix")[0].partition("</nav>")[2]
+    assert reader.text.count("Calibration error (ECE)") > 3
+    assert "The calibration error (ECE, 15 bins of equal width) is" in reader.text
+
+
 @pytest.mark.parametrize(
     ("profile", "drawn"),
     [
@@ -127,7 +176,7 @@ def test_a_profile_draws_its_curves(profile: str, drawn: dict[str, tuple[str, ..
         found = {
             caption: tuple(re.findall(r'<path class="(band|ends)"', picture))
             for picture, caption in figures
-            if "curve under" in picture and 'class="reference dashed"' in picture
+            if "curve main" in picture and 'class="reference dashed"' in picture
         }
         assert [caption.startswith(words) for caption, words in zip(found, drawn, strict=True)] == [True] * len(drawn)
         assert list(found.values()) == list(drawn.values())

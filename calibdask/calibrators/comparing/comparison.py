@@ -178,7 +178,7 @@ def compare_calibrators(
     >>> y_prob = rng.random(20_000)
     >>> y_true = rng.random(20_000) < y_prob**2 / (y_prob**2 + (1 - y_prob) ** 2)
     >>> cd.compare_calibrators(y_true, y_prob, [cd.PlattScaling()]).attrs["reason"]
-    'PlattScaling lowers the log loss by 0.0494 (0.0459 to 0.0529), from 0.382 to 0.332.'
+    'PlattScaling lowers the log loss by 0.0494 (0.0459 to 0.0529), from 0.3816 to 0.3322.'
     """
     check_level(ci, "ci")
     check_whole("folds", folds, 2, MOST_FOLDS)

@@ -40,7 +40,7 @@ class Recommendation:
             return cls(
                 "none",
                 f"No single map for all rows helps with certainty: {names[top]}, the best, takes {value[top]:{digits}} "
-                f"({low:{digits}} to {high:{digits}}) from the log loss of {loss:.3g}.",
+                f"({low:{digits}} to {high:{digits}}) from the log loss of {loss:{digits}}.",
             )
         top = max(helps, key=lambda model: (value[model], -model))
         others = [model for model in range(len(names)) if model != top]
@@ -51,7 +51,7 @@ class Recommendation:
         digits = _digits(low, high)
         reason = (
             f"{names[taken]} lowers the log loss by {value[taken]:{digits}} ({low:{digits}} to {high:{digits}}), from "
-            f"{loss:.3g} to {loss - value[taken]:.3g}"
+            f"{loss:{digits}} to {loss - value[taken]:{digits}}"
         )
         no_better = [names[model] for model in order if model in equal and model != taken and value[model] > 0]
         inferior = [names[model] for model in order if model not in equal]

@@ -14,7 +14,8 @@ from markupsafe import Markup
 from calibdask.explore.cancellation import LatestOnly, error_text
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.selection_widgets import selection_text
-from calibdask.plot.style import BAND, OVER, UNDER
+from calibdask.plot.style import BAND
+from calibdask.results.format import minus
 
 _ACTED = {f"{share} %": share / 100 for share in (1, 2, 5, 10, 15, 20, 30, 40, 50, 60, 70, 80, 90)}
 _CSS = Template("""
@@ -27,14 +28,15 @@ figure { margin: 8px 0; max-width: 34rem; } figcaption { font-size: 12.5px; colo
   fill: var(--soft, #56606a); }
 .grid { stroke: var(--rule, #d9dee3); stroke-width: .7; }
 .band { fill: var(--band, $band); fill-opacity: .15; } .ends { fill: var(--band, $band); fill-opacity: .27; }
-.curve { fill: none; stroke: var(--under, $under); stroke-width: 2.1; stroke-linejoin: round; }
-.reference { fill: none; stroke: var(--over, $over); stroke-width: 1.5; stroke-dasharray: 6 4; }
-.reference.dotted { stroke: var(--soft, #56606a); stroke-dasharray: 1.5 3.5; }
+.curve { fill: none; stroke: var(--ink, #1d2329); stroke-width: 2.1; stroke-linejoin: round; }
+.reference { fill: none; stroke: var(--soft, #56606a); stroke-width: 1.7; stroke-dasharray: 6 4; }
+.reference.dotted { stroke-dasharray: 1.5 3.5; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; margin: 8px 0; font-size: 13px; }
 th, td { padding: 3px 14px 3px 0; text-align: right; white-space: nowrap;
   border-bottom: 1px solid var(--rule, #d9dee3); }
-th { font-weight: 600; vertical-align: bottom; } th:first-child, td:first-child { text-align: left; }
-""").substitute(band=BAND, under=UNDER, over=OVER)
+th { font-weight: 600; vertical-align: bottom; white-space: normal; max-width: 9rem; }
+th:first-child, td:first-child { text-align: left; }
+""").substitute(band=BAND)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +57,8 @@ class Answer:
         What is behind all that, to save.
     reading : str
         How to read the numbers, in small letters below.
+    offered : tuple of str and mapping, optional
+        A slice to look at next: its name, and its position along dimensions.
     """
 
     lines: tuple[str, ...]
@@ -64,17 +68,22 @@ class Answer:
     rows: tuple[tuple[str, ...], ...] = ()
     numbers: tuple[xr.Dataset, ...] = ()
     reading: str = ""
+    offered: tuple[str, Mapping[str, int]] | None = None
 
     @property
-    def html(self) -> str:
-        """All of it, below each other."""
+    def words(self) -> str:
+        """The answer, and the sentences below it."""
+        lines = "".join(f"<p class='line'>{escape(minus(line))}</p>" for line in self.lines)
+        return lines + "".join(f"<p>{Markup.escape(note)}</p>" for note in self.notes)
+
+    @property
+    def evidence(self) -> str:
+        """Pictures and numbers, below each other."""
         figures = "".join(
             f"<figure>{picture}<figcaption>{escape(words)}</figcaption></figure>" for picture, words in self.figures
         )
-        lines = "".join(f"<p class='line'>{escape(line)}</p>" for line in self.lines)
-        notes = "".join(f"<p>{Markup.escape(note)}</p>" for note in self.notes)
         return (
-            f"{lines}{notes}<div class='figures'>{figures}</div>"
+            f"<div class='figures'>{figures}</div>"
             f"<div class='wide' tabindex='0' role='region' aria-label='Numbers'>{self._table}</div>"
             f"<p class='quiet'>{escape(self.reading)}</p>"
         )
@@ -102,10 +111,18 @@ class AnswerPage:
         What is being computed.
     widgets : mapping from str to widget
         By their names in the URL.
+    choose : function, optional
+        Called with the position of a slice that the answer offers.
     """
 
     def __init__(
-        self, pool: Pool, document: Any, answer: Callable[..., Answer], words: str, widgets: Mapping[str, Any]
+        self,
+        pool: Pool,
+        document: Any,
+        answer: Callable[..., Answer],
+        words: str,
+        widgets: Mapping[str, Any],
+        choose: Callable[[dict[str, int]], None] | None = None,
     ) -> None:
         import panel as pn
 
@@ -114,14 +131,18 @@ class AnswerPage:
         self._answer: Answer | None = None
         self.widgets = dict(widgets)
         wide = {"sizing_mode": "stretch_width", "stylesheets": [_CSS]}
-        self.busy, self.shown = (pn.pane.HTML("", **wide) for _ in range(2))
+        self.busy, self.said, self.shown = (pn.pane.HTML("", **wide) for _ in range(3))
+        self.offer = pn.widgets.Button(label="", visible=False)
+        if choose is not None:
+            self.offer.on_click(lambda _: choose(self._offered))
 
     @property
     def listed(self) -> list[Any]:
         """What the page shows, from the top."""
         import panel as pn
 
-        return [*([pn.FlexBox(*self.widgets.values())] if self.widgets else []), self.busy, self.shown]
+        widgets = [pn.FlexBox(*self.widgets.values())] if self.widgets else []
+        return [*widgets, self.busy, self.said, self.offer, self.shown]
 
     def ask(self, selection: Selection, setting: str | int | None) -> None:
         """Answer for a selection."""
@@ -159,20 +180,31 @@ class AnswerPage:
             raise ValueError("There are no rows in this selection.")
         return self._find(selection, setting, *values)
 
+    @property
+    def _offered(self) -> dict[str, int]:
+        """The slice that the answer offers, by positions."""
+        return dict(self._answer.offered[1]) if self._answer is not None and self._answer.offered else {}
+
     def _show(self, answer: Answer) -> None:
         assert self._query is not None
         selection = self._query[0]
         rows = f"{escape(selection_text(self._pool, selection))}: {self._pool.rows(selection):,} rows"
-        self._answer, self.busy.object = answer, ""
-        self.shown.object = f"{answer.html}<p class='quiet'>{rows}</p>"
+        self._answer, self.busy.object, self.said.object = answer, "", answer.words
+        self.shown.object = f"{answer.evidence}<p class='quiet'>{rows}</p>"
+        self.offer.visible = answer.offered is not None
+        if answer.offered is not None:
+            self.offer.label = f"Select {answer.offered[0]}"
 
     def _fail(self, error: Exception) -> None:
         self._answer = None
-        self.busy.object, self.shown.object = "", f"<p class='line'>{escape(error_text(error))}</p>"
+        self.busy.object, self.shown.object, self.offer.visible = "", "", False
+        self.said.object = f"<p class='line'>{escape(error_text(error))}</p>"
 
 
-def answer_pages(pool: Pool, document: Any, name: str) -> dict[str, AnswerPage]:
-    """The views of decisions and of recalibration, by their names."""
+def answer_pages(
+    pool: Pool, document: Any, name: str, choose: Callable[[dict[str, int]], None]
+) -> dict[str, AnswerPage]:
+    """The views of decisions and of recalibration, by their names; slices that they offer are chosen."""
     import panel as pn
 
     from calibdask.explore.summaries.decisions_answer import decisions
@@ -182,9 +214,9 @@ def answer_pages(pool: Pool, document: Any, name: str) -> dict[str, AnswerPage]:
     act = pn.widgets.Select(label="Act on scores above", options=_ACTED, value=0.2, width=170)
     return {
         "decisions": AnswerPage(
-            pool, document, partial(decisions, pool), "risk and coverage", {"risk": risk, "act": act}
+            pool, document, partial(decisions, pool, name), "risk and coverage", {"risk": risk, "act": act}
         ),
         "recalibration": AnswerPage(
-            pool, document, partial(recalibration, pool, name), "maps fitted to parts of the rows", {}
+            pool, document, partial(recalibration, pool, name), "maps fitted to parts of the rows", {}, choose
         ),
     }

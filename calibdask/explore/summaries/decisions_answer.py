@@ -1,9 +1,12 @@
 """What scores are worth in decisions: answers that may go out unseen, and what acting on the scores gains."""
 
+import shlex
 from dataclasses import replace
+from html import escape
 
 import numpy as np
 import xarray as xr
+from markupsafe import Markup
 
 from calibdask.decisions.threshold import threshold
 from calibdask.estimators.bounded_mean import BoundedMean
@@ -26,12 +29,16 @@ _READING = (
 )
 
 
-def decisions(pool: Pool, selection: Selection, setting: str | int | None, risk: float | None, act: float) -> Answer:
+def decisions(
+    pool: Pool, name: str, selection: Selection, setting: str | int | None, risk: float | None, act: float
+) -> Answer:
     """From which confidence answers may go out unseen; of binary scores and classes also what acting on them gains.
 
     Parameters
     ----------
     pool : Pool
+    name : str
+        What commands call the summary.
     selection : Selection
     setting : str, int or None
     risk : float or None
@@ -43,12 +50,15 @@ def decisions(pool: Pool, selection: Selection, setting: str | int | None, risk:
         return Answer((CHOOSE,))
     if risk is None or not 0 < risk < 100:
         raise ValueError("The risk allowed is a share between 0 and 100 %.")
-    parts = [_unseen(pool, selection, "confidence" if setting is None else setting, risk / 100)]
+    chosen = "confidence" if setting is None else setting
+    parts = [_unseen(pool, selection, chosen, risk / 100)]
+    # Without a threshold there is nothing to print again.
+    notes = (_printed(pool, name, selection, chosen, risk / 100),) if len(parts[0].rows) > 1 else ()
     if setting != "confidence":
         parts.append(_acting(pool, selection, setting, act))
     return Answer(
         tuple(line for part in parts for line in part.lines),
-        (),
+        notes,
         tuple(shown for part in parts for shown in part.figures),
         ("", "value", "interval or limit"),
         tuple(row for part in parts for row in part.rows),
@@ -88,13 +98,27 @@ def _unseen(pool: Pool, selection: Selection, setting: str | int, risk: float) -
     return Answer((line,), (), ((picture, words),), (), (*rows, every), (curve,))
 
 
+def _printed(pool: Pool, name: str, selection: Selection, setting: str | int, risk: float) -> Markup:
+    """How to print the threshold again: a command for all rows, Python for a selection or one of several models."""
+    store, chosen = pool.url or name, dict(selection.models)
+    place: dict[str, int | list[int]] = {dim: list(at) for dim, at in selection.slices}
+    place |= {dim: chosen.get(dim, 0) for dim in pool.models}
+    if place:
+        chosen_class = "" if setting == "confidence" else f", setting={setting!r}"
+        code = f"cd.threshold(cd.open_summary({store!r}).isel({place!r}), risk={risk:g}{chosen_class})"
+        return Markup(f"The threshold again, in Python: <code>{escape(code)}</code>")
+    of_setting = [] if setting == "confidence" else ["--setting", str(setting)]
+    command = shlex.join(["calibdask", "threshold", store, "--risk", f"{risk:g}", *of_setting])
+    return Markup(f"The threshold again: <code>{escape(command)}</code>")
+
+
 def _rows(found: xr.Dataset) -> tuple[tuple[str, str, str], ...]:
     if np.isnan(float(found["threshold"])):
         return ()
     answers, errors = (int(found[name]) for name in ("answers", "errors"))
     guarantee = f"at most {percent(float(found['risk_high']))}, with confidence {percent(_LEVEL)}"
     return (
-        ("answers may go out above", f"{float(found['threshold']):.6g}", ""),
+        ("answers may go out above", f"{float(found['threshold']):.6g}", "–"),
         ("share of answers that go out", percent(float(found["coverage"])), f"{answers:,} rows"),
         ("errors among them", percent(errors / answers), guarantee),
     )

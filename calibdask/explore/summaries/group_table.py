@@ -4,9 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from calibdask.plot.style import OVER, UNDER
+from calibdask.results.format import minus
+from calibdask.statistics.exact import Array
 
 _LINES = 12
 # Pages to turn to, where there are none.
@@ -54,7 +57,6 @@ class GroupTable:
         import panel as pn
         from bokeh.models.widgets.tables import HTMLTemplateFormatter, NumberFormatter
 
-        points = NumberFormatter(format="+0.00", text_align="right")
         table = pn.widgets.Tabulator(
             frame,
             formatters={
@@ -62,10 +64,9 @@ class GroupTable:
                 self._heading: {"type": "textarea"},
                 # Markup of numbers alone.
                 _BAR: HTMLTemplateFormatter(template="<%= value %>"),
-                **dict.fromkeys((_GAP, _FROM, _TO), points),
                 _ROWS: NumberFormatter(format="0,0", text_align="right"),
             },
-            text_align={_P: "right"},
+            text_align=dict.fromkeys((_GAP, _FROM, _TO, _P), "right"),
             widths={self._heading: 200, _BAR: 120, **dict.fromkeys((_GAP, _FROM, _TO), 62), _ROWS: 78, _P: 92},
             show_index=False,
             disabled=True,
@@ -92,14 +93,17 @@ def _frame(result: xr.Dataset, groups: Sequence[int], heading: str) -> Any:
     columns: dict[str, Any] = {
         heading: shown.segment.values.astype(object),
         _BAR: np.array(bars, object),
-        _GAP: gap,
-        _FROM: low,
-        _TO: high,
+        **{name: _points(values) for name, values in ((_GAP, gap), (_FROM, low), (_TO, high))},
         _ROWS: shown["rows"].values,
-        _P: np.array([f"{p:.2g}" for p in shown.pvalue_adjusted.values], object),
+        _P: np.array([f"{p:.2g}".replace("-", "−") for p in shown.pvalue_adjusted.values], object),
     }
     lines = xr.Dataset({name: ("line", column) for name, column in columns.items()})
     return lines.to_dataframe().reset_index(drop=True)[list(columns)]
+
+
+def _points(values: Array) -> npt.NDArray[np.object_]:
+    """Points with their sign, as pages write it."""
+    return np.array([minus(f"{value:+.2f}") for value in values.tolist()], object)
 
 
 def bar(gap: float, low: float, high: float, reach: tuple[float, float], *, certain: bool) -> str:

@@ -11,8 +11,8 @@ from calibdask.explore.summaries.audited_groups import AuditedGroups, GroupsQuer
 from calibdask.explore.summaries.group_table import GroupTable
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.reliability_panel import Panel
-from calibdask.results.audited import points_up
-from calibdask.results.format import counted
+from calibdask.results.audited import conclusion_of, points_up
+from calibdask.results.format import counted, minus
 
 _LEAST = {f"{rows:,} rows": rows for rows in (30, 100, 300, 1000, 3000, 10_000, 100_000)}
 _ALPHAS = {"5 %": 0.05, "1 %": 0.01, "0.1 %": 0.001}
@@ -184,10 +184,11 @@ class GroupsPage:
 def _told(one: xr.Dataset) -> str:
     """A group in words."""
     gap, low, high = (100 * float(one[name]) for name in ("gap", "gap_low", "gap_high"))
+    off = minus(f"{gap:+.2f} points, {low:+.2f} to {high:+.2f}")
     return (
         f"{counted(int(one['rows']), 'row')}, mean score {float(one['mean_score']):.4f}, frequency "
-        f"{float(one['frequency']):.4f}: gap {gap:+.2f} points, {low:+.2f} to {high:+.2f}; calibration error over "
-        f"cells of scores {float(one['ece']):.4f}, by chance {float(one['ece_chance']):.4f}."
+        f"{float(one['frequency']):.4f}: gap {off}; calibration error over cells of "
+        f"scores {float(one['ece']):.4f}, by chance {float(one['ece_chance']):.4f}."
     )
 
 
@@ -200,4 +201,4 @@ def _head(groups: AuditedGroups) -> str:
     )
     not_excluded = f" Errors that are not excluded for groups {excluded}." if excluded else ""
     looked = f"{counted(int(attributes['segments']), 'group')} of {attributes['rows']:,} rows."
-    return f"<p class='line'>{escape(attributes['conclusion'])}</p><p class='quiet'>{looked}{not_excluded}</p>"
+    return f"<p class='line'>{escape(conclusion_of(groups.result))}</p><p class='quiet'>{looked}{not_excluded}</p>"

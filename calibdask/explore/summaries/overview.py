@@ -33,7 +33,7 @@ _STYLE = """
 .tiles .state { font-weight: 600; }
 .tiles .met { border-left-color: var(--met); } .tiles .met .state { color: var(--met); }
 .tiles .broken { border-left-color: var(--broken); } .tiles .broken .state { color: var(--broken); }
-.tiles .undecided { border-left-color: var(--soft); } .tiles .undecided .state { color: var(--soft); }
+.tiles .undecided { border-left-color: var(--undecided); } .tiles .undecided .state { color: var(--undecided); }
 """
 # Beside each other where there is room.
 _HALF = {"flex": "1 1 340px", "min-width": "0"}

@@ -10,9 +10,11 @@ from calibdask.explore.summaries.reliability_panel import COLORS
 from calibdask.explore.summaries.slice_gaps import Gaps
 from calibdask.plot.style import DIAGONAL, OVER, UNDER
 
-# Cells that cannot be decided, and without rows.
-UNDECIDED, _EMPTY = "#c3cad0", "#00000000"
+# Cells that cannot be decided, paler than others on white and on black, and without rows.
+UNDECIDED, _EMPTY = "#8a939c66", "#00000000"
 _DARK, _PALE = "#1d2329", "#ffffff"
+# Colours of cells are mixed with that of the page, on a dark one of which numbers are pale.
+_INK = "return matchMedia('(prefers-color-scheme: dark)').matches ? xs.map((ink) => ink == dark ? pale : ink) : xs"
 # Names and numbers in cells, if they are no more.
 _MOST_NAMES, _MOST_PERIODS, _MOST_NUMBERS, _MOST_LETTERS = 12, 5, 6, 18
 _ROW, _HEIGHT = 24, 260
@@ -32,7 +34,7 @@ class MapFigure:
     """
 
     def __init__(self, choose: Callable[[int, int], None]) -> None:
-        from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, Range1d, TapTool
+        from bokeh.models import ColumnDataSource, CustomJSTransform, FixedTicker, HoverTool, Range1d, TapTool
 
         self.source = ColumnDataSource({name: [] for name in _MAP_COLUMNS})
         self.figure = _figure("Slices: outcome less score, as colours; the table of the worst slices has numbers")
@@ -51,7 +53,8 @@ class MapFigure:
             nonselection_alpha=1.0,
         )
         words = {"text_align": "center", "text_baseline": "middle", "text_font_size": "8.5pt"}
-        self.figure.text("x", "y", "text", source=self.source, text_color="ink", nonselection_alpha=1.0, **words)
+        ink = {"field": "ink", "transform": CustomJSTransform(args={"dark": _DARK, "pale": _PALE}, v_func=_INK)}
+        self.figure.text("x", "y", "text", source=self.source, text_color=ink, nonselection_alpha=1.0, **words)
         tooltips = [("", "@name · @column"), *_TOOLTIPS]
         self.figure.add_tools(HoverTool(renderers=[cells], tooltips=tooltips), TapTool(renderers=[cells]))
         self.figure.grid.visible = False
@@ -163,14 +166,9 @@ def _colors(gaps: Gaps) -> list[tuple[str, str]]:
         else:
             strength = 0.3 + 0.7 * abs(gap) / largest
             dark_enough = strength > (0.6 if gap > 0 else 0.85)
-            colors.append((_blended(OVER if gap < 0 else UNDER, strength), _PALE if dark_enough else _DARK))
+            color = f"{OVER if gap < 0 else UNDER}{round(255 * strength):02x}"
+            colors.append((color, _PALE if dark_enough else _DARK))
     return colors
-
-
-def _blended(color: str, strength: float) -> str:
-    """A colour with white."""
-    parts = (int(color[start : start + 2], 16) for start in (1, 3, 5))
-    return "#" + "".join(f"{round(255 + (part - 255) * strength):02x}" for part in parts)
 
 
 def _number(gap: float) -> str:

@@ -89,7 +89,7 @@ class SummaryPage:
         self._make_widgets()
         self.time = TimePage(pool, self._document, due) if period_dims(pool) else None
         self.groups = None if pool.cuts is None else GroupsPage(pool, self._document)
-        self.answers = answer_pages(pool, self._document, name)
+        self.answers = answer_pages(pool, self._document, name, self.first.choose)
         views = [
             _ALL_ROWS if self.time is None else _TOGETHER,
             *([] if self.time is None else [_OVER_TIME]),
@@ -143,7 +143,8 @@ class SummaryPage:
             for view, column in columns.items():
                 column.visible = view == self.view.value
             # Groups have cells of scores, and so have answers.
-            self.bins.visible = self.binning.visible = self.view.value not in (_GROUPS, *self.answers)
+            is_binned = self.view.value not in (_GROUPS, *self.answers)
+            self.bins.visible = self.binning.visible = self.limit.visible = is_binned
 
         show_view()
         self.view.param.watch(show_view, "value")

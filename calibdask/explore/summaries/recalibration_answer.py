@@ -18,9 +18,11 @@ from calibdask.explore.summaries.answer_page import Answer
 from calibdask.explore.summaries.decisions_answer import CHOOSE
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.pseudo_rows import PseudoRows
+from calibdask.explore.summaries.worst_slice import worst_slice
 from calibdask.plot.decision_charts import Chart, Line
 from calibdask.report.chart_drawing import chart_picture
-from calibdask.results.format import PLAIN, figure, percent, pvalue_text
+from calibdask.results.format import figure, percent
+from calibdask.results.improvements import improvement_heads, improvement_texts
 from calibdask.statistics.exact import Array
 from calibdask.storage.summary import Summary
 from calibdask.summary import summarize
@@ -37,7 +39,7 @@ _POINTS, _HEIGHT = 201, 270.0
 _UNKNOWN = "Whether recalibration would help is not known"
 _READING = (
     "Improvement: log loss that a map takes away from rows that it was not fitted to (the calibration loss), in folds "
-    "of the rows as cells of the summary tell them; p is adjusted for the number of maps."
+    "of the rows as cells of the summary tell them; below 0 the map does harm."
 )
 
 
@@ -67,8 +69,10 @@ def recalibration(pool: Pool, name: str, selection: Selection, setting: str | in
     except ValueError as error:
         return Answer((f"{_UNKNOWN}: it {str(error).removeprefix('compare_calibrators ')}",))
     best, reason = compared.attrs["best"], compared.attrs["reason"]
-    rows = tuple(_row(compared.sel(calibrator=of)) for of in compared["calibrator"].values)
-    heads = ("calibrator", "log loss", "Brier score", "improvement", "95 % interval", "adjusted p")
+    texts = improvement_texts(compared)
+    rows = tuple((of, *_losses(compared.sel(calibrator=of)), *improved) for of, improved in texts.items())
+    tried = compared.sizes["calibrator"] - 1
+    heads = ("calibrator", "log loss", "Brier score", *improvement_heads(percent(compared.attrs["ci"]), tried))
     if np.isnan(compared["improvement_low"]).all():
         return Answer((f"{_UNKNOWN}. {reason}",), (), (), heads, rows, (compared,))
     # Where none helps, the one that comes closest to it.
@@ -83,9 +87,9 @@ def recalibration(pool: Pool, name: str, selection: Selection, setting: str | in
     if found.weights.sum() > _MOST_ROWS:
         notes += (f"Compared on {len(scores):,} of the {int(found.weights.sum()):,} rows, drawn at random.",)
     if best == "none":
-        return Answer(
-            (f"No: leave the scores as they are. {reason}",), notes, figures, heads, rows, (compared,), _READING
-        )
+        hint, offered = worst_slice(pool, selection, setting)
+        lines = tuple(filter(None, (f"No: leave the scores as they are. {reason}", hint)))
+        return Answer(lines, notes, figures, heads, rows, (compared,), _READING, offered)
     share = float(compared["improvement"].sel(calibrator=best) / compared["log_loss"].sel(calibrator="none"))
     line = f"Yes, recalibration would take away {percent(share)} of the log loss: {reason}"
     applied = _applied(pool, name, selection, setting, method)
@@ -96,13 +100,8 @@ def _named(calibrator: Calibrator) -> str:
     return type(calibrator).__name__
 
 
-def _row(values: xr.Dataset) -> tuple[str, ...]:
-    losses = (str(values["calibrator"].item()), figure(float(values["log_loss"])), figure(float(values["brier_score"])))
-    if losses[0] == "none":
-        return (*losses, "", "", "")
-    gain, low, high, p = (float(values[f"improvement{end}"]) for end in ("", "_low", "_high", "_pvalue_adjusted"))
-    ends = "–" if np.isnan(low) else PLAIN.span(low, high)
-    return (*losses, figure(gain), ends, "–" if np.isnan(p) else pvalue_text(p))
+def _losses(values: xr.Dataset) -> tuple[str, str]:
+    return figure(float(values["log_loss"])), figure(float(values["brier_score"]))
 
 
 def _chart(calibrator: Calibrator, scores: Array) -> Chart:
@@ -120,17 +119,13 @@ def _chart(calibrator: Calibrator, scores: Array) -> Chart:
 def _applied(pool: Pool, name: str, selection: Selection, setting: str | int | None, method: str) -> Markup | str:
     """How to make the map and to apply it, in a sentence."""
     vector = pool.source.layout.vector
-    if pool.models:
-        return (
-            f"The summary holds several models; in Python, cd.{_named(_METHODS[method])}().fit(summary) makes the map "
-            "of one of them."
-        )
     if not vector and not pool.source.tells(pool.source.layout.setting("classwise")):
         return (
             "A map is made of the scores of all classes, and this summary has none of them: summarize the rows with "
             "the setting classwise, or calibrate the rows themselves."
         )
-    by = [dim for dim, _ in selection.slices]
+    # Maps of all models together would be of none of them.
+    by = [*pool.models, *(dim for dim, _ in selection.slices)]
     words = ["calibdask", "calibrate", pool.url or name, *(word for dim in by for word in ("--by", dim))]
     command = shlex.join([*words, "--method", method, "--out", "map.json"])
     each = f", one for each {' and '.join(by)}," * bool(by)

@@ -8,7 +8,6 @@ import numpy as np
 from calibdask.plot.frame import Frame, Shown, interval_name, notes
 from calibdask.plot.framing import named_score
 from calibdask.plot.style import (
-    BAND,
     BARS,
     BIN_TOOLTIPS,
     CURVE_TOOLTIPS,
@@ -217,8 +216,8 @@ class Panel:
         source = ColumnDataSource({name: [] for name in _CURVE_COLUMNS})
         legend = {} if self._small else {"legend_label": f"{'AB'[number]}, band"}
         if self._alone:
-            self.upper.varea("x", "band_low", "band_high", source=source, color=BAND, alpha=0.12)
-        self.upper.varea("x", "low", "high", source=source, color=color or BAND, alpha=0.22, **legend)
+            self.upper.varea("x", "band_low", "band_high", source=source, color=_INTERVAL, alpha=0.16)
+        self.upper.varea("x", "low", "high", source=source, color=color or _INTERVAL, alpha=0.28, **legend)
         thick = {"source": source, "line_width": 2.2, "line_dash": "dashed" if number else "solid"}
         if color is None:
             sides = [self.upper.line("x", side, color=hue, **thick) for side, hue in _SIDES.items()]

@@ -13,16 +13,17 @@ from calibdask.auditing.features import Values, check_values, is_whole
 from calibdask.auditing.given import features_by_name, given_features
 from calibdask.auditing.mending.boosting import Boosting, Mended
 from calibdask.auditing.mending.choosing import Choosing
-from calibdask.auditing.mending.recoding import as_document, by_text, of_document, recoded
+from calibdask.auditing.mending.recoding import as_document, by_text, check_names, of_document, recoded
 from calibdask.auditing.mending.segment_map import SegmentMap
 from calibdask.auditing.planning import LatticePlan
 from calibdask.calibrators.base import Calibrator
 from calibdask.calibrators.comparing.refinement import MOST_FOLDS
 from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.calibrators.given import labels_and_scores
-from calibdask.calibrators.mapping import BlockMap, checked, mapped_rows
+from calibdask.calibrators.mapping import BlockMap, MapsRows, checked, mapped_rows
 from calibdask.calibrators.stored import to_dict
 from calibdask.engine.inputs.alignment import aligned
+from calibdask.engine.inputs.frames import GivenRows
 from calibdask.engine.inputs.input import Input, read_arrays
 from calibdask.engine.inputs.options import InputOptions
 from calibdask.engine.plan import run_requests
@@ -32,14 +33,14 @@ from calibdask.safe_text import listed
 from calibdask.statistics.bins.binnings import EqualMass
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.exact import Array
-from calibdask.statistics.lattice.coding import Coding
+from calibdask.statistics.lattice.coding import Codes, Coding
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.views.folds import RowFolds
 
 # Cells of scores of the lattice: enough for a slope.
 _SCORE_CELLS = 16
-_LEVEL = 0.95
+LEVEL = 0.95
 _TERMS = ("round", "offset", "slope", "feature", "value")
 
 
@@ -141,6 +142,9 @@ class MulticalibratedScaling(Calibrator):
     array([0.24, 0.5 ])
     """
 
+    # Rows with values of features that are not known.
+    of_unknown: ClassVar[str] = "no offset by these columns"
+
     __metadata_request__fit: ClassVar[dict[str, str]] = dict.fromkeys(
         ("y_prob", "features", "label", "score", "labels", "pos_label"), UNUSED
     )
@@ -213,6 +217,11 @@ class MulticalibratedScaling(Calibrator):
             y_true, y_prob = labels_and_scores(type(self).__name__, y_true, y_prob, None, None)
             y_true, y_prob = self._labels(y_true), self._scores(y_prob, reset=True)
         given = given_features(y_true, y_prob, features, sample_weight, label, score, False, type(self).__name__)
+        return self._fit_rows(given, options)
+
+    def _fit_rows(self, given: GivenRows, options: InputOptions, min_rows: int = 0) -> Self:
+        """Fit to rows with features in the place of slices; smaller segments are those of the parameter."""
+        self._check()
         data = read_arrays(given.y_true, given.y_prob, None, given.sample_weight, options, features=given.by)
         layout = data.source.layout
         if layout.classes != 2 or data.batch:
@@ -251,8 +260,9 @@ class MulticalibratedScaling(Calibrator):
         rows = aligned({"y_prob": y_prob} | {arguments[name]: values for name, values in named.items()})
         scores = self._scores(rows["y_prob"], reset=False)
         values = {name: rows[argument] for name, argument in arguments.items()}
-        codes = recoded(self._codings, self.feature_columns_, values, scores.shape[0])
-        return mapped_rows(_Rows(self._segment_map, logits=self.logits), scores, y_prob, codes, self.classes_)
+        check_names(self.feature_columns_, values)
+        codes = self._codes_of(values, scores.shape[0])
+        return mapped_rows(self._row_map(), scores, y_prob, codes, self.classes_)
 
     def predict(self, y_prob: Any, features: Any = None) -> Any:
         """The class of the largest mended probability, shape (n,)."""
@@ -282,6 +292,17 @@ class MulticalibratedScaling(Calibrator):
 
     def _map(self, numbers: Numbers) -> BlockMap:
         raise ValueError("MulticalibratedScaling maps scores by features: predict_proba(y_prob, features) does.")
+
+    @property
+    def _further_columns(self) -> tuple[str, ...]:
+        """The features of the segments that were moved; those of others change nothing."""
+        return tuple(dict.fromkeys(coding.name for coding in self._moved))
+
+    def _codes_of(self, columns: Mapping[str, Any], rows: float) -> Any:
+        return recoded(self._moved, columns, rows) if self._moved else None
+
+    def _row_map(self) -> MapsRows:
+        return _Rows(self._segment_map, logits=self.logits)
 
     def _check(self) -> None:
         check_level(self.alpha, "alpha")
@@ -321,7 +342,7 @@ class MulticalibratedScaling(Calibrator):
         return codings, boosting.mend(data.source), learnt[-2].rows[0]
 
     def _as_numbers(self, mended: Mended, rows: Any) -> Sliced:
-        low, high = mended.improvement.ends(_LEVEL)
+        low, high = mended.improvement.ends(LEVEL)
         numbers = {
             **mended.map.terms(),
             "improvement": mended.improvement.value.ravel(),
@@ -339,7 +360,10 @@ class MulticalibratedScaling(Calibrator):
     def _set(self, sliced: Sliced, classes: Any) -> Self:
         super()._set(sliced, classes)
         terms = {name: sliced.numbers[name][0] for name in _TERMS}
-        self._segment_map = SegmentMap.of_terms([coding.size for coding in self._codings], terms)
+        moved = np.unique(terms["feature"][terms["feature"] >= 0]).astype(int)
+        self._moved = tuple(self._codings[i] for i in moved.tolist())
+        among = np.where(terms["feature"] >= 0, np.searchsorted(moved, terms["feature"]), -1)
+        self._segment_map = SegmentMap.of_terms([coding.size for coding in self._moved], {**terms, "feature": among})
         texts = [coding.texts for coding in self._codings]
         self.segments_ = tuple(
             ", ".join(texts[int(i)][int(value)] for i, value in zip(*pair, strict=True) if i >= 0) or "all rows"
@@ -358,9 +382,29 @@ class _Rows:
     map: SegmentMap
     logits: bool
 
-    def probabilities(self, scores: Any, codes: Any) -> Array:
+    def __call__(self, scores: Any, codes: Any = None) -> Array:
+        """Mended scores of the shape of the scores."""
+        probabilities = self.probabilities(scores, codes)
+        return probabilities if np.ndim(scores) == 2 else np.ascontiguousarray(probabilities[:, 1])
+
+    def probabilities(self, scores: Any, codes: Any = None) -> Array:
         """Mended probabilities of both classes, (n, 2)."""
         values = checked(scores, are_logits=self.logits)
         positive = (values if values.ndim == 1 else values[:, 1]).clip(0.0, 1.0)
-        mapped = self.map(positive, np.asarray(codes, np.uint8).T)
+        known = np.zeros((positive.size, 0)) if codes is None else codes
+        mapped = self.map(positive, np.asarray(known, np.uint8).T)
         return np.stack([1 - mapped, mapped], -1)
+
+    @property
+    def all_codes(self) -> Codes:
+        """The values of features of a row in each segment that is moved, and of one more."""
+        terms = self.map.terms()
+        codes = np.zeros((len(terms["round"]) + 1, len(self.map.sizes)), np.uint8)
+        for row, (features, values) in enumerate(zip(terms["feature"], terms["value"], strict=True)):
+            there = features >= 0
+            codes[row, features[there].astype(int)] = values[there]
+        return codes
+
+    def unknown(self, codes: Any) -> int:
+        """How many rows have a value of a feature that was not there when the map was fitted."""
+        return int((np.asarray(codes) >= np.array(self.map.sizes)).any(-1).sum())

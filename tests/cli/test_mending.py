@@ -87,7 +87,7 @@ def test_chunks_are_mapped_as_all_rows_are(name: str, run: Run, folder: Path) ->
         assert zarr.open_group(name, mode="r")["scores"].chunks[0] < 5000
     assert (expected != rows(1).score).sum() > 500
     command = ("evaluate", "fresh.parquet", "--map", "map.json", "--metric", "log-loss", "--json")
-    (value,) = [row["value"] for row in json.loads(run(*command)[1])["results"]]
+    value = json.loads(run(*command)[1])["metrics"]["log_loss"]["value"]
     assert value == pytest.approx(cd.log_loss(rows(1).label, expected), abs=1e-12)
 
 

@@ -10,6 +10,7 @@ import zarr
 
 import calibdask as cd
 from calibdask.calibrators import applying
+from calibdask.calibrators.stored_map import StoredMap
 from tests.cli.sample_rows import Run
 
 NAMES = ["age", "country", "phone"]
@@ -92,7 +93,7 @@ def test_chunks_are_mapped_as_all_rows_are(name: str, run: Run, folder: Path) ->
 
 
 def test_a_killed_run_goes_on(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    apply_block = applying._calibrated
+    apply_block = StoredMap.apply
     left = [4]
 
     def stopped(*arguments: object) -> object:
@@ -101,9 +102,9 @@ def test_a_killed_run_goes_on(run: Run, folder: Path, monkeypatch: pytest.Monkey
             raise KeyboardInterrupt
         return apply_block(*arguments)
 
-    monkeypatch.setattr(applying, "_calibrated", stopped)
+    monkeypatch.setattr(StoredMap, "apply", stopped)
     assert run("apply", "map.json", "fresh.parquet", "--out", "o.parquet")[0] == 130
-    monkeypatch.setattr(applying, "_calibrated", apply_block)
+    monkeypatch.setattr(StoredMap, "apply", apply_block)
     status, _, err = run("apply", "map.json", "fresh.parquet", "--out", "o.parquet")
     assert (status, err.startswith("calibdask: went on at row ")) == (0, True)
     np.testing.assert_array_equal(np.asarray(cd.read_rows("o.parquet").scores), mended(rows(1)))

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,13 +13,14 @@ from calibdask.auditing.given import features_by_name, given_features
 from calibdask.auditing.mending.boosting import Boosting, Mended
 from calibdask.auditing.mending.choosing import Choosing
 from calibdask.auditing.mending.recoding import as_document, by_text, check_names, of_document, recoded
+from calibdask.auditing.mending.rows_by_segment import RowsBySegment
 from calibdask.auditing.mending.segment_map import SegmentMap
 from calibdask.auditing.planning import LatticePlan
 from calibdask.calibrators.base import Calibrator
 from calibdask.calibrators.comparing.refinement import MOST_FOLDS
 from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.calibrators.given import labels_and_scores
-from calibdask.calibrators.mapping import BlockMap, MapsRows, checked, mapped_rows
+from calibdask.calibrators.mapping import BlockMap, MapsRows, mapped_rows
 from calibdask.calibrators.stored import to_dict
 from calibdask.engine.inputs.alignment import aligned
 from calibdask.engine.inputs.frames import GivenRows
@@ -32,8 +32,7 @@ from calibdask.inference.choice import check_level
 from calibdask.safe_text import listed
 from calibdask.statistics.bins.binnings import EqualMass
 from calibdask.statistics.counts import RowCount
-from calibdask.statistics.exact import Array
-from calibdask.statistics.lattice.coding import Codes, Coding
+from calibdask.statistics.lattice.coding import Coding
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.views.folds import RowFolds
@@ -302,7 +301,7 @@ class MulticalibratedScaling(Calibrator):
         return recoded(self._moved, columns, rows) if self._moved else None
 
     def _row_map(self) -> MapsRows:
-        return _Rows(self._segment_map, logits=self.logits)
+        return RowsBySegment(self._segment_map, logits=self.logits)
 
     def _check(self) -> None:
         check_level(self.alpha, "alpha")
@@ -373,38 +372,3 @@ class MulticalibratedScaling(Calibrator):
         for name in (*_TERMS, "loss"):
             setattr(self, f"{name}_", sliced.numbers[name][0])
         return self
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """A map by features, for blocks of rows with the values of their features, (n, features)."""
-
-    map: SegmentMap
-    logits: bool
-
-    def __call__(self, scores: Any, codes: Any = None) -> Array:
-        """Mended scores of the shape of the scores."""
-        probabilities = self.probabilities(scores, codes)
-        return probabilities if np.ndim(scores) == 2 else np.ascontiguousarray(probabilities[:, 1])
-
-    def probabilities(self, scores: Any, codes: Any = None) -> Array:
-        """Mended probabilities of both classes, (n, 2)."""
-        values = checked(scores, are_logits=self.logits)
-        positive = (values if values.ndim == 1 else values[:, 1]).clip(0.0, 1.0)
-        known = np.zeros((positive.size, 0)) if codes is None else codes
-        mapped = self.map(positive, np.asarray(known, np.uint8).T)
-        return np.stack([1 - mapped, mapped], -1)
-
-    @property
-    def all_codes(self) -> Codes:
-        """The values of features of a row in each segment that is moved, and of one more."""
-        terms = self.map.terms()
-        codes = np.zeros((len(terms["round"]) + 1, len(self.map.sizes)), np.uint8)
-        for row, (features, values) in enumerate(zip(terms["feature"], terms["value"], strict=True)):
-            there = features >= 0
-            codes[row, features[there].astype(int)] = values[there]
-        return codes
-
-    def unknown(self, codes: Any) -> int:
-        """How many rows have a value of a feature that was not there when the map was fitted."""
-        return int((np.asarray(codes) >= np.array(self.map.sizes)).any(-1).sum())

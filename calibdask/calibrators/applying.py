@@ -36,7 +36,7 @@ class Applied:
     resumed : int
         The first row that this run wrote; 0 unless it went on.
     unknown : int
-        Rows whose slice the map does not know.
+        Rows with values of slices or features that the map does not know.
     left_out : sequence of str
         Columns that the format cannot hold.
     """
@@ -66,11 +66,11 @@ def apply_map(
     Raises
     ------
     ValueError
-        If there is something that is not to be replaced, the map is of other scores or slices, scores are invalid, or
+        If there is something that is not to be replaced, the map is of other scores or columns, scores are invalid, or
         what was begun was begun with another map, other data or other options.
     """
     target = _checked_target(out, overwrite=overwrite)
-    choice = ColumnChoice(label, score, stored_map.slices, None, None, missing_chunks)
+    choice = ColumnChoice(label, score, stored_map.further, None, None, missing_chunks)
     parts = _parts(rows, choice)
     options = {"label": label, "score": score, "score_name": score_name, "format": _FORMAT}
     kind = FORMATS[target.suffix.lower()]
@@ -125,7 +125,7 @@ def _check_columns(stored_map: StoredMap, url: str, parts: ArrowParts) -> None:
     first = parts.load(parts.parts[0]).slice(0, 1)
     scores = scores_of(first, parts.names)
     stored_map.check(url, 1 if scores.ndim == 1 else scores.shape[1], parts.names.classes)
-    stored_map.codes({name: to_numpy(first.column(name)) for name in stored_map.slices}, first.num_rows)
+    stored_map.codes({name: to_numpy(first.column(name)) for name in stored_map.further}, first.num_rows)
 
 
 def _streamed(
@@ -136,13 +136,13 @@ def _streamed(
     number, unknown = state.get("chunks", 0), state.get("unknown", 0)
     start_stage(Stage("rows", "parts", len(parts.parts)))
     for table, place in parts.tables(output.chunk_rows, Place(*state.get("place", (0, 0)))):
-        calibrated, codes = _calibrated(stored_map, url, parts, table, written)
+        calibrated, unseen = _calibrated(stored_map, url, parts, table, written)
         if number == 0:
             unfinished.clear()
             output.lay_out(table, calibrated)
         output.write(number, table, calibrated)
         number, written = number + 1, written + table.num_rows
-        unknown += 0 if codes is None else int((codes < 0).sum())
+        unknown += unseen
         unfinished.save(chunks=number, rows=written, unknown=unknown, place=[place.part, place.row])
         advance(place.part, len(parts.parts))
     if not written:
@@ -154,11 +154,9 @@ def _streamed(
     return Applied(written, resumed, unknown, output.left_out)
 
 
-def _calibrated(
-    stored_map: StoredMap, url: str, parts: ArrowParts, table: Any, first: int
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Calibrated scores of a table, whose first row has this number."""
-    by = {name: to_numpy(table.column(name)) for name in stored_map.slices}
+def _calibrated(stored_map: StoredMap, url: str, parts: ArrowParts, table: Any, first: int) -> tuple[np.ndarray, int]:
+    """Calibrated scores of a table, whose first row has this number, and how many rows the map does not know."""
+    by = {name: to_numpy(table.column(name)) for name in stored_map.further}
     try:
         return stored_map.apply(scores_of(table, parts.names), by)
     except ValueError as error:

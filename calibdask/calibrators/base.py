@@ -20,9 +20,10 @@ from calibdask.calibrators.given import (
     read_rows_given,
     score_columns,
 )
-from calibdask.calibrators.mapping import BlockMap, RowMap, mapped_rows
+from calibdask.calibrators.mapping import BlockMap, MapsRows, RowMap, mapped_rows
 from calibdask.calibrators.stored import from_dict, to_dict
-from calibdask.engine.inputs.input import Input, read_arrays
+from calibdask.engine.inputs.frames import GivenRows
+from calibdask.engine.inputs.input import Input, read_arrays, read_data
 from calibdask.engine.inputs.options import InputOptions
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
@@ -58,6 +59,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
 
     # Whether the numbers have an axis of columns, each of which is fitted by itself.
     by_column: ClassVar[bool] = False
+
+    # What rows have whose slice is not known.
+    of_unknown: ClassVar[str] = "the map of all rows"
 
     logits: bool
 
@@ -218,6 +222,21 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         tags.input_tags.positive_only = not self.logits
         return tags
 
+    def _fit_rows(self, rows: GivenRows, options: InputOptions, min_rows: int) -> Self:
+        """Fit to rows whose slices are named; cautions are not warned of."""
+        return self._fit_given(
+            GivenColumns(read_data(rows.y_true, rows.y_prob, rows.by, rows.sample_weight, options), None), min_rows
+        )
+
+    @property
+    def _further_columns(self) -> tuple[str, ...]:
+        """Names of what it takes of each row besides scores."""
+        return tuple(str(axis.name) for axis in self._sliced.axes)
+
+    def _codes_of(self, columns: Mapping[str, Any], rows: float) -> Any:
+        """What maps take of these columns, ``_further_columns``; None where there are none."""
+        return self._sliced.codes(columns, rows) if columns else None
+
     def _fit_given(self, given: GivenColumns, min_rows: int) -> Self:
         if given.all_rows is not None and not self.by_column:
             raise ValueError(
@@ -228,7 +247,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         self._fit_to(given.data, given.all_rows, min_rows)
         return self
 
-    def _row_map(self) -> RowMap:
+    def _row_map(self) -> MapsRows:
         """The maps of all slices, for blocks of rows."""
         maps = tuple(self._map(numbers) for numbers in self._sliced.numbers_of_slices())
         return RowMap(maps, logits=self.logits)

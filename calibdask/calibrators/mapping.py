@@ -9,7 +9,7 @@ import xarray as xr
 
 from calibdask.engine.inputs.arrays import is_dask
 from calibdask.kernels import logits
-from calibdask.statistics.exact import Array
+from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.validity import Validity
 
 # From the checked scores of a block in float64, (n,) = P(y = 1) or (n, K), to calibrated ones of the same shape;
@@ -44,15 +44,34 @@ class RowMap:
         values = self(scores, codes)
         return np.stack([1 - values, values], -1) if values.ndim == 1 else values
 
+    @property
+    def all_codes(self) -> Counts:
+        """Codes of rows that need every number of the maps."""
+        return np.arange(len(self.maps))
 
-class GivesProbabilities(Protocol):
-    """What maps scores of blocks to probabilities, by codes of their rows or without."""
+    def unknown(self, codes: Any) -> int:
+        """How many rows have values that the maps do not know."""
+        return int((codes < 0).sum())
+
+
+class MapsRows(Protocol):
+    """What maps scores of blocks, by codes of their rows or without."""
+
+    def __call__(self, scores: Any, codes: Any = None) -> Array:
+        """Calibrated scores of the shape of the scores."""
+
+    @property
+    def all_codes(self) -> Any:
+        """Codes of rows that need every number of the maps."""
+
+    def unknown(self, codes: Any) -> int:
+        """How many rows have values that the maps do not know."""
 
     def probabilities(self, scores: Any, codes: Any) -> Array:
         """Calibrated probabilities of all classes, (n, K)."""
 
 
-def mapped_rows(row_map: GivesProbabilities, scores: Any, given: Any, codes: Any, classes: Any) -> Any:
+def mapped_rows(row_map: MapsRows, scores: Any, given: Any, codes: Any, classes: Any) -> Any:
     """Probabilities (n, K): computed for NumPy arrays, lazily block by block for Dask arrays, named as given."""
     values: Any
     if is_dask(scores) or is_dask(codes):

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from calibdask.calibrators.base import MIN_ROWS, Calibrator
-from calibdask.calibrators.given import GivenColumns, read_rows_given
-from calibdask.calibrators.mapping import RowMap, mapped_rows
+from calibdask.calibrators.given import read_rows_given
+from calibdask.calibrators.mapping import MapsRows, mapped_rows
 from calibdask.engine.inputs.arrays import is_dask
-from calibdask.engine.inputs.input import read_data
+from calibdask.engine.inputs.frames import GivenRows
 from calibdask.engine.inputs.options import InputOptions
 from calibdask.safe_text import listed
-from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.exact import Array
 from calibdask.storage.location import Location
 from calibdask.storage.readers import Table
 from calibdask.storage.summary import Summary
@@ -24,8 +24,8 @@ from calibdask.storage.summary import Summary
 
 def fit_to_table(calibrator: Calibrator, table: Table, options: InputOptions, min_rows: int = MIN_ROWS) -> Calibrator:
     """`Calibrator.fit` to the rows of a file, which may be read in more ways; cautions are not warned of."""
-    data = read_data(table.labels, table.scores, table.by or None, table.weights, options)
-    return calibrator._fit_given(GivenColumns(data, None), min_rows)
+    rows = GivenRows(table.labels, table.scores, table.by or None, table.weights)
+    return calibrator._fit_rows(rows, options, min_rows)
 
 
 def fit_to_summary(calibrator: Calibrator, summary: Summary, by: Sequence[str], min_rows: int = MIN_ROWS) -> Calibrator:
@@ -82,11 +82,11 @@ class StoredMap:
 
     def _check_numbers(self) -> None:
         """Raise ValueError, or anything else, unless all numbers are there."""
-        columns, shape = self.columns, (1,) if self.columns == 1 else (1, self.columns)
-        for code in range(len(self.row_map.maps)):
-            mapped = self.row_map(np.full(shape, 1 / max(2, columns)), np.array([code]))
-            if mapped.shape != shape or not ((mapped >= 0) & (mapped <= 1)).all():
-                raise ValueError("holds numbers that give no probabilities; it is damaged.")
+        columns, codes = self.columns, self.row_map.all_codes
+        shape = (len(codes),) if columns == 1 else (len(codes), columns)
+        mapped = self.row_map(np.full(shape, 1 / max(2, columns)), codes)
+        if mapped.shape != shape or not ((mapped >= 0) & (mapped <= 1)).all():
+            raise ValueError("holds numbers that give no probabilities; it is damaged.")
 
     @property
     def columns(self) -> int:
@@ -94,9 +94,9 @@ class StoredMap:
         return int(self.calibrator.n_features_in_)
 
     @property
-    def slices(self) -> tuple[str, ...]:
-        """Names of the columns that it was fitted by."""
-        return tuple(str(axis.name) for axis in self.calibrator._sliced.axes)
+    def further(self) -> tuple[str, ...]:
+        """Names of the columns that it needs besides scores: of slices, or of features whose values it mends."""
+        return self.calibrator._further_columns
 
     @property
     def takes_logits(self) -> bool:
@@ -107,11 +107,11 @@ class StoredMap:
     def described(self) -> str:
         """What it is, in a few words."""
         rows = int(self.calibrator._sliced.rows[-1])
-        by = f", by {listed(self.slices)}" if self.slices else ""
+        by = f", by {listed(self.further)}" if self.further else ""
         return f"{type(self.calibrator).__name__} of {self.url}, fitted to {rows:,} rows{by}"
 
     @cached_property
-    def row_map(self) -> RowMap:
+    def row_map(self) -> MapsRows:
         """The maps of all slices."""
         return self.calibrator._row_map()
 
@@ -138,26 +138,24 @@ class StoredMap:
             )
 
     def codes(self, by: Mapping[str, Any], rows: float) -> Any:
-        """The number of the map of each row, -1 where its slice is not known; None for a map without slices.
+        """What the maps take of the columns of each row; None for a map of scores alone.
 
         Raises
         ------
         ValueError
-            If values of a column cannot be compared with those of the slices.
+            If values of a column cannot be compared with those that the map knows.
         """
-        if not self.slices:
-            return None
         try:
-            return self.calibrator._sliced.codes({name: by[name] for name in self.slices}, rows)
+            return self.calibrator._codes_of({name: by[name] for name in self.further}, rows)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"The columns {listed(self.slices)} do not hold slices as {self.url} has them: {error}"
+                f"The columns {listed(self.further)} do not hold values as {self.url} has them: {error}"
             ) from error
 
-    def apply(self, scores: Array, by: Mapping[str, Array]) -> tuple[Array, Counts | None]:
-        """Calibrated scores of a block, of their shape, and which map each row had (-1: that of all rows)."""
+    def apply(self, scores: Array, by: Mapping[str, Array]) -> tuple[Array, int]:
+        """Calibrated scores of a block, of their shape, and how many rows have values that the map does not know."""
         codes = self.codes(by, len(scores))
-        return self.row_map(scores, codes), codes
+        return self.row_map(scores, codes), 0 if codes is None else self.row_map.unknown(codes)
 
     def apply_lazily(self, scores: Any, by: Mapping[str, Any]) -> Any:
         """Calibrated scores as an array of the same kind: of Dask computed when they are needed."""

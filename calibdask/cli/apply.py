@@ -47,8 +47,8 @@ def apply(map_path: str, data: str, out: str, **options: Any) -> None:
     """Write the rows in DATA with calibrated scores, by a MAP that calibdask calibrate wrote.
 
     DATA is what evaluate takes, with or without labels, and of any size: rows are read, mapped and written in chunks.
-    The columns of the slices of a map are found by their names; rows of slices that the map does not know have the map
-    of all rows, and are counted.
+    The columns of the slices or features of a map are found by their names. Rows of slices that the map does not know
+    have the map of all rows; those with values of features that it does not know, no offset by these. Both are counted.
     """
     from calibdask.calibrators.applying import apply_map
     from calibdask.calibrators.stored_map import StoredMap
@@ -66,8 +66,8 @@ def apply(map_path: str, data: str, out: str, **options: Any) -> None:
         sys.stderr.write(f"calibdask: went on at row {applied.resumed:,} of {applied.rows:,}\n")
     if applied.unknown:
         sys.stderr.write(
-            f"calibdask: {applied.unknown:,} of {applied.rows:,} rows have values of {listed(stored_map.slices)} that "
-            "the map does not know, and the map of all rows\n"
+            f"calibdask: {applied.unknown:,} of {applied.rows:,} rows have values of {listed(stored_map.further)} "
+            f"that the map does not know, and {stored_map.calibrator.of_unknown}\n"
         )
     if applied.left_out:
         sys.stderr.write(

@@ -39,6 +39,7 @@ _EXAMPLES = (
     ("calibdask audit rows.parquet --features all --report audit.html", "a page to read, and to print"),
     ("calibdask audit rows.parquet --features all --one-way", "each column by itself, by its values"),
     ("calibdask audit summary.zarr --min-rows 1000", "of a summary that was made with --features"),
+    ("calibdask calibrate rows.parquet --features all --out map.json", "then: a map that mends what was found"),
 )
 _EPILOG = """\b
 JSON (--json, --out FILE.json):

@@ -1,10 +1,12 @@
 """``calibdask calibrate``: scored rows in, a map out that corrects their scores."""
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibdask.cli.feature_names import feature_names
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.param_types import MethodType
 from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, skipped_rows
@@ -15,9 +17,11 @@ from calibdask.safe_text import listed, visible
 if TYPE_CHECKING:
     from calibdask.calibrators.base import Calibrator
     from calibdask.storage.open_store import Store
+    from calibdask.storage.readers import StoredRows
 
 _STDOUT = "-"
 _MATRIX = "a column for each class"
+_BY_FEATURES = "multicalibrated"
 # Lines of the table; the map has all.
 _MOST_LINES = 40
 _EXAMPLES = (
@@ -25,6 +29,7 @@ _EXAMPLES = (
     ('calibdask calibrate holdout.parquet --method "platt(smooth_targets=true)" --out map.json', "another"),
     ("calibdask calibrate holdout.parquet --compare", "which method helps, by how much, and which to take"),
     ("calibdask calibrate holdout.parquet --by country --out map.json", "a map for each country"),
+    ("calibdask calibrate holdout.parquet --features all --out map.json", "one that mends the groups an audit finds"),
     ("calibdask calibrate summary.zarr --method platt --out map.json", "from a summary, without the rows"),
     ("calibdask evaluate fresh.parquet --map map.json", "then: what it does to other rows"),
     ("calibdask apply map.json fresh.parquet --out calibrated.parquet", "and to write calibrated scores"),
@@ -67,7 +72,14 @@ def _text(word: str) -> str:
     type=MethodType(),
     metavar="NAME[(CHOICE=VALUE,...)]",
     help="The kind of map, with choices of its own; names are below.  [default: platt for a column of scores and for "
-    "summaries, temperature for a column for each class where there is that method]",
+    "summaries, temperature for a column for each class where there is that method, multicalibrated with --features]",
+)
+@click.option(
+    "--features",
+    metavar="NAME[,...]|all",
+    multiple=True,
+    help="For multicalibrated: columns that describe groups, repeatable; all: every column besides labels, scores and "
+    "weights. The groups are those of audit; depth, rows and others are choices of the method.",
 )
 @click.option(
     "--min-rows",
@@ -82,6 +94,7 @@ def calibrate(
     out: str | None,
     compare: bool,
     method: Expression | None,
+    features: tuple[str, ...],
     min_rows: int | None,
     overwrite: bool,
     **where: Any,
@@ -89,14 +102,17 @@ def calibrate(
     """Fit a map to the scored rows in DATA that corrects their scores: a few numbers, with standard errors.
 
     DATA is what evaluate takes; a summary suffices for maps of one score. With --by every slice has a map of its own,
-    fitted in the same pass. Measure a map on other rows than those that it was fitted to.
+    fitted in the same pass; with --features the groups of columns that an audit finds off are mended, and the
+    improvement is told, cross-fitted. Measure a map on other rows than those that it was fitted to.
     """
     from calibdask.storage.replacing import write_text
     from calibdask.storage.writers import check_apart, checked_output
 
     request = RowsRequest(data=data, **where)
+    _check_features(features, method, request, compare=compare)
     if min_rows is not None and not request.by:
-        raise click.UsageError("--min-rows has no effect without --by: there are no slices.")
+        choice = f'; --method "{_BY_FEATURES}(min_rows={min_rows})" is of groups' if features else ""
+        raise click.UsageError(f"--min-rows has no effect without --by: there are no slices{choice}.")
     if compare:
         if out is not None or method is not None or request.by:
             raise click.UsageError(
@@ -111,7 +127,8 @@ def calibrate(
         check_apart(data, {"--out": out})
         target = checked_output(out, (".json",), overwrite=overwrite)
     store = request.opened()
-    calibrator, why = _fitted(request, store, method, {} if min_rows is None else {"min_rows": min_rows})
+    options = {} if min_rows is None else {"min_rows": min_rows}
+    calibrator, why = _fitted(request, store, method, features, options)
     text = json.dumps(calibrator.to_dict(), indent=1, ensure_ascii=False) + "\n"
     if target is None:
         click.echo(text, nl=False)
@@ -120,6 +137,28 @@ def calibrate(
     _show(calibrator, why, to_stderr=target is None)
     if target is not None:
         click.echo(f"wrote {visible(target)}")
+
+
+def _check_features(
+    features: tuple[str, ...], method: Expression | None, request: RowsRequest, *, compare: bool
+) -> None:
+    """Refuse features without a map by them, such a map without features, and both with slices."""
+    by_features = method is not None and method.word == _BY_FEATURES
+    if by_features and not features:
+        raise click.UsageError(
+            f"--method {_BY_FEATURES} expects --features: name columns that describe groups, or all."
+        )
+    if features and compare:
+        raise click.UsageError(
+            "--features has no effect with --compare, which tries maps of scores alone; a map by features tells its "
+            "own improvement, also cross-fitted."
+        )
+    if features and method is not None and not by_features:
+        raise click.UsageError(
+            f"--features has no effect with --method {method.word}: only {_BY_FEATURES} maps scores by features."
+        )
+    if features and request.by:
+        raise click.UsageError("--by has no effect with --features: name the column among them.")
 
 
 def _compare(request: RowsRequest, store: "Store") -> None:
@@ -144,7 +183,11 @@ def _compare(request: RowsRequest, store: "Store") -> None:
 
 
 def _fitted(
-    request: RowsRequest, store: "Store", method: Expression | None, options: dict[str, int]
+    request: RowsRequest,
+    store: "Store",
+    method: Expression | None,
+    features: tuple[str, ...],
+    options: dict[str, int],
 ) -> "tuple[Calibrator, str]":
     """The calibrator, fitted, and why it is this one where none was named."""
     from calibdask.calibrators.stored_map import fit_to_summary, fit_to_table
@@ -156,32 +199,47 @@ def _fitted(
     from calibdask.storage.summary import Summary
 
     if isinstance(store, Summary):
+        if features:
+            raise click.UsageError(f"A map by --features expects rows; {store.url} is a summary.")
         refuse_row_options(request)
         with store.dataset, connected(request.cluster), shown_progress("calibrating"), noted():
             pooled(store, request.by)
             chosen, why = (method, "") if method is not None else _usual("scores alone, of a summary")
             return fit_to_summary(chosen.make(), store, request.by, **options), why
     with connected(request.cluster), shown_progress("calibrating"), noted():
-        table = request.table(rows_of(store))
+        rows = rows_of(store)
+        table = _with_features(request, rows, features).table(rows)
         scores = "a column of scores" if request.shape(table).vector else _MATRIX
-        chosen, why = (method, "") if method is not None else _usual(scores)
+        chosen, why = (method, "") if method is not None else _usual("features" if features else scores)
         calibrator = chosen.make().set_params(logits=request.logits)
         fit_to_table(calibrator, table, InputOptions(**request.reading), **options)
         skipped_rows(table, rows_behind(calibrator))
     return calibrator, why
 
 
+def _with_features(request: RowsRequest, rows: "StoredRows", features: tuple[str, ...]) -> RowsRequest:
+    """The request; features travel in the place of slices."""
+    return replace(request, by=feature_names(request, rows, features)) if features else request
+
+
 def _usual(scores: str) -> tuple[Expression, str]:
     """The method for such scores."""
-    word = "temperature" if scores == _MATRIX and "temperature" in calibrator_signatures() else "platt"
+    words = {_MATRIX: "temperature", "features": _BY_FEATURES}
+    word = words.get(scores, "platt")
     return parse_method(word), f"the usual one for {scores}; --method names others"
 
 
 def _show(calibrator: "Calibrator", why: str, *, to_stderr: bool) -> None:
     """Print what was fitted, and what to know about it."""
+    from calibdask.auditing.mending.mended_table import mended_lines
+    from calibdask.auditing.mending.multicalibrated import MulticalibratedScaling
     from calibdask.calibrators.tabled import MapTable
     from calibdask.results.text_layout import plain_columns
 
+    if isinstance(calibrator, MulticalibratedScaling):
+        for line in (f"{type(calibrator).__name__}{f' ({why})' if why else ''}", "", *mended_lines(calibrator)):
+            click.echo(visible(line), err=to_stderr)
+        return
     table = MapTable.of(calibrator)
     rows = [table.heads, *table.lines[-_MOST_LINES:]]
     lines = [f"{type(calibrator).__name__}{f' ({why})' if why else ''}", "", *plain_columns(rows)]

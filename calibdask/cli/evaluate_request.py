@@ -86,7 +86,7 @@ class EvaluateRequest(RowsRequest):
         stored_map = self.stored_map
         if stored_map is None:
             return super().table(rows)
-        columns = tuple(dict.fromkeys((*self.by, *stored_map.slices)))
+        columns = tuple(dict.fromkeys((*self.by, *stored_map.further)))
         table = replace(self, map_path=None, by=columns).table(rows)
         width = 1 if table.scores.ndim == 1 else int(table.scores.shape[-1])
         stored_map.check(rows.url, width, table.names.classes)

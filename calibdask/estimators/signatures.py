@@ -93,7 +93,10 @@ def calibrator_signatures() -> Mapping[str, Signature]:
     >>> list(calibrator_signatures()["platt"].choices), calibrator_signatures()["platt"].public
     (['smooth_targets', 'setting'], 'PlattScaling')
     """
-    read = (_calibrator_signature(f"calibdask.{module}", name) for name, module in _public("calibrators."))
+    read = (
+        _calibrator_signature(f"calibdask.{module}", name)
+        for name, module in _public("calibrators.", "auditing.mending.")
+    )
     return {signature.word: signature for signature in sorted(filter(None, read), key=lambda signature: signature.word)}
 
 
@@ -115,7 +118,8 @@ def _calibrator_signature(module: str, name: str) -> Signature | None:
     choices = {
         choice.name: replace(choice, description=_referred(choice.name, described.get(choice.name, "")))
         for choice in _arguments(module, node)
-        if choice.name != _OF_ROWS
+        # What no text can say is for Python.
+        if choice.name != _OF_ROWS and (choice.kinds - {"none"} or choice.words)
     }
     summary = (ast.get_docstring(node) or "").partition("\n")[0]
     return Signature("-".join(words).lower(), name, summary, choices)

@@ -154,7 +154,7 @@ def further_columns(
         if name not in (*parts.names.columns, *used) and list_width(kind) is None
     ]
     if not names:
-        raise ValueError(f"{rows.url} holds no {rows.holds}s besides labels and scores, which audits need as features.")
+        raise ValueError(f"{rows.url} holds no {rows.holds}s besides labels and scores, which are needed as features.")
     return names
 
 

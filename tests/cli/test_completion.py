@@ -50,6 +50,7 @@ def test_words_are_offered() -> None:
         "calibdask evaluate rows.csv --metric ece(norm=l": ["ece(norm=l1", "ece(norm=l2"],
         "calibdask evaluate rows.csv --metric ece(bins=5),smooth": ["ece(bins=5),smooth-ece"],
         "calibdask calibrate rows.csv --method pl": ["platt"],
+        "calibdask calibrate rows.csv --method multi": ["multicalibrated"],
         "calibdask calibrate rows.csv --method platt(s": ["platt(smooth_targets=", "platt(setting="],
         "calibdask calibrate rows.csv --method platt(setting=cl": ["platt(setting=classwise"],
         "calibdask evaluate rows.csv --panel ": ["default", "tests"],

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,16 +12,18 @@ from calibdask.auditing.features import Values, check_values, is_whole
 from calibdask.auditing.given import features_by_name, given_features
 from calibdask.auditing.mending.boosting import Boosting, Mended
 from calibdask.auditing.mending.choosing import Choosing
-from calibdask.auditing.mending.recoding import as_document, by_text, of_document, recoded
+from calibdask.auditing.mending.recoding import as_document, by_text, check_names, of_document, recoded
+from calibdask.auditing.mending.rows_by_segment import RowsBySegment
 from calibdask.auditing.mending.segment_map import SegmentMap
 from calibdask.auditing.planning import LatticePlan
 from calibdask.calibrators.base import Calibrator
 from calibdask.calibrators.comparing.refinement import MOST_FOLDS
 from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.calibrators.given import labels_and_scores
-from calibdask.calibrators.mapping import BlockMap, checked, mapped_rows
+from calibdask.calibrators.mapping import BlockMap, MapsRows, mapped_rows
 from calibdask.calibrators.stored import to_dict
 from calibdask.engine.inputs.alignment import aligned
+from calibdask.engine.inputs.frames import GivenRows
 from calibdask.engine.inputs.input import Input, read_arrays
 from calibdask.engine.inputs.options import InputOptions
 from calibdask.engine.plan import run_requests
@@ -31,7 +32,6 @@ from calibdask.inference.choice import check_level
 from calibdask.safe_text import listed
 from calibdask.statistics.bins.binnings import EqualMass
 from calibdask.statistics.counts import RowCount
-from calibdask.statistics.exact import Array
 from calibdask.statistics.lattice.coding import Coding
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
@@ -39,7 +39,7 @@ from calibdask.statistics.views.folds import RowFolds
 
 # Cells of scores of the lattice: enough for a slope.
 _SCORE_CELLS = 16
-_LEVEL = 0.95
+LEVEL = 0.95
 _TERMS = ("round", "offset", "slope", "feature", "value")
 
 
@@ -141,6 +141,9 @@ class MulticalibratedScaling(Calibrator):
     array([0.24, 0.5 ])
     """
 
+    # Rows with values of features that are not known.
+    of_unknown: ClassVar[str] = "no offset by these columns"
+
     __metadata_request__fit: ClassVar[dict[str, str]] = dict.fromkeys(
         ("y_prob", "features", "label", "score", "labels", "pos_label"), UNUSED
     )
@@ -213,6 +216,11 @@ class MulticalibratedScaling(Calibrator):
             y_true, y_prob = labels_and_scores(type(self).__name__, y_true, y_prob, None, None)
             y_true, y_prob = self._labels(y_true), self._scores(y_prob, reset=True)
         given = given_features(y_true, y_prob, features, sample_weight, label, score, False, type(self).__name__)
+        return self._fit_rows(given, options)
+
+    def _fit_rows(self, given: GivenRows, options: InputOptions, min_rows: int = 0) -> Self:
+        """Fit to rows with features in the place of slices; smaller segments are those of the parameter."""
+        self._check()
         data = read_arrays(given.y_true, given.y_prob, None, given.sample_weight, options, features=given.by)
         layout = data.source.layout
         if layout.classes != 2 or data.batch:
@@ -251,8 +259,9 @@ class MulticalibratedScaling(Calibrator):
         rows = aligned({"y_prob": y_prob} | {arguments[name]: values for name, values in named.items()})
         scores = self._scores(rows["y_prob"], reset=False)
         values = {name: rows[argument] for name, argument in arguments.items()}
-        codes = recoded(self._codings, self.feature_columns_, values, scores.shape[0])
-        return mapped_rows(_Rows(self._segment_map, logits=self.logits), scores, y_prob, codes, self.classes_)
+        check_names(self.feature_columns_, values)
+        codes = self._codes_of(values, scores.shape[0])
+        return mapped_rows(self._row_map(), scores, y_prob, codes, self.classes_)
 
     def predict(self, y_prob: Any, features: Any = None) -> Any:
         """The class of the largest mended probability, shape (n,)."""
@@ -282,6 +291,17 @@ class MulticalibratedScaling(Calibrator):
 
     def _map(self, numbers: Numbers) -> BlockMap:
         raise ValueError("MulticalibratedScaling maps scores by features: predict_proba(y_prob, features) does.")
+
+    @property
+    def _further_columns(self) -> tuple[str, ...]:
+        """The features of the segments that were moved; those of others change nothing."""
+        return tuple(dict.fromkeys(coding.name for coding in self._moved))
+
+    def _codes_of(self, columns: Mapping[str, Any], rows: float) -> Any:
+        return recoded(self._moved, columns, rows) if self._moved else None
+
+    def _row_map(self) -> MapsRows:
+        return RowsBySegment(self._segment_map, logits=self.logits)
 
     def _check(self) -> None:
         check_level(self.alpha, "alpha")
@@ -321,7 +341,7 @@ class MulticalibratedScaling(Calibrator):
         return codings, boosting.mend(data.source), learnt[-2].rows[0]
 
     def _as_numbers(self, mended: Mended, rows: Any) -> Sliced:
-        low, high = mended.improvement.ends(_LEVEL)
+        low, high = mended.improvement.ends(LEVEL)
         numbers = {
             **mended.map.terms(),
             "improvement": mended.improvement.value.ravel(),
@@ -339,7 +359,10 @@ class MulticalibratedScaling(Calibrator):
     def _set(self, sliced: Sliced, classes: Any) -> Self:
         super()._set(sliced, classes)
         terms = {name: sliced.numbers[name][0] for name in _TERMS}
-        self._segment_map = SegmentMap.of_terms([coding.size for coding in self._codings], terms)
+        moved = np.unique(terms["feature"][terms["feature"] >= 0]).astype(int)
+        self._moved = tuple(self._codings[i] for i in moved.tolist())
+        among = np.where(terms["feature"] >= 0, np.searchsorted(moved, terms["feature"]), -1)
+        self._segment_map = SegmentMap.of_terms([coding.size for coding in self._moved], {**terms, "feature": among})
         texts = [coding.texts for coding in self._codings]
         self.segments_ = tuple(
             ", ".join(texts[int(i)][int(value)] for i, value in zip(*pair, strict=True) if i >= 0) or "all rows"
@@ -349,18 +372,3 @@ class MulticalibratedScaling(Calibrator):
         for name in (*_TERMS, "loss"):
             setattr(self, f"{name}_", sliced.numbers[name][0])
         return self
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """A map by features, for blocks of rows with the values of their features, (n, features)."""
-
-    map: SegmentMap
-    logits: bool
-
-    def probabilities(self, scores: Any, codes: Any) -> Array:
-        """Mended probabilities of both classes, (n, 2)."""
-        values = checked(scores, are_logits=self.logits)
-        positive = (values if values.ndim == 1 else values[:, 1]).clip(0.0, 1.0)
-        mapped = self.map(positive, np.asarray(codes, np.uint8).T)
-        return np.stack([1 - mapped, mapped], -1)

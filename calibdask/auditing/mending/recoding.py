@@ -12,8 +12,9 @@ from calibdask.engine.inputs.features import FeatureColumn, feature_column, seri
 from calibdask.engine.inputs.frames import is_frame
 from calibdask.safe_text import listed
 from calibdask.statistics.frozen import FrozenArray
-from calibdask.statistics.lattice.coding import Categories, Codes, Coding, Cut, as_numbers, is_absent
+from calibdask.statistics.lattice.coding import Categories, Codes, Coding, Cut, as_numbers, category_numbers, is_absent
 
+_BOOLEANS = ("False", "True")
 _KINDS = {"number": "numbers", "date": "dates", "category": "categories", "text": "texts"}
 
 
@@ -62,6 +63,9 @@ class Recoding:
         kinds = ("category", "text")
         if isinstance(coding, Cut):
             kinds = ("date", "date") if coding.part else ("number", "number")
+        if column.kind == "number" and isinstance(coding, Categories) and set(coding.kept) <= set(_BOOLEANS):
+            # Booleans of a file come as numbers where some are missing.
+            return cls(coding, _BOOLEANS)
         if column.kind not in kinds and not _is_empty(column):
             raise ValueError(
                 f"Feature {coding.name!r} expects {_KINDS[kinds[0]]}, as where the map was fitted, got "
@@ -77,7 +81,7 @@ class Recoding:
             return self.coding.codes_of(as_numbers(values, self.coding.part))
         if self.labels is not None:
             table = [self._code(label) for label in self.labels]
-            return np.array([*table, self._code(None)], np.uint8)[np.asarray(values).astype(np.int64)]
+            return np.array([*table, self._code(None)], np.uint8)[category_numbers(np.asarray(values))]
         given = values.tolist()
         known = {value: self._code(value) for value in dict.fromkeys(given)}
         return np.fromiter(map(known.__getitem__, given), np.uint8, len(given))
@@ -99,22 +103,24 @@ def _is_empty(column: FeatureColumn) -> bool:
     return column.kind == "text" and not is_dask(values) and all(map(is_absent, np.asarray(values).tolist()))
 
 
-def recoded(codings: Sequence[Coding], names: Sequence[str], features: Mapping[str, Any], rows: float) -> Any:
-    """The values of all codings, (n, codings) uint8; lazily if a feature is of Dask.
-
-    ``names`` are those of all features where the map was fitted.
-
-    Raises
-    ------
-    ValueError
-        If there are others, of other kinds, or of another number of rows.
-    """
+def check_names(names: Sequence[str], features: Mapping[str, Any]) -> None:
+    """Raise ValueError unless the features are those of the fit, whose names these are."""
     lacking = [name for name in names if name not in features]
     further = [name for name in features if name not in names]
     if lacking or further:
         lacks = f"; {listed(lacking)} {'is' if len(lacking) == 1 else 'are'} not there" if lacking else ""
         more = f"; {listed(further)} {'was' if len(further) == 1 else 'were'} not among them" if further else ""
         raise ValueError(f"features expects those that the map was fitted with, {listed([*names])}{lacks}{more}.")
+
+
+def recoded(codings: Sequence[Coding], features: Mapping[str, Any], rows: float) -> Any:
+    """The values of some codings, (n, codings) uint8; lazily if a feature is of Dask.
+
+    Raises
+    ------
+    ValueError
+        If a feature is of another kind, or of another number of rows.
+    """
     columns = {coding.name: _column(coding.name, features[coding.name], rows) for coding in codings}
     functions: list[tuple[Callable[..., Codes], Any]] = [
         (Recoding.of(coding, columns[coding.name]), columns[coding.name].values) for coding in codings
@@ -123,8 +129,7 @@ def recoded(codings: Sequence[Coding], names: Sequence[str], features: Mapping[s
         from calibdask.engine.mapped_rows import mapped_codes
 
         return mapped_codes(functions)
-    codes = [function(np.asarray(values)) for function, values in functions]
-    return np.stack(codes, -1) if codes else np.zeros((int(rows), 0), np.uint8)
+    return np.stack([function(np.asarray(values)) for function, values in functions], -1)
 
 
 def _column(name: str, values: Any, rows: float) -> FeatureColumn:

@@ -157,7 +157,7 @@ class Categories:
         missing = len(self.kept) + self.other if self.missing else 0
         if self.labels is not None:
             table = np.array([*(self._codes.get(label, unseen) for label in self.labels), missing], np.uint8)
-            return np.asarray(table[values.astype(np.int64)], np.uint8)
+            return np.asarray(table[category_numbers(values)], np.uint8)
         given = values.tolist()
         known = {
             value: missing if is_absent(value) else self._codes.get(str(value), unseen)
@@ -176,6 +176,13 @@ def codes_of(features: tuple[Coding, ...], block: Block) -> Codes:
         block.prepared[features] = np.stack(codes) if codes else np.zeros((0, block.rows), np.uint8)
     known: Codes = block.prepared[features]
     return known
+
+
+def category_numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Numbers of categories, -1 for none: where a file holds booleans, those that are missing come as NaN."""
+    if values.dtype.kind == "f":
+        values = np.where(np.isnan(values), -1, values)
+    return values.astype(np.int64)
 
 
 def is_absent(value: Any) -> bool:

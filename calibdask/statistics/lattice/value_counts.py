@@ -10,7 +10,7 @@ import numpy.typing as npt
 from calibdask.kernels.lattice import count_bytes, count_keys
 from calibdask.statistics.block import Block, read_only
 from calibdask.statistics.exact import Counts
-from calibdask.statistics.lattice.coding import is_absent, numbers
+from calibdask.statistics.lattice.coding import category_numbers, is_absent, numbers
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.statistic import Statistic, SumStatistic
 
@@ -122,7 +122,7 @@ class CodeCounts(SumStatistic[CodeCountsState]):
 
     def from_block(self, block: Block) -> CodeCountsState:
         """Counts of one block."""
-        codes = block.features[self.column][counted_rows(block)].astype(np.int64)
+        codes = category_numbers(block.features[self.column][counted_rows(block)])
         return CodeCountsState(np.roll(np.bincount(codes + 1, minlength=self.size + 1), -1))
 
 

@@ -23,7 +23,16 @@ from calibdask.explore.summaries.page_metrics import (
     refinements,
     without_interval,
 )
-from calibdask.explore.summaries.page_texts import caution_lines, dot, heading, left_out, missing_lines, small
+from calibdask.explore.summaries.page_texts import (
+    ALONE,
+    CAUTION_STYLE,
+    caution_lines,
+    dot,
+    heading,
+    left_out,
+    missing_lines,
+    small,
+)
 from calibdask.explore.summaries.panel_grid import PanelGrid
 from calibdask.explore.summaries.pool import Pool, Selection, pool_of
 from calibdask.explore.summaries.reliability_panel import COLORS
@@ -39,14 +48,15 @@ from calibdask.storage.summary import Summary
 _BINS = [10, 15, 20, 30, 60, 100]
 _BINNINGS = {"by the scores": "auto", "of equal width": "uniform", "of equal mass": "equal-mass"}
 _TOGETHER, _ALL_ROWS, _OVER_TIME, _GROUPS = "all periods together", "all rows", "over time", "groups by features"
-_OVERVIEW = "models, slices and periods"
+_OVERVIEW, _SINCE = "models, slices and periods", "since when the worst slice is off"
 # Beside each other where there is room.
 _BESIDE = {"flex-wrap": "wrap", "gap": "4px 20px"}
 # Seconds before what takes longer begins: further choices are not to be slowed down by intervals of earlier ones.
 _PAUSE = 0.3
 _NOTE = (
     "Values, intervals of binned errors and the pointwise band are shown at once; the simultaneous band and the "
-    "intervals of smoothed errors follow. All intervals: 95 %, 200 replicates, as calibdask.evaluate gives them."
+    "intervals of smoothed errors follow. All intervals of diagrams and numbers: 95 %, "
+    f"{ALONE}, 200 replicates, as calibdask.evaluate gives them."
 )
 _SHARED = (
     " Intervals of differences hold for selections that share no rows; where they share some, or are models of the "
@@ -99,8 +109,13 @@ class SummaryPage:
         self.view = pn.widgets.RadioButtonGroup(options=views, value=views[0], variant="outline", margin=(8, 10))
         self.slices = SliceTable(pool, self._own.errors(pool.source.layout), self.first.choose, self._rank_slices)
         self.overview = Overview(pool, self.first.toggle)
-        self.head = pn.pane.HTML("", sizing_mode="stretch_width")
-        self.busy = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 10))
+        # Room for what comes and goes: a click is not to move what the next one is for.
+        self.head = pn.pane.HTML("", styles={"flex": "1 1 18rem", "min-height": "2.5em"})
+        self.clear = pn.widgets.Button(label="Clear selection", variant="outline", disabled=True, margin=(5, 10))
+        self.clear.on_click(lambda _: self.first.clear())
+        self.cautions = pn.pane.HTML("", sizing_mode="stretch_width", stylesheets=[CAUTION_STYLE], margin=(0, 10))
+        self.cautions.styles = {"min-height": "1.5em"}
+        self.busy = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 10), styles={"min-height": "1.4em"})
         box = pn.Row(sizing_mode="stretch_width", styles={"flex-wrap": "wrap", "gap": "4px 12px"})
         self.panel_grid, self.plots = PanelGrid(box), pn.Column(box, sizing_mode="stretch_width")
         self.numbers = pn.pane.HTML("", sizing_mode="stretch_width")
@@ -129,7 +144,10 @@ class SummaryPage:
         beside = {"flex": "2 1 460px", "min-width": "0"}
         right = pn.Column(*self.slices.listed, sizing_mode="stretch_width", styles=beside)
         middle = pn.Row(left, *([right] if self.slices.listed else []), sizing_mode="stretch_width", styles=_BESIDE)
-        main = [self.head, *self.overview.listed, self.busy, middle, self.numbers, self.note, buttons]
+        top = pn.Row(
+            self.head, *([self.clear] if self._pool.slices else []), sizing_mode="stretch_width", styles=_BESIDE
+        )
+        main = [top, self.cautions, *self.overview.listed, self.busy, middle, self.numbers, self.note, buttons]
         views = {self.view.options[0]: main}
         if self.time is not None:
             views[_OVER_TIME] = [*self.time.listed, downloads(name, {"over-time": self.time.frame})]
@@ -137,11 +155,14 @@ class SummaryPage:
             views[_GROUPS] = [*self.groups.listed, downloads(name, {"groups": self.groups.frame})]
         for view, answered in self.answers.items():
             views[view] = [*answered.listed, downloads(name, {view: answered.frame})]
-        columns = {view: pn.Column(*items, sizing_mode="stretch_width") for view, items in views.items()}
+        columns = {view: pn.Column(sizing_mode="stretch_width") for view in views}
 
         def show_view(*_: Any) -> None:
             for view, column in columns.items():
                 column.visible = view == self.view.value
+                if column.visible and not column.objects:
+                    # Only what has been opened is sent to the browser.
+                    column.objects = views[view]
             # Groups have cells of scores, and so have answers.
             self.bins.visible = self.binning.visible = self.view.value not in (_GROUPS, *self.answers)
 
@@ -228,10 +249,11 @@ class SummaryPage:
         self.slices.ask(selections[0], choice)
         before = self._overview_query
         self._overview_query = self.overview.query(first, choice, self.limit.value, self.slices.chosen_dims)
+        self.clear.disabled = not first.slices
         if (choice, selections) == self._shown:
             if self._overview_query != before:
-                others = [step for step in self._steps if step.description != _OVERVIEW]
-                self._steps = [self._overview_step, *others]
+                others = [step for step in self._steps if step.description not in (_OVERVIEW, _SINCE)]
+                self._steps = [*self._overview_steps, *others]
             self._rank_slices()
             return
         self._slow.cancel()
@@ -281,8 +303,8 @@ class SummaryPage:
         ]
         # All of one kind, then all of the next: what takes longest is last.
         kinds = [step.description for step in steps]
-        self._steps = [self._overview_step, *sorted(steps, key=lambda step: kinds.index(step.description))]
-        self.head.object = self._described(selections) + caution_lines(self._results)
+        self._steps = [*self._overview_steps, *sorted(steps, key=lambda step: kinds.index(step.description))]
+        self.head.object, self.cautions.object = self._described(selections), caution_lines(self._results)
         shared = _SHARED if len(selections) > 1 else ""
         missing = missing_lines(measurements[0].reasons)
         self.note.object = small(_NOTE + shared + left_out(without_interval(measurements[0].pooled, choice))) + missing
@@ -315,12 +337,14 @@ class SummaryPage:
         return Step(refinement.description, refinement.names, lambda _: refinement.compute(), show)
 
     @property
-    def _overview_step(self) -> Step:
-        """The step that computes tiles, the map of slices and the line by period."""
-        query = self._overview_query
+    def _overview_steps(self) -> list[Step]:
+        """Those that compute tiles, the map of slices and the line by period, and since when the worst slice is off."""
+        query, overview = self._overview_query, self.overview
         assert query is not None
-        compute, show = partial(self.overview.computed, query), partial(self.overview.show, query)
-        return Step(_OVERVIEW, (), compute, show)
+        return [
+            Step(_OVERVIEW, (), partial(overview.computed, query), partial(overview.show, query)),
+            Step(_SINCE, (), partial(overview.since, query), partial(overview.show_since, query)),
+        ]
 
     def _rank_slices(self) -> None:
         """Rank slices before the last of the steps, which takes longest."""
@@ -362,6 +386,7 @@ class SummaryPage:
         self._results, self._titles, self.numbers.object = [], [], ""
         self.plots.visible = False
         self.head.object = f"{self._described(selections)}<p><b>{escape(error_text(error))}</b></p>"
+        self.cautions.object = ""
         self._stop(None)
 
     def _stop(self, error: Exception | None) -> None:

@@ -167,7 +167,9 @@ class Overview:
                 if chosen and not query.map.period:
                     chosen |= {dim: at for dim, at in query.selection.models if dim in self._pool.models}
                 self.map.show(numbers.map, chosen, _whole_name(query.map))
-                self.map_note.object = _map_text(query.map, numbers.map)
+                self.map_note.object = _map_text(
+                    query.map, numbers.map, len(self._pool.labels.get(query.map.period, ()))
+                )
                 self.legend.object = _legend(numbers.map)
             if numbers.line is not None:
                 self.line.show(numbers.line, set(places.get(query.period, ())))
@@ -239,8 +241,8 @@ def _legend(shown: SliceMap) -> str:
     return f"<ul class='legend' aria-label='Colours'>{items}</ul>"
 
 
-def _map_text(query: MapQuery, shown: SliceMap) -> str:
-    """What the map shows, and what it does not."""
+def _map_text(query: MapQuery, shown: SliceMap, periods: int) -> str:
+    """What the map shows of so many periods, and what it does not."""
     columns = f"each {query.period}" if query.period else "each model"
     if len(shown.rows) < shown.slices:
         which = f"the worst {len(shown.rows)} of {shown.slices:,} slices"
@@ -248,13 +250,13 @@ def _map_text(query: MapQuery, shown: SliceMap) -> str:
         which += "; the filters find the others"
     else:
         which = f"{shown.slices:,} slices, the strongest evidence first"
-    last = f" Its last {MOST_COLUMNS}." if query.period and len(shown.columns) == MOST_COLUMNS else ""
+    last = f" The last {MOST_COLUMNS} of {periods:,}." if periods > MOST_COLUMNS else ""
     holds = simultaneous(shown.cells)
     if query.period:
         holds += f"; of {_whole_name(query)}, {simultaneous(shown.judged, 'slices')}"
     return (
         f"<h2>Where scores are off</h2><p class='quiet'>Outcome less score in points by "
-        f"{' and '.join(map(escape, query.dims))} and {escape(columns)}: {which}.{escape(last)} 95 % intervals: "
+        f"{' and '.join(map(escape, query.dims))} and {escape(columns)}: {which}.{last} 95 % intervals: "
         f"{escape(holds)}. A click selects, another one takes it back.</p>"
     )
 

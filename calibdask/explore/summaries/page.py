@@ -92,6 +92,7 @@ class SummaryPage:
         self._quick, self._slow = LatestOnly(self._document), LatestOnly(self._document)
         self._is_waiting = self._is_busy = False
         self._shown: tuple[Choice, list[Selection]] | None = None
+        self._latest: tuple[list[Selection], Choice, list[Measurement]] | None = None
         self._results: list[xr.Dataset] = []
         self._titles: list[str] = []
         self._overview_query: OverviewQuery | None = None
@@ -132,6 +133,9 @@ class SummaryPage:
             self._refresh()
         else:
             pn.state.on_session_destroyed(lambda _: self._close())
+            if self._other_view is None:
+                # While the browser loads what shows it.
+                self._quick.start(lambda _: self._measured(*self._chosen()), show=_ignore, fail=_ignore)
             # Before that a browser may miss what is put on the page.
             pn.state.onload(self._refresh)
         frames = {"metrics": metrics_frame, "diagram": diagram_frame, "curve": curve_frame}
@@ -243,9 +247,8 @@ class SummaryPage:
             self._shown = None
             self._ask_other_view()
             return
-        choice = Choice(self.setting.value, self.bins.value, self.binning.value)
-        first = self.first.selection()
-        selections = [first, *([self.second.selection(first)] if self.compare.value else [])]
+        selections, choice = self._chosen()
+        first = selections[0]
         self.slices.ask(selections[0], choice)
         before = self._overview_query
         self._overview_query = self.overview.query(first, choice, self.limit.value, self.slices.chosen_dims)
@@ -266,6 +269,12 @@ class SummaryPage:
             fail=lambda error: self._fail(selections, error),
         )
 
+    def _chosen(self) -> tuple[list[Selection], Choice]:
+        """The selections, and how they are looked at."""
+        first = self.first.selection()
+        selections = [first, *([self.second.selection(first)] if self.compare.value else [])]
+        return selections, Choice(self.setting.value, self.bins.value, self.binning.value)
+
     def _ask_other_view(self) -> None:
         match self._other_view:
             case GroupsPage() as groups:
@@ -274,7 +283,9 @@ class SummaryPage:
                 view.ask(self.first.selection(), self.setting.value)
 
     def _measured(self, selections: list[Selection], choice: Choice) -> list[Measurement]:
-        """What is quick of each selection."""
+        """What is quick of each selection; as it was if it has just been asked for."""
+        if self._latest is not None and self._latest[:2] == (selections, choice):
+            return self._latest[2]
         measurements: list[Measurement] = []
         for selection in selections:
             if not self._pool.rows(selection):
@@ -288,6 +299,7 @@ class SummaryPage:
                 values, reasons = self._own.measured(complete, choice.setting)
                 result = result.assign(values.data_vars).assign_coords(values.coords)
             measurements.append(Measurement(pooled, complete, result, reasons))
+        self._latest = selections, choice, measurements
         return measurements
 
     def _show(self, selections: list[Selection], choice: Choice, measurements: list[Measurement]) -> None:
@@ -409,6 +421,10 @@ class SummaryPage:
         self._slow.close()
         for view in self._other_views:
             view.close()
+
+
+def _ignore(_: Any) -> None:
+    """What has been computed ahead is asked for again, and so are its errors."""
 
 
 def _banded(selections: list[Selection], choice: Choice) -> bool:

@@ -1,6 +1,5 @@
 """The histograms of many slices in memory: only cells that hold rows, so that sums of slices are quick."""
 
-import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 from threading import Lock
@@ -11,8 +10,6 @@ import numpy.typing as npt
 import xarray as xr
 
 _MOST_BYTES = 1 << 31
-# Chunks that are read at a time where all are: small ones take milliseconds each to ask for.
-_BYTES_TOGETHER = 1 << 26
 
 SliceNumbers = npt.NDArray[np.int64]
 
@@ -71,7 +68,7 @@ class SparseSums:
             return self._kept.get(name)
         pieces, size, left = [], 0, self._most_bytes - self.nbytes
         total = int(np.prod([self._summary.sizes[axis] for axis in self._axes], dtype=np.int64))
-        for rows, piece in self._pieces(name, np.arange(total), together=_BYTES_TOGETHER):
+        for rows, piece in self._pieces(name, np.arange(total)):
             pieces.append((rows, piece))
             size += _nbytes(piece)
             # Stacking them takes the same again.
@@ -87,36 +84,25 @@ class SparseSums:
     def _cells(self, name: str) -> tuple[int, ...]:
         return tuple(size for dim, size in self._summary[name].sizes.items() if dim not in self._axes)
 
-    def _pieces(self, name: str, needed: SliceNumbers, together: int = 0) -> Iterator[tuple[SliceNumbers, Any]]:
-        """Numbers and sums of slices, chunk by chunk as stored; without chunks that hold none of those needed.
-
-        Neighbouring chunks of up to so many bytes ``together``.
-        """
+    def _pieces(self, name: str, needed: SliceNumbers) -> Iterator[tuple[SliceNumbers, Any]]:
+        """Numbers and sums of slices, chunk by chunk as stored; without chunks that hold none of those needed."""
         from scipy.sparse import csr_array
 
         variable = self._summary[name].transpose(*self._axes, ...)
         numbers = np.arange(np.prod(variable.shape[: len(self._axes)], dtype=np.int64))
         numbers = numbers.reshape(variable.shape[: len(self._axes)])
-        for ranges in product(*_ranges(variable, self._axes, together)):
+        for ranges in product(*(_ranges(variable, axis) for axis in self._axes)):
             inside = numbers[ranges].ravel()
             if np.isin(inside, needed).any():
                 values = variable[ranges].values
                 yield inside, csr_array(values.reshape(inside.size, -1))
 
 
-def _ranges(variable: xr.DataArray, axes: Sequence[str], together: int) -> list[list[slice]]:
-    """Where the chunks of a variable are along each axis; neighbours as one, as long as they take so many bytes."""
-    lengths = [variable.chunksizes.get(axis, (variable.sizes[axis],)) for axis in axes]
-    cells = math.prod(size for dim, size in variable.sizes.items() if dim not in axes)
-    nbytes = variable.dtype.itemsize * cells * math.prod(max(of_axis, default=1) for of_axis in lengths)
-    ranges: list[list[slice]] = []
-    for of_axis in reversed(lengths):
-        count = max(1, min(len(of_axis), together // max(1, nbytes)))
-        nbytes *= count
-        ends = np.cumsum(of_axis).tolist()
-        last = [*ends[count - 1 :: count], *([ends[-1]] if len(ends) % count else [])]
-        ranges.insert(0, [slice(start, end) for start, end in zip([0, *last], last, strict=False)])
-    return ranges
+def _ranges(variable: xr.DataArray, axis: str) -> list[slice]:
+    """Where the chunks of a variable are along an axis."""
+    lengths = variable.chunksizes.get(axis, (variable.sizes[axis],))
+    ends = np.cumsum(lengths).tolist()
+    return [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
 
 
 def _summed(matrix: Any, groups: Sequence[SliceNumbers]) -> npt.NDArray[Any]:

@@ -66,7 +66,7 @@ def worst_slice(pool: Pool, query: MapQuery, shown: SliceMap) -> Finding | None:
     name = " · ".join(f"{dim} {label_text(pool.labels[dim][index])}" for dim, index in shown.row_at[row].items())
     at: dict[str, int | None] = {**shown.row_at[row], **({query.period: None} if query.period else {})}
     if shown.whole is None and pool.models:
-        name, at = f"{shown.columns[column]} on {name}", at | shown.column_at[column]
+        name, at = f"{shown.columns[column]} on {name}", {**at, **shown.column_at[column]}
     return _finding("slice", name, at, gaps, place, shown.cells if shown.whole is None else shown.judged)
 
 

@@ -105,7 +105,7 @@ class MapFigure:
             "kind": kinds,
             "rows": gaps.rows,
         }
-        self.marks.data = _frames(shown, chosen, left)
+        self.marks.data = {**_frames(shown, chosen, left)}
 
     def _cell(self, number: int) -> tuple[int, int | None]:
         rows, columns = self._shape

@@ -132,9 +132,9 @@ class SliceRanking:
         """Slices that have a value: those with intervals by the lower end, then others by the value."""
         return worst_order(self.value, self.low, self._own_low)
 
-    def indexers(self) -> list[dict[str, int]]:
-        """The position of each slice along the dimensions, in order."""
-        return [dict(zip(self.dims, self._groups[i].position, strict=True)) for i in self.order().tolist()]
+    def indexers(self, most: int | None = None) -> list[dict[str, int]]:
+        """The position of each slice along the dimensions, in order; of the first ``most``."""
+        return [dict(zip(self.dims, self._groups[i].position, strict=True)) for i in self.order()[:most].tolist()]
 
     def measure_gaps(self, most: int) -> None:
         """Mean gaps of the first slices in their order, with intervals that hold for all slices together."""
@@ -146,9 +146,9 @@ class SliceRanking:
         gaps = gaps_of(self._pool, [self._groups[i].numbers for i in first], self._metric.setting, level)
         self.gap[first], self.gap_low[first], self.gap_high[first] = gaps.value, gaps.low, gaps.high
 
-    def dataset(self) -> xr.Dataset:
+    def dataset(self, most: int | None = None) -> xr.Dataset:
         """Slices in order with labels, rows, value, mean gap and ends of intervals, NaN where they are not known."""
-        order = self.order()
+        order = self.order()[:most]
         positions = np.array([self._groups[i].position for i in order], np.int64).reshape(order.size, len(self.dims))
         labels = {dim: ("slice", self._pool.labels[dim][positions[:, i]]) for i, dim in enumerate(self.dims)}
         numbers = {"rows": self.rows, "value": self.value, "low": self.low, "high": self.high}

@@ -152,8 +152,8 @@ class SliceTable:
             return
         self.note.object = f"<span style='color: var(--soft)'>{ranking_text(self._shown)}</span>"
         self._all_intervals.visible = enough and not self._shown.done()
-        self._indexers = self._shown.indexers()
-        self._fill(self._shown.dataset().isel(slice=slice(_MOST_LINES)), query)
+        self._indexers = self._shown.indexers(_MOST_LINES)
+        self._fill(self._shown.dataset(_MOST_LINES), query)
 
     def choose_line(self, line: int) -> None:
         """Choose the slice of a line."""

@@ -53,6 +53,9 @@ _CSS = """
 figure { margin: 0; max-width: 34rem; } .small figure { max-width: 16rem; }
 figcaption { font-size: 12.5px; color: var(--soft); overflow-wrap: anywhere; }
 h2 { font-size: 1.1rem; margin: 14px 0 4px; } p { margin: 4px 0; max-width: 60rem; }
+.time .running, .time .alone { stroke: var(--ink, #1d2329); } .time path.sequence { fill: var(--band, #555); }
+.time .since { fill: var(--broken); } .time .alarm { stroke: var(--broken); }
+.time text.beginning, .time text.alarming { fill: var(--broken); }
 .line { font-size: 1.15rem; font-weight: 600; } .quiet { color: var(--soft); font-size: 12.5px; }
 """
 _READING = (

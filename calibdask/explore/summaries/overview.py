@@ -243,7 +243,7 @@ def _legend(shown: SliceMap) -> str:
 
 def _map_text(query: MapQuery, shown: SliceMap, periods: int) -> str:
     """What the map shows of so many periods, and what it does not."""
-    columns = f"each {query.period}" if query.period else "each model"
+    columns = f" and each {query.period}" if query.period else " and each model" * (len(shown.columns) > 1)
     if len(shown.rows) < shown.slices:
         which = f"the worst {len(shown.rows)} of {shown.slices:,} slices"
         which += f" ({shown.judged:,} with the most rows were judged)" if shown.judged < shown.slices else ""
@@ -256,7 +256,7 @@ def _map_text(query: MapQuery, shown: SliceMap, periods: int) -> str:
         holds += f"; of {_whole_name(query)}, {simultaneous(shown.judged, 'slices')}"
     return (
         f"<h2>Where scores are off</h2><p class='quiet'>Outcome less score in points by "
-        f"{' and '.join(map(escape, query.dims))} and {escape(columns)}: {which}.{last} 95 % intervals: "
+        f"{' and '.join(map(escape, query.dims))}{escape(columns)}: {which}.{last} 95 % intervals: "
         f"{escape(holds)}. A click selects, another one takes it back.</p>"
     )
 

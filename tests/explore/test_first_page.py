@@ -13,9 +13,12 @@ import calibdask as cd
 from calibdask.explore.summaries import page as page_module
 from calibdask.explore.summaries import slice_table
 from calibdask.explore.summaries.findings import since_when, worst_slice
+from calibdask.explore.summaries.measuring import Measuring
 from calibdask.explore.summaries.overview_figures import SELECTED, UNDECIDED
 from calibdask.explore.summaries.overview_numbers import MapQuery, slice_map
+from calibdask.explore.summaries.own_metrics import OwnMetrics
 from calibdask.explore.summaries.page import SummaryPage
+from calibdask.explore.summaries.page_metrics import Choice
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.slice_gaps import Gaps
 from calibdask.plot.style import OVER, UNDER
@@ -223,9 +226,13 @@ def test_views_are_built_when_they_are_opened(monkeypatch: pytest.MonkeyPatch) -
     assert [len(column.objects) > 0 for column in shown.main[1:]] == [True, False, False, False]
     page.view.value = "over time"
     assert [len(column.objects) > 0 for column in shown.main[1:]] == [True, True, False, False]
-    # What was computed while the browser was loading is not computed again.
-    asked = page._chosen()
-    assert page._measured(*asked) is page._measured(*asked)
+
+
+def test_what_was_computed_while_the_browser_was_loading_is_not_computed_again() -> None:
+    measuring = Measuring(Pool(summarized(SCORES)), OwnMetrics())
+    first = measuring.measured([Selection()], Choice(None))
+    assert measuring.measured([Selection()], Choice(None)) is first
+    assert measuring.measured([Selection()], Choice(None, bins=20)) is not first
 
 
 def test_the_first_page_does_not_wait_for_what_other_views_need() -> None:

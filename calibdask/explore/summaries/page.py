@@ -13,19 +13,20 @@ from calibdask.explore.server import Page
 from calibdask.explore.summaries.answer_page import AnswerPage, answer_pages
 from calibdask.explore.summaries.comparison_widgets import ComparisonWidgets
 from calibdask.explore.summaries.groups_page import GroupsPage
+from calibdask.explore.summaries.measuring import Measuring, banded
 from calibdask.explore.summaries.metrics_table import curve_frame, diagram_frame, metrics_frame, metrics_table
 from calibdask.explore.summaries.overview import Overview, OverviewQuery
 from calibdask.explore.summaries.own_metrics import OwnMetrics
 from calibdask.explore.summaries.page_metrics import (
     Choice,
     Refinement,
-    quick,
     refinements,
     without_interval,
 )
 from calibdask.explore.summaries.page_texts import (
-    ALONE,
     CAUTION_STYLE,
+    NOTE,
+    SHARED,
     caution_lines,
     dot,
     heading,
@@ -53,15 +54,6 @@ _OVERVIEW, _SINCE = "models, slices and periods", "since when the worst slice is
 _BESIDE = {"flex-wrap": "wrap", "gap": "4px 20px"}
 # Seconds before what takes longer begins: further choices are not to be slowed down by intervals of earlier ones.
 _PAUSE = 0.3
-_NOTE = (
-    "Values, intervals of binned errors and the pointwise band are shown at once; the simultaneous band and the "
-    "intervals of smoothed errors follow. All intervals of diagrams and numbers: 95 %, "
-    f"{ALONE}, 200 replicates, as calibdask.evaluate gives them."
-)
-_SHARED = (
-    " Intervals of differences hold for selections that share no rows; where they share some, or are models of the "
-    "same rows, they are too wide rather than too narrow."
-)
 
 
 def summary_page(summary: Summary, name: str, own: OwnMetrics | None = None, due: str | None = None) -> Page:
@@ -92,7 +84,7 @@ class SummaryPage:
         self._quick, self._slow = LatestOnly(self._document), LatestOnly(self._document)
         self._is_waiting = self._is_busy = False
         self._shown: tuple[Choice, list[Selection]] | None = None
-        self._latest: tuple[list[Selection], Choice, list[Measurement]] | None = None
+        self._measuring = Measuring(pool, self._own)
         self._results: list[xr.Dataset] = []
         self._titles: list[str] = []
         self._overview_query: OverviewQuery | None = None
@@ -120,7 +112,7 @@ class SummaryPage:
         box = pn.Row(sizing_mode="stretch_width", styles={"flex-wrap": "wrap", "gap": "4px 12px"})
         self.panel_grid, self.plots = PanelGrid(box), pn.Column(box, sizing_mode="stretch_width")
         self.numbers = pn.pane.HTML("", sizing_mode="stretch_width")
-        self.note = pn.pane.HTML(small(_NOTE), sizing_mode="stretch_width")
+        self.note = pn.pane.HTML(small(NOTE), sizing_mode="stretch_width")
 
     def page(self) -> Page:
         """The page, with its first numbers on the way."""
@@ -135,7 +127,7 @@ class SummaryPage:
             pn.state.on_session_destroyed(lambda _: self._close())
             if self._other_view is None:
                 # While the browser loads what shows it.
-                self._quick.start(lambda _: self._measured(*self._chosen()), show=_ignore, fail=_ignore)
+                self._quick.start(lambda _: self._measuring.measured(*self.chosen()), show=_ignore, fail=_ignore)
             # Before that a browser may miss what is put on the page.
             pn.state.onload(self._refresh)
         frames = {"metrics": metrics_frame, "diagram": diagram_frame, "curve": curve_frame}
@@ -247,7 +239,7 @@ class SummaryPage:
             self._shown = None
             self._ask_other_view()
             return
-        selections, choice = self._chosen()
+        selections, choice = self.chosen()
         first = selections[0]
         self.slices.ask(selections[0], choice)
         before = self._overview_query
@@ -264,12 +256,12 @@ class SummaryPage:
         if not self._pool.is_read(choice.setting):
             self.busy.object = small("reading the summary …")
         self._quick.start(
-            lambda _: self._measured(selections, choice),
+            lambda _: self._measuring.measured(selections, choice),
             show=lambda measurements: self._show(selections, choice, measurements),
             fail=lambda error: self._fail(selections, error),
         )
 
-    def _chosen(self) -> tuple[list[Selection], Choice]:
+    def chosen(self) -> tuple[list[Selection], Choice]:
         """The selections, and how they are looked at."""
         first = self.first.selection()
         selections = [first, *([self.second.selection(first)] if self.compare.value else [])]
@@ -282,44 +274,24 @@ class SummaryPage:
             case TimePage() | AnswerPage() as view:
                 view.ask(self.first.selection(), self.setting.value)
 
-    def _measured(self, selections: list[Selection], choice: Choice) -> list[Measurement]:
-        """What is quick of each selection; as it was if it has just been asked for."""
-        if self._latest is not None and self._latest[:2] == (selections, choice):
-            return self._latest[2]
-        measurements: list[Measurement] = []
-        for selection in selections:
-            if not self._pool.rows(selection):
-                raise ValueError("There are no rows in this selection.")
-            pooled = complete = self._pool.pooled(selection, choice.setting)
-            like = measurements[0].result if measurements else None
-            result = quick(pooled, choice, banded=_banded(selections, choice), like=like)
-            reasons: dict[str, str] = {}
-            if self._own.estimators:
-                complete = self._pool.pooled(selection, choice.setting, complete=True)
-                values, reasons = self._own.measured(complete, choice.setting)
-                result = result.assign(values.data_vars).assign_coords(values.coords)
-            measurements.append(Measurement(pooled, complete, result, reasons))
-        self._latest = selections, choice, measurements
-        return measurements
-
     def _show(self, selections: list[Selection], choice: Choice, measurements: list[Measurement]) -> None:
         """Show what is quick; then, step by step, the rest."""
         self._shown = (choice, selections)
         self._results = [measurement.result for measurement in measurements]
         self._titles = [selection_text(self._pool, selection) for selection in selections]
-        banded = _banded(selections, choice)
+        is_banded = banded(selections, choice)
         steps = [
             self._refining(number, refinement)
             for number, measurement in enumerate(measurements)
-            for refinement in self._refinements(measurement, choice, banded=banded)
+            for refinement in self._refinements(measurement, choice, banded=is_banded)
         ]
         # All of one kind, then all of the next: what takes longest is last.
         kinds = [step.description for step in steps]
         self._steps = [*self._overview_steps, *sorted(steps, key=lambda step: kinds.index(step.description))]
         self.head.object, self.cautions.object = self._described(selections), caution_lines(self._results)
-        shared = _SHARED if len(selections) > 1 else ""
+        shared = SHARED if len(selections) > 1 else ""
         missing = missing_lines(measurements[0].reasons)
-        self.note.object = small(_NOTE + shared + left_out(without_interval(measurements[0].pooled, choice))) + missing
+        self.note.object = small(NOTE + shared + left_out(without_interval(measurements[0].pooled, choice))) + missing
         self._draw()
         self._rank_slices()
 
@@ -425,8 +397,3 @@ class SummaryPage:
 
 def _ignore(_: Any) -> None:
     """What has been computed ahead is asked for again, and so are its errors."""
-
-
-def _banded(selections: list[Selection], choice: Choice) -> bool:
-    """Whether there is time for bands at once: not for those of all classes twice."""
-    return len(selections) == 1 or choice.setting != "classwise"

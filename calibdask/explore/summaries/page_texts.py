@@ -54,6 +54,15 @@ def caution_lines(results: list[xr.Dataset]) -> str:
 
 # What an interval holds for, in captions.
 ALONE = "this selection alone"
+NOTE = (
+    "Values, intervals of binned errors and the pointwise band are shown at once; the simultaneous band and the "
+    "intervals of smoothed errors follow. All intervals of diagrams and numbers: 95 %, "
+    f"{ALONE}, 200 replicates, as calibdask.evaluate gives them."
+)
+SHARED = (
+    " Intervals of differences hold for selections that share no rows; where they share some, or are models of the "
+    "same rows, they are too wide rather than too narrow."
+)
 
 
 def simultaneous(cells: int, what: str = "cells") -> str:

@@ -114,6 +114,13 @@ def _framed(page: Page) -> Any:
         _template: ClassVar[Path] = _FOLDER / "frame.html"
         _resources = {"css": {}}  # noqa: RUF012
 
+        def _init_doc(self, doc: Any = None, *options: Any, **named: Any) -> Any:
+            if doc is None:
+                return super()._init_doc(doc, *options, **named)
+            # Or all models are gone through again for each part of the page.
+            with doc.models.freeze():
+                return super()._init_doc(doc, *options, **named)
+
     frame: Any = Frame
     return frame(
         title=f"calibdask · {escape(page.title)}",

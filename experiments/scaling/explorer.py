@@ -7,6 +7,7 @@ Needs Chromium and the extra ``browser-tests``.
 """
 
 import argparse
+import os
 import re
 import shutil
 import statistics
@@ -103,6 +104,7 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "summary.zarr"
+        load = os.getloadavg()[0]
         summarized(path, given.rows, given.classes, given.days)
         with _explored(path) as url:
             (drawn, settled), times = answers(url, given.clicks)
@@ -112,7 +114,8 @@ def main() -> None:
         f"{_COUNTRIES * given.days} slices."
     )
     opening = Table(
-        "Milliseconds from the address to the first figure, and until all is computed.",
+        "Milliseconds from the address to the first figure, and until all is computed; the load of the machine is "
+        f"{load:.1f} before, on {os.cpu_count()} cores.",
         [{"first figure": drawn, "settled": settled}],
         {"first figure": _FIRST_GOAL, "settled": _SETTLED_GOAL},
     )

@@ -53,7 +53,8 @@ def summary() -> xr.Dataset:
     rng = np.random.default_rng(4)
     scores, country = rng.random(6000), rng.choice(["AT", "BE", "CH"], 6000)
     labels = (rng.random(6000) < np.where(country == "BE", scores**3, scores)).astype(int)
-    day = np.datetime64("2026-01-01") + rng.integers(0, 4, 6000)
+    # More days than a list shows at a time.
+    day = np.datetime64("2026-01-01") + rng.integers(0, 20, 6000)
     return cd.summarize(labels, scores, by={"country": country, "day": day}, settings=["binary"])
 
 
@@ -67,6 +68,12 @@ def test_the_page_of_a_summary(
     page.get_by_text("limit 0.05 broken").wait_for(timeout=60_000)
     settled(page)
     assert findings(page) == []
+    # One Tab leaves a box of many labels, and closes its list.
+    days = page.locator(".choices input[aria-label=day]").first
+    days.focus()
+    page.keyboard.press("Tab")
+    assert page.evaluate(FOCUSED) == "checkbox"
+    assert page.locator(".choices.is-open").count() == 0
     # A click on a cell of the map selects slice and day, on which the map keeps all of its rows.
     box = page.get_by_label("Slices: ").bounding_box()
     assert box["width"] > 300
@@ -81,6 +88,12 @@ def test_the_page_of_a_summary(
     assert findings(page) == []
 
 
+# The type of what the keyboard is in, within the roots of widgets.
+FOCUSED = """() => {
+  let focused = document.activeElement
+  while (focused?.shadowRoot?.activeElement) focused = focused.shadowRoot.activeElement
+  return focused?.type
+}"""
 # How many canvases are dark in their corner.
 DARK = """(canvases) => canvases.filter((canvas) => {
   const corner = canvas.getContext("2d")?.getImageData(2, 2, 1, 1).data ?? []

@@ -78,11 +78,12 @@ def test_the_planted_slice_and_day_lead_and_a_click_selects_them(page_of: Callab
     summary = by_day()
     page = page_of(summary)
     shown = page.overview.map.source.data
-    # Rows are slices, the worst first; columns are days.
+    # Rows are slices, the strongest evidence first; columns are days, and all of them.
     assert shown["name"][0] == "BE"
     assert shown["column"].tolist()[:4] == [f"2026-01-0{day}" for day in (1, 2, 3, 4)]
     plain = gaps(summary, 1 - 0.05 / 12)
-    for number, (country, day) in enumerate(zip(shown["name"], shown["column"], strict=True)):
+    assert shown["column"][12:].tolist() == ["all days"] * 3
+    for number, (country, day) in enumerate(zip(shown["name"][:12], shown["column"][:12], strict=True)):
         here = plain.sel(country=country, day=np.datetime64(day))
         expected = [100 * float(here[name]) for name in ("gap", "gap_low", "gap_high")]
         assert [shown[name][number] for name in ("gap", "low", "high")] == pytest.approx(expected, rel=1e-9)
@@ -93,11 +94,11 @@ def test_the_planted_slice_and_day_lead_and_a_click_selects_them(page_of: Callab
     # A click, as a browser tells it; another one on the same cell takes it back.
     page.overview.map.source.selected.indices = [planted]
     assert "country BE · day 2026-01-03" in page.head.object
-    assert page.overview.map.source.data["width"][planted] == 3
+    assert page.overview.map.marks.data == {"x": [2.0], "y": [0.0], "wide": [1.0], "tall": [1.0]}
     assert page.overview.map.source.selected.indices == []
     page.overview.map.source.selected.indices = [planted]
     assert "all rows" in page.head.object
-    assert not any(page.overview.map.source.data["width"])
+    assert not page.overview.map.marks.data["x"]
 
 
 def test_the_line_is_that_of_the_selection(page_of: Callable[..., Any]) -> None:
@@ -146,16 +147,16 @@ def test_very_many_slices_are_judged_as_far_as_said(
         monkeypatch.setattr(overview_numbers, name, most)
     page = page_of(by_day())
     shown = page.overview.map.source.data
-    assert len(shown["x"]) == 4
+    assert len(shown["x"]) == 4 + 1
     assert "the worst 1 of 3 slices (2 with the most rows were judged)" in page.overview.map_note.object
-    assert "all 8 cells together" in page.overview.map_note.object
+    assert "simultaneous over 8 cells" in page.overview.map_note.object
 
 
 def test_classes_together_have_no_mean_gap(page_of: Callable[..., Any]) -> None:
     matrix = RNG.dirichlet(np.ones(3), 900)
     classes = (matrix.cumsum(1) > RNG.random((900, 1))).argmax(1)
     page = page_of(cd.summarize(classes, matrix, by={"country": COUNTRY[:900]}))
-    map_box = page.overview.listed[1].objects[0]
+    map_box = page.overview.listed[-1].objects[0]
     assert map_box.visible
     page.setting.value = "classwise"
     assert not map_box.visible

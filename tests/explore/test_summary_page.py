@@ -158,7 +158,8 @@ def test_a_line_of_the_worst_selects_its_slice(page_of: Callable[..., Any]) -> N
     page.slices.dims.value = ["country", "day"]
     frame = page.slices.frame()
     assert page.slices.note.object.count("18 slices, in the order") == 1
-    assert set(next(iter(page.slices.table)).value["day"]) == {f"2026-01-0{day}" for day in range(1, 7)}
+    lines = next(iter(page.slices.table)).value["slice"]
+    assert {line.split(" · ")[1] for line in lines} == {f"2026-01-0{day}" for day in range(1, 7)}
     plain = cd.worst_slices(cd.evaluate(summary, metrics={"ece": cd.ECE()}, ci=0.95), "ece", 18)
     assert frame["country"].tolist() == plain["country"].values.tolist()
     page.slices.choose_line(0)
@@ -206,7 +207,7 @@ def test_words_say_what_is_certain() -> None:
         worst.advance(0)
     assert ranking_text(worst) == (
         f"18 slices. Intervals have been computed for {worst.with_intervals} of them; the order of the first "
-        f"{worst.settled} is final. Ends are adjusted so that they hold for all 18 slices at a time (Bonferroni). A "
+        f"{worst.settled} is final. Intervals are simultaneous over 18 slices (Bonferroni). A "
         "click on a line selects its slice."
     )
 

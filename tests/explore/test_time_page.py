@@ -63,8 +63,9 @@ def done(pool: Pool, asked: TimeQuery) -> SlicesOverTime:
 
 def test_the_page_tells_since_when_and_where(shown: Callable[..., ShownPage], summary: xr.Dataset) -> None:
     page = shown(summary)
-    assert "Since 2026-01-19 country=b is off: scores " in page.text
-    assert "By country, most evidence first" in page.text
+    assert "Alarm: country=b since 19 January 2026: scores " in page.text
+    assert page.text.index("a discovery among 3 (e-BH)") > page.text.index("Alarm: ")
+    assert "By country, alarms first, then the largest" in page.text
     assert page.text.index("country=b: evidence") < page.text.index("country=a: evidence")
     assert "for other people (mix)" in page.text
     # The version of the model is marked without being asked for.
@@ -75,10 +76,10 @@ def test_the_page_tells_since_when_and_where(shown: Callable[..., ShownPage], su
     page.widgets["a-country"].value = [0, 2]
     assert "<figcaption>country a, c: " in page.text
     page.choose(time_by="")
-    assert "No evidence in 30 periods that the model is off" in page.text
-    assert "most evidence first" not in page.text
+    assert "No alarm of the model in 30 periods: scores are " in page.text
+    assert "alarms first" not in page.text
     page.choose(view="all periods together")
-    assert "No evidence" not in page.text
+    assert "No alarm" not in page.text
     assert "95 %" in page.text
 
 
@@ -111,7 +112,7 @@ def test_periods_that_are_not_due_are_pending(summary: xr.Dataset, monkeypatch: 
     made.view.value = "over time"
     page = ShownPage(made.page(), made.widgets)
     # The last day that is due is the 10th, before anything was off.
-    assert "No evidence in 10 periods that the model is off" in page.text
+    assert "No alarm of the model in 10 periods" in page.text
     assert "Grey: not due, and not tested." in page.text
     of_due = done(Pool(summary.isel(day=slice(0, 10))), query())
     pending = pending_positions(Pool(summary), "day", "30d")
@@ -138,7 +139,7 @@ def test_what_cannot_be_watched_says_why(shown: Callable[..., ShownPage]) -> Non
 @pytest.mark.parametrize("days", [1, 2])
 def test_few_periods(shown: Callable[..., ShownPage], days: int) -> None:
     page = shown(drifted_summary("day", days=DAYS[:days]))
-    assert f"No evidence in {days} period" in page.text
+    assert f"No alarm of the model in {days} period" in page.text
     assert ("two windows that have no day in common" in page.text) == (days == 1)
 
 

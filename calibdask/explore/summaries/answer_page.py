@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from html import escape
 from string import Template
 from typing import Any
@@ -207,16 +206,20 @@ def answer_pages(
     """The views of decisions and of recalibration, by their names; slices that they offer are chosen."""
     import panel as pn
 
-    from calibdask.explore.summaries.decisions_answer import decisions
-    from calibdask.explore.summaries.recalibration_answer import recalibration
+    def decided(*arguments: Any) -> Answer:
+        # With what they need these modules take seconds, for which a page that is not opened need not wait.
+        from calibdask.explore.summaries.decisions_answer import decisions
+
+        return decisions(pool, name, *arguments)
+
+    def recalibrated(*arguments: Any) -> Answer:
+        from calibdask.explore.summaries.recalibration_answer import recalibration
+
+        return recalibration(pool, name, *arguments)
 
     risk = pn.widgets.FloatInput(label="Risk allowed, %", value=5.0, start=0.1, end=99.0, step=1.0, width=140)
     act = pn.widgets.Select(label="Act on scores above", options=_ACTED, value=0.2, width=170)
     return {
-        "decisions": AnswerPage(
-            pool, document, partial(decisions, pool, name), "risk and coverage", {"risk": risk, "act": act}
-        ),
-        "recalibration": AnswerPage(
-            pool, document, partial(recalibration, pool, name), "maps fitted to parts of the rows", {}, choose
-        ),
+        "decisions": AnswerPage(pool, document, decided, "risk and coverage", {"risk": risk, "act": act}),
+        "recalibration": AnswerPage(pool, document, recalibrated, "maps fitted to parts of the rows", {}, choose),
     }

@@ -106,15 +106,17 @@ def _points(values: Array) -> npt.NDArray[np.object_]:
     return np.array([minus(f"{value:+.2f}") for value in values.tolist()], object)
 
 
-def bar(gap: float, low: float, high: float, reach: tuple[float, float], *, certain: bool) -> str:
+def bar(
+    gap: float, low: float, high: float, reach: tuple[float, float], *, certain: bool, width: float = _WIDTH
+) -> str:
     """A gap with its interval as a picture, against 0; in colour where the group is off for certain."""
 
     def x(value: float) -> str:
-        return f"{_MARGIN + (_WIDTH - 2 * _MARGIN) * (value - reach[0]) / (reach[1] - reach[0]):.1f}"
+        return f"{_MARGIN + (width - 2 * _MARGIN) * (value - reach[0]) / (reach[1] - reach[0]):.1f}"
 
     color, middle = (OVER if gap < 0 else UNDER) if certain else "#7a858f", _HEIGHT / 2
     return (
-        f'<svg width="{_WIDTH:.0f}" height="{_HEIGHT:.0f}" aria-hidden="true">'
+        f'<svg width="{width:.0f}" height="{_HEIGHT:.0f}" aria-hidden="true">'
         f'<line x1="{x(0)}" x2="{x(0)}" y1="0" y2="{_HEIGHT:.0f}" stroke="#b8c0c8"/>'
         f'<line x1="{x(low)}" x2="{x(high)}" y1="{middle}" y2="{middle}" stroke="{color}" stroke-width="2"/>'
         f'<circle cx="{x(gap)}" cy="{middle}" r="3.2" fill="{color}"/></svg>'

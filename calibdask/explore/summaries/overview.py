@@ -1,12 +1,14 @@
-"""The top of the page of a summary: a tile for each model, a map of slices, and a line by period."""
+"""The top of the page of a summary: a tile for each model, what is worst, a map of slices, and a line by period."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
 from math import prod
+from typing import Any
 
 from calibdask.explore.cancellation import CancelToken
-from calibdask.explore.summaries.overview_figures import LineFigure, MapFigure
+from calibdask.explore.summaries.findings import Finding, since_when, worst_period, worst_slice
+from calibdask.explore.summaries.overview_figures import SELECTED, UNDECIDED, LineFigure, MapFigure
 from calibdask.explore.summaries.overview_numbers import (
     MOST_COLUMNS,
     MOST_PERIODS,
@@ -17,9 +19,11 @@ from calibdask.explore.summaries.overview_numbers import (
     slice_map,
 )
 from calibdask.explore.summaries.page_metrics import Choice
+from calibdask.explore.summaries.page_texts import ALONE, simultaneous
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.slices_over_time import period_dims
 from calibdask.explore.summaries.tiles import Tile, tiles_html, tiles_of
+from calibdask.plot.style import OVER, UNDER
 
 _STYLE = """
 :host { color: inherit; } h2 { font-size: 1rem; margin: 0 0 2px; } p { margin: 0; }
@@ -34,7 +38,16 @@ _STYLE = """
 .tiles .met { border-left-color: var(--met); } .tiles .met .state { color: var(--met); }
 .tiles .broken { border-left-color: var(--broken); } .tiles .broken .state { color: var(--broken); }
 .tiles .undecided { border-left-color: var(--undecided); } .tiles .undecided .state { color: var(--undecided); }
+.legend { display: flex; flex-wrap: wrap; gap: 2px 16px; list-style: none; margin: 2px 0 0; padding: 0;
+  font-size: 12.5px; }
+.legend i { display: inline-block; width: 12px; height: 12px; margin-right: 5px; vertical-align: -1px;
+  border-radius: 2px; box-sizing: border-box; }
 """
+# Sentences that are buttons, which may take several lines.
+_SENTENCE = """
+.bk-btn { white-space: normal; text-align: left; font-weight: 600; padding: 3px 8px; line-height: 1.35; height: auto; }
+"""
+_LEGEND = (("too low", f"background: {UNDER}"), ("too high", f"background: {OVER}"))
 # Beside each other where there is room.
 _HALF = {"flex": "1 1 340px", "min-width": "0"}
 
@@ -51,12 +64,21 @@ class OverviewQuery:
 
 
 @dataclass(frozen=True, eq=False)
+class Findings:
+    """The worst slice and the worst period, None where nothing is off for certain."""
+
+    slice: Finding | None
+    period: Finding | None
+
+
+@dataclass(frozen=True, eq=False)
 class OverviewNumbers:
     """The answer."""
 
     tiles: list[Tile]
     map: SliceMap | None
     line: PeriodLine | None
+    findings: Findings
 
 
 class Overview:
@@ -66,27 +88,28 @@ class Overview:
     ----------
     pool : Pool
     choose : function
-        Called with the places of the slice, or of the period, that was clicked.
+        Called with the places of the slice, or of the period, that was clicked; None for all along a dimension.
     """
 
-    def __init__(self, pool: Pool, choose: Callable[[dict[str, int]], None]) -> None:
+    def __init__(self, pool: Pool, choose: Callable[[Mapping[str, int | None]], None]) -> None:
         import panel as pn
 
         self._pool, self._choose = pool, choose
         self._periods = period_dims(pool)
-        self._maps: dict[MapQuery, SliceMap] = {}
+        self._maps: dict[MapQuery, tuple[SliceMap, Findings]] = {}
+        self._since: dict[MapQuery, str] = {}
         self._shown: OverviewNumbers | None = None
-        self.tiles = pn.pane.HTML("", sizing_mode="stretch_width", stylesheets=[_STYLE])
-        self.map_note, self.line_note = (
-            pn.pane.HTML("", sizing_mode="stretch_width", stylesheets=[_STYLE], margin=(0, 10)) for _ in range(2)
-        )
+        wide = {"sizing_mode": "stretch_width", "stylesheets": [_STYLE]}
+        self.tiles = pn.pane.HTML("", **wide)
+        self.map_note, self.line_note, self.legend = (pn.pane.HTML("", margin=(0, 10), **wide) for _ in range(3))
         self.map, self.line = MapFigure(self._chosen_cell), LineFigure(self._chosen_period)
+        self.worst = [self._sentence(number) for number in range(2)]
         self._boxes = [
             pn.Column(note, figure.pane, visible=False, sizing_mode="stretch_width", styles=_HALF)
             for note, figure in ((self.map_note, self.map), (self.line_note, self.line))
         ]
         row = pn.Row(*self._boxes, sizing_mode="stretch_width", styles={"flex-wrap": "wrap", "gap": "4px 16px"})
-        self.listed = [self.tiles, *([row] if pool.slices else [])]
+        self.listed = [self.tiles, *([*self.worst, self.legend, row] if pool.slices else [])]
 
     def query(self, selection: Selection, choice: Choice, limit: float | None, dims: tuple[str, ...]) -> OverviewQuery:
         """What is to be shown of a selection, with slices along these dimensions."""
@@ -103,15 +126,31 @@ class Overview:
         return OverviewQuery(selection, choice, limit, MapQuery(rows, by_period, others, choice.setting), period)
 
     def computed(self, query: OverviewQuery, token: CancelToken) -> OverviewNumbers:
-        """The numbers of a query; the map as it was where it has not changed."""
+        """The numbers of a query; the map, and what is worst, as they were where the map has not changed."""
         tiles = tiles_of(self._pool, query.selection, query.choice, query.limit)
         line = None
         if query.period:
             others = query.selection.without([query.period])
             line = period_line(self._pool, query.period, others, query.choice.setting)
-        if query.map is not None and query.map not in self._maps:
-            self._maps = {query.map: slice_map(self._pool, query.map, token.is_cancelled)}
-        return OverviewNumbers(tiles, self._maps[query.map] if query.map is not None else None, line)
+        if query.map is None:
+            return OverviewNumbers(tiles, None, line, Findings(None, None))
+        if query.map not in self._maps:
+            shown = slice_map(self._pool, query.map, token.is_cancelled)
+            period = None
+            if query.period and query.period not in query.map.dims:
+                period = worst_period(self._pool, query.map, query.period, shown, token.is_cancelled)
+            self._maps = {query.map: (shown, Findings(worst_slice(self._pool, query.map, shown), period))}
+        return OverviewNumbers(tiles, self._maps[query.map][0], line, self._maps[query.map][1])
+
+    def since(self, query: OverviewQuery, token: CancelToken) -> str:
+        """Since when the worst slice is off, in the words of its sentence; found once for each map."""
+        if query.map is None or not query.period or query.period in query.map.dims or query.map not in self._maps:
+            return ""
+        worst = self._maps[query.map][1].slice
+        if worst is not None and query.map not in self._since:
+            since = since_when(self._pool, query.map, query.period, worst, token.is_cancelled)
+            self._since = {query.map: since}
+        return self._since.get(query.map, "")
 
     def show(self, query: OverviewQuery, numbers: OverviewNumbers) -> None:
         """Show the numbers of a query."""
@@ -125,17 +164,63 @@ class Overview:
             if numbers.map is not None and query.map is not None:
                 dims = (*query.map.dims, *([query.map.period] if query.map.period else []))
                 chosen = {dim: places[dim][0] for dim in dims if len(places.get(dim, ())) == 1}
-                self.map.show(numbers.map, chosen)
-                self.map_note.object = _map_text(query.map, numbers.map)
+                if chosen and not query.map.period:
+                    chosen |= {dim: at for dim, at in query.selection.models if dim in self._pool.models}
+                self.map.show(numbers.map, chosen, _whole_name(query.map))
+                self.map_note.object = _map_text(
+                    query.map, numbers.map, len(self._pool.labels.get(query.map.period, ()))
+                )
+                self.legend.object = _legend(numbers.map)
             if numbers.line is not None:
                 self.line.show(numbers.line, set(places.get(query.period, ())))
                 self.line_note.object = _line_text(numbers.line, len(self._pool.labels[query.period]))
-            self._boxes[0].visible = numbers.map is not None and bool(numbers.map.rows)
+            self._boxes[0].visible = self.legend.visible = numbers.map is not None and bool(numbers.map.rows)
             self._boxes[1].visible = numbers.line is not None
+            self.show_since(query, self._since.get(query.map, "") if query.map is not None else "")
 
-    def _chosen_cell(self, row: int, column: int) -> None:
-        if self._shown is not None and self._shown.map is not None:
-            self._choose({**self._shown.map.row_at[row], **self._shown.map.column_at[column]})
+    def show_since(self, query: OverviewQuery, since: str) -> None:
+        """Say what is worst, the slice with since when."""
+        findings = Findings(None, None) if self._shown is None else self._shown.findings
+        texts = ["" if one is None else one.text() for one in (findings.slice, findings.period)]
+        if findings.slice is not None:
+            texts[0] = findings.slice.text(since)
+        elif query.map is not None:
+            texts[0] = "No slice is off for certain"
+        for button, text, found in zip(self.worst, texts, (findings.slice, findings.period), strict=True):
+            button.param.update(label=text, visible=bool(text), disabled=found is None)
+
+    def _sentence(self, number: int) -> Any:
+        """A sentence on what is worst, a click on which selects it."""
+        import panel as pn
+
+        button = pn.widgets.Button(
+            label="",
+            variant="outline",
+            visible=False,
+            stylesheets=[_SENTENCE],
+            margin=(2, 10),
+            styles={"max-width": "100%"},
+        )
+
+        def choose(_: Any) -> None:
+            assert self._shown is not None
+            found = (self._shown.findings.slice, self._shown.findings.period)[number]
+            if found is not None:
+                self._choose(found.at)
+
+        button.on_click(choose)
+        return button
+
+    def _chosen_cell(self, row: int, column: int | None) -> None:
+        if self._shown is None or self._shown.map is None:
+            return
+        shown = self._shown.map
+        along: Mapping[str, int | None] = (
+            dict.fromkeys(dim for place in shown.column_at for dim in place)
+            if column is None
+            else shown.column_at[column]
+        )
+        self._choose({**shown.row_at[row], **along})
 
     def _chosen_period(self, number: int) -> None:
         if self._shown is not None and self._shown.line is not None:
@@ -143,25 +228,42 @@ class Overview:
             self._choose({line.period: int(line.positions[number])})
 
 
-def _map_text(query: MapQuery, shown: SliceMap) -> str:
-    """What the map shows, and what it does not."""
-    columns = f"each {query.period}" if query.period else "each model"
+def _whole_name(query: MapQuery) -> str:
+    """The name of the column of all periods together."""
+    return f"all {query.period}s"
+
+
+def _legend(shown: SliceMap) -> str:
+    """What colours mean, in all of the page."""
+    marks = [(f"scores {words}", look) for words, look in _LEGEND]
+    marks += [("not decided", f"background: {UNDECIDED}"), ("selected", f"border: 2.5px solid {SELECTED}")]
+    items = "".join(f"<li><i style='{look}'></i>{words}</li>" for words, look in marks)
+    return f"<ul class='legend' aria-label='Colours'>{items}</ul>"
+
+
+def _map_text(query: MapQuery, shown: SliceMap, periods: int) -> str:
+    """What the map shows of so many periods, and what it does not."""
+    columns = f" and each {query.period}" if query.period else " and each model" * (len(shown.columns) > 1)
     if len(shown.rows) < shown.slices:
         which = f"the worst {len(shown.rows)} of {shown.slices:,} slices"
         which += f" ({shown.judged:,} with the most rows were judged)" if shown.judged < shown.slices else ""
+        which += "; the filters find the others"
     else:
-        which = f"{shown.slices:,} slices, the worst first"
-    last = f" Its last {MOST_COLUMNS}." if query.period and len(shown.columns) == MOST_COLUMNS else ""
+        which = f"{shown.slices:,} slices, the strongest evidence first"
+    last = f" The last {MOST_COLUMNS} of {periods:,}." if periods > MOST_COLUMNS else ""
+    holds = simultaneous(shown.cells)
+    if query.period:
+        holds += f"; of {_whole_name(query)}, {simultaneous(shown.judged, 'slices')}"
     return (
-        f"<h2>Where scores are off</h2><p class='quiet'>By {' and '.join(map(escape, query.dims))} and "
-        f"{escape(columns)}: {which}.{last} <b>Blue</b>: scores too low, <b>orange</b>: too high, by points; grey: "
-        f"not decided, at 95 % for all {shown.cells:,} cells together. A click selects, another one takes it back.</p>"
+        f"<h2>Where scores are off</h2><p class='quiet'>Outcome less score in points by "
+        f"{' and '.join(map(escape, query.dims))}{escape(columns)}: {which}.{last} 95 % intervals: "
+        f"{escape(holds)}. A click selects, another one takes it back.</p>"
     )
 
 
 def _line_text(line: PeriodLine, periods: int) -> str:
     last = f" The last {MOST_PERIODS} of {periods:,}." if periods > MOST_PERIODS else ""
     return (
-        f"<h2>By {escape(line.period)}</h2><p class='quiet'>The selection's outcome less score, with a 95 % interval "
-        f"for one look at each; above 0 scores are too low.{last} A click selects, another one takes it back.</p>"
+        f"<h2>By {escape(line.period)}</h2><p class='quiet'>The selection's outcome less score.{last} 95 % intervals: "
+        f"{ALONE}, one look at each {escape(line.period)}. A click selects, another one takes it back.</p>"
     )

@@ -1,17 +1,22 @@
 """The two figures of the first page: slices by model or period as colours, and the gap by period as a line."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from calibdask.explore.summaries.overview_numbers import PeriodLine, SliceMap
+from calibdask.explore.summaries.page_texts import ALONE, simultaneous
 from calibdask.explore.summaries.reliability_panel import COLORS
 from calibdask.explore.summaries.slice_gaps import Gaps
-from calibdask.plot.style import DIAGONAL, OVER, UNDER
+from calibdask.plot.style import BAND, DIAGONAL, OVER, UNDER
 
 # Cells that cannot be decided, paler than others on white and on black, and without rows.
 UNDECIDED, _EMPTY = "#8a939c66", "#00000000"
+# The mark of a selection, which is no colour of a cell, and lines and points that are not certain, on white and black.
+SELECTED, _NEUTRAL = COLORS[0], "#757b82"
+# Of the column of all periods: its share of the width, if there are many columns, and its distance from the others.
+_WHOLE_SHARE, _APART = 0.1, 0.35
 _DARK, _PALE = "#1d2329", "#ffffff"
 # Colours of cells are mixed with that of the page, on a dark one of which numbers are pale.
 _INK = "return matchMedia('(prefers-color-scheme: dark)').matches ? xs.map((ink) => ink == dark ? pale : ink) : xs"
@@ -19,83 +24,95 @@ _INK = "return matchMedia('(prefers-color-scheme: dark)').matches ? xs.map((ink)
 _MOST_NAMES, _MOST_PERIODS, _MOST_NUMBERS, _MOST_LETTERS = 12, 5, 6, 18
 _ROW, _HEIGHT = 24, 260
 _TOOLS = "pan,box_zoom,wheel_zoom,reset"
-_MAP_COLUMNS = ("x", "y", "color", "ink", "text", "edge", "width", "name", "column", "gap", "low", "high", "rows")
-_LINE_COLUMNS = ("x", "gap", "low", "high", "rows", "name", "size", "edge")
-_TOOLTIPS = [("gap, points", "@gap{+0.0}"), ("from", "@low{+0.0}"), ("to", "@high{+0.0}"), ("rows", "@rows{0,0}")]
+_MAP_COLUMNS = ("x", "y", "wide", "color", "ink", "text", "name", "column", "gap", "low", "high", "kind", "rows")
+_MARK_COLUMNS = ("x", "y", "wide", "tall")
+_LINE_COLUMNS = ("x", "gap", "low", "high", "rows", "name", "color", "size", "edge")
+_TOOLTIPS = [("gap, points", "@gap{+0.0}"), ("95 % interval", "@low{+0.0} to @high{+0.0}"), ("rows", "@rows{0,0}")]
 
 
 class MapFigure:
     """Slices by model or period: blue where scores are too low for certain, orange where too high, grey else.
 
+    Where columns are periods, one of all periods together stands apart before them.
+
     Parameters
     ----------
     choose : function
-        Called with row and column of the cell that was clicked.
+        Called with row and column of the cell that was clicked; None is the column of all periods.
     """
 
-    def __init__(self, choose: Callable[[int, int], None]) -> None:
+    def __init__(self, choose: Callable[[int, int | None], None]) -> None:
         from bokeh.models import ColumnDataSource, CustomJSTransform, FixedTicker, HoverTool, Range1d, TapTool
 
         self.source = ColumnDataSource({name: [] for name in _MAP_COLUMNS})
+        self.marks = ColumnDataSource({name: [] for name in _MARK_COLUMNS})
         self.figure = _figure("Slices: outcome less score, as colours; the table of the worst slices has numbers")
         # Ranges of their own: those of the data would be fitted to them, and turn the worst slice down.
         self.figure.x_range, self.figure.y_range = Range1d(start=-0.5, end=0.5), Range1d(start=0.5, end=-0.5)
         self.figure.yaxis.ticker = FixedTicker(ticks=[])
         cells = self.figure.rect(
-            "x",
-            "y",
-            0.96,
-            0.9,
-            source=self.source,
-            fill_color="color",
-            line_color="edge",
-            line_width="width",
-            nonselection_alpha=1.0,
+            "x", "y", "wide", 0.88, source=self.source, fill_color="color", line_color=None, nonselection_alpha=1.0
         )
         words = {"text_align": "center", "text_baseline": "middle", "text_font_size": "8.5pt"}
         ink = {"field": "ink", "transform": CustomJSTransform(args={"dark": _DARK, "pale": _PALE}, v_func=_INK)}
         self.figure.text("x", "y", "text", source=self.source, text_color=ink, nonselection_alpha=1.0, **words)
-        tooltips = [("", "@name · @column"), *_TOOLTIPS]
+        # Between cells: what is selected keeps its colours.
+        around = {"fill_color": None, "line_color": SELECTED, "line_width": 2.5, "source": self.marks}
+        self.figure.rect("x", "y", "wide", "tall", level="overlay", **around)
+        tooltips = [("", "@name · @column"), *_TOOLTIPS, ("it holds", "@kind")]
         self.figure.add_tools(HoverTool(renderers=[cells], tooltips=tooltips), TapTool(renderers=[cells]))
         self.figure.grid.visible = False
         self.figure.xaxis.major_tick_line_color = self.figure.yaxis.major_tick_line_color = None
-        self._columns = 1
-        _on_tap(self.source, lambda number: choose(*divmod(number, self._columns)))
+        self._shape = (0, 1)
+        _on_tap(self.source, lambda number: choose(*self._cell(number)))
         self.pane = _pane(self.figure)
 
-    def show(self, shown: SliceMap, chosen: Mapping[str, int]) -> None:
-        """Show other slices; those that are ``chosen`` have a frame."""
+    def show(self, shown: SliceMap, chosen: Mapping[str, int], whole: str = "") -> None:
+        """Show other slices, and ``whole``, the name of the column of all; those that are ``chosen`` have a frame."""
         rows, columns = len(shown.rows), len(shown.columns)
-        self._columns = columns
-        gaps = shown.gaps
-        value = 100 * gaps.value.ravel()
-        at = [row | column for row in shown.row_at for column in shown.column_at]
-        is_chosen = [bool(chosen) and chosen.items() <= place.items() for place in at]
-        colors = _colors(gaps)
-        self.figure.x_range.update(start=-0.5, end=columns - 0.5)
-        self.figure.y_range.update(start=rows - 0.5, end=-0.5)
+        self._shape = rows, columns
+        gaps, lines = shown.gaps.reshaped(-1), np.repeat(np.arange(rows), columns)
+        x, wide = np.tile(np.arange(columns, dtype=np.float64), rows), np.full(rows * columns, 0.96)
+        names = np.tile(np.array(shown.columns, object), rows)
+        kinds = [simultaneous(shown.cells)] * lines.size
+        left, named = -0.5, {}
+        if shown.whole is not None:
+            width = max(0.96, _WHOLE_SHARE * columns)
+            middle = -0.5 - _APART * width - width / 2
+            left, named = middle - width / 2, {middle: whole}
+            gaps, lines = gaps.with_others(shown.whole), np.concatenate([lines, np.arange(rows)])
+            x, wide = np.append(x, np.full(rows, middle)), np.append(wide, np.full(rows, width))
+            names = np.append(names, np.full(rows, whole, object))
+            kinds += [simultaneous(shown.judged, "slices")] * rows
+        value, colors = 100 * gaps.value, _colors(gaps)
+        # The column of all has room for a number however many there are.
+        has_room = (np.arange(lines.size) >= rows * columns) | (columns <= _MOST_NUMBERS)
+        self.figure.x_range.update(start=left - 0.02 * columns, end=columns - 0.5 + 0.02 * columns)
+        self.figure.y_range.update(start=rows - 0.4, end=-0.6)
         self.figure.height = 80 + _ROW * max(rows, 3)
         _name(self.figure.yaxis[0], [_short(name) for name in shown.rows], rows)
-        _name(
-            self.figure.xaxis[0],
-            [_short(name) for name in shown.columns],
-            _MOST_NAMES if columns <= _MOST_NUMBERS else _MOST_PERIODS,
-        )
+        most = _MOST_NAMES if columns <= _MOST_NUMBERS else _MOST_PERIODS
+        _name(self.figure.xaxis[0], [_short(name) for name in shown.columns], most, named)
         self.source.data = {
-            "x": np.tile(np.arange(columns), rows),
-            "y": np.repeat(np.arange(rows), columns),
+            "x": x,
+            "y": lines,
+            "wide": wide,
             "color": [color for color, _ in colors],
             "ink": [ink for _, ink in colors],
-            "text": [_number(gap) if columns <= _MOST_NUMBERS else "" for gap in value],
-            "edge": [COLORS[0] if one else _EMPTY for one in is_chosen],
-            "width": [3 if one else 0 for one in is_chosen],
-            "name": np.repeat(np.array(shown.rows, object), columns),
-            "column": np.tile(np.array(shown.columns, object), rows),
+            "text": [_number(gap) if room else "" for gap, room in zip(value, has_room, strict=True)],
+            "name": np.array(shown.rows, object)[lines] if rows else [],
+            "column": names,
             "gap": value,
-            "low": 100 * gaps.low.ravel(),
-            "high": 100 * gaps.high.ravel(),
-            "rows": gaps.rows.ravel(),
+            "low": 100 * gaps.low,
+            "high": 100 * gaps.high,
+            "kind": kinds,
+            "rows": gaps.rows,
         }
+        self.marks.data = {**_frames(shown, chosen, left)}
+
+    def _cell(self, number: int) -> tuple[int, int | None]:
+        rows, columns = self._shape
+        return divmod(number, columns) if number < rows * columns else (number - rows * columns, None)
 
 
 class LineFigure:
@@ -107,19 +124,19 @@ class LineFigure:
         self.source = ColumnDataSource({name: [] for name in _LINE_COLUMNS})
         self.figure = _figure("Outcome less score by period, with 95 % intervals")
         self.figure.hspan(y=0, line_color=DIAGONAL, line_dash="dashed")
-        self.figure.varea("x", "low", "high", source=self.source, color=UNDER, alpha=0.18)
-        self.figure.line("x", "gap", source=self.source, color=UNDER, line_width=1.8)
+        self.figure.varea("x", "low", "high", source=self.source, color=BAND, alpha=0.2)
+        self.figure.line("x", "gap", source=self.source, color=_NEUTRAL, line_width=1.4)
         points = self.figure.scatter(
             "x",
             "gap",
             size="size",
             source=self.source,
-            color=UNDER,
+            color="color",
             line_color="edge",
             line_width=3,
             nonselection_alpha=1.0,
         )
-        tooltips = [("", "@name"), *_TOOLTIPS]
+        tooltips = [("", "@name"), *_TOOLTIPS, ("it holds", f"for {ALONE}")]
         self.figure.add_tools(HoverTool(renderers=[points], tooltips=tooltips), TapTool(renderers=[points]))
         self.figure.yaxis.axis_label = "outcome − score, points"
         _on_tap(self.source, choose)
@@ -129,6 +146,7 @@ class LineFigure:
         """Show other periods; those that are ``chosen`` have a ring."""
         gaps = shown.gaps
         is_chosen = [position in chosen for position in shown.positions.tolist()]
+        sides = np.where(gaps.value < 0, OVER, UNDER)
         _name(self.figure.xaxis[0], shown.labels.tolist(), _MOST_PERIODS)
         self.source.data = {
             "x": np.arange(gaps.value.size),
@@ -137,9 +155,31 @@ class LineFigure:
             "high": 100 * gaps.high,
             "rows": gaps.rows,
             "name": shown.labels,
-            "size": [12 if one else 7 for one in is_chosen],
-            "edge": [COLORS[0] if one else _EMPTY for one in is_chosen],
+            "color": np.where(gaps.certain, sides, _NEUTRAL).tolist(),
+            "size": [13 if one else 7 for one in is_chosen],
+            "edge": [SELECTED if one else _EMPTY for one in is_chosen],
         }
+
+
+def _frames(shown: SliceMap, chosen: Mapping[str, int], left: float) -> dict[str, list[float]]:
+    """A frame around what is selected of each row; one around a column where no row is selected."""
+
+    def matching(places: Sequence[Mapping[str, int]]) -> tuple[list[int], bool]:
+        dims = {dim for place in places for dim in place} & set(chosen)
+        return [at for at, place in enumerate(places) if all(place[dim] == chosen[dim] for dim in dims)], bool(dims)
+
+    (rows, by_row), (columns, by_column) = matching(shown.row_at), matching(shown.column_at)
+    frames: dict[str, list[float]] = {name: [] for name in _MARK_COLUMNS}
+    if not (rows and columns and (by_row or by_column)):
+        return frames
+    start, end = (columns[0] - 0.5 if by_column else left), columns[-1] + 0.5
+    spans = [(row, row) for row in rows] if by_row else [(rows[0], rows[-1])]
+    for first, last in spans:
+        frames["x"].append((start + end) / 2)
+        frames["y"].append((first + last) / 2)
+        frames["wide"].append(end - start)
+        frames["tall"].append(last - first + 1.0)
+    return frames
 
 
 def _on_tap(source: Any, choose: Callable[[int], None]) -> None:
@@ -179,16 +219,16 @@ def _short(name: str) -> str:
     return name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…"
 
 
-def _name(axis: Any, names: list[str], most: int) -> None:
-    """Names at whole numbers along an axis, the same distance apart, no more than so many."""
+def _name(axis: Any, names: list[str], most: int, others: Mapping[float, str] | None = None) -> None:
+    """Names at whole numbers along an axis, the same distance apart, no more than so many; and others before them."""
     step = max(1, -(-len(names) // max(1, most)))
-    axis.ticker.ticks = list(range(0, len(names), step))
-    axis.major_label_overrides = dict(enumerate(names))
+    axis.ticker.ticks = [*(others or {}), *range(0, len(names), step)]
+    axis.major_label_overrides = {**dict(enumerate(names)), **(others or {})}
 
 
 def _figure(label: str) -> Any:
     from bokeh import plotting
-    from bokeh.models import FixedTicker
+    from bokeh.models import FixedTicker, NoOverlap
 
     options: dict[str, Any] = {"sizing_mode": "stretch_width", "tools": _TOOLS, "toolbar_location": "right"}
     figure: Any = plotting.figure(height=_HEIGHT, **options)
@@ -201,6 +241,8 @@ def _figure(label: str) -> Any:
     for axis in (figure.xaxis, figure.yaxis):
         axis.axis_label_text_font_style, axis.major_label_text_font_size = "normal", "9pt"
         axis.minor_tick_line_color, axis.axis_line_color, axis.major_tick_in = None, None, 0
+    # In a narrow window there is room for fewer dates.
+    figure.xaxis.major_label_policy = NoOverlap(min_distance=8)
     return figure
 
 

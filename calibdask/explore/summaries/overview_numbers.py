@@ -14,7 +14,7 @@ from calibdask.explore.summaries.slice_gaps import Gaps, gaps_of
 from calibdask.explore.summaries.tiles import models_of
 
 # Cells of which the gaps are computed, which takes a second; rows and columns that are shown, and periods of the line.
-MOST_CELLS, MOST_ROWS, MOST_COLUMNS, MOST_PERIODS = 4000, 16, 60, 400
+MOST_CELLS, MOST_ROWS, MOST_COLUMNS, MOST_PERIODS = 4000, 24, 60, 400
 
 
 @dataclass(frozen=True)
@@ -32,16 +32,19 @@ class MapQuery:
 
 @dataclass(frozen=True, eq=False)
 class SliceMap:
-    """The slices that are shown, the worst first, with their gaps by column.
+    """The slices that are shown, those with the strongest evidence first, with their gaps by column.
 
     Attributes
     ----------
     rows, columns : sequence of str
         Names.
     row_at, column_at : sequence of dict
-        Their places along dimensions of slices; columns that are models have none.
+        Their places along dimensions of slices, of periods or of models.
     gaps : Gaps
         By row and column, at a level that holds for all that were judged.
+    whole : Gaps or None
+        By row, over all periods together, at a level that holds for all slices that were judged; None where the columns
+        are models, which are over all periods themselves.
     judged, slices : int
         The number of slices that were judged, and that there are with rows.
     cells : int
@@ -53,6 +56,7 @@ class SliceMap:
     row_at: Sequence[dict[str, int]]
     column_at: Sequence[dict[str, int]]
     gaps: Gaps
+    whole: Gaps | None
     judged: int
     slices: int
     cells: int
@@ -77,11 +81,21 @@ def slice_map(pool: Pool, query: MapQuery, is_cancelled: Callable[[], bool]) -> 
     groups = [numbers[row, column] for row in judged for column in range(len(columns))]
     level = 1 - (1 - LEVEL) / max(1, len(groups))
     gaps = gaps_of(pool, groups, query.setting, level, is_cancelled).reshaped(judged.size, len(columns))
-    worst = np.argsort(-gaps.distance.max(1, initial=-2.0), kind="stable")[:MOST_ROWS]
+    whole, strength = None, gaps.strength
+    if query.period:
+        # Of which each period alone may have too few rows to say.
+        # Those before the columns that are shown too.
+        slices = pool.grid(query.dims, query.selection)
+        slices = slices.reshape(-1, slices.shape[-1])
+        level = 1 - (1 - LEVEL) / max(1, judged.size)
+        whole = gaps_of(pool, [slices[row] for row in judged], query.setting, level, is_cancelled)
+        strength = np.column_stack([strength, whole.strength])
+    worst = np.argsort(-strength.max(1, initial=-2.0), kind="stable")[:MOST_ROWS]
     places = list(product(*(range(len(pool.labels[dim])) for dim in query.dims)))
     row_at = [dict(zip(query.dims, places[row], strict=True)) for row in judged[worst].tolist()]
     names = [" · ".join(label_text(pool.labels[dim][index]) for dim, index in at.items()) for at in row_at]
-    return SliceMap(names, columns, row_at, column_at, gaps.taken(worst), judged.size, filled.size, len(groups))
+    whole = None if whole is None else whole.taken(worst)
+    return SliceMap(names, columns, row_at, column_at, gaps.taken(worst), whole, judged.size, filled.size, len(groups))
 
 
 def _numbers(pool: Pool, query: MapQuery) -> tuple[list[str], list[dict[str, int]], npt.NDArray[np.int64]]:
@@ -90,24 +104,24 @@ def _numbers(pool: Pool, query: MapQuery) -> tuple[list[str], list[dict[str, int
         models = models_of(pool)
         chosen = [pool.grid(query.dims, Selection(query.selection.slices, at)) for _, at in models]
         grids = [numbers.reshape(-1, numbers.shape[-1]) for numbers in chosen]
-        return [name or "all" for name, _ in models], [{} for _ in models], np.stack(grids, 1)
+        return [name or "all" for name, _ in models], [dict(at) for _, at in models], np.stack(grids, 1)
     numbers = pool.grid([*query.dims, query.period], query.selection)
     numbers = numbers.reshape(-1, *numbers.shape[-2:])
-    positions = _last(pool, query.period, MOST_COLUMNS)
+    positions = last_periods(pool, query.period, MOST_COLUMNS)
     names = [label_text(pool.labels[query.period][position]) for position in positions]
     return names, [{query.period: position} for position in positions.tolist()], numbers[:, positions]
 
 
 def period_line(pool: Pool, period: str, selection: Selection, setting: str | int | None) -> PeriodLine:
     """The gaps of a selection by period, all others pooled."""
-    positions = _last(pool, period, MOST_PERIODS)
+    positions = last_periods(pool, period, MOST_PERIODS)
     numbers = pool.grid([period], selection)
     gaps = gaps_of(pool, [numbers[position] for position in positions], setting, LEVEL)
     labels = np.array([label_text(pool.labels[period][position]) for position in positions], object)
     return PeriodLine(period, labels, positions, gaps)
 
 
-def _last(pool: Pool, period: str, most: int) -> npt.NDArray[np.int64]:
+def last_periods(pool: Pool, period: str, most: int) -> npt.NDArray[np.int64]:
     """The places of the last periods in their order, without rows that have none."""
     labels = pool.labels[period]
     known = np.array([label == label for label in labels], bool)

@@ -13,17 +13,27 @@ from calibdask.explore.server import Page
 from calibdask.explore.summaries.answer_page import AnswerPage, answer_pages
 from calibdask.explore.summaries.comparison_widgets import ComparisonWidgets
 from calibdask.explore.summaries.groups_page import GroupsPage
+from calibdask.explore.summaries.measuring import Measuring, banded
 from calibdask.explore.summaries.metrics_table import curve_frame, diagram_frame, metrics_frame, metrics_table
 from calibdask.explore.summaries.overview import Overview, OverviewQuery
 from calibdask.explore.summaries.own_metrics import OwnMetrics
 from calibdask.explore.summaries.page_metrics import (
     Choice,
     Refinement,
-    quick,
     refinements,
     without_interval,
 )
-from calibdask.explore.summaries.page_texts import caution_lines, dot, heading, left_out, missing_lines, small
+from calibdask.explore.summaries.page_texts import (
+    CAUTION_STYLE,
+    NOTE,
+    SHARED,
+    caution_lines,
+    dot,
+    heading,
+    left_out,
+    missing_lines,
+    small,
+)
 from calibdask.explore.summaries.panel_grid import PanelGrid
 from calibdask.explore.summaries.pool import Pool, Selection, pool_of
 from calibdask.explore.summaries.reliability_panel import COLORS
@@ -39,19 +49,11 @@ from calibdask.storage.summary import Summary
 _BINS = [10, 15, 20, 30, 60, 100]
 _BINNINGS = {"by the scores": "auto", "of equal width": "uniform", "of equal mass": "equal-mass"}
 _TOGETHER, _ALL_ROWS, _OVER_TIME, _GROUPS = "all periods together", "all rows", "over time", "groups by features"
-_OVERVIEW = "models, slices and periods"
+_OVERVIEW, _SINCE = "models, slices and periods", "since when the worst slice is off"
 # Beside each other where there is room.
 _BESIDE = {"flex-wrap": "wrap", "gap": "4px 20px"}
 # Seconds before what takes longer begins: further choices are not to be slowed down by intervals of earlier ones.
 _PAUSE = 0.3
-_NOTE = (
-    "Values, intervals of binned errors and the pointwise band are shown at once; the simultaneous band and the "
-    "intervals of smoothed errors follow. All intervals: 95 %, 200 replicates, as calibdask.evaluate gives them."
-)
-_SHARED = (
-    " Intervals of differences hold for selections that share no rows; where they share some, or are models of the "
-    "same rows, they are too wide rather than too narrow."
-)
 
 
 def summary_page(summary: Summary, name: str, own: OwnMetrics | None = None, due: str | None = None) -> Page:
@@ -82,6 +84,7 @@ class SummaryPage:
         self._quick, self._slow = LatestOnly(self._document), LatestOnly(self._document)
         self._is_waiting = self._is_busy = False
         self._shown: tuple[Choice, list[Selection]] | None = None
+        self._measuring = Measuring(pool, self._own)
         self._results: list[xr.Dataset] = []
         self._titles: list[str] = []
         self._overview_query: OverviewQuery | None = None
@@ -99,12 +102,17 @@ class SummaryPage:
         self.view = pn.widgets.RadioButtonGroup(options=views, value=views[0], variant="outline", margin=(8, 10))
         self.slices = SliceTable(pool, self._own.errors(pool.source.layout), self.first.choose, self._rank_slices)
         self.overview = Overview(pool, self.first.toggle)
-        self.head = pn.pane.HTML("", sizing_mode="stretch_width")
-        self.busy = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 10))
+        # Room for what comes and goes: a click is not to move what the next one is for.
+        self.head = pn.pane.HTML("", styles={"flex": "1 1 18rem", "min-height": "2.5em"})
+        self.clear = pn.widgets.Button(label="Clear selection", variant="outline", disabled=True, margin=(5, 10))
+        self.clear.on_click(lambda _: self.first.clear())
+        self.cautions = pn.pane.HTML("", sizing_mode="stretch_width", stylesheets=[CAUTION_STYLE], margin=(0, 10))
+        self.cautions.styles = {"min-height": "1.5em"}
+        self.busy = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 10), styles={"min-height": "1.4em"})
         box = pn.Row(sizing_mode="stretch_width", styles={"flex-wrap": "wrap", "gap": "4px 12px"})
         self.panel_grid, self.plots = PanelGrid(box), pn.Column(box, sizing_mode="stretch_width")
         self.numbers = pn.pane.HTML("", sizing_mode="stretch_width")
-        self.note = pn.pane.HTML(small(_NOTE), sizing_mode="stretch_width")
+        self.note = pn.pane.HTML(small(NOTE), sizing_mode="stretch_width")
 
     def page(self) -> Page:
         """The page, with its first numbers on the way."""
@@ -117,6 +125,9 @@ class SummaryPage:
             self._refresh()
         else:
             pn.state.on_session_destroyed(lambda _: self._close())
+            if self._other_view is None:
+                # While the browser loads what shows it.
+                self._quick.start(lambda _: self._measuring.measured(*self.chosen()), show=_ignore, fail=_ignore)
             # Before that a browser may miss what is put on the page.
             pn.state.onload(self._refresh)
         frames = {"metrics": metrics_frame, "diagram": diagram_frame, "curve": curve_frame}
@@ -129,7 +140,10 @@ class SummaryPage:
         beside = {"flex": "2 1 460px", "min-width": "0"}
         right = pn.Column(*self.slices.listed, sizing_mode="stretch_width", styles=beside)
         middle = pn.Row(left, *([right] if self.slices.listed else []), sizing_mode="stretch_width", styles=_BESIDE)
-        main = [self.head, *self.overview.listed, self.busy, middle, self.numbers, self.note, buttons]
+        top = pn.Row(
+            self.head, *([self.clear] if self._pool.slices else []), sizing_mode="stretch_width", styles=_BESIDE
+        )
+        main = [top, self.cautions, *self.overview.listed, self.busy, middle, self.numbers, self.note, buttons]
         views = {self.view.options[0]: main}
         if self.time is not None:
             views[_OVER_TIME] = [*self.time.listed, downloads(name, {"over-time": self.time.frame})]
@@ -137,11 +151,14 @@ class SummaryPage:
             views[_GROUPS] = [*self.groups.listed, downloads(name, {"groups": self.groups.frame})]
         for view, answered in self.answers.items():
             views[view] = [*answered.listed, downloads(name, {view: answered.frame})]
-        columns = {view: pn.Column(*items, sizing_mode="stretch_width") for view, items in views.items()}
+        columns = {view: pn.Column(sizing_mode="stretch_width") for view in views}
 
         def show_view(*_: Any) -> None:
             for view, column in columns.items():
                 column.visible = view == self.view.value
+                if column.visible and not column.objects:
+                    # Only what has been opened is sent to the browser.
+                    column.objects = views[view]
             # Groups have cells of scores, and so have answers.
             is_binned = self.view.value not in (_GROUPS, *self.answers)
             self.bins.visible = self.binning.visible = self.limit.visible = is_binned
@@ -223,16 +240,16 @@ class SummaryPage:
             self._shown = None
             self._ask_other_view()
             return
-        choice = Choice(self.setting.value, self.bins.value, self.binning.value)
-        first = self.first.selection()
-        selections = [first, *([self.second.selection(first)] if self.compare.value else [])]
+        selections, choice = self.chosen()
+        first = selections[0]
         self.slices.ask(selections[0], choice)
         before = self._overview_query
         self._overview_query = self.overview.query(first, choice, self.limit.value, self.slices.chosen_dims)
+        self.clear.disabled = not first.slices
         if (choice, selections) == self._shown:
             if self._overview_query != before:
-                others = [step for step in self._steps if step.description != _OVERVIEW]
-                self._steps = [self._overview_step, *others]
+                others = [step for step in self._steps if step.description not in (_OVERVIEW, _SINCE)]
+                self._steps = [*self._overview_steps, *others]
             self._rank_slices()
             return
         self._slow.cancel()
@@ -240,10 +257,16 @@ class SummaryPage:
         if not self._pool.is_read(choice.setting):
             self.busy.object = small("reading the summary …")
         self._quick.start(
-            lambda _: self._measured(selections, choice),
+            lambda _: self._measuring.measured(selections, choice),
             show=lambda measurements: self._show(selections, choice, measurements),
             fail=lambda error: self._fail(selections, error),
         )
+
+    def chosen(self) -> tuple[list[Selection], Choice]:
+        """The selections, and how they are looked at."""
+        first = self.first.selection()
+        selections = [first, *([self.second.selection(first)] if self.compare.value else [])]
+        return selections, Choice(self.setting.value, self.bins.value, self.binning.value)
 
     def _ask_other_view(self) -> None:
         match self._other_view:
@@ -252,41 +275,24 @@ class SummaryPage:
             case TimePage() | AnswerPage() as view:
                 view.ask(self.first.selection(), self.setting.value)
 
-    def _measured(self, selections: list[Selection], choice: Choice) -> list[Measurement]:
-        """What is quick of each selection."""
-        measurements: list[Measurement] = []
-        for selection in selections:
-            if not self._pool.rows(selection):
-                raise ValueError("There are no rows in this selection.")
-            pooled = complete = self._pool.pooled(selection, choice.setting)
-            like = measurements[0].result if measurements else None
-            result = quick(pooled, choice, banded=_banded(selections, choice), like=like)
-            reasons: dict[str, str] = {}
-            if self._own.estimators:
-                complete = self._pool.pooled(selection, choice.setting, complete=True)
-                values, reasons = self._own.measured(complete, choice.setting)
-                result = result.assign(values.data_vars).assign_coords(values.coords)
-            measurements.append(Measurement(pooled, complete, result, reasons))
-        return measurements
-
     def _show(self, selections: list[Selection], choice: Choice, measurements: list[Measurement]) -> None:
         """Show what is quick; then, step by step, the rest."""
         self._shown = (choice, selections)
         self._results = [measurement.result for measurement in measurements]
         self._titles = [selection_text(self._pool, selection) for selection in selections]
-        banded = _banded(selections, choice)
+        is_banded = banded(selections, choice)
         steps = [
             self._refining(number, refinement)
             for number, measurement in enumerate(measurements)
-            for refinement in self._refinements(measurement, choice, banded=banded)
+            for refinement in self._refinements(measurement, choice, banded=is_banded)
         ]
         # All of one kind, then all of the next: what takes longest is last.
         kinds = [step.description for step in steps]
-        self._steps = [self._overview_step, *sorted(steps, key=lambda step: kinds.index(step.description))]
-        self.head.object = self._described(selections) + caution_lines(self._results)
-        shared = _SHARED if len(selections) > 1 else ""
+        self._steps = [*self._overview_steps, *sorted(steps, key=lambda step: kinds.index(step.description))]
+        self.head.object, self.cautions.object = self._described(selections), caution_lines(self._results)
+        shared = SHARED if len(selections) > 1 else ""
         missing = missing_lines(measurements[0].reasons)
-        self.note.object = small(_NOTE + shared + left_out(without_interval(measurements[0].pooled, choice))) + missing
+        self.note.object = small(NOTE + shared + left_out(without_interval(measurements[0].pooled, choice))) + missing
         self._draw()
         self._rank_slices()
 
@@ -316,12 +322,14 @@ class SummaryPage:
         return Step(refinement.description, refinement.names, lambda _: refinement.compute(), show)
 
     @property
-    def _overview_step(self) -> Step:
-        """The step that computes tiles, the map of slices and the line by period."""
-        query = self._overview_query
+    def _overview_steps(self) -> list[Step]:
+        """Those that compute tiles, the map of slices and the line by period, and since when the worst slice is off."""
+        query, overview = self._overview_query, self.overview
         assert query is not None
-        compute, show = partial(self.overview.computed, query), partial(self.overview.show, query)
-        return Step(_OVERVIEW, (), compute, show)
+        return [
+            Step(_OVERVIEW, (), partial(overview.computed, query), partial(overview.show, query)),
+            Step(_SINCE, (), partial(overview.since, query), partial(overview.show_since, query)),
+        ]
 
     def _rank_slices(self) -> None:
         """Rank slices before the last of the steps, which takes longest."""
@@ -363,6 +371,7 @@ class SummaryPage:
         self._results, self._titles, self.numbers.object = [], [], ""
         self.plots.visible = False
         self.head.object = f"{self._described(selections)}<p><b>{escape(error_text(error))}</b></p>"
+        self.cautions.object = ""
         self._stop(None)
 
     def _stop(self, error: Exception | None) -> None:
@@ -387,6 +396,5 @@ class SummaryPage:
             view.close()
 
 
-def _banded(selections: list[Selection], choice: Choice) -> bool:
-    """Whether there is time for bands at once: not for those of all classes twice."""
-    return len(selections) == 1 or choice.setting != "classwise"
+def _ignore(_: Any) -> None:
+    """What has been computed ahead is asked for again, and so are its errors."""

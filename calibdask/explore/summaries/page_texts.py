@@ -28,15 +28,52 @@ def small(text: str) -> str:
     return f"<small style='color: var(--soft)'>{text}</small>"
 
 
+# Closed, it is a line high whatever there is to say: what is below stays where it is from one selection to the next.
+CAUTION_STYLE = """
+details { color: var(--caution); font-size: 13px; } p { margin: 2px 0 2px 1.1em; } .none { color: var(--soft); }
+summary, .none { height: 1.5em; line-height: 1.5em; overflow: hidden; white-space: nowrap; text-overflow: ellipsis;
+  cursor: pointer; margin: 0; font-size: 13px; }
+details[open] summary { white-space: normal; height: auto; }
+"""
+
+
 def caution_lines(results: list[xr.Dataset]) -> str:
-    """What to be aware of."""
+    """What to be aware of: the first warning, and how many there are, in a line that opens."""
     several = len(results) > 1
-    lines = [
-        f"<div style='color: var(--caution)'>⚠ {f'{letter}: ' if several else ''}{escape(message)}</div>"
+    words = [
+        f"{f'{letter}: ' if several else ''}{escape(message)}"
         for letter, result in zip("AB", results, strict=False)
         for message in cautions(result)
     ]
-    return "".join(lines)
+    if not words:
+        return "<p class='none'>No warnings</p>"
+    first, *others = words
+    count = f"{len(words)} warnings: " if others else ""
+    return f"<details><summary>⚠ {count}{first}</summary>{''.join(f'<p>⚠ {one}</p>' for one in others)}</details>"
+
+
+# What an interval holds for, in captions.
+ALONE = "this selection alone"
+NOTE = (
+    "Values, intervals of binned errors and the pointwise band are shown at once; the simultaneous band and the "
+    "intervals of smoothed errors follow. All intervals of diagrams and numbers: 95 %, "
+    f"{ALONE}, 200 replicates, as calibdask.evaluate gives them."
+)
+SHARED = (
+    " Intervals of differences hold for selections that share no rows; where they share some, or are models of the "
+    "same rows, they are too wide rather than too narrow."
+)
+
+
+def simultaneous(cells: int, what: str = "cells") -> str:
+    """What intervals hold for that are adjusted for their number.
+
+    Examples
+    --------
+    >>> simultaneous(180), simultaneous(1)
+    ('simultaneous over 180 cells', 'this selection alone')
+    """
+    return f"simultaneous over {cells:,} {what}" if cells > 1 else ALONE
 
 
 def dot(color: str) -> str:

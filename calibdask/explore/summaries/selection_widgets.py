@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
@@ -78,22 +79,31 @@ class SelectionWidgets:
                 slices.append((dim, tuple(chosen)))
         return Selection(tuple(slices), tuple((dim, widget.value) for dim, widget in self.models.items()))
 
-    def choose(self, indexers: dict[str, int]) -> None:
-        """Choose one label along some dimensions."""
+    def choose(self, indexers: Mapping[str, int | None]) -> None:
+        """Choose one label along some dimensions, or all where it is None; a model along one of models."""
         for dim, index in indexers.items():
+            if dim in self.models:
+                self.models[dim].value = index
+                continue
             if dim in self.ranges:
                 self.ranges[dim].value = (0, len(self._pool.labels[dim]) - 1)
-            if dim in self._long:
+            if dim in self._long and index is not None:
                 self._long[dim].offer([index])
-            self.labels[dim].value = [index]
+            self.labels[dim].value = [] if index is None else [index]
 
-    def toggle(self, indexers: dict[str, int]) -> None:
-        """Choose one label along some dimensions; all of them again if that is what is chosen."""
-        if all(self.labels[dim].value == [index] for dim, index in indexers.items()):
-            for dim in indexers:
-                self.labels[dim].value = []
+    def toggle(self, indexers: Mapping[str, int | None]) -> None:
+        """Choose one label along some dimensions; all of them again if that is what is chosen, of the same model."""
+        models = [(self.models[dim].value, index) for dim, index in indexers.items() if dim in self.models]
+        slices = {dim: index for dim, index in indexers.items() if dim in self.labels}
+        wanted = [(self.labels[dim].value, [] if index is None else [index]) for dim, index in slices.items()]
+        if slices and all(now == asked for now, asked in (*models, *wanted)):
+            self.choose(dict.fromkeys(slices))
         else:
             self.choose(indexers)
+
+    def clear(self) -> None:
+        """All slices again, of the model that is chosen."""
+        self.choose(dict.fromkeys(self.labels))
 
 
 def selection_text(pool: Pool, selection: Selection) -> str:

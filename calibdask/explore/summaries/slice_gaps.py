@@ -37,10 +37,26 @@ class Gaps:
         """How far the interval is from 0; negative where it holds 0, and without rows the least there is."""
         return np.where(self.rows > 0, np.fmax(self.low, -self.high), -1.0)
 
+    @property
+    def strength(self) -> Array:
+        """The strength of the evidence: the gap in units of its interval's reach towards 0, above 1 where certain.
+
+        Intervals of gaps in few rows are wide: what is far from 0 need not be certain, and less may be.
+        """
+        # Where an interval has no width, all that can be said is that it is certain.
+        reach = np.fmax(np.where(self.value > 0, self.value - self.low, self.high - self.value), 1e-12)
+        return np.where(self.rows > 0, np.abs(self.value) / reach, -1.0)
+
     def reshaped(self, *shape: int) -> "Gaps":
         """The same in another shape."""
         value, low, high = (part.reshape(shape) for part in (self.value, self.low, self.high))
         return Gaps(value, low, high, self.rows.reshape(shape))
+
+    def with_others(self, others: "Gaps") -> "Gaps":
+        """Those of both in one row, these first."""
+        both = ((one.value, one.low, one.high, one.rows) for one in (self, others))
+        value, low, high, rows = (np.concatenate([a.ravel(), b.ravel()]) for a, b in zip(*both, strict=True))
+        return Gaps(value, low, high, rows)
 
     def taken(self, rows: npt.NDArray[np.int64]) -> "Gaps":
         """Those at some places of the first axis."""

@@ -15,6 +15,7 @@ from calibdask.evaluation import evaluate
 from calibdask.explore.summaries.own_metrics import error_of, in_setting
 from calibdask.explore.summaries.page_metrics import LEVEL
 from calibdask.explore.summaries.pool import Pool, Selection
+from calibdask.explore.summaries.slice_gaps import gaps_of
 from calibdask.results.ranking import certain_ends, worst_order
 from calibdask.results.values import PartResult
 
@@ -88,6 +89,8 @@ class SliceRanking:
         self._groups = pool.groups(dims, selection)
         self.rows = pool.group_rows(self._groups)
         self.value, self.low, self.high, self._own_low = np.full((4, len(self._groups)), np.nan)
+        # On which side of their scores slices are, as far as it has been asked for.
+        self.gap, self.gap_low, self.gap_high = np.full((3, len(self._groups)), np.nan)
         # Without rows there is nothing to measure.
         self._unmeasured = np.flatnonzero(self.rows > 0)
         self.judged = int(self._unmeasured.size)
@@ -129,16 +132,27 @@ class SliceRanking:
         """Slices that have a value: those with intervals by the lower end, then others by the value."""
         return worst_order(self.value, self.low, self._own_low)
 
-    def indexers(self) -> list[dict[str, int]]:
-        """The position of each slice along the dimensions, in order."""
-        return [dict(zip(self.dims, self._groups[i].position, strict=True)) for i in self.order().tolist()]
+    def indexers(self, most: int | None = None) -> list[dict[str, int]]:
+        """The position of each slice along the dimensions, in order; of the first ``most``."""
+        return [dict(zip(self.dims, self._groups[i].position, strict=True)) for i in self.order()[:most].tolist()]
 
-    def dataset(self) -> xr.Dataset:
-        """Slices in order with labels, rows, value and ends of the interval, NaN where they are not known."""
-        order = self.order()
+    def measure_gaps(self, most: int) -> None:
+        """Mean gaps of the first slices in their order, with intervals that hold for all slices together."""
+        first = self.order()[:most]
+        first = first[np.isnan(self.gap[first])]
+        if self._metric.setting == "classwise" or not first.size:
+            return
+        level = 1 - (1 - LEVEL) / max(1, self.judged)
+        gaps = gaps_of(self._pool, [self._groups[i].numbers for i in first], self._metric.setting, level)
+        self.gap[first], self.gap_low[first], self.gap_high[first] = gaps.value, gaps.low, gaps.high
+
+    def dataset(self, most: int | None = None) -> xr.Dataset:
+        """Slices in order with labels, rows, value, mean gap and ends of intervals, NaN where they are not known."""
+        order = self.order()[:most]
         positions = np.array([self._groups[i].position for i in order], np.int64).reshape(order.size, len(self.dims))
         labels = {dim: ("slice", self._pool.labels[dim][positions[:, i]]) for i, dim in enumerate(self.dims)}
         numbers = {"rows": self.rows, "value": self.value, "low": self.low, "high": self.high}
+        numbers |= {"mean_gap": self.gap, "mean_gap_low": self.gap_low, "mean_gap_high": self.gap_high}
         return xr.Dataset({name: ("slice", values[order]) for name, values in numbers.items()}, labels)
 
     def _step(self) -> None:

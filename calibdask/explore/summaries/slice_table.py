@@ -3,19 +3,21 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
+from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
 from calibdask.estimators.estimator import Estimator
 from calibdask.explore.cancellation import error_text
 from calibdask.explore.summaries.group_table import bar
 from calibdask.explore.summaries.page_metrics import Choice
+from calibdask.explore.summaries.page_texts import simultaneous
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.selection_widgets import label_text
 from calibdask.explore.summaries.slice_ranking import RANKING_METRICS, RankingMetric, SliceRanking
+from calibdask.explore.summaries.slices_over_time import period_dims
 from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
 
 # So many ranks are settled without being asked for, if that takes no more than so many seconds.
@@ -23,8 +25,20 @@ _RANKS, _SECONDS = 100, 15.0
 # Seconds between two updates of the table.
 _STEP = 0.4
 _LINES = 12
-# The column of pictures; a dimension may have any name but one with a blank.
-_BAR = " bar"
+# Lines of the table, which all are sent to the browser: others are in the file, and found by the filters.
+_MOST_LINES = 120
+# Slices by all dimensions but periods are told apart at first if they are no more.
+_MOST_TOGETHER = 24
+_BAR_WIDTH = 68.0
+_SLICE, _GAP, _ERROR, _ROWS = "slice", "gap", "error", "rows"
+# In two lines, so that all columns are seen in a narrow window.
+_SHEET = """
+.tabulator { font-size: 13px; } .tabulator-cell { padding: 4px 3px !important; }
+.tabulator-col-content { padding: 4px 3px !important; }
+.tabulator-cell { white-space: normal !important; height: auto !important; line-height: 1.3; }
+.tabulator-col-title { white-space: normal !important; line-height: 1.25; }
+.tabulator-cell small { color: var(--soft); white-space: nowrap; }
+"""
 
 
 @dataclass(frozen=True)
@@ -70,7 +84,7 @@ class SliceTable:
         self._shown: SliceRanking | None = None
         self._indexers: list[dict[str, int]] = []
         self.dims = pn.widgets.CheckButtonGroup(
-            options=list(pool.slices), value=list(pool.slices[:1]), variant="outline", margin=(25, 10, 5, 10)
+            options=list(pool.slices), value=_usual_dims(pool), variant="outline", margin=(25, 10, 5, 10)
         )
         self.metric = pn.widgets.Select(label="Ordered by", options=names, width=220)
         self.note = pn.pane.HTML("", sizing_mode="stretch_width")
@@ -119,6 +133,7 @@ class SliceTable:
         try:
             ranking = self._ranking(query)
             done = ranking.advance(_STEP, None if complete else _RANKS)
+            ranking.measure_gaps(_MOST_LINES)
         except ValueError as error:
             # A metric that cannot be computed stops the ranking, and nothing else of the page.
             self._errors[query] = error_text(error)
@@ -137,8 +152,8 @@ class SliceTable:
             return
         self.note.object = f"<span style='color: var(--soft)'>{ranking_text(self._shown)}</span>"
         self._all_intervals.visible = enough and not self._shown.done()
-        self._indexers = self._shown.indexers()
-        self._fill(self._shown.dataset(), query)
+        self._indexers = self._shown.indexers(_MOST_LINES)
+        self._fill(self._shown.dataset(_MOST_LINES), query)
 
     def choose_line(self, line: int) -> None:
         """Choose the slice of a line."""
@@ -161,40 +176,49 @@ class SliceTable:
 
     def _fill(self, slices: xr.Dataset, query: RankingQuery) -> None:
         """Put lines into the table, a new one if its columns are others."""
-        labels = {dim: ("slice", [label_text(label) for label in slices[dim].values]) for dim in query.dims}
-        columns = {name: f" {name}" if name in query.dims else name for name in ("rows", "low", "high")}
-        lines = slices.drop_vars(query.dims).rename({"value": query.metric, **columns}).assign(labels)
-        lines = lines.assign({_BAR: ("slice", _bars(slices))})
-        shown = [*query.dims, _BAR, query.metric, columns["low"], columns["high"], columns["rows"]]
-        frame = lines[shown].to_dataframe().reset_index(drop=True)
+        names = zip(*([label_text(label) for label in slices[dim].values] for dim in query.dims), strict=True)
+        error, low, high = (slices[name].values for name in ("value", "low", "high"))
+        columns: dict[str, Any] = {_SLICE: [" · ".join(labels) for labels in names]}
+        if query.setting != "classwise":
+            columns[_GAP] = _gap_cells(slices)
+        columns[_ERROR] = [_error_cell(*ends) for ends in zip(error.tolist(), low.tolist(), high.tolist(), strict=True)]
+        columns[_ROWS] = slices["rows"].values
+        lines = xr.Dataset({name: ("line", np.asarray(values)) for name, values in columns.items()})
+        frame = lines.to_dataframe().reset_index(drop=True)[list(columns)]
+        name = query.dims[0] if len(query.dims) == 1 else _SLICE
+        titles = {_SLICE: name, _GAP: "too high | too low", _ERROR: query.metric}
         table: Any = next(iter(self.table), None)
-        if table is not None and list(table.value.columns) == list(frame.columns):
+        if table is not None and list(table.value.columns) == list(frame.columns) and table.titles == titles:
             # What is drawn anew loses a press of the mouse that has begun.
             if not table.value.equals(frame):
                 table.value = frame
         else:
-            self.table[:] = [self._tabulator(frame, len(query.dims))]
+            self.table[:] = [self._tabulator(frame, titles)]
 
-    def _tabulator(self, frame: Any, dims: int) -> Any:
+    def _tabulator(self, frame: Any, titles: dict[str, str]) -> Any:
         import panel as pn
         from bokeh.models.widgets.tables import HTMLTemplateFormatter, NumberFormatter
 
-        _, *numbers, rows = frame.columns[dims:]
         # Markup of numbers alone.
-        bars = {_BAR: HTMLTemplateFormatter(template="<%= value %>")}
-        four = {name: NumberFormatter(format="0.0000", nan_format="…", text_align="right") for name in numbers}
+        markup = HTMLTemplateFormatter(template="<%= value %>")
         table = pn.widgets.Tabulator(
             frame,
-            formatters={rows: NumberFormatter(format="0,0", text_align="right"), **four, **bars},
-            titles={_BAR: "interval", rows: "rows", numbers[1]: "95 % from", numbers[2]: "to"},
-            # As wide as numbers that are not there yet.
-            widths={**dict.fromkeys(numbers, 76), _BAR: 120, rows: 76},
+            formatters={
+                # Long names in several lines.
+                _SLICE: {"type": "textarea"},
+                **dict.fromkeys((_GAP, _ERROR), markup),
+                _ROWS: NumberFormatter(format="0,0", text_align="right"),
+            },
+            titles=titles,
+            widths={_GAP: 118, _ERROR: 110, _ROWS: 58},
+            configuration={"columnDefaults": {"headerSort": False, "minWidth": 56}},
+            stylesheets=[_SHEET],
             show_index=False,
             disabled=True,
             selectable=False,
             pagination="remote",
             page_size=_LINES,
-            layout="fit_data_table",
+            layout="fit_columns",
             sizing_mode="stretch_width",
             sortable=False,
         )
@@ -202,16 +226,36 @@ class SliceTable:
         return table
 
 
-def _bars(slices: xr.Dataset) -> npt.NDArray[np.object_]:
-    """Values with their intervals as pictures, on one scale; a value alone where it has no interval yet."""
-    value, low, high = (slices[name].values for name in ("value", "low", "high"))
-    ends = np.stack([np.fmin(value, np.where(np.isnan(low), value, low)), np.where(np.isnan(high), value, high)])
-    reach = 0.0, float(np.nanmax(ends, initial=0.0)) or 1.0
-    bars = [
-        bar(one, start, end, reach, certain=bool(start > 0)) if one == one else ""
-        for one, start, end in zip(value.tolist(), *ends.tolist(), strict=True)
+def _usual_dims(pool: Pool) -> list[str]:
+    """The dimensions that tell slices apart at first: all but periods, if those are few, else the first."""
+    periods = period_dims(pool)
+    others = [dim for dim in pool.slices if dim not in periods]
+    few = prod(len(pool.labels[dim]) for dim in others) <= _MOST_TOGETHER
+    return others if others and few else (others or list(pool.slices))[:1]
+
+
+def _gap_cells(slices: xr.Dataset) -> list[str]:
+    """Mean gaps with intervals as pictures, on one scale, and in points; none of slices that are not measured yet."""
+    ends = np.stack([100 * slices[name].values for name in ("mean_gap", "mean_gap_low", "mean_gap_high")])
+    # 0 in the middle: the sides of all tables are the same.
+    reach = float(np.nanmax(np.abs(ends), initial=0.0)) or 1.0
+    return [
+        f"{bar(gap, low, high, (-reach, reach), certain=low > 0 or high < 0, width=_BAR_WIDTH)} {_signed(gap)}"
+        if gap == gap
+        else ""
+        for gap, low, high in ends.T.tolist()
     ]
-    return np.array(bars, object)
+
+
+def _signed(gap: float) -> str:
+    return f"{gap:+.1f}".replace("-", "−")
+
+
+def _error_cell(value: float, low: float, high: float) -> str:
+    """An error, and its interval beneath it, as soon as there is one."""
+    if value != value:
+        return ""
+    return f"{value:.4f}<br><small>{'…' if low != low else f'{low:.4f} to {high:.4f}'}</small>"
 
 
 def ranking_text(ranking: SliceRanking) -> str:
@@ -223,16 +267,18 @@ def ranking_text(ranking: SliceRanking) -> str:
     elif ranking.done():
         order = (
             ", in the order of the lower ends of their intervals: their errors are at least that large, for certain; "
-            f"ends are adjusted so that they hold for all {ranking.judged:,} slices at a time (Bonferroni)."
+            f"intervals are {simultaneous(ranking.judged, 'slices')} (Bonferroni)."
         )
     else:
         order = (
             f". Intervals have been computed for {ranking.with_intervals:,} of them; "
-            f"the order of the first {ranking.settled:,} is final. Ends are adjusted so that they hold for all "
-            f"{ranking.judged:,} slices at a time (Bonferroni)."
+            f"the order of the first {ranking.settled:,} is final. Intervals are "
+            f"{simultaneous(ranking.judged, 'slices')} (Bonferroni)."
         )
     few = int(((ranking.rows > 0) & (ranking.rows < TOO_FEW_IN_A_SLICE)).sum())
     if few:
         least = TOO_FEW_IN_A_SLICE
         order += f" {few:,} of them have fewer than {least} rows, too few to rely on, however narrow the interval."
+    if slices - empty > _MOST_LINES:
+        order += f" The first {_MOST_LINES:,} are shown; the filters find the others, and the file has all."
     return f"{count}{order} A click on a line selects its slice."

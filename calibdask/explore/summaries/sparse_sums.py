@@ -88,7 +88,8 @@ class SparseSums:
         """Numbers and sums of slices, chunk by chunk as stored; without chunks that hold none of those needed."""
         from scipy.sparse import csr_array
 
-        variable = self._summary[name].transpose(*self._axes, ...)
+        # Without coordinates, which may be in other chunks.
+        variable = self._summary[name].variable.transpose(*self._axes, ...)
         numbers = np.arange(np.prod(variable.shape[: len(self._axes)], dtype=np.int64))
         numbers = numbers.reshape(variable.shape[: len(self._axes)])
         for ranges in product(*(_ranges(variable, axis) for axis in self._axes)):
@@ -98,7 +99,7 @@ class SparseSums:
                 yield inside, csr_array(values.reshape(inside.size, -1))
 
 
-def _ranges(variable: xr.DataArray, axis: str) -> list[slice]:
+def _ranges(variable: xr.Variable, axis: str) -> list[slice]:
     """Where the chunks of a variable are along an axis."""
     lengths = variable.chunksizes.get(axis, (variable.sizes[axis],))
     ends = np.cumsum(lengths).tolist()

@@ -11,6 +11,7 @@ from calibdask.estimators.binned.ece import ECE
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.evaluation import evaluate
 from calibdask.explore.summaries.page_metrics import LEVEL, Choice
+from calibdask.explore.summaries.page_texts import ALONE
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.selection_widgets import label_text
 from calibdask.gating.check import check
@@ -88,7 +89,7 @@ def tiles_html(tiles: Sequence[Tile], models: int) -> str:
     """The tiles; and how many of so many models have none."""
     items = "".join(map(_item, tiles))
     more = f"<p class='quiet'>The first {MOST_MODELS} of {models:,} models.</p>" if models > MOST_MODELS else ""
-    return f"<ul class='tiles' aria-label='Models'>{items}</ul>{more}"
+    return f"<ul class='tiles' aria-label='Models'>{items}</ul><p class='quiet'>95 % intervals: {ALONE}.</p>{more}"
 
 
 def _item(tile: Tile) -> str:
@@ -114,5 +115,5 @@ def _gap_text(gap: Ends) -> str:
     """On which side scores are, if that is certain."""
     if gap.low <= 0 <= gap.high:
         low, high = (f"{100 * end:.1f}".replace("-", "−") for end in (gap.low, gap.high))
-        return f"Too high or too low on average: open ({low} to {high} points)"
+        return f"Side not decided ({low} to {high} points)"
     return f"Scores {points_text(gap)}"

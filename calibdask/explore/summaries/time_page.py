@@ -10,7 +10,7 @@ import xarray as xr
 
 from calibdask.explore.cancellation import CancelToken, LatestOnly, error_text
 from calibdask.explore.summaries.pool import Pool, Selection
-from calibdask.explore.summaries.selection_widgets import range_widget, selection_text
+from calibdask.explore.summaries.selection_widgets import label_text, range_widget, selection_text
 from calibdask.explore.summaries.slices_over_time import (
     SlicesOverTime,
     TimeQuery,
@@ -19,6 +19,7 @@ from calibdask.explore.summaries.slices_over_time import (
     period_dims,
     periods_of,
 )
+from calibdask.explore.summaries.time_texts import READ_ON, alarm_text, alarms_first, evidence_line
 from calibdask.plot.changes import Change, change_list, change_picture, change_text
 from calibdask.plot.over_time import (
     evidence_picture,
@@ -39,7 +40,6 @@ from calibdask.results.over_time import (
     others_text,
     points_text,
     ranked,
-    sentence,
     version_marks,
 )
 
@@ -53,6 +53,9 @@ _CSS = """
 figure { margin: 0; max-width: 34rem; } .small figure { max-width: 16rem; }
 figcaption { font-size: 12.5px; color: var(--soft); overflow-wrap: anywhere; }
 h2 { font-size: 1.1rem; margin: 14px 0 4px; } p { margin: 4px 0; max-width: 60rem; }
+.time .running, .time .alone { stroke: var(--ink, #1d2329); } .time path.sequence { fill: var(--band, #555); }
+.time .since { fill: var(--broken); } .time .alarm { stroke: var(--broken); }
+.time text.beginning, .time text.alarming { fill: var(--broken); }
 .line { font-size: 1.15rem; font-weight: 600; } .quiet { color: var(--soft); font-size: 12.5px; }
 """
 _READING = (
@@ -278,9 +281,16 @@ class TimePage:
             return f"<p class='line'>{words}</p><p class='quiet'>{rows}</p>"
         since = self._since[1] if self._since is not None and self._since[0].at == leading.at else None
         others = others_text(leading, [*whole, *slices])
+        read_on = f"In the documentation: <cite>{escape(READ_ON)}</cite>"
         return (
-            f"<p class='line'>{escape(sentence(leading, since))}</p><p>{escape(others)}</p><p class='quiet'>{rows}</p>"
+            f"<p class='line'>{escape(alarm_text(leading, self._model(selection), since))}</p><p>{escape(others)}</p>"
+            f"<p class='quiet'>{rows}</p><p class='quiet'>{escape(evidence_line(leading))} {read_on}.</p>"
         )
+
+    def _model(self, selection: Selection) -> str:
+        """The name of the model that is watched; empty where there is one alone."""
+        places = dict(selection.models)
+        return " · ".join(label_text(self._pool.labels[dim][places.get(dim, 0)]) for dim in self._pool.models)
 
     def _marks(self) -> list[Mark]:
         if not self.version.value or self._query is None or self.version.value == self._query.period:
@@ -309,11 +319,11 @@ class TimePage:
         return f"<div class='figures'>{''.join(figures)}</div><p class='quiet'>{_READING}{more}</p>"
 
     def _small(self, whole: Sequence[OverTime], slices: Sequence[OverTime]) -> str:
-        """Slices, and classes, the most evidence first."""
+        """Slices, those with alarms first, then the largest; and classes, the most evidence first."""
         parts = []
         classes = ranked(whole) if len(whole) > 1 else []
         by = "" if self._query is None else self._query.by
-        for name, order in (("class", classes), (by, ranked(slices))):
+        for name, order in (("class", classes), (by, alarms_first(slices))):
             if not order:
                 continue
             shown = order[:_MOST_SMALL]
@@ -324,7 +334,8 @@ class TimePage:
                 count = f"The first {len(shown):,} of {count}"
             if name == by and self._slices is not None and not self._slices.done:
                 count += f" so far; there are {self._slices.count:,}"
-            parts.append(f"<h2>By {escape(name)}, most evidence first</h2><p class='quiet'>{count}</p>")
+            which = "most evidence first" if name == "class" and order is classes else "alarms first, then the largest"
+            parts.append(f"<h2>By {escape(name)}, {which}</h2><p class='quiet'>{count}</p>")
             parts.append(f"<div class='figures small'>{figures}</div>")
         return "".join(parts)
 

@@ -1,0 +1,135 @@
+"""What the first page says in words: the slice, and the period, whose scores are off on the strongest evidence."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibdask.explore.summaries.overview_numbers import MOST_CELLS, MOST_PERIODS, MapQuery, SliceMap, last_periods
+from calibdask.explore.summaries.page_metrics import LEVEL
+from calibdask.explore.summaries.page_texts import simultaneous
+from calibdask.explore.summaries.pool import Pool, Selection
+from calibdask.explore.summaries.selection_widgets import label_text
+from calibdask.explore.summaries.slice_gaps import Gaps, gaps_of
+from calibdask.explore.summaries.slices_over_time import SlicesOverTime, TimeQuery
+from calibdask.explore.summaries.tiles import models_of
+from calibdask.results.over_time import Ends, points_text
+
+# For which the evidence of a slice over time is told.
+_ALPHA = 1 - LEVEL
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Where scores are off for certain.
+
+    Attributes
+    ----------
+    what : str
+        ``"slice"``, or what periods are called.
+    name : str
+        Which model, slice and period.
+    at : mapping from str to int or None
+        Their places; None where a click selects all along a dimension.
+    ends : Ends
+        The gap with an interval that holds for ``cells`` of them together.
+    strength : float
+    cells : int
+    """
+
+    what: str
+    name: str
+    at: Mapping[str, int | None]
+    ends: Ends
+    strength: float
+    cells: int
+
+    def text(self, since: str = "") -> str:
+        """A sentence.
+
+        Examples
+        --------
+        >>> Finding("slice", "country be", {"country": 1}, Ends(-0.031, -0.04, -0.022), 3.4, 18).text("2026-05-14")
+        'Worst slice: country be, 3.1 points too high (2.2 to 4.0, simultaneous over 18 cells), since 2026-05-14'
+        """
+        told = points_text(self.ends).replace(")", f", {simultaneous(self.cells)})")
+        return f"Worst {self.what}: {self.name}, {told}{f', since {since}' if since else ''}"
+
+
+def worst_slice(pool: Pool, query: MapQuery, shown: SliceMap) -> Finding | None:
+    """The model and slice with the strongest evidence, over all periods; None if none is off for certain."""
+    gaps = shown.gaps if shown.whole is None else shown.whole.reshaped(-1, 1)
+    place = _strongest(gaps)
+    if place is None:
+        return None
+    row, column = place
+    name = " · ".join(f"{dim} {label_text(pool.labels[dim][index])}" for dim, index in shown.row_at[row].items())
+    at: dict[str, int | None] = {**shown.row_at[row], **({query.period: None} if query.period else {})}
+    if shown.whole is None and pool.models:
+        name, at = f"{shown.columns[column]} on {name}", {**at, **shown.column_at[column]}
+    return _finding("slice", name, at, gaps, place, shown.cells if shown.whole is None else shown.judged)
+
+
+def worst_period(
+    pool: Pool,
+    query: MapQuery,
+    period: str,
+    shown: SliceMap,
+    is_cancelled: Callable[[], bool],
+) -> Finding | None:
+    """The model or slice, and the period, with the strongest evidence; None if none is off for certain."""
+    models = models_of(pool)
+    positions = last_periods(pool, period, max(1, min(MOST_PERIODS, MOST_CELLS // len(models))))
+    others = query.selection.without([period])
+    groups = [numbers for _, at in models for numbers in pool.grid([period], Selection(others.slices, at))[positions]]
+    level = 1 - (1 - LEVEL) / max(1, len(groups))
+    gaps = gaps_of(pool, groups, query.setting, level, is_cancelled).reshaped(len(models), positions.size)
+    place = _strongest(gaps)
+    found = None
+    if place is not None:
+        model, column = place
+        name, at = models[model]
+        label = label_text(pool.labels[period][positions[column]])
+        everything: dict[str, int | None] = dict.fromkeys(query.dims)
+        everything |= {**dict(at), period: int(positions[column])}
+        found = _finding(period, f"{name} on {label}" if name else label, everything, gaps, place, len(groups))
+    cell = _strongest(shown.gaps) if query.period else None
+    if cell is None or (found is not None and found.strength >= shown.gaps.strength[cell]):
+        return found
+    row, column = cell
+    name = f"{shown.rows[row]} on {shown.columns[column]}"
+    inside: dict[str, int | None] = {**shown.row_at[row], **shown.column_at[column]}
+    return _finding(period, name, inside, shown.gaps, cell, shown.cells)
+
+
+def since_when(pool: Pool, query: MapQuery, period: str, found: Finding, is_cancelled: Callable[[], bool]) -> str:
+    """The period since when there is evidence that a slice is off; empty if from the first on, or not by one alone."""
+    if pool.source.layout.weighted:
+        return ""
+    others = {**dict(query.selection.without([period]).slices)}
+    slices = {**others, **{dim: (at,) for dim, at in found.at.items() if dim in pool.slices and at is not None}}
+    models = {**dict(query.selection.models), **{dim: at for dim, at in found.at.items() if dim in pool.models}}
+    chosen = Selection(tuple(slices.items()), tuple((dim, at) for dim, at in models.items() if at is not None))
+    watched = SlicesOverTime(pool, TimeQuery(period, chosen, query.setting, 0.0, _ALPHA))
+    while not watched.done:
+        watched.step(is_cancelled)
+    processes = watched.processes()
+    if not processes or not processes[0].is_off or processes[0].since == watched.periods[0]:
+        return ""
+    return label_text(processes[0].since)
+
+
+def _strongest(gaps: Gaps) -> tuple[int, int] | None:
+    """Row and column of the strongest evidence among those that are certain."""
+    strength = np.where(gaps.certain, gaps.strength, -1.0)
+    if not strength.size or strength.max() <= 0:
+        return None
+    row, column = np.unravel_index(int(strength.argmax()), strength.shape)
+    return int(row), int(column)
+
+
+def _finding(
+    what: str, name: str, at: Mapping[str, int | None], gaps: Gaps, place: tuple[int, int], cells: int
+) -> Finding:
+    ends = Ends(*(float(part[place]) for part in (gaps.value, gaps.low, gaps.high)))
+    return Finding(what, name, at, ends, float(gaps.strength[place]), cells)

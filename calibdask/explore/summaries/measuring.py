@@ -1,0 +1,47 @@
+"""What the page of a summary measures of its selections at once, and what takes longer."""
+
+from collections.abc import Sequence
+
+from calibdask.explore.summaries.own_metrics import OwnMetrics
+from calibdask.explore.summaries.page_metrics import Choice, quick
+from calibdask.explore.summaries.pool import Pool, Selection
+from calibdask.explore.summaries.steps import Measurement
+
+
+class Measuring:
+    """Measures selections; what has just been asked for is as it was.
+
+    Parameters
+    ----------
+    pool : Pool
+    own : OwnMetrics
+    """
+
+    def __init__(self, pool: Pool, own: OwnMetrics) -> None:
+        self._pool, self._own = pool, own
+        self._latest: tuple[Sequence[Selection], Choice, list[Measurement]] | None = None
+
+    def measured(self, selections: Sequence[Selection], choice: Choice) -> list[Measurement]:
+        """What is quick of each selection."""
+        if self._latest is not None and self._latest[:2] == (selections, choice):
+            return self._latest[2]
+        measurements: list[Measurement] = []
+        for selection in selections:
+            if not self._pool.rows(selection):
+                raise ValueError("There are no rows in this selection.")
+            pooled = complete = self._pool.pooled(selection, choice.setting)
+            like = measurements[0].result if measurements else None
+            result = quick(pooled, choice, banded=banded(selections, choice), like=like)
+            reasons: dict[str, str] = {}
+            if self._own.estimators:
+                complete = self._pool.pooled(selection, choice.setting, complete=True)
+                values, reasons = self._own.measured(complete, choice.setting)
+                result = result.assign(values.data_vars).assign_coords(values.coords)
+            measurements.append(Measurement(pooled, complete, result, reasons))
+        self._latest = selections, choice, measurements
+        return measurements
+
+
+def banded(selections: Sequence[Selection], choice: Choice) -> bool:
+    """Whether there is time for bands at once: not for those of all classes twice."""
+    return len(selections) == 1 or choice.setting != "classwise"

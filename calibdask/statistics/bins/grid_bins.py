@@ -104,7 +104,9 @@ def binary_scores(state: GridState, grid: Grid, smallest: float) -> tuple[Array,
 
     All scores of a cell with one outcome count as equal to their mean; probabilities are clipped at ``smallest``.
     """
-    mass, offset = (np.ascontiguousarray(sums[:, :, 0]).reshape(-1, grid.size, 2) for sums in (state.mass, state.offset))
+    mass, offset = (
+        np.ascontiguousarray(sums[:, :, 0]).reshape(-1, grid.size, 2) for sums in (state.mass, state.offset)
+    )
     sums = np.empty((len(mass), 3))
     loss_sums(mass, offset, unit_of(offset), *grid.nearer, smallest, sums)
     weight, brier, log = sums.T.reshape(3, *state.mass.shape[:2])

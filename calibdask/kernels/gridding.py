@@ -339,8 +339,9 @@ def add_parts(parts, starts, cells):
 def loss_sums(mass, offset, unit, edge, step, smallest, sums):
     """Sums (columns, 3) of w, w * Brier score and w * logarithmic score over cells or their parts.
 
-    ``mass`` and ``offset`` (columns, parts, 2), offsets in this ``unit``; the score at a position is ``edge`` + ``step``
-    * position. All rows of a part with one outcome are at their mean; probabilities are clipped at ``smallest``.
+    ``mass`` and ``offset`` (columns, parts, 2), offsets in this ``unit``; the score at a position is
+    ``edge + step * position``. All rows of a part with one outcome are at their mean; probabilities are clipped at
+    ``smallest``.
     """
     for column in range(len(mass)):
         total, brier, log = 0.0, 0.0, 0.0

@@ -185,8 +185,8 @@ def _fixed_point(low: float, high: float) -> Generator[float, float, tuple[float
     """Value and bandwidth of a column: asks for the error at one bandwidth after the other.
 
     The error does not increase with the bandwidth, so there is one root: between the narrowest bandwidth and the error
-    there. The next bandwidth is where the secant of log(error / bandwidth) over log(bandwidth) is 0; an end that is retained is down-weighted
-    (Anderson & Bjorck 1973), and every few steps the interval is bisected instead.
+    there. The next bandwidth is where the secant of log(error / bandwidth) over log(bandwidth) is 0; an end that is
+    retained is down-weighted (Anderson & Bjorck 1973), and every few steps the interval is bisected instead.
     """
     value = yield low
     if value < low:

@@ -75,7 +75,31 @@ def _mirrored(values, margin, extended):
 
 
 @inlined
-def _kernel(ratio, reach, factors):
+def _smoothed(extended, first, factors, number, here):
+    """Sums of values around those from number ``first`` on by a symmetric kernel of ``number`` factors."""
+    size = here.size
+    for t in range(size):
+        here[t] = factors[0] * extended[first + t]
+    # Four at a time: as many sums in the same order, with a quarter of the loads and stores.
+    j = 1
+    while j + 3 < number:
+        a, b, c, d = factors[j], factors[j + 1], factors[j + 2], factors[j + 3]
+        low, high = extended[first - j - 3 : first - j + size], extended[first + j : first + j + 3 + size]
+        for t in range(size):
+            total = here[t] + a * (low[t + 3] + high[t])
+            total += b * (low[t + 2] + high[t + 1])
+            total += c * (low[t + 1] + high[t + 2])
+            here[t] = total + d * (low[t] + high[t + 3])
+        j += 4
+    while j < number:
+        low, high = extended[first - j : first - j + size], extended[first + j : first + j + size]
+        for t in range(size):
+            here[t] += factors[j] * (low[t] + high[t])
+        j += 1
+
+
+@inlined
+def _gaussian(ratio, reach, factors):
     """A Gaussian kernel sampled at whole multiples of ``ratio`` standard deviations, of sum 1; where it ends."""
     number = 0
     total = 0.0
@@ -99,21 +123,14 @@ def absolute_sums(weights, columns, ratios, reach, errors):
     extended, factors = np.empty(3 * nodes), np.empty(nodes)
     smoothed = np.empty(_TILE)
     for k in range(columns.size):
-        number = _kernel(ratios[k], reach, factors)
+        number = _gaussian(ratios[k], reach, factors)
         margin = number - 1
         _mirrored(weights[columns[k]], margin, extended)
         total = 0.0
         for begin in range(0, nodes, _TILE):
             size = min(_TILE, nodes - begin)
             here = smoothed[:size]
-            first = begin + margin
-            here[:] = factors[0] * extended[first : first + size]
-            for j in range(1, number):
-                below = extended[first - j : first - j + size]
-                above = extended[first + j : first + j + size]
-                factor = factors[j]
-                for t in range(size):
-                    here[t] += factor * (below[t] + above[t])
+            _smoothed(extended, begin + margin, factors, number, here)
             for t in range(size):
                 total += abs(here[t])
             if begin == 0:
@@ -121,3 +138,19 @@ def absolute_sums(weights, columns, ratios, reach, errors):
             if begin + size == nodes:
                 total -= 0.5 * abs(here[size - 1])
         errors[k] = total
+
+
+@compiled
+def smooth_narrowly(weights, factors, smoothed):
+    """Weights (columns, nodes), each smoothed by a symmetric kernel (columns, values from the middle outwards).
+
+    Under reflection at both ends; kernels are narrower than the grid.
+    """
+    nodes, number = weights.shape[1], factors.shape[1]
+    margin = number - 1
+    extended = np.empty(nodes + 2 * margin)
+    for column in range(len(weights)):
+        _mirrored(weights[column], margin, extended)
+        for begin in range(0, nodes, _TILE):
+            end = min(begin + _TILE, nodes)
+            _smoothed(extended, begin + margin, factors[column], number, smoothed[column, begin:end])

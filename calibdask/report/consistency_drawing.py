@@ -92,6 +92,6 @@ def _reading(points: ConsistencyPoints, level: float) -> str:
     outside, number = int(points.is_outside.sum()), points.outcome.size
     return (
         "points: frequency of the outcome by bin; bars: where points of a calibrated model lie in "
-        f"{percent(level)} of data sets, each bin by itself (not confidence intervals of the points); outside their bar "
-        f"(coloured): {outside} of {number}"
+        f"{percent(level)} of data sets, each bin by itself (not confidence intervals of the points); outside their "
+        f"bar (coloured): {outside} of {number}"
     )

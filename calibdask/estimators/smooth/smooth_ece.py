@@ -3,7 +3,7 @@
 import math
 from collections.abc import Generator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 from typing_extensions import override
@@ -13,7 +13,7 @@ from calibdask.estimators.columns import gap
 from calibdask.estimators.interval import FromHistograms
 from calibdask.estimators.parts import Estimate, Given, calibration_error
 from calibdask.estimators.smooth.gridded import Gridded, GriddedEstimator
-from calibdask.estimators.smooth.smoothing import REACH, Mirrored, integral
+from calibdask.estimators.smooth.smoothing import REACH, Mirrored, integral, is_narrow
 from calibdask.kernels.smoothing import absolute_sums
 from calibdask.statistics.bins.grid import Grid, GridHistogram
 from calibdask.statistics.exact import Array, Counts
@@ -24,8 +24,6 @@ from calibdask.statistics.settings import Setting
 # Relative tolerance of the bandwidth.
 _TOLERANCE = 2.0**-44
 _BISECTED = 8
-# Kernels that reach fewer cells are applied to the nodes themselves, which takes less time than transforms.
-_NARROW = 128
 # A smaller bandwidth than this multiple of an error has no smaller error, whatever is rounded.
 _BEYOND = 1 + 2.0**-16
 # Smaller ratios of error and bandwidth only say that the bandwidth is much too large.
@@ -138,22 +136,16 @@ class _Residuals:
         """Outcomes less scores."""
         return cls(weights[:, 1] - weights[:, 2], grid)
 
-    @cached_property
-    def _mirrored(self) -> Mirrored:
-        return Mirrored(self.values, self.grid)
-
     def errors(self, columns: Counts, bandwidth: Array) -> Array:
         """The smoothed error of some columns, each at its own bandwidth."""
         errors = np.empty(columns.size)
-        narrow = bandwidth * REACH["gaussian"] <= self.grid.width * _NARROW
-        few = columns[narrow], self.grid.width / bandwidth[narrow]
-        if few[0].size:
-            sums = np.empty(few[0].size)
-            absolute_sums(self.values, *few, REACH["gaussian"], sums)
-            errors[narrow] = sums
-        if few[0].size < columns.size:
-            wide = self._mirrored.of(columns[~narrow].tolist())
-            errors[~narrow] = integral(np.abs(wide.by("gaussian", bandwidth[~narrow])), self.grid)
+        narrow = is_narrow("gaussian", bandwidth, self.grid)
+        sums = np.empty(int(narrow.sum()))
+        absolute_sums(self.values, columns[narrow], self.grid.width / bandwidth[narrow], REACH["gaussian"], sums)
+        errors[narrow] = sums
+        if not narrow.all():
+            mirrored = Mirrored(self.values[columns[~narrow]], self.grid)
+            errors[~narrow] = integral(np.abs(mirrored.by("gaussian", bandwidth[~narrow])), self.grid)
         return errors
 
 

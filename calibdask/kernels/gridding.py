@@ -343,15 +343,22 @@ def loss_sums(mass, offset, unit, edge, step, smallest, sums):
     ``edge + step * position``. All rows of a part with one outcome are at their mean; probabilities are clipped at
     ``smallest``.
     """
+    rows, chosen, logarithm = np.empty(2 * mass.shape[1]), np.empty(2 * mass.shape[1]), np.empty(2 * mass.shape[1])
     for column in range(len(mass)):
-        total, brier, log = 0.0, 0.0, 0.0
+        filled = 0
         for part in range(mass.shape[1]):
             for outcome in range(2):
-                rows = np.float64(mass[column, part, outcome])
-                if rows > 0.0:
-                    score = clipped(edge[part] + step[part] * (offset[column, part, outcome] * unit / rows))
-                    chosen = score if outcome == 1 else 1.0 - score
-                    total += rows
-                    brier += rows * (1.0 - chosen) * (1.0 - chosen)
-                    log -= rows * log_64(max(chosen, smallest))
+                count = np.float64(mass[column, part, outcome])
+                if count > 0.0:
+                    score = clipped(edge[part] + step[part] * (offset[column, part, outcome] * unit / count))
+                    rows[filled], chosen[filled] = count, score if outcome == 1 else 1.0 - score
+                    filled += 1
+        # Apart from the sums, which keep their order: logarithms become vector instructions.
+        for i in range(filled):
+            logarithm[i] = log_64(max(chosen[i], smallest))
+        total, brier, log = 0.0, 0.0, 0.0
+        for i in range(filled):
+            total += rows[i]
+            brier += rows[i] * (1.0 - chosen[i]) * (1.0 - chosen[i])
+            log -= rows[i] * logarithm[i]
         sums[column, 0], sums[column, 1], sums[column, 2] = total, brier, log

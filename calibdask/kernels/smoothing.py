@@ -141,16 +141,23 @@ def absolute_sums(weights, columns, ratios, reach, errors):
 
 
 @compiled
-def smooth_narrowly(weights, factors, smoothed):
+def smooth_narrowly(weights, kernels, numbers, smoothed):
     """Weights (columns, nodes), each smoothed by a symmetric kernel (columns, values from the middle outwards).
 
-    Under reflection at both ends; kernels are narrower than the grid.
+    The first ``numbers`` of these values count, divided by their sum. Under reflection at both ends; kernels are
+    narrower than the grid.
     """
-    nodes, number = weights.shape[1], factors.shape[1]
-    margin = number - 1
-    extended = np.empty(nodes + 2 * margin)
+    nodes, most = weights.shape[1], kernels.shape[1]
+    extended, factors = np.empty(nodes + 2 * most), np.empty(most)
     for column in range(len(weights)):
+        number = numbers[column]
+        total = kernels[column, 0]
+        for j in range(1, number):
+            total += 2.0 * kernels[column, j]
+        for j in range(number):
+            factors[j] = kernels[column, j] / total
+        margin = number - 1
         _mirrored(weights[column], margin, extended)
         for begin in range(0, nodes, _TILE):
             end = min(begin + _TILE, nodes)
-            _smoothed(extended, begin + margin, factors[column], number, smoothed[column, begin:end])
+            _smoothed(extended, begin + margin, factors, number, smoothed[column, begin:end])

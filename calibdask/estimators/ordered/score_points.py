@@ -112,21 +112,21 @@ def _points_of_scores(state: DistinctState, layout: Layout, setting: Setting) ->
 def points_of_grid(state: GridState, grid: Grid, *, by_outcome: bool = False) -> Points:
     """The cells that hold rows, at the mean of their scores; ``by_outcome`` the rows of either outcome at theirs."""
     # Only cells that hold rows are converted and summed: mostly a small share of them.
-    mass, offset, square = (sums.reshape(-1, 2) for sums in (state.mass, state.offset, state.square))
     if by_outcome:
-        mass, offset, square = mass.ravel(), offset.ravel(), square.ravel()
+        mass, offset = state.mass.ravel(), state.offset.ravel()
         filled = np.flatnonzero(mass)
         number, is_one = np.divmod(filled, 2)
         weight, distance = mass[filled].astype(np.float64), GridState.distance_of(offset[filled])
         outcome = weight * is_one
-        square = square[filled] if state.weighted else weight
+        square = state.square.ravel()[filled] if state.weighted else weight
     else:
-        total = mass[:, 0] + mass[:, 1]
+        of_both = state.mass.reshape(-1, 2)
+        total = of_both[:, 0] + of_both[:, 1]
         number = np.flatnonzero(total)
-        weight, outcome = total[number].astype(np.float64), mass[number, 1].astype(np.float64)
-        lower, upper = GridState.distance_of(offset[number]).T
+        weight, outcome = total[number].astype(np.float64), of_both[number, 1].astype(np.float64)
+        lower, upper = GridState.distance_of(state.offset.reshape(-1, 2)[number]).T
         distance = lower + upper
-        square = square[number].sum(-1) if state.weighted else weight
+        square = state.square.reshape(-1, 2)[number].sum(-1) if state.weighted else weight
     stratum, cell = np.divmod(number, grid.size)
     edge, step = grid.nearer
     score = (edge[cell] + step[cell] * (distance / weight)).clip(0.0, 1.0)

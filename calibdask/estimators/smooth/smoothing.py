@@ -94,10 +94,9 @@ class Mirrored:
 
     def _narrowly(self, weights: Array, kernel: Kernel, bandwidth: Array) -> Array:
         reached = math.ceil(REACH[kernel] * bandwidth.max() / self._grid.width)
-        factors = profile(kernel, np.arange(reached + 1) * self._grid.width / bandwidth[:, None])
-        factors /= (factors[:, 0] + 2 * factors[:, 1:].sum(-1))[:, None]
+        distance = np.arange(reached + 1) * self._grid.width / bandwidth[:, None]
         values = np.empty(weights.shape)
-        smooth_narrowly(weights, factors, values)
+        smooth_narrowly(weights, profile(kernel, distance), (distance < REACH[kernel]).sum(-1), values)
         return values / self._grid.width
 
 

@@ -57,7 +57,7 @@ class Profile:
     note : str
         What the numbers leave open.
     pictures : tuple of str
-        Metrics whose curves a report draws, written in the same way.
+        Metrics whose curves, or points, a report draws, written in the same way.
     """
 
     title: str
@@ -189,7 +189,7 @@ PROFILES: Mapping[str, Profile] = {
             "corp": {"miscalibration": "Miscalibration (CORP)", "discrimination": "Discrimination (CORP)"},
             "murphy-curve(thresholds=[0.1, 0.3, 0.5, 0.7, 0.9])": {"": "Elementary score at"},
         },
-        pictures=("murphy-curve",),
+        pictures=("consistency-bars(bins=10)", "murphy-curve"),
     ),
 }
 

@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.kernels.compiled import compiled, inlined, unit
+from calibdask.kernels.compiled import compiled, inlined
+from calibdask.kernels.compiled import unit as clipped
+from calibdask.kernels.logarithm import log_64
 
 # Positions within a cell are counted in units of 2**-30, so that plain int64 sums hold 2**33 rows of one cell.
 OFFSET_BITS = 30
@@ -34,7 +36,7 @@ def _locate(scores, n_cells, low, scale, cells, offsets):
     """
     last = n_cells - 1.0
     for e in range(scores.size):
-        x = unit(scores[e])
+        x = clipped(scores[e])
         t = max((x - low) * scale, 0.0)
         j = min(np.floor(t * (1.0 + 2.0**-50)), last)
         # Python's division, which may raise, would keep the loop from being vectorised.
@@ -54,7 +56,7 @@ def _locate_single(scores, n_cells, cells, offsets):
     on another side of a float32 than the fraction itself.
     """
     for e in range(scores.size):
-        t = unit(scores[e]) * n_cells
+        t = clipped(scores[e]) * n_cells
         j = max(np.ceil(t) - 1.0, 0.0)
         position = t - j if j + j < n_cells else 1.0 - (t - j)
         cells[e] = np.int32(j)
@@ -318,3 +320,45 @@ def _weighted_sums(
                 offsets,
                 sums,
             )
+
+
+@compiled
+def add_parts(parts, starts, cells):
+    """Sums (columns, cells, 2) over the parts of each cell, which begin at ``starts``."""
+    for column in range(len(cells)):
+        for cell in range(cells.shape[1]):
+            first = starts[cell]
+            lower, upper = parts[column, first, 0], parts[column, first, 1]
+            for part in range(first + 1, starts[cell + 1]):
+                lower += parts[column, part, 0]
+                upper += parts[column, part, 1]
+            cells[column, cell, 0], cells[column, cell, 1] = lower, upper
+
+
+@compiled
+def loss_sums(mass, offset, unit, edge, step, smallest, sums):
+    """Sums (columns, 3) of w, w * Brier score and w * logarithmic score over cells or their parts.
+
+    ``mass`` and ``offset`` (columns, parts, 2), offsets in this ``unit``; the score at a position is
+    ``edge + step * position``. All rows of a part with one outcome are at their mean; probabilities are clipped at
+    ``smallest``.
+    """
+    rows, chosen, logarithm = np.empty(2 * mass.shape[1]), np.empty(2 * mass.shape[1]), np.empty(2 * mass.shape[1])
+    for column in range(len(mass)):
+        filled = 0
+        for part in range(mass.shape[1]):
+            for outcome in range(2):
+                count = np.float64(mass[column, part, outcome])
+                if count > 0.0:
+                    score = clipped(edge[part] + step[part] * (offset[column, part, outcome] * unit / count))
+                    rows[filled], chosen[filled] = count, score if outcome == 1 else 1.0 - score
+                    filled += 1
+        # Apart from the sums, which keep their order: logarithms become vector instructions.
+        for i in range(filled):
+            logarithm[i] = log_64(max(chosen[i], smallest))
+        total, brier, log = 0.0, 0.0, 0.0
+        for i in range(filled):
+            total += rows[i]
+            brier += rows[i] * (1.0 - chosen[i]) * (1.0 - chosen[i])
+            log -= rows[i] * logarithm[i]
+        sums[column, 0], sums[column, 1], sums[column, 2] = total, brier, log

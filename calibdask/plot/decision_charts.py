@@ -144,7 +144,7 @@ def _decision(parts: Parts) -> Chart:
         Line("treat by the scores", model),
         bands,
         (Line("treat all", everyone), Line("treat none", nobody)),
-        (0.0, _rounded_up(float(last[0]) if last.size else 1.0)),
+        (0.0, rounded_up(float(last[0]) if last.size else 1.0)),
         reach_y,
     )
 
@@ -189,7 +189,7 @@ def _belt(parts: Parts) -> Chart:
     levels = np.asarray(parts.results.dataset[parts.of["lower"].values.dims[0]].values, np.float64)
     bands = [Band(f"{100 * level:g} % belt", low, high) for level, low, high in zip(levels, lower, upper, strict=True)]
     score = np.where(np.isfinite(frequency), parts.x, np.nan)
-    reach = (0.0, _rounded_up(_largest(score, frequency)))
+    reach = (0.0, rounded_up(_largest(score, frequency)))
     pvalue, degree = float(parts.values("pvalue")), float(parts.values("degree"))
     return Chart(
         parts.x,
@@ -209,7 +209,7 @@ def _largest(*values: Array) -> float:
     return max((float(np.nanmax(of)) for of in values if np.isfinite(of).any()), default=0.0)
 
 
-def _rounded_up(end: float) -> float:
+def rounded_up(end: float) -> float:
     """The end of an axis of probabilities."""
     return float(min(1.0, np.ceil(end * 10 - 1e-9) / 10)) or 1.0
 

@@ -7,13 +7,14 @@ import xarray as xr
 from markupsafe import Markup
 
 from calibdask.plot import svg
-from calibdask.plot.decision_charts import BELT, KINDS, Chart
+from calibdask.plot.decision_charts import BELT, KINDS, Chart, Range
 from calibdask.report.blocks import Figure
 from calibdask.results.format import slice_text
 
 # In units of the drawing, which the page scales.
-_LEFT, _TOP, _SIDE, _RIGHT, _BOTTOM = 52.0, 8.0, 270.0, 12.0, 36.0
-_MOST_TICKS, _MOST_PANELS = 6, 6
+LEFT, TOP, SIDE, RIGHT, BOTTOM = 52.0, 8.0, 270.0, 12.0, 36.0
+MOST_PANELS = 6
+_MOST_TICKS = 6
 _WIDEST = "band", "ends"
 _DASHES = "dashed", "dotted"
 
@@ -23,19 +24,19 @@ def chart_figures(dataset: xr.Dataset, name: str) -> Iterator[Figure]:
     for kind in KINDS:
         for metric in kind.metrics(dataset):
             dims = kind.dims(dataset, metric)
-            for position in islice(product(*(range(dataset.sizes[dim]) for dim in dims)), _MOST_PANELS):
+            for position in islice(product(*(range(dataset.sizes[dim]) for dim in dims)), MOST_PANELS):
                 at = dict(zip(dims, position, strict=True))
                 labels = (f"{dim} {slice_text(dataset[dim].values[i])}" for dim, i in at.items())
                 title = ", ".join((f"{name}: {kind.name.lower()}", *labels))
                 chart = kind.chart(dataset, metric, at)
-                height = _SIDE if kind is BELT else 0.7 * _SIDE
+                height = SIDE if kind is BELT else 0.7 * SIDE
                 yield Figure(chart_picture(chart, title, height), f"{title}; {_reading(chart)}")
 
 
 def chart_picture(chart: Chart, title: str, height: float) -> Markup:
     """Bands, lines of reference and the line, cut off at the ends of the axes."""
     (left, right), (low, high) = chart.reach_x, chart.reach_y
-    along, up = svg.scale(left, right, 0, _SIDE), svg.scale(low, high, height, 0)
+    along, up = svg.scale(left, right, 0, SIDE), svg.scale(low, high, height, 0)
     x = along(chart.x)
     widths = _WIDEST[-len(chart.bands) :] if chart.bands else ()
     inside = [
@@ -46,24 +47,27 @@ def chart_picture(chart: Chart, title: str, height: float) -> Markup:
         ),
         svg.polyline(x, up(chart.line.y), "curve main"),
     ]
-    window = f'x="{_LEFT:.0f}" y="{_TOP:.0f}" width="{_SIDE:.0f}" height="{height:.0f}"'
-    parts = [*_axes(chart, height), f"<svg {window}>{''.join(inside)}</svg>"]
-    return svg.picture("picture", _LEFT + _SIDE + _RIGHT, _TOP + height + _BOTTOM, parts, title)
+    window = f'x="{LEFT:.0f}" y="{TOP:.0f}" width="{SIDE:.0f}" height="{height:.0f}"'
+    parts = [
+        *chart_axes(chart.reach_x, chart.reach_y, chart.across, chart.upward, height),
+        f"<svg {window}>{''.join(inside)}</svg>",
+    ]
+    return svg.picture("picture", LEFT + SIDE + RIGHT, TOP + height + BOTTOM, parts, title)
 
 
-def _axes(chart: Chart, height: float) -> Iterator[str]:
+def chart_axes(reach_x: Range, reach_y: Range, across: str, upward: str, height: float) -> Iterator[str]:
     """Grid, ticks and names of the axes."""
-    foot = _TOP + height
-    along = svg.scale(*chart.reach_x, _LEFT, _LEFT + _SIDE)
-    up = svg.scale(*chart.reach_y, foot, _TOP)
-    for tick in svg.nice_ticks(*chart.reach_x, _MOST_TICKS):
-        yield svg.line(along(tick), _TOP, along(tick), foot, "grid")
+    foot = TOP + height
+    along = svg.scale(*reach_x, LEFT, LEFT + SIDE)
+    up = svg.scale(*reach_y, foot, TOP)
+    for tick in svg.nice_ticks(*reach_x, _MOST_TICKS):
+        yield svg.line(along(tick), TOP, along(tick), foot, "grid")
         yield svg.text(along(tick), foot + 15, f"{tick:g}", "middle")
-    for tick in svg.nice_ticks(*chart.reach_y, _MOST_TICKS):
-        yield svg.line(_LEFT, up(tick), _LEFT + _SIDE, up(tick), "grid")
-        yield svg.text(_LEFT - 6, up(tick) + 4, f"{tick:g}".replace("-", "−"), "end")
-    yield svg.text(_LEFT + _SIDE / 2, foot + 32, chart.across, "middle", "fine")
-    yield svg.upward(9, _TOP + height / 2, chart.upward)
+    for tick in svg.nice_ticks(*reach_y, _MOST_TICKS):
+        yield svg.line(LEFT, up(tick), LEFT + SIDE, up(tick), "grid")
+        yield svg.text(LEFT - 6, up(tick) + 4, f"{tick:g}".replace("-", "−"), "end")
+    yield svg.text(LEFT + SIDE / 2, foot + 32, across, "middle", "fine")
+    yield svg.upward(9, TOP + height / 2, upward)
 
 
 def _reading(chart: Chart) -> str:

@@ -6,6 +6,7 @@ from calibdask.gating.check import Gate
 from calibdask.gating.profiles import profile_of
 from calibdask.report.blocks import Block, Cell, Figures, Heading, Paragraph, Table, number, text
 from calibdask.report.chart_drawing import chart_figures
+from calibdask.report.consistency_drawing import consistency_figures
 from calibdask.report.model_result import ModelResult
 from calibdask.report.tables import best_of, few_table, model_table
 from calibdask.report.verdict import verdict_on
@@ -31,7 +32,8 @@ def filed(models: Sequence[ModelResult]) -> Iterator[Block]:
         ]
         yield Table(profile.title, columns, rows, profile.note)
         if model.measured.pictures is not None:
-            yield Figures(list(chart_figures(model.measured.pictures, model.name)))
+            drawn = model.measured.pictures, model.name
+            yield Figures([*consistency_figures(*drawn), *chart_figures(*drawn)])
         yield from (_of_slices(name, gate) for name in gate.slices if profile.of_slices)
 
 

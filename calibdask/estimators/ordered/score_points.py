@@ -111,18 +111,23 @@ def _points_of_scores(state: DistinctState, layout: Layout, setting: Setting) ->
 
 def points_of_grid(state: GridState, grid: Grid, *, by_outcome: bool = False) -> Points:
     """The cells that hold rows, at the mean of their scores; ``by_outcome`` the rows of either outcome at theirs."""
-    mass = state.mass if by_outcome else state.mass[..., :1] + state.mass[..., 1:]
-    filled = np.nonzero(mass)
-    stratum, cell = np.ravel_multi_index(filled[:3], mass.shape[:3]), filled[3]
     # Only cells that hold rows are converted and summed: mostly a small share of them.
-    here = filled if by_outcome else filled[:4]
-    weight = mass[filled].astype(np.float64)
-    distance = GridState.distance_of(state.offset[here])
-    square = state.square[here] if state.weighted else weight
-    if not by_outcome:
-        distance = distance[:, 0] + distance[:, 1]
-        square = square.sum(-1) if state.weighted else square
-    outcome = weight * (filled[4] > 0) if by_outcome else state.mass[(*here, 1)].astype(np.float64)
+    if by_outcome:
+        mass, offset = state.mass.ravel(), state.offset.ravel()
+        filled = np.flatnonzero(mass)
+        number, is_one = np.divmod(filled, 2)
+        weight, distance = mass[filled].astype(np.float64), GridState.distance_of(offset[filled])
+        outcome = weight * is_one
+        square = state.square.ravel()[filled] if state.weighted else weight
+    else:
+        of_both = state.mass.reshape(-1, 2)
+        total = of_both[:, 0] + of_both[:, 1]
+        number = np.flatnonzero(total)
+        weight, outcome = total[number].astype(np.float64), of_both[number, 1].astype(np.float64)
+        lower, upper = GridState.distance_of(state.offset.reshape(-1, 2)[number]).T
+        distance = lower + upper
+        square = state.square.reshape(-1, 2)[number].sum(-1) if state.weighted else weight
+    stratum, cell = np.divmod(number, grid.size)
     edge, step = grid.nearer
     score = (edge[cell] + step[cell] * (distance / weight)).clip(0.0, 1.0)
     # Either outcome may be the one before within its cell.

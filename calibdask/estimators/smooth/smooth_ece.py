@@ -13,9 +13,10 @@ from calibdask.estimators.columns import gap
 from calibdask.estimators.interval import FromHistograms
 from calibdask.estimators.parts import Estimate, Given, calibration_error
 from calibdask.estimators.smooth.gridded import Gridded, GriddedEstimator
-from calibdask.estimators.smooth.smoothing import Mirrored, integral
+from calibdask.estimators.smooth.smoothing import REACH, Mirrored, integral, is_narrow
+from calibdask.kernels.smoothing import absolute_sums
 from calibdask.statistics.bins.grid import Grid, GridHistogram
-from calibdask.statistics.exact import Array
+from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
@@ -23,6 +24,8 @@ from calibdask.statistics.settings import Setting
 # Relative tolerance of the bandwidth.
 _TOLERANCE = 2.0**-44
 _BISECTED = 8
+# A smaller bandwidth than this multiple of an error has no smaller error, whatever is rounded.
+_BEYOND = 1 + 2.0**-16
 # Smaller ratios of error and bandwidth only say that the bandwidth is much too large.
 _SMALLEST_RATIO = 1e-3
 _NOT_ZERO = 1e-30
@@ -121,25 +124,46 @@ class _AsSmooth:
         return {"": calibration_error(errors)}
 
 
+@dataclass(frozen=True, eq=False)
+class _Residuals:
+    """Residuals of several columns on the nodes of a grid, (columns, nodes)."""
+
+    values: Array
+    grid: Grid
+
+    @classmethod
+    def of(cls, weights: Array, grid: Grid) -> "_Residuals":
+        """Outcomes less scores."""
+        return cls(weights[:, 1] - weights[:, 2], grid)
+
+    def errors(self, columns: Counts, bandwidth: Array) -> Array:
+        """The smoothed error of some columns, each at its own bandwidth."""
+        errors = np.empty(columns.size)
+        narrow = is_narrow("gaussian", bandwidth, self.grid)
+        sums = np.empty(int(narrow.sum()))
+        absolute_sums(self.values, columns[narrow], self.grid.width / bandwidth[narrow], REACH["gaussian"], sums)
+        errors[narrow] = sums
+        if not narrow.all():
+            mirrored = Mirrored(self.values[columns[~narrow]], self.grid)
+            errors[~narrow] = integral(np.abs(mirrored.by("gaussian", bandwidth[~narrow])), self.grid)
+        return errors
+
+
 def _errors(grid: Grid, weights: Array, bandwidth: Array) -> Array:
     """The error of each column at its bandwidth."""
-    mirrored = Mirrored(weights[:, 1] - weights[:, 2], grid)
     # Without rows there is no bandwidth.
-    return integral(np.abs(mirrored.by("gaussian", np.where(bandwidth > 0, bandwidth, 1.0))), grid)
+    return _Residuals.of(weights, grid).errors(np.arange(len(weights)), np.where(bandwidth > 0, bandwidth, 1.0))
 
 
 def _fixed_points(grid: Grid, weights: Array, widest: Array) -> Array:
     """Value and bandwidth of each column, (columns, 2); in each step all columns are smoothed together."""
-    mirrored = Mirrored(weights[:, 1] - weights[:, 2], grid)
+    residuals = _Residuals.of(weights, grid)
     searches = [_fixed_point(grid.width, end) for end in widest.tolist()]
     asked = {column: next(search) for column, search in enumerate(searches)}
     points = np.empty((len(searches), 2))
     while asked:
         columns = list(asked)
-        # Both ends of the bracket are the same for all.
-        shared = len(set(asked.values())) == 1
-        bandwidth = np.array([*asked.values()][: 1 if shared else None])
-        errors = integral(np.abs(mirrored.of(columns).by("gaussian", bandwidth)), grid)
+        errors = residuals.errors(np.array(columns), np.array([*asked.values()]))
         asked = {}
         for column, error in zip(columns, errors.tolist(), strict=True):
             try:
@@ -152,13 +176,14 @@ def _fixed_points(grid: Grid, weights: Array, widest: Array) -> Array:
 def _fixed_point(low: float, high: float) -> Generator[float, float, tuple[float, float]]:
     """Value and bandwidth of a column: asks for the error at one bandwidth after the other.
 
-    The error does not increase with the bandwidth, so there is one root, which is bracketed by two bandwidths. The next
-    one is where the secant of log(error / bandwidth) over log(bandwidth) is 0; an end that is retained is down-weighted
-    (Anderson & Bjorck 1973), and every few steps the interval is bisected instead.
+    The error does not increase with the bandwidth, so there is one root: between the narrowest bandwidth and the error
+    there. The next bandwidth is where the secant of log(error / bandwidth) over log(bandwidth) is 0; an end that is
+    retained is down-weighted (Anderson & Bjorck 1973), and every few steps the interval is bisected instead.
     """
     value = yield low
     if value < low:
         return value, low
+    high = min(high, value * _BEYOND)
     above, below = _height(value, low), _height((yield high), high)
     last, step = 0, 0
     while high - low > (nearest := _TOLERANCE * high):

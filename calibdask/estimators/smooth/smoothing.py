@@ -4,13 +4,14 @@ Weights are on the nodes of a grid, last axis; bandwidths and results are in uni
 """
 
 import math
-from collections.abc import Sequence
-from copy import copy
+from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
+from calibdask.kernels.smoothing import smooth_narrowly
 from calibdask.statistics.bins.grid import Grid
 from calibdask.statistics.exact import Array
 
@@ -20,6 +21,8 @@ KERNELS: tuple[Kernel, ...] = get_args(Kernel)
 # Half the width of the support of each compact kernel of standard deviation 1; the Gaussian is cut off there.
 REACH = {"triweight": 3.0, "epanechnikov": 5**0.5, "cosine": (1 - 8 / np.pi**2) ** -0.5, "gaussian": 6.0}
 _BETA_ROWS = 128
+# Up to this number of nodes, which every grid has more of, kernels are narrow.
+_NARROW = 128
 # Densities up to this count as 0; the curve is undefined there.
 _NO_DENSITY = 1e-8
 # The beta kernel is defined up to b = 1/4.
@@ -56,25 +59,50 @@ def _response(kernel: Kernel, bandwidth: Array, grid: Grid) -> Array:
 
 
 class Mirrored:
-    """Weights smoothed by a kernel under reflection at both ends of the support: a product of cosine coefficients."""
+    """Weights smoothed by a kernel under reflection at both ends of the support.
+
+    Kernels that reach few nodes are applied to the weights themselves, which takes less time; others are products of
+    cosine coefficients.
+    """
 
     def __init__(self, weights: Array, grid: Grid) -> None:
-        halved = weights * 0.5
-        halved[..., [0, -1]] = weights[..., [0, -1]]
-        self._grid = grid
-        self.coefficients: Array = scipy.fft.dct(halved, 1)
+        self._weights, self._grid = weights, grid
 
-    def of(self, columns: Sequence[int]) -> "Mirrored":
-        """Some of the columns, the first axis."""
-        part = copy(self)
-        if len(columns) < len(self.coefficients):
-            part.coefficients = self.coefficients[columns]
-        return part
+    @cached_property
+    def coefficients(self) -> Array:
+        """Cosine coefficients."""
+        halved = self._weights * 0.5
+        halved[..., [0, -1]] = self._weights[..., [0, -1]]
+        return np.asarray(scipy.fft.dct(halved, 1))
 
     def by(self, kernel: Kernel, bandwidth: Array) -> Array:
         """Values on the nodes; the bandwidth has the shape of the leading axes, or one that broadcasts to it."""
-        damped = self.coefficients * _response(kernel, np.asarray(bandwidth), self._grid)
+        widths = np.broadcast_to(bandwidth, self._weights.shape[:-1])
+        # Of each column by itself: which others are smoothed with it must not matter.
+        narrow = is_narrow(kernel, widths, self._grid)
+        if not narrow.any():
+            return self._by_coefficients(self.coefficients, kernel, np.asarray(bandwidth))
+        values = np.empty(self._weights.shape)
+        values[narrow] = self._narrowly(self._weights[narrow], kernel, widths[narrow])
+        if not narrow.all():
+            values[~narrow] = self._by_coefficients(self.coefficients[~narrow], kernel, widths[~narrow])
+        return values
+
+    def _by_coefficients(self, coefficients: Array, kernel: Kernel, bandwidth: Array) -> Array:
+        damped = coefficients * _response(kernel, bandwidth, self._grid)
         return np.asarray(scipy.fft.dct(damped, 1) / (1.0 - self._grid.low))
+
+    def _narrowly(self, weights: Array, kernel: Kernel, bandwidth: Array) -> Array:
+        reached = math.ceil(REACH[kernel] * bandwidth.max() / self._grid.width)
+        distance = np.arange(reached + 1) * self._grid.width / bandwidth[:, None]
+        values = np.empty(weights.shape)
+        smooth_narrowly(weights, profile(kernel, distance), (distance < REACH[kernel]).sum(-1), values)
+        return values / self._grid.width
+
+
+def is_narrow(kernel: Kernel, bandwidth: Array, grid: Grid) -> npt.NDArray[np.bool_]:
+    """Whether kernels reach few nodes."""
+    return np.asarray(bandwidth * REACH[kernel] <= _NARROW * grid.width)
 
 
 def beta_smoothed(weights: Array, bandwidth: float, grid: Grid) -> Array:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from calibdask.kernels import gridding
 from calibdask.kernels.gridding import HALVINGS, PARTS
+from calibdask.kernels.smoothing import share_between_nodes
 from calibdask.statistics.bins.edges import uniform_edges
 from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.block import Block
@@ -160,7 +161,7 @@ class GridState(NamedTuple):
     @staticmethod
     def distance_of(offset: npt.NDArray[Any]) -> Array:
         """Sums of positions as float64, in widths of a cell."""
-        return np.asarray(offset * (1.0 if offset.dtype == np.float64 else UNIT), np.float64)
+        return np.asarray(offset * unit_of(offset), np.float64)
 
     @property
     def effective_rows(self) -> Array:
@@ -170,6 +171,11 @@ class GridState(NamedTuple):
             return total
         square = self.square.sum((-1, -2))
         return np.divide(total**2, square, out=np.zeros_like(total), where=square > 0)
+
+
+def unit_of(offset: npt.NDArray[Any]) -> float:
+    """What sums of positions are counted in, in widths of a cell."""
+    return 1.0 if offset.dtype == np.float64 else UNIT
 
 
 @dataclass(frozen=True)
@@ -270,8 +276,16 @@ class GridHistogram(Statistic[GridState]):
 
 def coarsened(state: GridState, grid: Grid) -> GridState:
     """Sums over the parts of each cell of a refined grid: exactly those of the grid that is not refined."""
-    starts = grid.starts[:-1]
-    return GridState.of(lambda sums: np.add.reduceat(sums, starts, axis=3) if sums.shape[3] else sums, state)
+
+    def whole(sums: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        if not sums.shape[3]:
+            return sums
+        cells = np.empty((*sums.shape[:3], grid.cells, 2), sums.dtype)
+        parts = np.ascontiguousarray(sums).reshape(-1, grid.size, 2)
+        gridding.add_parts(parts, grid.starts, cells.reshape(-1, grid.cells, 2))
+        return cells
+
+    return GridState.of(whole, state)
 
 
 def merged_cells(state: GridState, grid: Grid, coarse: Grid) -> GridState:
@@ -301,8 +315,7 @@ def node_weights(state: GridState, grid: Grid) -> Array:
     Of rows with outcome 0, of rows with outcome 1, and of the scores of all rows. A row between two nodes is shared
     between them so that its score stays the mean of theirs.
     """
-    count, position = _positions(state, grid)
-    return _shared(count, position, grid, (1 - position, position), 0)
+    return _shared(state, grid, smooth=False)
 
 
 def smooth_weights(state: GridState, grid: Grid) -> Array:
@@ -312,36 +325,13 @@ def smooth_weights(state: GridState, grid: Grid) -> Array:
     polynomials up to the third degree keep their sums; nodes beyond an end are mirrored. Some weights are slightly
     negative.
     """
-    count, t = _positions(state, grid)
-    before, after, beyond = t + 1, t - 1, t - 2
-    inner, outer = t * after, before * beyond
-    shares = (inner * beyond * (-1 / 6), outer * after * 0.5, outer * t * -0.5, inner * before * (1 / 6))
-    weights = _shared(count, t, grid, shares, 1)
-    weights[..., 2] += weights[..., 0]
-    weights[..., -3] += weights[..., -1]
-    return weights[..., 1:-1]
+    return _shared(state, grid, smooth=True)
 
 
-def _positions(state: GridState, grid: Grid) -> tuple[Array, Array]:
-    """Weight, and mean position from 0 to 1, of the rows of each outcome in each cell, (..., 2, cells)."""
-    count, offset = (
-        np.ascontiguousarray(np.moveaxis(sums, -1, -2), np.float64) for sums in (state.mass, state.distance)
-    )
-    # Where there are no rows the offset is 0.
-    position = offset / np.maximum(count, np.finfo(float).tiny)
-    # The lower half counts from below.
+def _shared(state: GridState, grid: Grid, *, smooth: bool) -> Array:
+    shape = state.mass.shape[:3]
+    mass, offset = (np.ascontiguousarray(sums).reshape(-1, grid.cells, 2) for sums in (state.mass, state.offset))
+    weights = np.zeros((len(mass), 3, grid.cells + 1))
     half = int((~grid.mirrored).sum())
-    np.subtract(1.0, position[..., half:], out=position[..., half:])
-    return count, position
-
-
-def _shared(count: Array, position: Array, grid: Grid, shares: tuple[Array, ...], margin: int) -> Array:
-    """Weights of both outcomes and of the scores, the first share going to the node ``margin`` before the cell."""
-    weights = np.zeros((*count.shape[:-2], 3, grid.cells + 1 + 2 * margin))
-    scores = count * (grid.nodes[:-1] + grid.width * position)
-    for node, share in enumerate(shares):
-        at = slice(node, node + grid.cells)
-        weights[..., :2, at] += count * share
-        moved = scores * share
-        weights[..., 2, at] += moved[..., 0, :] + moved[..., 1, :]
-    return weights
+    share_between_nodes(mass, offset, unit_of(offset), half, grid.nodes, grid.width, smooth, weights)
+    return weights.reshape(*shape, *weights.shape[1:])

@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from calibdask.kernels.gridding import loss_sums
 from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
 from calibdask.statistics.bins.binnings import EqualMass, number_of_bins, padded
 from calibdask.statistics.bins.edges import Edges
-from calibdask.statistics.bins.grid import Grid, GridState
+from calibdask.statistics.bins.grid import Grid, GridState, unit_of
 from calibdask.statistics.bins.masses import Masses
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
@@ -103,18 +104,12 @@ def binary_scores(state: GridState, grid: Grid, smallest: float) -> tuple[Array,
 
     All scores of a cell with one outcome count as equal to their mean; probabilities are clipped at ``smallest``.
     """
-    mass, distance = (_by_outcome(sums[:, :, 0], np.float64) for sums in (state.mass, state.distance))
-    edge, step = grid.nearer
-    filled = mass > 0
-    # Terms of empty cells are 0; logarithms of all of them would take longer than everything else.
-    cell = np.nonzero(filled)[-1]
-    rows, outcome = mass[filled], np.nonzero(filled)[-2]
-    score = ((rows * edge[cell] + distance[filled] * step[cell]) / rows).clip(0.0, 1.0)
-    chosen = np.where(outcome == 0, 1.0 - score, score)
-    brier, log = np.zeros((2, *mass.shape))
-    brier[filled] = rows * (1.0 - chosen) ** 2
-    log[filled] = rows * -np.log(np.maximum(chosen, smallest))
-    weight, brier, log = (values.sum((-1, -2)) for values in (mass, brier, log))
+    mass, offset = (
+        np.ascontiguousarray(sums[:, :, 0]).reshape(-1, grid.size, 2) for sums in (state.mass, state.offset)
+    )
+    sums = np.empty((len(mass), 3))
+    loss_sums(mass, offset, unit_of(offset), *grid.nearer, smallest, sums)
+    weight, brier, log = sums.T.reshape(3, *state.mass.shape[:2])
     return weight, brier, log
 
 

@@ -32,7 +32,9 @@ def resampled(
     for stratum in np.ndindex(state.mass.shape[:3]):
         column = _Column(state.part(stratum), grid, calibrated)
         keys = ((replicate, first_column + stratum[2], int(calibrated)) for replicate in replicates)
-        drawn = np.stack([column.draw(generator(seed, key)) for key in keys])
+        drawn = np.zeros((len(replicates), *state.mass.shape[3:]), np.int64)
+        for key, of_replicate in zip(keys, drawn, strict=True):
+            column.draw(generator(seed, key), of_replicate)
         at = (slice(None), *stratum)
         if state.weighted:
             rows[at] = drawn
@@ -79,7 +81,6 @@ class _Column:
         mass, offset, square = state.mass, state.distance, state.square
         self._weighted = state.weighted
         self._chance: Array | None = None
-        self._shape = mass.shape
         if calibrated:
             mass, offset, square = (sums.sum(-1, keepdims=True) for sums in (mass, offset, square))
         self._filled = np.flatnonzero(mass)
@@ -89,22 +90,21 @@ class _Column:
         unit = np.divide(square, mass, out=np.ones(mass.shape), where=filled) if state.weighted else np.ones(mass.shape)
         self.unit = unit
         self._rows = mass.ravel()[self._filled] / unit.ravel()[self._filled]
+        self._total = self._rows.sum()
+        self._shares = self._rows / max(self._total, 1.0)
         if calibrated:
             self._chance = scores_of_cells(grid, self.position[..., 0])[self._filled]
+            self._whole = np.maximum(np.rint(self._rows).astype(np.int64), 1)
 
-    def draw(self, random: np.random.Generator) -> Counts:
-        """Number of rows by cell and outcome."""
-        drawn = np.zeros(self._shape, np.int64)
+    def draw(self, random: np.random.Generator, drawn: Counts) -> None:
+        """Number of rows by cell and outcome, into an array of zeros."""
         if self._chance is not None:
-            rows = np.maximum(np.rint(self._rows).astype(np.int64), 1)
-            positive = random.binomial(rows, self._chance)
-            drawn[self._filled, 0], drawn[self._filled, 1] = rows - positive, positive
+            positive = random.binomial(self._whole, self._chance)
+            drawn[self._filled, 0], drawn[self._filled, 1] = self._whole - positive, positive
         elif self._weighted:
             drawn.ravel()[self._filled] = random.poisson(self._rows)
         elif self._filled.size:
-            rows = self._rows.sum()
-            drawn.ravel()[self._filled] = random.multinomial(int(rows), self._rows / rows)
-        return drawn
+            drawn.ravel()[self._filled] = random.multinomial(int(self._total), self._shares)
 
 
 def generator(seed: int, coordinates: tuple[int, ...]) -> np.random.Generator:

@@ -19,6 +19,7 @@ from calibdask.estimators.panel import default_metrics, summary_metrics
 from calibdask.estimators.parts import Part
 from calibdask.estimators.scores.proper import BrierScore, LogLoss
 from calibdask.estimators.slice_totals import SliceTotals
+from calibdask.estimators.smooth.gridded import on_grid
 from calibdask.inference.choice import IntervalChoice, check_interval
 from calibdask.inference.ends import Bounds, where_outcomes_differ
 from calibdask.inference.intervals import BoundedEstimates, estimates_with_intervals
@@ -334,7 +335,7 @@ def usual_metrics(source: Source, setting: str | int | None = None, *, full: boo
     for panel in (summary_metrics(vector=layout.vector, full=full), summary_metrics(vector=layout.vector, full=True)):
         available = {name: metric for name, metric in panel.items() if is_told(metric)}
         if not all(isinstance(metric, BrierScore | LogLoss) for metric in available.values()):
-            return {**available}
+            return on_grid(available, source.step)
     # The source raises an error that lists the stored settings.
     return {**panel}
 

@@ -9,7 +9,10 @@ import xarray as xr
 from calibdask.comparison import compare
 from calibdask.engine.inputs.input import Input, read_data
 from calibdask.engine.inputs.options import InputOptions, Task, refuse_for_summary
+from calibdask.engine.sources.summary import SummarySource
+from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.scores.mean_gap import MeanGap
+from calibdask.estimators.smooth.gridded import on_grid
 from calibdask.evaluation import interval_choice, summary_input
 from calibdask.gating.judging import Judgement, Judges, difference_judged, overall
 from calibdask.gating.limits import Limit, limits_of
@@ -181,11 +184,13 @@ def check(
         raise ValueError(f"check expects one model, got several along {listed([str(a.name) for a in data.batch])}.")
     layout = data.source.layout
     chosen = profile_of(profile)
-    shown = chosen.metrics(layout) or ({} if whole else {"mean_gap": MeanGap()})
+    shown = _told(chosen.metrics(layout) or ({} if whole else {"mean_gap": MeanGap()}), data)
     judgements, result = Judges.of(whole, layout).judge(data, choice, shown)
     measured = {}
     for one in sliced:
-        own, by_slice = Judges.of(of_slices, layout).judge(one, choice, chosen.metrics(layout, of_slices=True))
+        own, by_slice = Judges.of(of_slices, layout).judge(
+            one, choice, _told(chosen.metrics(layout, of_slices=True), one)
+        )
         judgements += own
         measured[", ".join(str(axis.name) for axis in one.by)] = by_slice
     if given is not None:
@@ -212,3 +217,9 @@ def _of_summary(summary: Summary, y_prob: Any, by: Any, sample_weight: Any) -> t
     names = [by] if isinstance(by, str) else list(by or ())
     whole = summary_input(summary.pooled([]), y_prob, None, sample_weight)
     return whole, [summary.pooled([name]).input for name in names]
+
+
+def _told(metrics: Mapping[str, Estimator], data: Input) -> dict[str, Estimator]:
+    """The metrics of a profile; those of a summary on its own grid."""
+    source = data.source
+    return on_grid(metrics, source.step) if isinstance(source, SummarySource) else {**metrics}

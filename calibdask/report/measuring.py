@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,7 @@ from calibdask.estimators.scores.saturation import Saturation
 from calibdask.estimators.smooth.adaptive import AdaptiveCurve, AdaptiveDiagram
 from calibdask.estimators.smooth.curves import ReliabilityCurve
 from calibdask.estimators.smooth.density import DensityECE
+from calibdask.estimators.smooth.gridded import on_grid
 from calibdask.estimators.smooth.smooth_ece import SmoothECE
 from calibdask.estimators.without_interval import WithoutInterval, bare
 from calibdask.evaluation import evaluate, usual_metrics
@@ -271,8 +272,8 @@ class _Request:
         drawn = self._pictures(layout, meant, classwise=classwise) if is_told else {}
         own = self if meant == layout.setting(self.setting, self.k) else replace(self, setting="classwise")
         names = summary.slices if by is None else given
-        sliced = _stepped(own._of_slices(chosen, layout), summary.step)
-        whole = _stepped({**chosen, **drawn}, summary.step)
+        sliced = on_grid(own._of_slices(chosen, layout), summary.step)
+        whole = on_grid({**chosen, **drawn}, summary.step)
         asked = _by_slices(whole, sliced, names if is_told else ())
         measured = self._measured(lambda kept: partial(evaluate, summary.pooled(kept)), asked, given)
         weights = "in the summary" if layout.weighted else ""
@@ -372,12 +373,3 @@ def _watched(setting: Setting | None) -> str | int:
 def _by_slices(whole: _Metrics, sliced: _Metrics, names: Sequence[str]) -> dict[tuple[str, ...], _Metrics]:
     """The metrics of all rows, and those by each name of slices."""
     return {(): whole, **{(name,): sliced for name in names}}
-
-
-def _stepped(chosen: Mapping[str, Estimator], step: float) -> dict[str, Estimator]:
-    """The metrics on the grid that the summary has."""
-    stepped: dict[str, Estimator] = {}
-    for name, metric in chosen.items():
-        has_step = any(parameter.name == "step" for parameter in fields(metric))  # type: ignore[arg-type]
-        stepped[name] = replace(metric, step=step) if has_step else metric  # type: ignore[type-var]
-    return stepped

@@ -79,6 +79,16 @@ def test_choosing_slices_changes_all_that_is_shown(page_of: Callable[..., Any]) 
     assert page.busy.object == ""
 
 
+def test_wide_cells_will_do(page_of: Callable[..., Any]) -> None:
+    summary = cd.summarize(LABELS, SCORES, by={"country": COUNTRY, "day": DAY}, settings=["binary"], step=0.01)
+    page = page_of(summary, later=True)
+    page.first.labels["country"].value = [1]
+    here = COUNTRY == "BE"
+    gap = float(cd.evaluate(LABELS[here], SCORES[here], cd.MeanGap()).mean_gap)
+    assert f"{abs(gap):.4f}" in page.numbers.object
+    assert "not among those stored" not in "".join((page.numbers.object, page.head.object, page.busy.object))
+
+
 def test_two_selections_have_one_colour_each(page_of: Callable[..., Any]) -> None:
     scores = xr.DataArray(np.stack([SCORES, SCORES**1.5]), dims=("model", "sample"), coords={"model": ["raw", "right"]})
     summary = cd.summarize(xr.DataArray(LABELS, dims="sample"), scores, by={"country": COUNTRY}, settings=["binary"])

@@ -356,6 +356,18 @@ def test_steps() -> None:
     compare(cd.evaluate(summary, metrics=metrics), cd.evaluate(LABELS, SCORES, metrics))
 
 
+@pytest.mark.parametrize("panel", [None, "all"])
+def test_metrics_that_nobody_chose_are_on_the_grid_of_the_summary(panel: str | None) -> None:
+    """Those that are chosen name it, as the message of another one says."""
+    summary = cd.summarize(LABELS, SCORES, settings=["confidence"], step=0.01)
+    usual = cd.evaluate(summary, metrics=panel)
+    chosen = cd.evaluate(summary, metrics={"smooth_ece": cd.SmoothECE(step=1 / 300)})
+    assert float(usual["smooth_ece"]) == float(chosen["smooth_ece"])
+    assert "step=0.00333" in usual["smooth_ece"].attrs["estimator"]
+    with pytest.raises(ValueError, match=r"Give the metric step=0\.00333333, that of the summary"):
+        cd.evaluate(summary, metrics=cd.SmoothECE())
+
+
 @pytest.mark.parametrize("name", ["rows", "outcome", "cell", "classes", "class", "cell_lower", "confidence_count"])
 def test_slices_must_not_be_called_as_a_summary_calls_its_own(name: str) -> None:
     with pytest.raises(ValueError, match=f"something called '{name}' already"):

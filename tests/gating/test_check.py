@@ -217,3 +217,17 @@ def test_assertions_read_well() -> None:
         assert_calibrated(frame.label, frame.score, limit=0.03)
     with pytest.raises(AssertionError, match=r"(?s)not shown to be calibrated.*[\d,]+ rows in all would decide it"):
         cd.testing.assert_calibrated(fair.label[:50], fair.score[:50], limit=0.03)
+
+
+@pytest.mark.parametrize("profile", ["default", "clinical", "credit", "forecast", "ml"])
+def test_profiles_of_a_summary_with_wide_cells(profile: str) -> None:
+    """Its own grid serves the metrics of a profile as well."""
+    rng = np.random.default_rng(3)
+    scores = rng.random(2000)
+    labels = (rng.random(2000) < scores).astype(int)
+    gates = [
+        cd.check(cd.summarize(labels, scores, step=step), limits={"ece": 0.2}, profile=profile)
+        for step in (0.01, 0.0003)
+    ]
+    assert [gate.outcome for gate in gates] == ["met", "met"]
+    assert {*gates[0].result} == {*gates[1].result}

@@ -94,6 +94,11 @@ class SummarySource(Source):
         cells = by_cells or self.layout.weighted or of_cells
         return sums + (sum(stored.bytes(self.layout) for stored in self._stored) if cells else 0)
 
+    @property
+    def step(self) -> float:
+        """Width of the cells of the finest grid."""
+        return 1 / max(stored.grid.cells for stored in self._stored)
+
     def tells(self, setting: Setting) -> bool:
         """Whether a histogram of this setting is stored."""
         return any(_column(stored.setting, setting) is not None for stored in self._stored)
@@ -148,7 +153,8 @@ class SummarySource(Source):
                 return state if same_grid else coarsened(state, stored.grid)
         raise ValueError(
             f"The histogram of the setting {histogram.setting} on [{histogram.grid.low:.4g}, 1] in "
-            f"{histogram.grid.cells} cells is not among those stored: {', '.join(map(_described, self._stored))}."
+            f"{histogram.grid.cells} cells is not among those stored: {', '.join(map(_described, self._stored))}. "
+            f"Give the metric step={self.step:.6g}, that of the summary, or summarize the data with another step."
         )
 
     def finest(self, setting: Setting) -> GridHistogram:

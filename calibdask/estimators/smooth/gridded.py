@@ -1,7 +1,7 @@
 """Base classes of estimators on the fine grid: their parameters, checks, and smoothing column by column."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, Self
@@ -10,6 +10,7 @@ import numpy as np
 
 from calibdask.estimators.checks import check_choice
 from calibdask.estimators.columns import ColumnEstimator
+from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import FromHistograms, Interval
 from calibdask.estimators.smooth.bandwidths import Bandwidth, bandwidths, check_bandwidth
 from calibdask.estimators.smooth.smoothing import KERNELS, WIDEST_BETA, Kernel, Mirrored, beta_smoothed
@@ -213,6 +214,23 @@ def _warn_rows_ignored(gridded: Gridded) -> None:
             UserWarning,
             stacklevel=2,
         )
+
+
+def on_grid(metrics: Mapping[str, Estimator], step: float) -> dict[str, Estimator]:
+    """The metrics with the grid that a summary has, where theirs is another one.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> on_grid({"gap": cd.MeanGap(), "ece": cd.ECE()}, 1 / 300)
+    {'gap': MeanGap(step=0.0033333333333333335), 'ece': ECE()}
+    """
+    here: dict[str, Estimator] = {}
+    for name, metric in metrics.items():
+        given = getattr(metric, "step", None)
+        other = given is not None and cells_of(given) != cells_of(step)
+        here[name] = replace(metric, step=step) if other else metric  # type: ignore[type-var]
+    return here
 
 
 def check_step(step: object) -> None:

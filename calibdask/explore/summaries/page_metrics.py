@@ -15,6 +15,7 @@ from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.scores.saturation import Saturation
 from calibdask.estimators.smooth.adaptive import AdaptiveCurve, AdaptiveDiagram
 from calibdask.estimators.smooth.curves import ReliabilityCurve
+from calibdask.estimators.smooth.gridded import on_grid
 from calibdask.evaluation import evaluate, usual_metrics
 from calibdask.results import cautions as sentences
 from calibdask.results.reliability import Bins
@@ -60,7 +61,7 @@ def metrics_of(pooled: Summary, choice: Choice) -> dict[str, Estimator]:
     """The usual metrics that a summary suffices for, in one setting."""
     usual: Mapping[str, Any] = usual_metrics(pooled.source, choice.setting, full=True)
     metrics: dict[str, Estimator] = (
-        {} if choice.setting == "classwise" else {_MEAN_GAP: MeanGap(setting=choice.setting)}
+        {} if choice.setting == "classwise" else on_grid({_MEAN_GAP: MeanGap(setting=choice.setting)}, pooled.step)
     )
     for name, estimator in usual.items():
         # Others have a setting of their own, or none.
@@ -88,7 +89,7 @@ def quick(pooled: Summary, choice: Choice, *, banded: bool = True, like: xr.Data
     metrics = metrics_of(pooled, choice)
     # Rows with weights are resampled by cells, which takes longer.
     result = evaluate(pooled, metrics=_binned(metrics) | _bins(choice), ci=None if _weighted(pooled) else LEVEL)
-    others = {**_smooth(metrics), SATURATION: Saturation(setting=choice.setting)}
+    others = on_grid({**_smooth(metrics), SATURATION: Saturation(setting=choice.setting)}, pooled.step)
     result = result.assign({**result.data_vars, **evaluate(pooled, metrics=others).data_vars})
     classes = _worst_classes(result, choice)
     if like is not None and classes is not None:
@@ -110,7 +111,7 @@ def refinements(pooled: Summary, choice: Choice, *, banded: bool = True) -> Iter
     if columns <= MOST_CLASSES:
         if not banded:
             yield Refinement("pointwise band", (CURVE,), lambda: _curves(pooled, choice, None, banded=True))
-        yield refined("simultaneous band", _curve(choice.setting))
+        yield refined("simultaneous band", _curve(pooled, choice.setting))
     if _weighted(pooled):
         yield refined("intervals of binned errors", _binned(metrics) | _bins(choice))
     for name, estimator in _smooth(metrics).items():
@@ -162,8 +163,8 @@ def _bins(choice: Choice) -> dict[str, Estimator]:
     return {DIAGRAM: ReliabilityDiagram(bins=choice.bins, binning=binning, setting=choice.setting)}
 
 
-def _curve(setting: str | int | None) -> dict[str, Estimator]:
-    return {CURVE: ReliabilityCurve(setting=setting)}
+def _curve(pooled: Summary, setting: str | int | None) -> dict[str, Estimator]:
+    return on_grid({CURVE: ReliabilityCurve(setting=setting)}, pooled.step)
 
 
 def _weighted(pooled: Summary) -> bool:
@@ -201,11 +202,11 @@ def _curves(pooled: Summary, choice: Choice, classes: list[int] | None, *, bande
     """The curves without what depends on the number of replicates."""
     if classes is not None:
         labels = pooled.classes[classes]
-        curves = [evaluate(pooled, metrics=_curve(k)) for k in classes]
+        curves = [evaluate(pooled, metrics=_curve(pooled, k)) for k in classes]
         joined = xr.concat(curves, xr.Variable(CURVE_CLASS, labels), combine_attrs="drop_conflicts")
         return joined.transpose(CURVE_CLASS, ...)
     options: dict[str, Any] = {"ci": LEVEL, "n_boot": _FEWEST_REPLICATES} if banded else {}
-    curve = evaluate(pooled, metrics=_curve(choice.setting), **options)
+    curve = evaluate(pooled, metrics=_curve(pooled, choice.setting), **options)
     random = [
         bound.name
         for part in Results(curve)

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.estimators.scores.mean_gap import MeanGap
+from calibdask.estimators.smooth.gridded import on_grid
 from calibdask.evaluation import evaluate
 from calibdask.explore.cancellation import Cancelled
 from calibdask.explore.summaries.pool import Pool
@@ -93,6 +94,6 @@ def gaps_of(
             raise Cancelled
         batch = filled[start : start + size]
         summary = pool.watchable([groups[number] for number in batch], setting)
-        result = evaluate(summary, metrics={"gap": MeanGap(setting=setting)}, ci=level)
+        result = evaluate(summary, metrics=on_grid({"gap": MeanGap(setting=setting)}, summary.step), ci=level)
         value[batch], low[batch], high[batch] = (result[name].values for name in ("gap", "gap_low", "gap_high"))
     return Gaps(value, low, high, rows)

@@ -11,6 +11,7 @@ import xarray as xr
 
 from calibdask.estimators.binned.ece import ECE, MCE
 from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.smooth.gridded import on_grid
 from calibdask.evaluation import evaluate
 from calibdask.explore.summaries.own_metrics import error_of, in_setting
 from calibdask.explore.summaries.page_metrics import LEVEL
@@ -180,7 +181,7 @@ class SliceRanking:
         start = perf_counter()
         groups, metric = [self._groups[i] for i in batch], self._metric
         summary = self._pool.grouped(groups, metric.setting, complete=metric.is_own)
-        error = error_of(evaluate(summary, metrics={"error": metric.estimator}, **options))
+        error = error_of(evaluate(summary, metrics=on_grid({"error": metric.estimator}, summary.step), **options))
         if error is None:
             raise ValueError(
                 f"Slices cannot be sorted by {metric.estimator.label}: in this setting it has no single error."

@@ -8,7 +8,9 @@ from itertools import islice, product
 import xarray as xr
 
 from calibdask.estimators.binned.ece import ECE
+from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.scores.mean_gap import MeanGap
+from calibdask.estimators.smooth.gridded import on_grid
 from calibdask.evaluation import evaluate
 from calibdask.explore.summaries.page_metrics import LEVEL, Choice
 from calibdask.explore.summaries.page_texts import ALONE
@@ -65,9 +67,10 @@ def tiles_of(pool: Pool, selection: Selection, choice: Choice, limit: float | No
 
 
 def _tile(name: str, rows: int, pooled: Summary, choice: Choice, limit: float | None) -> Tile:
-    metrics = {"ece": ECE(bins=choice.bins, setting=choice.setting)}
-    has_gap = choice.setting != "classwise"
-    result = evaluate(pooled, metrics=metrics | ({"gap": MeanGap(setting=choice.setting)} if has_gap else {}), ci=LEVEL)
+    metrics: dict[str, Estimator] = {"ece": ECE(bins=choice.bins, setting=choice.setting)}
+    if choice.setting != "classwise":
+        metrics |= on_grid({"gap": MeanGap(setting=choice.setting)}, pooled.step)
+    result = evaluate(pooled, metrics=metrics, ci=LEVEL)
     error, gap = (_ends(result, metric) if metric in result else None for metric in ("ece", "gap"))
     assert error is not None
     judgement = None

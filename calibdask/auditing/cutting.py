@@ -26,7 +26,7 @@ _SCORE_CELLS, _SCORE_CELLS_OF_TRIPLES = 64, 16
 def learnt_cuts(
     data: Input, setting: Setting, depth: int, values: Values, score_cells: int | None
 ) -> tuple[Cuts, list[str]]:
-    """The cuts that suit the rows, and what to know about features; one pass or two.
+    """The cuts that suit the rows, and what to know about features; one pass, and up to three that narrow quantiles.
 
     Raises
     ------

@@ -140,12 +140,12 @@ def audit(
 
     Notes
     -----
-    Passes over the data: one learns how features and scores are cut, up to three more narrow quantiles of numbers until
-    they are exact, one fills the lattice, more where it takes over 256 MB, and where several segments are candidates for
-    the description one tells them apart. A number is cut at values of the ranks i n / values; those that differ by less
-    than a millionth are told apart where a thousandth of the rows have them. Numbers do not depend on chunks or
-    workers, with weights within rounding. A number with at most ``values`` different whole numbers below 128 has them
-    for its values.
+    Passes over the data: one learns how features and scores are cut, up to three more narrow quantiles of numbers
+    until they are exact, one fills the lattice, more where it takes over 256 MB, and where several segments are
+    candidates for the description one tells them apart. A number is cut at values of the ranks i n / values; those
+    that differ by less than a millionth are told apart where a thousandth of the rows have them. Numbers do not
+    depend on chunks or workers, with weights within rounding. A number with at most ``values`` different whole
+    numbers below 128 has them for its values.
 
     *Evidence.* Given the scores, the outcomes of a segment are independent Bernoulli variables if the model is
     calibrated. The p-value is twice a bound of the tail of their sum: Chernoff's from the cells of scores, or that of

@@ -103,5 +103,12 @@ def test_promises(page: str) -> None:
     assert f"{shares['all']:.1f} % of 10,000" in page
     assert max(shares.values()) <= 2.3
     assert all(row[3].startswith("100.00 %") for row in calibrated.values())
-    beyond = {row[0]: row for row in rows[11:]}
+    beyond = {row[0]: row for row in rows[11:18]}
     assert all(beyond[label][3].startswith("100.00 %") for label in ("100,000", "1,000,000"))
+    calibrated, planted = ({row[0]: row for row in rows[start : start + 2]} for start in (20, 24))
+    assert f"{calibrated['30'][2]} at 30 rows a day, {calibrated['300'][2]} at 300" in page
+    alone = [float(calibrated[label][3].split(" %")[0]) for label in ("30", "300")]
+    assert "but {:.0f} % and {:.0f} % have some slice with E >= 1 / alpha".format(*alone) in page
+    assert f"within {planted['300'][4]} days at 300 rows a day" in page
+    assert f"by {float(planted['30'][3].split(' %')[0]):.0f} % within 41 days" in page
+    assert all(row[5].startswith("0.00 %") for row in planted.values())

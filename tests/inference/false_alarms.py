@@ -1,9 +1,11 @@
 """How many calibrated streams ever raise an alarm: e-processes against daily p-values on the same streams.
 
     python -m tests.inference.false_alarms [--streams 10000] [--looks 365]
+    python -m tests.inference.false_alarms --features [--streams 10000] [--looks 60]
 
 Outcomes are drawn by cell, binomial around the score: what a summary of such rows would hold. A second table is of
-models that are off, watched with a tolerance.
+models that are off, watched with a tolerance. With ``--features`` every value of five features is watched, in
+calibrated streams and in ones with a shift planted in one value.
 """
 
 import argparse
@@ -15,12 +17,16 @@ from scipy import special
 from calibdask.inference.sequential.cells import PeriodCells
 from calibdask.inference.sequential.processes import Monitor, ProcessState
 from calibdask.inference.sequential.sequences import error_ends, gap_ends
+from tests.inference import feature_streams
 
 ALPHA = 0.05
 # Streams differ in their traffic and in where their scores lie.
 ROWS = (20, 100, 1_000, 10_000, 100_000, 1_000_000)
 SCORES = np.array([0.001, 0.01, 0.03, 0.08, 0.15, 0.25, 0.4, 0.6, 0.75, 0.9, 0.97, 0.995])
 AT_ONCE = 2_000
+# Of streams whose features are watched: rows a day, the planted shift, and the look that it begins on.
+FEATURE_ROWS, SHIFT, SINCE = (30, 300), 0.1, 20
+FEATURES_AT_ONCE = 500
 
 
 def streams(count: int, looks: int, seed: int, *, offset: float = 0.0, tolerance: float = 0.0) -> dict[str, np.ndarray]:
@@ -67,9 +73,16 @@ def main() -> None:
     """Print the shares, with their standard errors."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--streams", type=int, default=10_000)
-    parser.add_argument("--looks", type=int, default=365)
+    parser.add_argument("--looks", type=int, help="365; with --features 60")
+    parser.add_argument("--features", action="store_true", help="watch every value of five features")
     chosen = parser.parse_args()
-    calibrated = _all_streams(chosen.streams, chosen.looks)
+    lines = of_features if chosen.features else of_streams
+    sys.stdout.write("\n".join(lines(chosen.streams, chosen.looks or (60 if chosen.features else 365))) + "\n")
+
+
+def of_streams(count: int, looks: int) -> list[str]:
+    """Tables of whole streams: calibrated ones, and ones that are off."""
+    calibrated = _all_streams(count, looks)
     lines = ["| rows a day | streams | e-process | daily p-values | gap outside | error outside | detections a day |"]
     lines.append("|---|---|---|---|---|---|---|")
     for label, kept in _by_rows(calibrated):
@@ -77,8 +90,8 @@ def main() -> None:
         lines.append(
             f"| {label} | {kept.sum():,} | {' | '.join(texts)} | {calibrated['detections'][kept].mean():.3%} |"
         )
-    within = _all_streams(chosen.streams // 5, chosen.looks, offset=0.005, tolerance=0.01)
-    beyond = _all_streams(chosen.streams // 5, 30, offset=0.02, tolerance=0.01)
+    within = _all_streams(count // 5, looks, offset=0.005, tolerance=0.01)
+    beyond = _all_streams(count // 5, 30, offset=0.02, tolerance=0.01)
     lines += ["", "| rows a day | streams | off by 0.005: ever | off by 0.02: on the first day | median day |"]
     lines.append("|---|---|---|---|---|")
     for (label, kept), (_, caught) in zip(_by_rows(within), _by_rows(beyond), strict=True):
@@ -88,7 +101,47 @@ def main() -> None:
             f"| {label} | {kept.sum():,} | {_share(within['alarm'][kept])} | {_share(first == 1)} | "
             f"{day:.0f} |".replace(" inf ", " over 30 ")
         )
-    sys.stdout.write("\n".join(lines) + "\n")
+    return lines
+
+
+def of_features(count: int, looks: int) -> list[str]:
+    """Tables of streams whose values of features are watched: calibrated ones, and ones with a planted shift.
+
+    A planted value is found if it is a discovery after the shift began and not before; the other values of its feature
+    stay calibrated.
+    """
+    lines = ["| rows a day | streams | a discovery, ever | E >= 1 / alpha of some slice | E >= 1 / alpha of a slice |"]
+    lines.append("|---|---|---|---|---|")
+    for rows in FEATURE_ROWS:
+        first, alarm = _feature_streams(count, looks, rows)
+        # Values that no row has are never tested.
+        alone = alarm[:, feature_streams.with_rows()].mean(-1)
+        error = alone.std() / np.sqrt(count)
+        texts = [_share(~np.isnan(first).all(-1)), _share(alarm.any(-1)), f"{alone.mean():.2%} ± {error:.2%}"]
+        lines.append(f"| {rows:,} | {count:,} | {' | '.join(texts)} |")
+    lines += ["", "| rows a day | streams | found before | found since | days until half are | other values found |"]
+    lines.append("|---|---|---|---|---|---|")
+    feature = [feature_streams.slice_of(0, value) for value in range(feature_streams.VALUES.size)]
+    planted = feature.pop(feature_streams.PLANTED)
+    for rows in FEATURE_ROWS:
+        first, _ = _feature_streams(count // 10, looks, rows, shift=SHIFT, since=SINCE)
+        days = np.nan_to_num(first[:, planted], nan=np.inf) - SINCE + 1
+        half = np.median(days)
+        middle = f"{half:.0f}" if np.isfinite(half) else f"over {looks - SINCE + 1}"
+        before, since, others = days < 1, (days >= 1) & np.isfinite(days), ~np.isnan(first[:, feature]).all(-1)
+        texts = [_share(before), _share(since), middle, _share(others)]
+        lines.append(f"| {rows:,} | {first.shape[0]:,} | {' | '.join(texts)} |")
+    return lines
+
+
+def _feature_streams(count: int, looks: int, rows: int, **shifted: float) -> tuple[np.ndarray, np.ndarray]:
+    """The first look of a discovery, and whether E ever alarmed, by stream and slice."""
+    sizes = [min(FEATURES_AT_ONCE, count - start) for start in range(0, count, FEATURES_AT_ONCE)]
+    told = [
+        feature_streams.simulated(size, looks, rows, 2 * number + bool(shifted), **shifted)
+        for number, size in enumerate(sizes)
+    ]
+    return np.concatenate([part.first for part in told]), np.concatenate([part.alarm for part in told])
 
 
 def _all_streams(count: int, looks: int, **more: float) -> dict[str, np.ndarray]:

@@ -29,6 +29,12 @@ class LatticePlan:
     weighted: bool
 
     def __post_init__(self) -> None:
+        names = [self.name(feature) for feature in range(len(self.features))]
+        if same := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(
+                f"audit expects features of different names, got two that are called {same}: a column, and a part of "
+                "the dates of another one; rename one of these columns."
+            )
         most = _PART_BYTES * _MOST_PARTS // (_WEIGHTED_BYTES if self.weighted else _BYTES)
         sizes = [feature.size for feature in self.features]
         count = segment_count(sizes, self.depth)

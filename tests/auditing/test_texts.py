@@ -6,6 +6,7 @@ import pytest
 from numpy.typing import NDArray
 
 import calibdask as cd
+from calibdask.results.audited import audit_lines, signed_points
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.lattice.coding import Cut
 
@@ -49,3 +50,17 @@ def test_parts_of_dates_and_columns_of_the_same_name_are_refused() -> None:
     for measure in (cd.audit, cd.summarize):
         with pytest.raises(ValueError, match=r"got two that are called d\.year: .*rename one"):
             measure(label, score, features=features)
+
+
+def test_gaps_of_rare_outcomes_have_digits() -> None:
+    rows = np.arange(20_000)
+    # 17 events where 2.6 were expected; and one of scores of 0.
+    group = rows < 17_000
+    rare = cd.audit((rows % 1000 == 0) & group, np.full(rows.size, 0.00015), {"g": group})
+    assert rare.attrs["conclusion"].endswith(": g = True (+0.085 points).")
+    table = [" ".join("".join(text for text, _ in line).split()) for line in audit_lines(rare, "-", 20)]
+    assert any(line.startswith("g = True 17,000 0.00015 0.00100 0.00085 0.00047 ") for line in table)
+    single = cd.audit(rows == 5, np.zeros(rows.size), {"g": rows % 2 == 0})
+    assert single.attrs["conclusion"].endswith(": all rows (+0.0050 points).")
+    # Two digits or more, and never nothing of what is off.
+    assert [signed_points(gap) for gap in (-0.2, 0.0123, -0.00123, 2e-10)] == ["-20.0", "+1.2", "-0.12", "+2.0e-08"]

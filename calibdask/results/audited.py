@@ -8,6 +8,7 @@ from typing import Any
 import xarray as xr
 
 from calibdask.estimators.about import PVALUE, PartInfo
+from calibdask.results.format import counted
 from calibdask.results.text_layout import Line, plain_columns
 
 OF_SEGMENTS: Mapping[str, PartInfo] = {
@@ -95,7 +96,17 @@ def one_way_lines(result: xr.Dataset, rule: str) -> list[Line]:
     for name in dict.fromkeys(single.features.values.tolist()):
         here = single.isel(segment=(single.features == name).values).sortby("number")
         lines += [(), *_table(here, str(name), rule)]
+        if rest := rows_of_rare_values(result, here):
+            lines += [((rest, "aside"),)]
     return lines
+
+
+def rows_of_rare_values(result: xr.Dataset, values: xr.Dataset) -> str:
+    """How many rows of an audit have none of these values of a column, each of which has enough rows; else empty."""
+    whole = result.rows.values[result.depth.values == 0]
+    rest = int(whole.sum() - values.rows.values.sum())
+    least = result.attrs["min_rows"]
+    return f"{counted(rest, 'further row')} in values with fewer than {least:,} rows each." if rest > 0 else ""
 
 
 def _table(segments: xr.Dataset, head: str, rule: str) -> list[Line]:

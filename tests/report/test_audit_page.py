@@ -12,6 +12,7 @@ import xarray as xr
 import calibdask as cd
 from calibdask.cli import main
 from calibdask.report import write_audit_report
+from calibdask.results.audited import one_way_lines
 from tests.report.page_reader import Reader, scripts_allowed
 
 
@@ -82,6 +83,19 @@ def test_nothing_found(tmp_path: Path) -> None:
     html, reader = page_of(tmp_path, few)
     assert "No group has 100 rows: nothing can be said." in reader.text
     assert not reader.having("svg", role="img")
+
+
+def test_rows_of_rare_values_are_counted(tmp_path: Path) -> None:
+    frame = table(2000, off=False)
+    edges = {"age": [19.0, 88.0]}
+    result = cd.audit(frame.label, frame.score, frame[["age", "country"]], edges=edges, min_rows=100)
+    rare = int((frame.age <= 19).sum() + (frame.age > 88).sum())
+    _, reader = page_of(tmp_path, result)
+    said = [f"{rare} further rows in values with fewer than 100 rows each."]
+    assert 0 < rare < 200
+    assert re.findall(r"\S+ further rows in [^.]*\.", reader.text) == said
+    lines = ["".join(text for text, _ in line) for line in one_way_lines(result, "-")]
+    assert [line for line in lines if "further rows" in line] == said
 
 
 def test_many_columns_of_many_values_stay_small(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from calibdask.statistics.bins.edges import Edges
-from calibdask.statistics.lattice.coding import Coding, Cut
+from calibdask.statistics.lattice.coding import Coding, name_of
 from calibdask.statistics.lattice.lattice_sums import LatticeSums
 from calibdask.statistics.lattice.segments import Segments, subsets_of
 from calibdask.statistics.settings import Setting
@@ -29,12 +29,6 @@ class LatticePlan:
     weighted: bool
 
     def __post_init__(self) -> None:
-        names = [self.name(feature) for feature in range(len(self.features))]
-        if same := next((name for name in names if names.count(name) > 1), None):
-            raise ValueError(
-                f"audit expects features of different names, got two that are called {same}: a column, and a part of "
-                "the dates of another one; rename one of these columns."
-            )
         most = _PART_BYTES * _MOST_PARTS // (_WEIGHTED_BYTES if self.weighted else _BYTES)
         sizes = [feature.size for feature in self.features]
         count = segment_count(sizes, self.depth)
@@ -68,8 +62,7 @@ class LatticePlan:
 
     def name(self, feature: int) -> str:
         """The name of a feature, of dates with the part."""
-        coding = self.features[feature]
-        return f"{coding.name}.{coding.part}" if isinstance(coding, Cut) and coding.part else coding.name
+        return name_of(self.features[feature])
 
     def text(self, segments: Segments, number: int) -> str:
         """A segment as a conjunction."""

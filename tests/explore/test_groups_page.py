@@ -99,14 +99,15 @@ def test_groups_of_the_same_text_have_their_own_numbers() -> None:
     frame = rows(4000)
     values = np.random.default_rng(5).choice(["b", "b, c = d"], len(frame))
     further = {"a": values, "c": np.where(frame.phone, "d", "e")}
-    made, _ = page_of(cd.summarize(frame.label, frame.score, features=further, score_cells=20))
+    made, page = page_of(cd.summarize(frame.label, frame.score, features=further, score_cells=20))
+    page.choose(audit_groups="all")
     groups = made.groups
     assert groups is not None
     table = groups.frame()
     same = table.index[table.segment == "a = b, c = d"].tolist()
     assert len(same) == 2
     for line in same:
-        groups._select(line)
+        groups.ranked.choose_line(line)
         assert f"{table['rows'][line]:,} rows" in groups.selected.object
         assert f"gap {100 * table.gap[line]:+.2f}".replace("-", "−") in groups.selected.object
         assert "<h2>a = b, c = d</h2>" in groups.selected.object

@@ -91,7 +91,7 @@ class Cut:
     @property
     def texts(self) -> tuple[str, ...]:
         """The values as conditions."""
-        name = f"{self.name}.{self.part}" if self.part else self.name
+        name = name_of(self)
         edges = different_texts(self.edges.values.tolist())
         inner = [f"{low} < {name} <= {high}" for low, high in pairwise(edges)]
         last = [f"{name} missing"] if self.missing else []
@@ -170,6 +170,21 @@ class Categories:
 
 
 Coding: TypeAlias = Cut | Categories
+
+
+def name_of(coding: Coding) -> str:
+    """The name of a feature, of dates with the part."""
+    return f"{coding.name}.{coding.part}" if isinstance(coding, Cut) and coding.part else coding.name
+
+
+def check_names(codings: Sequence[Coding]) -> None:
+    """Raise ValueError where a column is called like a part of the dates of another one."""
+    names = [name_of(coding) for coding in codings]
+    if same := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(
+            f"audit expects features of different names, got two that are called {same}: a column, and a part of the "
+            "dates of another one; rename one of these columns."
+        )
 
 
 def codes_of(features: tuple[Coding, ...], block: Block) -> Codes:

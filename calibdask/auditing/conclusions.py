@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.results.audited import points_up
+from calibdask.results.audited import points_up, signed_points
 from calibdask.statistics.exact import Array
 
 # Where larger errors are not excluded even for the largest segments, nothing has been said.
@@ -37,7 +37,9 @@ def conclusion(
     if not excluded:
         return f"No group has {min_rows:,} rows: nothing can be said."
     if described.any():
-        first = [f"{texts[i]} ({100 * gap[i]:+.1f} points)" for i in np.flatnonzero(described)[:_NAMED].tolist()]
+        first = [
+            f"{texts[i]} ({signed_points(float(gap[i]))} points)" for i in np.flatnonzero(described)[:_NAMED].tolist()
+        ]
         more = int(described.sum()) - len(first)
         further = f", and {more} more" if more else ""
         count = int(described.sum())

@@ -14,7 +14,7 @@ from calibdask.engine.inputs.input import Input
 from calibdask.engine.plan import run_requests
 from calibdask.safe_text import listed
 from calibdask.statistics.bins.binnings import EqualMass
-from calibdask.statistics.lattice.coding import Categories, Coding, Cut
+from calibdask.statistics.lattice.coding import Categories, Coding, Cut, check_names
 from calibdask.statistics.lattice.lattice_sums import LatticeState
 from calibdask.statistics.settings import Setting
 from calibdask.storage.summary_lattice import Cuts
@@ -51,6 +51,7 @@ def learnt_cuts(
     codings = tuple(coding for number in range(len(data.features)) for coding in learnt[number].codings)
     if not codings:
         raise ValueError(f"audit expects a feature with two different values, got none: {listed(notes)}.")
+    check_names(codings)
     for note in notes:
         warnings.warn(f"Feature {note}.", UserWarning, stacklevel=3)
     return Cuts(setting, learnt[-1], codings, depth, values.most), notes

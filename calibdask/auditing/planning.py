@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from calibdask.statistics.bins.edges import Edges
-from calibdask.statistics.lattice.coding import Coding, Cut
+from calibdask.statistics.lattice.coding import Coding, name_of
 from calibdask.statistics.lattice.lattice_sums import LatticeSums
 from calibdask.statistics.lattice.segments import Segments, subsets_of
 from calibdask.statistics.settings import Setting
@@ -62,8 +62,7 @@ class LatticePlan:
 
     def name(self, feature: int) -> str:
         """The name of a feature, of dates with the part."""
-        coding = self.features[feature]
-        return f"{coding.name}.{coding.part}" if isinstance(coding, Cut) and coding.part else coding.name
+        return name_of(self.features[feature])
 
     def text(self, segments: Segments, number: int) -> str:
         """A segment as a conjunction."""

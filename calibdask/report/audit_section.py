@@ -23,7 +23,7 @@ from calibdask.report.blocks import (
 )
 from calibdask.report.drawing import forest, forest_axis, forest_range
 from calibdask.report.model_result import ModelResult
-from calibdask.results.audited import conclusion_of
+from calibdask.results.audited import conclusion_of, rows_of_rare_values
 from calibdask.results.format import counted, figure, percent, shown_texts
 
 _MOST_GROUPS, _MOST_FURTHER, _MOST_COLUMNS, _MOST_VALUES = 40, 10, 60, 30
@@ -134,7 +134,7 @@ def one_way(result: xr.Dataset, prefix: str = "column") -> Iterator[Block]:
     for place, name in enumerate(shown, 1):
         here = single.isel(segment=(single["features"] == name).values)
         yield Heading(name, anchor=f"{prefix}-{place}")
-        yield _one_way_table(name, here, whole, reach)
+        yield _one_way_table(name, here, whole, reach, rows_of_rare_values(result, here))
     if hidden := len(names) - len(shown):
         yield Paragraph(f"{counted(hidden, 'further column')} with less evidence not shown.", quiet=True)
 
@@ -164,7 +164,7 @@ def _groups(caption: str, groups: xr.Dataset, most: int, level: str) -> Table:
     return Table(caption, columns, rows, note)
 
 
-def _one_way_table(name: str, values: xr.Dataset, whole: xr.Dataset, reach: tuple[float, float]) -> Table:
+def _one_way_table(name: str, values: xr.Dataset, whole: xr.Dataset, reach: tuple[float, float], rest: str) -> Table:
     """The values of a column in their order; of very many those with the strongest evidence."""
     level = percent(1 - values.attrs["alpha"])
     shown = values.isel(segment=slice(0, _MOST_VALUES)).sortby("number")
@@ -174,6 +174,7 @@ def _one_way_table(name: str, values: xr.Dataset, whole: xr.Dataset, reach: tupl
     rows.append([Cell(), Cell(), Cell(picture=_axis(reach)), *([Cell()] * 4)])
     hidden = values.sizes["segment"] - shown.sizes["segment"]
     note = f"{counted(hidden, 'further value')} with less evidence not shown." if hidden else ""
+    note = " ".join(filter(None, (note, rest)))
     columns = [("value", False), *_columns(level), ("mean score", True), ("frequency", True)]
     return Table(f"{name}, by value", columns, rows, note)
 

@@ -13,6 +13,7 @@ from calibdask.report.human_names import NAMES
 from calibdask.report.limit_bar import large_bar
 from calibdask.report.model_result import ModelResult
 from calibdask.report.verdict import verdict_on
+from calibdask.results.audited import conclusion_of
 from calibdask.results.cautions import FEWEST_ROWS
 from calibdask.results.decisions import Outcome
 from calibdask.results.format import POINTS, counted, named, percent, points
@@ -21,6 +22,8 @@ from calibdask.results.format import POINTS, counted, named, percent, points
 ICONS: Mapping[Outcome, str] = {"met": "✓", "broken": "✗", "cannot be decided": "?"}
 WORDS: Mapping[Outcome, str] = {"met": "met", "broken": "broken", "cannot be decided": "undecided"}
 NEUTRAL = "neutral"
+# The section on groups, which banners lead to.
+AUDITED, AUDITED_TITLE = "groups", "For whom it is wrong"
 _MOST_NAMED = 3
 
 
@@ -28,9 +31,10 @@ def banner(model: ModelResult, *, several: bool) -> Banner:
     """The banner of a model: by its gate, which alone decides; without limits nothing is decided."""
     gate = model.measured.gate
     name = model.name if several else ""
+    link = (AUDITED, AUDITED_TITLE) if model.measured.audited is not None else None
     if gate is None or not gate.judgements:
         line, *sentences = _findings(model)
-        return Banner(name, NEUTRAL, "", _capital(line), [*sentences, *_warned(model)])
+        return Banner(name, NEUTRAL, "", _capital(line), [*sentences, *_warned(model)], link=link)
     gate = replace(gate, judgements=tuple(map(by_name, gate.judgements)))
     outcome = gate.outcome
     deciding = gate.of(outcome)
@@ -43,8 +47,8 @@ def banner(model: ModelResult, *, several: bool) -> Banner:
     slices = len({one.place for one in gate.judgements if one.where.keys() == first.where.keys()})
     adjusted = f", adjusted for {slices} slices" if slices > 1 else ""
     caption = f"{first.limit}, {first.place}: {percent(gate.confidence)} interval{adjusted}; shaded: within the limit"
-    sentences = [*_reasons(outcome, deciding, gate), *_warned(model)]
-    return Banner(name, WORDS[outcome], ICONS[outcome], line, sentences, large_bar(first, said), caption)
+    sentences = [*_audited(model), *_reasons(outcome, deciding, gate), *_warned(model)]
+    return Banner(name, WORDS[outcome], ICONS[outcome], line, sentences, large_bar(first, said), caption, link)
 
 
 def by_name(judgement: Judgement) -> Judgement:
@@ -74,12 +78,25 @@ def _reasons(outcome: Outcome, deciding: Sequence[Judgement], gate: Gate) -> Ite
 
 
 def _findings(model: ModelResult) -> Iterator[str]:
-    """What is true of a model that has no limits: on average, and by its calibration error."""
+    """What is true of a model that has no limits: of its groups, on average, and by its calibration error."""
     verdict = verdict_on(model)
     tendency = _tendency(model)
-    yield from filter(None, (tendency, f"{verdict.line}." if tendency else verdict.line))
+    found = model.measured.audited is not None and bool(model.measured.audited.described.any())
+    if found:
+        yield from _audited(model)
+        yield from (f"{_capital(words)}." for words in (tendency, verdict.line) if words)
+    else:
+        yield from filter(None, (tendency, f"{verdict.line}." if tendency else verdict.line))
     if not tendency:
         yield from verdict.sentences[:1]
+    if not found:
+        yield from _audited(model)
+
+
+def _audited(model: ModelResult) -> Iterator[str]:
+    """What the audit of a model concludes, if there is one."""
+    if model.measured.audited is not None:
+        yield conclusion_of(model.measured.audited)
 
 
 def _tendency(model: ModelResult) -> str:
@@ -89,7 +106,8 @@ def _tendency(model: ModelResult) -> str:
         return ""
     scores = "confidences" if model.kind == "confidence" else "scores"
     if gap.low <= 0 <= gap.high:
-        return f"no bias of the mean shown ({POINTS.span(gap.low, gap.high)} points)"
+        where = " over all rows" if model.measured.audited is not None else ""
+        return f"no bias of the mean shown{where} ({POINTS.span(gap.low, gap.high)} points)"
     least, most = sorted((abs(gap.low), abs(gap.high)))
     side = "too high" if gap.value < 0 else "too low"
     return f"{scores} {points(abs(gap.value))} points {side} on average ({POINTS.span(least, most)}){_means(model)}"

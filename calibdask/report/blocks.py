@@ -104,7 +104,7 @@ class Findings(Block):
 class Banner(Block):
     """What is decided of a model: its word, icon and line, sentences, and a picture with a caption.
 
-    The word ``neutral`` is not shown: nothing is decided.
+    The link is the anchor and the title of a section with more. The word ``neutral`` is not shown: nothing is decided.
     """
 
     name: str
@@ -114,6 +114,7 @@ class Banner(Block):
     sentences: Sequence[str]
     picture: Markup = field(default_factory=Markup)
     caption: str = ""
+    link: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)

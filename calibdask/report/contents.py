@@ -7,6 +7,7 @@ import xarray as xr
 
 from calibdask.plot.frame import interval_name, notes
 from calibdask.report.audit_section import audited
+from calibdask.report.banners import AUDITED, AUDITED_TITLE
 from calibdask.report.blocks import (
     Block,
     Code,
@@ -89,7 +90,7 @@ def page_of(models: Sequence[ModelResult], origin: Origin, paired: xr.Dataset | 
         "filed": ("Numbers to file", filed(models)),
         "recalibration": ("Would recalibration help?", recalibration(models)),
         "time": ("Over time", over_time(models)),
-        "groups": ("For whom it is wrong", audited(models)),
+        AUDITED: (AUDITED_TITLE, audited(models)),
         "tests": ("Tests", _tests(models)),
         "warnings": ("Warnings", _warnings(models)),
         "reproduce": ("How to reproduce", _reproduce(origin)),

@@ -120,9 +120,11 @@ class _Assessment:
             size = measured = f"{self.part.label} {size}"
         else:
             size = f"off by {size}"
+        # Of groups an audit may have found one.
+        where = "" if self.model.measured.audited is None else " over all rows"
         return {
             "error": f"{bearing(self.model)}: {size}",
-            "chance": f"No calibration error shown beyond chance: {measured}",
+            "chance": f"No calibration error shown beyond chance{where}: {measured}",
             "unclear": f"Not settled by these data: {measured}",
             "unknown": f"Not known whether beyond chance: {measured}",
         }[self.outcome]

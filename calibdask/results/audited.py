@@ -8,6 +8,7 @@ from typing import Any
 import xarray as xr
 
 from calibdask.estimators.about import PVALUE, PartInfo
+from calibdask.results.format import counted
 from calibdask.results.text_layout import Line, plain_columns
 
 OF_SEGMENTS: Mapping[str, PartInfo] = {
@@ -26,6 +27,8 @@ OF_SEGMENTS: Mapping[str, PartInfo] = {
 }
 
 _HEADS = ("rows", "mean score", "frequency", "gap", "from", "to", "p adjusted")
+# Digits after the point: of tables, and beyond which there is an exponent.
+_TABLE_DECIMALS, _MOST_DECIMALS = 4, 7
 
 
 def points_up(error: float) -> str:
@@ -37,6 +40,26 @@ def points_up(error: float) -> str:
     ('7.9', '7.8')
     """
     return f"{math.ceil(1000 * error - 1e-9) / 10:.1f}"
+
+
+def signed_points(gap: float) -> str:
+    """A gap in points with its sign, in two significant digits or more: those of rare outcomes are small.
+
+    Examples
+    --------
+    >>> signed_points(-0.1064), signed_points(0.000145), signed_points(1e-9)
+    ('-10.6', '+0.015', '+1.0e-07')
+    """
+    if not gap:
+        # Too high for some scores, and too low for others.
+        return "±0"
+    decimals = _decimals(100 * gap, 1)
+    return f"{100 * gap:+.{decimals}f}" if decimals <= _MOST_DECIMALS else f"{100 * gap:+.1e}"
+
+
+def _decimals(size: float, fewest: int) -> int:
+    """Digits after the point that two significant ones take."""
+    return max(fewest, 1 - math.floor(math.log10(abs(size)))) if 0 < abs(size) < math.inf else fewest
 
 
 def conclusion_of(result: xr.Dataset) -> str:
@@ -73,14 +96,27 @@ def one_way_lines(result: xr.Dataset, rule: str) -> list[Line]:
     for name in dict.fromkeys(single.features.values.tolist()):
         here = single.isel(segment=(single.features == name).values).sortby("number")
         lines += [(), *_table(here, str(name), rule)]
+        if rest := rows_of_rare_values(result, here):
+            lines += [((rest, "aside"),)]
     return lines
+
+
+def rows_of_rare_values(result: xr.Dataset, values: xr.Dataset) -> str:
+    """How many rows of an audit have none of these values of a column, each of which has enough rows; else empty."""
+    whole = result.rows.values[result.depth.values == 0]
+    rest = int(whole.sum() - values.rows.values.sum())
+    least = result.attrs["min_rows"]
+    return f"{counted(rest, 'further row')} in values with fewer than {least:,} rows each." if rest > 0 else ""
 
 
 def _table(segments: xr.Dataset, head: str, rule: str) -> list[Line]:
     rows: list[tuple[str, ...]] = [(head, *_HEADS)]
     for i in range(segments.sizes["segment"]):
         one = segments.isel(segment=i)
-        numbers = [f"{float(one[name]):.4f}" for name in ("mean_score", "frequency", "gap", "gap_low", "gap_high")]
+        # Narrow intervals are those of rare outcomes, or of very many rows.
+        decimals = min(_decimals(float(one.gap_high - one.gap_low) / 2, _TABLE_DECIMALS), _MOST_DECIMALS)
+        means = ("mean_score", "frequency", "gap", "gap_low", "gap_high")
+        numbers = [f"{float(one[name]):.{decimals}f}" for name in means]
         rows.append((str(one.segment.values), f"{int(one.rows):,}", *numbers, f"{float(one.pvalue_adjusted):.2g}"))
     first, *others = plain_columns(rows)
     return [((first, "head"),), ((rule * len(first.rstrip()), "aside"),), *(((line, ""),) for line in others)]

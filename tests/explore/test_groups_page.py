@@ -94,6 +94,26 @@ def test_the_diagram_is_that_of_the_rows(summary: xr.Dataset) -> None:
     assert ((bins.low <= bins.outcome) & (bins.outcome <= bins.high)).all()
 
 
+def test_groups_of_the_same_text_have_their_own_numbers() -> None:
+    """A category may look like the condition that it is."""
+    frame = rows(4000)
+    values = np.random.default_rng(5).choice(["b", "b, c = d"], len(frame))
+    further = {"a": values, "c": np.where(frame.phone, "d", "e")}
+    made, page = page_of(cd.summarize(frame.label, frame.score, features=further, score_cells=20))
+    page.choose(audit_groups="all")
+    groups = made.groups
+    assert groups is not None
+    table = groups.frame()
+    same = table.index[table.segment == "a = b, c = d"].tolist()
+    assert len(same) == 2
+    for line in same:
+        groups.ranked.choose_line(line)
+        assert f"{table['rows'][line]:,} rows" in groups.selected.object
+        assert f"gap {100 * table.gap[line]:+.2f}".replace("-", "−") in groups.selected.object
+        assert "<h2>a = b, c = d</h2>" in groups.selected.object
+    assert table["rows"][same[0]] != table["rows"][same[1]]
+
+
 def test_slices_are_selected(summary: xr.Dataset) -> None:
     frame = rows()
     days = {day: cd.summarize(frame[at::2], cuts=summary) for at, day in enumerate(("2026-11-01", "2026-11-02"))}

@@ -12,6 +12,7 @@ import xarray as xr
 import calibdask as cd
 from calibdask.cli import main
 from calibdask.report import write_audit_report
+from calibdask.results.audited import one_way_lines
 from tests.report.page_reader import Reader, scripts_allowed
 
 
@@ -84,6 +85,19 @@ def test_nothing_found(tmp_path: Path) -> None:
     assert not reader.having("svg", role="img")
 
 
+def test_rows_of_rare_values_are_counted(tmp_path: Path) -> None:
+    frame = table(2000, off=False)
+    edges = {"age": [19.0, 88.0]}
+    result = cd.audit(frame.label, frame.score, frame[["age", "country"]], edges=edges, min_rows=100)
+    rare = int((frame.age <= 19).sum() + (frame.age > 88).sum())
+    _, reader = page_of(tmp_path, result)
+    said = [f"{rare} further rows in values with fewer than 100 rows each."]
+    assert 0 < rare < 200
+    assert re.findall(r"\S+ further rows in [^.]*\.", reader.text) == said
+    lines = ["".join(text for text, _ in line) for line in one_way_lines(result, "-")]
+    assert [line for line in lines if "further rows" in line] == said
+
+
 def test_many_columns_of_many_values_stay_small(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     score = rng.random(7_000)
@@ -133,3 +147,35 @@ def test_reports_show_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert "--features has no effect on s.zarr" in capsys.readouterr().err
     assert main(["report", "rows.parquet", "--n-boot", "5", "--out", "plain.html"]) == 0
     assert "For whom it is wrong" not in Path("plain.html").read_text(encoding="utf-8")
+
+
+def test_the_first_page_says_first_what_the_audit_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found, none = table(), table(off=False)
+    # Scores that are too high for some are too low for others: over all rows there is nothing to see.
+    rng = np.random.default_rng(8)
+    side = 0.1 * np.select([found.country == "fr", found.country == "lu"], [1.0, -2.0])
+    found["label"] = (rng.random(len(found)) < np.clip(found.score + side, 0, 1)).astype(int)
+    for name, frame in {"found": found, "none": none}.items():
+        frame[["label", "score", "country"]].to_parquet(f"{name}.parquet")
+    options = ["--features", "country", "--n-boot", "20"]
+    shown = {}
+    for name in ("found", "none"):
+        assert main(["report", f"{name}.parquet", *options, "--out", f"{name}.html"]) == 0
+        html = Path(f"{name}.html").read_text(encoding="utf-8")
+        shown[name] = re.findall(
+            r"<p[^>]*>(.*?)</p>", html.partition('<article class="banner')[2].partition("</article>")[0]
+        )
+        assert shown[name][-1] == '<a href="#groups">For whom it is wrong</a>'
+        assert 'id="groups"' in html
+    result = cd.audit("found.parquet", features="country")
+    assert shown["found"][0] == result.attrs["conclusion"].replace("(-", "(−")
+    assert "2 groups are off" in shown["found"][0]
+    assert shown["found"][1].startswith("No bias of the mean shown over all rows (")
+    assert shown["none"][0].startswith("No bias of the mean shown over all rows (")
+    assert shown["none"][1].startswith("No calibration error shown beyond chance over all rows:")
+    assert shown["none"][2].startswith("No group of at least ")
+    assert main(["report", "found.parquet", *options, "--limit", "0.5", "--out", "limit.html"]) == 0
+    html = Path("limit.html").read_text(encoding="utf-8")
+    article = html.partition('<article class="banner')[2].partition("</article>")[0]
+    assert article.index("Within the limit") < article.index("2 groups are off") < article.index("#groups")

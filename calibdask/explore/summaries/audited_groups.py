@@ -1,5 +1,6 @@
 """Groups of a summary with features: their audit, their cells of scores, and what contains what."""
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -76,6 +77,19 @@ class AuditedGroups:
     def texts(self) -> list[str]:
         """What the groups are called."""
         return [str(text) for text in self.result.segment.values]
+
+    @cached_property
+    def lines_by_key(self) -> dict[str, int]:
+        """The lines of the groups by what addresses call them: their texts, and the number where another has it too."""
+        repeated = {text for text, times in Counter(self.texts).items() if times > 1}
+        named = zip(self.texts, self.numbers.tolist(), strict=True)
+        keys = [f"{text} [{number}]" if text in repeated else text for text, number in named]
+        return {key: line for line, key in enumerate(keys)}
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """What addresses call the groups, which no two share."""
+        return list(self.lines_by_key)
 
     @property
     def columns(self) -> list[str]:

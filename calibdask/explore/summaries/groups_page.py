@@ -139,8 +139,8 @@ class GroupsPage:
             self.column.options = columns or [""]
             if self.column.value not in columns:
                 self.column.value = columns[0] if columns else ""
-            if self.group.value not in groups.texts:
-                self.group.value = groups.texts[0] if groups.texts else ""
+            if self.group.value not in groups.lines_by_key:
+                self.group.value = groups.keys[0] if groups.keys else ""
             self._draw_ranked()
             self._draw_column()
             self._draw_selected()
@@ -151,7 +151,7 @@ class GroupsPage:
     def _select(self, line: int) -> None:
         """Select a group, which the page shows everywhere."""
         assert self._groups is not None
-        self.group.value = self._groups.texts[line]
+        self.group.value = self._groups.keys[line]
 
     def _draw_ranked(self) -> None:
         groups = self._groups
@@ -168,8 +168,7 @@ class GroupsPage:
         groups = self._groups
         if groups is None:
             return
-        text, texts = self.group.value or "", groups.texts
-        line = texts.index(text) if text in texts else None
+        line = groups.lines_by_key.get(self.group.value or "")
         self.panel.pane.visible = line is not None
         wholes, parts = ([], []) if line is None else groups.around(line)
         self.wholes.show(groups.result, wholes)
@@ -177,7 +176,7 @@ class GroupsPage:
         if line is None:
             self.selected.object = ""
             return
-        self.selected.object = f"<h2>{escape(text)}</h2><p>{_told(groups.result.isel(segment=line))}</p>"
+        self.selected.object = f"<h2>{escape(groups.texts[line])}</h2><p>{_told(groups.result.isel(segment=line))}</p>"
         self.panel.show("", [(groups.bins(line), None)])
 
 

@@ -1,5 +1,6 @@
 """Values of features as small numbers: numbers that are cut, and categories; missing is a value of its own."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -19,6 +20,8 @@ Codes = npt.NDArray[np.uint8]
 DATE_PARTS = ("year", "month", "weekday", "hour")
 # Values are numbers of eight bits.
 MOST_VALUES = 255
+# Significant digits of edges in texts; with the most of them float64 are themselves.
+_FEWEST_DIGITS, _MOST_DIGITS = 6, 17
 # Types of numbers that kernels are compiled for; they compare them as float64.
 _AS_THEY_ARE = tuple(map(np.dtype, ("i1", "i4", "i8", "f4", "f8")))
 
@@ -88,8 +91,8 @@ class Cut:
     @property
     def texts(self) -> tuple[str, ...]:
         """The values as conditions."""
-        name = f"{self.name}.{self.part}" if self.part else self.name
-        edges = [f"{edge:.6g}" for edge in self.edges.values.tolist()]
+        name = name_of(self)
+        edges = different_texts(self.edges.values.tolist())
         inner = [f"{low} < {name} <= {high}" for low, high in pairwise(edges)]
         last = [f"{name} missing"] if self.missing else []
         if edges == ["inf"]:
@@ -169,6 +172,21 @@ class Categories:
 Coding: TypeAlias = Cut | Categories
 
 
+def name_of(coding: Coding) -> str:
+    """The name of a feature, of dates with the part."""
+    return f"{coding.name}.{coding.part}" if isinstance(coding, Cut) and coding.part else coding.name
+
+
+def check_names(codings: Sequence[Coding]) -> None:
+    """Raise ValueError where a column is called like a part of the dates of another one."""
+    names = [name_of(coding) for coding in codings]
+    if same := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(
+            f"audit expects features of different names, got two that are called {same}: a column, and a part of the "
+            "dates of another one; rename one of these columns."
+        )
+
+
 def codes_of(features: tuple[Coding, ...], block: Block) -> Codes:
     """Values of all features, (features, n); computed once a block, for all statistics of a pass."""
     if features not in block.prepared:
@@ -176,6 +194,21 @@ def codes_of(features: tuple[Coding, ...], block: Block) -> Codes:
         block.prepared[features] = np.stack(codes) if codes else np.zeros((0, block.rows), np.uint8)
     known: Codes = block.prepared[features]
     return known
+
+
+def different_texts(edges: Sequence[float]) -> list[str]:
+    """Different numbers in six digits, or in as few more as it takes for no two of them to look the same.
+
+    Examples
+    --------
+    >>> different_texts([0.25, 1234567.0]), different_texts([1700000210.0, 1700000430.0])
+    (['0.25', '1.23457e+06'], ['1.7000002e+09', '1.7000004e+09'])
+    """
+    for digits in range(_FEWEST_DIGITS, _MOST_DIGITS):
+        texts = [f"{edge:.{digits}g}" for edge in edges]
+        if len(set(texts)) == len(edges):
+            return texts
+    return [f"{edge:.{_MOST_DIGITS}g}" for edge in edges]
 
 
 def category_numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

@@ -129,8 +129,9 @@ def audit(
     Raises
     ------
     ValueError
-        If features do not exist, or all are constant; if the setting has several columns; if the lattice would be too
-        large, with what fits; and as in `calibdask.evaluate`.
+        If features do not exist, or all are constant; if edges are not increasing finite numbers of such features; if
+        the setting has several columns; if the lattice would be too large, with what fits; and as in
+        `calibdask.evaluate`.
 
     Warns
     -----
@@ -199,9 +200,7 @@ def audit(
     options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
     given = given_features(y_true, y_prob, features, sample_weight, label, score, skip_missing)
     data = read_arrays(given.y_true, given.y_prob, None, given.sample_weight, options, features=given.by)
-    cuts, notes = learnt_cuts(
-        data, one_setting(data, setting), depth, Values(values, min_rows, edges or {}), score_cells
-    )
+    cuts, notes = learnt_cuts(data, one_setting(data, setting), depth, Values.of(values, min_rows, edges), score_cells)
     plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, depth, data.source.layout.weighted)
     kept, sums = _filled(plan, data, min_rows)
     table = _Table.of(plan, plan.segments, kept, sums, alpha)

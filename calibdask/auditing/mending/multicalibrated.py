@@ -317,7 +317,8 @@ class MulticalibratedScaling(Calibrator):
     def _mended(self, data: Input) -> tuple[tuple[Coding, ...], Mended, Any]:
         """How features are cut, the map, and the number of rows."""
         setting: Setting = data.source.layout.setting(1)
-        values = Values(self.values, self.min_rows, self.edges or {})
+        values = Values.of(self.values, self.min_rows, self.edges)
+        values.check_features(data.features)
         learnt: Any = run_requests(
             {
                 # No user's feature has these numbers.

@@ -1,0 +1,64 @@
+"""Features that are the label, or made from it: told by the outcomes of each of their values."""
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+
+from calibdask.auditing.planning import LatticePlan
+from calibdask.statistics.exact import Counts
+from calibdask.statistics.lattice.lattice_sums import LatticeState
+from calibdask.statistics.lattice.segments import Segments
+
+# Values of outcomes that are all alike hold nearly all of either kind, and of few outcomes they do by chance.
+_NEARLY_ALL = 0.99
+_FEWEST = 10
+
+
+class OneWay(NamedTuple):
+    """Rows and events of all rows, and then of the values of each feature by itself, however few."""
+
+    rows: Counts
+    events: Counts
+
+    @classmethod
+    def of(cls, segments: Segments, state: LatticeState) -> "OneWay":
+        """Those of a part of a lattice, whose segments of fewer features come first."""
+        single = [len(subset) < 2 for subset in segments.subsets]
+        count = int(segments.counts[single].sum())
+        return cls(state.rows[:count].sum(-1), state.hits[:count].sum(-1))
+
+    @classmethod
+    def joined(cls, parts: "list[OneWay]") -> "OneWay":
+        """Those of all parts."""
+        return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def warn_of_determining(plan: LatticePlan, counts: OneWay, stacklevel: int) -> None:
+    """Warn of features that are the label, or made from it."""
+    for feature, coding in enumerate(plan.features):
+        first = plan.segments.first((feature,))
+        rows, events = (column[first : first + coding.size] for column in counts)
+        # Labels that are missing have outcomes of both kinds; and a reason of events is missing where there is none.
+        present = slice(coding.size - coding.missing)
+        if determines(rows[present], events[present]) or determines(rows, events):
+            warnings.warn(
+                f"Feature {plan.name(feature)} determines the outcome: is it the label, or made from it? Leave it out.",
+                UserWarning,
+                stacklevel=stacklevel + 1,
+            )
+
+
+def determines(rows: Counts, events: Counts) -> bool:
+    """Whether nearly all events are in values that have nothing else, and nearly all other rows in values without any.
+
+    Examples
+    --------
+    >>> determines(np.array([900, 60, 40]), np.array([0, 60, 40]))
+    True
+    >>> determines(np.array([900, 60, 40]), np.array([50, 60, 0]))
+    False
+    """
+    others = rows - events
+    kinds = ((events, others), (others, events))
+    return all(one.sum() >= _FEWEST and one[other == 0].sum() >= _NEARLY_ALL * one.sum() for one, other in kinds)

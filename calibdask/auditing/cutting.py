@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.auditing.features import PLURALS, Values
+from calibdask.auditing.features import PLURALS, Learnt, Values
 from calibdask.auditing.planning import LatticePlan
 from calibdask.engine.inputs.features import FeatureColumn
 from calibdask.engine.inputs.input import Input
@@ -48,12 +48,14 @@ def learnt_cuts(
         },
         data.source,
     ).estimates
-    notes = [learnt[number].note for number in range(len(data.features)) if learnt[number].note]
-    codings = tuple(coding for number in range(len(data.features)) for coding in learnt[number].codings)
+    of_features: list[Learnt] = [learnt[number] for number in range(len(data.features))]
+    notes = [feature.note for feature in of_features if feature.note]
+    codings = tuple(coding for feature in of_features for coding in feature.codings)
     if not codings:
         raise ValueError(f"audit expects a feature with two different values, got none: {listed(notes)}.")
     for note in notes:
         warnings.warn(f"Feature {note}.", UserWarning, stacklevel=3)
+    notes += [feature.pooled for feature in of_features if feature.pooled]
     return Cuts(setting, learnt[-1], codings, depth, values.most), notes
 
 

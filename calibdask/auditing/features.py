@@ -27,6 +27,8 @@ from calibdask.statistics.started import Started
 # Where numbers differ by less than a millionth, a quantile need not tell them apart unless many rows have them.
 _CLOSE_SHIFT = WHOLE[0] - CELL_BITS
 _FEW = 1e-3
+# So many rows that are pooled are worth a note.
+_MUCH = 0.1
 _SIGN = 0x7FFFFFFFFFFFFFFF
 
 PLURALS: Mapping[str, str] = {"number": "numbers", "date": "dates", "category": "categories", "text": "texts"}
@@ -34,10 +36,11 @@ PLURALS: Mapping[str, str] = {"number": "numbers", "date": "dates", "category": 
 
 @dataclass(frozen=True)
 class Learnt:
-    """The codings of a column, and what to know about it."""
+    """The codings of a column, what to be warned of, and what is no more than to be known: how much is pooled."""
 
     codings: tuple[Coding, ...]
     note: str = ""
+    pooled: str = ""
 
 
 @dataclass(frozen=True)
@@ -172,7 +175,18 @@ class Values:
         other = len(kept) < len(present)
         note = f"{column.name} mixes texts with other values, which count as their texts" if mixed else ""
         chosen = tuple(values[at] for at in sorted(kept))
-        return Learnt((Categories(column.name, number, chosen, other, missing > 0, column.labels),), note)
+        coding = Categories(column.name, number, chosen, other, missing > 0, column.labels)
+        rare = sum(int(counts[at]) for at in present) - sum(int(counts[at]) for at in kept)
+        share = rare / (int(counts.sum()) + missing)
+        if share <= _MUCH:
+            return Learnt((coding,), note)
+        more = "more values of a feature (values)" if len(common) > len(kept) else "fewer rows a group (min_rows)"
+        return Learnt(
+            (coding,),
+            note,
+            f"{column.name}: {len(present) - len(kept):,} of {len(present):,} values, {100 * share:.0f} % of the rows, "
+            f"are pooled as other; {more} tell more of them apart",
+        )
 
 
 @dataclass(frozen=True)

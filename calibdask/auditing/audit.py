@@ -12,7 +12,7 @@ import xarray as xr
 from calibdask.auditing.conclusions import conclusion, not_excluded, remarks
 from calibdask.auditing.cutting import learnt_cuts
 from calibdask.auditing.describing import Describing, SegmentSums
-from calibdask.auditing.determining import OneWay, warn_of_determining
+from calibdask.auditing.determining import LabelCounts, LabelCountsState, OneWay, warn_of_determining
 from calibdask.auditing.evidence import SegmentCells, simultaneous_ends
 from calibdask.auditing.features import Values, check_values, is_whole
 from calibdask.auditing.given import given_features
@@ -202,8 +202,8 @@ def audit(
     data = read_arrays(given.y_true, given.y_prob, None, given.sample_weight, options, features=given.by)
     cuts, notes = learnt_cuts(data, one_setting(data, setting), depth, Values.of(values, min_rows, edges), score_cells)
     plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, depth, data.source.layout.weighted)
-    kept, sums, counts = _filled(plan, data, min_rows)
-    warn_of_determining(plan, counts, 2)
+    kept, sums, counts, labels = _filled(plan, data, min_rows)
+    warn_of_determining(plan, counts, 2, labels)
     table = _Table.of(plan, plan.segments, kept, sums, alpha)
     table = table.told_apart(RowOverlaps(plan, data), kept, sums)
     attributes = {**data.attributes, **given.attributes(data.source.rows or 0)}
@@ -256,13 +256,20 @@ def one_setting(data: Input, setting: str | int | None = None) -> Setting:
     return chosen
 
 
-def _filled(plan: LatticePlan, data: Input, min_rows: int) -> tuple[npt.NDArray[np.intp], SegmentCells, OneWay]:
+def _filled(
+    plan: LatticePlan, data: Input, min_rows: int
+) -> tuple[npt.NDArray[np.intp], SegmentCells, OneWay, LabelCountsState | None]:
     """Sums of all segments of enough rows, their numbers, and one-way counts; the lattice is filled part by part."""
     kept, parts, counts = [], [], []
     first = 0
+    further, labels = dict[str, Any](), None
+    if plan.setting.kind == "class" and data.source.layout.classes > 2:
+        # Of two classes one-way counts tell as much.
+        further["labels"] = iter(LabelCounts(plan.setting, plan.features))
     for part in plan.parts():
         statistic: LatticeSums = part
-        answers: Any = run_requests({"lattice": iter(statistic)}, data.source).estimates
+        answers: Any = run_requests({"lattice": iter(statistic), **further}, data.source).estimates
+        labels, further = answers.get("labels", labels), {}
         state: LatticeState = answers["lattice"]
         here = np.flatnonzero(state.rows.sum(-1) >= min_rows)
         parts.append(cells_of(state, here))
@@ -272,7 +279,7 @@ def _filled(plan: LatticePlan, data: Input, min_rows: int) -> tuple[npt.NDArray[
     sums: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts]) for name in SegmentCells._fields[:7]
     }
-    return np.concatenate(kept), parts[0]._replace(**sums), OneWay.joined(counts)
+    return np.concatenate(kept), parts[0]._replace(**sums), OneWay.joined(counts), labels
 
 
 @dataclass(frozen=True)

@@ -79,3 +79,17 @@ def test_values_that_hold_most_but_not_nearly_all_events_do_not_determine() -> N
     most[np.flatnonzero(OFTEN)[::20]] = 2
     most[np.flatnonzero(OFTEN == 0)[::20]] = 2
     cd.audit(OFTEN, np.full(len(OFTEN), OFTEN.mean()), {"strong": most}, depth=1)
+
+
+@pytest.mark.parametrize("name", ["numbers", "texts", "missing"])
+def test_labels_of_ten_classes_are_named_in_the_setting_of_one(name: str) -> None:
+    rng = np.random.default_rng(4)
+    p = rng.dirichlet(np.ones(10), 4_000)
+    y = (p.cumsum(1) < rng.random(4_000)[:, None]).sum(1).clip(0, 9)
+    texts = np.array([f"class {label}" for label in y], object)
+    leak = {"numbers": y, "texts": texts, "missing": without(y.astype(float), 0.1)}[name]
+    with pytest.warns(UserWarning, match=WARNED):
+        cd.audit(y, p, {"leak": leak, "x": rng.random(4_000)}, depth=1, setting=3)
+    # What goes along with the class, and is not it, or is the same in nearly all rows, is not named.
+    near, same = np.where(rng.random(4_000) < 0.8, y, rng.integers(0, 10, 4_000)), np.arange(4_000) < 20
+    cd.audit(y, p, {"near": near, "same": same}, depth=1, setting=3)

@@ -12,6 +12,7 @@ from calibdask.statistics.exact import Counts
 from calibdask.statistics.lattice.coding import Coding, codes_of
 from calibdask.statistics.lattice.lattice_sums import LatticeState
 from calibdask.statistics.lattice.segments import Segments
+from calibdask.statistics.lattice.value_counts import counted_rows
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import SumStatistic
 
@@ -62,10 +63,13 @@ class LabelCounts(SumStatistic[LabelCountsState]):
     def from_block(self, block: Block) -> LabelCountsState:
         """Count one block."""
         classes = block.layout.classes
-        labels = block.columns(self.setting).of(0)[1]
+        labels, values = block.columns(self.setting).of(0)[1], codes_of(self.features, block)
+        if block.weights is not None:
+            kept = counted_rows(block)
+            labels, values = labels[kept], values[:, kept]
         parts = [
-            np.bincount(codes * np.int64(classes) + labels, minlength=coding.size * classes)[: coding.size * classes]
-            for coding, codes in zip(self.features, codes_of(self.features, block), strict=True)
+            np.bincount(codes * np.int64(classes) + labels, minlength=coding.size * classes)
+            for coding, codes in zip(self.features, values, strict=True)
         ]
         return LabelCountsState(np.concatenate(parts).astype(np.int64).reshape(-1, classes))
 

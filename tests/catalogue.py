@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import calibdask as cd
+from calibdask.auditing.determining import LabelCounts
 from calibdask.estimators.estimator import Estimator
 from calibdask.statistics.bins.bin_sums import BinSums
 from calibdask.statistics.bins.binnings import Explicit, Uniform
@@ -285,6 +286,7 @@ def statistics(layout: Layout) -> list[Statistic]:
     made += [CellSums(partition, squares=True) for partition in (UniformCells(2), planted(layout), tree)]
     made += [ValueKeys(0, "", ((48, -(1 << 15)),), 16), ValueKeys(3, "month", ((46, 65536),), 8)]
     made += [TextCounts(1), CodeCounts(2, 3), lattice(), overlaps()]
+    made.append(LabelCounts(lattice().setting, lattice().features))
     costs = FrozenArray(np.resize([0.0, 5.0, 1.0, 2.0, 0.3], (3, layout.classes)))
     shape = (layout.batch, layout.groups, layout.classes, 5)
     frequencies = FrozenArray(np.resize([0.1, 0.7, 0.3], shape))

@@ -1,7 +1,6 @@
 """`audit`: for whom scores are wrong, over all segments of many columns."""
 
 import json
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +12,7 @@ import xarray as xr
 from calibdask.auditing.conclusions import conclusion, not_excluded, remarks
 from calibdask.auditing.cutting import learnt_cuts
 from calibdask.auditing.describing import Describing, SegmentSums
+from calibdask.auditing.determining import LabelCounts, LabelCountsState, OneWay, warn_of_determining
 from calibdask.auditing.evidence import SegmentCells, simultaneous_ends
 from calibdask.auditing.features import Values, check_values, is_whole
 from calibdask.auditing.given import given_features
@@ -129,8 +129,9 @@ def audit(
     Raises
     ------
     ValueError
-        If features do not exist, or all are constant; if the setting has several columns; if the lattice would be too
-        large, with what fits; and as in `calibdask.evaluate`.
+        If features do not exist, or all are constant; if edges are not increasing finite numbers of such features; if
+        the setting has several columns; if the lattice would be too large, with what fits; and as in
+        `calibdask.evaluate`.
 
     Warns
     -----
@@ -200,13 +201,11 @@ def audit(
     options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
     given = given_features(y_true, y_prob, features, sample_weight, label, score, skip_missing)
     data = read_arrays(given.y_true, given.y_prob, None, given.sample_weight, options, features=given.by)
-    cuts, notes = learnt_cuts(
-        data, one_setting(data, setting), depth, Values(values, min_rows, edges or {}), score_cells
-    )
+    cuts, notes = learnt_cuts(data, one_setting(data, setting), depth, Values.of(values, min_rows, edges), score_cells)
     plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, depth, data.source.layout.weighted)
-    kept, sums = _filled(plan, data, min_rows)
+    kept, sums, counts, labels = _filled(plan, data, min_rows)
+    warn_of_determining(plan, counts, 2, labels)
     table = _Table.of(plan, plan.segments, kept, sums, alpha)
-    table.warn_of_determining()
     table = table.told_apart(RowOverlaps(plan, data), kept, sums)
     attributes = {**data.attributes, **given.attributes(data.source.rows or 0)}
     return table.dataset(
@@ -224,8 +223,8 @@ def _of_summary(summary: Summary, depth: int | None, min_rows: int, alpha: float
     plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, cuts.depth, weighted=False)
     kept = np.flatnonzero(state.rows.sum(-1) >= min_rows)
     cells = cells_of(state, kept)
+    warn_of_determining(plan, OneWay.of(plan.segments, state), 3)
     table = _Table.of(plan, plan.segments, kept, cells, alpha)
-    table.warn_of_determining()
     table = table.told_apart(LatticeOverlaps(plan, state), kept, cells)
     attributes = {name: value for name, value in summary.dataset.attrs.items() if name in _OF_ROWS}
     return table.dataset(
@@ -258,22 +257,30 @@ def one_setting(data: Input, setting: str | int | None = None) -> Setting:
     return chosen
 
 
-def _filled(plan: LatticePlan, data: Input, min_rows: int) -> tuple[npt.NDArray[np.intp], SegmentCells]:
-    """Sums of all segments of enough rows, and their numbers; the lattice is filled part by part."""
-    kept, parts = [], []
+def _filled(
+    plan: LatticePlan, data: Input, min_rows: int
+) -> tuple[npt.NDArray[np.intp], SegmentCells, OneWay, LabelCountsState | None]:
+    """Sums of all segments of enough rows, their numbers, and one-way counts; the lattice is filled part by part."""
+    kept, parts, counts = [], [], []
     first = 0
+    further, labels = dict[str, Any](), None
+    if plan.setting.kind == "class" and data.source.layout.classes > 2:
+        # Of two classes one-way counts tell as much.
+        further["labels"] = iter(LabelCounts(plan.setting, plan.features))
     for part in plan.parts():
         statistic: LatticeSums = part
-        answers: Any = run_requests({"lattice": iter(statistic)}, data.source).estimates
+        answers: Any = run_requests({"lattice": iter(statistic), **further}, data.source).estimates
+        labels, further = answers.get("labels", labels), {}
         state: LatticeState = answers["lattice"]
         here = np.flatnonzero(state.rows.sum(-1) >= min_rows)
         parts.append(cells_of(state, here))
+        counts.append(OneWay.of(statistic.segments, state))
         kept.append(here + first)
         first += statistic.segments.count
     sums: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts]) for name in SegmentCells._fields[:7]
     }
-    return np.concatenate(kept), parts[0]._replace(**sums)
+    return np.concatenate(kept), parts[0]._replace(**sums), OneWay.joined(counts), labels
 
 
 @dataclass(frozen=True)
@@ -332,29 +339,6 @@ class _Table:
         left[tried[TellingApart(overlaps, self.limit).chosen()]] = True
         choice = {"candidates_untried": described.size - tried.size, "overlaps_unknown": overlaps.unknown}
         return replace(self, columns={**self.columns, "described": left}, choice={**self.choice, **choice})
-
-    def warn_of_determining(self) -> None:
-        """Warn of features that are the label, or made from it."""
-        for feature in self.determining():
-            warnings.warn(
-                f"Feature {feature} determines the outcome: is it the label, or made from it? Leave it out.",
-                UserWarning,
-                stacklevel=3,
-            )
-
-    def determining(self) -> list[str]:
-        """Features each value of which has outcomes of one kind only, while both kinds occur."""
-        single: dict[int, list[tuple[float, float]]] = {}
-        for number, rows, events in zip(self.kept, self.columns["rows"], self.columns["events"], strict=True):
-            subset, _ = self.segments.describe(int(number))
-            if len(subset) == 1:
-                single.setdefault(subset[0], []).append((rows, events))
-        names = []
-        for feature, sums in single.items():
-            kinds = {0 if events == 0 else 1 if events == rows else 2 for rows, events in sums}
-            if kinds == {0, 1}:
-                names.append(self.plan.name(feature))
-        return names
 
     def dataset(self, *, min_rows: int, **attributes: Any) -> xr.Dataset:
         """The result."""

@@ -1,13 +1,13 @@
 """How features and scores are cut: learnt from the rows, or as a summary has them."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from calibdask.auditing.features import Values
+from calibdask.auditing.features import PLURALS, Learnt, Values
 from calibdask.auditing.planning import LatticePlan
 from calibdask.engine.inputs.features import FeatureColumn
 from calibdask.engine.inputs.input import Input
@@ -31,13 +31,14 @@ def learnt_cuts(
     Raises
     ------
     ValueError
-        If no feature has two different values.
+        If no feature has two different values, or edges are of none of them.
 
     Warns
     -----
     UserWarning
         Of features that are left out, and of those that mix types.
     """
+    values.check_features(data.features)
     cells = score_cells or (_SCORE_CELLS if depth < 3 else _SCORE_CELLS_OF_TRIPLES)
     learnt: Any = run_requests(
         {
@@ -47,13 +48,15 @@ def learnt_cuts(
         },
         data.source,
     ).estimates
-    notes = [learnt[number].note for number in range(len(data.features)) if learnt[number].note]
-    codings = tuple(coding for number in range(len(data.features)) for coding in learnt[number].codings)
+    of_features: list[Learnt] = [learnt[number] for number in range(len(data.features))]
+    notes = [feature.note for feature in of_features if feature.note]
+    codings = tuple(coding for feature in of_features for coding in feature.codings)
     if not codings:
         raise ValueError(f"audit expects a feature with two different values, got none: {listed(notes)}.")
     check_names(codings)
     for note in notes:
         warnings.warn(f"Feature {note}.", UserWarning, stacklevel=3)
+    notes += [feature.pooled for feature in of_features if feature.pooled]
     return Cuts(setting, learnt[-1], codings, depth, values.most), notes
 
 
@@ -84,15 +87,12 @@ def _of_column(coding: Coding, number: int, column: FeatureColumn) -> Coding:
         kinds = ("date",) if coding.part else ("number",)
     if column.kind not in kinds:
         raise ValueError(
-            f"Feature {column.name!r} expects {_PLURALS[kinds[0]]}, as where its cuts were learnt, got "
-            f"{_PLURALS[column.kind]}; convert it, or learn new cuts into another summary."
+            f"Feature {column.name!r} expects {PLURALS[kinds[0]]}, as where its cuts were learnt, got "
+            f"{PLURALS[column.kind]}; convert it, or learn new cuts into another summary."
         )
     if isinstance(coding, Cut):
         return replace(coding, column=number)
     return replace(coding, column=number, labels=column.labels)
-
-
-_PLURALS: Mapping[str, str] = {"number": "numbers", "date": "dates", "category": "categories", "text": "texts"}
 
 
 def filled(cuts: Cuts, data: Input) -> LatticeState:

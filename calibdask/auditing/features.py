@@ -1,5 +1,6 @@
 """How features become a few values each: learnt from the rows, in as few passes as can be."""
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibdask.engine.inputs.features import FeatureColumn
+from calibdask.safe_text import listed
 from calibdask.statistics.exact import Counts
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.lattice.coding import DATE_PARTS, MOST_VALUES, Categories, Coding, Cut
@@ -25,15 +27,20 @@ from calibdask.statistics.started import Started
 # Where numbers differ by less than a millionth, a quantile need not tell them apart unless many rows have them.
 _CLOSE_SHIFT = WHOLE[0] - CELL_BITS
 _FEW = 1e-3
+# So many rows that are pooled are worth a note.
+_MUCH = 0.1
 _SIGN = 0x7FFFFFFFFFFFFFFF
+
+PLURALS: Mapping[str, str] = {"number": "numbers", "date": "dates", "category": "categories", "text": "texts"}
 
 
 @dataclass(frozen=True)
 class Learnt:
-    """The codings of a column, and what to know about it."""
+    """The codings of a column, what to be warned of, and what is no more than to be known: how much is pooled."""
 
     codings: tuple[Coding, ...]
     note: str = ""
+    pooled: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,28 @@ class Values:
     most: int
     min_rows: int
     edges: Mapping[str, Sequence[float]]
+
+    @classmethod
+    def of(cls, most: int, min_rows: int, edges: Mapping[str, Sequence[float]] | None) -> "Values":
+        """How features are cut as the user has it; raises ValueError for edges that cut nothing."""
+        if edges is not None and not isinstance(edges, Mapping):
+            raise ValueError(
+                "edges expects a mapping from names of features to their edges, such as {'age': [30, 60]}, got "
+                f"{type(edges).__name__}."
+            )
+        return cls(most, min_rows, {name: checked_edges(name, given) for name, given in (edges or {}).items()})
+
+    def check_features(self, columns: Sequence[FeatureColumn]) -> None:
+        """Raise ValueError unless edges are of numbers that are among the features."""
+        kinds = {column.name: column.kind for column in columns}
+        for name in self.edges:
+            if name not in kinds:
+                raise ValueError(f"edges expects names of features, {listed(kinds)}, got {name!r}; correct the name.")
+            if kinds[name] != "number":
+                raise ValueError(
+                    f"edges expects features of numbers, and {name!r} is one of {PLURALS[kinds[name]]}; leave out its "
+                    "edges, or convert it to numbers."
+                )
 
     def learn(self, column: FeatureColumn, number: int) -> Requests[Learnt]:
         """The values of a column, which is the feature of that number in blocks."""
@@ -146,7 +175,18 @@ class Values:
         other = len(kept) < len(present)
         note = f"{column.name} mixes texts with other values, which count as their texts" if mixed else ""
         chosen = tuple(values[at] for at in sorted(kept))
-        return Learnt((Categories(column.name, number, chosen, other, missing > 0, column.labels),), note)
+        coding = Categories(column.name, number, chosen, other, missing > 0, column.labels)
+        rare = sum(int(counts[at]) for at in present) - sum(int(counts[at]) for at in kept)
+        share = rare / (int(counts.sum()) + missing)
+        if share <= _MUCH:
+            return Learnt((coding,), note)
+        more = "more values of a feature (values)" if len(common) > len(kept) else "fewer rows a group (min_rows)"
+        return Learnt(
+            (coding,),
+            note,
+            f"{column.name}: {len(present) - len(kept):,} of {len(present):,} values, {100 * share:.0f} % of the rows, "
+            f"are pooled as other; {more} tell more of them apart",
+        )
 
 
 @dataclass(frozen=True)
@@ -189,6 +229,27 @@ class _Cell:
 def _trailing_zeros(bits: int) -> int:
     """How many of the last bits no value has; of the number 0 all."""
     return 64 if bits == 0 else (bits & -bits).bit_length() - 1
+
+
+def checked_edges(name: str, given: Any) -> tuple[float, ...]:
+    """Edges of a feature as numbers; raises ValueError unless they are finite and increase.
+
+    Examples
+    --------
+    >>> checked_edges("age", [30, 60])
+    (30.0, 60.0)
+    """
+    try:
+        edges = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        edges = np.empty((0, 0))
+    most = MOST_VALUES - 2
+    if edges.ndim != 1 or not 1 <= edges.size <= most or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
+        raise ValueError(
+            f"edges of {name!r} expects a list of 1 to {most} finite numbers, each larger than the one before, got "
+            f"{reprlib.repr(given)}; sort them and leave out what is repeated or missing."
+        )
+    return tuple(edges.tolist())
 
 
 def is_whole(value: Any) -> bool:

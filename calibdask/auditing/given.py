@@ -55,6 +55,11 @@ def _of_rows(rows: GivenRows, caller: str) -> GivenRows:
         )
     if not rows.by:
         raise ValueError(f"{caller} expects features: a data frame, a mapping from name to array, or names of columns.")
+    if isinstance(rows.by, list):
+        raise ValueError(
+            f"{caller} expects names of columns, {listed(rows.by)}, along with the frame or the file that has them, "
+            "got arrays; give features as a data frame, or a mapping from name to array."
+        )
     return rows
 
 

@@ -55,7 +55,7 @@ class FeatureRequest:
                 raise ValueError("cuts expects a summary with features, got one without.")
             if features is None:
                 features = list(known.names)
-        return cls(features, depth, Values(values, min_rows, edges or {}), score_cells, known)
+        return cls(features, depth, Values.of(values, min_rows, edges), score_cells, known)
 
     def added(self, summary: xr.Dataset, data: Input) -> xr.Dataset:
         """The summary with the lattice of the rows, and what to know about the features; two passes or more."""

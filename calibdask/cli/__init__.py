@@ -102,8 +102,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0 done, 1 stopped by circumstances or a defect, 2 bad use or bad input, 3 finished with failed cells or without a
     threshold, 130 interrupted, 143 stopped by the signal TERM. Of ``watch`` 1 is an alarm, and what stops it is 2; of
-    ``check`` 1 is a broken limit and 3 an undecided one; of
-    ``verify`` 1 is a difference, of ``audit`` a segment that is found.
+    ``check`` 1 is a broken limit and 3 an undecided one; of ``verify`` 1 is a difference, of ``audit`` a segment that
+    is found, and 3 that none has enough rows.
 
     Whatever is wrong is one line on stderr; ``--debug`` shows before it where it was raised.
     """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from calibdask.storage.replacing import Output
 
 _FORMAT = 1
-_FOUND = 1
+_FOUND, _UNDECIDED = 1, 3
 _ALL = "all"
 # Lines of a table; files have all segments.
 _MOST_LINES = 20
@@ -56,8 +56,9 @@ JSON (--json, --out FILE.json):
 so many rows, at 1 - alpha for all together. --out FILE.csv, .nc and .zarr have every
 group, found or not.
 \b
-Exit status: 0 nothing is found; 1 a group is found; 2 invalid use or input, explained
-in one line on stderr, with nothing written; 130 interrupted.
+Exit status: 0 nothing is found; 1 a group is found; 3 no group has --min-rows rows, so
+that nothing can be said; 2 invalid use or input, explained in one line on stderr, with
+nothing written; 130 interrupted.
 """
 
 
@@ -140,6 +141,8 @@ def audit(
             click.echo(f"wrote {visible(path)}")
     if bool(result.found.any()):
         click.get_current_context().exit(_FOUND)
+    if not result.sizes["segment"]:
+        click.get_current_context().exit(_UNDECIDED)
 
 
 def _of_rows(

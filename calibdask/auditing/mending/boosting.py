@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from calibdask.auditing.determining import OneWay
 from calibdask.auditing.evidence import SegmentCells
 from calibdask.auditing.measures import cells_of
 from calibdask.auditing.mending.choosing import Choosing
@@ -29,11 +30,15 @@ _LOSS = "loss"
 
 
 class Mended(NamedTuple):
-    """The map of all rows, what cross-fitted maps of as many rounds take away from the log loss, and that by rounds."""
+    """The map of all rows, what cross-fitted maps of as many rounds take away from the log loss, and that by rounds.
+
+    ``counts`` are those of the values of features.
+    """
 
     map: SegmentMap
     improvement: Mean
     losses: list[float]
+    counts: OneWay
 
 
 @dataclass(frozen=True)
@@ -61,10 +66,10 @@ class Boosting:
         """Rounds until nothing is found, or rows that were left out have no lower loss."""
         places: list[Place] = [None, *range(self.folds.count)]
         maps = dict.fromkeys(places, SegmentMap(tuple(coding.size for coding in self.plan.features)))
-        before, losses, growing = maps, list[float](), places
+        before, losses, growing, counts = maps, list[float](), places, list[OneWay]()
         while growing:
             growing = growing if len(losses) < self.rounds else []
-            cells, loss = self._pass(maps, growing, source)
+            cells, loss = self._pass(maps, growing, source, counts)
             losses.append(loss)
             if len(losses) > 1 and not loss < losses[-2]:
                 maps = before
@@ -73,12 +78,15 @@ class Boosting:
             steps = {place: self.choosing.step(maps[place], *cells[place]) for place in growing}
             growing = [place for place in growing if steps[place] is not None]
             before, maps = maps, {place: maps[place].followed_by(steps.get(place)) for place in places}
-        return Mended(maps[None], self._improvement(maps, source), losses)
+        return Mended(maps[None], self._improvement(maps, source), losses, OneWay.joined(counts))
 
     def _pass(
-        self, maps: Mapping[Place, SegmentMap], growing: list[Place], source: Source
+        self, maps: Mapping[Place, SegmentMap], growing: list[Place], source: Source, counts: list[OneWay]
     ) -> tuple[dict[Place, Any], float]:
-        """Cells of the segments of enough rows under the map of each place, and the loss of rows left out."""
+        """Cells of the segments of enough rows under the map of each place, and the loss of rows left out.
+
+        The first pass adds to ``counts`` those of each part of the lattice.
+        """
         views = {place: OthersMapped(self._coded, self.folds, place, maps[place]) for place in growing}
         parts = [*self._lattice.parts()] if growing else []
         requests: list[dict[Any, Any]] = [
@@ -88,12 +96,15 @@ class Boosting:
         requests = requests or [{}]
         requests[0][_LOSS] = iter(ViewedStatistic(self._cross(maps), ScoreSums()))
         kept, sums = ({place: list[Any]() for place in growing} for _ in range(2))
+        counting = not counts
         first, loss = 0, np.nan
         for number, of_part in enumerate(requests):
             answers: Any = run_requests(of_part, source).estimates
             if _LOSS in answers:
                 of_rows = answers[_LOSS]
                 loss = (exact.value(of_rows.log) / exact.value(of_rows.weight)).item()
+            if counting:
+                counts.append(OneWay.of(parts[number].segments, answers[None]))
             for place in growing:
                 here = np.flatnonzero(answers[place].rows.sum(-1) >= self.min_rows)
                 sums[place].append(cells_of(answers[place], here))

@@ -22,7 +22,7 @@ def mended_lines(fitted: MulticalibratedScaling) -> Iterator[str]:
     >>> [*mended_lines(fitted)]
     ['No group is off for certain: scores stay as they are.', '1,000 rows, by day.']
     """
-    moved = len(fitted.segments_)
+    moved, given = len(fitted.segments_), int(fitted._sliced.rows[-1])
     if moved:
         terms = zip(fitted.round_, fitted.segments_, fitted.offset_, fitted.slope_, strict=True)
         rows = [
@@ -32,9 +32,12 @@ def mended_lines(fitted: MulticalibratedScaling) -> Iterator[str]:
         yield from plain_columns([("round", "group", "offset", "slope"), *rows])
         yield ""
         yield _improvement(fitted)
+    elif given < fitted.min_rows:
+        # All rows are a group, and no other is larger.
+        yield f"No group has {fitted.min_rows:,} rows: nothing can be said, and scores stay as they are."
     else:
         yield "No group is off for certain: scores stay as they are."
-    yield f"{int(fitted._sliced.rows[-1]):,} rows, by {listed(fitted.feature_columns_)}."
+    yield f"{given:,} rows, by {listed(fitted.feature_columns_)}."
 
 
 def _improvement(fitted: MulticalibratedScaling) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from calibdask.auditing.determining import warn_of_determining
 from calibdask.auditing.features import Values, check_values, is_whole
 from calibdask.auditing.given import features_by_name, given_features
 from calibdask.auditing.mending.boosting import Boosting, Mended
@@ -99,7 +100,8 @@ class MulticalibratedScaling(Calibrator):
     Warns
     -----
     UserWarning
-        Of features that are left out (constant, all missing, different in every row), or that mix types.
+        Of features that are left out (constant, all missing, different in every row), that mix types, or that determine
+        the outcome.
 
     Notes
     -----
@@ -317,7 +319,8 @@ class MulticalibratedScaling(Calibrator):
     def _mended(self, data: Input) -> tuple[tuple[Coding, ...], Mended, Any]:
         """How features are cut, the map, and the number of rows."""
         setting: Setting = data.source.layout.setting(1)
-        values = Values(self.values, self.min_rows, self.edges or {})
+        values = Values.of(self.values, self.min_rows, self.edges)
+        values.check_features(data.features)
         learnt: Any = run_requests(
             {
                 # No user's feature has these numbers.
@@ -338,7 +341,9 @@ class MulticalibratedScaling(Calibrator):
         plan = LatticePlan(setting, learnt[-1], codings, self.depth, data.source.layout.weighted)
         choosing = Choosing(plan.segments, self.alpha, self.shrinkage)
         boosting = Boosting(plan, choosing, RowFolds(self.folds, self.seed), self.min_rows, self.rounds)
-        return codings, boosting.mend(data.source), learnt[-2].rows[0]
+        mended = boosting.mend(data.source)
+        warn_of_determining(plan, mended.counts, 4)
+        return codings, mended, learnt[-2].rows[0]
 
     def _as_numbers(self, mended: Mended, rows: Any) -> Sliced:
         low, high = mended.improvement.ends(LEVEL)

@@ -38,6 +38,7 @@ from calibdask.storage.summary import Summary
 _OF_ROWS = ("rows_ignored", "rows_skipped")
 # Segments that are told apart by the rows that each two share.
 _MOST_TRIED = 256
+VALUES = 5
 
 
 def audit(
@@ -53,7 +54,7 @@ def audit(
     sample_weight: Any = None,
     skip_missing: bool = False,
     setting: str | int | None = None,
-    values: int = 5,
+    values: int = VALUES,
     edges: Mapping[str, Sequence[float]] | None = None,
     score_cells: int | None = None,
     task: Task | None = None,
@@ -191,6 +192,7 @@ def audit(
     if y_prob is None and (summary := given_summary(y_true)) is not None:
         refused = {"features": features, "label": label, "score": score, "sample_weight": sample_weight}
         refused |= {"setting": setting, "edges": edges, "score_cells": score_cells, "task": task, "labels": labels}
+        refused["values"] = None if values == VALUES else values
         refuse_rows_options({**refused, "skip_missing": skip_missing or None, "logits": logits or None})
         check_level(alpha, "alpha")
         check_cutting(1 if depth is None else depth, min_rows, values, None)

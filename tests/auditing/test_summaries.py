@@ -164,7 +164,9 @@ def test_summaries_that_cannot_be(given: dict[str, Any], message: str) -> None:
         cd.summarize(**{**BINARY, "features": FEATURE, **given})
 
 
-@pytest.mark.parametrize("given", [{"features": ["age"]}, {"setting": 1}, {"edges": {}}, {"skip_missing": True}, {"values": 7}])
+@pytest.mark.parametrize(
+    "given", [{"features": ["age"]}, {"setting": 1}, {"edges": {}}, {"skip_missing": True}, {"values": 7}]
+)
 def test_arguments_that_rows_alone_take(summary: xr.Dataset, given: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(given))} has no effect on a summary"):
         cd.audit(summary, **given)

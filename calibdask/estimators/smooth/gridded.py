@@ -222,8 +222,8 @@ def on_grid(metrics: Mapping[str, Estimator], step: float) -> dict[str, Estimato
     Examples
     --------
     >>> import calibdask as cd
-    >>> on_grid({"gap": cd.MeanGap(), "ece": cd.ECE()}, 1 / 300)
-    {'gap': MeanGap(step=0.0033333333333333335), 'ece': ECE()}
+    >>> on_grid({"gap": cd.MeanGap()}, 1 / 300)
+    {'gap': MeanGap(setting=None, k=None, step=0.0033333333333333335)}
     """
     here: dict[str, Estimator] = {}
     for name, metric in metrics.items():

@@ -140,13 +140,15 @@ def _found(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
         labels, present = labels.astype(_NANOSECONDS), present.astype(_NANOSECONDS)
     # Values keep their type: in that of the labels longer texts would be cut, and fractions lost.
     positions = {label: position for position, label in enumerate(labels.tolist())}
-    distinct, inverse = np.unique(present, return_inverse=True)
+    distinct, inverse = _unique_texts(present) if _are_texts(present) else np.unique(present, return_inverse=True)
     codes[~absent] = np.array([positions.get(value, -1) for value in distinct.tolist()], np.int64)[inverse]
     return codes
 
 
 def _unique(name: str, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sorted distinct values, and the number of each value among them."""
+    if _are_texts(values):
+        return _unique_texts(values)
     try:
         labels, codes = np.unique(values, return_inverse=True)
     except (TypeError, ValueError) as error:
@@ -160,6 +162,22 @@ def _unique(name: str, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         kind = type(nested).__name__
         raise ValueError(f"by {name!r} expects numbers, texts or dates, got values of type {kind}; take one field.")
     return labels, codes
+
+
+def _are_texts(values: np.ndarray) -> bool:
+    """Whether every value of an array of objects is a text, without missing ones."""
+    from pandas.api.types import infer_dtype
+
+    return values.dtype == object and infer_dtype(values, skipna=False) == "string"
+
+
+def _unique_texts(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As `numpy.unique`, which sorts all rows, by comparing objects; here only the distinct texts are sorted."""
+    import pandas as pd
+
+    codes, distinct = pd.factorize(values)
+    labels, place = np.unique(np.asarray(distinct, object), return_inverse=True)
+    return labels, place[codes]
 
 
 def _with_last(codes: np.ndarray, absent: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -250,5 +268,10 @@ def _both(a: tuple[np.ndarray, int], b: tuple[np.ndarray, int]) -> tuple[np.ndar
 def _search(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
     absent = _absent(values)
     codes = np.full(len(values), len(labels), np.int32)
-    codes[~absent] = np.searchsorted(labels, values[~absent])
+    present = values[~absent]
+    if _are_texts(present):
+        distinct, place = _unique_texts(present)
+        codes[~absent] = np.searchsorted(labels, distinct)[place]
+    else:
+        codes[~absent] = np.searchsorted(labels, present)
     return codes

@@ -79,7 +79,8 @@ def audit(
         slices of it are added up, and numbers are those of its rows, to the last bit; ``described`` can be longer.
     features : data frame, mapping from name to array, or names of columns
         Numbers are cut at quantiles; dates by year, month, weekday (1 is Monday) and hour; rare categories are one
-        value, ``other``; missing is a value of its own. None: all further columns of the frame or the file.
+        value, ``other``; missing is a value of its own, of a date one for all its parts. None: all further columns of
+        the frame or the file.
     depth : int, optional
         Largest number of features of a segment. None: 2, of a summary its own.
     min_rows : int, default 100
@@ -223,7 +224,7 @@ def _of_summary(summary: Summary, depth: int | None, min_rows: int, alpha: float
     """The audit of the rows that were summarized, of all slices together."""
     cuts, state = summary_lattice(summary, depth)
     plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, cuts.depth, weighted=False)
-    kept = np.flatnonzero(state.rows.sum(-1) >= min_rows)
+    kept = plan.kept(plan.segments, state.rows.sum(-1), 0, min_rows)
     cells = cells_of(state, kept)
     warn_of_determining(plan, OneWay.of(plan.segments, state), 3)
     table = _Table.of(plan, plan.segments, kept, cells, alpha)
@@ -274,7 +275,7 @@ def _filled(
         answers: Any = run_requests({"lattice": iter(statistic), **further}, data.source).estimates
         labels, further = answers.get("labels", labels), {}
         state: LatticeState = answers["lattice"]
-        here = np.flatnonzero(state.rows.sum(-1) >= min_rows)
+        here = plan.kept(statistic.segments, state.rows.sum(-1), first, min_rows)
         parts.append(cells_of(state, here))
         counts.append(OneWay.of(statistic.segments, state))
         kept.append(here + first)

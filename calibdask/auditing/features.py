@@ -97,8 +97,10 @@ class Values:
         parts = []
         for part in DATE_PARTS:
             parts.append((yield from self._number(name, number, part)))  # noqa: PERF401  # comprehensions cannot ask
-        codings = tuple(coding for part in parts for coding in part.codings)
-        return Learnt(codings, "" if codings else parts[0].note)
+        codings = [coding for part in parts for coding in part.codings if isinstance(coding, Cut)]
+        # A part that is the same in all rows tells no more than which dates are missing: one such is enough.
+        telling = [coding for coding in codings if np.isfinite(coding.edges.values).all()] or codings[:1]
+        return Learnt(tuple(telling), "" if codings else parts[0].note)
 
     def _number(self, name: str, number: int, part: str = "") -> Requests[Learnt]:
         keys = ValueKeys(number, part)

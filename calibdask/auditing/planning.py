@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from calibdask.statistics.bins.edges import Edges
-from calibdask.statistics.lattice.coding import Coding, name_of
+from calibdask.statistics.exact import Counts
+from calibdask.statistics.lattice.coding import Coding, missing_again, name_of
 from calibdask.statistics.lattice.lattice_sums import LatticeSums
 from calibdask.statistics.lattice.segments import Segments, subsets_of
 from calibdask.statistics.settings import Setting
@@ -59,6 +61,28 @@ class LatticePlan:
         for number in np.unique(part).tolist():
             here = [subset for subset, at in zip(self.segments.subsets, part.tolist(), strict=True) if at == number]
             yield LatticeSums(self.setting, self.edges, self.features, tuple(here))
+
+    def kept(self, part: Segments, rows: Counts, first: int, min_rows: int) -> npt.NDArray[np.intp]:
+        """The segments of a part, which begins with number ``first``, that are looked at: those of enough rows.
+
+        Segments of the same rows by construction are looked at once.
+        """
+        distinct = self._distinct[first : first + part.count]
+        return np.flatnonzero((rows >= min_rows) & distinct)
+
+    @cached_property
+    def _distinct(self) -> npt.NDArray[np.bool_]:
+        """Segments without those by parts of dates that are missing, but for the first part of each."""
+        again = {*missing_again(self.features)}
+        distinct = np.ones(self.segments.count, np.bool_)
+        for subset, first, count in zip(
+            self.segments.subsets, self.segments.base.tolist(), self.segments.counts.tolist(), strict=True
+        ):
+            values = distinct[first : first + count].reshape([self.segments.sizes[i] for i in subset])
+            for axis, feature in enumerate(subset):
+                if feature in again:
+                    values[(slice(None),) * axis + (-1,)] = False
+        return distinct
 
     def name(self, feature: int) -> str:
         """The name of a feature, of dates with the part."""

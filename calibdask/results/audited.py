@@ -10,6 +10,7 @@ import xarray as xr
 from calibdask.estimators.about import PVALUE, PartInfo
 from calibdask.results.format import counted
 from calibdask.results.text_layout import Line, plain_columns
+from calibdask.statistics.lattice.coding import DATE_PARTS
 
 OF_SEGMENTS: Mapping[str, PartInfo] = {
     "gap": PartInfo("mean outcome less mean score", "difference"),
@@ -104,9 +105,17 @@ def one_way_lines(result: xr.Dataset, rule: str) -> list[Line]:
 def rows_of_rare_values(result: xr.Dataset, values: xr.Dataset) -> str:
     """How many rows of an audit have none of these values of a column, each of which has enough rows; else empty."""
     whole = result.rows.values[result.depth.values == 0]
-    rest = int(whole.sum() - values.rows.values.sum())
+    rest = int(whole.sum() - values.rows.values.sum() - _missing_of_date(result, values))
     least = result.attrs["min_rows"]
     return f"{counted(rest, 'further row')} in values with fewer than {least:,} rows each." if rest > 0 else ""
+
+
+def _missing_of_date(result: xr.Dataset, values: xr.Dataset) -> int:
+    """Rows of an audit that miss a date, where these values are those of a part other than its first."""
+    date, _, part = str(values["features"].values[0]).rpartition(".")
+    missing = f"{date} missing" if part in DATE_PARTS else ""
+    there = result.segment.values == missing
+    return 0 if missing in values.segment.values else int(result.rows.values[there].sum())
 
 
 def _table(segments: xr.Dataset, head: str, rule: str) -> list[Line]:

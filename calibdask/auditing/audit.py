@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from calibdask.auditing.conclusions import conclusion, not_excluded, remarks
+from calibdask.auditing.conclusions import conclusion, not_excluded, remarks, why_passes
 from calibdask.auditing.cutting import learnt_cuts
 from calibdask.auditing.describing import Describing, SegmentSums
 from calibdask.auditing.determining import LabelCounts, LabelCountsState, OneWay, warn_of_determining
@@ -126,7 +126,8 @@ def audit(
         Attributes: ``conclusion``, a sentence; ``not_excluded``, JSON of the largest absolute gap that is not excluded
         at 1 - alpha for all segments of at least so many rows together; ``segments``, how many were looked at;
         ``mce_sigma``, the largest ratio of ``ecce`` and ``sigma``; ``notes``, JSON of what is said of features;
-        ``candidates`` for the description, ``candidates_untried`` and ``overlaps_unknown``, see below.
+        ``candidates`` for the description, ``candidates_untried`` and ``overlaps_unknown``, see below; ``passes``, and
+        ``passes_why`` where these are more than three.
 
     Raises
     ------
@@ -143,12 +144,13 @@ def audit(
 
     Notes
     -----
-    Passes over the data: one learns how features and scores are cut, up to three more narrow quantiles of numbers
-    until they are exact, one fills the lattice, more where it takes over 256 MB, and where several segments are
-    candidates for the description one tells them apart. A number is cut at values of the ranks i n / values; those
-    that differ by less than a millionth are told apart where a thousandth of the rows have them. Numbers do not
-    depend on chunks or workers, with weights within rounding. A number with at most ``values`` different whole
-    numbers below 128 has them for its values.
+    Passes over the data: two learn how features and scores are cut, the second of which makes quantiles exact, and one
+    fills the lattice. Further ones, which the attribute ``passes_why`` tells: one where several segments are candidates
+    for the description, which tells them apart; one for each part of a lattice that does not fit into memory at once;
+    and up to two where, at a quantile, a thousandth of the rows have numbers that differ by less than a millionth. A
+    number is cut at values of the ranks i n / values; of closer ones with fewer rows the largest is the edge. Numbers
+    do not depend on chunks or workers, with weights within rounding. A number with at most ``values`` different whole
+    numbers has them for its values.
 
     *Evidence.* Given the scores, the outcomes of a segment are independent Bernoulli variables if the model is
     calibrated. The p-value is twice a bound of the tail of their sum: Chernoff's from the cells of scores, or that of
@@ -205,12 +207,15 @@ def audit(
     given = given_features(y_true, y_prob, features, sample_weight, label, score, skip_missing)
     data = read_arrays(given.y_true, given.y_prob, None, given.sample_weight, options, features=given.by)
     cuts, notes = learnt_cuts(data, one_setting(data, setting), depth, Values.of(values, min_rows, edges), score_cells)
+    cut = data.source.passes
     plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, depth, data.source.layout.weighted)
     kept, sums, counts, labels = _filled(plan, data, min_rows)
+    filled = data.source.passes
     warn_of_determining(plan, counts, 2, labels)
     table = _Table.of(plan, plan.segments, kept, sums, alpha)
     table = table.told_apart(RowOverlaps(plan, data), kept, sums)
     attributes = {**data.attributes, **given.attributes(data.source.rows or 0)}
+    attributes |= why_passes(cut, filled - cut, data.source.passes - filled)
     return table.dataset(
         min_rows=min_rows,
         rows=int(data.source.rows or 0),

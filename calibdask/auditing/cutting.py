@@ -26,7 +26,7 @@ _SCORE_CELLS, _SCORE_CELLS_OF_TRIPLES = 64, 16
 def learnt_cuts(
     data: Input, setting: Setting, depth: int, values: Values, score_cells: int | None
 ) -> tuple[Cuts, list[str]]:
-    """The cuts that suit the rows, and what to know about features; one pass, and up to three that narrow quantiles.
+    """The cuts that suit the rows, and what to know about features; one pass, and mostly one that narrows quantiles.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def learnt_cuts(
     check_names(codings)
     for note in notes:
         warnings.warn(f"Feature {note}.", UserWarning, stacklevel=3)
-    notes += [feature.pooled for feature in of_features if feature.pooled]
+    notes += [feature.remark for feature in of_features if feature.remark]
     return Cuts(setting, learnt[-1], codings, depth, values.most), notes
 
 

@@ -21,12 +21,15 @@ from calibdask.statistics.lattice.value_counts import (
     ValueKeys,
     ValueKeysState,
 )
+from calibdask.statistics.lattice.whole_numbers import WholeNumbers
 from calibdask.statistics.request import Requests
 from calibdask.statistics.started import Started
 
 # Where numbers differ by less than a millionth, a quantile need not tell them apart unless many rows have them.
 _CLOSE_SHIFT = WHOLE[0] - CELL_BITS
 _FEW = 1e-3
+# Whole numbers of many rows, and of fewer rows each on average than this, are as those of identifiers.
+_MANY, _REPEATED = 1000, 1.05
 # So many rows that are pooled are worth a note.
 _MUCH = 0.1
 _SIGN = 0x7FFFFFFFFFFFFFFF
@@ -36,11 +39,11 @@ PLURALS: Mapping[str, str] = {"number": "numbers", "date": "dates", "category": 
 
 @dataclass(frozen=True)
 class Learnt:
-    """The codings of a column, what to be warned of, and what is no more than to be known: how much is pooled."""
+    """The codings of a column, what to be warned of, and what is no more than to be known, such as what is pooled."""
 
     codings: tuple[Coding, ...]
     note: str = ""
-    pooled: str = ""
+    remark: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,7 @@ class Values:
     def _date(self, name: str, number: int) -> Requests[Learnt]:
         for part in DATE_PARTS:
             yield from Started(ValueKeys(number, part))
+            yield from Started(WholeNumbers(number, part))
         parts = []
         for part in DATE_PARTS:
             parts.append((yield from self._number(name, number, part)))  # noqa: PERF401  # comprehensions cannot ask
@@ -103,45 +107,48 @@ class Values:
         return Learnt(tuple(telling), "" if codings else parts[0].note)
 
     def _number(self, name: str, number: int, part: str = "") -> Requests[Learnt]:
-        keys = ValueKeys(number, part)
+        keys, different = ValueKeys(number, part), WholeNumbers(number, part)
+        yield from Started(different)
         state = yield keys
+        whole = yield different
         present, missing = int(state.present), int(state.missing)
         if present == 0:
             return Learnt((), f"{name} has no values: all {missing:,} rows are missing")
         given = self.edges.get(name) if not part else None
-        edges = np.array(given, np.float64) if given is not None else (yield from self._quantiles(keys, state))
+        if given is not None:
+            edges = np.array(given, np.float64)
+        elif whole.whole and not whole.level and whole.numbers.size <= self.most:
+            # Few different whole numbers are values of their own.
+            edges = whole.numbers[:-1]
+        else:
+            edges = yield from self._quantiles(keys, state)
         if not edges.size and not missing:
             return Learnt((), f"{name} has the same value in all rows")
         if not edges.size:
             # What is missing may still differ from what is not.
             edges = np.array([np.inf])
-        return Learnt((Cut(name, number, FrozenArray(edges), missing > 0, part),))
+        remark = ""
+        if given is None and present >= _MANY and whole.counts.sum() < _REPEATED * whole.numbers.size:
+            remark = (
+                f"{name} has a whole number of its own in nearly every row, and is cut at quantiles; if it is an "
+                "identifier, it describes no group: leave it out"
+            )
+        return Learnt((Cut(name, number, FrozenArray(edges), missing > 0, part),), remark=remark)
 
     def _quantiles(self, keys: ValueKeys, state: ValueKeysState) -> Requests[np.ndarray]:
         """Edges at the values of ranks i n / bins: exact, or within a millionth where few rows are so close."""
-        whole = keys.of_window(state, 0)
-        rows = int(whole.sum())
-        zeros = _trailing_zeros(int(state.bits))
+        rows = int(state.present)
         ranks = np.unique(-(-np.arange(1, self.most) * rows // self.most))
-        filled = whole[whole > 0]
-        if WHOLE[0] <= zeros and filled.size <= self.most:
-            # Few different numbers are values of their own.
-            ranks = np.cumsum(filled)
-        cells = [_Cell.of(whole, WHOLE, 0, rank) for rank in ranks.tolist()]
-        while True:
-            wide = sorted({cell.window for cell in cells if not cell.settled(zeros, rows)})
-            if not wide:
-                break
+        cells = [_Cell.of(keys.of_window(state, 0), WHOLE, 0, rank) for rank in ranks.tolist()]
+        while wide := sorted({cell.window for cell in cells if not cell.settled(rows)}):
             narrow = replace(keys, windows=tuple(wide), bits=CELL_BITS)
             state = yield narrow
             found = {window: narrow.of_window(state, number) for number, window in enumerate(wide)}
             cells = [
-                cell
-                if cell.window not in found or cell.settled(zeros, rows)
-                else _Cell.of(found[cell.window], cell.window, cell.below, cell.rank)
+                cell if cell.settled(rows) else _Cell.of(found[cell.window], cell.window, cell.below, cell.rank)
                 for cell in cells
             ]
-        return np.unique([cell.edge(zeros) for cell in cells if cell.below + cell.rows < rows])
+        return np.unique([cell.edge for cell in cells if cell.below + cell.rows < rows])
 
     def _category(self, column: FeatureColumn, number: int) -> Requests[Learnt]:
         if column.labels is not None:
@@ -193,25 +200,29 @@ class Values:
 
 @dataclass(frozen=True)
 class _Cell:
-    """The cell of keys that holds the row of a rank, counted from 1, and how many rows are below it and in it."""
+    """The cell of keys that holds the row of a rank, counted from 1, how many rows are below it and in it, its keys."""
 
     rank: int
     below: int
     rows: int
     number: int
     shift: int
+    low: int
+    high: int
 
     @classmethod
-    def of(cls, counts: Counts, window: tuple[int, int], below: int, rank: int) -> "_Cell":
+    def of(cls, cells: tuple[Counts, ...], window: tuple[int, int], below: int, rank: int) -> "_Cell":
         """The cell in a window, of which ``below`` rows are below."""
+        numbers, counts, low, high = cells
         total = np.cumsum(counts)
         at = int(np.searchsorted(total, rank - below))
         here = int(counts[at])
-        return cls(rank, below + int(total[at]) - here, here, window[1] + at, window[0])
+        before = below + int(total[at]) - here
+        return cls(rank, before, here, window[1] + int(numbers[at]), window[0], int(low[at]), int(high[at]))
 
-    def settled(self, zeros: int, rows: int) -> bool:
+    def settled(self, rows: int) -> bool:
         """Whether all values in the cell are the same, or so few and close that it does not matter."""
-        return self.shift <= zeros or (self.shift <= _CLOSE_SHIFT and self.rows <= _FEW * rows) or self.shift == 0
+        return self.low == self.high or (self.shift <= _CLOSE_SHIFT and self.rows <= _FEW * rows)
 
     @property
     def window(self) -> tuple[int, int]:
@@ -219,18 +230,11 @@ class _Cell:
         shift = max(0, self.shift - CELL_BITS)
         return shift, self.number << (self.shift - shift)
 
-    def edge(self, zeros: int) -> float:
+    @property
+    def edge(self) -> float:
         """The one value of the cell, or its largest."""
-        key = self.number << self.shift
-        if self.number < 0 or self.shift > zeros:
-            key += (1 << self.shift) - 1
-        pattern = key if key >= 0 else key ^ _SIGN
+        pattern = self.high if self.high >= 0 else self.high ^ _SIGN
         return float(np.array(pattern, np.int64).view(np.float64))
-
-
-def _trailing_zeros(bits: int) -> int:
-    """How many of the last bits no value has; of the number 0 all."""
-    return 64 if bits == 0 else (bits & -bits).bit_length() - 1
 
 
 def checked_edges(name: str, given: Any) -> tuple[float, ...]:

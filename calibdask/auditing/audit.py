@@ -152,6 +152,11 @@ def audit(
     do not depend on chunks or workers, with weights within rounding. A number with at most ``values`` different whole
     numbers has them for its values.
 
+    *Memory.* 32 bytes for each segment and cell of scores, with weights 40. A lattice is filled in up to eight parts;
+    each thread has one, of at most 256 MB. All together take at most half of the memory of this machine. This is
+    planned before a lattice is filled, and what does not fit is refused with the depth, the cells and the values that
+    do. ``min_rows`` makes it smaller only where it pools rare categories.
+
     *Evidence.* Given the scores, the outcomes of a segment are independent Bernoulli variables if the model is
     calibrated. The p-value is twice a bound of the tail of their sum: Chernoff's from the cells of scores, or that of
     the binomial distribution [1]_ where it is smaller; with weights Bernstein's. It holds for 30 rows of rare

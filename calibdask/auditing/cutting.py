@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from calibdask.engine.inputs.input import Input
 from calibdask.engine.plan import run_requests
 from calibdask.safe_text import listed
 from calibdask.statistics.bins.binnings import EqualMass
-from calibdask.statistics.lattice.coding import Categories, Coding, Cut, check_names
+from calibdask.statistics.lattice.coding import Categories, Coding, Cut, check_names, name_of
 from calibdask.statistics.lattice.lattice_sums import LatticeState
+from calibdask.statistics.lattice.whole_numbers import WholeNumbers, WholeNumbersState
 from calibdask.statistics.settings import Setting
 from calibdask.storage.summary_lattice import Cuts
 
@@ -96,13 +97,41 @@ def _of_column(coding: Coding, number: int, column: FeatureColumn) -> Coding:
 
 
 def filled(cuts: Cuts, data: Input) -> LatticeState:
-    """The sums of all segments; a large lattice is filled part by part."""
+    """The sums of all segments; a large lattice is filled part by part.
+
+    Warns
+    -----
+    UserWarning
+        Of numbers other than those that values are called by.
+    """
     plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, cuts.depth, data.source.layout.weighted)
     parts: list[LatticeState] = []
+    further = {coding: iter(WholeNumbers(coding.column, coding.part)) for coding in cuts.features if _is_named(coding)}
     for statistic in plan.parts():
-        answers: Any = run_requests({"lattice": iter(statistic)}, data.source).estimates
+        answers: Any = run_requests({"lattice": iter(statistic), **further}, data.source).estimates
         parts.append(answers["lattice"])
+        for coding in further:
+            _warn_of_others(coding, answers[coding])
+        further = {}
     if len(parts) == 1:
         return parts[0]
     sums = {name: np.concatenate([getattr(part, name) for part in parts]) for name in LatticeState._fields[:-1]}
     return LatticeState(**sums, largest=parts[0].largest)
+
+
+def _is_named(coding: Coding) -> TypeGuard[Cut]:
+    """Whether values are called by single numbers."""
+    return isinstance(coding, Cut) and coding.top is not None
+
+
+def _warn_of_others(coding: Cut, found: WholeNumbersState) -> None:
+    """Warn of numbers that were not there when the cuts were learnt."""
+    known = [*coding.edges.values.tolist(), coding.top]
+    if found.whole and np.isin(found.numbers, known).all():
+        return
+    warnings.warn(
+        f"Feature {name_of(coding)} has other numbers than {listed([f'{number:.0f}' for number in known])}, which its "
+        "cuts were learnt from: each counts as the next one above, or the last; learn new cuts into another summary.",
+        UserWarning,
+        stacklevel=4,
+    )

@@ -89,7 +89,7 @@ class Values:
     def learn(self, column: FeatureColumn, number: int) -> Requests[Learnt]:
         """The values of a column, which is the feature of that number in blocks."""
         if column.kind == "number":
-            return (yield from self._number(column.name, number))
+            return (yield from self._number(column.name, number, unit=column.unit))
         if column.kind == "date":
             return (yield from self._date(column.name, number))
         return (yield from self._category(column, number))
@@ -106,7 +106,7 @@ class Values:
         telling = [coding for coding in codings if np.isfinite(coding.edges.values).all()] or codings[:1]
         return Learnt(tuple(telling), "" if codings else parts[0].note)
 
-    def _number(self, name: str, number: int, part: str = "") -> Requests[Learnt]:
+    def _number(self, name: str, number: int, part: str = "", unit: str = "") -> Requests[Learnt]:
         keys, different = ValueKeys(number, part), WholeNumbers(number, part)
         yield from Started(different)
         state = yield keys
@@ -114,26 +114,28 @@ class Values:
         present, missing = int(state.present), int(state.missing)
         if present == 0:
             return Learnt((), f"{name} has no values: all {missing:,} rows are missing")
-        given = self.edges.get(name) if not part else None
+        given, top = self.edges.get(name) if not part else None, None
         if given is not None:
             edges = np.array(given, np.float64)
         elif whole.whole and not whole.level and whole.numbers.size <= self.most:
             # Few different whole numbers are values of their own.
             edges = whole.numbers[:-1]
+            # There will be further years.
+            top = float(whole.numbers[-1]) if part != "year" else None
         else:
             edges = yield from self._quantiles(keys, state)
         if not edges.size and not missing:
             return Learnt((), f"{name} has the same value in all rows")
         if not edges.size:
             # What is missing may still differ from what is not.
-            edges = np.array([np.inf])
+            edges, top = np.array([np.inf]), None
         remark = ""
         if given is None and present >= _MANY and whole.counts.sum() < _REPEATED * whole.numbers.size:
             remark = (
                 f"{name} has a whole number of its own in nearly every row, and is cut at quantiles; if it is an "
                 "identifier, it describes no group: leave it out"
             )
-        return Learnt((Cut(name, number, FrozenArray(edges), missing > 0, part),), remark=remark)
+        return Learnt((Cut(name, number, FrozenArray(edges), missing > 0, part, unit, top),), remark=remark)
 
     def _quantiles(self, keys: ValueKeys, state: ValueKeysState) -> Requests[np.ndarray]:
         """Edges at the values of ranks i n / bins: exact, or within a millionth where few rows are so close."""

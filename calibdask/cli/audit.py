@@ -124,10 +124,10 @@ def audit(
     begun = perf_counter()
     if isinstance(store, Summary):
         _refuse_for_summary(request, features, setting)
-        result = cd.audit(store, **given)
+        result, told = cd.audit(store, **given), list[str]()
     else:
         chosen = int(setting) if setting is not None and setting.isdecimal() else setting
-        result = _of_rows(request, rows_of(store), features, {**given, "values": values, "setting": chosen})
+        result, told = _of_rows(request, rows_of(store), features, {**given, "values": values, "setting": chosen})
     with ExitStack() as written:
         if target is not None:
             _write(result, written, target)
@@ -136,7 +136,7 @@ def audit(
     if as_text:
         click.echo(_as_json(result))
     else:
-        _show(result, one_way, perf_counter() - begun)
+        _show(result, one_way, told, perf_counter() - begun)
         for path in filter(None, (target, page)):
             click.echo(f"wrote {visible(path)}")
     if bool(result.found.any()):
@@ -147,18 +147,19 @@ def audit(
 
 def _of_rows(
     request: RowsRequest, rows: "StoredRows", features: tuple[str, ...], given: dict[str, Any]
-) -> "xr.Dataset":
-    """The audit of rows by these columns."""
+) -> "tuple[xr.Dataset, list[str]]":
+    """The audit of rows by these columns, and what was told meanwhile."""
     import calibdask as cd
     from calibdask.progress import shown_progress
 
-    names = feature_names(request, rows, features)
-    # They travel in the place of slices.
-    table = replace(request, by=names).table(rows)
-    with request.connected(table), shown_progress("auditing"), noted():
-        result = cd.audit(table, **given, **request.reading)
+    with noted() as told:
+        names = feature_names(request, rows, features)
+        # They travel in the place of slices.
+        table = replace(request, by=names).table(rows)
+        with request.connected(table), shown_progress("auditing"):
+            result = cd.audit(table, **given, **request.reading)
         request.note_ignored(result.attrs)
-        return result.assign_attrs(skipped_rows(table, result.attrs["rows"]))
+        return result.assign_attrs(skipped_rows(table, result.attrs["rows"])), told
 
 
 def _refuse_for_summary(request: RowsRequest, features: tuple[str, ...], setting: str | None) -> None:
@@ -173,16 +174,22 @@ def _refuse_for_summary(request: RowsRequest, features: tuple[str, ...], setting
         )
 
 
-def _show(result: "xr.Dataset", one_way: bool, seconds: float) -> None:
-    """Print what was found, or each column by itself."""
+def _show(result: "xr.Dataset", one_way: bool, told: list[str], seconds: float) -> None:
+    """Print what was found, or each column by itself, and what is noted of columns and was not ``told`` before."""
     from calibdask.cli.tables import console, print_lines, rule_of
     from calibdask.results.audited import audit_lines, one_way_lines
+    from calibdask.results.text_layout import asides
     from calibdask.results.text_table import foot_lines
 
     shown = console()
     lines = one_way_lines(result, rule_of(shown)) if one_way else audit_lines(result, rule_of(shown), _MOST_LINES)
     print_lines(lines, shown)
+    for note in json.loads(result.attrs["notes"]):
+        if not any(note in message for message in told):
+            print_lines(asides(f"{note}.", shown.width), shown)
     print_lines(foot_lines(result, shown.width, f"{seconds:.2f} s"), shown)
+    if why := result.attrs.get("passes_why"):
+        print_lines(asides(f"{why}.", shown.width), shown)
 
 
 def _as_json(result: "xr.Dataset") -> str:

@@ -81,7 +81,8 @@ def audit_lines(result: xr.Dataset, rule: str, most: int) -> list[Line]:
         lines += [(), *_table(described.isel(segment=slice(0, most)), "group", rule)]
         further = int(result.found.sum()) - min(most, described.sizes["segment"])
         if further > 0:
-            lines += [((f"{further:,} further groups that were found share rows with these.", "aside"),)]
+            share = "that was found shares" if further == 1 else "that were found share"
+            lines += [((f"{counted(further, 'further group')} {share} rows with these.", "aside"),)]
     excluded = json.loads(result.attrs["not_excluded"])
     lines += [()] if excluded else []
     for size, error in excluded.items():

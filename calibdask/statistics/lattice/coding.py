@@ -75,6 +75,10 @@ class Cut:
         Whether rows without a value are its last value.
     part : str
         Of dates, one of `DATE_PARTS`.
+    unit : str
+        Of durations, for texts.
+    top : float, optional
+        The number above the last edge, where every bin had a single whole number: texts name these.
     """
 
     name: str
@@ -82,6 +86,8 @@ class Cut:
     edges: FrozenArray
     missing: bool
     part: str = ""
+    unit: str = ""
+    top: float | None = None
 
     @property
     def size(self) -> int:
@@ -91,12 +97,15 @@ class Cut:
     @property
     def texts(self) -> tuple[str, ...]:
         """The values as conditions."""
-        name = name_of(self)
-        edges = different_texts(self.edges.values.tolist())
+        name, values = name_of(self), self.edges.values.tolist()
+        unit = f" {self.unit}" if self.unit else ""
+        edges = [f"{text}{unit}" for text in different_texts(values)]
         inner = [f"{low} < {name} <= {high}" for low, high in pairwise(edges)]
         # Of dates all parts are missing at a time.
         last = [f"{self.name} missing"] if self.missing else []
-        if edges == ["inf"]:
+        if self.top is not None:
+            return (*(f"{name} = {number:.0f}{unit}" for number in (*values, self.top)), *last)
+        if values == [np.inf]:
             # One value in all rows but those without any.
             return (f"{self.name} present", f"{self.name} above", *last)
         return (f"{name} <= {edges[0]}", *inner, f"{name} > {edges[-1]}", *last)

@@ -56,7 +56,7 @@ class WholeNumbers(Statistic[WholeNumbersState]):
         """Numbers of both."""
         if not (a.whole and b.whole):
             return _NONE
-        values, repeats = map(np.concatenate, zip(a[:2], b[:2], strict=True))
+        values, repeats = np.concatenate([a.numbers, b.numbers]), np.concatenate([a.counts, b.counts])
         return self._sampled(values, repeats, int(max(a.level, b.level)))
 
     def _sampled(self, values: Array, repeats: Counts, level: int) -> WholeNumbersState:

@@ -38,7 +38,6 @@ from calibdask.storage.summary import Summary
 _OF_ROWS = ("rows_ignored", "rows_skipped")
 # Segments that are told apart by the rows that each two share.
 _MOST_TRIED = 256
-VALUES = 5
 
 
 def audit(
@@ -54,7 +53,7 @@ def audit(
     sample_weight: Any = None,
     skip_missing: bool = False,
     setting: str | int | None = None,
-    values: int = VALUES,
+    values: int | None = None,
     edges: Mapping[str, Sequence[float]] | None = None,
     score_cells: int | None = None,
     task: Task | None = None,
@@ -95,8 +94,9 @@ def audit(
         Leave out rows without a label, a score or a weight.
     setting : str or int, optional
         ``"binary"``, ``"confidence"``, or the number of a class. None: binary for a vector, confidence for a matrix.
-    values : int, default 5
-        Bins of a number, and most values of a category with ``other``; missing comes on top.
+    values : int, optional
+        Bins of a number, and most values of a category with ``other``; missing comes on top. None: 5 bins; of a
+        category 50 values, fewer, but no fewer than 5, where there would be over 100,000 segments.
     edges : mapping from name to sequence of float, optional
         Edges of numbers in place of quantiles; an edge belongs to the bin below it.
     score_cells : int, optional
@@ -148,9 +148,9 @@ def audit(
     fills the lattice. Further ones, which the attribute ``passes_why`` tells: one where several segments are candidates
     for the description, which tells them apart; one for each part of a lattice that does not fit into memory at once;
     and up to two where, at a quantile, a thousandth of the rows have numbers that differ by less than a millionth. A
-    number is cut at values of the ranks i n / values; of closer ones with fewer rows the largest is the edge. Numbers
-    do not depend on chunks or workers, with weights within rounding. A number with at most ``values`` different whole
-    numbers has them for its values.
+    number is cut at values of the ranks i n / bins; of closer ones with fewer rows the largest is the edge. A number
+    with no more different whole numbers than bins has them for its values. Numbers do not depend on chunks or workers,
+    with weights within rounding.
 
     *Memory.* 32 bytes for each segment and cell of scores, with weights 40. A lattice is filled in up to eight parts;
     each thread has one, of at most 256 MB. All together take at most half of the memory of this machine. This is
@@ -203,7 +203,7 @@ def audit(
     if y_prob is None and (summary := given_summary(y_true)) is not None:
         refused = {"features": features, "label": label, "score": score, "sample_weight": sample_weight}
         refused |= {"setting": setting, "edges": edges, "score_cells": score_cells, "task": task, "labels": labels}
-        refused["values"] = None if values == VALUES else values
+        refused["values"] = values
         refuse_rows_options({**refused, "skip_missing": skip_missing or None, "logits": logits or None})
         check_level(alpha, "alpha")
         check_cutting(1 if depth is None else depth, min_rows, values, None)
@@ -230,7 +230,7 @@ def audit(
         passes=data.source.passes,
         depth=depth,
         score_cells=cuts.edges.bins,
-    ).assign_attrs(values=values, notes=json.dumps(notes), **attributes)
+    ).assign_attrs(values=cuts.values, notes=json.dumps(notes), **attributes)
 
 
 def _of_summary(summary: Summary, depth: int | None, min_rows: int, alpha: float) -> xr.Dataset:
@@ -252,7 +252,7 @@ def _of_summary(summary: Summary, depth: int | None, min_rows: int, alpha: float
     ).assign_attrs(values=cuts.values, notes=summary.dataset.attrs.get(NOTES, "[]"), **attributes)
 
 
-def check_cutting(depth: int, min_rows: int, values: int, score_cells: int | None) -> None:
+def check_cutting(depth: int, min_rows: int, values: int | None, score_cells: int | None) -> None:
     """Raise ValueError for numbers of segments and cells that make no sense."""
     check_values(values)
     for name, value in {"depth": depth, "min_rows": min_rows, "score_cells": score_cells or 1}.items():

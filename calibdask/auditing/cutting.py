@@ -40,6 +40,7 @@ def learnt_cuts(
         Of features that are left out, and of those that mix types.
     """
     values.check_features(data.features)
+    values = values.suiting(data.features, depth)
     cells = score_cells or (_SCORE_CELLS if depth < 3 else _SCORE_CELLS_OF_TRIPLES)
     learnt: Any = run_requests(
         {
@@ -58,7 +59,7 @@ def learnt_cuts(
     for note in notes:
         warnings.warn(f"Feature {note}.", UserWarning, stacklevel=3)
     notes += [feature.remark for feature in of_features if feature.remark]
-    return Cuts(setting, learnt[-1], codings, depth, values.most), notes
+    return Cuts(setting, learnt[-1], codings, depth, max(values.most, values.categories or 0)), notes
 
 
 def reused_cuts(cuts: Cuts, data: Input, setting: Setting) -> Cuts:

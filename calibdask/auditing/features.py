@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from calibdask.auditing.planning import segment_count
 from calibdask.engine.inputs.features import FeatureColumn
 from calibdask.safe_text import listed
 from calibdask.statistics.exact import Counts
@@ -25,6 +26,11 @@ from calibdask.statistics.lattice.whole_numbers import WholeNumbers
 from calibdask.statistics.request import Requests
 from calibdask.statistics.started import Started
 
+# Bins of numbers.
+BINS = 5
+# Values of a category, where segments of all features are no more than so many.
+_MOST_CATEGORIES, _MOST_SEGMENTS = 50, 100_000
+_NUMERIC = ("number", "date")
 # Where numbers differ by less than a millionth, a quantile need not tell them apart unless many rows have them.
 _CLOSE_SHIFT = WHOLE[0] - CELL_BITS
 _FEW = 1e-3
@@ -53,7 +59,9 @@ class Values:
     Parameters
     ----------
     most : int
-        Values of a feature besides missing: bins of equal mass of numbers, the most frequent categories and ``other``.
+        Values of a number besides missing: bins of equal mass.
+    categories : int or None
+        Values of a category or text besides missing: the most frequent ones and ``other``. None: as many as suit.
     min_rows : int
         Categories of fewer rows are rare.
     edges : mapping from name to edges
@@ -61,18 +69,37 @@ class Values:
     """
 
     most: int
+    categories: int | None
     min_rows: int
     edges: Mapping[str, Sequence[float]]
 
     @classmethod
-    def of(cls, most: int, min_rows: int, edges: Mapping[str, Sequence[float]] | None) -> "Values":
+    def of(cls, values: int | None, min_rows: int, edges: Mapping[str, Sequence[float]] | None) -> "Values":
         """How features are cut as the user has it; raises ValueError for edges that cut nothing."""
         if edges is not None and not isinstance(edges, Mapping):
             raise ValueError(
                 "edges expects a mapping from names of features to their edges, such as {'age': [30, 60]}, got "
                 f"{type(edges).__name__}."
             )
-        return cls(most, min_rows, {name: checked_edges(name, given) for name, given in (edges or {}).items()})
+        checked = {name: checked_edges(name, given) for name, given in (edges or {}).items()}
+        return cls(BINS if values is None else values, values, min_rows, checked)
+
+    def suiting(self, columns: Sequence[FeatureColumn], depth: int) -> "Values":
+        """The same with so many values of categories that segments of these columns are not too many.
+
+        That depends on the columns alone, on no row and no machine.
+        """
+        if self.categories is not None:
+            return self
+        parts = {"date": len(DATE_PARTS)}
+        numbers = [self.most + 1] * sum(parts.get(column.kind, 1) for column in columns if column.kind in _NUMERIC)
+        others = sum(column.kind not in _NUMERIC for column in columns)
+        fitting = (
+            most
+            for most in range(_MOST_CATEGORIES, BINS, -1)
+            if segment_count([*numbers, *[most + 1] * others], depth) <= _MOST_SEGMENTS
+        )
+        return replace(self, categories=next(fitting, BINS))
 
     def check_features(self, columns: Sequence[FeatureColumn]) -> None:
         """Raise ValueError unless edges are of numbers that are among the features."""
@@ -168,6 +195,7 @@ class Values:
                 )
             counts, missing, values = state.counts, int(state.missing), state.values.tolist()
             mixed = bool((state.kinds > 0).all())
+        most = self.categories or BINS
         order = np.argsort(-counts, kind="stable")
         present = [at for at in order.tolist() if counts[at]]
         if not present:
@@ -181,7 +209,7 @@ class Values:
                 f"{column.name} has {len(present):,} different values, each in fewer than {self.min_rows} rows: it "
                 "describes no group",
             )
-        kept = present if len(present) <= self.most and len(common) == len(present) else common[: self.most - 1]
+        kept = present if len(present) <= most and len(common) == len(present) else common[: most - 1]
         kept = kept or present[:1]
         other = len(kept) < len(present)
         note = f"{column.name} mixes texts with other values, which count as their texts" if mixed else ""
@@ -265,7 +293,9 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def check_values(values: int) -> None:
+def check_values(values: int | None) -> None:
     """Raise ValueError unless features can have so many values."""
+    if values is None:
+        return
     if not is_whole(values) or not 2 <= values <= MOST_VALUES - 2:
         raise ValueError(f"values expects a whole number from 2 to {MOST_VALUES - 2}, got {values!r}.")

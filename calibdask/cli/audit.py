@@ -7,7 +7,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from calibdask.cli.feature_names import feature_names
 from calibdask.cli.help_groups import GroupedCommand
@@ -77,7 +76,12 @@ nothing written; 130 interrupted.
     "--min-rows", type=click.IntRange(min=1), metavar="N", default=100, show_default=True, help="Rows of a group."
 )
 @click.option("--alpha", type=float, metavar="LEVEL", default=0.05, show_default=True, help="Of all groups together.")
-@click.option("--values", type=int, metavar="N", default=5, show_default=True, help="Values of a column, at most.")
+@click.option(
+    "--values",
+    type=int,
+    metavar="N",
+    help="Values of a column, at most.  [default: 5 bins of a number, 50 categories, fewer with many columns]",
+)
 @click.option("--setting", metavar="binary|confidence|CLASS", help="Which scores and outcomes.  [default: by columns]")
 @click.option("--weight", metavar="COLUMN", help="Column or array of sample weights.")
 @place_options
@@ -92,7 +96,7 @@ def audit(
     depth: int | None,
     min_rows: int,
     alpha: float,
-    values: int,
+    values: int | None,
     setting: str | None,
     weight: str | None,
     one_way: bool,
@@ -123,7 +127,7 @@ def audit(
 
     begun = perf_counter()
     if isinstance(store, Summary):
-        _refuse_for_summary(request, features, setting)
+        _refuse_for_summary(request, features, setting, values)
         result, told = cd.audit(store, **given), list[str]()
     else:
         chosen = int(setting) if setting is not None and setting.isdecimal() else setting
@@ -162,12 +166,12 @@ def _of_rows(
         return result.assign_attrs(skipped_rows(table, result.attrs["rows"])), told
 
 
-def _refuse_for_summary(request: RowsRequest, features: tuple[str, ...], setting: str | None) -> None:
+def _refuse_for_summary(
+    request: RowsRequest, features: tuple[str, ...], setting: str | None, values: int | None
+) -> None:
     """Raise UsageError for options that only rows have a use for."""
     refuse_row_options(request)
-    source = click.get_current_context().get_parameter_source
-    given = {"--features": bool(features), "--setting": setting is not None}
-    given["--values"] = source("values") is ParameterSource.COMMANDLINE
+    given = {"--features": bool(features), "--setting": setting is not None, "--values": values is not None}
     if named := [option for option, is_given in given.items() if is_given]:
         raise click.UsageError(
             f"{named[0]} has no effect on {request.data}: it is a stored summary, whose columns are cut already."

@@ -39,7 +39,7 @@ def summarize(
     sum_tolerance: float = 1e-3,
     features: Any = None,
     depth: int = 2,
-    values: int = 5,
+    values: int | None = None,
     min_rows: int = 100,
     edges: Mapping[str, Sequence[float]] | None = None,
     score_cells: int | None = None,

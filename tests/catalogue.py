@@ -28,6 +28,7 @@ from calibdask.statistics.lattice.lattice_sums import LatticeSums
 from calibdask.statistics.lattice.overlap_sums import OverlapSums
 from calibdask.statistics.lattice.segments import subsets_of
 from calibdask.statistics.lattice.value_counts import CodeCounts, TextCounts, ValueKeys
+from calibdask.statistics.lattice.whole_numbers import WholeNumbers
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.order.distinct import DistinctScores
 from calibdask.statistics.order.medians import SetKeys
@@ -285,6 +286,7 @@ def statistics(layout: Layout) -> list[Statistic]:
     made += [CellSums(UniformCells(4)), CellSums(UniformCells(300)), set_keys(tree)]
     made += [CellSums(partition, squares=True) for partition in (UniformCells(2), planted(layout), tree)]
     made += [ValueKeys(0, "", ((48, -(1 << 15)),), 16), ValueKeys(3, "month", ((46, 65536),), 8)]
+    made += [WholeNumbers(0, "", 3), WholeNumbers(3, "month", 4), WholeNumbers(3, "weekday")]
     made += [TextCounts(1), CodeCounts(2, 3), lattice(), overlaps()]
     made.append(LabelCounts(lattice().setting, lattice().features))
     costs = FrozenArray(np.resize([0.0, 5.0, 1.0, 2.0, 0.3], (3, layout.classes)))

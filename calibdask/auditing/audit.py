@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from calibdask.auditing.conclusions import conclusion, not_excluded, remarks
+from calibdask.auditing.conclusions import conclusion, not_excluded, remarks, why_passes
 from calibdask.auditing.cutting import learnt_cuts
 from calibdask.auditing.describing import Describing, SegmentSums
 from calibdask.auditing.determining import LabelCounts, LabelCountsState, OneWay, warn_of_determining
@@ -38,7 +38,6 @@ from calibdask.storage.summary import Summary
 _OF_ROWS = ("rows_ignored", "rows_skipped")
 # Segments that are told apart by the rows that each two share.
 _MOST_TRIED = 256
-VALUES = 5
 
 
 def audit(
@@ -54,7 +53,7 @@ def audit(
     sample_weight: Any = None,
     skip_missing: bool = False,
     setting: str | int | None = None,
-    values: int = VALUES,
+    values: int | None = None,
     edges: Mapping[str, Sequence[float]] | None = None,
     score_cells: int | None = None,
     task: Task | None = None,
@@ -79,7 +78,8 @@ def audit(
         slices of it are added up, and numbers are those of its rows, to the last bit; ``described`` can be longer.
     features : data frame, mapping from name to array, or names of columns
         Numbers are cut at quantiles; dates by year, month, weekday (1 is Monday) and hour; rare categories are one
-        value, ``other``; missing is a value of its own. None: all further columns of the frame or the file.
+        value, ``other``; missing is a value of its own, of a date one for all its parts. None: all further columns of
+        the frame or the file.
     depth : int, optional
         Largest number of features of a segment. None: 2, of a summary its own.
     min_rows : int, default 100
@@ -94,8 +94,9 @@ def audit(
         Leave out rows without a label, a score or a weight.
     setting : str or int, optional
         ``"binary"``, ``"confidence"``, or the number of a class. None: binary for a vector, confidence for a matrix.
-    values : int, default 5
-        Bins of a number, and most values of a category with ``other``; missing comes on top.
+    values : int, optional
+        Bins of a number, and most values of a category with ``other``; missing comes on top. None: 5 bins; of a
+        category 50 values, fewer, but no fewer than 5, where there would be over 100,000 segments.
     edges : mapping from name to sequence of float, optional
         Edges of numbers in place of quantiles; an edge belongs to the bin below it.
     score_cells : int, optional
@@ -125,7 +126,8 @@ def audit(
         Attributes: ``conclusion``, a sentence; ``not_excluded``, JSON of the largest absolute gap that is not excluded
         at 1 - alpha for all segments of at least so many rows together; ``segments``, how many were looked at;
         ``mce_sigma``, the largest ratio of ``ecce`` and ``sigma``; ``notes``, JSON of what is said of features;
-        ``candidates`` for the description, ``candidates_untried`` and ``overlaps_unknown``, see below.
+        ``candidates`` for the description, ``candidates_untried`` and ``overlaps_unknown``, see below; ``passes``, and
+        ``passes_why`` where these are more than three.
 
     Raises
     ------
@@ -142,18 +144,27 @@ def audit(
 
     Notes
     -----
-    Passes over the data: one learns how features and scores are cut, up to three more narrow quantiles of numbers
-    until they are exact, one fills the lattice, more where it takes over 256 MB, and where several segments are
-    candidates for the description one tells them apart. A number is cut at values of the ranks i n / values; those
-    that differ by less than a millionth are told apart where a thousandth of the rows have them. Numbers do not
-    depend on chunks or workers, with weights within rounding. A number with at most ``values`` different whole
-    numbers below 128 has them for its values.
+    Passes over the data: two learn how features and scores are cut, the second of which makes quantiles exact, and one
+    fills the lattice. Further ones, which the attribute ``passes_why`` tells: one where several segments are candidates
+    for the description, which tells them apart; one for each part of a lattice that does not fit into memory at once;
+    and up to two where, at a quantile, a thousandth of the rows have numbers that differ by less than a millionth. A
+    number is cut at values of the ranks i n / bins; of closer ones with fewer rows the largest is the edge. A number
+    with no more different whole numbers than bins has them for its values. Numbers do not depend on chunks or workers,
+    with weights within rounding.
+
+    *Memory.* 32 bytes for each segment and cell of scores, with weights 40. A lattice is filled in up to eight parts;
+    each thread has one, of at most 256 MB. All together take at most half of the memory of this machine. This is
+    planned before a lattice is filled, and what does not fit is refused with the depth, the cells and the values that
+    do. ``min_rows`` makes it smaller only where it pools rare categories.
 
     *Evidence.* Given the scores, the outcomes of a segment are independent Bernoulli variables if the model is
     calibrated. The p-value is twice a bound of the tail of their sum: Chernoff's from the cells of scores, or that of
-    the binomial distribution [1]_ where it is smaller; with weights Bernstein's. It holds for 30 rows of rare
-    outcomes, and Holm's adjustment for any overlap of segments. The e-value is the mean over fixed tilts t of the
-    product of e**(t o) / (1 + (e**t - 1) s); e-BH [2]_ allows for any dependence.
+    the binomial distribution [1]_ where it is smaller; with weights Bernstein's. It holds for 30 rows of rare outcomes,
+    and Holm's adjustment for any overlap of segments. The maximum over outcomes resampled from the scores would take
+    random numbers, further passes, and thousands of draws for small levels. The price is power: a bound is up to about
+    ten times the exact p-value, as half a standard error is at 10**-5, and overlaps of segments are not made use of.
+    The e-value is the mean over fixed tilts t
+    of the product of e**(t o) / (1 + (e**t - 1) s); e-BH [2]_ allows for any dependence.
 
     *ECCE* [3]_ is taken at the ends of cells: exact where each cell holds one distinct score, which as many cells as
     rows ensure, else too small, by at most twice the largest share of a segment's outcomes, or of its scores, that a
@@ -192,7 +203,7 @@ def audit(
     if y_prob is None and (summary := given_summary(y_true)) is not None:
         refused = {"features": features, "label": label, "score": score, "sample_weight": sample_weight}
         refused |= {"setting": setting, "edges": edges, "score_cells": score_cells, "task": task, "labels": labels}
-        refused["values"] = None if values == VALUES else values
+        refused["values"] = values
         refuse_rows_options({**refused, "skip_missing": skip_missing or None, "logits": logits or None})
         check_level(alpha, "alpha")
         check_cutting(1 if depth is None else depth, min_rows, values, None)
@@ -204,26 +215,29 @@ def audit(
     given = given_features(y_true, y_prob, features, sample_weight, label, score, skip_missing)
     data = read_arrays(given.y_true, given.y_prob, None, given.sample_weight, options, features=given.by)
     cuts, notes = learnt_cuts(data, one_setting(data, setting), depth, Values.of(values, min_rows, edges), score_cells)
+    cut = data.source.passes
     plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, depth, data.source.layout.weighted)
     kept, sums, counts, labels = _filled(plan, data, min_rows)
+    filled = data.source.passes
     warn_of_determining(plan, counts, 2, labels)
     table = _Table.of(plan, plan.segments, kept, sums, alpha)
     table = table.told_apart(RowOverlaps(plan, data), kept, sums)
     attributes = {**data.attributes, **given.attributes(data.source.rows or 0)}
+    attributes |= why_passes(cut, filled - cut, data.source.passes - filled)
     return table.dataset(
         min_rows=min_rows,
         rows=int(data.source.rows or 0),
         passes=data.source.passes,
         depth=depth,
         score_cells=cuts.edges.bins,
-    ).assign_attrs(values=values, notes=json.dumps(notes), **attributes)
+    ).assign_attrs(values=cuts.values, notes=json.dumps(notes), **attributes)
 
 
 def _of_summary(summary: Summary, depth: int | None, min_rows: int, alpha: float) -> xr.Dataset:
     """The audit of the rows that were summarized, of all slices together."""
     cuts, state = summary_lattice(summary, depth)
     plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, cuts.depth, weighted=False)
-    kept = np.flatnonzero(state.rows.sum(-1) >= min_rows)
+    kept = plan.kept(plan.segments, state.rows.sum(-1), 0, min_rows)
     cells = cells_of(state, kept)
     warn_of_determining(plan, OneWay.of(plan.segments, state), 3)
     table = _Table.of(plan, plan.segments, kept, cells, alpha)
@@ -238,7 +252,7 @@ def _of_summary(summary: Summary, depth: int | None, min_rows: int, alpha: float
     ).assign_attrs(values=cuts.values, notes=summary.dataset.attrs.get(NOTES, "[]"), **attributes)
 
 
-def check_cutting(depth: int, min_rows: int, values: int, score_cells: int | None) -> None:
+def check_cutting(depth: int, min_rows: int, values: int | None, score_cells: int | None) -> None:
     """Raise ValueError for numbers of segments and cells that make no sense."""
     check_values(values)
     for name, value in {"depth": depth, "min_rows": min_rows, "score_cells": score_cells or 1}.items():
@@ -274,7 +288,7 @@ def _filled(
         answers: Any = run_requests({"lattice": iter(statistic), **further}, data.source).estimates
         labels, further = answers.get("labels", labels), {}
         state: LatticeState = answers["lattice"]
-        here = np.flatnonzero(state.rows.sum(-1) >= min_rows)
+        here = plan.kept(statistic.segments, state.rows.sum(-1), first, min_rows)
         parts.append(cells_of(state, here))
         counts.append(OneWay.of(statistic.segments, state))
         kept.append(here + first)

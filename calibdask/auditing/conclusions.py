@@ -62,3 +62,19 @@ def remarks(described: int, choice: Mapping[str, int]) -> str:
     if choice["candidates_untried"]:
         said += f" {choice['candidates_untried']:,} with less evidence were not compared with these."
     return said
+
+
+def why_passes(cutting: int, filling: int, describing: int) -> dict[str, str]:
+    """An attribute that says why an audit took more than three passes; none where it did not.
+
+    Examples
+    --------
+    >>> why_passes(2, 1, 0), why_passes(2, 1, 1)["passes_why"]
+    ({}, '2 passes cut features and scores, 1 fills the lattice, 1 tells groups apart that share rows')
+    """
+    if cutting + filling + describing <= 3:
+        return {}
+    said = [f"{cutting} {'pass cuts' if cutting == 1 else 'passes cut'} features and scores"]
+    said += [f"{filling} {'fills' if filling == 1 else 'fill'} the lattice"]
+    said += [f"{describing} tells groups apart that share rows"] if describing else []
+    return {"passes_why": ", ".join(said)}

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from calibdask.engine.inputs.input import Input
 from calibdask.engine.plan import run_requests
 from calibdask.safe_text import listed
 from calibdask.statistics.bins.binnings import EqualMass
-from calibdask.statistics.lattice.coding import Categories, Coding, Cut, check_names
+from calibdask.statistics.lattice.coding import Categories, Coding, Cut, check_names, name_of
 from calibdask.statistics.lattice.lattice_sums import LatticeState
+from calibdask.statistics.lattice.whole_numbers import WholeNumbers, WholeNumbersState
 from calibdask.statistics.settings import Setting
 from calibdask.storage.summary_lattice import Cuts
 
@@ -26,7 +27,7 @@ _SCORE_CELLS, _SCORE_CELLS_OF_TRIPLES = 64, 16
 def learnt_cuts(
     data: Input, setting: Setting, depth: int, values: Values, score_cells: int | None
 ) -> tuple[Cuts, list[str]]:
-    """The cuts that suit the rows, and what to know about features; one pass, and up to three that narrow quantiles.
+    """The cuts that suit the rows, and what to know about features; one pass, and mostly one that narrows quantiles.
 
     Raises
     ------
@@ -39,6 +40,7 @@ def learnt_cuts(
         Of features that are left out, and of those that mix types.
     """
     values.check_features(data.features)
+    values = values.suiting(data.features, depth)
     cells = score_cells or (_SCORE_CELLS if depth < 3 else _SCORE_CELLS_OF_TRIPLES)
     learnt: Any = run_requests(
         {
@@ -56,8 +58,8 @@ def learnt_cuts(
     check_names(codings)
     for note in notes:
         warnings.warn(f"Feature {note}.", UserWarning, stacklevel=3)
-    notes += [feature.pooled for feature in of_features if feature.pooled]
-    return Cuts(setting, learnt[-1], codings, depth, values.most), notes
+    notes += [feature.remark for feature in of_features if feature.remark]
+    return Cuts(setting, learnt[-1], codings, depth, max(values.most, values.categories or 0)), notes
 
 
 def reused_cuts(cuts: Cuts, data: Input, setting: Setting) -> Cuts:
@@ -96,13 +98,41 @@ def _of_column(coding: Coding, number: int, column: FeatureColumn) -> Coding:
 
 
 def filled(cuts: Cuts, data: Input) -> LatticeState:
-    """The sums of all segments; a large lattice is filled part by part."""
+    """The sums of all segments; a large lattice is filled part by part.
+
+    Warns
+    -----
+    UserWarning
+        Of numbers other than those that values are called by.
+    """
     plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, cuts.depth, data.source.layout.weighted)
     parts: list[LatticeState] = []
+    further = {coding: iter(WholeNumbers(coding.column, coding.part)) for coding in cuts.features if _is_named(coding)}
     for statistic in plan.parts():
-        answers: Any = run_requests({"lattice": iter(statistic)}, data.source).estimates
+        answers: Any = run_requests({"lattice": iter(statistic), **further}, data.source).estimates
         parts.append(answers["lattice"])
+        for coding in further:
+            _warn_of_others(coding, answers[coding])
+        further = {}
     if len(parts) == 1:
         return parts[0]
     sums = {name: np.concatenate([getattr(part, name) for part in parts]) for name in LatticeState._fields[:-1]}
     return LatticeState(**sums, largest=parts[0].largest)
+
+
+def _is_named(coding: Coding) -> TypeGuard[Cut]:
+    """Whether values are called by single numbers."""
+    return isinstance(coding, Cut) and coding.top is not None
+
+
+def _warn_of_others(coding: Cut, found: WholeNumbersState) -> None:
+    """Warn of numbers that were not there when the cuts were learnt."""
+    known = [*coding.edges.values.tolist(), coding.top]
+    if found.whole and np.isin(found.numbers, known).all():
+        return
+    warnings.warn(
+        f"Feature {name_of(coding)} has other numbers than {listed([f'{number:.0f}' for number in known])}, which its "
+        "cuts were learnt from: each counts as the next one above, or the last; learn new cuts into another summary.",
+        UserWarning,
+        stacklevel=4,
+    )

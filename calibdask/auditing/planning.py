@@ -2,48 +2,91 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
+import numpy.typing as npt
 
+from calibdask.engine.threads import number_of_threads
 from calibdask.statistics.bins.edges import Edges
-from calibdask.statistics.lattice.coding import Coding, name_of
+from calibdask.statistics.exact import Counts
+from calibdask.statistics.lattice.coding import Coding, missing_again, name_of
 from calibdask.statistics.lattice.lattice_sums import LatticeSums
-from calibdask.statistics.lattice.segments import Segments, subsets_of
+from calibdask.statistics.lattice.segments import Segments, Subset, subsets_of
 from calibdask.statistics.settings import Setting
 
-# A part of the lattice that is filled in one pass; every thread has one of its own.
+# A part of the lattice that is filled in one pass, at most.
 _PART_BYTES = 1 << 28
 _MOST_PARTS = 8
+# States of blocks that are being filled, or wait to be added up, for each thread; and a sum, what is added, and both.
+_WAITING, _SUMS = 2, 3
 _BYTES, _WEIGHTED_BYTES = 32, 40
+_FEWEST_CELLS = 8
 
 
 @dataclass(frozen=True)
 class LatticePlan:
-    """The segments of features up to a depth, in parts that fit into memory."""
+    """The segments of features up to a depth, in parts that fit into memory.
+
+    ``copies`` are filled at a time. All states, of every thread, take at most half of the memory of this machine.
+    """
 
     setting: Setting
     edges: Edges
     features: tuple[Coding, ...]
     depth: int
     weighted: bool
+    copies: int = 1
 
     def __post_init__(self) -> None:
-        most = _PART_BYTES * _MOST_PARTS // (_WEIGHTED_BYTES if self.weighted else _BYTES)
         sizes = [feature.size for feature in self.features]
-        count = segment_count(sizes, self.depth)
-        if count * self.edges.bins > most:
-            fits = max(
-                (d for d in range(1, self.depth) if segment_count(sizes, d) * self.edges.bins <= most), default=0
-            )
-            cells = most // count
-            what = [f"depth={fits} ({segment_count(sizes, fits):,} segments)"] if fits else []
-            what += [f"score_cells={cells}"] if cells >= 8 else []
+        if not self._fits(sizes, self.depth, self.edges.bins):
+            count, needed = segment_count(sizes, self.depth), self._bytes(sizes, self.depth, self.edges.bins)
+            copies = f", {self.copies} times over" if self.copies > 1 else ""
             raise ValueError(
-                f"audit expects at most {most:,} cells of segments and scores, got {count:,} segments of up to "
-                f"{self.depth} of {len(sizes)} features times {self.edges.bins} cells; what fits: "
-                f"{' or '.join([*what, 'fewer features or values'])}."
+                f"audit expects lattices of at most {_megabytes(self._most_bytes)} here, for {_threads()} in half of "
+                f"{_megabytes(_memory())} of memory, got {_megabytes(needed)}: "
+                f"{count:,} segments of up to {self.depth} of {len(sizes)} features times {self.edges.bins} cells of "
+                f"scores{copies}; what fits: {' or '.join([*self._what_fits(sizes), 'fewer features or values'])}."
             )
+
+    def _what_fits(self, sizes: list[int]) -> Iterator[str]:
+        """The largest depth, number of cells and number of values that fit, each by itself."""
+        cells, depth = self.edges.bins, self.depth
+        if found := next((d for d in range(depth - 1, 0, -1) if self._fits(sizes, d, cells)), 0):
+            segments = f"{segment_count(sizes, found):,} segments"
+            yield f"depth={found} ({segments}) of {_megabytes(self._bytes(sizes, found, cells))}"
+        if found := next((c for c in range(cells - 1, _FEWEST_CELLS - 1, -1) if self._fits(sizes, depth, c)), 0):
+            yield f"score_cells={found} of {_megabytes(self._bytes(sizes, depth, found))}"
+        for values in range(max(sizes) - 1, 1, -1):
+            fewer = [min(size, values + coding.missing) for size, coding in zip(sizes, self.features, strict=True)]
+            if self._fits(fewer, depth, cells):
+                yield f"values={values} of {_megabytes(self._bytes(fewer, depth, cells))}"
+                break
+
+    def _fits(self, sizes: list[int], depth: int, cells: int) -> bool:
+        """Whether a lattice fits, in as few passes as may be, and the largest of its tables for every thread."""
+        total = self._bytes(sizes, depth, cells)
+        largest = int(np.prod(sorted(sizes)[-depth:], dtype=np.float64)) * cells * self._row
+        return total <= self._most_bytes and self.copies * (_states() * largest + total) <= _memory() // 2
+
+    def _bytes(self, sizes: list[int], depth: int, cells: int) -> int:
+        """Memory of a lattice."""
+        return segment_count(sizes, depth) * cells * self._row
+
+    @property
+    def _row(self) -> int:
+        """Bytes of a segment and cell."""
+        return _WEIGHTED_BYTES if self.weighted else _BYTES
+
+    @property
+    def _part_bytes(self) -> int:
+        """Bytes of a part: so many that states of all threads, and what is kept of all parts, fit."""
+        return min(_PART_BYTES, _memory() // 2 // (self.copies * (_states() + _MOST_PARTS)))
+
+    @property
+    def _most_bytes(self) -> int:
+        return self._part_bytes * _MOST_PARTS
 
     @cached_property
     def segments(self) -> Segments:
@@ -53,12 +96,37 @@ class LatticePlan:
 
     def parts(self) -> Iterator[LatticeSums]:
         """The statistics that fill the lattice, each in a pass of its own."""
-        row = self.edges.bins * (_WEIGHTED_BYTES if self.weighted else _BYTES)
-        ends = np.cumsum(self.segments.counts) * row
-        part = (ends - 1) // _PART_BYTES
-        for number in np.unique(part).tolist():
-            here = [subset for subset, at in zip(self.segments.subsets, part.tolist(), strict=True) if at == number]
-            yield LatticeSums(self.setting, self.edges, self.features, tuple(here))
+        here: list[Subset] = []
+        size, most = 0, self._part_bytes // (self.edges.bins * self._row)
+        for subset, count in zip(self.segments.subsets, self.segments.counts.tolist(), strict=True):
+            if here and size + count > most:
+                yield LatticeSums(self.setting, self.edges, self.features, tuple(here))
+                here, size = [], 0
+            here.append(subset)
+            size += count
+        yield LatticeSums(self.setting, self.edges, self.features, tuple(here))
+
+    def kept(self, part: Segments, rows: Counts, first: int, min_rows: int) -> npt.NDArray[np.intp]:
+        """The segments of a part, which begins with number ``first``, that are looked at: those of enough rows.
+
+        Segments of the same rows by construction are looked at once.
+        """
+        distinct = self._distinct[first : first + part.count]
+        return np.flatnonzero((rows >= min_rows) & distinct)
+
+    @cached_property
+    def _distinct(self) -> npt.NDArray[np.bool_]:
+        """Segments without those by parts of dates that are missing, but for the first part of each."""
+        again = {*missing_again(self.features)}
+        distinct = np.ones(self.segments.count, np.bool_)
+        for subset, first, count in zip(
+            self.segments.subsets, self.segments.base.tolist(), self.segments.counts.tolist(), strict=True
+        ):
+            values = distinct[first : first + count].reshape([self.segments.sizes[i] for i in subset])
+            for axis, feature in enumerate(subset):
+                if feature in again:
+                    values[(slice(None),) * axis + (-1,)] = False
+        return distinct
 
     def name(self, feature: int) -> str:
         """The name of a feature, of dates with the part."""
@@ -72,6 +140,28 @@ class LatticePlan:
     @cached_property
     def _texts(self) -> tuple[tuple[str, ...], ...]:
         return tuple(feature.texts for feature in self.features)
+
+
+def _states() -> int:
+    """States of a part that there are at a time."""
+    return _WAITING * number_of_threads() + _SUMS
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB" if size >= 1e7 else f"{size / 1e6:.2g} MB"
+
+
+def _threads() -> str:
+    threads = number_of_threads()
+    return "one thread" if threads == 1 else f"{threads} threads"
+
+
+@cache
+def _memory() -> int:
+    """Bytes of memory of this machine."""
+    import psutil
+
+    return int(psutil.virtual_memory().total)
 
 
 def segment_count(sizes: list[int], depth: int) -> int:

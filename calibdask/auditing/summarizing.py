@@ -32,7 +32,7 @@ class FeatureRequest:
         cls,
         features: Any,
         depth: int,
-        values: int,
+        values: int | None,
         min_rows: int,
         edges: Mapping[str, Sequence[float]] | None,
         score_cells: int | None,

@@ -7,7 +7,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from calibdask.cli.feature_names import feature_names
 from calibdask.cli.help_groups import GroupedCommand
@@ -77,7 +76,12 @@ nothing written; 130 interrupted.
     "--min-rows", type=click.IntRange(min=1), metavar="N", default=100, show_default=True, help="Rows of a group."
 )
 @click.option("--alpha", type=float, metavar="LEVEL", default=0.05, show_default=True, help="Of all groups together.")
-@click.option("--values", type=int, metavar="N", default=5, show_default=True, help="Values of a column, at most.")
+@click.option(
+    "--values",
+    type=int,
+    metavar="N",
+    help="Values of a column, at most.  [default: 5 bins of a number, 50 categories, fewer with many columns]",
+)
 @click.option("--setting", metavar="binary|confidence|CLASS", help="Which scores and outcomes.  [default: by columns]")
 @click.option("--weight", metavar="COLUMN", help="Column or array of sample weights.")
 @place_options
@@ -92,7 +96,7 @@ def audit(
     depth: int | None,
     min_rows: int,
     alpha: float,
-    values: int,
+    values: int | None,
     setting: str | None,
     weight: str | None,
     one_way: bool,
@@ -123,11 +127,11 @@ def audit(
 
     begun = perf_counter()
     if isinstance(store, Summary):
-        _refuse_for_summary(request, features, setting)
-        result = cd.audit(store, **given)
+        _refuse_for_summary(request, features, setting, values)
+        result, told = cd.audit(store, **given), list[str]()
     else:
         chosen = int(setting) if setting is not None and setting.isdecimal() else setting
-        result = _of_rows(request, rows_of(store), features, {**given, "values": values, "setting": chosen})
+        result, told = _of_rows(request, rows_of(store), features, {**given, "values": values, "setting": chosen})
     with ExitStack() as written:
         if target is not None:
             _write(result, written, target)
@@ -136,7 +140,7 @@ def audit(
     if as_text:
         click.echo(_as_json(result))
     else:
-        _show(result, one_way, perf_counter() - begun)
+        _show(result, one_way, told, perf_counter() - begun)
         for path in filter(None, (target, page)):
             click.echo(f"wrote {visible(path)}")
     if bool(result.found.any()):
@@ -147,42 +151,49 @@ def audit(
 
 def _of_rows(
     request: RowsRequest, rows: "StoredRows", features: tuple[str, ...], given: dict[str, Any]
-) -> "xr.Dataset":
-    """The audit of rows by these columns."""
+) -> "tuple[xr.Dataset, list[str]]":
+    """The audit of rows by these columns, and what was told meanwhile."""
     import calibdask as cd
     from calibdask.progress import shown_progress
 
-    names = feature_names(request, rows, features)
-    # They travel in the place of slices.
-    table = replace(request, by=names).table(rows)
-    with request.connected(table), shown_progress("auditing"), noted():
-        result = cd.audit(table, **given, **request.reading)
+    with noted() as told:
+        names = feature_names(request, rows, features)
+        # They travel in the place of slices.
+        table = replace(request, by=names).table(rows)
+        with request.connected(table), shown_progress("auditing"):
+            result = cd.audit(table, **given, **request.reading)
         request.note_ignored(result.attrs)
-        return result.assign_attrs(skipped_rows(table, result.attrs["rows"]))
+        return result.assign_attrs(skipped_rows(table, result.attrs["rows"])), told
 
 
-def _refuse_for_summary(request: RowsRequest, features: tuple[str, ...], setting: str | None) -> None:
+def _refuse_for_summary(
+    request: RowsRequest, features: tuple[str, ...], setting: str | None, values: int | None
+) -> None:
     """Raise UsageError for options that only rows have a use for."""
     refuse_row_options(request)
-    source = click.get_current_context().get_parameter_source
-    given = {"--features": bool(features), "--setting": setting is not None}
-    given["--values"] = source("values") is ParameterSource.COMMANDLINE
+    given = {"--features": bool(features), "--setting": setting is not None, "--values": values is not None}
     if named := [option for option, is_given in given.items() if is_given]:
         raise click.UsageError(
             f"{named[0]} has no effect on {request.data}: it is a stored summary, whose columns are cut already."
         )
 
 
-def _show(result: "xr.Dataset", one_way: bool, seconds: float) -> None:
-    """Print what was found, or each column by itself."""
+def _show(result: "xr.Dataset", one_way: bool, told: list[str], seconds: float) -> None:
+    """Print what was found, or each column by itself, and what is noted of columns and was not ``told`` before."""
     from calibdask.cli.tables import console, print_lines, rule_of
     from calibdask.results.audited import audit_lines, one_way_lines
+    from calibdask.results.text_layout import asides
     from calibdask.results.text_table import foot_lines
 
     shown = console()
     lines = one_way_lines(result, rule_of(shown)) if one_way else audit_lines(result, rule_of(shown), _MOST_LINES)
     print_lines(lines, shown)
+    for note in json.loads(result.attrs["notes"]):
+        if not any(note in message for message in told):
+            print_lines(asides(f"{note}.", shown.width), shown)
     print_lines(foot_lines(result, shown.width, f"{seconds:.2f} s"), shown)
+    if why := result.attrs.get("passes_why"):
+        print_lines(asides(f"{why}.", shown.width), shown)
 
 
 def _as_json(result: "xr.Dataset") -> str:

@@ -4,16 +4,15 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from calibdask.cli.cluster_options import cluster_options
 from calibdask.cluster import ClusterSpec, connected
 from calibdask.cluster.threads import Threads
-from calibdask.errors import SuspectScoresWarning
 from calibdask.safe_text import message as one_line
 from calibdask.safe_text import visible, without_credentials
 
@@ -123,18 +122,20 @@ class RowsRequest:
         """Open DATA: scored rows, a summary, the cube of a study or a result."""
         from calibdask.storage.open_store import open_store
 
-        return open_store(self.data)
+        with noted():
+            return open_store(self.data)
 
     def table(self, rows: "StoredRows") -> "Table":
         """The rows that were opened."""
-        return rows.read(
-            label=self.label,
-            score=self.score,
-            by=self.by,
-            weight=self.weight,
-            skip_missing=self.skip_missing,
-            missing_chunks=self.missing_chunks,
-        )
+        with noted():
+            return rows.read(
+                label=self.label,
+                score=self.score,
+                by=self.by,
+                weight=self.weight,
+                skip_missing=self.skip_missing,
+                missing_chunks=self.missing_chunks,
+            )
 
     def connected(self, table: "Table | None" = None) -> AbstractContextManager[Any]:
         """What Dask computes on inside the block; Dask is not imported for rows in memory, which need none of it."""
@@ -215,24 +216,28 @@ def stem_of(data: str) -> str:
     return name.partition(".")[0] or name
 
 
+@dataclass(frozen=True)
+class _Notes:
+    """Shows what the library warns its users of as one line, once, and other warnings as they are."""
+
+    show: Callable[..., None]
+    told: list[str] = field(default_factory=list)
+
+    def __call__(self, message: Warning | str, category: type[Warning], *where: Any, **options: Any) -> None:
+        """Show a warning."""
+        said = one_line(message)
+        if not issubclass(category, UserWarning):
+            self.show(said, category, *where, **options)
+        elif said not in self.told:
+            self.told.append(said)
+            sys.stderr.write(f"calibdask: {said}\n")
+
+
 @contextmanager
-def noted() -> Iterator[None]:
-    """Show what the library warns its users of as one line, without the places in its code."""
-    show = warnings.showwarning
-
-    def note(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        if category in (UserWarning, SuspectScoresWarning):
-            sys.stderr.write(f"calibdask: {one_line(message)}\n")
-        else:
-            show(one_line(message), category, filename, lineno, file, line)
-
+def noted() -> Iterator[list[str]]:
+    """Show what the library warns its users of as one line, without the places in its code; what has been told so."""
     with warnings.catch_warnings():
-        warnings.showwarning = note
-        yield
+        shown = warnings.showwarning
+        notes = shown if isinstance(shown, _Notes) else _Notes(shown)
+        warnings.showwarning = notes
+        yield notes.told

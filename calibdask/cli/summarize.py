@@ -80,7 +80,7 @@ _EXAMPLES = (
     "--features", metavar="NAME[,...]|all", multiple=True, help="Columns that describe groups, for audit; repeatable."
 )
 @click.option("--depth", type=click.IntRange(min=1), help="With --features: most columns of a group.  [default: 2]")
-@click.option("--values", type=int, metavar="N", help="With --features: values of a column, at most.  [default: 5]")
+@click.option("--values", type=int, metavar="N", help="With --features: values of a column.  [default: as audit]")
 @click.option("--cuts", metavar="FILE", help="Cut columns as in this summary, so that both can be merged.")
 @row_options
 @click.option("--overwrite", is_flag=True, help="Replace an existing summary.")

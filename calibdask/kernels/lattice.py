@@ -231,31 +231,86 @@ def cut_codes(values, edges, missing, out):
 
 
 @compiled
-def count_keys(values, repeats, shifts, bases, counts, totals):
-    """Count the order-preserving keys of values by cell: ``counts`` (windows, cells).
+def count_keys(values, repeats, shifts, bases, counts, low, high, totals):
+    """Count the order-preserving keys of values by cell: ``counts`` (windows, cells), and the least and largest key.
 
     The cell of a key in a window is key >> shift less its base; what is outside is not counted. Each value counts for
-    so many ``repeats``, where there are any, or one. ``totals`` (3,): rows with a value, rows without, and all bits
-    that any value has.
+    so many ``repeats``, where there are any, or one. ``totals`` (2,): rows with a value, and rows without.
     """
-    present, missing, bits = np.int64(0), np.int64(0), np.int64(0)
+    present, missing = np.int64(0), np.int64(0)
     for i in range(values.size):
         x, rows = np.float64(values[i]) + 0.0, repeats[i] if repeats.size else np.int64(1)
         if x != x:
             missing += rows
             continue
         pattern = np.float64(x).view(np.int64)
-        bits |= pattern
         present += rows
         # Patterns of negative numbers fall as the numbers rise.
         key = pattern ^ ((pattern >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
         for w in range(shifts.size):
             cell = (key >> shifts[w]) - bases[w]
             if 0 <= cell < counts.shape[1]:
+                first = counts[w, cell] == 0
                 counts[w, cell] += rows
+                low[w, cell] = key if first else min(low[w, cell], key)
+                high[w, cell] = key if first else max(high[w, cell], key)
     totals[0] += present
     totals[1] += missing
-    totals[2] |= bits
+
+
+@inlined
+def _mixed(x):
+    """A hash of a number: every bit depends on all of its bits."""
+    h = np.uint64(np.float64(x).view(np.int64))
+    h = (h ^ (h >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    h = (h ^ (h >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    return h ^ (h >> np.uint64(33))
+
+
+@inlined
+def _place(x, numbers, counts):
+    """Where a number is in a table of as many places as a power of two, or the empty place that it takes."""
+    last = np.int64(counts.size - 1)
+    at = np.int64(_mixed(x) >> np.uint64(32)) & last
+    while counts[at] and numbers[at] != x:
+        at = (at + 1) & last
+    return at
+
+
+@compiled
+def sample_whole(values, repeats, most, numbers, counts, found):
+    """Count rows by whole number in a table, of all numbers, or of a sample of at most ``most``.
+
+    A sample of the level l has the numbers whose hash ends in l zeros; l is the least that leaves no more. ``numbers``
+    and ``counts`` have as many places as a power of two; ``found`` (2,): the level, and 1 if all numbers are whole and
+    finite.
+    """
+    level, size = found[0], 0
+    for i in range(values.size):
+        x = np.float64(values[i]) + 0.0
+        if x != x:
+            continue
+        if x != np.floor(x) or x - x != 0.0:
+            found[1] = 0
+            return
+        if _mixed(x) & ((np.uint64(1) << np.uint64(level)) - np.uint64(1)):
+            continue
+        at = _place(x, numbers, counts)
+        size += counts[at] == 0
+        numbers[at] = x
+        counts[at] += repeats[i] if repeats.size else np.int64(1)
+        while size > most:
+            level += 1
+            old_numbers, old_counts = numbers.copy(), counts.copy()
+            counts[:] = 0
+            size = 0
+            for old in range(old_counts.size):
+                x = old_numbers[old]
+                if old_counts[old] and not _mixed(x) & ((np.uint64(1) << np.uint64(level)) - np.uint64(1)):
+                    at = _place(x, numbers, counts)
+                    numbers[at], counts[at] = x, old_counts[old]
+                    size += 1
+    found[0] = level
 
 
 @compiled

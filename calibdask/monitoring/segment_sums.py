@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import xarray as xr
 from calibdask.inference.sequential.cells import Index, PeriodCells
 from calibdask.monitoring.period_sums import PeriodSums
 from calibdask.statistics import exact
+from calibdask.statistics.lattice.coding import missing_again
 from calibdask.statistics.settings import Setting
 from calibdask.storage.summary import Summary
 from calibdask.storage.summary_lattice import EVENTS, ROWS, SCORE, SEGMENT, Cuts, segment_sums
@@ -51,7 +53,15 @@ class SegmentSums(PeriodSums):
     @property
     def slices(self) -> dict[str, npt.NDArray[Any]]:
         """The segments, as texts."""
-        return {SEGMENT: np.array(["all rows", *(text for feature in self.cuts.features for text in feature.texts)])}
+        texts = ["all rows", *(text for feature in self.cuts.features for text in feature.texts)]
+        return {SEGMENT: np.array(texts)[self._numbers]}
+
+    @cached_property
+    def _numbers(self) -> npt.NDArray[np.intp]:
+        """The numbers of the segments in the lattice: dates that are missing are watched once, by their first part."""
+        ends = np.cumsum([1, *(feature.size for feature in self.cuts.features)])
+        again = [int(ends[at + 1]) - 1 for at in missing_again(self.cuts.features)]
+        return np.delete(np.arange(ends[-1]), again)
 
     @property
     def columns(self) -> int:
@@ -70,9 +80,8 @@ class SegmentSums(PeriodSums):
 
     def cells(self, position: int) -> Iterator[tuple[Index, PeriodCells]]:
         """The cells of a period, of all segments."""
-        count = self.slices[SEGMENT].size
-        here = self.lattice.isel({self.period: position, SEGMENT: slice(0, count)})
+        here = self.lattice.isel({self.period: position, SEGMENT: self._numbers})
         rows, events, score = (here[name].values for name in (ROWS, EVENTS, SCORE))
         inner = self.cuts.edges.thresholds(np.float64)[0, 0, 0]
         edges = np.r_[0.0, np.clip(inner, 0.0, 1.0), 1.0]
-        yield np.arange(count), PeriodCells.of_sums(rows, events, exact.value(joined(score)), edges)
+        yield np.arange(self._numbers.size), PeriodCells.of_sums(rows, events, exact.value(joined(score)), edges)

@@ -10,6 +10,7 @@ import xarray as xr
 from calibdask.estimators.about import PVALUE, PartInfo
 from calibdask.results.format import counted
 from calibdask.results.text_layout import Line, plain_columns
+from calibdask.statistics.lattice.coding import DATE_PARTS
 
 OF_SEGMENTS: Mapping[str, PartInfo] = {
     "gap": PartInfo("mean outcome less mean score", "difference"),
@@ -80,7 +81,8 @@ def audit_lines(result: xr.Dataset, rule: str, most: int) -> list[Line]:
         lines += [(), *_table(described.isel(segment=slice(0, most)), "group", rule)]
         further = int(result.found.sum()) - min(most, described.sizes["segment"])
         if further > 0:
-            lines += [((f"{further:,} further groups that were found share rows with these.", "aside"),)]
+            share = "that was found shares" if further == 1 else "that were found share"
+            lines += [((f"{counted(further, 'further group')} {share} rows with these.", "aside"),)]
     excluded = json.loads(result.attrs["not_excluded"])
     lines += [()] if excluded else []
     for size, error in excluded.items():
@@ -104,9 +106,17 @@ def one_way_lines(result: xr.Dataset, rule: str) -> list[Line]:
 def rows_of_rare_values(result: xr.Dataset, values: xr.Dataset) -> str:
     """How many rows of an audit have none of these values of a column, each of which has enough rows; else empty."""
     whole = result.rows.values[result.depth.values == 0]
-    rest = int(whole.sum() - values.rows.values.sum())
+    rest = int(whole.sum() - values.rows.values.sum() - _missing_of_date(result, values))
     least = result.attrs["min_rows"]
     return f"{counted(rest, 'further row')} in values with fewer than {least:,} rows each." if rest > 0 else ""
+
+
+def _missing_of_date(result: xr.Dataset, values: xr.Dataset) -> int:
+    """Rows of an audit that miss a date, where these values are those of a part other than its first."""
+    date, _, part = str(values["features"].values[0]).rpartition(".")
+    missing = f"{date} missing" if part in DATE_PARTS else ""
+    there = result.segment.values == missing
+    return 0 if missing in values.segment.values else int(result.rows.values[there].sum())
 
 
 def _table(segments: xr.Dataset, head: str, rule: str) -> list[Line]:

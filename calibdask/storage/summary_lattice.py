@@ -193,7 +193,8 @@ def _cells(cuts: Cuts) -> list[Mapping[str, Any]]:
 
 def _in_words(told: Mapping[str, Any]) -> str:
     name = f"{told['name']}.{told['part']}" if told.get("part") else told["name"]
-    return f"{name} cut at {told['edges']}" if "edges" in told else f"{name} of {told['kept']}"
+    top = f", up to {told['top']:.0f}" if "top" in told else ""
+    return f"{name} cut at {told['edges']}{top}" if "edges" in told else f"{name} of {told['kept']}"
 
 
 def _numbers(segments: Segments, subset: tuple[int, ...], kept: list[list[int]]) -> Counts:
@@ -221,12 +222,16 @@ def _closed(feature: Coding, further: list[int]) -> Coding:
 
 def _told(feature: Coding) -> Mapping[str, Any]:
     if isinstance(feature, Cut):
-        return {"name": feature.name, "part": feature.part, "edges": feature.edges.values.tolist()}
+        told = {"name": feature.name, "part": feature.part, "edges": feature.edges.values.tolist()}
+        # Summaries of earlier versions have neither, and fit those that need neither.
+        further = {"unit": feature.unit or None, "top": feature.top}
+        return told | {name: value for name, value in further.items() if value is not None}
     return {"name": feature.name, "kept": list(feature.kept)}
 
 
 def _coding(told: Mapping[str, Any], column: int) -> Coding:
     if "edges" in told:
         edges = FrozenArray(np.array(told["edges"], np.float64))
-        return Cut(told["name"], column, edges, missing=True, part=told["part"])
+        part, unit, top = told["part"], told.get("unit", ""), told.get("top")
+        return Cut(told["name"], column, edges, True, part, unit, top)
     return Categories(told["name"], column, tuple(told["kept"]), other=True, missing=True)

@@ -27,8 +27,8 @@ SCORES: dict[str, tuple[tuple[float, float], int, int]] = {
 # The planted segment: a hundredth of the rows, off by this much.
 PLANTED_ROWS, SHIFT = 1_000_000, 0.05
 # Two planted segments among dependent features, of two features each: with and without rows in common.
-FIRST = "x15 > 3, 2 < x17 <= 3"
-SECOND = {"yes": "x11 > 3, x19 > 3", "no": "x15 <= 0, 1 < x19 <= 2"}
+FIRST = "x15 = 4, x17 = 3"
+SECOND = {"yes": "x11 = 4, x19 = 4", "no": "x15 = 0, x19 = 2"}
 SHIFTS = (0.05, 0.1)
 
 
@@ -68,7 +68,7 @@ def finds_planted(seed: int) -> tuple[bool, bool]:
     scores = rng.beta(2, 5, PLANTED_ROWS) * 0.9
     truth = scores + SHIFT * ((features["x0"] == 3) & (features["x1"] == 7))
     result = cd.audit(rng.random(PLANTED_ROWS) < truth, scores, features, values=10)
-    name = "2 < x0 <= 3, 6 < x1 <= 7"
+    name = "x0 = 3, x1 = 7"
     return bool(result.found.sel(segment=name)), result.segment[result.described].values.tolist() == [name]
 
 

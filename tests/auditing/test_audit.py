@@ -226,8 +226,8 @@ def planted(n: int, seed: int, shift: float) -> tuple[NDArray[np.bool_], NDArray
 def test_a_planted_segment_is_found_and_described_alone() -> None:
     y, p, features = planted(200_000, 1, 0.15)
     result = cd.audit(y, p, features, values=10)
-    assert result.segment[result.described].values.tolist() == ["2 < x1 <= 3, 6 < x4 <= 7"]
-    assert result.segment.values[0] == "2 < x1 <= 3, 6 < x4 <= 7"
+    assert result.segment[result.described].values.tolist() == ["x1 = 3, x4 = 7"]
+    assert result.segment.values[0] == "x1 = 3, x4 = 7"
     assert abs(float(result.gap[0]) - 0.15) < 0.04
     assert bool(result.discovery[0])
     assert "1 group is off" in result.attrs["conclusion"]
@@ -416,10 +416,10 @@ def test_at_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     command = ["audit", str(tmp_path / "off.parquet"), "--features"]
     assert main([*command, "x1,x4", "--values", "10", "--out", str(tmp_path / "off.nc")]) == 1
     printed = capsys.readouterr().out
-    assert "2 < x1 <= 3, 6 < x4 <= 7" in printed
+    assert "x1 = 3, x4 = 7" in printed
     assert "not excluded for groups of at least 100 rows" in printed
     stored = xr.open_dataset(tmp_path / "off.nc")
-    assert stored.segment.values[0] == "2 < x1 <= 3, 6 < x4 <= 7"
+    assert stored.segment.values[0] == "x1 = 3, x4 = 7"
     assert main([*command, "all", "--values", "10", "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
     assert document["found"][0]["features"] == ["x1", "x4"]

@@ -217,7 +217,8 @@ def test_stored_maps_and_values_that_were_not_there() -> None:
     alone = fitted(frame[frame.age.notna()])
     countries = np.array(["fr", "fr", "xx", "xx"], object)
     rows = {"age": np.array([70.0, np.nan, 70.0, np.nan]), "country": countries, "phone": np.full(4, True)}
-    mapped = alone.predict_proba(np.full(4, 0.4), rows)[:, 1]
+    with pytest.warns(UserWarning, match="3 of 4 rows have values of age, country that were not there"):
+        mapped = alone.predict_proba(np.full(4, 0.4), rows)[:, 1]
     of = {text: (a, b) for text, a, b in zip(alone.segments_, alone.offset_, alone.slope_, strict=True)}
     z, old = logit(0.4), of["age > 50, phone = True"]
     french = z + of["country = fr, phone = True"][0] + of["country = fr, phone = True"][1] * z
@@ -229,7 +230,8 @@ def test_stored_maps_and_values_that_were_not_there() -> None:
         "country": np.array(["be", "be"], object),
         "phone": np.full(2, False),
     }
-    assert alone.predict_proba(np.full(2, 0.4), empty).shape == (2, 2)
+    with pytest.warns(UserWarning, match="2 of 2 rows have values of age that were not there"):
+        assert alone.predict_proba(np.full(2, 0.4), empty).shape == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -305,3 +307,18 @@ def test_weights_of_one_and_logits_are_the_rows() -> None:
         expected.predict_proba(frame.score, frame[FEATURES]),
         atol=1e-6,
     )
+
+
+def test_values_that_nobody_has_seen_are_told() -> None:
+    rng = np.random.default_rng(0)
+    n = 20_000
+    place, phone, y_prob = rng.choice(["a", "b"], n), rng.random(n) < 0.5, rng.random(n)
+    truth = np.where((place == "a") & phone, 0.5 * y_prob, y_prob)
+    fitted = cd.MulticalibratedScaling().fit(rng.random(n) < truth, y_prob, features={"place": place, "phone": phone})
+    scores = [0.2, 0.5, 0.5]
+    known = fitted.predict_proba(scores, {"place": ["a", "b", "b"], "phone": [True, False, True]})
+    with pytest.warns(UserWarning, match="1 of 3 rows have values of place that were not there .* and no offset by"):
+        mapped = fitted.predict_proba(scores, {"place": ["a", "b", "c"], "phone": [True, False, True]})
+    assert mapped.tolist() == known.tolist()
+    with pytest.warns(UserWarning, match="2 of 3 rows have values of place, phone that"):
+        fitted.predict_proba(scores, {"place": ["a", "b", "c"], "phone": np.array([True, None, True], object)})

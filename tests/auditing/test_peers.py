@@ -16,12 +16,7 @@ OPTIONS: dict[str, Any] = {"values": max(SIZES), "min_rows": MIN_ROWS}
 
 def segment(values: dict[str, int]) -> str:
     """The text of a segment."""
-    parts = []
-    for name, value in values.items():
-        last = SIZES[NAMES.index(name)] - 1
-        inner = f"{value - 1} < {name} <= {value}"
-        parts.append(f"{name} <= 0" if value == 0 else f"{name} > {last - 1}" if value == last else inner)
-    return ", ".join(parts) or "all rows"
+    return ", ".join(f"{name} = {value}" for name, value in values.items()) or "all rows"
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ def planted(*groups: tuple[str, str], n: int = ROWS, seed: int = 1, scale: str =
 
 def name(a: str, b: str) -> str:
     """The segment in which both are 3."""
-    return f"{a} > 2, {b} > 2"
+    return f"{a} = 3, {b} = 3"
 
 
 TWO = ("x0", "x1"), ("x2", "x3")
@@ -58,7 +58,7 @@ def inside(text: str, features: dict[str, Array]) -> Array:
         if len(words) == 5:
             here &= (features[words[2]] > float(words[0])) & (features[words[2]] <= float(words[4]))
         else:
-            side = np.greater if words[1] == ">" else np.less_equal
+            side = {">": np.greater, "<=": np.less_equal, "=": np.equal}[words[1]]
             here &= side(features[words[0]], float(words[2]))
     return here
 
@@ -132,7 +132,7 @@ def test_rare_outcomes_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     y = rng.random(n) < p + 0.06 * both
     told = spied(monkeypatch)
     result, texts = cd.audit(y, p, features), listed(everything(monkeypatch, y, p, features))
-    assert {name("x0", "x1"), "x2 <= 0, x3 <= 0"} <= set(listed(result))
+    assert {name("x0", "x1"), "x2 = 0, x3 = 0"} <= set(listed(result))
     x = np.stack([inside(text, features) for text in texts], axis=1).astype(float)
     x = np.concatenate([x, x * np.maximum(p * (1 - p), 2.0**-20)[:, None]], axis=1)
     overlaps = told[0].overlaps

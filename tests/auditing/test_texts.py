@@ -64,3 +64,50 @@ def test_gaps_of_rare_outcomes_have_digits() -> None:
     assert single.attrs["conclusion"].endswith(": all rows (+0.0050 points).")
     # Two digits or more, and never nothing of what is off.
     assert [signed_points(gap) for gap in (-0.2, 0.0123, -0.00123, 2e-10)] == ["-20.0", "+1.2", "-0.12", "+2.0e-08"]
+
+
+def test_few_whole_numbers_are_called_by_themselves() -> None:
+    label, score, rng = rows()
+    features = {"c": rng.integers(0, 2, N), "year": rng.choice([2023.0, 2024.0, np.nan], N), "x": rng.integers(0, 9, N)}
+    result = cd.audit(label, score, features, depth=1).sortby("number")
+    texts = result.segment.values.tolist()
+    assert texts[:6] == ["all rows", "c = 0", "c = 1", "year = 2023", "year = 2024", "year missing"]
+    assert texts[6] == "x <= 1"
+    assert result.rows.values[1:3].tolist() == np.bincount(features["c"]).tolist()
+    # Edges that are given are what groups are called by.
+    edges = cd.audit(label, score, {"c": features["c"]}, depth=1, edges={"c": [0]}).sortby("number")
+    assert edges.segment.values.tolist() == ["all rows", "c <= 0", "c > 0"]
+
+
+def test_rows_with_other_numbers_than_cuts_know_are_told() -> None:
+    label, score, rng = rows()
+    first = cd.summarize(label, score, features={"c": rng.integers(0, 2, N)}, depth=1)
+    again = cd.summarize(label, score, features={"c": rng.integers(0, 2, N)}, cuts=first)
+    assert set(cd.audit(cd.merge(first, again)).segment.values.tolist()) == {"all rows", "c = 0", "c = 1"}
+    for values in (rng.integers(0, 3, N), rng.choice([0, 0.5], N)):
+        with pytest.warns(UserWarning, match="Feature c has other numbers than 0, 1, which its cuts"):
+            cd.summarize(label, score, features={"c": values}, cuts=first)
+
+
+def test_years_to_come_belong_to_the_last() -> None:
+    label, score, rng = rows()
+    dates = np.datetime64("2024-01-01") + rng.integers(0, 700, N).astype("m8[D]")
+    first = cd.summarize(label, score, features={"d": dates}, depth=1)
+    cd.summarize(label, score, features={"d": dates + np.timedelta64(500, "D")}, cuts=first)
+    assert {"d.year <= 2024", "d.year > 2024"} < set(cd.audit(first).segment.values.tolist())
+
+
+@pytest.mark.parametrize("container", ["numpy", "pandas", "dask"])
+def test_durations_have_their_unit(container: str) -> None:
+    label, score, rng = rows()
+    waits = pd.Series(pd.to_timedelta(rng.integers(0, 5400, N), unit="s"))
+    if container == "dask":
+        dd = pytest.importorskip("dask.dataframe")
+        frame = dd.from_pandas(pd.DataFrame({"label": label, "score": score, "wait": waits}), npartitions=3)
+        result = cd.audit(frame, depth=1, values=2)
+    else:
+        result = cd.audit(
+            label, score, {"wait": waits.to_numpy() if container == "numpy" else waits}, depth=1, values=2
+        )
+    edge = int(np.sort(waits.dt.total_seconds())[N // 2 - 1])
+    assert set(result.segment.values.tolist()) == {"all rows", f"wait <= {edge} s", f"wait > {edge} s"}

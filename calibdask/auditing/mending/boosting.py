@@ -106,7 +106,7 @@ class Boosting:
             if counting:
                 counts.append(OneWay.of(parts[number].segments, answers[None]))
             for place in growing:
-                here = np.flatnonzero(answers[place].rows.sum(-1) >= self.min_rows)
+                here = self.plan.kept(parts[number].segments, answers[place].rows.sum(-1), first, self.min_rows)
                 sums[place].append(cells_of(answers[place], here))
                 kept[place].append(here + first)
             first += parts[number].segments.count if growing else 0

@@ -13,7 +13,7 @@ from calibdask.auditing.features import Values, check_values, is_whole
 from calibdask.auditing.given import features_by_name, given_features
 from calibdask.auditing.mending.boosting import Boosting, Mended
 from calibdask.auditing.mending.choosing import Choosing
-from calibdask.auditing.mending.recoding import as_document, by_text, check_names, of_document, recoded
+from calibdask.auditing.mending.recoding import as_document, by_text, check_names, of_document, recoded, warn_of_unknown
 from calibdask.auditing.mending.rows_by_segment import RowsBySegment
 from calibdask.auditing.mending.segment_map import SegmentMap
 from calibdask.auditing.planning import LatticePlan
@@ -24,6 +24,7 @@ from calibdask.calibrators.given import labels_and_scores
 from calibdask.calibrators.mapping import BlockMap, MapsRows, mapped_rows
 from calibdask.calibrators.stored import to_dict
 from calibdask.engine.inputs.alignment import aligned
+from calibdask.engine.inputs.arrays import is_dask
 from calibdask.engine.inputs.frames import GivenRows
 from calibdask.engine.inputs.input import Input, read_arrays
 from calibdask.engine.inputs.options import InputOptions
@@ -121,7 +122,7 @@ class MulticalibratedScaling(Calibrator):
     workers. The slice-wise maps of ``by`` are those of other calibrators: here a slice is a feature.
 
     *Values of features* that were not there when the map was fitted belong to ``other``, if there was any, else to no
-    segment of their feature; so do missing values where none were.
+    segment of their feature, which `predict_proba` warns of; so do missing values where none were.
 
     References
     ----------
@@ -252,6 +253,12 @@ class MulticalibratedScaling(Calibrator):
         ------
         ValueError
             If ``y_prob`` does not hold such scores, or features are others.
+
+        Warns
+        -----
+        UserWarning
+            Of values of features that were not there when the map was fitted, and of how many rows; not of Dask arrays,
+            which are not looked at yet.
         """
         check_is_fitted(self)
         named = {} if features is None else features_by_name(features)
@@ -263,6 +270,8 @@ class MulticalibratedScaling(Calibrator):
         values = {name: rows[argument] for name, argument in arguments.items()}
         check_names(self.feature_columns_, values)
         codes = self._codes_of(values, scores.shape[0])
+        if codes is not None and not is_dask(codes):
+            warn_of_unknown(self._moved, codes, self.of_unknown, 3)
         return mapped_rows(self._row_map(), scores, y_prob, codes, self.classes_)
 
     def predict(self, y_prob: Any, features: Any = None) -> Any:
@@ -338,7 +347,7 @@ class MulticalibratedScaling(Calibrator):
         if not codings:
             notes = listed([feature.note for feature in of_features])
             raise ValueError(f"{type(self).__name__} expects a feature with two different values, got none: {notes}.")
-        plan = LatticePlan(setting, learnt[-1], codings, self.depth, data.source.layout.weighted)
+        plan = LatticePlan(setting, learnt[-1], codings, self.depth, data.source.layout.weighted, self.folds + 1)
         choosing = Choosing(plan.segments, self.alpha, self.shrinkage)
         boosting = Boosting(plan, choosing, RowFolds(self.folds, self.seed), self.min_rows, self.rounds)
         mended = boosting.mend(data.source)

@@ -1,5 +1,6 @@
 """Values of features of other rows than those that they were learnt from, and codings as mappings that JSON holds."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,8 +20,8 @@ _KINDS = {"number": "numbers", "date": "dates", "category": "categories", "text"
 
 
 def by_text(coding: Coding) -> Coding:
-    """The coding without numbers of labels, which other data may count otherwise."""
-    return coding if isinstance(coding, Cut) else replace(coding, labels=None)
+    """The coding without numbers of labels, which other data may count otherwise; and numbers as between edges."""
+    return replace(coding, top=None) if isinstance(coding, Cut) else replace(coding, labels=None)
 
 
 def as_document(coding: Coding) -> dict[str, Any]:
@@ -28,7 +29,7 @@ def as_document(coding: Coding) -> dict[str, Any]:
     document: dict[str, Any] = {"name": coding.name, "column": coding.column, "missing": coding.missing}
     if isinstance(coding, Cut):
         edges = [None if np.isinf(edge) else edge for edge in coding.edges.values.tolist()]
-        return {**document, "edges": edges, "part": coding.part}
+        return {**document, "edges": edges, "part": coding.part, "unit": coding.unit}
     return {**document, "values": list(coding.kept), "other": coding.other}
 
 
@@ -37,7 +38,7 @@ def of_document(document: Mapping[str, Any]) -> Coding:
     name, column, missing = str(document["name"]), int(document["column"]), bool(document["missing"])
     if "edges" in document:
         edges = np.array([np.inf if edge is None else edge for edge in document["edges"]], np.float64)
-        return Cut(name, column, FrozenArray(edges), missing, str(document["part"]))
+        return Cut(name, column, FrozenArray(edges), missing, str(document["part"]), str(document.get("unit", "")))
     return Categories(name, column, tuple(map(str, document["values"])), bool(document["other"]), missing)
 
 
@@ -137,3 +138,16 @@ def _column(name: str, values: Any, rows: float) -> FeatureColumn:
     if not is_frame(column.values):
         column.check_rows(rows)
     return column
+
+
+def warn_of_unknown(codings: Sequence[Coding], codes: Codes, what: str, stacklevel: int) -> None:
+    """Warn of rows with values of features that were not there when a map was fitted, and say what they have."""
+    unknown = codes >= np.array([coding.size for coding in codings])
+    if rows := int(unknown.any(-1).sum()):
+        names = dict.fromkeys(codings[i].name for i in np.flatnonzero(unknown.any(0)).tolist())
+        warnings.warn(
+            f"{rows:,} of {len(codes):,} rows have values of {listed([*names])} that were not there when the map was "
+            f"fitted, and {what}.",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )

@@ -10,7 +10,7 @@ from calibdask.engine.inputs.arrays import is_dask, is_pandas, plain, unmasked
 
 Kind = Literal["number", "date", "category", "text"]
 
-_SECOND = np.timedelta64(1, "s")
+_SECOND, _UNIT = np.timedelta64(1, "s"), "s"
 # What pandas calls objects that are numbers, and dates.
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
 _DATES = ("datetime", "datetime64", "date")
@@ -29,12 +29,15 @@ class FeatureColumn:
         Dask; until frames of Dask are joined, a series.
     labels : tuple of str or None
         The categories.
+    unit : str
+        Of numbers that are durations: seconds.
     """
 
     name: str
     kind: Kind
     values: Any
     labels: tuple[str, ...] | None = None
+    unit: str = ""
 
     def check_rows(self, n: float) -> None:
         """Raise ValueError unless there is a value for each of the ``n`` rows."""
@@ -67,7 +70,7 @@ def feature_column(name: str, values: Any) -> FeatureColumn:
     array = plain(values, f"feature {name!r}")
     kind = array.dtype.kind
     if kind in "iufm":
-        return FeatureColumn(name, "number", array)
+        return FeatureColumn(name, "number", array, unit=_UNIT if kind == "m" else "")
     if kind == "b":
         return FeatureColumn(name, "category", array, ("False", "True"))
     if kind == "M":
@@ -120,7 +123,8 @@ def series_feature(series: Any) -> FeatureColumn:
     if kind in "iuf":
         return FeatureColumn(name, "number", DaskColumns.numbers(series))
     if kind == "m":
-        return FeatureColumn(name, "number", series.map_partitions(_durations, meta=pd.Series([], dtype=np.float64)))
+        seconds = series.map_partitions(_durations, meta=pd.Series([], dtype=np.float64))
+        return FeatureColumn(name, "number", seconds, unit=_UNIT)
     codes, labels, _ = series_labels(series.astype(object) if kind == "b" else series)
     numbers = codes.map_partitions(_without_last, len(labels), meta=pd.Series([], dtype=np.int32))
     return FeatureColumn(name, "category", numbers, tuple(map(str, labels)))

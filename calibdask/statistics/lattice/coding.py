@@ -75,6 +75,10 @@ class Cut:
         Whether rows without a value are its last value.
     part : str
         Of dates, one of `DATE_PARTS`.
+    unit : str
+        Of durations, for texts.
+    top : float, optional
+        The number above the last edge, where every bin had a single whole number: texts name these.
     """
 
     name: str
@@ -82,6 +86,8 @@ class Cut:
     edges: FrozenArray
     missing: bool
     part: str = ""
+    unit: str = ""
+    top: float | None = None
 
     @property
     def size(self) -> int:
@@ -91,13 +97,17 @@ class Cut:
     @property
     def texts(self) -> tuple[str, ...]:
         """The values as conditions."""
-        name = name_of(self)
-        edges = different_texts(self.edges.values.tolist())
+        name, values = name_of(self), self.edges.values.tolist()
+        unit = f" {self.unit}" if self.unit else ""
+        edges = [f"{text}{unit}" for text in different_texts(values)]
         inner = [f"{low} < {name} <= {high}" for low, high in pairwise(edges)]
-        last = [f"{name} missing"] if self.missing else []
-        if edges == ["inf"]:
+        # Of dates all parts are missing at a time.
+        last = [f"{self.name} missing"] if self.missing else []
+        if self.top is not None:
+            return (*(f"{name} = {number:.0f}{unit}" for number in (*values, self.top)), *last)
+        if values == [np.inf]:
             # One value in all rows but those without any.
-            return (f"{name} present", f"{name} above", *last)
+            return (f"{self.name} present", f"{self.name} above", *last)
         return (f"{name} <= {edges[0]}", *inner, f"{name} > {edges[-1]}", *last)
 
     def codes(self, block: Block) -> Codes:
@@ -185,6 +195,20 @@ def check_names(codings: Sequence[Coding]) -> None:
             f"audit expects features of different names, got two that are called {same}: a column, and a part of the "
             "dates of another one; rename one of these columns."
         )
+
+
+def missing_again(features: Sequence[Coding]) -> tuple[int, ...]:
+    """The features that are missing in the rows of an earlier one: all parts of a date but the first.
+
+    Examples
+    --------
+    >>> year, month = (Cut("since", 0, FrozenArray(np.array([6.0])), True, part) for part in ("year", "month"))
+    >>> missing_again([year, month]), year.texts[-1] == month.texts[-1]
+    ((1,), True)
+    """
+    dated = [(at, coding.name) for at, coding in enumerate(features) if isinstance(coding, Cut) and coding.part]
+    first = {name: at for at, name in reversed(dated)}
+    return tuple(at for at, name in dated if at != first[name] and features[at].missing)
 
 
 def codes_of(features: tuple[Coding, ...], block: Block) -> Codes:

@@ -16,7 +16,7 @@ from calibdask.statistics.statistic import Statistic, SumStatistic
 
 # More distinct texts are identifiers, of which nothing is learnt.
 MOST_TEXTS = 1_000_000
-# Cells of the window of all keys, which tells whole numbers below 128 apart, and of further windows.
+# Cells of the window of all keys, and of further windows.
 WHOLE_BITS, CELL_BITS = 18, 16
 WHOLE = (64 - WHOLE_BITS, -(1 << (WHOLE_BITS - 1)))
 
@@ -27,16 +27,17 @@ def counted_rows(block: Block) -> npt.NDArray[np.bool_] | slice:
 
 
 class ValueKeysState(NamedTuple):
-    """Cells of all windows that have rows, increasing, and their rows; see `ValueKeys.of_window`.
+    """Cells of all windows that have rows, increasing, their rows, and the least and largest key of each.
 
-    Rows with a value and without one; all bits that any value has.
+    Rows with a value and without one.
     """
 
     cells: Counts
     counts: Counts
+    low: Counts
+    high: Counts
     present: Counts
     missing: Counts
-    bits: Counts
 
 
 @dataclass(frozen=True)
@@ -62,35 +63,42 @@ class ValueKeys(Statistic[ValueKeysState]):
     def bytes(self, layout: Layout) -> int:
         """Memory of a state, at most."""
         cells = len(self.windows) << self.bits
-        return 16 * (cells if layout.rows is None else min(cells, layout.rows))
+        return 32 * (cells if layout.rows is None else min(cells, layout.rows))
 
     def from_block(self, block: Block) -> ValueKeysState:
         """Cells of one block."""
         shifts, bases = (np.array(field, np.int64) for field in zip(*self.windows, strict=True))
-        counts, totals = np.zeros((len(self.windows), 1 << self.bits), np.int64), np.zeros(3, np.int64)
-        values, repeats = _distinct(numbers(block, self.column, self.part)[counted_rows(block)])
-        count_keys(read_only(values), repeats, shifts, bases, counts, totals)
-        return _filled(0, counts.reshape(-1), *(np.array(total) for total in totals))
+        shape = len(self.windows), 1 << self.bits
+        counts, totals = np.zeros(shape, np.int64), np.zeros(2, np.int64)
+        low, high = np.empty((2, *shape), np.int64)
+        values, repeats = distinct(numbers(block, self.column, self.part)[counted_rows(block)])
+        count_keys(read_only(values), repeats, shifts, bases, counts, low, high, totals)
+        cells = np.flatnonzero(counts > 0)
+        of_cells = (table.reshape(-1)[cells] for table in (counts, low, high))
+        return ValueKeysState(cells, *of_cells, *map(np.asarray, totals))
 
     def merge(self, a: ValueKeysState, b: ValueKeysState) -> ValueKeysState:
         """Cells of both."""
-        ends = [end for state in (a, b) for end in state.cells[[0, -1] if state.cells.size else []].tolist()]
-        first, last = min(ends, default=0), max(ends, default=-1)
-        counts = np.zeros(last + 1 - first, np.int64)
-        counts[a.cells - first] += a.counts
-        counts[b.cells - first] += b.counts
-        totals = a.present + b.present, a.missing + b.missing, a.bits | b.bits
-        return _filled(first, counts, *map(np.asarray, totals))
+        cells, counts, low, high = map(np.concatenate, zip(a[:4], b[:4], strict=True))
+        # Of two runs that rise a stable sort makes one merge.
+        order = np.argsort(cells, kind="stable")
+        starts = np.flatnonzero(np.diff(cells[order], prepend=-1))
+        return ValueKeysState(
+            cells[order][starts],
+            np.add.reduceat(counts[order], starts),
+            np.minimum.reduceat(low[order], starts),
+            np.maximum.reduceat(high[order], starts),
+            np.asarray(a.present + b.present),
+            np.asarray(a.missing + b.missing),
+        )
 
-    def of_window(self, state: ValueKeysState, window: int) -> Counts:
-        """Rows by cell of one window."""
-        counts = np.zeros(1 << self.bits, np.int64)
-        here = state.cells >> self.bits == window
-        counts[state.cells[here] - (window << self.bits)] = state.counts[here]
-        return counts
+    def of_window(self, state: ValueKeysState, window: int) -> tuple[Counts, Counts, Counts, Counts]:
+        """Numbers of the cells of one window, their rows, and the least and largest key of each."""
+        here = slice(*np.searchsorted(state.cells, np.array([window, window + 1]) << self.bits))
+        return state.cells[here] - (window << self.bits), state.counts[here], state.low[here], state.high[here]
 
 
-def _distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Counts]:
+def distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Counts]:
     """Different values of one byte, and how often there are each; others as they are, and no counts."""
     if values.dtype.itemsize > 1:
         return values, np.zeros(0, np.int64)
@@ -99,12 +107,6 @@ def _distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Counts]:
     rows = counts.sum(0)
     there = np.flatnonzero(rows)
     return there.astype(np.uint8).view(values.dtype), rows[there]
-
-
-def _filled(first: int, counts: Counts, present: Counts, missing: Counts, bits: Counts) -> ValueKeysState:
-    """The state of consecutive cells from the first one on."""
-    cells = np.flatnonzero(counts > 0)
-    return ValueKeysState(cells + first, counts[cells], present, missing, bits)
 
 
 class CodeCountsState(NamedTuple):

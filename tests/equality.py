@@ -25,8 +25,8 @@ def same_states(a: Any, b: Any, weighted: bool) -> None:
 
 def same_results(a: xr.Dataset, b: xr.Dataset, weighted: bool) -> None:
     """Same variables and values; passes and notes may differ."""
-    a, b = a.drop_attrs(), b.drop_attrs()
     if weighted:
         xr.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
     else:
-        xr.testing.assert_identical(a, b)
+        # Looks at no attributes, as identity without them; taking them away takes seconds where variables are hundreds.
+        xr.testing.assert_equal(a, b)

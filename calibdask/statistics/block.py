@@ -142,9 +142,9 @@ class Block:
         """Labels in the one type that kernels are compiled for."""
         if self.labels.dtype.kind == "f":
             # No class is beyond 2**31, and casting a float out of range is undefined.
-            return read_only(np.clip(np.nan_to_num(self.labels, nan=-1.0), -1.0, 2.0**31).astype(np.int64))
+            return read_only(np.clip(np.nan_to_num(self.labels, nan=-1.0), -1.0, 2.0**31).astype(np.int64, order="C"))
         if self.labels.dtype == np.uint64:
-            return read_only(np.minimum(self.labels, 2**62).astype(np.int64))
+            return read_only(np.minimum(self.labels, 2**62).astype(np.int64, order="C"))
         return read_only(np.ascontiguousarray(self.labels, np.int64))
 
     @cached_property

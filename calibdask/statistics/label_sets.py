@@ -7,7 +7,7 @@ import numpy as np
 
 from calibdask.kernels.label_sets import count_sets
 from calibdask.statistics.bins.histograms import Histograms
-from calibdask.statistics.block import Block
+from calibdask.statistics.block import Block, read_only
 from calibdask.statistics.exact import Sums
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.settings import Setting
@@ -57,7 +57,7 @@ class LabelSets(SumStatistic[LabelSetsState]):
         for b in range(layout.batch):
             weights = block.weights_of(b) if weighted else ones
             rows = block.scores_of(b), block.labels_of(b), weights, block.group
-            count_sets(*rows, np.ascontiguousarray(limits[b]), sums[b])
+            count_sets(*rows, read_only(np.ascontiguousarray(limits[b])), sums[b])
         weight, square, covered, size, size_square = np.moveaxis(sums, 1, 0)
         return LabelSetsState(weight, square, covered, size, size_square, size.sum(-1))
 

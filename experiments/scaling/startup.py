@@ -7,11 +7,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.scaling import commands
 from experiments.scaling.machine import surroundings
+from experiments.scaling.panel import PANEL
 from experiments.scaling.tables import Table, markdown
 
 # Packages that `import calibdask` leaves alone until they are needed.
@@ -29,10 +30,10 @@ _PANEL = """
 import sys, time
 start = time.perf_counter()
 from numba.core import event
-from experiments.scaling.panel import evaluated
+from experiments.scaling.panel import PANEL, evaluated
 from experiments.scaling.store import drawn
 with event.install_recorder("numba:compile") as recorder:
-    evaluated(*drawn(0, 1000, 10))
+    evaluated(*drawn(0, 1000, 10), {name: metric for name, metric in PANEL.items() if name in METRICS})
 seconds = time.perf_counter() - start
 compiled = sum(record.is_start for _, record in recorder.buffer)
 """
@@ -42,21 +43,26 @@ print(json.dumps({"seconds": seconds, "compiled": compiled, "loaded": [name for 
 """
 
 
-def measured(rounds: int) -> Table:
+def measured(rounds: int, metrics: Sequence[str] = tuple(PANEL)) -> Table:
     """Fresh processes, one after the other; that without compiled kernels on disk only once."""
     with tempfile.TemporaryDirectory() as folder:
         empty = os.environ | {"NUMBA_CACHE_DIR": folder}
         _report(_IMPORT, empty)
         rows = [
             _row("import calibdask", [_report(_IMPORT, empty) for _ in range(rounds)]),
-            _row("the panel, nothing compiled", [_report(_PANEL, empty)]),
-            _row("the panel, in a second process", [_report(_PANEL, empty) for _ in range(rounds)]),
+            _row("the panel, nothing compiled", [first_call(empty, metrics)]),
+            _row("the panel, in a second process", [first_call(empty, metrics) for _ in range(rounds)]),
         ]
     about = (
         "Seconds of a process from its first import (medians), functions that it compiled, and which of "
         f"{', '.join(_HEAVY)} it loaded."
     )
     return Table(about, rows, {"seconds": {"import calibdask": 0.5}, "compiled": {rows[2]["process"]: 0.0}})
+
+
+def first_call(environment: Mapping[str, str], metrics: Sequence[str] = tuple(PANEL)) -> dict[str, Any]:
+    """Of a process that evaluates these metrics of the panel."""
+    return _report(f"METRICS = {tuple(metrics)!r}{_PANEL}", environment)
 
 
 def _report(code: str, environment: Mapping[str, str]) -> dict[str, Any]:

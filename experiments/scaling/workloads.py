@@ -223,16 +223,16 @@ def study(shrink: int) -> Iterator[Race]:
 
     All estimators of the study, and those of the paper: 12 with bins (28 more come with them) and 3 densities.
     """
-    samples = max(1, 200 // shrink)
+    samples, sizes = max(1, 200 // shrink), max(2, 20 // shrink)
     labels, scores = matrix(200_000, 10, "float32")
     rng = np.random.default_rng(0)
-    rows = [rng.integers(0, len(labels), (samples, size)) for size in np.geomspace(30, 5000, 20).astype(int)]
+    rows = [rng.integers(0, len(labels), (samples, size)) for size in np.geomspace(30, 5000, sizes).astype(int)]
     entrants: Calls = {
         "all 50": lambda: [estimates(scores[chosen], labels[chosen], "classwise") for chosen in rows],
         "15 of the paper": lambda: [_fifteen(scores[chosen], labels[chosen]) for chosen in rows],
     }
     goal = {"15 of the paper": 7.0}
-    yield Race("a distribution of the study", entrants, "all 50", 20 * samples * 10, goal, "seconds")
+    yield Race("a distribution of the study", entrants, "all 50", sizes * samples * 10, goal, "seconds")
 
 
 def _fifteen(scores: Any, labels: Any) -> list[Any]:

@@ -2,6 +2,7 @@
 
 import math
 import multiprocessing
+import os
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -277,7 +278,13 @@ def test_costs_are_listed_in_units_that_can_be_read() -> None:
 
 
 def test_a_second_process_compiles_nothing() -> None:
-    rows = startup.measured(rounds=1).rows
+    rows = startup.measured(rounds=1, metrics=["ece"]).rows
     assert [row["compiled"] for row in rows[::2]] == [0, 0]
     assert rows[1]["compiled"] > 10
     assert rows[0]["loads"] == "none"
+
+
+def test_whatever_the_panel_compiles_is_kept() -> None:
+    """Where kernels are kept anyway: some process of the tests has compiled most of them."""
+    startup.first_call(os.environ)
+    assert startup.first_call(os.environ)["compiled"] == 0

@@ -12,10 +12,11 @@ import pytest
 
 import calibdask as cd
 from calibdask.kernels import folders
-from calibdask.kernels.bin_sums import bin_sums
+from calibdask.kernels.bin_sums import bin_sums, weighted_bin_sums
 from calibdask.kernels.checks import first_doubtful
 from calibdask.kernels.claims import Claim
 from calibdask.kernels.folders import Folders, loaded, saved
+from calibdask.kernels.label_sets import count_sets
 from calibdask.kernels.scores import score_sums
 
 KERNEL = """
@@ -105,6 +106,27 @@ def test_rows_of_any_kind_share_their_kernels() -> None:
             variants.append([{*kernel.dispatcher.signatures} for kernel in kernels])
     assert all(variant == variants[0] for variant in variants)
     assert len({*values}) == 1
+
+
+def test_slices_share_the_kernels_of_all_rows() -> None:
+    """The edges of bins are those of all slices: copied for each of them, or used as they are where there is one."""
+    labels, scores, weights = np.arange(400) % 2, np.linspace(0, 1, 400), np.ones(400)
+    metrics = {"ece": cd.ECE(mapping="convex"), "sets": cd.ConformalThreshold()}
+    variants = []
+    for by in (None, labels):
+        cd.evaluate(labels, scores, metrics, sample_weight=weights, by=by)
+        variants.append([{*kernel.dispatcher.signatures} for kernel in (weighted_bin_sums, count_sets)])
+    assert variants[0] == variants[1]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.uint64])
+def test_labels_of_models_in_columns_share_the_kernels_of_rows(dtype: type) -> None:
+    labels, scores = np.arange(400) % 2, np.tile(np.linspace(0, 1, 400), (3, 1))
+    variants = []
+    for given in (np.stack([labels] * 3), np.stack([labels] * 3, 1).astype(dtype).T):
+        cd.evaluate(given, scores, "ece", task="binary")
+        variants.append({*bin_sums.dispatcher.signatures})
+    assert variants[0] == variants[1]
 
 
 def test_kernels_run_where_nothing_can_be_written_with_one_warning() -> None:

@@ -21,6 +21,8 @@ KERNELS: tuple[Kernel, ...] = get_args(Kernel)
 # Half the width of the support of each compact kernel of standard deviation 1; the Gaussian is cut off there.
 REACH = {"triweight": 3.0, "epanechnikov": 5**0.5, "cosine": (1 - 8 / np.pi**2) ** -0.5, "gaussian": 6.0}
 _BETA_ROWS = 128
+# Any power of 0 is nothing, however close to 0 the exponent.
+_LOG_OF_0 = -1e200
 # Up to this number of nodes, which every grid has more of, kernels are narrow.
 _NARROW = 128
 # Densities up to this count as 0; the curve is undefined there.
@@ -109,17 +111,21 @@ def beta_smoothed(weights: Array, bandwidth: float, grid: Grid) -> Array:
     """Weights smoothed by the second beta kernel of Chen (1999), whose shape depends on the score; no mirroring.
 
     On the support rescaled to [0, 1] its parameter is b = 4 h**2, so that the standard deviation in the middle is h.
-    The matrix is made in strips: 4 MB at a time, ``cells**2`` evaluations of the kernel in all.
+    The matrix is made in strips: at most 4 MB at a time, a kernel for each node and each that has weight.
     """
     x = np.arange(grid.cells + 1) / grid.cells
     b = 4 * (bandwidth / (1.0 - grid.low)) ** 2
     alpha, beta = _chen(x, b), _chen(1 - x, b)
-    values = np.empty_like(weights)
+    there = weights.any(0)
+    log_x, log_rest = scipy.special.xlogy(1.0, x[there]), scipy.special.xlog1py(1.0, -x[there])
+    # Finite at the ends, where a parameter of exactly 1 gives 0^0 = 1.
+    logs = np.maximum([log_x, log_rest], _LOG_OF_0)
+    values, weights = np.empty_like(weights), weights[:, there]
     for start in range(0, x.size, _BETA_ROWS):
         rows = slice(start, start + _BETA_ROWS)
-        power = scipy.special.xlogy(alpha[rows, None] - 1, x) + scipy.special.xlog1py(beta[rows, None] - 1, -x)
+        power = np.outer(alpha[rows] - 1, logs[0]) + np.outer(beta[rows] - 1, logs[1])
         strip = np.exp(power - scipy.special.betaln(alpha[rows], beta[rows])[:, None])
-        values[..., rows] = weights @ strip.T
+        values[:, rows] = weights @ strip.T
     return values / (1.0 - grid.low)
 
 

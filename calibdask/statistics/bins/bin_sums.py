@@ -12,7 +12,7 @@ from calibdask.kernels.sparse_bins import FEWEST_COLUMNS, sparse_bin_sums
 from calibdask.statistics import exact
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.bins.histograms import Histograms
-from calibdask.statistics.block import Block
+from calibdask.statistics.block import Block, read_only
 from calibdask.statistics.exact import Array, Counts, Sums
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic, SumStatistic
@@ -137,7 +137,7 @@ class _KernelBins:
         squares, positions = (True if self._second == name else None for name in ("squares", "offsets"))
         # Edges of uniform bins that are cells are computed; a look-up is slower.
         looked_up = positions and (weighted or not (right and self._alone))
-        edges = (self._left[b].ravel(), self._width[b].ravel()) if looked_up else (None, None)
+        edges = (read_only(self._left[b].ravel()), read_only(self._width[b].ravel())) if looked_up else (None, None)
         return self._bins, *ways, squares, positions, *edges
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from calibdask.kernels import ranks
 from calibdask.kernels.tree import first_above
-from calibdask.statistics.block import Block
+from calibdask.statistics.block import Block, read_only
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.order.ranks import KeyCells, gathered, joined
@@ -64,7 +64,7 @@ class SetKeys(Statistic[KeyCells]):
         column = np.append(self.column.values, -1)[sets]
         rows = np.flatnonzero(column >= 0)
         chosen = np.empty((1, rows.size), np.int64)
-        ranks.score_keys(block.matrix_of(b)[rows, column[rows], None], chosen)
+        ranks.score_keys(read_only(block.matrix_of(b)[rows, column[rows], None]), chosen)
         kept = chosen[0] <= self.high.values[sets[rows]]
         keys, rows = chosen[0, kept], rows[kept]
         weights = np.ones(rows.size) if block.weights is None else block.weights_of(b)[rows]

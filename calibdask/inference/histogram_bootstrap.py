@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 
+from calibdask.engine import threads
 from calibdask.engine.plan import run
 from calibdask.engine.sources.summary import SummarySource
-from calibdask.engine.threads import in_parallel, number_of_threads
 from calibdask.estimators.interval import Estimating, FromHistograms
 from calibdask.estimators.parts import Estimate, estimated
 from calibdask.estimators.smooth.gridded import Gridded
@@ -121,10 +121,10 @@ def _values(
     """Values of each part of each estimator in ``count`` replicates, whose states have ``size`` bytes each."""
     if not estimators:
         return {}
-    together = _whole_parts(AT_ONCE, min(_BYTES_OF_A_THREAD // max(1, size), -(-count // number_of_threads())))
+    together = _whole_parts(AT_ONCE, min(_BYTES_OF_A_THREAD // max(1, size), -(-count // threads.number_of_threads())))
     ranges = [range(start, min(count, start + together)) for start in range(0, count, together)]
     jobs = (partial(_values_of_range, estimators, make, replicates) for replicates in ranges)
-    pieces = in_parallel(jobs, max(1, _BYTES_AT_ONCE // max(1, size * together)))
+    pieces = threads.in_parallel(jobs, max(1, _BYTES_AT_ONCE // max(1, size * together)))
     return {name: _joined([piece[name] for piece in pieces], 0) for name in estimators}
 
 

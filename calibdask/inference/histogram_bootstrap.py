@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 
+from calibdask.engine import threads
 from calibdask.engine.plan import run
 from calibdask.engine.sources.summary import SummarySource
-from calibdask.engine.threads import in_parallel
 from calibdask.estimators.interval import Estimating, FromHistograms
 from calibdask.estimators.parts import Estimate, estimated
 from calibdask.estimators.smooth.gridded import Gridded
@@ -16,6 +16,7 @@ from calibdask.inference.choice import IntervalChoice
 from calibdask.inference.methods import NumberReplicates
 from calibdask.statistics.bins.grid import GridState, merged_cells
 from calibdask.statistics.exact import Array
+from calibdask.statistics.replicates.bins import AT_ONCE
 from calibdask.statistics.replicates.histograms import GROUPS
 
 # Replicates of states are stored up to this number of bytes at a time, on all threads together, and on each of them up
@@ -120,11 +121,16 @@ def _values(
     """Values of each part of each estimator in ``count`` replicates, whose states have ``size`` bytes each."""
     if not estimators:
         return {}
-    together = max(1, _BYTES_OF_A_THREAD // max(1, size))
+    together = _whole_parts(AT_ONCE, min(_BYTES_OF_A_THREAD // max(1, size), -(-count // threads.number_of_threads())))
     ranges = [range(start, min(count, start + together)) for start in range(0, count, together)]
     jobs = (partial(_values_of_range, estimators, make, replicates) for replicates in ranges)
-    pieces = in_parallel(jobs, max(1, _BYTES_AT_ONCE // max(1, size * together)))
+    pieces = threads.in_parallel(jobs, max(1, _BYTES_AT_ONCE // max(1, size * together)))
     return {name: _joined([piece[name] for piece in pieces], 0) for name in estimators}
+
+
+def _whole_parts(of: int, most: int) -> int:
+    """The largest number up to ``most`` that divides ``of``; 1 at least."""
+    return next((number for number in range(min(of, most), 1, -1) if of % number == 0), 1)
 
 
 def _values_of_range(

@@ -12,9 +12,9 @@ _LEAF = 1024
 _LEAVES_KEPT = 32
 
 
-def philox_key(seed: int, purpose: int) -> npt.NDArray[np.uint64]:
-    """Key of the random numbers of rows, different for each purpose."""
-    return np.random.SeedSequence(seed, spawn_key=(purpose,)).generate_state(2, np.uint32).astype(np.uint64)
+def philox_key(seed: int, *purpose: int) -> npt.NDArray[np.uint64]:
+    """Key of the random numbers of rows or cells, different for each purpose."""
+    return np.random.SeedSequence(seed, spawn_key=purpose).generate_state(2, np.uint32).astype(np.uint64)
 
 
 def multinomial(seed: int, draws: int, rows: int, start: int, stop: int) -> Counts:

@@ -8,6 +8,7 @@ import xarray as xr
 
 import calibdask as cd
 from calibdask.engine import threads
+from calibdask.engine.plan import run
 from calibdask.estimators.interval import FromHistograms
 from calibdask.statistics.bins.grid import GridHistogram
 from calibdask.statistics.replicates.histograms import left_out, resampled
@@ -34,6 +35,19 @@ def test_columns_alone_have_the_replicates_that_they_have_together() -> None:
     np.testing.assert_array_equal(
         left_out(one, 3, range(2), first_column=2).mass[:, :, 0], left_out(whole, 3, range(2)).mass[:, :, 2]
     )
+
+
+def test_memory_of_replicates_is_that_of_the_columns_that_answer() -> None:
+    source = Summary.of(summarized()).source
+
+    def memory(*metrics: cd.CORP | cd.SmoothECE) -> int:
+        return source.bytes_of_a_replicate(run(dict(enumerate(metrics)), source).states)
+
+    one = memory(cd.CORP(setting=1))
+    # The histogram of cells comes from the one that divides them.
+    assert one == memory(cd.SmoothECE(setting=1)) == memory(cd.CORP(setting=1), cd.SmoothECE(setting=1)) > 0
+    assert memory(cd.CORP(setting=1), cd.CORP(setting=2)) == 2 * one
+    assert memory(cd.CORP(setting="classwise")) == 3 * one
 
 
 def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

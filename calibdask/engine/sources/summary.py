@@ -86,13 +86,16 @@ class SummarySource(Source):
         return tuple(self._stored)
 
     def bytes_of_a_replicate(self, known: Mapping[Statistic[Any], Any], *, by_cells: bool = False) -> int:
-        """Memory of a replicate of these states: of histograms, that of all that are stored."""
+        """Memory of a replicate of these states, with that of the columns of histograms that answer for them."""
         sums = sum(
             part.nbytes for statistic, state in known.items() if isinstance(statistic, BinSums) for part in state
         )
-        of_cells = any(isinstance(statistic, GridHistogram | ScoreSums) for statistic in known)
-        cells = by_cells or self.layout.weighted or of_cells
-        return sums + (sum(stored.bytes(self.layout) for stored in self._stored) if cells else 0)
+        of_cells = by_cells or self.layout.weighted
+        asked = {statistic for statistic in known if isinstance(statistic, GridHistogram)}
+        asked |= {self.finest(statistic.setting) for statistic in known if isinstance(statistic, BinSums) and of_cells}
+        asked |= {self.of_scores() for statistic in known if isinstance(statistic, ScoreSums)}
+        told_by = {replace(self._place(histogram)[0], setting=histogram.setting) for histogram in asked}
+        return sums + sum(histogram.bytes(self.layout) for histogram in told_by)
 
     @property
     def step(self) -> float:
@@ -142,15 +145,18 @@ class SummarySource(Source):
 
     def state(self, histogram: GridHistogram) -> GridState:
         """The stored histogram, the sum of its parts, or one of its columns."""
+        stored, columns = self._place(histogram)
+        state = self._columns(stored, columns)
+        return state if stored.grid == histogram.grid else coarsened(state, stored.grid)
+
+    def _place(self, histogram: GridHistogram) -> tuple[GridHistogram, slice]:
+        """The stored histogram that tells this one, and in which of its columns."""
         # The very one first: which others are stored must not matter to replicates.
         for stored in sorted(self._stored, key=lambda candidate: candidate != histogram):
-            same_grid = stored.grid == histogram.grid
-            if not same_grid and replace(stored.grid, refined=False) != histogram.grid:
-                continue
-            column = _column(stored.setting, histogram.setting)
-            if column is not None:
-                state = self._columns(stored, column)
-                return state if same_grid else coarsened(state, stored.grid)
+            if histogram.grid in (stored.grid, replace(stored.grid, refined=False)):
+                columns = _column(stored.setting, histogram.setting)
+                if columns is not None:
+                    return stored, columns
         raise ValueError(
             f"The histogram of the setting {histogram.setting} on [{histogram.grid.low:.4g}, 1] in "
             f"{histogram.grid.cells} cells is not among those stored: {', '.join(map(_described, self._stored))}. "
@@ -170,6 +176,11 @@ class SummarySource(Source):
                 "take one of these settings, or summarize the data with that one too."
             )
         return GridHistogram(setting, max(grids, key=lambda grid: grid.size))
+
+    def of_scores(self) -> GridHistogram:
+        """The histogram that tells the proper scores of replicates: that of either class alone."""
+        one = Setting("class", 1)
+        return self.finest(one if self.tells(one) else next(iter(self._stored)).setting)
 
     def _cells(self, histogram: GridHistogram) -> CellSums:
         """Sums by cell of a histogram, kept as long as this source."""
@@ -237,9 +248,8 @@ class _Replicates(SummarySource):
         return self._score_sums
 
     def _scores_of_cells(self) -> ScoreSumsState:
-        """Those of the data, moved by as much as the sums that the histogram of either class alone tells."""
-        one = Setting("class", 1)
-        histogram = self.finest(one if self.tells(one) else next(iter(self._stored)).setting)
+        """Those of the data, moved by as much as the sums that a histogram tells."""
+        histogram = self.of_scores()
         smallest = self.layout.smallest
         centre = grid_bins.binary_scores(self._of.state(histogram), histogram.grid, smallest)
         drawn = grid_bins.binary_scores(self.state(histogram), histogram.grid, smallest)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState
+from calibdask.kernels.cell_points import cell_points
+from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState, unit_of
 from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.derived import Derived
@@ -111,27 +112,27 @@ def _points_of_scores(state: DistinctState, layout: Layout, setting: Setting) ->
 
 def points_of_grid(state: GridState, grid: Grid, *, by_outcome: bool = False) -> Points:
     """The cells that hold rows, at the mean of their scores; ``by_outcome`` the rows of either outcome at theirs."""
-    # Only cells that hold rows are converted and summed: mostly a small share of them.
+    shape, outermost = state.mass.shape[:3], float(grid.edges[1] - grid.edges[0])
     if by_outcome:
-        mass, offset = state.mass.ravel(), state.offset.ravel()
-        filled = np.flatnonzero(mass)
-        number, is_one = np.divmod(filled, 2)
-        weight, distance = mass[filled].astype(np.float64), GridState.distance_of(offset[filled])
-        outcome = weight * is_one
-        square = state.square.ravel()[filled] if state.weighted else weight
-    else:
-        of_both = state.mass.reshape(-1, 2)
-        total = of_both[:, 0] + of_both[:, 1]
-        number = np.flatnonzero(total)
-        weight, outcome = total[number].astype(np.float64), of_both[number, 1].astype(np.float64)
-        lower, upper = GridState.distance_of(state.offset.reshape(-1, 2)[number]).T
-        distance = lower + upper
-        square = state.square.reshape(-1, 2)[number].sum(-1) if state.weighted else weight
+        return Points(shape, *_of_either_outcome(state, grid), exact=False, outermost=outermost)
+    mass, offset = (np.ascontiguousarray(sums).reshape(-1, 2) for sums in (state.mass, state.offset))
+    filled = np.flatnonzero(mass[:, 0] + mass[:, 1])
+    stratum, (score, weight, outcome) = np.empty(filled.size, np.int64), np.empty((3, filled.size))
+    cell_points(mass, offset, unit_of(offset), filled, *grid.nearer, stratum, score, weight, outcome)
+    square = state.square.reshape(-1, 2)[filled].sum(-1) if state.weighted else weight
+    return Points(shape, stratum, score, weight, outcome, square, exact=False, outermost=outermost)
+
+
+def _of_either_outcome(state: GridState, grid: Grid) -> tuple[Counts, Array, Array, Array, Array]:
+    """Stratum, score, weight, outcome and square of the rows of each cell and outcome."""
+    mass, offset = state.mass.ravel(), state.offset.ravel()
+    filled = np.flatnonzero(mass)
+    number, is_one = np.divmod(filled, 2)
+    weight, distance = mass[filled].astype(np.float64), GridState.distance_of(offset[filled])
+    square = state.square.ravel()[filled] if state.weighted else weight
     stratum, cell = np.divmod(number, grid.size)
     edge, step = grid.nearer
     score = (edge[cell] + step[cell] * (distance / weight)).clip(0.0, 1.0)
     # Either outcome may be the one before within its cell.
-    order = np.lexsort((score, stratum)) if by_outcome else slice(None)
-    score, weight, outcome, square = (values[order] for values in (score, weight, outcome, square))
-    outermost = float(grid.edges[1] - grid.edges[0])
-    return Points(state.mass.shape[:3], stratum, score, weight, outcome, square, exact=False, outermost=outermost)
+    order = np.lexsort((score, stratum))
+    return stratum[order], score[order], weight[order], (weight * is_one)[order], square[order]

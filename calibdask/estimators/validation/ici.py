@@ -126,7 +126,7 @@ class ICI(SmoothedEstimator):
         distance = np.where(mass > 0, distance, 0.0)
         total = mass.sum(-1, keepdims=True)
         mass = mass / np.where(total > 0, total, np.nan)
-        order = np.argsort(distance, -1, kind="stable")
+        order = np.argsort(distance, -1)
         ordered = np.take_along_axis(distance, order, -1)
         reached = np.cumsum(np.take_along_axis(mass, order, -1), -1)
         places = [(reached < share - _ROUNDING).sum(-1, keepdims=True) for share in _QUANTILES.values()]

@@ -26,8 +26,8 @@ from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.replicates.gauss_nodes import gauss_nodes
 from calibdask.statistics.replicates.histograms import generator
 
-# Replicates are drawn this many at a time, whichever of them are needed.
-_AT_ONCE = 100
+# Replicates have random numbers in common by this many: each is drawn after those before it.
+AT_ONCE = 100
 # A node that stands for less than this share of a row is dropped.
 _NO_ROW = 1e-9
 # Keys of other replicates are shorter.
@@ -45,17 +45,18 @@ def resampled_bins(
     shape = cells.mass.shape[:3]
     at = borders(request, grid, shape)
     squares = request.second != "none"
-    first = replicates.start // _AT_ONCE
-    blocks = range(first, -(-replicates.stop // _AT_ONCE))
-    chosen = slice(replicates.start - first * _AT_ONCE, replicates.stop - first * _AT_ONCE)
+    before = replicates.start % AT_ONCE
+    starts = range(replicates.start - before, replicates.stop, AT_ONCE)
+    lengths = [min(AT_ONCE, replicates.stop - start) for start in starts]
     table = np.empty((7 if squares else 5, len(replicates), *shape, at.shape[-1] - 1))
     for stratum in np.ndindex(shape):
         kind = _Labels if calibrated else _Rows
         weights = cells.square[stratum] if cells.weighted else None
         column = kind(_Cells(cells.mass[stratum], cells.score[stratum], weights, at[stratum]), 3 if squares else 2)
-        keys = ((_PURPOSE, int(calibrated), stratum[2], block) for block in blocks)
-        drawn = np.concatenate([column.draw(generator(seed, key), _AT_ONCE) for key in keys])
-        table[(slice(None), slice(None), *stratum)] = _sums(drawn[chosen], column.score, column.unit, squares=squares)
+        keys = ((_PURPOSE, int(calibrated), stratum[2], start // AT_ONCE) for start in starts)
+        drawn = [column.draw(generator(seed, key), length) for key, length in zip(keys, lengths, strict=True)]
+        needed = np.concatenate(drawn)[before:]
+        table[(slice(None), slice(None), *stratum)] = _sums(needed, column.score, column.unit, squares=squares)
         if squares and isinstance(column, _Labels):
             table[(5, slice(None), *stratum)] = column.squares
     sums = table.reshape(len(table), -1, *shape[1:], table.shape[-1])

@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 
 from calibdask.statistics.bins.grid import Grid, GridState, scores_of_cells
-from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.exact import Counts
+from calibdask.statistics.keyed_random import philox_key
+from calibdask.statistics.replicates.cell_counts import BinomialCounts, Key, MultinomialCounts, PoissonCounts
 
 # Groups of rows that a jackknife leaves out.
 GROUPS = 100
@@ -30,11 +32,9 @@ def resampled(
     mass, rows = np.zeros(shape, state.mass.dtype), np.zeros((len(replicates), *state.rows.shape), np.int64)
     offset, square = np.zeros(shape), np.zeros((len(replicates), *state.square.shape))
     for stratum in np.ndindex(state.mass.shape[:3]):
-        column = _Column(state.part(stratum), grid, calibrated)
-        keys = ((replicate, first_column + stratum[2], int(calibrated)) for replicate in replicates)
-        drawn = np.zeros((len(replicates), *state.mass.shape[3:]), np.int64)
-        for key, of_replicate in zip(keys, drawn, strict=True):
-            column.draw(generator(seed, key), of_replicate)
+        key = philox_key(seed, first_column + stratum[2], int(calibrated))
+        column = _Column(state.part(stratum), grid, key, calibrated=calibrated)
+        drawn = column.draw(replicates)
         at = (slice(None), *stratum)
         if state.weighted:
             rows[at] = drawn
@@ -77,10 +77,9 @@ class _Column:
     ``position`` and ``unit``, the weight of a row, are by (cell, outcome).
     """
 
-    def __init__(self, state: GridState, grid: Grid, calibrated: bool) -> None:
+    def __init__(self, state: GridState, grid: Grid, key: Key, *, calibrated: bool) -> None:
         mass, offset, square = state.mass, state.distance, state.square
-        self._weighted = state.weighted
-        self._chance: Array | None = None
+        self._shape = mass.shape
         if calibrated:
             mass, offset, square = (sums.sum(-1, keepdims=True) for sums in (mass, offset, square))
         self._filled = np.flatnonzero(mass)
@@ -89,22 +88,26 @@ class _Column:
         self.position = np.divide(offset, mass, out=np.zeros(mass.shape), where=filled)
         unit = np.divide(square, mass, out=np.ones(mass.shape), where=filled) if state.weighted else np.ones(mass.shape)
         self.unit = unit
-        self._rows = mass.ravel()[self._filled] / unit.ravel()[self._filled]
-        self._total = self._rows.sum()
-        self._shares = self._rows / max(self._total, 1.0)
-        if calibrated:
-            self._chance = scores_of_cells(grid, self.position[..., 0])[self._filled]
-            self._whole = np.maximum(np.rint(self._rows).astype(np.int64), 1)
+        rows = mass.ravel()[self._filled] / unit.ravel()[self._filled]
+        self._whole = np.maximum(np.rint(rows).astype(np.int64), 1) if calibrated else None
+        self._counts: PoissonCounts | BinomialCounts | MultinomialCounts
+        if self._whole is not None:
+            chance = scores_of_cells(grid, self.position[..., 0])[self._filled]
+            self._counts = BinomialCounts(self._whole, chance, self._filled, key)
+        elif state.weighted:
+            self._counts = PoissonCounts(rows, self._filled, key)
+        else:
+            self._counts = MultinomialCounts(int(rows.sum()), rows / max(rows.sum(), 1.0), self._filled, key)
 
-    def draw(self, random: np.random.Generator, drawn: Counts) -> None:
-        """Number of rows by cell and outcome, into an array of zeros."""
-        if self._chance is not None:
-            positive = random.binomial(self._whole, self._chance)
-            drawn[self._filled, 0], drawn[self._filled, 1] = self._whole - positive, positive
-        elif self._weighted:
-            drawn.ravel()[self._filled] = random.poisson(self._rows)
-        elif self._filled.size:
-            drawn.ravel()[self._filled] = random.multinomial(int(self._total), self._shares)
+    def draw(self, replicates: range) -> Counts:
+        """Number of rows by replicate, cell and outcome."""
+        counts = self._counts.draw(replicates)
+        drawn = np.zeros((len(replicates), *self._shape), np.int64)
+        if self._whole is None:
+            drawn.reshape(len(replicates), -1)[:, self._filled] = counts
+        else:
+            drawn[:, self._filled, 0], drawn[:, self._filled, 1] = self._whole - counts, counts
+        return drawn
 
 
 def generator(seed: int, coordinates: tuple[int, ...]) -> np.random.Generator:

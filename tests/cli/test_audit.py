@@ -49,14 +49,14 @@ def test_what_is_noted_of_columns_is_printed_once(run: Run, tmp_path: Path) -> N
     frame["zip"] = [f"z{number}" for number in np.arange(n) % 20]
     frame["customer"] = rng.permutation(n)
     frame.to_parquet(tmp_path / "rows.parquet")
-    status, out, err = run("audit", tmp_path / "rows.parquet", "--features", "same,zip,customer")
+    status, out, err = run("audit", tmp_path / "rows.parquet", "--features", "same,zip,customer", "--values", 5)
     out = " ".join(out.split())
     assert status == 0
     assert "zip: 16 of 20 values, 80 % of the rows, are pooled as other" in out
     assert "customer has a whole number of its own in nearly every row" in out
     assert ("same has the same value" in out, err.count("same has the same value")) == (False, 1)
     summary = tmp_path / "rows.zarr"
-    assert run("summarize", tmp_path / "rows.parquet", "--features", "zip", "--out", summary)[0] == 0
+    assert run("summarize", tmp_path / "rows.parquet", "--features", "zip", "--values", 5, "--out", summary)[0] == 0
     assert "zip: 16 of 20 values" in run("audit", summary)[1]
 
 

@@ -1,5 +1,6 @@
 """Codes of the values that make slices."""
 
+import dask.array as da
 import numpy as np
 import pytest
 from hypothesis import given
@@ -25,6 +26,24 @@ def test_missing_texts_are_the_last_slice() -> None:
     codes, (axis,) = coded({"text": np.array(["b", None, "a", np.nan, "b"], object)}, 5, "sample")
     assert axis.labels.tolist() == ["a", "b", MISSING]
     assert codes.tolist() == [1, 2, 0, 2, 1]
+
+
+_KINDS = ("i1", "u2", "i8", ">i4", "u8", "?", "f2", "f4", "f8", ">f8", "M8[D]", "M8[ns]", ">M8[s]", "m8[h]", "S3", "U3")
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_values_of_any_type_are_coded_in_their_order(kind: str) -> None:
+    """As if all rows were sorted, in whole arrays and in chunks; the type stays."""
+    whole = np.random.default_rng(0).integers(-9, 9, 200)
+    values = (whole if kind in ("i1", "i8", "f4", "M8[D]") else np.abs(whole)).astype(kind)
+    expected, places = np.unique(values, return_inverse=True)
+    for given_values in (values, da.from_array(values, chunks=60)):
+        codes, (axis,) = coded({"by": given_values}, len(values), "sample")
+        assert axis.labels.tolist() == expected.tolist()
+        assert axis.labels.dtype.newbyteorder("=") == expected.dtype.newbyteorder("=")
+        assert np.asarray(codes).tolist() == places.tolist()
+        found = codes_among((axis,), {"by": given_values}, len(values))
+        assert np.asarray(found).tolist() == places.tolist()
 
 
 def test_texts_and_numbers_have_no_order() -> None:

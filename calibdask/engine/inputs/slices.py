@@ -140,17 +140,15 @@ def _found(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
         labels, present = labels.astype(_NANOSECONDS), present.astype(_NANOSECONDS)
     # Values keep their type: in that of the labels longer texts would be cut, and fractions lost.
     positions = {label: position for position, label in enumerate(labels.tolist())}
-    distinct, inverse = _unique_texts(present) if _are_texts(present) else np.unique(present, return_inverse=True)
+    distinct, inverse = _distinct_and_place(present)
     codes[~absent] = np.array([positions.get(value, -1) for value in distinct.tolist()], np.int64)[inverse]
     return codes
 
 
 def _unique(name: str, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sorted distinct values, and the number of each value among them."""
-    if _are_texts(values):
-        return _unique_texts(values)
     try:
-        labels, codes = np.unique(values, return_inverse=True)
+        labels, codes = _distinct_and_place(values)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"by {name!r} expects numbers, texts or dates, all of one kind, got values that have no order ({error})."
@@ -164,20 +162,30 @@ def _unique(name: str, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return labels, codes
 
 
+def _distinct_and_place(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As `numpy.unique`, which sorts all rows; here numbers, dates and texts are hashed, and sorted once distinct."""
+    import pandas as pd
+
+    if values.dtype.kind in "Mm" and values.dtype.isnative:
+        distinct, place = _distinct_and_place(values.view(np.int64))
+        return distinct.view(values.dtype), place
+    if not (_is_hashed(values.dtype) or _are_texts(values)):
+        return np.unique(values, return_inverse=True)
+    codes, seen = pd.factorize(values)
+    distinct, place = np.unique(np.asarray(seen, values.dtype), return_inverse=True)
+    return distinct, place[codes]
+
+
+def _is_hashed(dtype: np.dtype) -> bool:
+    """Whether pandas hashes numbers of a type as they are: it knows neither half floats nor other orders of bytes."""
+    return dtype.isnative and (dtype.kind in "biu" or dtype in (np.float32, np.float64))
+
+
 def _are_texts(values: np.ndarray) -> bool:
     """Whether every value of an array of objects is a text, without missing ones."""
     from pandas.api.types import infer_dtype
 
     return values.dtype == object and infer_dtype(values, skipna=False) == "string"
-
-
-def _unique_texts(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """As `numpy.unique`, which sorts all rows, by comparing objects; here only the distinct texts are sorted."""
-    import pandas as pd
-
-    codes, distinct = pd.factorize(values)
-    labels, place = np.unique(np.asarray(distinct, object), return_inverse=True)
-    return labels, place[codes]
 
 
 def _with_last(codes: np.ndarray, absent: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -269,9 +277,6 @@ def _search(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
     absent = _absent(values)
     codes = np.full(len(values), len(labels), np.int32)
     present = values[~absent]
-    if _are_texts(present):
-        distinct, place = _unique_texts(present)
-        codes[~absent] = np.searchsorted(labels, distinct)[place]
-    else:
-        codes[~absent] = np.searchsorted(labels, present)
+    distinct, place = _distinct_and_place(present)
+    codes[~absent] = np.searchsorted(labels, distinct)[place]
     return codes

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from typing import Any
 
 from calibdask.engine.inputs.frames import GivenRows, given_rows
@@ -24,8 +25,14 @@ def given_rows_or_file(
     Raises
     ------
     ValueError
-        If the file cannot be read, columns do not exist, or several could be meant.
+        If the file cannot be read, columns do not exist, or several could be meant; if metrics are in the place of
+        scores.
     """
+    if _are_metrics(y_prob):
+        raise ValueError(
+            "The second argument is y_prob, the scores, got metrics; name them where frames and files replace labels "
+            "and scores, as in evaluate(data, metrics=...)."
+        )
     if y_prob is None and isinstance(y_true, Table):
         if any(given is not None for given in (label, score, by, sample_weight)) or skip_missing:
             raise ValueError(
@@ -48,6 +55,12 @@ def given_rows_or_file(
     rows = _of_table(table)
     by_name = {name: table.by[column] for name, column in slicing.items()}
     return GivenRows(rows.y_true, rows.y_prob, by_name or None, rows.sample_weight, rows.guess, rows.skipped)
+
+
+def _are_metrics(given: Any) -> bool:
+    """Whether something is a metric, the name of one, or several of these."""
+    some = list(given.values()) if isinstance(given, Mapping) else given if isinstance(given, list | tuple) else [given]
+    return any(isinstance(one, str) or (is_dataclass(one) and not isinstance(one, type)) for one in some)
 
 
 def _of_table(table: Table) -> GivenRows:

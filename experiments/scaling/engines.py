@@ -1,6 +1,7 @@
 """The calibration error of a Parquet file: calibdask beside what an engineer would otherwise write for it."""
 
 import argparse
+import math
 import multiprocessing
 import statistics
 import tempfile
@@ -123,26 +124,27 @@ CONTESTANTS: dict[str, Callable[[str], float]] = {
 LARGE = 10**8
 
 
-def fresh(name: str, path: str) -> dict[str, Any]:
+def fresh(call: Callable[[str], float], path: str, *, twice: bool = True) -> dict[str, Any]:
     """The measurement of a process of its own: its first call with all imports, then a second one."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(_measured, name, path).result()
+        return pool.submit(_measured, call, path, twice).result()
 
 
-def _measured(name: str, path: str) -> dict[str, Any]:
+def _measured(call: Callable[[str], float], path: str, twice: bool) -> dict[str, Any]:
     import dask
 
     begun, used = time.perf_counter(), time.process_time()
     with dask.config.set(scheduler="threads", num_workers=THREADS):
-        value = CONTESTANTS[name](path)
+        value = call(path)
         first, processor = time.perf_counter() - begun, time.process_time() - used
         begun = time.perf_counter()
-        CONTESTANTS[name](path)
+        if twice:
+            call(path)
     return {
         "ece": value,
         "first_call": first,
         "processor": processor,
-        "second_call": time.perf_counter() - begun,
+        "second_call": time.perf_counter() - begun if twice else math.nan,
         "peak_mb": peak_bytes() / 1e6,
     }
 
@@ -153,7 +155,7 @@ def race(path: str, rows: int, rounds: int) -> Table:
     seen: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     for _ in range(rounds):
         for name in names:
-            seen[name].append(fresh(name, path))
+            seen[name].append(fresh(CONTESTANTS[name], path))
     lines = []
     for name, measurements in seen.items():
         medians = {key: statistics.median(one[key] for one in measurements) for key in measurements[0]}
@@ -185,7 +187,8 @@ def main() -> None:
                 write_rows(path, rows, chosen.dtype)
             tables[f"{rows:,} rows, {chosen.dtype}"] = race(str(path), rows, chosen.rounds)
             text = markdown(tables, surroundings("wall", chosen.rounds))
-            command = f"`python -m experiments.scaling.engines --dtype {chosen.dtype}`"
+            counts = " ".join(map(str, chosen.rows))
+            command = f"`python -m experiments.scaling.engines --dtype {chosen.dtype} --rows {counts}`"
             chosen.out.write_text(f"# Beside query engines\n\nWritten by {command}.\n\n{text}", encoding="utf-8")
             print(text)
 

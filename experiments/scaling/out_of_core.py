@@ -21,8 +21,8 @@ from experiments.scaling.tables import Table, markdown, write
 from experiments.scaling.timing import ratio, timed
 
 BACKENDS = ("threads:1", "threads:2", "local:1", "local:2")
-# Rows of the projection, its workers, and the rows of its chunks.
-FAR_ROWS, FAR_WORKERS = 1e10, 100
+# Rows of the projections with their workers, and the rows of their chunks.
+FAR = ((1e10, 100), (1e11, 1000))
 FAR_CHUNKS = (25_000, 250_000, 1_000_000, 2_500_000, 10_000_000, 25_000_000)
 
 
@@ -142,7 +142,8 @@ def projection(job: Job) -> Iterator[tuple[str, Table]]:
             measured += [(rows, chunk_rows, workers, times[workers].median("wall")) for workers in times]
     yield "costs", listed(costs)
     yield "model", checked(costs, measured, cores())
-    yield "projection", projected(costs, FAR_ROWS, FAR_WORKERS, FAR_CHUNKS, row_bytes)
+    for rows, workers in FAR:
+        yield f"projection_{workers}", projected(costs, rows, workers, FAR_CHUNKS, row_bytes)
 
 
 def starts(job: Job) -> Iterator[tuple[str, Table]]:

@@ -252,7 +252,8 @@ def test_the_projection_measures_its_costs(path: Path, tmp_path: Path) -> None:
     tables = dict(out_of_core.projection(out_of_core.Job(path, rounds=1, shrink=10_000)))
     assert all(value >= 0 for value in tables["costs"].rows[0].values())
     assert [row["workers"] for row in tables["model"].rows] == [1, 2] * 3
-    assert len(tables["projection"].rows) == len(out_of_core.FAR_CHUNKS)
+    for _, workers in out_of_core.FAR:
+        assert len(tables[f"projection_{workers}"].rows) == len(out_of_core.FAR_CHUNKS)
     write(tables, {}, tmp_path, "out_of_core")
 
 

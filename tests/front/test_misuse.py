@@ -39,6 +39,14 @@ def test_a_vector_of_probabilities_as_logits_is_warned_of() -> None:
     assert cd.ece(labels, scores - 0.5, logits=True) > 0
 
 
+@pytest.mark.parametrize("metrics", ["ece", ["ece", "brier"], cd.ECE(), {"mine": cd.ECE()}], ids=repr)
+def test_metrics_in_the_place_of_scores(metrics: Any) -> None:
+    frame = pd.DataFrame({"label": [0, 1], "score": [0.2, 0.7]})
+    for data in (frame, "rows.parquet", frame["label"]):
+        with pytest.raises(ValueError, match=r"second argument is y_prob, the scores, got metrics; .*metrics=\.\.\."):
+            cd.evaluate(data, metrics)
+
+
 def _in_dask(array: np.ndarray) -> Any:
     return da.ma.masked_array(da.from_array(array, chunks=5), mask=_MASK)
 

@@ -6,6 +6,8 @@ from calibdask.kernels.compiled import compiled, inlined, unit
 
 _WORD = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
+# Rows at a time, whose words stay in the cache.
+_AT_ONCE = 512
 
 
 @inlined
@@ -22,12 +24,15 @@ def _philox(a, b, c, d, key, other):
 def philox_words(numbers, second, third, fourth, key, words):
     """Fill ``words`` (4, n or more) with those of `_philox` for counters that begin with ``numbers`` (n,).
 
-    Round by round, so that the compiler makes vector instructions of it.
+    What numbers have above 32 bits is added to the ``second`` word. Round by round, so that the compiler makes vector
+    instructions of it.
     """
     size = numbers.size
     a, b, c, d = words[0, :size], words[1, :size], words[2, :size], words[3, :size]
     for i in range(size):
-        a[i], b[i], c[i], d[i] = np.uint64(numbers[i]), np.uint64(second), np.uint64(third), np.uint64(fourth)
+        number = np.uint64(numbers[i])
+        a[i], b[i] = number & _WORD, (number >> _HALF) + np.uint64(second)
+        c[i], d[i] = np.uint64(third), np.uint64(fourth)
     one, other = key[0], key[1]
     for _ in range(10):
         for i in range(size):
@@ -88,17 +93,6 @@ def drawn_labels(scores, vector, numbers, stream, key, labels):
         labels[i] = label
 
 
-@inlined
-def _exceeded(bits, thresholds):
-    """How many of the increasing thresholds do not exceed the bits; few draws get past the first four."""
-    count = np.int64(bits >= thresholds[0]) + np.int64(bits >= thresholds[1])
-    count += np.int64(bits >= thresholds[2]) + np.int64(bits >= thresholds[3])
-    if count == 4:
-        while count < thresholds.size and bits >= thresholds[count]:
-            count += 1
-    return count
-
-
 @compiled
 def poisson_counts(numbers, thresholds, key, counts):
     """Fill ``counts`` (replicates, n) with draws for each row number.
@@ -106,10 +100,27 @@ def poisson_counts(numbers, thresholds, key, counts):
     A draw is how many of the increasing ``thresholds`` (at least four), values of the distribution function in units
     of 2**-32, do not exceed a uniform; four replicates share the bits of one counter.
     """
-    for first in range(0, counts.shape[0], 4):
-        few = counts[first : first + 4]
-        for i in range(numbers.size):
-            number, stream = np.uint64(numbers[i]), np.uint64(first)
-            words = _philox(number & _WORD, number >> _HALF, stream & _WORD, stream >> _HALF, key[0], key[1])
+    words = np.empty((4, _AT_ONCE), np.uint64)
+    for start in range(0, numbers.size, _AT_ONCE):
+        some = numbers[start : start + _AT_ONCE]
+        for first in range(0, counts.shape[0], 4):
+            philox_words(some, 0, first, 0, key, words)
+            few = counts[first : first + 4, start : start + _AT_ONCE]
             for j in range(few.shape[0]):
-                few[j, i] = _exceeded(words[j], thresholds)
+                _exceeded(words[j], thresholds, few[j])
+
+
+@inlined
+def _exceeded(bits, thresholds, counts):
+    """Fill ``counts`` (n,) with how many of the increasing thresholds do not exceed the bits."""
+    largest = 0
+    for i in range(counts.size):
+        count = np.int64(bits[i] >= thresholds[0]) + np.int64(bits[i] >= thresholds[1])
+        count += np.int64(bits[i] >= thresholds[2]) + np.int64(bits[i] >= thresholds[3])
+        counts[i] = count
+        largest = max(largest, count)
+    # Few draws get past the first four: these are looked at one by one, so that the others are vector instructions.
+    if largest == 4:
+        for i in range(counts.size):
+            for k in range(4, thresholds.size if counts[i] == 4 else 4):
+                counts[i] += bits[i] >= thresholds[k]

@@ -41,7 +41,8 @@ class Reweighted(View):
 
     def block(self, block: Block) -> Block:
         """Rows with the weights of all replicates."""
-        weights = np.repeat(self.weights(block.row_numbers), block.layout.batch, axis=0)
+        weights, models = self.weights(block.row_numbers), block.layout.batch
+        weights = weights if models == 1 else np.repeat(weights, models, axis=0)
         if block.weights is not None:
             weights *= np.resize(block.weights, weights.shape)
         return replace(block, layout=self.layout(block.layout), weights=weights)

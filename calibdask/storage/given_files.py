@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import is_dataclass
 from typing import Any
 
 from calibdask.engine.inputs.frames import GivenRows, given_rows
@@ -60,7 +59,7 @@ def given_rows_or_file(
 def _are_metrics(given: Any) -> bool:
     """Whether something is a metric, the name of one, or several of these."""
     some = list(given.values()) if isinstance(given, Mapping) else given if isinstance(given, list | tuple) else [given]
-    return any(isinstance(one, str) or (is_dataclass(one) and not isinstance(one, type)) for one in some)
+    return any(isinstance(one, str) or hasattr(type(one), "estimate") for one in some)
 
 
 def _of_table(table: Table) -> GivenRows:

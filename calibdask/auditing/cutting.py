@@ -105,7 +105,8 @@ def filled(cuts: Cuts, data: Input) -> LatticeState:
     UserWarning
         Of numbers other than those that values are called by.
     """
-    plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, cuts.depth, data.source.layout.weighted)
+    weighted, workers = data.source.layout.weighted, data.source.workers
+    plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, cuts.depth, weighted, workers=workers)
     parts: list[LatticeState] = []
     further = {coding: iter(WholeNumbers(coding.column, coding.part)) for coding in cuts.features if _is_named(coding)}
     for statistic in plan.parts():

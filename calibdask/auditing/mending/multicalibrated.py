@@ -347,7 +347,8 @@ class MulticalibratedScaling(Calibrator):
         if not codings:
             notes = listed([feature.note for feature in of_features])
             raise ValueError(f"{type(self).__name__} expects a feature with two different values, got none: {notes}.")
-        plan = LatticePlan(setting, learnt[-1], codings, self.depth, data.source.layout.weighted, self.folds + 1)
+        weighted, workers = data.source.layout.weighted, data.source.workers
+        plan = LatticePlan(setting, learnt[-1], codings, self.depth, weighted, self.folds + 1, workers)
         choosing = Choosing(plan.segments, self.alpha, self.shrinkage)
         boosting = Boosting(plan, choosing, RowFolds(self.folds, self.seed), self.min_rows, self.rounds)
         mended = boosting.mend(data.source)

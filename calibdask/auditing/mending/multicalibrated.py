@@ -341,8 +341,8 @@ class MulticalibratedScaling(Calibrator):
         ).estimates
         of_features = [learnt[number] for number in range(len(data.features))]
         for feature in of_features:
-            if feature.note:
-                warnings.warn(f"Feature {feature.note}.", UserWarning, stacklevel=4)
+            if feature.warning:
+                warnings.warn(feature.warning, UserWarning, stacklevel=4)
         codings = tuple(coding for feature in of_features for coding in feature.codings)
         if not codings:
             notes = listed([feature.note for feature in of_features])

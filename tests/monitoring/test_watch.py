@@ -167,7 +167,7 @@ def test_states_of_other_choices_are_refused(drifted: xr.Dataset) -> None:
     state = cd.watch(drifted.isel(day=slice(0, 10)), by="country").attrs["state"]
     later = drifted.isel(day=slice(10, 20))
     for change in ({"alpha": 0.01}, {"tolerance": 0.1}):
-        with pytest.raises(ValueError, match="state was made for"):
+        with pytest.raises(ValueError, match="state was made with"):
             cd.watch(later, by="country", state=state, **change)
     with pytest.raises(ValueError, match="the same by"):
         cd.watch(later, state=state)

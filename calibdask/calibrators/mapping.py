@@ -100,7 +100,7 @@ def warn_of_unknown(row_map: MapsRows, codes: Any, names: Sequence[str], what: s
     if rows := row_map.unknown(np.asarray(codes)):
         warnings.warn(
             f"{rows:,} of {len(codes):,} rows have values of {listed([*names])} that were not there when the map was "
-            f"fitted, and {what}.",
+            f"fitted; they get {what}.",
             UserWarning,
             stacklevel=stacklevel + 1,
         )

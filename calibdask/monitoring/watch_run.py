@@ -134,9 +134,7 @@ def _other_choices(past: Watched, now: Watched) -> str:
     """In which choices the state of one watch does not fit another."""
     differing = [(field.name, getattr(past, field.name), getattr(now, field.name)) for field in fields(Watched)]
     differing = [(name, before, after) for name, before, after in differing if before != after]
-    before, after = (
-        ", ".join(f"{name} {choice[at]}" for name, *choice in differing) for at in (0, 1)
-    )
+    before, after = (", ".join(f"{name} {choice[at]}" for name, *choice in differing) for at in (0, 1))
     return f"state was made with {before}, and this watch has {after}; choose as before, or begin without the state."
 
 

@@ -2,8 +2,8 @@
 
     python -m experiments.scaling.structured_fits calibdask|probmetrics FILE THREADS
 
-Reads labels, scores and fresh scores from FILE (.npz), and prints JSON: seconds of a fit, of processors, and the log loss
-of the fresh rows. This file imports neither package before it needs it: interpreters have one of them.
+Reads labels, scores and fresh scores from FILE (.npz), and prints JSON: seconds of a fit, of processors, and the log
+loss of the fresh rows. This file imports neither package before it needs it: interpreters have one of them.
 """
 
 import json

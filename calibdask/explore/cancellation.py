@@ -109,7 +109,9 @@ class LatestOnly:
 
         def call() -> None:
             if not cancelled.is_set():
-                callback(argument)
+                # Or all models of the page are gone through again for each of the changes.
+                with self._document.models.freeze():
+                    callback(argument)
 
         self._document.add_next_tick_callback(call)
 

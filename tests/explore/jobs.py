@@ -1,10 +1,17 @@
 """A document of a server and the jobs that write to it."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Event
 
 from calibdask.explore.cancellation import LatestOnly
+
+
+class Models:
+    """The models of a document, of which there are none."""
+
+    def freeze(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 class Document:
@@ -13,6 +20,7 @@ class Document:
     def __init__(self) -> None:
         self.waiting: list[Callable[[], None]] = []
         self.added = Event()
+        self.models = Models()
 
     def add_next_tick_callback(self, act: Callable[[], None]) -> None:
         self.waiting.append(act)

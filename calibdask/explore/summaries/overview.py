@@ -105,8 +105,8 @@ class Overview:
         self.map, self.line = MapFigure(self._chosen_cell), LineFigure(self._chosen_period)
         self.worst = [self._sentence(number) for number in range(2)]
         self._boxes = [
-            pn.Column(note, figure.pane, visible=False, sizing_mode="stretch_width", styles=_HALF)
-            for note, figure in ((self.map_note, self.map), (self.line_note, self.line))
+            pn.Column(note, visible=False, sizing_mode="stretch_width", styles=_HALF)
+            for note in (self.map_note, self.line_note)
         ]
         row = pn.Row(*self._boxes, sizing_mode="stretch_width", styles={"flex-wrap": "wrap", "gap": "4px 16px"})
         self.listed = [self.tiles, *([*self.worst, self.legend, row] if pool.slices else [])]
@@ -174,8 +174,14 @@ class Overview:
             if numbers.line is not None:
                 self.line.show(numbers.line, set(places.get(query.period, ())))
                 self.line_note.object = _line_text(numbers.line, len(self._pool.labels[query.period]))
-            self._boxes[0].visible = self.legend.visible = numbers.map is not None and bool(numbers.map.rows)
-            self._boxes[1].visible = numbers.line is not None
+            self.legend.visible = numbers.map is not None and bool(numbers.map.rows)
+            for box, figure, is_shown in zip(
+                self._boxes, (self.map, self.line), (self.legend.visible, numbers.line is not None), strict=True
+            ):
+                if is_shown and len(box) == 1:
+                    # Filled: a browser lays an empty figure out anew for each thing that is put into it.
+                    box.append(figure.pane)
+                box.visible = is_shown
             self.show_since(query, self._since.get(query.map, "") if query.map is not None else "")
 
     def show_since(self, query: OverviewQuery, since: str) -> None:

@@ -101,6 +101,7 @@ class SummaryPage:
             *self.answers,
         ]
         self.view = pn.widgets.RadioButtonGroup(options=views, value=views[0], variant="outline", margin=(8, 10))
+        self.view.styles = {"max-width": "calc(100% - 20px)"}
         self.slices = SliceTable(pool, self._own.errors(pool.source.layout), self.first.choose, self._rank_slices)
         self.overview = Overview(pool, self.first.toggle)
         # Room for what comes and goes: a click is not to move what the next one is for.

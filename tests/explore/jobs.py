@@ -1,7 +1,7 @@
 """A document of a server and the jobs that write to it."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from threading import Event
 
 from calibdask.explore.cancellation import LatestOnly
@@ -10,8 +10,8 @@ from calibdask.explore.cancellation import LatestOnly
 class Models:
     """The models of a document, of which there are none."""
 
-    def freeze(self) -> AbstractContextManager[None]:
-        return nullcontext()
+    def invalidate(self) -> None:
+        raise AssertionError("There are none.")
 
 
 class Document:

@@ -168,7 +168,7 @@ def test_the_table_has_the_side_of_slices_and_a_colour_for_each(
     frame = page.slices.frame().set_index("country")
     for country, color in (("AT", OVER), ("BE", UNDER), ("CH", "#7a858f")):
         gap = float(plain.gap.sel(country=country))
-        assert lines[country]["gap"].endswith(f"{100 * gap:+.1f}".replace("-", "−"))
+        assert lines[country]["gap"].endswith(f"{100 * gap:+.1f}</span>".replace("-", "−"))
         assert f'fill="{color}"' in lines[country]["gap"]
         assert frame.loc[country, "mean_gap"] == pytest.approx(gap)
         assert frame.loc[country, "mean_gap_low"] == pytest.approx(float(plain.gap_low.sel(country=country)))

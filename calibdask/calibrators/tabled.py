@@ -40,10 +40,12 @@ class MapTable:
         columns = max((values.shape[1] for values in shown.values() if values.ndim == 2), default=1)
         heads = (*(str(axis.name) for axis in sliced.axes),) or ("",)
         of_classes = ("class",) if columns > 1 else ()
+        # A map of all classes together has no class whose events to count.
+        counted = ("events",) if sliced.events is not None and columns >= len(sliced.events[0]) else ()
         lines = []
         for position, labels in enumerate(_labels(calibrator)):
             for column in range(columns):
-                events = () if sliced.events is None else (_count(sliced.events[position], column, columns),)
+                events = (_count(sliced.events[position], column),) if counted else ()
                 lines.append(
                     (
                         *labels,
@@ -53,7 +55,6 @@ class MapTable:
                         *(_with_error(sliced.numbers, name, position, column) for name in shown),
                     )
                 )
-        counted = () if sliced.events is None else ("events",)
         further = tuple(
             f"{name} ({' x '.join(map(str, values.shape[2:] if values.shape[1] == 1 else values.shape[1:]))})"
             for name, values in sliced.numbers.items()
@@ -102,9 +103,8 @@ def _labels(calibrator: Calibrator) -> Iterator[tuple[str, ...]]:
     yield ("all rows", *[""] * (len(axes) - 1))
 
 
-def _count(events: Any, column: int, columns: int) -> str:
-    """Events of a column; where a map is of all classes together, those of the last."""
-    return f"{events[column] if columns > 1 else events[-1]:,.10g}"
+def _count(events: Any, column: int) -> str:
+    return f"{events[column]:,.10g}"
 
 
 def _with_error(numbers: Mapping[str, Any], name: str, position: int, column: int) -> str:

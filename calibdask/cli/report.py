@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # Replicates of the intervals that decide, as by check.
 _GATE_BOOT = 1000
+# Limits of a kind that are named on the terminal, of each model.
+_MOST_LINES = 5
 _EPILOG = """\b
 Examples:
   calibdask report holdout.parquet --by country --out report.html
@@ -230,8 +232,15 @@ def _lines(models: Mapping[str, Any]) -> Iterator[str]:
     for name, model in models.items():
         if model.gate is not None and model.gate.judgements:
             yield f"{name}: {headline(model.gate)}"
-            yield from (f"  {sentence(one)}." for one in model.gate.of("broken"))
-            yield from (f"  {words}" for words in wanting(model.gate))
+            yield from _first([f"{sentence(one)}." for one in model.gate.of("broken")])
+            yield from _first(list(wanting(model.gate)))
+
+
+def _first(lines: Sequence[str]) -> Iterator[str]:
+    """The first of these lines; the page has them all."""
+    yield from (f"  {line}" for line in lines[:_MOST_LINES])
+    if (left := len(lines) - _MOST_LINES) > 0:
+        yield f"  {left:,} more such limits: see the page."
 
 
 def _watching(

@@ -272,4 +272,4 @@ def test_bad_use(arguments: list[str], message: str, run: Run, stored: Path, her
 def test_a_state_of_other_choices_is_refused(run: Run, stored: Path, here: Path) -> None:
     assert run("watch", stored / "days12.nc", "--state", "w.json")[0] == 0
     status, _, err = run("watch", stored / "days16.nc", "--state", "w.json", "--tolerance", "0.1")
-    assert (status, "state was made for" in err) == (2, True)
+    assert (status, "state was made with" in err) == (2, True)

@@ -18,7 +18,7 @@ _ONE_PAGE = ".tabulator-footer { display: none; }"
 _WIDTH, _HEIGHT, _MARGIN = 108.0, 14.0, 4.0
 _BAR, _GAP, _FROM, _TO, _ROWS, _P = "interval", "gap", "from", "to", "rows", "p, adjusted"
 # In pixels. Whatever is beside a table leaves it that much: a number whose end is cut off is another number.
-_WORDS, _WIDTHS = 170, {_BAR: 116, _GAP: 60, _FROM: 60, _TO: 60, _ROWS: 88, _P: 90}
+_WORDS, _WIDTHS = 160, {_BAR: 116, _GAP: 60, _FROM: 60, _TO: 60, _ROWS: 84, _P: 108}
 TABLE_WIDTH = _WORDS + sum(_WIDTHS.values()) + 16
 
 

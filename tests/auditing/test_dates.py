@@ -61,6 +61,27 @@ def test_parts_that_are_the_same_in_all_rows_say_nothing() -> None:
     assert texts(cd.audit(same, depth=1, features=["since"])) == ["all rows", "since present", "since missing"]
 
 
+def test_bins_of_a_single_value_are_called_by_it() -> None:
+    rng = np.random.default_rng(5)
+    scores, dates = rng.random(7000), np.datetime64("2024-01-01") + np.arange(7000) % 364
+    features = {"d": dates + np.timedelta64(0, "h")}
+    result = cd.audit(rng.random(7000) < scores, scores, features, depth=1).sortby("number")
+    by_part = {part: result.segment[result["features"] == f"d.{part}"].values.tolist() for part in ("month", "weekday")}
+    # Fifths of the week: Monday and Tuesday, Wednesday, Thursday and Friday, Saturday, Sunday.
+    assert by_part["weekday"] == [
+        "d.weekday <= 2",
+        "d.weekday = 3",
+        "3 < d.weekday <= 5",
+        "d.weekday = 6",
+        "d.weekday = 7",
+    ]
+    weekday = pd.DatetimeIndex(dates).isocalendar().day.to_numpy()
+    rows = {text: int(result.rows.sel(segment=text)) for text in by_part["weekday"]}
+    assert [rows[f"d.weekday = {day}"] for day in (3, 6, 7)] == [(weekday == day).sum() for day in (3, 6, 7)]
+    assert by_part["month"][0] == "d.month <= 3"
+    assert by_part["month"][-1] == "d.month > 10"
+
+
 def test_missing_dates_are_watched_once() -> None:
     frame = rows()
     first = cd.summarize(frame, features=["since", "phone"], depth=1)

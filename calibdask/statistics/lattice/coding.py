@@ -18,6 +18,8 @@ Codes = npt.NDArray[np.uint8]
 
 # The parts of a date, and what they are called in texts.
 DATE_PARTS = ("year", "month", "weekday", "hour")
+# Their smallest and largest values; years have none.
+_RANGES = {"month": (1, 12), "weekday": (1, 7), "hour": (0, 23)}
 # Values are numbers of eight bits.
 MOST_VALUES = 255
 # Significant digits of edges in texts; with the most of them float64 are themselves.
@@ -108,7 +110,19 @@ class Cut:
         if values == [np.inf]:
             # One value in all rows but those without any.
             return (f"{self.name} present", f"{self.name} above", *last)
-        return (f"{name} <= {edges[0]}", *inner, f"{name} > {edges[-1]}", *last)
+        texts = [f"{name} <= {edges[0]}", *inner, f"{name} > {edges[-1]}"]
+        return (*self._of_single_values(texts), *last)
+
+    def _of_single_values(self, texts: list[str]) -> list[str]:
+        """The texts, of parts of dates such that bins of a single value are called by it."""
+        if not self.part:
+            return texts
+        first, last = _RANGES.get(self.part, (-np.inf, np.inf))
+        ends = pairwise((first - 1, *self.edges.values.tolist(), last))
+        return [
+            f"{name_of(self)} = {high:.0f}" if high - low == 1 else text
+            for text, (low, high) in zip(texts, ends, strict=True)
+        ]
 
     def codes(self, block: Block) -> Codes:
         """The value of each row."""

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibdask.cli.data_names import named_data
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.param_types import MetricType
-from calibdask.cli.reporting import named_data
 from calibdask.cli.results import RESULTS
 from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of
 from calibdask.cli.same_rows import same_rows

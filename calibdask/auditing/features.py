@@ -54,7 +54,7 @@ class Learnt:
     @property
     def warning(self) -> str:
         """The note in a sentence; empty without one."""
-        left_out = "" if self.codings else "; it is left out"
+        left_out = "" if self.codings else ": it describes no group, and is left out"
         return f"Feature {self.note}{left_out}." if self.note else ""
 
 
@@ -196,8 +196,7 @@ class Values:
             if state.too_many:
                 return Learnt(
                     (),
-                    f"{column.name} has more than {MOST_TEXTS:,} different values and seems to be an identifier: it "
-                    "describes no group; group its values first",
+                    f"{column.name} has more than {MOST_TEXTS:,} different values and seems to be an identifier",
                 )
             counts, missing, values = state.counts, int(state.missing), state.values.tolist()
             mixed = bool((state.kinds > 0).all())
@@ -212,8 +211,7 @@ class Values:
         if len(present) > 2 and not common:
             return Learnt(
                 (),
-                f"{column.name} has {len(present):,} different values, each in fewer than {self.min_rows} rows: it "
-                "describes no group",
+                f"{column.name} has {len(present):,} different values, each in fewer than {self.min_rows} rows",
             )
         kept = present if len(present) <= most and len(common) == len(present) else common[: most - 1]
         kept = kept or present[:1]

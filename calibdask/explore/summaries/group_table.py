@@ -67,7 +67,7 @@ class GroupTable:
                 _ROWS: NumberFormatter(format="0,0", text_align="right"),
             },
             text_align=dict.fromkeys((_GAP, _FROM, _TO, _P), "right"),
-            widths={self._heading: 200, _BAR: 120, **dict.fromkeys((_GAP, _FROM, _TO), 62), _ROWS: 78, _P: 108},
+            widths={self._heading: 165, _BAR: 120, **dict.fromkeys((_GAP, _FROM, _TO), 62), _ROWS: 78, _P: 108},
             show_index=False,
             disabled=True,
             selectable=False,

@@ -184,7 +184,8 @@ def compared_models(requests: Mapping[str, RowsRequest], stores: "Mapping[str, S
         return "every class is a problem of its own here; see calibdask compare."
     with connected(first.cluster), shown_progress("comparing"), noted():
         try:
-            tables = same_rows("a comparison", requests, {name: rows_of(store) for name, store in stores.items()})
+            stored = {name: rows_of(store) for name, store in stores.items()}
+            tables = same_rows("a comparison", requests, stored, may_skip=True)
             rows = next(iter(tables.values()))
             scores = {name: table.scores for name, table in tables.items()}
             # Enough for p-values that are small after adjustment for the number of models.
@@ -192,6 +193,9 @@ def compared_models(requests: Mapping[str, RowsRequest], stores: "Mapping[str, S
             options["n_boot"] = max(options["n_boot"], least)
             if math.prod(rows.scores.shape) * options["n_boot"] > MOST_RESAMPLED:
                 return f"resampling {rows.scores.shape[0]:,} rows would take minutes; calibdask compare does it."
-            return cd.compare(rows.labels, scores, sample_weight=rows.weights, **options, **first.reading)
+            result = cd.compare(rows.labels, scores, sample_weight=rows.weights, **options, **first.reading)
+            if rows.skipped is not None:
+                result.attrs["rows_skipped"] = rows.skipped(result.attrs["rows"])
+            return result
         except (ValueError, click.UsageError) as reason:
             return reason.message if isinstance(reason, click.UsageError) else str(reason)

@@ -251,9 +251,7 @@ def test_a_disk_that_is_full(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     store = disk / "cube.zarr"
     command = ["run", "tests.clusters.fault_study:Heavy", "--store", str(store), "--cluster", "threads:2"]
     try:
-        begun = time.monotonic()
         assert main(command) == 1
-        assert time.monotonic() - begun < 30
         message = capsys.readouterr().err
         assert "No space left" in message
         assert f"to continue: calibdask {' '.join(command)}" in message

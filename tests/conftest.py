@@ -10,12 +10,13 @@ from calibdask.cli import main
 
 # Minutes each, most of them of waiting.
 LONGEST = (
-    "tests/clusters/test_faults.py",
     "tests/clusters/test_object_stores.py",
-    "tests/clusters/test_slurm.py",
-    "tests/front/test_wheel.py",
     "tests/clusters/test_appended_stores.py",
+    "tests/clusters/test_faults.py",
+    "tests/storage/test_periods.py",
+    "tests/clusters/test_slurm.py",
     "tests/clusters/test_many_cells.py",
+    "tests/front/test_wheel.py",
 )
 
 

@@ -41,17 +41,16 @@ class MapTable:
         heads = (*(str(axis.name) for axis in sliced.axes),) or ("",)
         of_classes = ("class",) if columns > 1 else ()
         # A map of all classes together has no class whose events to count.
-        counted = ("events",) if sliced.events is not None and columns >= len(sliced.events[0]) else ()
+        events = sliced.events if sliced.events is not None and columns >= len(sliced.events[0]) else None
         lines = []
         for position, labels in enumerate(_labels(calibrator)):
             for column in range(columns):
-                events = (_count(sliced.events[position], column),) if counted else ()
                 lines.append(
                     (
                         *labels,
                         *((visible(calibrator.classes_.tolist()[column]),) if of_classes else ()),
                         f"{int(sliced.rows[position]):,}",
-                        *events,
+                        *(() if events is None else (f"{events[position][column]:,.10g}",)),
                         *(_with_error(sliced.numbers, name, position, column) for name in shown),
                     )
                 )
@@ -63,6 +62,7 @@ class MapTable:
             and values.ndim > 1
             and not _is_left_out(name, values)
         )
+        counted = () if events is None else ("events",)
         return cls((*heads, *of_classes, "rows", *counted, *shown), tuple(lines), further)
 
 
@@ -101,10 +101,6 @@ def _labels(calibrator: Calibrator) -> Iterator[tuple[str, ...]]:
     for index in np.ndindex(*(axis.size for axis in axes)) if axes else ():
         yield tuple(visible(plain(of_axis[at])) for of_axis, at in zip(values, index, strict=True))
     yield ("all rows", *[""] * (len(axes) - 1))
-
-
-def _count(events: Any, column: int) -> str:
-    return f"{events[column]:,.10g}"
 
 
 def _with_error(numbers: Mapping[str, Any], name: str, position: int, column: int) -> str:

@@ -6,16 +6,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from calibdask.cli.command_line import Remembering, repeatable_command
+from calibdask.cli.data_names import named_data
 from calibdask.cli.gates import Gating, checked_receipt, gate_options, limit_options, limits_given, write_receipt
-from calibdask.cli.reporting import (
-    Remembering,
-    audited,
-    compared_models,
-    measured,
-    named_data,
-    repeatable_command,
-    write_models,
-)
+from calibdask.cli.reporting import audited, compared_models, measured, write_models
 from calibdask.cli.row_options import RowsRequest, row_options
 from calibdask.safe_text import visible
 

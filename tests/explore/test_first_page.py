@@ -204,6 +204,10 @@ def test_a_bad_pair_of_values_is_named_although_slices_are_told_apart_by_one(pag
     here = plain.sel(site=7, device="tablet")
     assert worst.label.startswith(f"Worst slice: site 7 · device tablet, {abs(100 * float(here.gap)):.0f}")
     assert f"simultaneous over {judged} cells" in worst.label
+    # Of a selection the sentence says so.
+    page.first.labels["device"].value = [1, 2]
+    assert worst.label.startswith("Worst slice of device tablet, web: site 7, ")
+    page.first.clear()
     page.first.labels["day"].value = [3]
     worst.clicks += 1
     assert page.head.object.startswith("site 7 · device tablet: ")

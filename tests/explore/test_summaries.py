@@ -172,8 +172,9 @@ def test_opening_reads_no_numbers() -> None:
         pool.pooled(SOME, None)
 
 
+@pytest.mark.parametrize("more", [0, 7])
 @pytest.mark.parametrize("most_bytes", [1 << 31, 0])
-def test_stored_summaries_are_read_once_or_piece_by_piece(tmp_path: Path, most_bytes: int) -> None:
+def test_stored_summaries_are_read_once_or_piece_by_piece(tmp_path: Path, most_bytes: int, more: int) -> None:
     summary = multiclass()
     write_dataset(summary.chunk(country=1, day=2), tmp_path / "summary.zarr")
     opened = open_store(str(tmp_path / "summary.zarr"))
@@ -181,6 +182,7 @@ def test_stored_summaries_are_read_once_or_piece_by_piece(tmp_path: Path, most_b
     sums = SparseSums(opened.dataset, ("country", "day"), most_bytes)
     numbers = np.arange(15).reshape(3, 5)
     groups = [numbers[np.ix_([0, 2], [1, 2, 3])].ravel(), np.array([14]), np.empty(0, np.int64)]
+    groups += [np.arange(number, 15) for number in range(more)]
     for name in ("confidence_count", "classwise_offset"):
         sums_of_groups = sums.of(name, groups)
         plain = summary[name].transpose("country", "day", ...).values.reshape(15, *sums_of_groups.shape[1:])
@@ -209,6 +211,21 @@ def test_chunks_that_are_not_needed_are_not_read() -> None:
     read.clear()
     sums.of(name, [np.array([7, 8])])
     assert set(read) == {(1, 2), (1, 3)}
+
+
+def test_sums_of_many_groups_are_those_of_each_to_the_last_bit() -> None:
+    weights = RNG.random(ROWS) ** 20 * 1e6
+    pool = Pool(binary(sample_weight=weights))
+    groups = pool.groups(["country", "day"], Selection()) + pool.groups(["day"], Selection())
+    name = "class_1_count"
+    assert pool.summary[name].dtype == np.float64
+    together = pool.sums.of(name, [group.numbers for group in groups])
+    for one, group in zip(together, groups, strict=True):
+        np.testing.assert_array_equal(one, pool.sums.of(name, [group.numbers])[0])
+    rows = [int(pool.rows_of(group.numbers).sum()) for group in groups]
+    assert pool.group_rows(groups).tolist() == rows
+    assert sum(rows) == 2 * ROWS
+    assert pool.group_rows([]).size == 0
 
 
 def test_sessions_share_what_has_been_read() -> None:

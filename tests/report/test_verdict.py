@@ -116,7 +116,7 @@ class TestVerdict:
         assert cases(0.5, 0.25)[2] == [25.0]
         error, low, high = (float(extreme.result[name]) for name in ("ece", "ece_low", "ece_high"))
         _, reader = page_of(tmp_path, extreme)
-        shares = [f"{100 * float(f'{value:.4f}'):.2f}" for value in (error, low, high)]
+        shares = [f"{100 * value:.1f}" if value >= 0.1 else f"{100 * value:.2f}" for value in (error, low, high)]
         said = (
             f"(ECE, 15 bins of equal width) is {shares[0]} percentage points (95 % interval {shares[1]} to {shares[2]})"
         )

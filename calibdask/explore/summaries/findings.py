@@ -48,8 +48,8 @@ class Finding:
     strength: float
     cells: int
 
-    def text(self, since: str = "") -> str:
-        """A sentence.
+    def text(self, since: str = "", within: str = "") -> str:
+        """A sentence, with the period since when it is so, and the selection that it is about.
 
         Examples
         --------
@@ -57,7 +57,8 @@ class Finding:
         'Worst slice: country be, 3.1 points too high (2.2 to 4.0, simultaneous over 18 cells), since 2026-05-14'
         """
         told = points_text(self.ends).replace(")", f", {simultaneous(self.cells)})")
-        return f"Worst {self.what}: {self.name}, {told}{f', since {since}' if since else ''}"
+        what = f"{self.what} of {within}" if within else self.what
+        return f"Worst {what}: {self.name}, {told}{f', since {since}' if since else ''}"
 
 
 def worst_slice(

@@ -22,7 +22,7 @@ from calibdask.explore.summaries.overview_numbers import (
 from calibdask.explore.summaries.page_metrics import Choice
 from calibdask.explore.summaries.page_texts import ALONE, simultaneous
 from calibdask.explore.summaries.pool import Pool, Selection
-from calibdask.explore.summaries.selection_widgets import selection_text
+from calibdask.explore.summaries.selection_widgets import selection_text, slice_texts
 from calibdask.explore.summaries.slices_over_time import period_dims
 from calibdask.explore.summaries.tiles import Tile, tiles_html, tiles_of
 from calibdask.plot.style import OVER, UNDER
@@ -30,7 +30,7 @@ from calibdask.plot.style import OVER, UNDER
 _STYLE = """
 :host { color: inherit; } h2 { font-size: 1rem; margin: 0 0 2px; } p { margin: 0; }
 .quiet, .quiet small { color: var(--soft); font-size: 12.5px; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 15.5rem), 1fr)); gap: 10px;
+.tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 19.5rem), 1fr)); gap: 10px;
   list-style: none; margin: 4px 0; padding: 0; }
 .tiles li { border: 1px solid var(--rule); border-left: 5px solid var(--rule); border-radius: 4px; padding: 8px 12px; }
 .tiles li[aria-current] { box-shadow: 0 0 0 2px SELECTED; }
@@ -194,11 +194,12 @@ class Overview:
     def show_since(self, query: OverviewQuery, since: str) -> None:
         """Say what is worst, the slice with since when."""
         findings = Findings(None, None) if self._shown is None else self._shown.findings
+        within = "" if query.map is None else ", ".join(slice_texts(self._pool, query.map.selection))
         texts = ["" if one is None else one.text() for one in (findings.slice, findings.period)]
         if findings.slice is not None:
-            texts[0] = findings.slice.text(since)
+            texts[0] = findings.slice.text(since, within)
         elif query.map is not None:
-            texts[0] = "No slice is off for certain"
+            texts[0] = f"No slice {within and f'of {within} '}is off for certain"
         for button, text, found in zip(self.worst, texts, (findings.slice, findings.period), strict=True):
             button.param.update(label=text, visible=bool(text), disabled=found is None)
 

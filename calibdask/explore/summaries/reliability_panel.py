@@ -130,7 +130,7 @@ class Panel:
             said = [sentence for of in drawn[0] for sentence in notes(of)]
         else:
             said = [line for kind in zip(*drawn, strict=True) for line in notes(dict(zip("AB", kind, strict=False)))]
-        words = named_score(frame, list(dict.fromkeys(said)), 46 if self._small else 68)
+        words = named_score(frame, list(dict.fromkeys(said)), 40 if self._small else 68)
         lower.xaxis.axis_label = words
         lower.height = self._low + _LINE_HEIGHT * words.count("\n")
         names = [list(dict.fromkeys(filter(None, map(interval_name, selection)))) for selection in drawn]
@@ -154,7 +154,7 @@ class Panel:
         upper.line("x", "y", source=self._diagonal, color=DIAGONAL, line_dash="dashed", line_width=1.2)
         lower = empty_figure(self._low, upper.x_range)
         lower.y_range.start, lower.toolbar_location = 0, None
-        lower.yaxis[0].ticker.desired_num_ticks = 2
+        lower.yaxis[0].ticker.desired_num_ticks = 1 if self._small else 2
         lower.xaxis.axis_label = SCORE
         for axis, grid in ((upper.xaxis, upper.xgrid), (lower.xaxis, lower.xgrid), (upper.yaxis, upper.ygrid)):
             axis.ticker = grid.ticker = FixedTicker(ticks=[])

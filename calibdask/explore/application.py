@@ -87,19 +87,24 @@ def page_of(store: str, metrics: Metrics | None = None, due: str | None = None) 
         raise ValueError(f"metrics are computed from summaries; {shown} is {opened.kind}.")
     if due is not None:
         _check_due(opened, due, shown)
+    # Pages take seconds to import, for which the first browser is not to wait.
+    if isinstance(opened, Summary):
+        from calibdask.explore.summaries.page import summary_page
+
+        return partial(summary_page, opened, name, own, due)
+    from calibdask.explore.cubes.page import cube_page
+
     match opened:
         case StoredCube(dataset=cube):
             cube.close()
             # Cells may have been added since the last session.
-            return partial(_cube_page, store, name)
-        case Summary() as summary:
-            return partial(_summary_page, summary, name, own, due=due)
+            return partial(_stored_cube_page, store, name, cube_page)
         case StoredResult(dataset=result):
             if not _has_axes(result):
                 raise ValueError(f"{shown} is a result without slices or other axes to explore; open it by xarray.")
-            return partial(_results_page, result, name)
+            return partial(cube_page, result, name, None)
         case StoredRows() as rows:
-            return partial(_results_page, _numbers(rows), name)
+            return partial(cube_page, _numbers(rows), name, None)
 
 
 def _check_due(opened: Store, due: str, shown: str) -> None:
@@ -139,19 +144,5 @@ def _has_axes(dataset: xr.Dataset) -> bool:
     return any(variable.ndim and variable.dtype.kind in "fiub" for variable in dataset.data_vars.values())
 
 
-def _cube_page(store: str, name: str) -> Page:
-    from calibdask.explore.cubes.page import cube_page
-
-    return cube_page(open_cube(store), name, store)
-
-
-def _results_page(results: xr.Dataset, name: str) -> Page:
-    from calibdask.explore.cubes.page import cube_page
-
-    return cube_page(results, name, None)
-
-
-def _summary_page(summary: Summary, name: str, own: OwnMetrics, due: str | None) -> Page:
-    from calibdask.explore.summaries.page import summary_page
-
-    return summary_page(summary, name, own, due)
+def _stored_cube_page(store: str, name: str, make: Callable[..., Page]) -> Page:
+    return make(open_cube(store), name, store)

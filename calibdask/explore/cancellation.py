@@ -1,7 +1,8 @@
 """Background jobs of a page, off its event loop: a newer job cancels the older."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from threading import Event
@@ -109,7 +110,8 @@ class LatestOnly:
 
         def call() -> None:
             if not cancelled.is_set():
-                callback(argument)
+                with _models_together(self._document):
+                    callback(argument)
 
         self._document.add_next_tick_callback(call)
 
@@ -131,6 +133,22 @@ def _show_or_fail(show: _Callback, fail: _Callback, result: Any) -> None:
         show(result)
     except Exception as error:
         fail(error)
+
+
+@contextmanager
+def _models_together(document: Any) -> Iterator[None]:
+    """Go through all models of a page once for several changes, not for each; and not at all where none adds any.
+
+    `bokeh.document.models.DocumentModelManager.freeze` does so at the end in any case.
+    """
+    models, asked = document.models, Event()
+    models.invalidate = asked.set
+    try:
+        yield
+    finally:
+        del models.invalidate
+        if asked.is_set():
+            models.invalidate()
 
 
 def on_next_tick(document: Any, action: Callable[[], object]) -> None:

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import pytest
 import xarray as xr
@@ -43,6 +44,13 @@ def upgraded(url: str, origin: str) -> int:
 def test_other_sites_may_not_connect(explored: Callable[[Path], str], results: Path) -> None:
     url = explored(results)
     assert upgraded(url, "http://elsewhere.example") == 403
+
+
+def test_code_for_formulas_is_not_sent(explored: Callable[[Path], str], results: Path) -> None:
+    with urlopen(explored(results), timeout=60) as answer:
+        page = answer.read().decode()
+    assert "static/js/bokeh.min.js" in page
+    assert [name for name in ("bokeh-mathjax", "bokeh-gl.") if name in page] == []
 
 
 def test_only_this_machine_is_served(explored: Callable[[Path], str], results: Path) -> None:

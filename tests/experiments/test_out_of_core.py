@@ -22,6 +22,7 @@ from experiments.scaling.projection import Costs, checked, forecast, projected
 from experiments.scaling.store import COMPRESSORS, drawn, make_store
 from experiments.scaling.tables import Table, dataset, markdown, write
 from experiments.scaling.timing import ratio, timed
+from tests.experiments.test_scaling import unhurried
 
 COSTS = Costs(
     row_seconds=1e-7,
@@ -222,6 +223,7 @@ def test_threads_are_a_backend() -> None:
 
 def test_every_part_of_a_store_but_the_projection(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads stand for processes."""
+    unhurried(monkeypatch)
     monkeypatch.setattr(memory, "fresh_peak", lambda *_: (1.0, 2.0))
     monkeypatch.setattr(out_of_core, "opened", lambda names: _Open([Backend(name, int(name[-1])) for name in names]))
     job = out_of_core.Job(path, rounds=1, shrink=10_000)

@@ -7,12 +7,20 @@ from threading import Event
 from calibdask.explore.cancellation import LatestOnly
 
 
+class Models:
+    """The models of a document, of which there are none."""
+
+    def invalidate(self) -> None:
+        raise AssertionError("There are none.")
+
+
 class Document:
     """Collects callbacks of the event loop, and runs them on demand."""
 
     def __init__(self) -> None:
         self.waiting: list[Callable[[], None]] = []
         self.added = Event()
+        self.models = Models()
 
     def add_next_tick_callback(self, act: Callable[[], None]) -> None:
         self.waiting.append(act)

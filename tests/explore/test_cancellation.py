@@ -1,6 +1,7 @@
 """Of several jobs the newest is shown."""
 
 from threading import Event
+from typing import Any
 
 import pytest
 
@@ -60,3 +61,31 @@ def test_what_cannot_be_shown_fails(document: Document | None) -> None:
         if document is not None:
             document.run()
     assert messages == ["42 cannot be drawn"]
+
+
+def test_models_are_gone_through_once_however_much_a_result_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bokeh import document as bokeh_document
+    from bokeh.models import Column, Div
+
+    document: Any = bokeh_document.Document()
+    column = Column(children=[Div(text="")])
+    document.add_root(column)
+    waiting = Document()
+    monkeypatch.setattr(document, "add_next_tick_callback", waiting.add_next_tick_callback)
+    counted: list[int] = []
+    whole = document.models.recompute
+    monkeypatch.setattr(document.models, "recompute", lambda: [counted.append(1), whole()])
+
+    def show(words: list[str]) -> None:
+        for word in words:
+            column.children = [*column.children, Div(text=word)]
+
+    with working(document) as latest:
+        latest.start(lambda _: ["a", "b", "c"], show=show, fail=pytest.fail)
+        waiting.run()
+        # Of models that are there already texts may change.
+        latest.start(lambda _: "d", show=lambda text: setattr(column.children[0], "text", text), fail=pytest.fail)
+        waiting.run()
+    assert [div.text for div in column.children] == ["d", "a", "b", "c"]
+    assert len(counted) == 1
+    assert column.children[-1].document is document

@@ -94,4 +94,4 @@ def test_a_page_without_a_server(cube: xr.Dataset, store: str) -> None:
     number = float(shown.sel(model="svc", estimator="wide", size=100))
     line = words[words.index("svc · wide") :]
     assert f"<td>{number:.4g}</td>" in line[: line.index("</tr>")]
-    assert words.count("■</span> wide") == 1
+    assert words.count("</svg> wide") == 1

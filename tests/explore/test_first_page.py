@@ -135,7 +135,7 @@ def test_nothing_is_off_for_certain(page_of: Callable[..., Any]) -> None:
 def test_since_when_is_left_out_where_it_was_never_right() -> None:
     pool = Pool(summarized(SCORES**2))
     query = MapQuery(("country",), "day", Selection(), None)
-    worst = worst_slice(pool, query, slice_map(pool, query, lambda: False))
+    worst = worst_slice(pool, query, "day", slice_map(pool, query, lambda: False), lambda: False)
     assert worst is not None
     assert since_when(pool, query, "day", worst, lambda: False) == ""
 
@@ -168,7 +168,7 @@ def test_the_table_has_the_side_of_slices_and_a_colour_for_each(
     frame = page.slices.frame().set_index("country")
     for country, color in (("AT", OVER), ("BE", UNDER), ("CH", "#7a858f")):
         gap = float(plain.gap.sel(country=country))
-        assert lines[country]["gap"].endswith(f"{100 * gap:+.1f}".replace("-", "−"))
+        assert lines[country]["gap"].endswith(f"{100 * gap:+.1f}</span>".replace("-", "−"))
         assert f'fill="{color}"' in lines[country]["gap"]
         assert frame.loc[country, "mean_gap"] == pytest.approx(gap)
         assert frame.loc[country, "mean_gap_low"] == pytest.approx(float(plain.gap_low.sel(country=country)))
@@ -184,8 +184,46 @@ def test_slices_are_told_apart_by_all_that_are_few(page_of: Callable[..., Any]) 
     kind = np.where(np.arange(ROWS) % 2, "web", "app")
     page = page_of(summarized(SCORES, country=COUNTRY, kind=kind, day=DAY))
     assert page.slices.chosen_dims == ("country", "kind")
-    page = page_of(summarized(SCORES, site=np.arange(ROWS) % 20, kind=kind, day=DAY))
-    assert page.slices.chosen_dims == ("kind",)
+    # Numbers are ids where there are dates.
+    page = page_of(summarized(SCORES, site=np.arange(ROWS) % 40, kind=kind, day=DAY))
+    assert page.slices.chosen_dims == ("site", "kind")
+    page = page_of(summarized(SCORES, site=np.arange(ROWS) % 60, kind=kind, day=DAY))
+    assert page.slices.chosen_dims == ("site",)
+
+
+def test_a_bad_pair_of_values_is_named_although_slices_are_told_apart_by_one(page_of: Callable[..., Any]) -> None:
+    rng = np.random.default_rng(8)
+    site, device = rng.integers(0, 50, ROWS), rng.choice(["phone", "tablet", "web"], ROWS)
+    planted = (site == 7) & (device == "tablet")
+    summary = summarized(np.where(planted, SCORES**4, SCORES), site=site, device=device, day=DAY)
+    page = page_of(summary)
+    assert page.slices.chosen_dims == ("site",)
+    worst = page.overview.worst[0]
+    judged = 50 + 3 + 150
+    plain = cd.evaluate(summary.sum("day"), metrics={"gap": cd.MeanGap()}, ci=1 - 0.05 / judged)
+    here = plain.sel(site=7, device="tablet")
+    assert worst.label.startswith(f"Worst slice: site 7 · device tablet, {abs(100 * float(here.gap)):.0f}")
+    assert f"simultaneous over {judged} cells" in worst.label
+    # Of a selection the sentence says so.
+    page.first.labels["device"].value = [1, 2]
+    assert worst.label.startswith("Worst slice of device tablet, web: site 7, ")
+    page.first.clear()
+    page.first.labels["day"].value = [3]
+    worst.clicks += 1
+    assert page.head.object.startswith("site 7 · device tablet: ")
+    # Where a whole value is off it is named alone: it has more rows.
+    page = page_of(summarized(np.where(device == "web", SCORES**2, SCORES), site=site, device=device, day=DAY))
+    assert page.overview.worst[0].label.startswith("Worst slice: device web, ")
+
+
+def test_the_period_is_what_is_called_so(page_of: Callable[..., Any]) -> None:
+    day = (DAY - FIRST).astype(int)
+    page = page_of(summarized(SCORES, branch=np.arange(ROWS) % 20, day=day))
+    assert page.slices.chosen_dims == ("branch",)
+    assert page.overview.line_note.object.startswith("<h2>By day</h2>")
+    assert page.overview.map.source.data["column"][-1] == "all days"
+    page = page_of(summarized(SCORES, country=np.arange(ROWS) % 20, kind=COUNTRY))
+    assert page.overview.map.source.data["column"][-1] == "all countries"
 
 
 def test_colours_have_one_meaning_and_frames_cover_none(page_of: Callable[..., Any]) -> None:

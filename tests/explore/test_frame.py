@@ -188,7 +188,7 @@ def test_every_store_has_its_page(tmp_path: Path) -> None:
     summary.to_netcdf(tmp_path / "summary.nc")
     cd.evaluate(summary, metrics=cd.ECE()).to_netcdf(tmp_path / "result.nc")
     kinds = {name: page_of(str(tmp_path / name)).func.__name__ for name in ("summary.zarr", "summary.nc", "result.nc")}  # type: ignore[attr-defined]
-    assert kinds == {"summary.zarr": "_summary_page", "summary.nc": "_summary_page", "result.nc": "_results_page"}
+    assert kinds == {"summary.zarr": "summary_page", "summary.nc": "summary_page", "result.nc": "cube_page"}
 
 
 def test_colours_mean_the_same_in_reports_and_in_the_explorer() -> None:

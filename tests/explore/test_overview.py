@@ -121,7 +121,10 @@ def test_a_tile_for_each_model_says_whether_it_keeps_the_limit(page_of: Callable
     summary = by_model()
     page = page_of(summary)
     text = page.overview.tiles.object
-    assert text.count("<li class='none'>") == 2
+    assert text.count("<li class='none'") == 2
+    # The one that the page shows is marked, in words too.
+    assert text.index("aria-current='true'") < text.index("<h2>right</h2>") < text.index("rows, shown below")
+    assert (text.count("aria-current"), text.count("shown below")) == (1, 1)
     assert text.index("<h2>right</h2>") < text.index("<h2>low</h2>")
     plain = cd.evaluate(summary.isel(model=1).sum("country"), metrics={"ece": cd.ECE()}, ci=0.95)
     assert f"{float(plain.ece):.4f} <small>{float(plain.ece_low):.4f} to {float(plain.ece_high):.4f}" in text

@@ -172,8 +172,9 @@ def test_opening_reads_no_numbers() -> None:
         pool.pooled(SOME, None)
 
 
+@pytest.mark.parametrize("more", [0, 7])
 @pytest.mark.parametrize("most_bytes", [1 << 31, 0])
-def test_stored_summaries_are_read_once_or_piece_by_piece(tmp_path: Path, most_bytes: int) -> None:
+def test_stored_summaries_are_read_once_or_piece_by_piece(tmp_path: Path, most_bytes: int, more: int) -> None:
     summary = multiclass()
     write_dataset(summary.chunk(country=1, day=2), tmp_path / "summary.zarr")
     opened = open_store(str(tmp_path / "summary.zarr"))
@@ -181,6 +182,7 @@ def test_stored_summaries_are_read_once_or_piece_by_piece(tmp_path: Path, most_b
     sums = SparseSums(opened.dataset, ("country", "day"), most_bytes)
     numbers = np.arange(15).reshape(3, 5)
     groups = [numbers[np.ix_([0, 2], [1, 2, 3])].ravel(), np.array([14]), np.empty(0, np.int64)]
+    groups += [np.arange(number, 15) for number in range(more)]
     for name in ("confidence_count", "classwise_offset"):
         sums_of_groups = sums.of(name, groups)
         plain = summary[name].transpose("country", "day", ...).values.reshape(15, *sums_of_groups.shape[1:])
@@ -209,6 +211,21 @@ def test_chunks_that_are_not_needed_are_not_read() -> None:
     read.clear()
     sums.of(name, [np.array([7, 8])])
     assert set(read) == {(1, 2), (1, 3)}
+
+
+def test_sums_of_many_groups_are_those_of_each_to_the_last_bit() -> None:
+    weights = RNG.random(ROWS) ** 20 * 1e6
+    pool = Pool(binary(sample_weight=weights))
+    groups = pool.groups(["country", "day"], Selection()) + pool.groups(["day"], Selection())
+    name = "class_1_count"
+    assert pool.summary[name].dtype == np.float64
+    together = pool.sums.of(name, [group.numbers for group in groups])
+    for one, group in zip(together, groups, strict=True):
+        np.testing.assert_array_equal(one, pool.sums.of(name, [group.numbers])[0])
+    rows = [int(pool.rows_of(group.numbers).sum()) for group in groups]
+    assert pool.group_rows(groups).tolist() == rows
+    assert sum(rows) == 2 * ROWS
+    assert pool.group_rows([]).size == 0
 
 
 def test_sessions_share_what_has_been_read() -> None:
@@ -240,18 +257,23 @@ def test_a_page_says_what_evaluate_says(make: Any, choice: Choice) -> None:
     without = without_interval(pooled, choice)
     assert without == (["smooth_ece"] if choice.setting == "classwise" else [])
     missing = [f"{name}_{end}" for name in without for end in ("low", "high")]
+    # Of curves what a page shows: no band of all scores together, which takes replicates.
+    missing += [f"curve_reliability_{end}" for end in ("median", "band_low", "band_high")]
+    missing += [str(name) for name in plain.data_vars if str(name).startswith("curve_density_")]
     assert {str(name) for name in plain.data_vars} - set(missing) <= {str(name) for name in shown.data_vars}
     for name in plain.data_vars:
         if name not in missing:
             np.testing.assert_array_equal(shown[name], plain[name], err_msg=str(name))
 
 
-def test_bands_at_once_are_the_final_ones() -> None:
+def test_bands_are_there_at_once_and_are_not_computed_again() -> None:
     pooled = Pool(binary()).pooled(SOME, None)
-    at_once, at_last = quick(pooled, Choice(None)), next(refinements(pooled, Choice(None))).compute()
+    at_once = quick(pooled, Choice(None))
+    plain = cd.evaluate(pooled, metrics={"curve": cd.ReliabilityCurve()}, ci=0.95)
     for end in ("low", "high"):
-        np.testing.assert_array_equal(at_once[f"curve_reliability_{end}"], at_last[f"curve_reliability_{end}"])
+        np.testing.assert_array_equal(at_once[f"curve_reliability_{end}"], plain[f"curve_reliability_{end}"])
     assert "curve_reliability_band_low" not in at_once
+    assert "curve" not in {name for refinement in refinements(pooled, Choice(None)) for name in refinement.names}
     unbanded = quick(pooled, Choice(None), banded=False)
     assert "curve_reliability_low" not in unbanded
     assert next(refinements(pooled, Choice(None), banded=False)).description == "pointwise band"

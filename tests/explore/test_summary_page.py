@@ -79,6 +79,25 @@ def test_choosing_slices_changes_all_that_is_shown(page_of: Callable[..., Any]) 
     assert page.busy.object == ""
 
 
+def test_figures_are_drawn_anew_only_where_they_are_others(
+    page_of: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A browser lays a figure out again for each ticker that is another, which takes longer than all the rest."""
+    page = page_of(summary_of(), later=True)
+    figures = [panel.upper for panel in page.panel_grid.panels]
+    tickers = [axis.ticker for figure in figures for axis in (*figure.xaxis, *figure.yaxis)]
+    assert [grid.ticker for figure in figures for grid in (*figure.xgrid, *figure.ygrid)] == tickers
+    assert all(ticker.ticks for ticker in tickers)
+    drawn: list[int] = []
+    show = page.panel_grid.show
+    monkeypatch.setattr(page.panel_grid, "show", lambda results: [drawn.append(1), show(results)])
+    page.first.labels["country"].value = [1]
+    # The intervals that have followed are in the table alone.
+    assert "…" not in page.numbers.object
+    assert len(drawn) == 1
+    assert [axis.ticker for figure in figures for axis in (*figure.xaxis, *figure.yaxis)] == tickers
+
+
 def test_wide_cells_will_do(page_of: Callable[..., Any]) -> None:
     summary = cd.summarize(LABELS, SCORES, by={"country": COUNTRY, "day": DAY}, settings=["binary"], step=0.01)
     page = page_of(summary, later=True)

@@ -230,10 +230,10 @@ class TestUses:
     @pytest.mark.parametrize(
         ("name", "page"),
         [
-            ("cube.zarr", "_cube_page"),
-            ("summary.zarr", "_summary_page"),
-            ("numbers.nc", "_results_page"),
-            ("numbers.zarr", "_results_page"),
+            ("cube.zarr", "_stored_cube_page"),
+            ("summary.zarr", "summary_page"),
+            ("numbers.nc", "cube_page"),
+            ("numbers.zarr", "cube_page"),
         ],
     )
     def test_pages(self, folder: Path, name: str, page: str) -> None:

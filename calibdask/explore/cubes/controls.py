@@ -73,7 +73,7 @@ class Controls:
         import panel as pn
 
         size = f"{dim} ({self._dataset.sizes[dim]:,})"
-        return pn.widgets.Select(label=size, options=_ROLES, styles={"flex": "1 1 0", "min-width": "0"}, **_WIDE)
+        return pn.widgets.Select(label=size, options=_ROLES, styles=_ROLE, **_WIDE)
 
     def _choice(self, dim: str) -> Any:
         """One label of a dimension."""
@@ -91,7 +91,7 @@ class Controls:
         if len(labels) <= _MOST_BOXES:
             # The labels of these boxes are markup.
             options = {escape(str(label)): label for label in labels}
-            look = {"stylesheets": [_CHIPS], "styles": {"flex": "1.6 1 0", "min-width": "0"}, **_WIDE}
+            look = {"stylesheets": [_CHIPS], "styles": {"flex": "1 1 0", "min-width": "0"}, **_WIDE}
             return pn.widgets.MultiChoice(
                 label=f"{dim}: only these", options=options, placeholder=f"all {len(labels)}", **look
             )
@@ -133,7 +133,7 @@ class Controls:
         import panel as pn
 
         return [
-            pn.Row(pn.pane.Markdown(axis, width=14, margin=(8, 0, 0, 10)), widget, **_WIDE)
+            pn.Row(pn.pane.HTML(axis, width=14, margin=(12, 0, 0, 10)), widget, **_WIDE)
             for axis, widget in self.scales.items()
         ]
 
@@ -272,11 +272,13 @@ _CHIPS = """
 :host .choices { margin: 0; }
 :host .choices__inner { min-height: 30px !important; padding: 2px 4px !important; max-height: 190px; overflow-y: auto; }
 :host .choices__list--multiple .choices__item { font-size: 12px; padding: 0 5px; margin: 1px 3px 1px 0; color: #1c3a52;
-  background: #dce9f3 !important; border: 0 !important; border-radius: 3px; }
+  background: var(--chip, #dce9f3) !important; border: 0 !important; border-radius: 3px; }
 :host .choices__list--multiple .choices__item .choices__button { border: 0; padding: 0 0 0 10px; margin: 0 -2px 0 2px;
-  filter: invert(1); opacity: .6; }
+  filter: var(--chip-cross, invert(1)); opacity: .6; }
 :host .choices__input { margin: 0; padding: 2px; font-size: 13px; background: transparent; }
 """
+# Room for all of the words of a role.
+_ROLE = {"flex": "0 0 162px", "min-width": "0"}
 _WIDE: Mapping[str, Any] = {"sizing_mode": "stretch_width"}
 
 

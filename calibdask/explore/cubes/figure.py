@@ -8,8 +8,10 @@ import numpy as np
 from calibdask.explore.cubes.picture import Line, Panel, Picture, label_text, marks, ticks
 from calibdask.plot.style import PALETTE
 
+# A grey in place of black, which is not seen on a dark page.
+COLORS = (*PALETTE[:-1], "#757b82")
 # Lines beyond the colours have the same again, dashed.
-_DASHES = ("solid", "dashed", "dotted", "dotdash")
+DASHES = ("solid", "dashed", "dotted", "dotdash")
 _MARKERS = ("circle", "square", "triangle", "diamond")
 _TOOLS = ["pan", "box_zoom", "wheel_zoom", "reset"]
 _SIZES = {"title": "10pt", "labels": "9.5pt", "ticks": "9pt", "legend": "9pt"}
@@ -62,7 +64,7 @@ def _joined(figure: Any) -> None:
     items = [item for legend in figure.legend for item in legend.items]
     strokes = []
     for number, scatter in enumerate(points):
-        dash = _DASHES[number // len(PALETTE) % len(_DASHES)]
+        dash = DASHES[number // len(COLORS) % len(DASHES)]
         look = {"line_color": scatter.glyph.fill_color, "line_dash": dash, "line_width": 2, "muted_alpha": 0.08}
         strokes.append(figure.line(scatter.glyph.x, scatter.glyph.y, source=scatter.data_source, **look))
         for item in items:
@@ -82,7 +84,7 @@ def _line_parts(picture: Picture, line: Line, number: int, at: list[Any], dims: 
 
     x, y = dims
     value = np.where(line.value > 0, line.value, np.nan) if picture.logy else line.value
-    color, name = PALETTE[number % len(PALETTE)], line.label
+    color, name = COLORS[number % len(COLORS)], line.label
     parts: list[Any] = []
     if line.low is not None and line.high is not None:
         low = np.where(line.low > 0, line.low, np.nan) if picture.logy else line.low
@@ -144,6 +146,7 @@ def _frame(picture: Picture, panel: Panel, limits: tuple[float, float]) -> dict[
             # Or the page could not be scrolled over a figure.
             "plot.toolbar.active_scroll": None,
             "plot.toolbar.active_drag": None,
+            **{f"{axis}axis.axis_label_text_font_style": "normal" for axis in "xy"},
         },
         "xlabel": picture.x_name,
         "ylabel": picture.y_name,

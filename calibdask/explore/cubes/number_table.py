@@ -4,11 +4,12 @@ from html import escape
 
 import numpy as np
 
+from calibdask.explore.cubes.figure import COLORS, DASHES
 from calibdask.explore.cubes.picture import Picture, label_text
-from calibdask.plot.style import PALETTE
 
 # Columns beyond these are in the CSV file.
 _MOST_COLUMNS = 24
+_DASHES = {"solid": "none", "dashed": "6 3", "dotted": "2 3", "dotdash": "2 3 7 3"}
 _STYLE = """<style>
 .cube-numbers { overflow-x: auto; } .cube-numbers table { border-collapse: collapse; font-size: 12.5px;
   font-variant-numeric: tabular-nums; }
@@ -52,11 +53,17 @@ def legend_html(picture: Picture) -> str:
     if len(picture.panels) < 2 or len(picture.panels[0].lines) < 2:
         return ""
     items = "".join(
-        f"<span style='white-space: nowrap'><span aria-hidden='true' style='color: {PALETTE[number % len(PALETTE)]}'>"
-        f"■</span> {escape(line.label)}</span>"
+        f"<span style='white-space: nowrap'>{_stroke(number)} {escape(line.label)}</span>"
         for number, line in enumerate(picture.panels[0].lines)
     )
     return f"<div style='display: flex; flex-wrap: wrap; gap: 2px 16px'>{items}</div>"
+
+
+def _stroke(number: int) -> str:
+    """The look of a line, as `figure.drawn` draws it."""
+    dash = _DASHES[DASHES[number // len(COLORS) % len(DASHES)]]
+    look = f"stroke='{COLORS[number % len(COLORS)]}' stroke-width='3' stroke-dasharray='{dash}'"
+    return f"<svg width='24' height='8' aria-hidden='true'><line x1='0' x2='24' y1='4' y2='4' {look}/></svg>"
 
 
 def _number(value: float) -> str:

@@ -46,7 +46,7 @@ class DifferencePanel:
         ends = difference(*(Bounded(curve.reliability, curve.low, curve.high) for curve in (first, second)))
         columns = {name: np.where(known, 100 * np.asarray(getattr(ends, name)), np.nan) for name in _COLUMNS[1:]}
         self.source.data = {"score": first.score, **columns}
-        words = "B − A at the same score, with a 95 % pointwise interval"
+        words = "B − A by score, 95 % pointwise"
         self.upper.title.text = " · ".join(filter(None, (title, words)))
 
 

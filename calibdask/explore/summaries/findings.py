@@ -1,7 +1,9 @@
 """What the first page says in words: the slice, and the period, whose scores are off on the strongest evidence."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from itertools import accumulate, combinations, product
+from math import prod
 
 import numpy as np
 
@@ -17,6 +19,8 @@ from calibdask.results.over_time import Ends, points_text
 
 # For which the evidence of a slice over time is told.
 _ALPHA = 1 - LEVEL
+# Gaps of slices by one and by two dimensions, of all models, which take a moment.
+_MOST_JUDGED = 1000
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,8 @@ class Finding:
     strength: float
     cells: int
 
-    def text(self, since: str = "") -> str:
-        """A sentence.
+    def text(self, since: str = "", within: str = "") -> str:
+        """A sentence, with the period since when it is so, and the selection that it is about.
 
         Examples
         --------
@@ -53,11 +57,48 @@ class Finding:
         'Worst slice: country be, 3.1 points too high (2.2 to 4.0, simultaneous over 18 cells), since 2026-05-14'
         """
         told = points_text(self.ends).replace(")", f", {simultaneous(self.cells)})")
-        return f"Worst {self.what}: {self.name}, {told}{f', since {since}' if since else ''}"
+        what = f"{self.what} of {within}" if within else self.what
+        return f"Worst {what}: {self.name}, {told}{f', since {since}' if since else ''}"
 
 
-def worst_slice(pool: Pool, query: MapQuery, shown: SliceMap) -> Finding | None:
-    """The model and slice with the strongest evidence, over all periods; None if none is off for certain."""
+def worst_slice(
+    pool: Pool, query: MapQuery, period: str, shown: SliceMap, is_cancelled: Callable[[], bool]
+) -> Finding | None:
+    """The model and slice with the strongest evidence, over all periods; None if none is off for certain.
+
+    Slices by each dimension but the period, and by two of them, are judged, as many as take no longer than a map; where
+    those of the map are too many for that, its own alone.
+    """
+    models, free = models_of(pool), [dim for dim in pool.slices if dim not in (period, *dict(query.selection.slices))]
+    several = _fewest_first(pool, {*combinations(free, 1), *combinations(free, 2), query.dims}, len(models))
+    if query.dims not in several:
+        return _worst_of_map(pool, query, shown)
+    everything = dict.fromkeys((*free, *query.dims, *filter(None, [query.period])))
+    names, places, groups = [], [], []
+    for dims, (name, model) in product(several, models):
+        numbers = pool.grid(dims, Selection(query.selection.slices, model))
+        for place in np.ndindex(numbers.shape[:-1]):
+            at = dict(zip(dims, place, strict=True))
+            words = " · ".join(f"{dim} {label_text(pool.labels[dim][index])}" for dim, index in at.items())
+            names.append(f"{name} on {words}" if name else words)
+            places.append({**everything, **at, **dict(model)})
+            groups.append(numbers[place])
+    cells = sum(bool(pool.rows_of(numbers).sum()) for numbers in groups)
+    gaps = gaps_of(pool, groups, query.setting, 1 - (1 - LEVEL) / max(1, cells), is_cancelled).reshaped(-1, 1)
+    found = _strongest(gaps)
+    return None if found is None else _finding("slice", names[found[0]], places[found[0]], gaps, found, cells)
+
+
+def _fewest_first(pool: Pool, several: Collection[tuple[str, ...]], models: int) -> list[tuple[str, ...]]:
+    """Sets of dimensions, those with the fewest slices first, as long as these are not too many together."""
+    sizes = {dims: models * prod(len(pool.labels[dim]) for dim in dims) for dims in several}
+    order = sorted(sizes, key=lambda dims: (sizes[dims], dims))
+    totals = accumulate(sizes[dims] for dims in order)
+    return [dims for dims, total in zip(order, totals, strict=True) if total <= _MOST_JUDGED]
+
+
+def _worst_of_map(pool: Pool, query: MapQuery, shown: SliceMap) -> Finding | None:
+    """The same among the slices of a map."""
     gaps = shown.gaps if shown.whole is None else shown.whole.reshaped(-1, 1)
     place = _strongest(gaps)
     if place is None:

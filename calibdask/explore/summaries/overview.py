@@ -1,5 +1,6 @@
 """The top of the page of a summary: a tile for each model, what is worst, a map of slices, and a line by period."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
@@ -21,6 +22,7 @@ from calibdask.explore.summaries.overview_numbers import (
 from calibdask.explore.summaries.page_metrics import Choice
 from calibdask.explore.summaries.page_texts import ALONE, simultaneous
 from calibdask.explore.summaries.pool import Pool, Selection
+from calibdask.explore.summaries.selection_widgets import selection_text, slice_texts
 from calibdask.explore.summaries.slices_over_time import period_dims
 from calibdask.explore.summaries.tiles import Tile, tiles_html, tiles_of
 from calibdask.plot.style import OVER, UNDER
@@ -28,9 +30,10 @@ from calibdask.plot.style import OVER, UNDER
 _STYLE = """
 :host { color: inherit; } h2 { font-size: 1rem; margin: 0 0 2px; } p { margin: 0; }
 .quiet, .quiet small { color: var(--soft); font-size: 12.5px; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 15.5rem), 1fr)); gap: 10px;
+.tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 19.5rem), 1fr)); gap: 10px;
   list-style: none; margin: 4px 0; padding: 0; }
 .tiles li { border: 1px solid var(--rule); border-left: 5px solid var(--rule); border-radius: 4px; padding: 8px 12px; }
+.tiles li[aria-current] { box-shadow: 0 0 0 2px SELECTED; }
 .tiles .number { font-size: 1.35rem; font-weight: 600; font-variant-numeric: tabular-nums; }
 .tiles .number span { font-size: .9rem; font-weight: 500; color: var(--soft); }
 .tiles .number small { font-size: .85rem; font-weight: 400; white-space: nowrap; }
@@ -42,12 +45,13 @@ _STYLE = """
   font-size: 12.5px; }
 .legend i { display: inline-block; width: 12px; height: 12px; margin-right: 5px; vertical-align: -1px;
   border-radius: 2px; box-sizing: border-box; }
-"""
+""".replace("SELECTED", SELECTED)
 # Sentences that are buttons, which may take several lines.
 _SENTENCE = """
 .bk-btn { white-space: normal; text-align: left; font-weight: 600; padding: 3px 8px; line-height: 1.35; height: auto; }
 """
 _LEGEND = (("too low", f"background: {UNDER}"), ("too high", f"background: {OVER}"))
+_CONSONANT_Y = re.compile(r"(?<=[^aeiou])y$")
 # Beside each other where there is room.
 _HALF = {"flex": "1 1 340px", "min-width": "0"}
 
@@ -105,8 +109,8 @@ class Overview:
         self.map, self.line = MapFigure(self._chosen_cell), LineFigure(self._chosen_period)
         self.worst = [self._sentence(number) for number in range(2)]
         self._boxes = [
-            pn.Column(note, figure.pane, visible=False, sizing_mode="stretch_width", styles=_HALF)
-            for note, figure in ((self.map_note, self.map), (self.line_note, self.line))
+            pn.Column(note, visible=False, sizing_mode="stretch_width", styles=_HALF)
+            for note in (self.map_note, self.line_note)
         ]
         row = pn.Row(*self._boxes, sizing_mode="stretch_width", styles={"flex-wrap": "wrap", "gap": "4px 16px"})
         self.listed = [self.tiles, *([*self.worst, self.legend, row] if pool.slices else [])]
@@ -139,7 +143,8 @@ class Overview:
             period = None
             if query.period and query.period not in query.map.dims:
                 period = worst_period(self._pool, query.map, query.period, shown, token.is_cancelled)
-            self._maps = {query.map: (shown, Findings(worst_slice(self._pool, query.map, shown), period))}
+            worst = worst_slice(self._pool, query.map, query.period, shown, token.is_cancelled)
+            self._maps = {query.map: (shown, Findings(worst, period))}
         return OverviewNumbers(tiles, self._maps[query.map][0], line, self._maps[query.map][1])
 
     def since(self, query: OverviewQuery, token: CancelToken) -> str:
@@ -173,19 +178,28 @@ class Overview:
                 self.legend.object = _legend(numbers.map)
             if numbers.line is not None:
                 self.line.show(numbers.line, set(places.get(query.period, ())))
-                self.line_note.object = _line_text(numbers.line, len(self._pool.labels[query.period]))
-            self._boxes[0].visible = self.legend.visible = numbers.map is not None and bool(numbers.map.rows)
-            self._boxes[1].visible = numbers.line is not None
+                self.line_note.object = _line_text(
+                    numbers.line, selection_text(self._pool, query.selection.without([query.period]))
+                )
+            self.legend.visible = numbers.map is not None and bool(numbers.map.rows)
+            for box, figure, is_shown in zip(
+                self._boxes, (self.map, self.line), (self.legend.visible, numbers.line is not None), strict=True
+            ):
+                if is_shown and len(box) == 1:
+                    # Filled: a browser lays an empty figure out anew for each thing that is put into it.
+                    box.append(figure.pane)
+                box.visible = is_shown
             self.show_since(query, self._since.get(query.map, "") if query.map is not None else "")
 
     def show_since(self, query: OverviewQuery, since: str) -> None:
         """Say what is worst, the slice with since when."""
         findings = Findings(None, None) if self._shown is None else self._shown.findings
+        within = "" if query.map is None else ", ".join(slice_texts(self._pool, query.map.selection))
         texts = ["" if one is None else one.text() for one in (findings.slice, findings.period)]
         if findings.slice is not None:
-            texts[0] = findings.slice.text(since)
+            texts[0] = findings.slice.text(since, within)
         elif query.map is not None:
-            texts[0] = "No slice is off for certain"
+            texts[0] = f"No slice {within and f'of {within} '}is off for certain"
         for button, text, found in zip(self.worst, texts, (findings.slice, findings.period), strict=True):
             button.param.update(label=text, visible=bool(text), disabled=found is None)
 
@@ -230,7 +244,7 @@ class Overview:
 
 def _whole_name(query: MapQuery) -> str:
     """The name of the column of all periods together."""
-    return f"all {query.period}s"
+    return f"all {_CONSONANT_Y.sub('ie', query.period)}s"
 
 
 def _legend(shown: SliceMap) -> str:
@@ -261,9 +275,9 @@ def _map_text(query: MapQuery, shown: SliceMap, periods: int) -> str:
     )
 
 
-def _line_text(line: PeriodLine, periods: int) -> str:
-    last = f" The last {MOST_PERIODS} of {periods:,}." if periods > MOST_PERIODS else ""
+def _line_text(line: PeriodLine, selected: str) -> str:
+    last = f" The last {MOST_PERIODS} of {line.periods:,}." if line.periods > MOST_PERIODS else ""
     return (
-        f"<h2>By {escape(line.period)}</h2><p class='quiet'>The selection's outcome less score.{last} 95 % intervals: "
-        f"{ALONE}, one look at each {escape(line.period)}. A click selects, another one takes it back.</p>"
+        f"<h2>By {escape(line.period)}</h2><p class='quiet'>Outcome less score of {escape(selected)}.{last} 95 % "
+        f"intervals: {ALONE}, one look at each {escape(line.period)}. A click selects, another one takes it back.</p>"
     )

@@ -212,7 +212,7 @@ def _colors(gaps: Gaps) -> list[tuple[str, str]]:
 
 
 def _number(gap: float) -> str:
-    return "" if np.isnan(gap) else f"{gap:+.1f}".replace("-", "−")
+    return "" if np.isnan(gap) else f"{round(gap, 1) + 0.0:+.1f}".replace("-", "−")
 
 
 def _short(name: str) -> str:

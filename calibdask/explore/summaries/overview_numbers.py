@@ -64,9 +64,10 @@ class SliceMap:
 
 @dataclass(frozen=True, eq=False)
 class PeriodLine:
-    """Gaps of a selection by period, each for one look; ``positions`` are the places along the dimension."""
+    """Gaps of a selection by period, each for one look; ``positions`` are the places of these among all ``periods``."""
 
     period: str
+    periods: int
     labels: npt.NDArray[np.object_]
     positions: npt.NDArray[np.int64]
     gaps: Gaps
@@ -118,7 +119,7 @@ def period_line(pool: Pool, period: str, selection: Selection, setting: str | in
     numbers = pool.grid([period], selection)
     gaps = gaps_of(pool, [numbers[position] for position in positions], setting, LEVEL)
     labels = np.array([label_text(pool.labels[period][position]) for position in positions], object)
-    return PeriodLine(period, labels, positions, gaps)
+    return PeriodLine(period, len(pool.labels[period]), labels, positions, gaps)
 
 
 def last_periods(pool: Pool, period: str, most: int) -> npt.NDArray[np.int64]:

@@ -18,6 +18,7 @@ from calibdask.explore.summaries.metrics_table import curve_frame, diagram_frame
 from calibdask.explore.summaries.overview import Overview, OverviewQuery
 from calibdask.explore.summaries.own_metrics import OwnMetrics
 from calibdask.explore.summaries.page_metrics import (
+    DRAWN,
     Choice,
     Refinement,
     refinements,
@@ -100,6 +101,7 @@ class SummaryPage:
             *self.answers,
         ]
         self.view = pn.widgets.RadioButtonGroup(options=views, value=views[0], variant="outline", margin=(8, 10))
+        self.view.styles = {"max-width": "calc(100% - 20px)"}
         self.slices = SliceTable(pool, self._own.errors(pool.source.layout), self.first.choose, self._rank_slices)
         self.overview = Overview(pool, self.first.toggle)
         # Room for what comes and goes: a click is not to move what the next one is for.
@@ -303,12 +305,14 @@ class SummaryPage:
             *refinements(measurement.pooled, choice, banded=banded),
         ]
 
-    def _draw(self) -> None:
+    def _draw(self, *, panels: bool = True) -> None:
+        """Show the numbers, and the panels unless they are as they were."""
         import panel as pn
 
         with pn.io.hold():
             self.plots.visible = True
-            self.panel_grid.show(self._results)
+            if panels:
+                self.panel_grid.show(self._results)
             pending = {name for step in self._steps for name in step.names}
             self.numbers.object = metrics_table(self._results, pending)
 
@@ -317,7 +321,7 @@ class SummaryPage:
 
         def show(more: xr.Dataset) -> None:
             self._results[number] = self._results[number].assign(more.data_vars)
-            self._draw()
+            self._draw(panels=not DRAWN.isdisjoint(refinement.names))
 
         return Step(refinement.description, refinement.names, lambda _: refinement.compute(), show)
 

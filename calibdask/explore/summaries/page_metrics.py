@@ -30,6 +30,7 @@ MOST_CLASSES = 12
 DIAGRAM, CURVE, SATURATION, CURVE_CLASS = "diagram", "curve", "saturation", "curve_class"
 # What the panels draw.
 MARKS, SMOOTH = "marks", "smooth"
+DRAWN = frozenset((DIAGRAM, CURVE, MARKS, SMOOTH))
 _ECE, _MEAN_GAP, _SMOOTH_ECE = "ece", "mean_gap", "smooth_ece"
 PAGE_NAMES = {*summary_metrics(vector=False, full=True), DIAGRAM, CURVE, MARKS, SMOOTH, SATURATION}
 # Replicates of smoothed histograms of so many classes take a minute.
@@ -106,12 +107,10 @@ def refinements(pooled: Summary, choice: Choice, *, banded: bool = True) -> Iter
     columns = pooled.source.layout.classes if choice.setting == "classwise" else 1
 
     def refined(description: str, chosen: Mapping[str, Estimator]) -> Refinement:
-        return Refinement(description, tuple(chosen), lambda: _renamed(evaluate(pooled, metrics=chosen, ci=LEVEL)))
+        return Refinement(description, tuple(chosen), lambda: evaluate(pooled, metrics=chosen, ci=LEVEL))
 
-    if columns <= MOST_CLASSES:
-        if not banded:
-            yield Refinement("pointwise band", (CURVE,), lambda: _curves(pooled, choice, None, banded=True))
-        yield refined("simultaneous band", _curve(pooled, choice.setting))
+    if columns <= MOST_CLASSES and not banded:
+        yield Refinement("pointwise band", (CURVE,), lambda: _curves(pooled, choice, None, banded=True))
     if _weighted(pooled):
         yield refined("intervals of binned errors", _binned(metrics) | _bins(choice))
     for name, estimator in _smooth(metrics).items():

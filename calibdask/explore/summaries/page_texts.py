@@ -55,7 +55,7 @@ def caution_lines(results: list[xr.Dataset]) -> str:
 # What an interval holds for, in captions.
 ALONE = "this selection alone"
 NOTE = (
-    "Values, intervals of binned errors and the pointwise band are shown at once; the simultaneous band and the "
+    "Values, intervals of binned errors and the pointwise band are shown at once; the "
     "intervals of smoothed errors follow. All intervals of diagrams and numbers: 95 %, "
     f"{ALONE}, 200 replicates, as calibdask.evaluate gives them."
 )

@@ -87,6 +87,7 @@ class Pool:
         self._counted = self.summary.assign(rows=self.summary["rows"].load()).assign_coords(
             {name: coordinate.load() for name, coordinate in self.summary.coords.items()}
         )
+        self._row_counts = np.asarray(self._counted["rows"].values.ravel(), np.int64)
         self.labels: dict[str, Labels] = self._opened.labels
         self.axes = tuple(self.labels)
         # Summaries of several models may have been joined, and a column of rows may name their models.
@@ -179,11 +180,13 @@ class Pool:
 
     def group_rows(self, groups: Sequence[Group]) -> npt.NDArray[np.int64]:
         """Number of rows of each group."""
-        return np.array([self._rows(group.numbers) for group in groups], np.int64)
+        sizes = [group.numbers.size for group in groups]
+        rows = self.rows_of(np.concatenate([np.zeros(0, np.int64), *(group.numbers for group in groups)]))
+        return np.diff(np.concatenate([[0], np.cumsum(rows)])[np.cumsum([0, *sizes])])
 
     def rows_of(self, numbers: SliceNumbers) -> npt.NDArray[np.int64]:
         """Number of rows of each of these slices."""
-        return np.asarray(self._counted["rows"].values.ravel()[numbers])
+        return self._row_counts[numbers]
 
     def grouped(self, groups: Sequence[Group], setting: str | int | None, *, complete: bool = False) -> Summary:
         """A summary with these groups along the dimension ``slice``, of one setting or ``complete``."""

@@ -121,20 +121,16 @@ class Panel:
         for values, ends in ((upper.x_range, frame.across), (upper.y_range, frame.upward)):
             values.start, values.end = ends
         across, upward = (dict(ticks) for ticks in (frame.x_ticks, frame.y_ticks))
-        for axis, grid, ticks in (
-            (upper.xaxis, upper.xgrid, across),
-            (lower.xaxis, lower.xgrid, across),
-            (upper.yaxis, upper.ygrid, upward),
-        ):
-            axis.ticker, axis.major_label_overrides = list(ticks), ticks
-            grid.ticker = axis[0].ticker
+        # Of tickers that stay: a browser lays a figure out again for each that is another.
+        for axis, ticks in ((upper.xaxis, across), (lower.xaxis, across), (upper.yaxis, upward)):
+            axis[0].ticker.ticks, axis[0].major_label_overrides = list(ticks), ticks
         x, y = frame.diagonal
         self._diagonal.data = {"x": x, "y": y}
         if len(drawn) == 1:
             said = [sentence for of in drawn[0] for sentence in notes(of)]
         else:
             said = [line for kind in zip(*drawn, strict=True) for line in notes(dict(zip("AB", kind, strict=False)))]
-        words = named_score(frame, list(dict.fromkeys(said)), 46 if self._small else 68)
+        words = named_score(frame, list(dict.fromkeys(said)), 40 if self._small else 68)
         lower.xaxis.axis_label = words
         lower.height = self._low + _LINE_HEIGHT * words.count("\n")
         names = [list(dict.fromkeys(filter(None, map(interval_name, selection)))) for selection in drawn]
@@ -147,7 +143,7 @@ class Panel:
                 item.visible = bool(own)
 
     def _figures(self) -> tuple[Any, Any]:
-        from bokeh.models import ColumnDataSource
+        from bokeh.models import ColumnDataSource, FixedTicker
 
         self._low = 70 if self._small else 105
         upper = empty_figure(235 if self._small else 345, _range())
@@ -158,8 +154,10 @@ class Panel:
         upper.line("x", "y", source=self._diagonal, color=DIAGONAL, line_dash="dashed", line_width=1.2)
         lower = empty_figure(self._low, upper.x_range)
         lower.y_range.start, lower.toolbar_location = 0, None
-        lower.yaxis[0].ticker.desired_num_ticks = 2
+        lower.yaxis[0].ticker.desired_num_ticks = 1 if self._small else 2
         lower.xaxis.axis_label = SCORE
+        for axis, grid in ((upper.xaxis, upper.xgrid), (lower.xaxis, lower.xgrid), (upper.yaxis, upper.ygrid)):
+            axis.ticker = grid.ticker = FixedTicker(ticks=[])
         if not self._small:
             upper.yaxis.axis_label = FREQUENCY if self._bins else PROBABILITY
             lower.yaxis.axis_label = ROWS if self._alone else SHARE

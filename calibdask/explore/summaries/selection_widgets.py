@@ -119,13 +119,13 @@ def selection_text(pool: Pool, selection: Selection) -> str:
     'all rows but day 1, 2'
     """
     models = [f"{dim} {label_text(pool.labels[dim][index])}" for dim, index in selection.models]
-    slices = " · ".join(_slice_texts(pool, selection))
+    slices = " · ".join(slice_texts(pool, selection))
     if selection.is_others:
         slices = f"all rows but {slices}"
     return " · ".join(filter(None, [*models, slices])) or "all rows"
 
 
-def _slice_texts(pool: Pool, selection: Selection) -> list[str]:
+def slice_texts(pool: Pool, selection: Selection) -> list[str]:
     """The labels of each dimension of which not all are selected."""
     texts = []
     for dim, indices in selection.slices:

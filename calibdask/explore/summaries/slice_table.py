@@ -27,8 +27,8 @@ _STEP = 0.4
 _LINES = 12
 # Lines of the table, which all are sent to the browser: others are in the file, and found by the filters.
 _MOST_LINES = 120
-# Slices by all dimensions but periods are told apart at first if they are no more.
-_MOST_TOGETHER = 24
+# Slices by all dimensions but the period are told apart at first if they are no more.
+_MOST_TOGETHER = 100
 _BAR_WIDTH = 68.0
 _SLICE, _GAP, _ERROR, _ROWS = "slice", "gap", "error", "rows"
 # In two lines, so that all columns are seen in a narrow window.
@@ -37,6 +37,7 @@ _SHEET = """
 .tabulator-col-content { padding: 4px 3px !important; }
 .tabulator-cell { white-space: normal !important; height: auto !important; line-height: 1.3; }
 .tabulator-col-title { white-space: normal !important; line-height: 1.25; }
+.tabulator-cell .side { white-space: nowrap; display: flex; justify-content: space-between; align-items: center; }
 .tabulator-cell small { color: var(--soft); white-space: nowrap; }
 """
 
@@ -210,7 +211,7 @@ class SliceTable:
                 _ROWS: NumberFormatter(format="0,0", text_align="right"),
             },
             titles=titles,
-            widths={_GAP: 118, _ERROR: 110, _ROWS: 58},
+            widths={_GAP: 124, _ERROR: 110, _ROWS: 58},
             configuration={"columnDefaults": {"headerSort": False, "minWidth": 56}},
             stylesheets=[_SHEET],
             show_index=False,
@@ -227,8 +228,8 @@ class SliceTable:
 
 
 def _usual_dims(pool: Pool) -> list[str]:
-    """The dimensions that tell slices apart at first: all but periods, if those are few, else the first."""
-    periods = period_dims(pool)
+    """The dimensions that tell slices apart at first: all but the period, if those are few, else the first."""
+    periods = period_dims(pool)[:1]
     others = [dim for dim in pool.slices if dim not in periods]
     few = prod(len(pool.labels[dim]) for dim in others) <= _MOST_TOGETHER
     return others if others and few else (others or list(pool.slices))[:1]
@@ -240,7 +241,8 @@ def _gap_cells(slices: xr.Dataset) -> list[str]:
     # 0 in the middle: the sides of all tables are the same.
     reach = float(np.nanmax(np.abs(ends), initial=0.0)) or 1.0
     return [
-        f"{bar(gap, low, high, (-reach, reach), certain=low > 0 or high < 0, width=_BAR_WIDTH)} {_signed(gap)}"
+        f"<span class='side'>{bar(gap, low, high, (-reach, reach), certain=low > 0 or high < 0, width=_BAR_WIDTH)} "
+        f"{_signed(gap)}</span>"
         if gap == gap
         else ""
         for gap, low, high in ends.T.tolist()
@@ -248,7 +250,8 @@ def _gap_cells(slices: xr.Dataset) -> list[str]:
 
 
 def _signed(gap: float) -> str:
-    return f"{gap:+.1f}".replace("-", "−")
+    # Without a minus where nothing is left of a number.
+    return f"{round(gap, 1) + 0.0:+.1f}".replace("-", "−")
 
 
 def _error_cell(value: float, low: float, high: float) -> str:

@@ -1,5 +1,6 @@
 """Slices of a selection watched over time, in pieces of a moment each, and what has changed between two windows."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +23,10 @@ from calibdask.plot.over_time import Pending
 from calibdask.results.over_time import Ends, OverTime
 from calibdask.storage.summary_totals import with_totals
 
+# Numbers may be periods, and ids: the name tells which.
+_TIME = re.compile(
+    r"(?<![^\W_])(date|day|week|month|quarter|year|hour|time|period|snapshot|cohort|vintage)s?(?![^\W_])", re.IGNORECASE
+)
 # Histograms that are in memory at a time; processes and periods that take about a second.
 _MOST_BYTES, _MOST_PROCESSES, _MOST_AT_ONCE = 1 << 28, 64, 2000
 # Histograms of the windows of a change.
@@ -46,13 +51,14 @@ class TimeQuery:
 
 
 def period_dims(pool: Pool) -> list[str]:
-    """Dimensions of slices that can be periods: dates first, then numbers in their order."""
+    """Dimensions of slices that can be periods: dates, then what is called like a time, then numbers in their order."""
 
     def are_dates(labels: Labels) -> bool:
         return labels.dtype.kind == "M" or all(DATE.fullmatch(str(label)) for label in labels)
 
     dates = [dim for dim in pool.slices if are_dates(known_labels(pool.labels[dim]))]
-    return dates + [dim for dim in pool.slices if dim not in dates and ordered(known_labels(pool.labels[dim]))]
+    others = [dim for dim in pool.slices if dim not in dates and ordered(known_labels(pool.labels[dim]))]
+    return dates + sorted(others, key=lambda dim: not _TIME.search(dim))
 
 
 def periods_of(pool: Pool, period: str) -> Labels:

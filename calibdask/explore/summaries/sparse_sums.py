@@ -10,6 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 
 _MOST_BYTES = 1 << 31
+_FEW_GROUPS = 4
 
 SliceNumbers = npt.NDArray[np.int64]
 
@@ -86,8 +87,6 @@ class SparseSums:
 
     def _pieces(self, name: str, needed: SliceNumbers) -> Iterator[tuple[SliceNumbers, Any]]:
         """Numbers and sums of slices, chunk by chunk as stored; without chunks that hold none of those needed."""
-        from scipy.sparse import csr_array
-
         # Without coordinates, which may be in other chunks.
         variable = self._summary[name].variable.transpose(*self._axes, ...)
         numbers = np.arange(np.prod(variable.shape[: len(self._axes)], dtype=np.int64))
@@ -96,7 +95,16 @@ class SparseSums:
             inside = numbers[ranges].ravel()
             if np.isin(inside, needed).any():
                 values = variable[ranges].values
-                yield inside, csr_array(values.reshape(inside.size, -1))
+                yield inside, _sparse(values.reshape(inside.size, -1))
+
+
+def _sparse(values: npt.NDArray[Any]) -> Any:
+    """The same as ``csr_array(values)``, in two thirds of its time."""
+    from scipy.sparse import csr_array
+
+    filled, width = np.flatnonzero(values), values.shape[1]
+    ends = np.searchsorted(filled, np.arange(len(values) + 1) * width)
+    return csr_array((values.ravel()[filled], filled % width, ends), values.shape)
 
 
 def _ranges(variable: xr.Variable, axis: str) -> list[slice]:
@@ -107,9 +115,17 @@ def _ranges(variable: xr.Variable, axis: str) -> list[slice]:
 
 
 def _summed(matrix: Any, groups: Sequence[SliceNumbers]) -> npt.NDArray[Any]:
-    """Sums over groups of rows."""
-    chosen = (matrix if group.size == matrix.shape[0] else matrix[group] for group in groups)
-    return np.stack([np.ones(rows.shape[0], matrix.dtype) @ rows for rows in chosen])
+    """Sums over groups of rows, in the order of these."""
+    from scipy.sparse import csr_array
+
+    if len(groups) < _FEW_GROUPS:
+        chosen = (matrix if group.size == matrix.shape[0] else matrix[group] for group in groups)
+        return np.stack([np.ones(rows.shape[0], matrix.dtype) @ rows for rows in chosen])
+    # All of them at once: choosing rows takes longer than adding them up.
+    numbers = np.concatenate(groups)
+    ends = np.cumsum([0, *(group.size for group in groups)])
+    chosen = csr_array((np.ones(numbers.size, matrix.dtype), numbers, ends), (len(groups), matrix.shape[0]))
+    return np.asarray((chosen @ matrix).toarray())
 
 
 def _nbytes(matrix: Any) -> int:

@@ -1,7 +1,7 @@
 """A tile for each model: its calibration error with interval, its rows, and whether it keeps the limit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import islice, product
 
@@ -37,13 +37,17 @@ _STATES: dict[Outcome, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Tile:
-    """One model: its error, the mean gap where the setting has one, and the limit held against it, if there is one."""
+    """One model: its error, the mean gap where the setting has one, and the limit held against it, if there is one.
+
+    It ``is_selected`` if it is the one of several that the page shows.
+    """
 
     name: str
     rows: int
     error: Ends
     gap: Ends | None
     judgement: Judgement | None
+    is_selected: bool = False
 
 
 def models_of(pool: Pool) -> list[tuple[str, tuple[tuple[str, int], ...]]]:
@@ -62,8 +66,14 @@ def tiles_of(pool: Pool, selection: Selection, choice: Choice, limit: float | No
     for name, at in models_of(pool):
         chosen = Selection(selection.slices, at)
         if rows := pool.rows(chosen):
-            tiles.append(_tile(name, rows, pool.pooled(chosen, choice.setting), choice, limit))
-    return tiles
+            tile = _tile(name, rows, pool.pooled(chosen, choice.setting), choice, limit)
+            tiles.append(replace(tile, is_selected=bool(at) and dict(at) == _model_of(pool, selection)))
+    return tiles if len(tiles) > 1 else [replace(tile, is_selected=False) for tile in tiles]
+
+
+def _model_of(pool: Pool, selection: Selection) -> dict[str, int]:
+    """The place of the model of a selection."""
+    return {**dict.fromkeys(pool.models, 0), **dict(selection.models)}
 
 
 def _tile(name: str, rows: int, pooled: Summary, choice: Choice, limit: float | None) -> Tile:
@@ -105,7 +115,8 @@ def _item(tile: Tile) -> str:
         words = f"limit {accepted(tile.judgement)} {css}{reason}"
         state = f"<p class='state'><b aria-hidden='true'>{icon}</b> {escape(words)}</p>"
     gap = f"<p>{escape(_gap_text(tile.gap))}</p>" if tile.gap is not None else ""
-    return f"<li class='{css}'>{name}{number}{state}{gap}<p class='quiet'>{tile.rows:,} rows</p></li>"
+    shown, below = (" aria-current='true'", ", shown below") if tile.is_selected else ("", "")
+    return f"<li class='{css}'{shown}>{name}{number}{state}{gap}<p class='quiet'>{tile.rows:,} rows{below}</p></li>"
 
 
 def _interval(ends: Ends) -> str:
@@ -117,6 +128,7 @@ def _interval(ends: Ends) -> str:
 def _gap_text(gap: Ends) -> str:
     """On which side scores are, if that is certain."""
     if gap.low <= 0 <= gap.high:
-        low, high = (f"{100 * end:.1f}".replace("-", "−") for end in (gap.low, gap.high))
+        # Without a sign where nothing is left of a number.
+        low, high = (f"{round(100 * end, 1) + 0.0:.1f}".replace("-", "−") for end in (gap.low, gap.high))
         return f"Side not decided ({low} to {high} points)"
     return f"Scores {points_text(gap)}"

@@ -42,18 +42,17 @@ class MapTable:
         of_classes = ("class",) if columns > 1 else ()
         # A map of all classes together has no class whose events to count.
         events = sliced.events if sliced.events is not None and columns >= len(sliced.events[0]) else None
-        lines = []
-        for position, labels in enumerate(_labels(calibrator)):
-            for column in range(columns):
-                lines.append(
-                    (
-                        *labels,
-                        *((visible(calibrator.classes_.tolist()[column]),) if of_classes else ()),
-                        f"{int(sliced.rows[position]):,}",
-                        *(() if events is None else (f"{events[position][column]:,.10g}",)),
-                        *(_with_error(sliced.numbers, name, position, column) for name in shown),
-                    )
-                )
+        lines = tuple(
+            (
+                *labels,
+                *((visible(calibrator.classes_.tolist()[column]),) if of_classes else ()),
+                f"{int(sliced.rows[position]):,}",
+                *(() if events is None else (f"{events[position][column]:,.10g}",)),
+                *(_with_error(sliced.numbers, name, position, column) for name in shown),
+            )
+            for position, labels in enumerate(_labels(calibrator))
+            for column in range(columns)
+        )
         further = tuple(
             f"{name} ({' x '.join(map(str, values.shape[2:] if values.shape[1] == 1 else values.shape[1:]))})"
             for name, values in sliced.numbers.items()
@@ -63,7 +62,7 @@ class MapTable:
             and not _is_left_out(name, values)
         )
         counted = () if events is None else ("events",)
-        return cls((*heads, *of_classes, "rows", *counted, *shown), tuple(lines), further)
+        return cls((*heads, *of_classes, "rows", *counted, *shown), lines, further)
 
 
 def rows_behind(calibrator: Calibrator) -> int:

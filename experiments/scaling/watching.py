@@ -8,6 +8,7 @@ The explorer needs Chromium and the extra ``browser-tests``.
 
 import argparse
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -101,13 +102,15 @@ def _opened(path: Path) -> Iterator[tuple[str, float]]:
     command = [sys.executable, "-c", code, "explore", str(path), "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, sync_playwright() as driver:
         assert process.stdout is not None
-        url = "http" + process.stdout.readline().split("http")[-1].strip()
+        address = re.search(r"http://\S+", process.stdout.readline())
         try:
+            if address is None:
+                raise RuntimeError("The explorer has not started.")
             browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
             page = browser.new_page(viewport={"width": 1280, "height": 1600})
             started, begun = _cpu(process.pid), time.perf_counter()
             yield "start_cpu_s", started
-            page.goto(url)
+            page.goto(address.group())
             page.locator("canvas").first.wait_for(timeout=300_000)
             seconds, drawn = time.perf_counter() - begun, _cpu(process.pid)
             yield "first_figure_cpu_s", drawn - started

@@ -5,6 +5,8 @@ from typing import Any
 from calibdask.gating.check import check
 from calibdask.gating.formats import sentence
 
+_MOST_LINES = 10
+
 
 def assert_calibrated(
     y_true: Any, y_prob: Any = None, limit: float = 0.03, confidence: float = 0.95, metric: str = "ece", **options: Any
@@ -28,7 +30,7 @@ def assert_calibrated(
     ------
     AssertionError
         If the error is larger, or there are too few rows to show that it is not; the message says which, and how many
-        rows would do.
+        rows would do, of ten slices at most, those that are certainly off first.
 
     Examples
     --------
@@ -46,10 +48,12 @@ def assert_calibrated(
     # pytest leaves out frames with this name.
     __tracebackhide__ = True
     gate = check(y_true, y_prob, {metric: limit}, confidence=confidence, **options)
-    failed = [judgement for judgement in gate.judgements if judgement.outcome != "met"]
+    failed = [*gate.of("broken"), *gate.of("cannot be decided")]
     if failed:
         certain = "not" if gate.outcome == "broken" else "not shown to be"
-        lines = "".join(f"\n  {sentence(judgement)}" for judgement in failed)
+        lines = "".join(f"\n  {sentence(judgement)}" for judgement in failed[:_MOST_LINES])
+        if len(failed) > _MOST_LINES:
+            lines += f"\n  and {len(failed) - _MOST_LINES} more of {len(gate.judgements)}"
         raise AssertionError(
             f"scores are {certain} calibrated within {limit} at {100 * confidence:g} % confidence:{lines}"
         )

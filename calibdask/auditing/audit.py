@@ -153,9 +153,10 @@ def audit(
     with weights within rounding.
 
     *Memory.* 32 bytes for each segment and cell of scores, with weights 40. A lattice is filled in up to eight parts;
-    each thread has one, of at most 256 MB. All together take at most half of the memory of this machine. This is
-    planned before a lattice is filled, and what does not fit is refused with the depth, the cells and the values that
-    do. ``min_rows`` makes it smaller only where it pools rare categories.
+    each thread has one, of at most 256 MB. All together take at most half of the memory of this machine; on a cluster
+    of Dask the parts that a worker has at a time take at most half of its own, and the lattice is put together where
+    ``audit`` is called. This is planned before a lattice is filled, and what does not fit is refused with the depth,
+    the cells and the values that do. ``min_rows`` makes it smaller only where it pools rare categories.
 
     *Evidence.* Given the scores, the outcomes of a segment are independent Bernoulli variables if the model is
     calibrated. The p-value is twice a bound of the tail of their sum: Chernoff's from the cells of scores, or that of
@@ -216,7 +217,9 @@ def audit(
     data = read_arrays(given.y_true, given.y_prob, None, given.sample_weight, options, features=given.by)
     cuts, notes = learnt_cuts(data, one_setting(data, setting), depth, Values.of(values, min_rows, edges), score_cells)
     cut = data.source.passes
-    plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, depth, data.source.layout.weighted)
+    source = data.source
+    weighted, workers = source.layout.weighted, source.workers
+    plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, depth, weighted, workers=workers)
     kept, sums, counts, labels = _filled(plan, data, min_rows)
     filled = data.source.passes
     warn_of_determining(plan, counts, 2, labels)

@@ -48,7 +48,7 @@ def conclusion(
     if least > _SAYS_NOTHING:
         return (
             f"Nothing is found, and next to nothing can be said: errors of {points_up(least)} points are not excluded "
-            "even for the largest groups. That takes more rows."
+            "even for the largest groups. More rows are needed."
         )
     size = next((size for size, error in excluded.items() if error <= _SAYS_NOTHING), 0)
     return f"No group of at least {size:,} rows is off by more than {points_up(excluded[size])} points, with {level}."

@@ -56,8 +56,9 @@ def learnt_cuts(
     if not codings:
         raise ValueError(f"audit expects a feature with two different values, got none: {listed(notes)}.")
     check_names(codings)
-    for note in notes:
-        warnings.warn(f"Feature {note}.", UserWarning, stacklevel=3)
+    for feature in of_features:
+        if feature.warning:
+            warnings.warn(feature.warning, UserWarning, stacklevel=3)
     notes += [feature.remark for feature in of_features if feature.remark]
     return Cuts(setting, learnt[-1], codings, depth, max(values.most, values.categories or 0)), notes
 
@@ -105,7 +106,8 @@ def filled(cuts: Cuts, data: Input) -> LatticeState:
     UserWarning
         Of numbers other than those that values are called by.
     """
-    plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, cuts.depth, data.source.layout.weighted)
+    weighted, workers = data.source.layout.weighted, data.source.workers
+    plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, cuts.depth, weighted, workers=workers)
     parts: list[LatticeState] = []
     further = {coding: iter(WholeNumbers(coding.column, coding.part)) for coding in cuts.features if _is_named(coding)}
     for statistic in plan.parts():

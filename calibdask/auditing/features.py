@@ -51,6 +51,12 @@ class Learnt:
     note: str = ""
     remark: str = ""
 
+    @property
+    def warning(self) -> str:
+        """The note in a sentence; empty without one."""
+        left_out = "" if self.codings else ": it describes no group, and is left out"
+        return f"Feature {self.note}{left_out}." if self.note else ""
+
 
 @dataclass(frozen=True)
 class Values:
@@ -190,8 +196,7 @@ class Values:
             if state.too_many:
                 return Learnt(
                     (),
-                    f"{column.name} has more than {MOST_TEXTS:,} different values and seems to be an identifier: it "
-                    "describes no group; group its values first",
+                    f"{column.name} has more than {MOST_TEXTS:,} different values and seems to be an identifier",
                 )
             counts, missing, values = state.counts, int(state.missing), state.values.tolist()
             mixed = bool((state.kinds > 0).all())
@@ -206,8 +211,7 @@ class Values:
         if len(present) > 2 and not common:
             return Learnt(
                 (),
-                f"{column.name} has {len(present):,} different values, each in fewer than {self.min_rows} rows: it "
-                "describes no group",
+                f"{column.name} has {len(present):,} different values, each in fewer than {self.min_rows} rows",
             )
         kept = present if len(present) <= most and len(common) == len(present) else common[: most - 1]
         kept = kept or present[:1]
@@ -216,15 +220,15 @@ class Values:
         chosen = tuple(values[at] for at in sorted(kept))
         coding = Categories(column.name, number, chosen, other, missing > 0, column.labels)
         rare = sum(int(counts[at]) for at in present) - sum(int(counts[at]) for at in kept)
-        share = rare / (int(counts.sum()) + missing)
+        pooled, share = len(present) - len(kept), rare / (int(counts.sum()) + missing)
         if share <= _MUCH:
             return Learnt((coding,), note)
         more = "more values of a feature (values)" if len(common) > len(kept) else "fewer rows a group (min_rows)"
         return Learnt(
             (coding,),
             note,
-            f"{column.name}: {len(present) - len(kept):,} of {len(present):,} values, {100 * share:.0f} % of the rows, "
-            f"are pooled as other; {more} tell more of them apart",
+            f"{column.name}: {pooled:,} of {len(present):,} values, {100 * share:.0f} % of the rows, "
+            f"{'is' if pooled == 1 else 'are'} pooled as other; {more} tell more of them apart",
         )
 
 

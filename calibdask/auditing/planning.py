@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.engine.threads import number_of_threads
+from calibdask.engine.workers import Workers
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.exact import Counts
 from calibdask.statistics.lattice.coding import Coding, missing_again, name_of
@@ -28,7 +29,8 @@ _FEWEST_CELLS = 8
 class LatticePlan:
     """The segments of features up to a depth, in parts that fit into memory.
 
-    ``copies`` are filled at a time. All states, of every thread, take at most half of the memory of this machine.
+    ``copies`` are filled at a time. All states, of every thread, take at most half of the memory of this machine. Of
+    ``workers`` of a cluster each holds states of a part alone, in at most half of its memory; all parts are kept here.
     """
 
     setting: Setting
@@ -37,6 +39,7 @@ class LatticePlan:
     depth: int
     weighted: bool
     copies: int = 1
+    workers: Workers | None = None
 
     def __post_init__(self) -> None:
         sizes = [feature.size for feature in self.features]
@@ -44,8 +47,8 @@ class LatticePlan:
             count, needed = segment_count(sizes, self.depth), self._bytes(sizes, self.depth, self.edges.bins)
             copies = f", {self.copies} times over" if self.copies > 1 else ""
             raise ValueError(
-                f"audit expects lattices of at most {_megabytes(self._most_bytes)} here, for {_threads()} in half of "
-                f"{_megabytes(_memory())} of memory, got {_megabytes(needed)}: "
+                f"audit expects lattices of at most {_megabytes(self._most_bytes)} here, for {self._room}, "
+                f"got {_megabytes(needed)}: "
                 f"{count:,} segments of up to {self.depth} of {len(sizes)} features times {self.edges.bins} cells of "
                 f"scores{copies}; what fits: {' or '.join([*self._what_fits(sizes), 'fewer features or values'])}."
             )
@@ -68,7 +71,10 @@ class LatticePlan:
         """Whether a lattice fits, in as few passes as may be, and the largest of its tables for every thread."""
         total = self._bytes(sizes, depth, cells)
         largest = int(np.prod(sorted(sizes)[-depth:], dtype=np.float64)) * cells * self._row
-        return total <= self._most_bytes and self.copies * (_states() * largest + total) <= _memory() // 2
+        states = self.copies * self._states * largest
+        if self.workers is None:
+            return total <= self._most_bytes and states + self.copies * total <= _memory() // 2
+        return total <= self._most_bytes and states <= self._memory // 2
 
     def _bytes(self, sizes: list[int], depth: int, cells: int) -> int:
         """Memory of a lattice."""
@@ -82,7 +88,28 @@ class LatticePlan:
     @property
     def _part_bytes(self) -> int:
         """Bytes of a part: so many that states of all threads, and what is kept of all parts, fit."""
-        return min(_PART_BYTES, _memory() // 2 // (self.copies * (_states() + _MOST_PARTS)))
+        if self.workers is None:
+            return min(_PART_BYTES, _memory() // 2 // (self.copies * (self._states + _MOST_PARTS)))
+        here, there = _memory() // (_SUMS + _MOST_PARTS), self._memory // self._states
+        return min(_PART_BYTES, min(here, there) // (2 * self.copies))
+
+    @property
+    def _states(self) -> int:
+        """States of a part that there are at a time where blocks are computed."""
+        threads = number_of_threads() if self.workers is None else self.workers.threads
+        return _WAITING * threads + _SUMS
+
+    @property
+    def _memory(self) -> int:
+        """Bytes of memory where blocks are computed."""
+        return _memory() if self.workers is None or self.workers.memory is None else self.workers.memory
+
+    @property
+    def _room(self) -> str:
+        """That memory in words."""
+        if self.workers is None:
+            return f"{_threads(number_of_threads())} in half of {_megabytes(self._memory)} of memory"
+        return f"workers of {_threads(self.workers.threads)} in half of their {_megabytes(self._memory)} of memory"
 
     @property
     def _most_bytes(self) -> int:
@@ -142,17 +169,11 @@ class LatticePlan:
         return tuple(feature.texts for feature in self.features)
 
 
-def _states() -> int:
-    """States of a part that there are at a time."""
-    return _WAITING * number_of_threads() + _SUMS
-
-
 def _megabytes(size: int) -> str:
     return f"{size / 1e6:,.0f} MB" if size >= 1e7 else f"{size / 1e6:.2g} MB"
 
 
-def _threads() -> str:
-    threads = number_of_threads()
+def _threads(threads: int) -> str:
     return "one thread" if threads == 1 else f"{threads} threads"
 
 

@@ -20,7 +20,7 @@ from calibdask.calibrators.given import (
     read_rows_given,
     score_columns,
 )
-from calibdask.calibrators.mapping import BlockMap, MapsRows, RowMap, mapped_rows
+from calibdask.calibrators.mapping import BlockMap, MapsRows, RowMap, mapped_rows, warn_of_unknown
 from calibdask.calibrators.stored import from_dict, to_dict
 from calibdask.engine.inputs.frames import GivenRows
 from calibdask.engine.inputs.input import Input, read_arrays, read_data
@@ -174,10 +174,18 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         ------
         ValueError
             If ``y_prob`` does not hold scores of the same classes; for Dask arrays when they are computed.
+
+        Warns
+        -----
+        UserWarning
+            Of values of slices that were not there when the map was fitted, and of how many rows; not of slices in Dask
+            arrays, which are not looked at yet.
         """
         check_is_fitted(self)
         scores = self._scores(y_prob, reset=False)
-        return mapped_rows(self._row_map(), scores, y_prob, self._sliced.codes(by, scores.shape[0]), self.classes_)
+        row_map, codes = self._row_map(), self._sliced.codes(by, scores.shape[0])
+        warn_of_unknown(row_map, codes, self._further_columns, self.of_unknown, 2)
+        return mapped_rows(row_map, scores, y_prob, codes, self.classes_)
 
     def predict(self, y_prob: Any, by: Any = None) -> Any:
         """The class of the largest calibrated probability, shape (n,)."""

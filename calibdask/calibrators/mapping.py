@@ -1,6 +1,7 @@
 """Maps applied to rows: checked scores of a block through the map of the slice of each row."""
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -9,6 +10,7 @@ import xarray as xr
 
 from calibdask.engine.inputs.arrays import is_dask
 from calibdask.kernels import logits
+from calibdask.safe_text import listed
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.validity import Validity
 
@@ -86,6 +88,22 @@ def mapped_rows(row_map: MapsRows, scores: Any, given: Any, codes: Any, classes:
     others = [dim for dim in given.dims if dim != sample] or ["class"]
     coords = {dim: given[dim] for dim in given.dims if dim in given.coords}
     return xr.DataArray(values, dims=(sample, *others), coords={others[0]: classes} | coords)
+
+
+def warn_of_unknown(row_map: MapsRows, codes: Any, names: Sequence[str], what: str, stacklevel: int) -> None:
+    """Warn of rows with values of these columns that the maps do not know, and say what they have.
+
+    Not of Dask arrays, which are not looked at yet.
+    """
+    if codes is None or is_dask(codes):
+        return
+    if rows := row_map.unknown(np.asarray(codes)):
+        warnings.warn(
+            f"{rows:,} of {len(codes):,} rows have values of {listed([*names])} that were not there when the map was "
+            f"fitted; they get {what}.",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 def checked(scores: Any, *, are_logits: bool = False) -> Array:

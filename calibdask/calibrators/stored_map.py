@@ -11,7 +11,7 @@ import numpy as np
 
 from calibdask.calibrators.base import MIN_ROWS, Calibrator
 from calibdask.calibrators.given import read_rows_given
-from calibdask.calibrators.mapping import MapsRows, mapped_rows
+from calibdask.calibrators.mapping import MapsRows, mapped_rows, warn_of_unknown
 from calibdask.engine.inputs.arrays import is_dask
 from calibdask.engine.inputs.frames import GivenRows
 from calibdask.engine.inputs.options import InputOptions
@@ -161,6 +161,7 @@ class StoredMap:
         """Calibrated scores as an array of the same kind: of Dask computed when they are needed."""
         values = getattr(scores, "data", scores) if hasattr(scores, "dims") else scores
         codes = self.codes(by, values.shape[0])
+        warn_of_unknown(self.row_map, codes, self.further, self.calibrator.of_unknown, 2)
         if not is_dask(values):
             return _as_given(self.row_map(np.asarray(values), codes), scores)
         mapped = mapped_rows(self.row_map, values, values, codes, self.calibrator.classes_)

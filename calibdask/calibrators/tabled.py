@@ -40,20 +40,20 @@ class MapTable:
         columns = max((values.shape[1] for values in shown.values() if values.ndim == 2), default=1)
         heads = (*(str(axis.name) for axis in sliced.axes),) or ("",)
         of_classes = ("class",) if columns > 1 else ()
+        # A map of all classes together has no class whose events to count.
+        events = sliced.events if sliced.events is not None and columns >= len(sliced.events[0]) else None
         lines = []
         for position, labels in enumerate(_labels(calibrator)):
             for column in range(columns):
-                events = () if sliced.events is None else (_count(sliced.events[position], column, columns),)
                 lines.append(
                     (
                         *labels,
                         *((visible(calibrator.classes_.tolist()[column]),) if of_classes else ()),
                         f"{int(sliced.rows[position]):,}",
-                        *events,
+                        *(() if events is None else (f"{events[position][column]:,.10g}",)),
                         *(_with_error(sliced.numbers, name, position, column) for name in shown),
                     )
                 )
-        counted = () if sliced.events is None else ("events",)
         further = tuple(
             f"{name} ({' x '.join(map(str, values.shape[2:] if values.shape[1] == 1 else values.shape[1:]))})"
             for name, values in sliced.numbers.items()
@@ -62,6 +62,7 @@ class MapTable:
             and values.ndim > 1
             and not _is_left_out(name, values)
         )
+        counted = () if events is None else ("events",)
         return cls((*heads, *of_classes, "rows", *counted, *shown), tuple(lines), further)
 
 
@@ -100,11 +101,6 @@ def _labels(calibrator: Calibrator) -> Iterator[tuple[str, ...]]:
     for index in np.ndindex(*(axis.size for axis in axes)) if axes else ():
         yield tuple(visible(plain(of_axis[at])) for of_axis, at in zip(values, index, strict=True))
     yield ("all rows", *[""] * (len(axes) - 1))
-
-
-def _count(events: Any, column: int, columns: int) -> str:
-    """Events of a column; where a map is of all classes together, those of the last."""
-    return f"{events[column] if columns > 1 else events[-1]:,.10g}"
 
 
 def _with_error(numbers: Mapping[str, Any], name: str, position: int, column: int) -> str:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibdask.cli.command_line import repeatable_command
+from calibdask.cli.data_names import source_of
 from calibdask.cli.feature_names import feature_names
 from calibdask.cli.help_groups import GroupedCommand
-from calibdask.cli.reporting import repeatable_command, source_of
 from calibdask.cli.results import RESULTS
 from calibdask.cli.row_options import RowsRequest, noted, place_options, rows_of, skipped_rows
 from calibdask.cli.summary_input import refuse_row_options

@@ -165,7 +165,7 @@ def _compare(request: RowsRequest, store: "Store") -> None:
     """Print what each of the usual methods takes away from the loss."""
     from calibdask.calibrators.comparing.compared_table import compared_lines
     from calibdask.calibrators.comparing.comparison import compare_calibrators
-    from calibdask.cli.reporting import source_of
+    from calibdask.cli.data_names import source_of
     from calibdask.cluster import connected
     from calibdask.progress import shown_progress
     from calibdask.storage.summary import Summary

@@ -193,7 +193,7 @@ def _text(gate: "Gate", data: str, suffix: str) -> str:
     """What is written to a file of this kind."""
     import json
 
-    from calibdask.cli.reporting import command_line
+    from calibdask.cli.command_line import command_line
     from calibdask.cli.row_options import stem_of
     from calibdask.gating.formats import junit, markdown, plain
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibdask.cli.data_names import named_data
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.param_types import MetricType
-from calibdask.cli.reporting import named_data
 from calibdask.cli.results import RESULTS
-from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of
+from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, skipped_rows
 from calibdask.cli.same_rows import same_rows
 from calibdask.safe_text import visible
 
@@ -119,7 +119,7 @@ def compare(
     begun = perf_counter()
     first = next(iter(requests.values()))
     with connected(first.cluster), shown_progress("comparing"), noted():
-        tables = same_rows("compare", requests, stored)
+        tables = same_rows("compare", requests, stored, may_skip=True)
         rows = next(iter(tables.values()))
         result = cd.compare(
             rows.labels,
@@ -134,6 +134,7 @@ def compare(
             seed=seed,
             **first.reading,
         )
+        result.attrs.update(skipped_rows(rows, result.attrs["rows"]))
         first.note_ignored(result.attrs)
     if target is not None:
         with ExitStack() as written:

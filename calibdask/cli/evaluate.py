@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibdask.cli.calibration_tests import TESTS, TESTS_HELP, refuse_tests_options, run_tests, tests_options
+from calibdask.cli.data_names import named_data
 from calibdask.cli.evaluate_request import EvaluateRequest
 from calibdask.cli.gates import checked_receipt, receipt_of_metrics, write_receipt
 from calibdask.cli.importing import importing
 from calibdask.cli.metric_options import MetricCommand
 from calibdask.cli.metrics import CHARTS, CURVE, DIAGRAM, PICTURES
 from calibdask.cli.param_types import MetricType
-from calibdask.cli.reporting import named_data, write_models
+from calibdask.cli.reporting import write_models
 from calibdask.cli.results import RESULTS, write_result
 from calibdask.cli.row_options import noted, row_options
 from calibdask.safe_text import shown_address, visible

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from calibdask.cli.metrics import CURVE, DIAGRAM, chosen_metrics
+from calibdask.cli.data_names import source_of
+from calibdask.cli.metrics import CURVE, DIAGRAM, PICTURES, chosen_metrics
 from calibdask.cli.param_types import is_whole
-from calibdask.cli.reporting import evaluation_options
 from calibdask.cli.row_options import RowsRequest
 from calibdask.estimators.expression import Expression
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from calibdask.calibrators.stored_map import StoredMap
     from calibdask.engine.inputs.options import InputKeywords
     from calibdask.storage.readers import StoredRows, Table
+
+# Of the intervals of a report, where none is given.
+_LEVEL = 0.95
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,8 +189,18 @@ class EvaluateRequest(RowsRequest):
         return {**default_metrics(classes, vector, full=self.full)}
 
     def report_options(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
-        """Options of a report that shows these metrics."""
-        return evaluation_options(self, chosen, self.options, self.intervals)
+        """Options of `calibdask.report.measure` for a report that shows these metrics besides."""
+        from calibdask.report.shown import Shown
+
+        setting = self.options["setting"]
+        return {
+            "metrics": {name: metric for name, metric in chosen.items() if name not in PICTURES},
+            **({} if is_whole(setting) else {"setting": setting, "k": self.options["k"]}),
+            "ci": _LEVEL,
+            **self.intervals,
+            "source": source_of(self),
+            "shown": Shown(chosen, self.intervals),
+        }
 
     def chosen(self, panel: Mapping[str, Any]) -> dict[str, Any]:
         """The metrics by name; those of the panel where none are named."""

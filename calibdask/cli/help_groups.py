@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from calibdask.cli.reporting import Remembering
+from calibdask.cli.command_line import Remembering
 
 _OTHERS = "Options"
 # Headings, with the names of the parameters beneath them.

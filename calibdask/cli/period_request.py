@@ -99,8 +99,11 @@ class PeriodRequest:
         with noted():
             merged = cd.expire(str(self.append), str(self.expire), self.into or "month")
         count = sum(map(len, merged.values()))
+        coarser = self.into or "month"
         self._say(
-            f"merged {count} periods into {listed(merged)} in" if merged else f"nothing to merge after {self.expire} in"
+            f"merged {count} periods into {listed(merged)} in"
+            if merged
+            else f"nothing to merge: no {coarser} ended {self.expire} before the latest period in"
         )
 
     def _named(self) -> "tuple[str, Label | None]":

@@ -6,16 +6,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from calibdask.cli.command_line import Remembering, repeatable_command
+from calibdask.cli.data_names import named_data
 from calibdask.cli.gates import Gating, checked_receipt, gate_options, limit_options, limits_given, write_receipt
-from calibdask.cli.reporting import (
-    Remembering,
-    audited,
-    compared_models,
-    measured,
-    named_data,
-    repeatable_command,
-    write_models,
-)
+from calibdask.cli.reporting import audited, compared_models, measured, write_models
 from calibdask.cli.row_options import RowsRequest, row_options
 from calibdask.safe_text import visible
 
@@ -29,6 +23,8 @@ if TYPE_CHECKING:
 
 # Replicates of the intervals that decide, as by check.
 _GATE_BOOT = 1000
+# Limits of a kind that are named on the terminal, of each model.
+_MOST_LINES = 5
 _EPILOG = """\b
 Examples:
   calibdask report holdout.parquet --by country --out report.html
@@ -230,8 +226,15 @@ def _lines(models: Mapping[str, Any]) -> Iterator[str]:
     for name, model in models.items():
         if model.gate is not None and model.gate.judgements:
             yield f"{name}: {headline(model.gate)}"
-            yield from (f"  {sentence(one)}." for one in model.gate.of("broken"))
-            yield from (f"  {words}" for words in wanting(model.gate))
+            yield from _first([f"{sentence(one)}." for one in model.gate.of("broken")])
+            yield from _first(list(wanting(model.gate)))
+
+
+def _first(lines: Sequence[str]) -> Iterator[str]:
+    """The first of these lines; the page has them all."""
+    yield from (f"  {line}" for line in lines[:_MOST_LINES])
+    if (left := len(lines) - _MOST_LINES) > 0:
+        yield f"  {left:,} more such limits: see the page."
 
 
 def _watching(

@@ -1,21 +1,20 @@
 """What commands that write reports share: models by their names, measured, and the page."""
 
 import math
-import shlex
-from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibdask.cli.command_line import repeatable_command
+from calibdask.cli.data_names import size_of, source_of
 from calibdask.cli.feature_names import feature_names
 from calibdask.cli.gates import gated_rows, gated_summary
-from calibdask.cli.metrics import PICTURES
-from calibdask.cli.param_types import is_whole
-from calibdask.cli.row_options import RowsRequest, noted, rows_of, skipped_rows, stem_of
-from calibdask.safe_text import visible, without_credentials
+from calibdask.cli.row_options import RowsRequest, noted, rows_of, skipped_rows
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
 
     from calibdask.cli.gates import Gating
@@ -26,40 +25,8 @@ if TYPE_CHECKING:
     from calibdask.storage.readers import Table
     from calibdask.storage.summary import Summary
 
-_LEVEL, _UNIT = 0.95, 1000
-_WORDS = "calibdask.words"
 # Replicates of a comparison for each further model, times the level of its tests.
 _REPLICATES = 8
-# Options whose files are written.
-_OUTPUTS = ("--out", "--report", "--receipt")
-
-
-def named_data(given: Sequence[str]) -> dict[str, str]:
-    """Files by the name of their model: ``NAME=FILE``, or the name of the file without its suffixes.
-
-    What exists under the whole word is a file, such as ``day=1.csv``.
-
-    Raises
-    ------
-    click.UsageError
-        If two would have the same name.
-
-    Examples
-    --------
-    >>> named_data(["forest=a/rows.csv", "b/logistic.parquet", "s3://bucket/x=1/part.csv.gz"])
-    {'forest': 'a/rows.csv', 'logistic': 'b/logistic.parquet', 'part': 's3://bucket/x=1/part.csv.gz'}
-    """
-    files: dict[str, str] = {}
-    for words in given:
-        name, equals, data = words.partition("=")
-        if Path(words).exists() or not (name and equals and data) or "/" in name:
-            name, data = stem_of(words), words
-        if name in files:
-            raise click.UsageError(
-                f"{files[name]} and {data} would both be called {name!r}; name one of them, as in NAME={data}."
-            )
-        files[name] = data
-    return files
 
 
 def measured(
@@ -183,45 +150,6 @@ def models_of_summary(
     return models
 
 
-class Remembering(click.Command):
-    """A command that remembers its arguments, so that reports can name the command that made them."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep them, and read them."""
-        ctx.meta[_WORDS] = tuple(args)
-        return super().parse_args(ctx, args)
-
-
-def command_line() -> str:
-    """The command that is running, as it was typed."""
-    return _shown(click.get_current_context().meta[_WORDS])
-
-
-def repeatable_command() -> str:
-    """The command that is running, writing beside the files that it has written: it runs again as it is printed."""
-    words = list(click.get_current_context().meta[_WORDS])
-    for place, word in enumerate(words):
-        option, equals, path = word.partition("=")
-        if option not in _OUTPUTS:
-            continue
-        if equals:
-            words[place] = f"{option}={_again(path)}"
-        elif place + 1 < len(words):
-            words[place + 1] = _again(words[place + 1])
-    return _shown(words)
-
-
-def _shown(words: Sequence[str]) -> str:
-    name = str(click.get_current_context().info_name)
-    return visible(shlex.join(map(without_credentials, ["calibdask", name, *words])))
-
-
-def _again(path: str) -> str:
-    """The name of another file beside this one."""
-    stem, dot, suffix = path.rpartition(".")
-    return f"{stem}-again.{suffix}" if dot else f"{path}-again"
-
-
 def write_models(
     part: "Path",
     models: "Mapping[str, Measured]",
@@ -256,7 +184,8 @@ def compared_models(requests: Mapping[str, RowsRequest], stores: "Mapping[str, S
         return "every class is a problem of its own here; see calibdask compare."
     with connected(first.cluster), shown_progress("comparing"), noted():
         try:
-            tables = same_rows("a comparison", requests, {name: rows_of(store) for name, store in stores.items()})
+            stored = {name: rows_of(store) for name, store in stores.items()}
+            tables = same_rows("a comparison", requests, stored, may_skip=True)
             rows = next(iter(tables.values()))
             scores = {name: table.scores for name, table in tables.items()}
             # Enough for p-values that are small after adjustment for the number of models.
@@ -264,39 +193,9 @@ def compared_models(requests: Mapping[str, RowsRequest], stores: "Mapping[str, S
             options["n_boot"] = max(options["n_boot"], least)
             if math.prod(rows.scores.shape) * options["n_boot"] > MOST_RESAMPLED:
                 return f"resampling {rows.scores.shape[0]:,} rows would take minutes; calibdask compare does it."
-            return cd.compare(rows.labels, scores, sample_weight=rows.weights, **options, **first.reading)
+            result = cd.compare(rows.labels, scores, sample_weight=rows.weights, **options, **first.reading)
+            if rows.skipped is not None:
+                result.attrs["rows_skipped"] = rows.skipped(result.attrs["rows"])
+            return result
         except (ValueError, click.UsageError) as reason:
             return reason.message if isinstance(reason, click.UsageError) else str(reason)
-
-
-def evaluation_options(
-    request: RowsRequest, chosen: Mapping[str, Any], options: Mapping[str, Any], intervals: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Options of `calibdask.report.measure` for ``calibdask evaluate --report``: what is evaluated is shown besides."""
-    from calibdask.report.shown import Shown
-
-    setting = options["setting"]
-    return {
-        "metrics": {name: metric for name, metric in chosen.items() if name not in PICTURES},
-        **({} if is_whole(setting) else {"setting": setting, "k": options["k"]}),
-        "ci": _LEVEL,
-        **intervals,
-        "source": source_of(request),
-        "shown": Shown(chosen, intervals),
-    }
-
-
-def size_of(data: str) -> str:
-    """How large a local file is, in words; empty for folders, patterns and URLs, which nobody has to list for it."""
-    path = Path(data)
-    if not path.is_file():
-        return ""
-    size, units = float(path.stat().st_size), ["bytes", "kB", "MB", "GB", "TB"]
-    while size >= _UNIT and len(units) > 1:
-        size, units = size / _UNIT, units[1:]
-    return f"{size:.3g} {units[0]}"
-
-
-def source_of(request: RowsRequest) -> str:
-    """What a report calls the data."""
-    return visible(PurePosixPath(without_credentials(request.data).rstrip("/")).name)

@@ -191,7 +191,7 @@ def skipped_rows(table: "Table", rows: int) -> dict[str, int]:
     return {"rows_skipped": skipped}
 
 
-def rows_of(store: "Store", mend: str = "") -> "StoredRows":
+def rows_of(store: "Store", mend: str = "give the scored rows that it was made from.") -> "StoredRows":
     """What was opened, if it may be scored rows.
 
     Raises

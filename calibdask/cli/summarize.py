@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibdask.cli.data_names import named_data
 from calibdask.cli.feature_names import feature_names
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
 from calibdask.cli.period_request import COARSER, PeriodRequest
-from calibdask.cli.reporting import named_data
 from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, skipped_rows
 from calibdask.cli.same_rows import same_rows
 from calibdask.safe_text import visible

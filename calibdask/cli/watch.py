@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from calibdask.cli.data_names import named_data
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
-from calibdask.cli.reporting import named_data
 from calibdask.cli.results import write_result
 from calibdask.cli.row_options import noted
 from calibdask.safe_text import message, visible

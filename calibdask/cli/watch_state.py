@@ -47,8 +47,9 @@ class WatchState:
             return cls(target, text, document["state"], alarms, frozenset(map(str, document["untold"])))
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
-                f"{_shown(target)} expects what calibdask watch --state has written: {error!r}; it is damaged, or "
-                "another file. Give another name, or remove it to watch all periods anew."
+                f"{_shown(target)} is no state that calibdask watch --state wrote, or it is damaged: "
+                f"{f'it lacks {error}' if isinstance(error, KeyError) else error}. Give another name, or remove it to "
+                "watch all periods anew."
             ) from error
 
     @property

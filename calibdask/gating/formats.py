@@ -28,7 +28,7 @@ def headline(gate: Gate) -> str:
     --------
     >>> from calibdask.gating.check import check
     >>> headline(check([0, 1] * 8, [0.4, 0.6] * 8, {"ece": 0.03}))
-    'Undecided: none of 1 limit is broken, 1 cannot be decided with 16 rows.'
+    'Undecided: the one limit cannot be decided with 16 rows.'
     """
     broken, undecided, every = (len(gate.of("broken")), len(gate.of("cannot be decided")), len(gate.judgements))
     rows = counted(gate.rows, "row")
@@ -36,6 +36,8 @@ def headline(gate: Gate) -> str:
         return f"No limits: nothing is decided of {rows}."
     if broken:
         return f"Broken: {broken} of {counted(every, 'limit')}, with {rows}."
+    if undecided and every == 1:
+        return f"Undecided: the one limit cannot be decided with {rows}."
     if undecided:
         return f"Undecided: none of {counted(every, 'limit')} is broken, {undecided} cannot be decided with {rows}."
     return f"Met: {'the one limit' if every == 1 else f'all {every} limits'}, with {rows}."

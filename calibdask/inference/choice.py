@@ -11,7 +11,7 @@ from calibdask.inference.methods import Method
 def check_level(level: object, name: str = "level") -> None:
     """Raise ValueError unless this is a level, of an interval or, as ``alpha``, of a test."""
     if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < float(level) < 1:
-        usual = 0.05 if name == "alpha" else 0.95
+        usual = 0.05 if name in ("alpha", "risk") else 0.95
         raise ValueError(f"{name} expects a number between 0 and 1 such as {usual}, got {level!r}.")
 
 

@@ -77,7 +77,7 @@ class HistogramBootstrap:
             return {}
         estimators = {name: record.for_replicates for name, record in records.items()}
         outcome = run(estimators, source)
-        size = source.bytes_of_a_replicate(outcome.states, by_cells=self.choice.keep or self.choice.method == "bca")
+        size = source.bytes_of_a_replicate(outcome.states, by_cells=self.choice.keep)
         resampled = partial(source.resampled, self.choice.seed, by_cells=self.choice.keep)
         drawn = {"values": _values(estimators, resampled, self.choice.n_boot, size)}
         if self.choice.method in (None, "corrected"):
@@ -86,7 +86,11 @@ class HistogramBootstrap:
             }
             drawn["by_chance"] = _values(errors, partial(resampled, calibrated=True), self.choice.n_boot, size)
         if self.choice.method == "bca":
-            drawn["left_out"] = _values(estimators, partial(source.left_out, self.choice.seed), GROUPS, size)
+            size = source.bytes_of_a_replicate(outcome.states, by_cells=True)
+            # Each call deals the rows of all cells to all groups: fewer calls.
+            of_a_thread = _BYTES_AT_ONCE // (2 * threads.number_of_threads())
+            left_out = partial(source.left_out, self.choice.seed)
+            drawn["left_out"] = _values(estimators, left_out, GROUPS, size, of_a_thread)
         return {
             name: Replicates(estimate, {field: values[name] for field, values in drawn.items() if name in values})
             for name, estimate in outcome.estimates.items()
@@ -116,12 +120,16 @@ class HistogramBootstrap:
 
 
 def _values(
-    estimators: Mapping[str, Estimating], make: Callable[[range], SummarySource], count: int, size: int
+    estimators: Mapping[str, Estimating],
+    make: Callable[[range], SummarySource],
+    count: int,
+    size: int,
+    of_a_thread: int = _BYTES_OF_A_THREAD,
 ) -> dict[str, Values]:
     """Values of each part of each estimator in ``count`` replicates, whose states have ``size`` bytes each."""
     if not estimators:
         return {}
-    together = _whole_parts(AT_ONCE, min(_BYTES_OF_A_THREAD // max(1, size), -(-count // threads.number_of_threads())))
+    together = _whole_parts(AT_ONCE, min(of_a_thread // max(1, size), -(-count // threads.number_of_threads())))
     ranges = [range(start, min(count, start + together)) for start in range(0, count, together)]
     jobs = (partial(_values_of_range, estimators, make, replicates) for replicates in ranges)
     pieces = threads.in_parallel(jobs, max(1, _BYTES_AT_ONCE // max(1, size * together)))

@@ -113,7 +113,7 @@ def poisson_counts(numbers, thresholds, key, counts):
 @inlined
 def _exceeded(bits, thresholds, counts):
     """Fill ``counts`` (n,) with how many of the increasing thresholds do not exceed the bits."""
-    largest = 0
+    largest = np.int64(0)
     for i in range(counts.size):
         count = np.int64(bits[i] >= thresholds[0]) + np.int64(bits[i] >= thresholds[1])
         count += np.int64(bits[i] >= thresholds[2]) + np.int64(bits[i] >= thresholds[3])

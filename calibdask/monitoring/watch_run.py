@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -121,15 +121,21 @@ def _past(sums: PeriodSums, watched: Watched, given: Mapping[str, Any] | str | N
     except json.JSONDecodeError as error:
         raise ValueError(f"state expects the JSON text that an earlier cd.watch returned; {error}.") from error
     if past.watched != watched:
-        raise ValueError(
-            f"state was made for {past.watched}, and this is {watched}; begin without it, or choose as then."
-        )
+        raise ValueError(_other_choices(past.watched, watched))
     if [*past.slices] != [*sums.slices] or past.columns != sums.columns:
         raise ValueError(
             f"state has the slices {listed(past.slices) or 'none'}, and this call {listed(sums.slices) or 'none'}; "
             "give the same by."
         )
     return past
+
+
+def _other_choices(past: Watched, now: Watched) -> str:
+    """In which choices the state of one watch does not fit another."""
+    differing = [(field.name, getattr(past, field.name), getattr(now, field.name)) for field in fields(Watched)]
+    differing = [(name, before, after) for name, before, after in differing if before != after]
+    before, after = (", ".join(f"{name} {choice[at]}" for name, *choice in differing) for at in (0, 1))
+    return f"state was made with {before}, and this watch has {after}; choose as before, or begin without the state."
 
 
 def _pending(sums: PeriodSums, choice: PeriodChoice) -> list[dict[str, Any]]:

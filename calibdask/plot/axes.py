@@ -1,6 +1,7 @@
 """Reliability diagrams and curves on Matplotlib axes, where the caller may draw more."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from textwrap import wrap
 from typing import Any
 
@@ -8,8 +9,9 @@ import numpy as np
 import xarray as xr
 
 from calibdask.plot.frame import Frame, interval_name, notes
+from calibdask.plot.naming import axes_in
 from calibdask.plot.panels import Panel, panels
-from calibdask.plot.style import DIAGONAL, FREQUENCY, GRID, MEAN_SCORE, ROWS, SCORE
+from calibdask.plot.style import DIAGONAL, GRID, ROWS
 from calibdask.results.reliability import Bins, Curve, only_metric
 
 _MOST_LINES = 10
@@ -39,13 +41,14 @@ def drawn(
         If there is none, or more than can be told apart.
     """
     read: Any = Bins if kind == "diagram" else Curve
-    shown: list[Panel[Any]] = panels(result, read, only_metric(result, "diagram" if read is Bins else "curve"))
+    metric = only_metric(result, read.kind)
+    shown: list[Panel[Any]] = panels(result, read, metric)
     if len(shown) > _MOST_LINES:
         raise ValueError(f"One axes shows at most {_MOST_LINES} {kind}s, got {len(shown)}; select some of them.")
     if ax is None:
         ax = _axes_with_rows(size, dpi)
     frame = Frame.of([panel.shown for panel in shown])
-    _prepare(ax, frame, kind)
+    _prepare(ax, frame, axes_in(result, read.kind, metric))
     lines = []
     for panel in shown:
         label = " · ".join(filter(None, (name, panel.heading)))
@@ -78,7 +81,7 @@ def _beneath(ax: Any) -> Any:
     return next((other for other in siblings if other.get_gid() == _ROWS_BENEATH), None)
 
 
-def _prepare(ax: Any, frame: Frame, kind: str) -> None:
+def _prepare(ax: Any, frame: Frame, names: tuple[str, str]) -> None:
     """Scale, ends, grid and names of the axes; axes that hold something already are only lengthened."""
     across, upward = (frame.axis.scores(np.array(ends)) if frame.axis.logit else ends for ends in _ends(frame))
     if ax.has_data():
@@ -87,8 +90,8 @@ def _prepare(ax: Any, frame: Frame, kind: str) -> None:
         if frame.axis.logit:
             ax.set_xscale("logit")
             ax.set_yscale("logit")
-        ax.set_ylabel(FREQUENCY)
-        (_beneath(ax) or ax).set_xlabel(MEAN_SCORE if kind == "diagram" else SCORE)
+        (_beneath(ax) or ax).set_xlabel(names[0])
+        ax.set_ylabel(names[1])
         ax.grid(visible=True, color=GRID, linewidth=0.8)
         ax.set_axisbelow(True)
         ax.spines[["top", "right"]].set_visible(False)
@@ -153,6 +156,9 @@ def _rows(beneath: Any, shown: Bins | Curve, color: str) -> None:
 def _note(ax: Any, shown: Bins | Curve, label: str) -> None:
     """What the axis leaves out, beneath its name."""
     axis = _beneath(ax) or ax
+    if shown.drawn is not None and shown.drawn.axis.logit and ax.get_xscale() != "logit":
+        # The axes held something already, and their scale is that of the first.
+        shown = replace(shown, drawn=shown.drawn._replace(axis=shown.drawn.axis._replace(logit=False)))
     said = " ".join(notes(shown))
     lines = wrap(f"{label}: {said}" if label else said, _LONGEST) if said else []
     axis.set_xlabel("\n".join((axis.get_xlabel(), *lines)), fontsize="small")

@@ -8,8 +8,9 @@ import xarray as xr
 from calibdask.extras import check_plot
 from calibdask.plot.frame import Frame, interval_name
 from calibdask.plot.framing import framed, rows_of
+from calibdask.plot.naming import axes_in
 from calibdask.plot.panels import Panel, arrange, panels
-from calibdask.plot.style import DENSITY, PROBABILITY, SCORE, number_text
+from calibdask.plot.style import DENSITY, FREQUENCY, PROBABILITY, SCORE, number_text
 from calibdask.results.reliability import Curve, only_metric
 
 
@@ -56,15 +57,17 @@ def reliability_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
     shown = panels(dataset, Curve, metric)
     # One legend serves all panels.
     first = next((panel.number for panel in shown if panel.shown.has_interval), 0)
-    return arrange([(_lines(panel, title, legend=panel.number == first), _beneath(panel)) for panel in shown])
+    across, upward = axes_in(dataset, "curve", metric)
+    names = across, PROBABILITY if upward == FREQUENCY else upward
+    return arrange([(_lines(panel, title, names, legend=panel.number == first), _beneath(panel)) for panel in shown])
 
 
-def _lines(panel: Panel[Curve], title: str, *, legend: bool) -> Any:
+def _lines(panel: Panel[Curve], title: str, names: tuple[str, str], *, legend: bool) -> Any:
     """Bands, diagonal, distance from it and the curve in the colours of its sides."""
     import holoviews as hv
 
     curve, frame = panel.shown, Frame.of([panel.shown])
-    x, y = framed(hv.Dimension("score", label=SCORE), panel.upward("reliability", PROBABILITY), frame)
+    x, y = framed(hv.Dimension("score", label=names[0]), panel.upward("reliability", names[1]), frame)
     # Grey bands beside orange tints look blue.
     tints = [] if curve.has_interval else _tints(curve, frame, x, y)
     bands = _bands(curve, frame, x, y, legend=legend)

@@ -8,8 +8,9 @@ import xarray as xr
 from calibdask.extras import check_plot
 from calibdask.plot.frame import Frame, interval_name
 from calibdask.plot.framing import framed, rows_of
+from calibdask.plot.naming import axes_in
 from calibdask.plot.panels import Panel, arrange, panels
-from calibdask.plot.style import FREQUENCY, MEAN_SCORE, OVER, UNDER, number_text
+from calibdask.plot.style import OVER, UNDER, number_text
 from calibdask.results.reliability import Bins, only_metric
 
 
@@ -53,16 +54,17 @@ def reliability_diagram(dataset: xr.Dataset, *, title: str = "") -> Any:
     shown = panels(dataset, Bins, metric)
     # One legend serves all panels.
     first = next((panel.number for panel in shown if panel.shown.has_interval), 0)
-    return arrange([(_points(panel, title, legend=panel.number == first), rows_of(panel)) for panel in shown])
+    names = axes_in(dataset, "diagram", metric)
+    return arrange([(_points(panel, title, names, legend=panel.number == first), rows_of(panel)) for panel in shown])
 
 
-def _points(panel: Panel[Bins], title: str, *, legend: bool) -> Any:
+def _points(panel: Panel[Bins], title: str, names: tuple[str, str], *, legend: bool) -> Any:
     """Diagonal, gaps, intervals and points."""
     import holoviews as hv
 
     bins, frame = panel.shown, Frame.of([panel.shown])
     on = frame.inside(bins)
-    x, y = framed(hv.Dimension("score", label=MEAN_SCORE), panel.upward("outcome", FREQUENCY), frame)
+    x, y = framed(hv.Dimension("score", label=names[0]), panel.upward("outcome", names[1]), frame)
     across, upward, low, high = frame.x(bins.score), *map(frame.y, (bins.outcome, bins.low, bins.high))
     color = np.where(bins.gap < 0, OVER, UNDER)
     size = np.sqrt(bins.count / (bins.count.max(initial=0.0) or 1.0))

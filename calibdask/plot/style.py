@@ -14,6 +14,7 @@ DIAGONAL, BAND, MEDIAN, GRID = "#6e6e6e", "#555555", "#222222", "#e8ebee"
 # Names of axes.
 SCORE, MEAN_SCORE = "score", "mean score"
 FREQUENCY, PROBABILITY = "frequency of the outcome", "probability of the outcome"
+CONFIDENCE, ACCURACY = "confidence", "accuracy"
 ROWS, SHARE, DENSITY = "rows", "share", "density"
 
 # A little room for points at 0 and 1.

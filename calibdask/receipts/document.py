@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +12,8 @@ import numpy as np
 import xarray as xr
 
 from calibdask import __version__
+from calibdask.gating.formats import WORDS
+from calibdask.gating.judging import Judgement
 from calibdask.receipts.fingerprint import Fingerprint
 from calibdask.results.format import slice_text
 
@@ -22,8 +24,10 @@ _OUTSIDE = ("hash", "made")
 Document = dict[str, Any]
 
 
-def document(result: xr.Dataset, rows: Fingerprint, request: Mapping[str, Any], decisions: list[Any]) -> Document:
-    """A receipt of what was measured, as plain values.
+def document(
+    result: xr.Dataset, rows: Fingerprint, request: Mapping[str, Any], judgements: Iterable[Judgement]
+) -> Document:
+    """A receipt of what was measured and decided, as plain values.
 
     ``request`` says what was asked for, so that a second party can ask again.
     """
@@ -34,7 +38,15 @@ def document(result: xr.Dataset, rows: Fingerprint, request: Mapping[str, Any], 
         "data": {"rows": rows.rows, "fingerprint": rows.whole, "parts": dict(rows.parts)},
         "request": json.loads(json.dumps(request)),
         "numbers": dict(_numbers(result)),
-        "decisions": decisions,
+        "decisions": [
+            {
+                "limit": one.limit,
+                "where": dict(one.where),
+                "number": _plain(one.value),
+                "decision": WORDS[one.outcome].lower(),
+            }
+            for one in judgements
+        ],
     }
     made = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "python": platform.python_version()}
     made |= {"numpy": np.__version__, "platform": platform.platform()}

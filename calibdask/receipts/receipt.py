@@ -19,7 +19,7 @@ from calibdask.estimators.tests.consistency_test import ConsistencyTest
 from calibdask.estimators.without_interval import WithoutInterval, bare
 from calibdask.evaluation import evaluate
 from calibdask.gating.check import Given, check
-from calibdask.gating.formats import WORDS
+from calibdask.gating.judging import Judgement
 from calibdask.gating.limits import Limit, limits_of
 from calibdask.receipts.document import FORMAT, KIND, Document, differences, document, hash_of
 from calibdask.receipts.fingerprint import fingerprint_of
@@ -78,7 +78,8 @@ def receipt(
     -------
     dict
         Plain values for JSON: ``data`` with the rows and their fingerprint (see `calibdask.fingerprint`), ``request``
-        with all choices, ``numbers`` with all digits, ``decisions``, the version, and ``hash``, SHA-256 over all of
+        with all choices, ``numbers`` with all digits, ``decisions`` with the
+        numbers that they are of, the version, and ``hash``, SHA-256 over all of
         it. ``made`` says where and when, outside the hash.
 
     Raises
@@ -127,15 +128,14 @@ def receipt(
     intervals: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
     result = evaluate(truth, scores, chosen, ci=confidence, **intervals, **options, **reading)
     _refuse_ordered({str(one.attrs["metric"]) for one in result.data_vars.values() if _SAMPLED in one.attrs})
-    decisions = []
-    if limits is not None or slice_limits is not None:
+    declared = [*limits_of(limits), *limits_of(slice_limits, of_slices=True)]
+    _refuse_ordered({str(limit.metric) for limit in declared if _takes_order(limit.metric.make())})
+    judgements: Sequence[Judgement] = ()
+    if declared:
         gate = check(
             truth, scores, limits, slice_limits=slice_limits, confidence=confidence, **intervals, **options, **reading
         )
-        decisions = [
-            {"limit": one.limit, "where": dict(one.where), "decision": WORDS[one.outcome].lower()}
-            for one in gate.judgements
-        ]
+        judgements = gate.judgements
     names = sorted(map(str, given.by)) if isinstance(given.by, Mapping) else []
     request = {
         "metrics": [str(expression) for expression in expressions],
@@ -148,7 +148,7 @@ def receipt(
         **intervals,
         "reading": {name: value if value is None else _json(value) for name, value in reading.items()},
     }
-    return document(result, fingerprint_of(data), request, decisions)
+    return document(result, fingerprint_of(data), request, judgements)
 
 
 def _same_in_any_order(metric: Estimator, layout: Layout) -> Estimator:
@@ -230,7 +230,7 @@ def verify(receipt: Document | str | Path, y_true: Any, y_prob: Any = None, **op
     >>> import calibdask as cd
     >>> first = cd.receipt([0, 1, 0, 1], [0.25, 0.5, 0.5, 0.75], "ece(bins=2)")
     >>> cd.verify(first, [0, 1, 0, 1], [0.25, 0.5, 0.5, 0.875]).problems[0]
-    'The scores are others than those of the receipt; labels, weights and slices are the same.'
+    'The scores differ from those of the receipt; labels, weights and slices are the same.'
     """
     given = read_receipt(receipt)
     request = given["request"]
@@ -245,15 +245,13 @@ def verify(receipt: Document | str | Path, y_true: Any, y_prob: Any = None, **op
     problems += _of_data(given["data"], again["data"])
     tolerance = _ROUNDING if request["weighted"] else 0.0
     problems += [
-        f"{visible(path)} was {_said(before)}, and is {_said(after)}."
-        for path, before, after in differences(given["numbers"], again["numbers"])
+        f"{visible(path)} was {_said(before)} in the receipt, and is {_said(after)} here."
+        for parts in ((given["numbers"], again["numbers"]), (_decided(given), _decided(again)))
+        for path, before, after in differences(*parts)
         if not _close(before, after, tolerance)
     ]
-    problems += [
-        f"Decision {visible(path)} was {_said(before)}, and is {_said(after)}."
-        for path, before, after in differences(given["decisions"], again["decisions"])
-    ]
-    return Verification(tuple(problems), again)
+    # A limit may have the number of a metric that is measured in any case.
+    return Verification(tuple(dict.fromkeys(problems)), again)
 
 
 def read_receipt(given: Document | str | Path) -> Document:
@@ -313,6 +311,22 @@ def _measured(request: Mapping[str, Any], y_true: Any, y_prob: Any, options: Map
     return receipt(y_true, y_prob, **choices, **reading, **limits, **options)
 
 
+def _decided(receipt: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers that were held against limits, and the decisions, by what they are of."""
+    decided: dict[str, Any] = {}
+    try:
+        for one in receipt["decisions"]:
+            place = ", ".join(f"{name}={label}" for name, label in one["where"].items())
+            everywhere = f"{one['limit']} of all rows" if receipt["request"]["by"] else one["limit"]
+            name = f"{one['limit']}.{place}" if place else everywhere
+            decided |= {name: one["number"], f"The decision on {name}": one["decision"]}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            "The receipt is damaged: its entry 'decisions' has none with limit, number and place."
+        ) from error
+    return decided
+
+
 def _of_data(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """What of the rows differs."""
     if before == after:
@@ -324,9 +338,8 @@ def _of_data(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     same = [name for name in after["parts"] if name not in other]
     if not other:
         return ["Labels, scores, weights and slices are the same each by itself, but belong to other rows."]
-    are = "are" if len(other) > 1 or other[0].endswith("s") else "is"
     rest = f"; {_joined(same)} are the same" if same else ""
-    return [f"The {_joined(other)} {are} others than those of the receipt{rest}."]
+    return [f"The {_joined(other)} differ from those of the receipt{rest}."]
 
 
 def _joined(names: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from calibdask.report.blocks import (
 )
 from calibdask.report.drawing import forest, forest_axis, forest_range
 from calibdask.report.model_result import ModelResult
-from calibdask.results.audited import conclusion_of, rows_of_rare_values
+from calibdask.results.audited import conclusion_of, rows_of_rare_values, small_pvalue
 from calibdask.results.format import counted, figure, percent, shown_texts
 
 _MOST_GROUPS, _MOST_FURTHER, _MOST_COLUMNS, _MOST_VALUES = 40, 10, 60, 30
@@ -97,7 +97,7 @@ def found_groups(result: xr.Dataset) -> Iterator[Block]:
         further = result.isel(segment=(result.depth > 0).values)
     if further.sizes["segment"]:
         what = (
-            "Further groups that were found, which share rows with these"
+            f"Further groups that were found, which share rows with {'it' if count == 1 else 'these'}"
             if count
             else "The groups with the strongest evidence, none of which is enough"
         )
@@ -201,7 +201,7 @@ def _numbers(groups: xr.Dataset, at: int, reach: tuple[float, float]) -> list[Ce
         number(one["rows"], figure(int(one["rows"]))),
         Cell(picture=forest(gap, low, high, reach, side)),
         number(gap, shown[0], f"{shown[1]} to {shown[2]}"),
-        number(one["pvalue_adjusted"], f"{one['pvalue_adjusted']:.2g}".replace("-", "−")),
+        number(one["pvalue_adjusted"], small_pvalue(one["pvalue_adjusted"]).replace("-", "−")),
     ]
 
 

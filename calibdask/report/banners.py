@@ -14,9 +14,9 @@ from calibdask.report.limit_bar import large_bar
 from calibdask.report.model_result import ModelResult
 from calibdask.report.verdict import verdict_on
 from calibdask.results.audited import conclusion_of
-from calibdask.results.cautions import FEWEST_ROWS
+from calibdask.results.cautions import FEW_ROWS, FEWEST_ROWS
 from calibdask.results.decisions import Outcome
-from calibdask.results.format import POINTS, counted, named, percent, points
+from calibdask.results.format import POINTS, counted, joined, percent, points
 
 # What can be told from a report by its icon, its word, and the colour of that name.
 ICONS: Mapping[Outcome, str] = {"met": "✓", "broken": "✗", "cannot be decided": "?"}
@@ -38,10 +38,8 @@ def banner(model: ModelResult, *, several: bool) -> Banner:
     gate = replace(gate, judgements=tuple(map(by_name, gate.judgements)))
     outcome = gate.outcome
     deciding = gate.of(outcome)
-    tendency = _tendency(model)
-    if tendency and outcome != "met" and any(one.where for one in deciding):
-        tendency = f"of all rows, {tendency}"
-    line = "; ".join(filter(None, (_decided(outcome, deciding, gate), tendency)))
+    of_slices = outcome != "met" and any(one.where for one in deciding)
+    line = "; ".join(filter(None, (_decided(outcome, deciding, gate), _tendency(model, of_all_rows=of_slices))))
     first = deciding[0]
     said = sentence(first)
     slices = len({one.place for one in gate.judgements if one.where.keys() == first.where.keys()})
@@ -57,19 +55,32 @@ def by_name(judgement: Judgement) -> Judgement:
 
 
 def _decided(outcome: Outcome, deciding: Sequence[Judgement], gate: Gate) -> str:
+    """What is decided, of which numbers and where; where only slices are open, first that all rows are not."""
     if outcome == "met":
         return "Within the limit" if len(deciding) == 1 else f"Within all {len(deciding)} limits"
-    is_one = len({one.limit for one in gate.judgements}) == 1
-    names = [one.place if is_one else f"{one.limit} of {one.place}" for one in deciding[:_MOST_NAMED]]
-    more = len(deciding) - len(names)
-    shown = named(names) if not more else f"{', '.join(names)} and {more} more"
-    return f"Outside the limit: {shown}" if outcome == "broken" else f"Not decided: {shown}"
+    several = len({one.limit for one in gate.judgements}) > 1
+    places: dict[str, list[str]] = {}
+    for one in deciding:
+        places.setdefault(one.limit if several else "", []).append(one.place)
+    shown = "; ".join(f"{f'{limit} of ' * several}{_first(where)}" for limit, where in places.items())
+    if outcome == "broken":
+        return f"Outside the limit: {shown}"
+    whole = [one for one in gate.judgements if not one.where]
+    if whole and not any(one in deciding for one in whole):
+        return f"All rows within the limit{'s' if len(whole) > 1 else ''}; not decided: {shown}"
+    return f"Not decided: {shown}"
+
+
+def _first(places: Sequence[str]) -> str:
+    """The first of these places, and how many more there are."""
+    left = len(places) - _MOST_NAMED
+    return joined([*places[:_MOST_NAMED], f"{left} more"] if left > 0 else places)
 
 
 def _reasons(outcome: Outcome, deciding: Sequence[Judgement], gate: Gate) -> Iterator[str]:
     """What is met of all rows, or what is broken or undecided, and what else these rows cannot decide."""
     whole = [one for one in deciding if not one.where]
-    shown = (whole if outcome == "met" and whole else deciding)[:_MOST_NAMED]
+    shown = (whole or deciding)[:_MOST_NAMED]
     yield from (f"{_capital(sentence(one))}." for one in shown)
     if (left := len(deciding) - len(shown)) > 0:
         yield f"{counted(left, 'further limit')} {'is' if left == 1 else 'are'} {WORDS[outcome]}: see the table."
@@ -99,18 +110,21 @@ def _audited(model: ModelResult) -> Iterator[str]:
         yield conclusion_of(model.measured.audited)
 
 
-def _tendency(model: ModelResult) -> str:
+def _tendency(model: ModelResult, *, of_all_rows: bool = False) -> str:
     """How far scores are too high or too low on average, as far as that is known."""
     gap = model.gap
     if gap is None or not gap.has_interval or model.rows < FEWEST_ROWS:
         return ""
     scores = "confidences" if model.kind == "confidence" else "scores"
+    where = " over all rows" if of_all_rows or model.measured.audited is not None else ""
     if gap.low <= 0 <= gap.high:
-        where = " over all rows" if model.measured.audited is not None else ""
-        return f"no bias of the mean shown{where} ({POINTS.span(gap.low, gap.high)} points)"
+        few = f" by only {counted(model.rows, 'row')}" if model.rows < FEW_ROWS else ""
+        ends = f"{points(abs(gap.low))} points too high to {points(gap.high)} too low"
+        return f"no bias of the mean shown{where}{few} ({scores} {ends})"
     least, most = sorted((abs(gap.low), abs(gap.high)))
     side = "too high" if gap.value < 0 else "too low"
-    return f"{scores} {points(abs(gap.value))} points {side} on average ({POINTS.span(least, most)}){_means(model)}"
+    size = f"{points(abs(gap.value))} points {side} on average{where}"
+    return f"{scores} {size} ({POINTS.span(least, most)}){_means(model)}"
 
 
 def _means(model: ModelResult) -> str:
@@ -118,7 +132,7 @@ def _means(model: ModelResult) -> str:
     score, outcome = model.means
     if math.isnan(score):
         return ""
-    return f": {points(score)} % against {points(outcome)} % {'right' if model.kind == 'confidence' else 'observed'}"
+    return f": {points(score)} % predicted, {points(outcome)} % {'right' if model.kind == 'confidence' else 'observed'}"
 
 
 def _warned(model: ModelResult) -> Iterator[str]:

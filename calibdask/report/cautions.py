@@ -45,7 +45,10 @@ def _rows(model: ModelResult) -> Iterator[str]:
     if model.measured.weights:
         yield from sentences.unequal_weights(model.rows, model.spread("effective_rows"))
     if len(model.bins) == 1:
-        yield from sentences.few_in_bins(model.bins[0][1].count)
+        bins = model.bins[0][1]
+        yield from sentences.few_in_bins(bins.count)
+        if model.headline is not None and model.headline.choices.get("binning") == "uniform":
+            yield from sentences.crowded_bin(bins.count, model.headline.choices["bins"])
 
 
 def _scores(model: ModelResult) -> Iterator[str]:

@@ -8,7 +8,7 @@ from calibdask.report.blocks import Block, Cell, Listing, Paragraph, Table, numb
 from calibdask.report.drawing import forest, forest_range
 from calibdask.report.human_names import human
 from calibdask.results.comparison import Comparison, Difference, comparisons, verdicts
-from calibdask.results.format import minus, percent
+from calibdask.results.format import counted, minus, percent
 
 _READING = (
     "Differences are those of the model less the first one, on the same rows: in every replicate all models are "
@@ -25,7 +25,11 @@ def compared(result: xr.Dataset | str) -> Iterator[Block]:
         return
     yield Listing([minus(words) for words in verdicts(result)])
     yield _table(list(comparisons(result)), float(result.attrs["ci"]))
-    yield Paragraph(_READING, quiet=True)
+    skipped = result.attrs.get("rows_skipped", 0)
+    left_out = f" {counted(skipped, 'row')} without a label or without a score of one of them are left out." * bool(
+        skipped
+    )
+    yield Paragraph(f"{_READING}{left_out}", quiet=True)
 
 
 def _table(every: list[Comparison], level: float) -> Table:

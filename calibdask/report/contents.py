@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import xarray as xr
 
 from calibdask.plot.frame import interval_name, notes
+from calibdask.plot.naming import axes_of
 from calibdask.report.audit_section import audited
 from calibdask.report.banners import AUDITED, AUDITED_TITLE
 from calibdask.report.blocks import (
@@ -22,7 +24,7 @@ from calibdask.report.blocks import (
 )
 from calibdask.report.cautions import cautions
 from calibdask.report.drawing import curve_picture, diagram_picture
-from calibdask.report.first_page import against_the_first, axes_of, decision, facts
+from calibdask.report.first_page import against_the_first, decision, facts
 from calibdask.report.measuring import CURVE, DIAGRAM, MARKS, SMOOTH, SPREAD
 from calibdask.report.model_result import ModelResult, SlicesBy
 from calibdask.report.numbers import few_numbers, filed
@@ -46,12 +48,14 @@ _MOST_PANELS, _MOST_SLICES = 6, 4
 # That of tests where nothing else was said.
 _LEVEL = 0.95
 _Parts = dict[str, tuple[str, Iterable[Block]]]
+_POINTS = (
+    "Each point is a bin, {up} against mean {across}, with a pointwise confidence interval; of bins of unequal mass, "
+    "larger points hold more rows."
+)
+_LINE = "The line is the {up} given the {across}, smoothed over the nearest rows, with a pointwise confidence band."
 _READING = (
-    "Left: each point is a bin, {up} against {across}, with a confidence interval for the bin by itself; of bins of "
-    "unequal mass, larger points hold more rows. Right: {up} given the score, without bins, smoothed over the nearest "
-    "rows, with a confidence band for each score by itself. The bars below count rows by score. On the dashed line the "
-    "scores are calibrated; below it they are too high (orange, full points), above it too low (blue, hollow points). "
-    "Below each picture is what its axis leaves out."
+    "The bars below count rows. On the dashed line scores are calibrated; below it they are too high (orange, full "
+    "points), above it too low (blue, hollow points)."
 )
 _NOTHING = (
     "None of the checks found anything. They look for few rows, in all, in bins or in slices; wide intervals of "
@@ -181,7 +185,9 @@ def _pictures(models: Sequence[ModelResult]) -> Iterator[Block]:
     drawn = [(model, _panels(model)) for model in models]
     if any(figures for _, figures in drawn):
         across, up = axes_of(models[0].kind)
-        yield Paragraph(_READING.format(across=across, up=up), quiet=True)
+        has_line = any(curve is not None and _is_drawn(curve) for model in models for _, _, curve in model.drawn)
+        words = " ".join((_POINTS, _LINE, _READING) if has_line else (_POINTS, _READING))
+        yield Paragraph(words.format(across=across, up=up), quiet=True)
     for model, figures in drawn:
         if figures:
             if len(models) > 1:
@@ -192,12 +198,23 @@ def _pictures(models: Sequence[ModelResult]) -> Iterator[Block]:
 def _panels(model: ModelResult) -> list[Figure]:
     """Diagram and curve of a model; of one with a panel for each class, the classes with the largest errors."""
     figures = []
+    names = axes_of(model.kind)
     for label, bins, curve in sorted(model.drawn, key=lambda panel: -panel[1].error)[:_MOST_PANELS]:
         title = f"{model.name}, class {label}" if label else model.name
-        figures.append(Figure(diagram_picture(bins, title), _caption(f"{title}: {_bins(bins)}", bins)))
-        if curve is not None:
-            figures.append(Figure(curve_picture(curve, title), _caption(f"{title}: curve", curve)))
+        # Where there is no curve nothing is drawn, and the diagram says why.
+        empty = curve is not None and not _is_drawn(curve)
+        why = [words for words in notes(curve) if words.startswith("No curve")] if curve is not None and empty else []
+        caption = " ".join((_caption(f"{title}: {_bins(bins)}", bins), *why))
+        figures.append(Figure(diagram_picture(bins, title, names), caption))
+        if curve is not None and not empty:
+            figures.append(Figure(curve_picture(curve, title, names), _caption(f"{title}: curve", curve)))
     return figures
+
+
+def _is_drawn(curve: Curve) -> bool:
+    """Whether a line joins two points at least."""
+    known = np.isfinite(curve.reliability)
+    return bool((known[1:] & known[:-1]).any())
 
 
 def _bins(bins: Bins) -> str:
@@ -212,16 +229,18 @@ def _caption(words: str, shown: Bins | Curve) -> str:
 
 def _worst_of(models: Sequence[ModelResult]) -> Iterator[Block]:
     """Where each model is worst, and whether that tells it apart."""
-    named = len(models) > 1
-    if worst := [f"{model.name}: {words}" if named else words for model in models for words in worst_slices(model)]:
-        yield Listing(worst)
+    for model in models:
+        if worst := list(worst_slices(model)):
+            if len(models) > 1:
+                yield Heading(model.name)
+            yield Listing(worst)
 
 
 def _slices(models: Sequence[ModelResult]) -> Iterator[Block]:
     for model in models:
         for sliced in model.sliced:
             yield slice_table(model, sliced)
-            if figures := _worst(sliced):
+            if figures := _worst(sliced, axes_of(model.kind)):
                 number = len(sliced.slices)
                 if number > _MOST_SLICES:
                     yield Paragraph(
@@ -230,7 +249,7 @@ def _slices(models: Sequence[ModelResult]) -> Iterator[Block]:
                 yield Figures(figures, small=True)
 
 
-def _worst(sliced: SlicesBy) -> list[Figure]:
+def _worst(sliced: SlicesBy, names: tuple[str, str]) -> list[Figure]:
     """Diagrams of the worst slices."""
     figures = []
     for piece in sliced.slices[:_MOST_SLICES]:
@@ -238,7 +257,7 @@ def _worst(sliced: SlicesBy) -> list[Figure]:
             title = f"{sliced.name} {piece.label}{f', class {label}' if label else ''}"
             if bins.count.size:
                 caption = _caption(f"{title}: {counted(int(bins.rows), 'row')}", bins)
-                figures.append(Figure(diagram_picture(bins, title), caption))
+                figures.append(Figure(diagram_picture(bins, title, names), caption))
     return figures
 
 
@@ -266,8 +285,8 @@ def _rejected(models: Sequence[ModelResult]) -> str:
     rejected = {name: sum(one.pvalue < alpha for one in tests) for name, tests in of.items()}
     found = [f"{name} by {number} of {counted(len(of[name]), 'test')}" for name, number in rejected.items() if number]
     if not found:
-        return f"At {percent(alpha)} no test rejects calibration, which does not show that there is none to reject."
-    return f"At {percent(alpha)} calibration is rejected: {joined(found)}."
+        return f"No test rejects calibration at the {percent(alpha)} level, which is no evidence of calibration."
+    return f"Calibration is rejected at the {percent(alpha)} level: {joined(found)}."
 
 
 def _warnings(models: Sequence[ModelResult]) -> Iterator[Block]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibdask.report.human_names import gap_name
 from calibdask.report.model_result import ModelResult
 from calibdask.results.cautions import FEWEST_SCORES
 from calibdask.results.format import POINTS, cases, counted, joined, points
@@ -100,7 +101,7 @@ def _on_average(model: ModelResult, nouns: _Nouns) -> Iterator[str]:
     if gap.low <= 0 <= gap.high:
         yield (
             f"Averaged over all rows, there is no evidence that the {nouns.scores} are too high or too low: "
-            f"frequency less score is {points(gap.value)} points ({POINTS.interval(gap.low, gap.high, model.level)})."
+            f"{gap_name(model.kind)} is {points(gap.value)} points ({POINTS.interval(gap.low, gap.high, model.level)})."
         )
     else:
         least, most = sorted((abs(gap.low), abs(gap.high)))

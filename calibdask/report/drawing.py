@@ -22,13 +22,16 @@ _WIDTH, _HEIGHT = _LEFT + _SIDE + _RIGHT, _TOP + _SIDE + _BETWEEN + _STRIP + _BO
 # Where the names of vertical axes stand; the page hides them in small plots.
 _NAME_AT = 9.0
 _HALF_A_LETTER = 3.5
+# Of the horizontal and the vertical axis.
+Names = tuple[str, str]
+_NAMES: Names = (SCORE, FREQUENCY)
 # The radius of points of bins of equal mass.
 _EQUAL_SIZE = 4.0
 _FOREST_WIDTH, _FOREST_HEIGHT, _MARGIN = 150.0, 16.0, 5.0
 
 
-def diagram_picture(bins: Bins, title: str) -> Markup:
-    """Frequency against mean score by bin with its interval, rows by bin below."""
+def diagram_picture(bins: Bins, title: str, names: Names = _NAMES) -> Markup:
+    """Frequency against mean score by bin with its interval, rows by bin below; ``names`` are those of the axes."""
     frame = Frame.of([bins])
     here = _Window(frame)
     inside = [here.diagonal()]
@@ -44,12 +47,12 @@ def diagram_picture(bins: Bins, title: str) -> Markup:
         centre = f'cx="{_LEFT + across[i]:.1f}" cy="{_TOP + upward[i]:.1f}"'
         dots.append(f'<circle class="dot {side}" {centre} r="{size:.1f}"/>')
     # Points at an edge are drawn whole.
-    parts = [_grid(frame, here), here.clipped(inside), *dots, _strip(bins, frame, here)]
+    parts = [_grid(frame, here, names), here.clipped(inside), *dots, _strip(bins, frame, here)]
     label = f"{title}: reliability diagram of {counted(bins.score.size, 'bin')}, calibration error {figure(bins.error)}"
     return _svg(parts, label)
 
 
-def curve_picture(curve: Curve, title: str) -> Markup:
+def curve_picture(curve: Curve, title: str, names: Names = _NAMES) -> Markup:
     """The reliability curve on either side of the diagonal with its bands, the rows or the density below."""
     frame = Frame.of([curve])
     here = _Window(frame)
@@ -61,7 +64,7 @@ def curve_picture(curve: Curve, title: str) -> Markup:
     inside.append(here.diagonal())
     for side, half in curve.split().items():
         inside.append(svg.polyline(here.x(frame.x(half.score)), here.up(half.reliability), f"curve {side}"))
-    parts = [_grid(frame, here), here.clipped(inside), _strip(curve, frame, here)]
+    parts = [_grid(frame, here, names), here.clipped(inside), _strip(curve, frame, here)]
     band = " with its band" if curve.has_band or curve.has_interval else ""
     return _svg(parts, f"{title}: reliability curve{band}, and the scores")
 
@@ -138,7 +141,7 @@ def _svg(parts: Sequence[str], label: str) -> Markup:
     return svg.picture("picture", _WIDTH, _HEIGHT, parts, label)
 
 
-def _grid(frame: Frame, here: _Window) -> str:
+def _grid(frame: Frame, here: _Window, names: Names) -> str:
     """Grid, ticks and names of the axes."""
     foot, parts = _TOP + _SIDE, []
     for number, (place, label) in enumerate(frame.x_ticks):
@@ -149,8 +152,9 @@ def _grid(frame: Frame, here: _Window) -> str:
         y = _TOP + here.y(place)
         parts.append(svg.line(_LEFT, y, _LEFT + _SIDE, y, "grid"))
         parts.append(svg.text(_LEFT - 6, y + 4, label, "end", _fine(number, len(frame.y_ticks))))
-    parts.append(svg.upward(_NAME_AT, _TOP + _SIDE / 2, FREQUENCY))
-    scale = f"{SCORE}, logit scale" if frame.axis.logit else SCORE
+    across, upward = names
+    parts.append(svg.upward(_NAME_AT, _TOP + _SIDE / 2, upward))
+    scale = f"{across}, logit scale" if frame.axis.logit else across
     parts.append(svg.text(_LEFT + _SIDE / 2, _HEIGHT - 4, scale, "middle", "fine"))
     return "".join(parts)
 

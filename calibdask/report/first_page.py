@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import xarray as xr
 
 from calibdask.gating.check import Gate
-from calibdask.plot.style import FREQUENCY, MEAN_SCORE
+from calibdask.plot.naming import axes_of
 from calibdask.report.banners import banner, by_name
 from calibdask.report.blocks import Block, Facts, Figure, Figures, Paragraph, Signature
 from calibdask.report.comparing import compared
 from calibdask.report.matrix import adjustment, event_noun, gap_matrix, limit_matrix
 from calibdask.report.model_result import ModelResult
-from calibdask.report.overlay_drawing import FEWEST_ROWS, MOST_MODELS, overlay_picture
+from calibdask.report.overlay_drawing import FEWEST_ROWS, MOST_MODELS, overlay_notes, overlay_picture
 from calibdask.report.slices import events_of
 from calibdask.results.format import counted, named, percent, slice_text
 
@@ -25,16 +25,10 @@ _DECIDING = (
     "and a finite-sample one by betting (Waudby-Smith & Ramdas, 2024), as replicates of few events vary too little."
 )
 _DIGITS = 16
-_AXES = {"confidence": ("mean confidence", "accuracy")}
 _OVERLAID = (
-    "One line per model through its bins, with an interval for each bin by itself; bins of fewer than "
+    "One line per model through its bins, with a pointwise interval of each; bins of fewer than "
     f"{FEWEST_ROWS} rows are left out. On the dashed line scores are calibrated; below it they are too high."
 )
-
-
-def axes_of(kind: str) -> tuple[str, str]:
-    """What the axes of a diagram are called: of confidences, confidence and accuracy."""
-    return _AXES.get(kind, (MEAN_SCORE, FREQUENCY))
 
 
 def stated(models: Sequence[ModelResult], given: Mapping[str, str]) -> Iterator[Facts]:
@@ -114,10 +108,10 @@ def _meanings(gates: Sequence[tuple[ModelResult, Gate]]) -> Iterator[str]:
 def against_the_first(models: Sequence[ModelResult], result: xr.Dataset | str) -> Iterator[Block]:
     """Several models against the first, and their diagrams over each other."""
     yield from compared(result)
-    drawn = {model.name: model.bins[0][1] for model in models if len(model.bins) == 1}
+    drawn = {model.name: model.drawn[0][1] for model in models if len(model.drawn) == 1}
     if len(drawn) < 2:
         return
     shown = dict(list(drawn.items())[:MOST_MODELS])
     more = f" The first {MOST_MODELS} of {len(drawn)} models." if len(drawn) > MOST_MODELS else ""
     picture = overlay_picture(shown, *axes_of(models[0].kind))
-    yield Figures([Figure(picture, f"{_OVERLAID}{more}")], wide=True)
+    yield Figures([Figure(picture, " ".join((f"{_OVERLAID}{more}", *overlay_notes(shown))))], wide=True)

@@ -2,10 +2,20 @@
 
 from calibdask.estimators.expression import parse_metrics
 from calibdask.gating.profiles import PROFILES
+from calibdask.plot.naming import axes_of
 
-# Numbers without choices, by the expression of their metric, and by their title in the literature.
-NAMES = {metric: parts[""] for metric, parts in PROFILES["default"].names.items() if "" in parts}
-_OF_TITLES = {expression.make().declared.title: NAMES[str(expression)] for expression in parse_metrics(",".join(NAMES))}
+_USUAL = {metric: parts[""] for metric, parts in PROFILES["default"].names.items() if "" in parts}
+# Numbers without choices as limits write them, by metric and part; and by their title in the literature.
+NAMES = {
+    ".".join(filter(None, (metric, part))): name
+    for profile in ("clinical", "default")
+    for metric, parts in PROFILES[profile].names.items()
+    for part, name in parts.items()
+    if "(" not in metric
+}
+_OF_TITLES = {
+    expression.make().declared.title: _USUAL[str(expression)] for expression in parse_metrics(",".join(_USUAL))
+}
 
 
 def human(title: str) -> str:
@@ -17,3 +27,15 @@ def human(title: str) -> str:
     ('Calibration error (ECE)', 'Frequency less mean score', 'Density ECE')
     """
     return _OF_TITLES.get(title, title)
+
+
+def gap_name(kind: str) -> str:
+    """What calibration in the large is called, by the kind of the setting.
+
+    Examples
+    --------
+    >>> gap_name("confidence"), gap_name("class")
+    ('accuracy less mean confidence', 'frequency less mean score')
+    """
+    across, upward = axes_of(kind)
+    return f"{upward.split()[0]} less mean {across}"

@@ -13,6 +13,7 @@ from calibdask.gating.judging import Judgement
 from calibdask.report.banners import ICONS, WORDS, by_name
 from calibdask.report.blocks import Cell, Table, number, text
 from calibdask.report.drawing import forest, forest_axis, forest_range
+from calibdask.report.human_names import gap_name
 from calibdask.report.limit_bar import range_of, small_bar
 from calibdask.report.measuring import GAP
 from calibdask.report.model_result import ModelResult
@@ -35,15 +36,17 @@ def event_noun(model: ModelResult) -> str:
 
 
 def limit_matrix(gates: Sequence[tuple[ModelResult, Gate]]) -> Table:
-    """Limits of all rows and of slices by model: first all rows, then where a limit is broken, then undecided."""
+    """Limits of all rows and of slices by model: first all rows, then where one is broken, then where one is open."""
     found = [{(one.limit, one.place): one for one in map(by_name, gate.judgements)} for _, gate in gates]
     first = {key: one for judgements in reversed(found) for key, one in judgements.items()}
     reaches = _reaches([one for judgements in found for one in judgements.values()])
 
-    def worst(key: tuple[str, str]) -> int:
-        return min(OUTCOMES.index(judgements[key].outcome) for judgements in found if key in judgements)
-
-    keys = sorted(first, key=lambda key: (bool(first[key].where), worst(key)))
+    worst: dict[str, int] = {}
+    for one in (one for judgements in found for one in judgements.values()):
+        worst[one.place] = min(worst.get(one.place, len(OUTCOMES)), OUTCOMES.index(one.outcome))
+    order = {place: turn for turn, place in enumerate(dict.fromkeys(place for _, place in first))}
+    # All limits of a place stand together.
+    keys = sorted(first, key=lambda key: (bool(first[key].where), worst[key[1]], order[key[1]]))
     counts = [_counts_of_gate(gate) for _, gate in gates]
     wide = len(gates) <= _MOST_WIDE
     rows = []
@@ -51,15 +54,15 @@ def limit_matrix(gates: Sequence[tuple[ModelResult, Gate]]) -> Table:
         judged = [_judged(judgements.get(key), reaches[key[0]], wide=wide) for judgements in found]
         rows.append([text(key[1], f"{key[0]}: limit {accepted(first[key])}"), *_counted(key[1], counts), *judged])
     hidden = len(keys) - _MOST_ROWS
-    note = f"{counted(hidden, 'further limit')} not shown, none of which is worse than these." if hidden > 0 else ""
+    note = (
+        f"{counted(hidden, 'further limit')} not shown, of places that are no worse than these." if hidden > 0 else ""
+    )
     head = [("where", False), *_counted_columns(gates[0][0])]
     names = [("interval, limit and decision" if len(gates) == 1 else model.name, False) for model, _ in gates]
-    return Table(_caption(gates[0][1]), [*head, *names], rows, note, compact=not wide)
-
-
-def _caption(gate: Gate) -> str:
-    adjusted = adjustment(gate)
-    return f"Limits: {percent(gate.confidence)} intervals{f', those of slices {adjusted}' if adjusted else ''}"
+    gate = gates[0][1]
+    adjusted = "; those of slices adjusted for their number" if adjustment(gate) else ""
+    caption = f"Limits, {percent(gate.confidence)} intervals{adjusted}"
+    return Table(caption, [*head, *names], rows, note, compact=not wide)
 
 
 def adjustment(gate: Gate) -> str:
@@ -159,7 +162,7 @@ def gap_matrix(models: Sequence[ModelResult]) -> Table | None:
     hidden = len(places) - len(shown)
     notes = ["Each interval is for its slice alone: of many, some miss 0 by chance."] if len(places) > 2 else []
     notes += [f"{counted(hidden, 'further slice')} not shown here."] if hidden > 0 else []
-    name = "accuracy less confidence" if models[0].kind == "confidence" else "frequency less mean score"
+    name = gap_name(models[0].kind)
     level = "" if models[0].level is None else f", {percent(models[0].level)} intervals; the line is 0"
     columns = [("where", False), *_counted_columns(models[0])]
     columns += [(name if len(models) == 1 else model.name, False) for model in models]

@@ -1,9 +1,9 @@
 """The numbers of a profession, and the few that matter of each model."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from calibdask.gating.check import Gate
-from calibdask.gating.profiles import profile_of
+from calibdask.gating.profiles import Named, Profile, profile_of
 from calibdask.report.blocks import Block, Cell, Figures, Heading, Paragraph, Table, number, text
 from calibdask.report.chart_drawing import chart_figures
 from calibdask.report.consistency_drawing import consistency_figures
@@ -14,27 +14,62 @@ from calibdask.results.format import counted, percent
 from calibdask.results.values import Results
 
 _MOST_ROWS = 60
+# Columns of more models are narrow ones.
+_MOST_WIDE = 4
 
 
 def filed(models: Sequence[ModelResult]) -> Iterator[Block]:
     """The numbers of the profile, by the names of the profession; of slices as far as it looks at them."""
+    gates = {model.name: gate for model in models if (gate := model.measured.gate) is not None and gate.profile}
+    if not gates:
+        return
+    profile = profile_of(next(iter(gates.values())).profile)
+    numbers = {name: list(profile.numbers(gate.result)) for name, gate in gates.items()}
+    yield from _first_number(numbers)
+    yield _side_by_side(profile, numbers, next(iter(gates.values())).confidence)
     for model in models:
-        gate = model.measured.gate
-        if gate is None or not gate.profile:
+        if model.name not in gates:
             continue
-        profile = profile_of(gate.profile)
-        if len(models) > 1:
+        gate = gates[model.name]
+        of_slices = [_of_slices(name, gate) for name in gate.slices if profile.of_slices]
+        if len(models) > 1 and (of_slices or model.measured.pictures is not None):
             yield Heading(model.name)
-        columns = [("number", False), ("value", True), (f"{percent(gate.confidence)} interval", True)]
-        rows = [
-            [text(one.name), number(float(one.value.value), one.text), Cell(one.ends or "–", numeric=True)]
-            for one in profile.numbers(gate.result)
-        ]
-        yield Table(profile.title, columns, rows, profile.note)
         if model.measured.pictures is not None:
             drawn = model.measured.pictures, model.name
             yield Figures([*consistency_figures(*drawn), *chart_figures(*drawn)])
-        yield from (_of_slices(name, gate) for name in gate.slices if profile.of_slices)
+        yield from of_slices
+
+
+def _first_number(numbers: Mapping[str, Sequence[Named]]) -> Iterator[Paragraph]:
+    """The first number of the profession in a line."""
+    firsts = {name: own[0] for name, own in numbers.items() if own}
+    said = [
+        f"{one.text}{f' ({one.ends})' * bool(one.ends)}{f' for {name}' * (len(numbers) > 1)}"
+        for name, one in firsts.items()
+    ]
+    if said:
+        yield Paragraph(f"{next(iter(firsts.values())).name}: {'; '.join(said)}.")
+
+
+def _side_by_side(profile: Profile, numbers: Mapping[str, Sequence[Named]], confidence: float) -> Table:
+    """All numbers, a column for each model, with intervals below them."""
+    if len(numbers) == 1:
+        (only,) = numbers.values()
+        rows = [
+            [text(one.name), number(float(one.value.value), one.text), Cell(one.ends or "–", numeric=True)]
+            for one in only
+        ]
+        columns = [("number", False), ("value", True), (f"{percent(confidence)} interval", True)]
+        return Table(profile.title, columns, rows, profile.note)
+    by_name = {name: {one.name: one for one in own} for name, own in numbers.items()}
+    rows = []
+    for title in dict.fromkeys(one.name for own in numbers.values() for one in own):
+        found = [own.get(title) for own in by_name.values()]
+        cells = [Cell("–") if one is None else number(float(one.value.value), one.text, one.ends) for one in found]
+        rows.append([text(title), *cells])
+    columns = [("number", False), *((name, True) for name in numbers)]
+    title = f"{profile.title}, {percent(confidence)} intervals"
+    return Table(title, columns, rows, profile.note, compact=len(numbers) > _MOST_WIDE)
 
 
 def _of_slices(name: str, gate: Gate) -> Table:

@@ -11,8 +11,8 @@ from calibdask.results.format import counted, figure, joined, minus, percent
 from calibdask.results.improvements import improvement_heads, improvement_texts
 
 _READING = (
-    "Improvement: log loss that the map takes away on rows that it was not fitted to, as it would on new rows like "
-    "these; below 0 it does harm. Each interval holds alone; p, of no difference, for all calibrators together."
+    "Improvement: the reduction of the log loss by cross-validation, that is, on rows that the map was not fitted to; "
+    "below 0 it does harm. Each interval holds by itself; p-values of no difference hold for all calibrators together."
 )
 
 
@@ -35,14 +35,16 @@ def recalibration(models: Sequence[ModelResult]) -> Iterator[Block]:
 
 
 def _maps_of_slices(model: ModelResult) -> Iterator[str]:
-    """How to fit maps of their own to slices that are not shown to be within their limit, with rows enough."""
+    """How to fit maps of their own to slices that are not within their limit for certain, and have rows enough."""
     gate = model.measured.gate
     judged = [] if gate is None else [one for one in gate.judgements if one.outcome != "met" and not one.reason]
-    for name in dict.fromkeys(name for one in judged for name in one.where):
+    names = list(dict.fromkeys(name for one in judged for name in one.where))
+    if names:
         data = shlex.quote(model.measured.source or "DATA")
+        each = "" if len(names) == 1 else f", likewise {joined([f'--by {shlex.quote(name)}' for name in names[1:]])}"
         yield (
-            f"Slices by {name} may need maps of their own: calibdask calibrate {data} --by {shlex.quote(name)} --out "
-            "map.json."
+            f"Slices by {joined(names)} may need maps of their own: calibdask calibrate {data} --by "
+            f"{shlex.quote(names[0])} --out map.json{each}."
         )
 
 
@@ -56,14 +58,14 @@ def _in_a_line(models: Sequence[ModelResult]) -> str:
     helped = [f"{name} (by {one})" for name, one in best.items() if one != "none"]
     others = [name for name, one in best.items() if one == "none"]
     parts = [f"Yes for {joined(helped)}"] if helped else []
-    parts += [f"{'not' if helped else 'Not'} for certain for {joined(others)}"] if others else []
+    parts += [f"{'not' if helped else 'Not'} for certain: {joined(others)}"] if others else []
     return f"{'; '.join(parts)}." if parts else ""
 
 
 def _table(model: ModelResult, compared: xr.Dataset) -> Table:
     columns = [("calibrator", False), ("log loss", True), ("Brier score", True), ("ECE", True)]
     heads = improvement_heads(percent(compared.attrs["ci"]), compared.sizes["calibrator"] - 1)
-    columns += [*((head, True) for head in heads), ("keeps the order", False)]
+    columns += [*((head, True) for head in heads), ("preserves ranking", False)]
     texts = improvement_texts(compared)
     rows = [_row(compared.sel(calibrator=name), name, improved) for name, improved in texts.items()]
     left_out = compared.attrs["left_out"]

@@ -7,17 +7,21 @@ import numpy as np
 from markupsafe import Markup
 
 from calibdask.estimators.scores.mean_gap import MeanGap
+from calibdask.plot.naming import axes_of
 from calibdask.report.blocks import Cell, Table, number, text
 from calibdask.report.drawing import forest, forest_axis, forest_range
 from calibdask.report.headline import is_mean_gap
-from calibdask.report.human_names import human
+from calibdask.report.human_names import gap_name, human
 from calibdask.report.measuring import GAP
 from calibdask.report.model_result import CalibrationTest, ModelResult, SlicesBy
 from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
 from calibdask.results.format import PLAIN, counted, figure, percent, pvalue_text
 from calibdask.results.values import PartResult, Value
+from calibdask.statistics.settings import Setting
 
-_MOST_SLICES, _MOST_CLASSES, _MOST_COLUMNS, _MOST_SLICE_COLUMNS = 40, 20, 6, 3
+_MOST_SLICES, _MOST_CLASSES, _MOST_COLUMNS, _MOST_SLICE_COLUMNS = 40, 20, 5, 3
+# Numbers of one model, which stand beneath each other.
+_MOST_LINES = 6
 
 
 def value_cell(value: Value | None) -> Cell:
@@ -119,17 +123,27 @@ def _without_intervals(model: ModelResult) -> str:
 
 def few_table(model: ModelResult) -> Table:
     """The few numbers of a model that matter, by their names in the literature."""
-    names = _compared([model])
+    names = _compared([model], _MOST_LINES)
     parts = {part.variable: part for part in model.metrics}
     rows = [
-        [text(_human(parts[name]), parts[name].meaning), *_metric_row(parts[name], model.numbers[name])[1:3]]
+        [text(_human(parts[name]), _meaning(parts[name])), *_metric_row(parts[name], model.numbers[name])[1:3]]
         for name in names
     ]
     return Table("Numbers", [("number", False), ("value", True), (_interval(model), True)], rows)
 
 
 def _human(part: PartResult) -> str:
-    return human(part.title) or part.variable
+    """What people call a number, by the scores that it is of."""
+    kind = setting.kind if (setting := Setting.parse(part.setting)) is not None else ""
+    if part.estimator_class == MeanGap.__name__:
+        return gap_name(kind).capitalize()
+    name = human(part.title) or part.variable
+    return f"Classwise {name[:1].lower()}{name[1:]}" if kind == "classwise" else name
+
+
+def _meaning(part: PartResult) -> str:
+    """What it says, where its name does not."""
+    return "" if part.estimator_class == MeanGap.__name__ else part.meaning
 
 
 def model_table(models: Sequence[ModelResult]) -> Table:
@@ -172,8 +186,11 @@ def _size_of(value: Value) -> Value:
     return replace(value, value=abs(value.value), low=least, high=max(abs(value.low), abs(value.high)))
 
 
-def _compared(models: Sequence[ModelResult]) -> list[str]:
-    """The headline, other errors like it, and scores, each kind once; whatever there is if there are none."""
+def _compared(models: Sequence[ModelResult], most: int = _MOST_COLUMNS) -> list[str]:
+    """The headline, other errors like it, and scores, each kind once; whatever there is if there are none.
+
+    Of too many, errors are left out: models are told apart by their scores.
+    """
     first, *others = models
     shared = [part for part in first.metrics if all(part.variable in model.numbers for model in others)]
     errors = [part for part in shared if part.kind == "error" and not part.part]
@@ -181,10 +198,16 @@ def _compared(models: Sequence[ModelResult]) -> list[str]:
     errors.sort(key=lambda part: not first.is_headline(part))
     errors[1:1] = [part for part in shared if part.estimator_class == MeanGap.__name__ and not part.part]
     scores = [part for part in shared if part.kind == "score" and not part.part]
+    own, proper = (_each_kind_once(parts) for parts in (errors, scores))
+    own = own[: max(most - len(proper), 1)]
+    return ([*own, *proper] or [part.variable for part in shared])[:most]
+
+
+def _each_kind_once(parts: Sequence[PartResult]) -> list[str]:
     kinds: dict[tuple[str, str], str] = {}
-    for part in errors + scores:
+    for part in parts:
         kinds.setdefault((part.title, part.setting), part.variable)
-    return (list(kinds.values()) or [part.variable for part in shared])[:_MOST_COLUMNS]
+    return list(kinds.values())
 
 
 def _best(
@@ -222,8 +245,9 @@ def slice_table(model: ModelResult, sliced: SlicesBy) -> Table:
     shown = sliced.slices[:_MOST_SLICES]
     columns = {part.variable: part.label or part.variable for part in sliced.errors[:_MOST_SLICE_COLUMNS]}
     if any(GAP in piece.numbers for piece in shown):
-        columns[GAP] = "frequency less mean score"
-    means = ["mean score", "frequency"] if any(not np.isnan(piece.means[0]) for piece in shown) else []
+        columns[GAP] = gap_name(model.kind)
+    across, upward = axes_of(model.kind)
+    means = [f"mean {across}", upward.split()[0]] if any(not np.isnan(piece.means[0]) for piece in shown) else []
     reach = _reach(piece.numbers.get(sliced.variable) for piece in shown)
     rows = [
         [

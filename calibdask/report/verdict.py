@@ -12,7 +12,7 @@ from calibdask.report.direction import bearing, direction_sentences
 from calibdask.report.headline import is_mean_gap, scale_of
 from calibdask.report.model_result import CalibrationTest, ModelResult
 from calibdask.results.cautions import FEWEST_ROWS, MANY_ROWS
-from calibdask.results.format import Scale, counted, named, pvalue_text
+from calibdask.results.format import Scale, counted, joined, named, pvalue_text
 from calibdask.results.values import PartResult, Value
 from calibdask.statistics.settings import Setting
 
@@ -197,13 +197,14 @@ def worst_slices(model: ModelResult) -> Iterator[str]:
             continue
         scale = scale_of(sliced.error)
         overlaps = model.is_headline(sliced.error) and not worst.least > whole.high
-        beyond = ", which does not lie above that of all rows" if overlaps else ""
         alike = [piece.label for piece in others if _reaches(piece.numbers.get(sliced.variable), worst.least)]
-        apart = f"; {named(alike)} cannot be distinguished from it" if alike else ""
+        slices = ["any other slice"] if 1 < len(alike) == len(others) else [named(alike)] if alike else []
+        same = [*(["all rows"] if overlaps else []), *slices]
+        apart = f"; not distinguishable from {joined(same, 'or')}" if same else ""
         size = f"{scale.number(error.value)}{scale.short_unit}"
         size = f"off by {size}" if is_mean_gap(sliced.error) else f"{sliced.label} {size}"
         ends = scale.interval(error.low, error.high, model.level)
-        yield f"Worst by {sliced.name}: {worst.label}, {size} ({ends}{beyond}){apart}."
+        yield f"Worst by {sliced.name}: {worst.label}, {size} ({ends}){apart}."
 
 
 def _reaches(error: Value | None, least: float) -> bool:

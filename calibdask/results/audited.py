@@ -30,6 +30,7 @@ OF_SEGMENTS: Mapping[str, PartInfo] = {
 _HEADS = ("rows", "mean score", "frequency", "gap", "from", "to", "p adjusted")
 # Digits after the point: of tables, and beyond which there is an exponent.
 _TABLE_DECIMALS, _MOST_DECIMALS = 4, 7
+_SMALLEST_PVALUE = 1e-300
 
 
 def points_up(error: float) -> str:
@@ -58,6 +59,17 @@ def signed_points(gap: float) -> str:
     return f"{100 * gap:+.{decimals}f}" if decimals <= _MOST_DECIMALS else f"{100 * gap:+.1e}"
 
 
+def small_pvalue(pvalue: float) -> str:
+    """A p-value in two digits, or that it is smaller than numbers are told apart.
+
+    Examples
+    --------
+    >>> small_pvalue(0.0316), small_pvalue(1.2e-46), small_pvalue(0.0)
+    ('0.032', '1.2e-46', '<1e-300')
+    """
+    return f"{pvalue:.2g}" if pvalue >= _SMALLEST_PVALUE else f"<{_SMALLEST_PVALUE:g}"
+
+
 def _decimals(size: float, fewest: int) -> int:
     """Digits after the point that two significant ones take."""
     return max(fewest, 1 - math.floor(math.log10(abs(size)))) if 0 < abs(size) < math.inf else fewest
@@ -82,7 +94,8 @@ def audit_lines(result: xr.Dataset, rule: str, most: int) -> list[Line]:
         further = int(result.found.sum()) - min(most, described.sizes["segment"])
         if further > 0:
             share = "that was found shares" if further == 1 else "that were found share"
-            lines += [((f"{counted(further, 'further group')} {share} rows with these.", "aside"),)]
+            these = "it" if described.sizes["segment"] == 1 else "these"
+            lines += [((f"{counted(further, 'further group')} {share} rows with {these}.", "aside"),)]
     excluded = json.loads(result.attrs["not_excluded"])
     lines += [()] if excluded else []
     for size, error in excluded.items():
@@ -127,6 +140,6 @@ def _table(segments: xr.Dataset, head: str, rule: str) -> list[Line]:
         decimals = min(_decimals(float(one.gap_high - one.gap_low) / 2, _TABLE_DECIMALS), _MOST_DECIMALS)
         means = ("mean_score", "frequency", "gap", "gap_low", "gap_high")
         numbers = [f"{float(one[name]):.{decimals}f}" for name in means]
-        rows.append((str(one.segment.values), f"{int(one.rows):,}", *numbers, f"{float(one.pvalue_adjusted):.2g}"))
+        rows.append((str(one.segment.values), f"{int(one.rows):,}", *numbers, small_pvalue(float(one.pvalue_adjusted))))
     first, *others = plain_columns(rows)
     return [((first, "head"),), ((rule * len(first.rstrip()), "aside"),), *(((line, ""),) for line in others)]

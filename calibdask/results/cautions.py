@@ -16,8 +16,12 @@ MANY_ROWS = 100_000
 # Slices below the second number have no intervals: the replicates of one row are that row, and look certain.
 FEW_IN_A_SLICE, TOO_FEW_IN_A_SLICE = 100, 10
 _FEW_IN_A_BIN = 10
+# The share of the rows in one bin from which a binned error no longer sees where scores are off.
+_CROWDED = 0.8
 # Up to the second number of different scores, no curve between them is put into words.
 _FEW_SCORES, FEWEST_SCORES = 50, 20
+# Fewer different scores than this share of the rows are tied.
+_TIED = 0.5
 _SATURATED = 0.001
 # Scores are suspected to be those of another class from so many rows on, if accuracy and Brier score would be better by
 # as much; and by as many standard errors as a calibrated model shows in one of a million data sets at most: by
@@ -70,9 +74,27 @@ def few_in_bins(count: Array) -> Iterator[str]:
         )
 
 
+def crowded_bin(count: Array, bins: int) -> Iterator[str]:
+    """One bin of equal width that holds nearly all rows; ``count`` is that of the bins that have any.
+
+    Examples
+    --------
+    >>> next(crowded_bin(np.array([900.0, 100.0]), 15)).partition(":")[0]
+    '90 % of the rows are in one of the 15 bins of equal width'
+    >>> list(crowded_bin(np.array([600.0, 400.0]), 15))
+    []
+    """
+    share = float(count.max(initial=0.0)) / max(float(count.sum()), 1.0)
+    if bins > 1 and share > _CROWDED:
+        yield (
+            f"{percent(share)} of the rows are in one of the {bins} bins of equal width: gaps of opposite sign cancel "
+            "within it, and the ECE says little more than the mean gap. Judge by smooth_ece, or by bins of equal mass."
+        )
+
+
 def few_scores(distinct: float, rows: int) -> Iterator[str]:
-    """Scores of few different values."""
-    if distinct <= _FEW_SCORES and distinct < rows:
+    """Scores of few different values, as of rounded or tied scores: of few rows few scores tell nothing."""
+    if distinct <= _FEW_SCORES and distinct < _TIED * rows:
         yield (
             f"The scores take only {distinct:.0f} different values. Between these the curve and the density are "
             "interpolated, not measured; trust the diagram."

@@ -16,6 +16,8 @@ _MOST_NAMES = 5
 # Digits after the point: of numbers of a few rows, and beyond which there is an exponent.
 _FEWEST_DECIMALS, _MOST_DECIMALS = 2, 7
 _SIGNIFICANT = 2
+_LEAST_DECIMAL = 1e-6
+_TEN_POINTS = 0.1
 _LONGEST_NUMBER = 6
 
 
@@ -133,8 +135,8 @@ def figure(value: Any) -> str:
 
     Examples
     --------
-    >>> figure(0.0699523), figure(0.0000123), figure(12345), figure(float("nan")), figure(36.88)
-    ('0.0700', '1.23e−05', '12,345', '–', '36.88')
+    >>> figure(0.0699523), figure(0.0000123), figure(12345), figure(float("nan")), figure(36.88), figure(1.234e-9)
+    ('0.0700', '0.000012', '12,345', '–', '36.88', '1.23e−09')
     """
     if isinstance(value, float):
         if math.isnan(value):
@@ -143,7 +145,13 @@ def figure(value: Any) -> str:
             return "∞" if value > 0 else "−∞"
         if abs(value) >= 10:
             return f"{value:,.2f}"
-        text = f"{value:.4f}" if value == 0 or abs(value) >= 1e-4 else f"{value:.2e}"
+        if value == 0 or abs(value) >= 1e-4:
+            text = f"{value:.4f}"
+        elif abs(value) >= _LEAST_DECIMAL:
+            # Beside numbers in decimals an exponent would be overlooked.
+            text = f"{value:.{_SIGNIFICANT - 1 - math.floor(math.log10(abs(value)))}f}"
+        else:
+            text = f"{value:.2e}"
         return text.replace("-", "−")
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
@@ -160,15 +168,17 @@ def minus(words: str) -> str:
 
 
 def points(value: float) -> str:
-    """A share in percentage points, with the digits that `figure` gives it.
+    """A share in percentage points, with the digits that `figure` gives it; of ten and more with one decimal.
 
     Examples
     --------
-    >>> points(0.0699), points(0.00699), points(0.0000123)
-    ('6.99', '0.70', '0.00123')
+    >>> points(0.0699), points(0.00699), points(0.0000123), points(-0.14302)
+    ('6.99', '0.70', '0.0012', '−14.3')
     """
     if not math.isfinite(value):
         return figure(value)
+    if abs(value) >= _TEN_POINTS:
+        return f"{100 * value:.1f}".replace("-", "−")
     return format(Decimal(figure(float(value)).replace("−", "-").replace(",", "")).scaleb(2), "f").replace("-", "−")
 
 

@@ -39,7 +39,7 @@ class TemperatureState(NamedTuple):
 
 @dataclass(frozen=True)
 class TemperatureSums(SumStatistic[TemperatureState]):
-    """Sums over rows of the derivatives of the logarithmic score in beta, at 31 values of it.
+    """Sums over rows of the derivatives of the logarithmic score in beta, at 25 values of it.
 
     With z the logarithms of the scores, clipped at the smallest normal number of their type, the score of a row is
     log sum_k exp(beta z_k) - beta z_y. Its first derivative is the mean of z under softmax(beta z) less z_y, its second

@@ -19,7 +19,7 @@ def check_alike(first: Summary, other: Summary, expected: str) -> None:
         (
             "dimensions of slices",
             [listed(sorted(part.slices)) or "none" for part in both],
-            "; sum over those that one of them lacks, or give it the dimension by expand_dims",
+            "; sum over those that one of them lacks, or summarize its rows by them (--by at the shell)",
         ),
         (
             "cuts of features",

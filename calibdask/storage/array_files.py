@@ -8,9 +8,9 @@ import numpy as np
 
 from calibdask.engine.inputs.columns import ColumnNames, choose_arrays, unknown
 from calibdask.errors import Damaged, Unavailable
-from calibdask.safe_text import listed
 from calibdask.storage.checked_file import check_file
 from calibdask.storage.location import ColumnChoice, Location, read_error
+from calibdask.storage.packing import Packing, check_unpacked, packing_of_scores
 from calibdask.storage.retry import with_retries
 from calibdask.storage.sizes import MOST_BLOCKS, check_rows, check_size
 from calibdask.storage.writers import texts_settled
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 # Blocks smaller than this are read several at a time, as long as this many blocks are left to work on side by side.
 TARGET_BYTES = 16 << 20
 _ENOUGH_BLOCKS = 64
-# Attributes of the CF conventions that say how values are made of codes.
-_PACKING = ("scale_factor", "add_offset", "_Unsigned", "_FillValue", "missing_value")
 # How a NumPy archive begins, and a bare array.
 _ZIP, _NPY, _HDF5 = b"PK", b"\x93NUMPY", b"\x89HDF\r\n\x1a\n"
 
@@ -82,11 +80,15 @@ def _names(location: Location, choice: ColumnChoice, there: Sequence[str], kind:
 
 @dataclass(frozen=True)
 class StoredArray:
-    """A stored array, sliced like the array itself; what cannot be read is a clear ValueError on any worker."""
+    """A stored array, sliced like the array itself; what cannot be read is a clear ValueError on any worker.
+
+    Codes of packed scores are read as they are stored and decoded block by block.
+    """
 
     array: Any
     url: str
     name: str
+    packing: Packing | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -101,12 +103,15 @@ class StoredArray:
     @property
     def dtype(self) -> Any:
         """Of the values in NumPy."""
+        if self.packing is not None:
+            return np.dtype(np.float64)
         # Variable-width strings of NumPy are new; not all that slices by them takes them.
         return np.dtype(object) if self.array.dtype.kind == "T" else np.dtype(self.array.dtype)
 
     def __getitem__(self, key: tuple[slice, ...]) -> np.ndarray:
         try:
-            return np.asarray(with_retries(lambda: self.array[key])).astype(self.dtype, copy=False)
+            stored = np.asarray(with_retries(lambda: self.array[key]))
+            return self.packing.decoded(stored) if self.packing else stored.astype(self.dtype, copy=False)
         except (Damaged, Unavailable):
             raise
         except Exception as error:
@@ -214,7 +219,7 @@ def read_zarr(location: Location, node: Any, choice: ColumnChoice) -> dict[str, 
     else:
         names = ColumnNames((str(choice.label or "labels"),), (str(choice.score or "scores"),))
 
-    def opened(name: str) -> Any:
+    def opened(name: str) -> StoredArray:
         with location.reading("a Zarr group"), location.warning(), texts_settled():
             array = node.get(name)
         if not isinstance(array, zarr.Array):
@@ -222,46 +227,26 @@ def read_zarr(location: Location, node: Any, choice: ColumnChoice) -> dict[str, 
             raise unknown(location.url, "array", name, there or ["what cannot be listed here"])
         if array.ndim == 0:
             raise ValueError(f"{location.url}: array {name!r} expects one entry for each row, got a single value.")
+        if name == names.scores[0]:
+            return StoredArray(array, location.url, array.basename, packing_of_scores(location, name, array))
         check_unpacked(location, name, array)
-        return array
+        return StoredArray(array, location.url, array.basename)
 
     labels, scores = opened(names.labels[0]), opened(names.scores[0])
     check_rows(location.url, max(*labels.shape, *scores.shape))
     axis = _sample_axis(labels, scores)
-    row_bytes = scores.dtype.itemsize * (scores.size // max(1, scores.shape[axis]))
-    rows = block_rows(scores.shape[axis], stored_unit(scores)[axis], row_bytes, choice.chunk_rows)
+    row_bytes = scores.dtype.itemsize * (scores.array.size // max(1, scores.shape[axis]))
+    rows = block_rows(scores.shape[axis], stored_unit(scores.array)[axis], row_bytes, choice.chunk_rows)
 
-    def lazy(array: Any, axis: int = -1) -> Any:
-        chunks = list(stored_unit(array))
+    def lazy(stored: StoredArray, axis: int = -1) -> Any:
+        chunks = list(stored_unit(stored.array))
         # Other chunks than those of the scores are left as they are, and put together by Dask.
         chunks[axis] = rows if rows % max(1, chunks[axis]) == 0 else chunks[axis]
-        check_size(location.url, array.basename, array.shape, chunks, array.dtype.itemsize)
-        return _lazy(StoredArray(array, location.url, array.basename), tuple(max(1, size) for size in chunks))
+        check_size(location.url, stored.name, stored.shape, chunks, stored.dtype.itemsize)
+        return _lazy(stored, tuple(max(1, size) for size in chunks))
 
     along = axis if labels.ndim == scores.ndim else -1
     return {**choice.collect(lazy(labels, along), lazy(scores, axis), lambda name: lazy(opened(name))), "names": names}
-
-
-def check_unpacked(location: Location, name: str, array: Any) -> None:
-    """Raise ValueError if an array of Zarr holds codes, which its attributes say how to turn into values."""
-    packing = {key: array.attrs[key] for key in _PACKING if key in array.attrs}
-    for key in ("_FillValue", "missing_value"):
-        if key in packing and array.dtype.kind == "f" and _is_nan(packing[key], array.dtype):
-            del packing[key]
-    if packing:
-        shown = listed(f"{key}={value}" for key, value in packing.items())
-        raise ValueError(
-            f"{location.url}: array {name!r} expects values as they are, got packed ones ({shown}); decode them and "
-            "store them again by xarray (open_zarr(...).load().drop_encoding().to_zarr(...)), or as netCDF."
-        )
-
-
-def _is_nan(fill: Any, dtype: Any) -> bool:
-    """Whether NaN stands for what is missing; xarray writes it as Base64."""
-    from xarray.backends.zarr import FillValueCoder
-
-    value = FillValueCoder.decode(fill, dtype) if isinstance(fill, str) and fill != "NaN" else fill
-    return bool(np.isnan(float(value)))
 
 
 def _sample_axis(labels: Any, scores: Any) -> int:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibdask.engine.inputs.columns import ColumnNames, choose_score_arrays, unknown
-from calibdask.storage.array_files import TARGET_BYTES, StoredArray, check_unpacked, open_archive, stored_unit
+from calibdask.storage.array_files import TARGET_BYTES, StoredArray, open_archive, stored_unit
 from calibdask.storage.arrow_parts import ArrowParts
 from calibdask.storage.location import ColumnChoice, Location
+from calibdask.storage.packing import check_unpacked, packing_of_scores
 from calibdask.storage.sizes import check_rows
 from calibdask.storage.writers import texts_settled
 
@@ -49,9 +50,12 @@ def zarr_parts(location: Location, node: Any, choice: ColumnChoice) -> ArrowPart
     with location.reading("a Zarr group"), location.warning(), texts_settled():
         found = dict(node.arrays())
     names = _names(location, choice, sorted(found), "array")
-    for name in (*names.columns, *choice.further):
+    for name in (*names.labels, *choice.further):
         check_unpacked(location, name, found[name])
-    arrays = {name: StoredArray(array, location.url, name) for name, array in found.items() if array.ndim}
+    packings = {name: packing_of_scores(location, name, found[name]) for name in names.scores}
+    arrays = {
+        name: StoredArray(array, location.url, name, packings.get(name)) for name, array in found.items() if array.ndim
+    }
     stored = next(iter(stored_unit(found[names.scores[0]])), 1)
     return _parts(location, choice, names, arrays, stored)
 

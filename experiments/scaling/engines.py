@@ -1,8 +1,9 @@
-"""The calibration error of a Parquet file: calibdask beside what an engineer would otherwise write for it."""
+"""The calibration error of stored rows: calibdask beside what an engineer would otherwise write for it."""
 
 import argparse
 import math
 import multiprocessing
+import os
 import statistics
 import tempfile
 import time
@@ -13,31 +14,55 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import zarr
 from pyarrow import parquet
 
+from experiments.scaling import growth
 from experiments.scaling.machine import surroundings
 from experiments.scaling.memory import peak_bytes
 from experiments.scaling.tables import Table, markdown
 
 PAGE = Path(__file__).with_name("results") / "engines.md"
 BINS, SLICES, THREADS = 15, 12, 2
+# What readers of arrays expect, by the names of columns.
+ARRAYS = {"label": "labels", "score": "scores"}
 # Rows of a row group.
 UNIT = 1 << 20
 
 
-def write_rows(path: Path, rows: int, dtype: str) -> None:
+def write_parquet(path: Path, rows: int, dtype: str) -> None:
     """Labels of int8, calibrated scores and a column of slices; a row is the same for any number of rows."""
-    writer = None
-    for number, start in enumerate(range(0, rows, UNIT)):
-        rng, size = np.random.default_rng((27, number)), min(UNIT, rows - start)
-        scores, chances = rng.random(UNIT, np.float32).astype(dtype), rng.random(UNIT, np.float32)
-        columns = {"label": (chances < scores).astype(np.int8), "score": scores}
-        columns["country"] = rng.integers(0, SLICES, UNIT, np.int8)
-        table = pa.table({name: column[:size] for name, column in columns.items()})
-        writer = writer or parquet.ParquetWriter(path, table.schema, compression="none")
-        writer.write_table(table)
-    if writer:
-        writer.close()
+    schema = pa.schema([(name, pa.from_numpy_dtype(kind)) for name, kind in _types(dtype).items()])
+    with parquet.ParquetWriter(path, schema, compression="none") as writer:
+        for start in range(0, rows, UNIT):
+            writer.write_table(pa.table(drawn(start, min(start + UNIT, rows), dtype)))
+
+
+def write_zarr(path: Path, rows: int, dtype: str) -> None:
+    """The same rows as arrays, uncompressed."""
+    group = zarr.create_group(path)
+    size = min(UNIT, rows)
+    arrays = {
+        name: group.create_array(ARRAYS.get(name, name), shape=(rows,), chunks=(size,), dtype=kind, compressors=())
+        for name, kind in _types(dtype).items()
+    }
+    for start in range(0, rows, UNIT):
+        stop = min(start + UNIT, rows)
+        for name, values in drawn(start, stop, dtype).items():
+            arrays[name][start:stop] = values
+
+
+def _types(dtype: str) -> dict[str, Any]:
+    return {"label": np.dtype("int8"), "score": np.dtype(dtype), "country": np.dtype("int8")}
+
+
+def drawn(start: int, stop: int, dtype: str) -> dict[str, np.ndarray]:
+    """The columns of at most a unit of rows, from its first row on."""
+    rng = np.random.default_rng((27, start // UNIT))
+    scores, chances = rng.random(UNIT, np.float32).astype(dtype), rng.random(UNIT, np.float32)
+    columns = {"label": (chances < scores).astype(np.int8), "score": scores}
+    columns["country"] = rng.integers(0, SLICES, UNIT, np.int8)
+    return {name: column[: stop - start] for name, column in columns.items()}
 
 
 def calibdask_ece(path: str) -> float:
@@ -110,17 +135,19 @@ def numpy_ece(path: str) -> float:
     return float(np.abs(gaps).sum() / len(scores))
 
 
-CONTESTANTS: dict[str, Callable[[str], float]] = {
-    "calibdask, one metric": calibdask_ece,
-    "calibdask, six numbers": calibdask_default,
-    "calibdask, the full panel": calibdask_panel,
-    "calibdask, 2 errors by slice with intervals": calibdask_slices,
-    "DuckDB, one metric": duckdb_ece,
-    "DuckDB, one metric by slice": duckdb_slices,
-    "polars, one metric": polars_ece,
-    "NumPy in memory, one metric": numpy_ece,
+# What is called, with which file.
+CONTESTANTS: dict[str, tuple[str, Callable[[str], float]]] = {
+    "calibdask, one metric": (".parquet", calibdask_ece),
+    "calibdask, six numbers": (".parquet", calibdask_default),
+    "calibdask, the full panel": (".parquet", calibdask_panel),
+    "calibdask, the full panel, Zarr": (".zarr", calibdask_panel),
+    "calibdask, 2 errors by slice with intervals": (".parquet", calibdask_slices),
+    "DuckDB, one metric": (".parquet", duckdb_ece),
+    "DuckDB, one metric by slice": (".parquet", duckdb_slices),
+    "polars, one metric": (".parquet", polars_ece),
+    "NumPy in memory, one metric": (".parquet", numpy_ece),
 }
-# What is measured in tens of seconds or needs all rows in memory.
+# More rows than this are called for once, and not held in memory.
 LARGE = 10**8
 
 
@@ -149,48 +176,56 @@ def _measured(call: Callable[[str], float], path: str, twice: bool) -> dict[str,
     }
 
 
-def race(path: str, rows: int, rounds: int) -> Table:
+def race(stem: Path, rows: int, rounds: int) -> Table:
     """All contestants in turn, round by round; medians."""
     names = [name for name in CONTESTANTS if rows <= LARGE or "in memory" not in name]
     seen: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+    load = os.getloadavg()[0]
     for _ in range(rounds):
         for name in names:
-            seen[name].append(fresh(CONTESTANTS[name], path))
+            suffix, call = CONTESTANTS[name]
+            seen[name].append(fresh(call, str(stem.with_suffix(suffix)), twice=rows <= LARGE))
     lines = []
     for name, measurements in seen.items():
         medians = {key: statistics.median(one[key] for one in measurements) for key in measurements[0]}
-        lines.append({"contestant": name, **medians, "ns_a_row": 1e9 * medians["second_call"] / rows})
-    size = Path(path).stat().st_size / 1e9
+        lines.append({"contestant": name, **medians, "processor_ns_a_row": 1e9 * medians["processor"] / rows})
+    size = stem.with_suffix(".parquet").stat().st_size / 1e9
     about = (
         f"{rows:,} rows of a label, a score and a slice, {size:.2f} GB uncompressed, {THREADS} threads, each "
         "contestant in fresh processes: elapsed and processor seconds of the first call with imports and kernels from "
-        "disk, elapsed seconds of a second call, peak memory. Of slices, the mean of their errors."
+        "disk, elapsed seconds of a second call, peak memory. Of slices, the mean of their errors. Load of the machine "
+        f"before: {load:.1f}."
     )
     return Table(about, lines)
 
 
 def main() -> None:
-    """Write files of both types of scores, or take the one given, and race over them."""
+    """Write files of both types of scores, or take those given, and race over them."""
     parser = argparse.ArgumentParser(prog="python -m experiments.scaling.engines", description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[20_000_000])
     parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", type=Path, help="where files are kept; a temporary one otherwise")
-    parser.add_argument("--out", type=Path, default=PAGE)
+    parser.add_argument("--out", type=Path, default=PAGE, help="the page; with a picture beside it for several --rows")
     chosen = parser.parse_args()
-    tables = {}
+    races: dict[int, Table] = {}
     with tempfile.TemporaryDirectory() as temporary:
-        folder = chosen.folder or Path(temporary)
         for rows in chosen.rows:
-            path = folder / f"{rows}-{chosen.dtype}.parquet"
-            if not path.exists():
-                write_rows(path, rows, chosen.dtype)
-            tables[f"{rows:,} rows, {chosen.dtype}"] = race(str(path), rows, chosen.rounds)
+            stem = (chosen.folder or Path(temporary)) / f"{rows}-{chosen.dtype}"
+            for suffix, write in ((".parquet", write_parquet), (".zarr", write_zarr)):
+                if not stem.with_suffix(suffix).exists():
+                    write(stem.with_suffix(suffix), rows, chosen.dtype)
+            races[rows] = race(stem, rows, chosen.rounds)
+            tables = {f"{count:,} rows, {chosen.dtype}": table for count, table in races.items()}
             text = markdown(tables, surroundings("wall", chosen.rounds))
             counts = " ".join(map(str, chosen.rows))
             command = f"`python -m experiments.scaling.engines --dtype {chosen.dtype} --rows {counts}`"
-            chosen.out.write_text(f"# Beside query engines\n\nWritten by {command}.\n\n{text}", encoding="utf-8")
+            picture = chosen.out.with_suffix(".png")
+            shown = f"![Processor seconds and memory by rows]({picture.name})\n\n" if len(chosen.rows) > 1 else ""
+            chosen.out.write_text(f"# Beside query engines\n\nWritten by {command}.\n\n{shown}{text}", encoding="utf-8")
             print(text)
+    if len(races) > 1:
+        growth.save(races, picture)
 
 
 if __name__ == "__main__":

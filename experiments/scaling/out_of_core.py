@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import calibdask as cd
-from experiments.scaling import chunks, kernels, memory, recalibration, startup
+from experiments.scaling import chunks, kernels, memory, startup
 from experiments.scaling.backends import opened
 from experiments.scaling.costs import listed, measured_costs
 from experiments.scaling.machine import surroundings
@@ -151,11 +151,6 @@ def starts(job: Job) -> Iterator[tuple[str, Table]]:
     yield "startup", startup.measured(job.rounds)
 
 
-def calibrators(job: Job) -> Iterator[tuple[str, Table]]:
-    """The temperature of the rows of the panel, and fits to generated blocks."""
-    return recalibration.parts(*job.rows(job.most), job.rounds, job.shrink)
-
-
 PARTS: Mapping[str, Any] = {
     "startup": starts,
     "panel": panel,
@@ -164,7 +159,6 @@ PARTS: Mapping[str, Any] = {
     "profile": profile,
     "scaling": scaling,
     "projection": projection,
-    "calibrators": calibrators,
 }
 
 

@@ -317,7 +317,9 @@ def test_values_that_nobody_has_seen_are_told() -> None:
     fitted = cd.MulticalibratedScaling().fit(rng.random(n) < truth, y_prob, features={"place": place, "phone": phone})
     scores = [0.2, 0.5, 0.5]
     known = fitted.predict_proba(scores, {"place": ["a", "b", "b"], "phone": [True, False, True]})
-    with pytest.warns(UserWarning, match="1 of 3 rows have values of place that were not there .* and no offset by"):
+    with pytest.warns(
+        UserWarning, match="1 of 3 rows have values of place that were not there .*; they get no offset by"
+    ):
         mapped = fitted.predict_proba(scores, {"place": ["a", "b", "c"], "phone": [True, False, True]})
     assert mapped.tolist() == known.tolist()
     with pytest.warns(UserWarning, match="2 of 3 rows have values of place, phone that"):

@@ -46,6 +46,12 @@ def test_the_explorer(visit: Callable[..., Any], explored: Callable[[Path], str]
     selected = {"name": "phone = True", "exact": True}
     visited.press(page.get_by_role("gridcell", **selected).first, page.get_by_role("heading", **selected))
     page.get_by_role("gridcell", name=OFF).nth(1).wait_for(timeout=30_000)
+    # No number is cut off, which would be another one.
+    for width in (1400, 1280):
+        page.set_viewport_size({"width": width, "height": 1200})
+        holders = page.locator(".tabulator-tableholder")
+        assert holders.count() > 1
+        assert holders.evaluate_all("holders => holders.every(one => one.scrollWidth <= one.clientWidth)")
     assert visited.download(page.get_by_text("CSV: groups")).count("\n") > 20
     assert findings(page) == []
     page.emulate_media(color_scheme="dark")

@@ -53,7 +53,7 @@ def test_the_choice_and_the_reason() -> None:
     # The same map twice: the first is taken.
     twice = cd.compare_calibrators(labels, scores, {"first": cd.PlattScaling(), "second": cd.PlattScaling()})
     assert twice.attrs["best"] == "first"
-    assert "second is no better" in twice.attrs["reason"]
+    assert "second is not significantly better" in twice.attrs["reason"]
 
 
 def test_calibrated_scores_are_left_as_they_are() -> None:
@@ -61,7 +61,7 @@ def test_calibrated_scores_are_left_as_they_are() -> None:
     result = cd.compare_calibrators(labels, scores)
     assert result.attrs["best"] == "none"
     assert result.attrs["reason"].startswith(
-        "No single map for all rows helps with certainty: PlattScaling, the best, takes "
+        "No single map for all rows helps for certain: the best, PlattScaling, improves the log loss of "
     )
     assert (result.improvement_low[1:] < 0).all()
 

@@ -50,7 +50,10 @@ def test_day_by_day(run: Run, rows: Path) -> None:
     status, out, err = append(run, DAYS[1], f"day={DAYS[1]}", "--expire", "90d")
     assert (status, err) == (0, "")
     assert out.splitlines()[1:] == ["merged 2 periods into 2026-08 in s.zarr"]
-    assert run("summarize", "--append", "s.zarr", "--expire", "90d")[1] == "nothing to merge after 90d in s.zarr\n"
+    assert (
+        run("summarize", "--append", "s.zarr", "--expire", "90d")[1]
+        == "nothing to merge: no month ended 90d before the latest period in s.zarr\n"
+    )
     opened = cd.open_summary("s.zarr")
     assert "late labels" in opened.attrs["history"]
     pooled = [cd.merge(given.sum("day")).drop_attrs() for given in (opened, WHOLE)]

@@ -151,8 +151,8 @@ def test_slices_that_the_map_does_not_know(run: Run, folder: Path, calibrator: A
     status, _, err = run("apply", "map.json", "new.parquet", "--out", "o.zarr")
     assert status == 0
     assert err == (
-        f"calibdask: {unknown.sum()} of 400 rows have values of country, day that the map does not know, and the map "
-        "of all rows\n"
+        f"calibdask: {unknown.sum()} of 400 rows have values of country, day that the map does not know; they get the "
+        "map of all rows\n"
     )
     known = calibrator.predict_proba(SCORES, by={"country": COUNTRY, "day": DAY})
     expected = np.where(unknown[:, None], calibrator.predict_proba(SCORES), known)

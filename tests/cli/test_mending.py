@@ -118,8 +118,8 @@ def test_values_that_were_not_there_are_counted(run: Run, folder: Path) -> None:
     status, _, err = run("apply", "m.json", "fresh.parquet", "--out", "o.parquet")
     assert status == 0
     assert err == (
-        "calibdask: 2,001 of 20,000 rows have values of age, phone that the map does not know, and no offset by these "
-        "columns\n"
+        "calibdask: 2,001 of 20,000 rows have values of age, phone that the map does not know; they get no offset by "
+        "these columns\n"
     )
     written = np.asarray(cd.read_rows("o.parquet").scores)
     np.testing.assert_array_equal(written[:2001], rows(1).score[:2001])

@@ -247,8 +247,8 @@ BAD = [
     (["SUMMARY", "--state", "w.txt"], "ends in one of .json"),
     (["SUMMARY", "--metrics-file", "w.txt"], "ends in one of .prom"),
     (["SUMMARY", "--out", "w.json"], "ends in one of .csv, .nc, .zarr"),
-    (["SUMMARY", "--state", "broken.json"], "expects what calibdask watch --state has written"),
-    (["SUMMARY", "--state", "other.json"], "expects what calibdask watch --state has written"),
+    (["SUMMARY", "--state", "broken.json"], "is no state that calibdask watch --state wrote, or it is damaged: "),
+    (["SUMMARY", "--state", "other.json"], "is no state that calibdask watch --state wrote, or it is damaged: "),
     (["SUMMARY", "--on-alarm", "no-such-program-here x"], "there is no such program"),
     (["SUMMARY", "--on-alarm", "'"], "--on-alarm expects a command"),
     (["SUMMARY", "--on-alarm", ""], "--on-alarm expects a program"),
@@ -272,4 +272,4 @@ def test_bad_use(arguments: list[str], message: str, run: Run, stored: Path, her
 def test_a_state_of_other_choices_is_refused(run: Run, stored: Path, here: Path) -> None:
     assert run("watch", stored / "days12.nc", "--state", "w.json")[0] == 0
     status, _, err = run("watch", stored / "days16.nc", "--state", "w.json", "--tolerance", "0.1")
-    assert (status, "state was made for" in err) == (2, True)
+    assert (status, "state was made with" in err) == (2, True)

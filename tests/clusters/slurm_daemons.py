@@ -12,6 +12,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.clusters.dask_processes import PATIENCE
+
 DAEMONS = ("munged", "slurmctld", "slurmd")
 
 
@@ -47,20 +49,20 @@ def daemons(folder: Path) -> Iterator[Daemons]:
     running = Daemons(_configured(folder))
     with ExitStack() as stack:
         _started(stack, folder, *_munge(folder))
-        waited(lambda: (folder / "munge.socket").exists(), 20, "munged to listen")
+        waited(lambda: (folder / "munge.socket").exists(), "munged to listen")
         for name in ("slurmctld", "slurmd"):
             _started(stack, folder, name, "-D", "-f", str(running.configuration))
-        waited(lambda: "idle" in _states(running), 60, "the node to be idle")
+        waited(lambda: "idle" in _states(running), "the node to be idle")
         try:
             yield running
         finally:
             running.said("scancel", f"--user={getpass.getuser()}")
-            waited(running.idle, 60, "all jobs to end")
+            waited(running.idle, "all jobs to end")
     left = _processes(running.configuration)
     assert not left, f"left behind: {left}"
 
 
-def waited(condition: Callable[[], bool], seconds: float, what: str) -> None:
+def waited(condition: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
     """Wait until it holds.
 
     Raises

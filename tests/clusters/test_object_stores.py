@@ -27,7 +27,7 @@ ROOT = Path(__file__).parent.parent.parent
 COMMAND = [sys.executable, "-c", "import sys; from calibdask.cli import main; sys.exit(main())"]
 LENGTHS = tuple(range(2, 14))
 CELLS = 2 * len(LENGTHS)
-PATIENCE = 300
+PATIENCE = 600
 # Both formats, read and evaluated; every bit of every figure.
 EVALUATED = """
 import sys

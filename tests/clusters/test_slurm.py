@@ -208,7 +208,7 @@ def disturbed(there: Daemons, store: Path, folder: Path) -> Seen:
     """Try to get in, and cancel a job midway; wait for another one in its place."""
     from distributed import Client
 
-    waited(lambda: done(store) >= 4, 120, "cells")
+    waited(lambda: done(store) >= 4, "cells")
     first = set(there.queue("%A", "--states=running"))
     script = there.said("scontrol", "write", "batch_script", min(first), "-")
     match = re.search(r"\w+://[\d.]+:\d+", script)
@@ -227,7 +227,7 @@ def disturbed(there: Daemons, store: Path, folder: Path) -> Seen:
         later.update(set(there.queue("%A", "--states=running")) - first)
         return bool(later)
 
-    waited(replaced, 60, "another job")
+    waited(replaced, "another job")
     return Seen(match[0], refused, certificates, first, later)
 
 
@@ -253,7 +253,7 @@ def test_dask_workers_in_jobs_one_of_them_cancelled(there: Daemons, here: Path) 
     assert not list(here.glob(".calibdask-tls-*"))
     assert len(outcome.first) == 2
     assert outcome.later
-    waited(there.idle, 30, "jobs to end with the driver")
+    waited(there.idle, "jobs to end with the driver", 30)
     same(store, here)
 
 
@@ -269,7 +269,7 @@ def test_what_listens(there: Daemons, here: Path) -> None:
         with connected("slurm") as client:
             nannies = [psutil.Process(worker).ppid() for worker in client.run(os.getpid).values()]
             served = {(address, spoken(port)) for address, port in ports(os.getpid(), *nannies) - before}
-        waited(there.idle, 30, "jobs to end with the driver")
+        waited(there.idle, "jobs to end with the driver", 30)
     assert {said for _, said in served} == {said for _, said in documented()["slurm"]}
     # The network is the loopback here, by the configuration.
     assert {address for address, _ in served} == {"127.0.0.1"}
@@ -322,9 +322,9 @@ def computed(folder: Path) -> list[str]:
 def test_array_tasks_one_of_them_requeued(there: Daemons, here: Path) -> None:
     store = here / "walks.zarr"
     job = submitted("3%3", store, 0.3)
-    waited(lambda: done(store) >= 6, 120, "cells")
+    waited(lambda: done(store) >= 6, "cells")
     there.said("scontrol", "requeue", f"{job}_1")
-    waited(there.idle, 180, "all tasks")
+    waited(there.idle, "all tasks")
     logs = [(here / f"calibdask-{job}_{task}.log").read_text() for task in range(3)]
     assert ["restart 1" in log for log in logs] == [False, True, False]
     assert all(f"shard {task} of 3, restart 0" in log for task, log in enumerate(logs))
@@ -341,11 +341,11 @@ def test_a_time_limit_ends_no_cell_midway(there: Daemons, here: Path) -> None:
     store = here / "walks.zarr"
     job = submitted("1", store, 0.6, SBATCH_TIMELIMIT="1", SBATCH_SIGNAL="B:TERM@30")
     log = here / f"calibdask-{job}_0.log"
-    waited(lambda: log.exists() and "requeued" in log.read_text(), 120, "the end of the time")
+    waited(lambda: log.exists() and "requeued" in log.read_text(), "the end of the time")
     before = done(store)
     assert 0 < before < 80
     there.said("scontrol", "update", f"JobId={job}", "TimeLimit=10")
-    waited(there.idle, 180, "the task")
+    waited(there.idle, "the task")
     text = log.read_text()
     assert "shard 0 of 1, restart 0" in text
     assert "shard 0 of 1, restart 1" in text
@@ -364,7 +364,7 @@ def test_tasks_are_numbered_as_one_likes(there: Daemons, here: Path) -> None:
     script = [str(DEPLOY / "array.sbatch"), NAME, str(store), *settings]
     job = there.said("sbatch", "--parsable", "--array=3-5:2", *script)
     wrong = there.said("sbatch", "--parsable", "--array=1,2,5", *script)
-    waited(there.idle, 120, "all tasks")
+    waited(there.idle, "all tasks")
     assert "shard 0 of 2" in (here / f"calibdask-{job}_3.log").read_text()
     assert "shard 1 of 2" in (here / f"calibdask-{job}_5.log").read_text()
     assert "expects task numbers at equal distances" in (here / f"calibdask-{wrong}_2.log").read_text()
@@ -382,7 +382,7 @@ def test_a_driver_in_a_job(there: Daemons, here: Path, monkeypatch: pytest.Monke
         monkeypatch.setenv(f"DASK_JOBQUEUE__SLURM__{name.upper()}", repr(value))
     settings = ["--set", f"lengths={','.join(map(str, LENGTHS))}"]
     job = there.said("sbatch", "--parsable", str(DEPLOY / "driver.sbatch"), NAME, str(store), *settings)
-    waited(there.idle, 180, "the driver and its jobs")
+    waited(there.idle, "the driver and its jobs")
     log = (here / f"calibdask-driver-{job}.log").read_text()
     assert "80 of 80 cells done" in log, log
     same(store, here)

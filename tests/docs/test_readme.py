@@ -1,5 +1,6 @@
 """Examples of the README and of the pages run, and print and draw what pages show."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -42,6 +43,17 @@ def test_pages_of_questions_and_guides_show_what_they_print() -> None:
             assert all(match["output"] for match in BLOCK.finditer(text)), page
             assert page in PAGES.values()
             assert max(text.find("\n## Caveats\n"), text.find("what is wrong with each\n")) > 0, page
+
+
+def test_no_line_is_lost() -> None:
+    """A line of prose that begins with a per cent sign would be a comment, and missing on the page."""
+    lost = {
+        f"{page.relative_to(ROOT)}: {line}"
+        for page in (*DOCS.rglob("*.md"), *ROOT.glob("experiments/**/*.md"), *ROOT.glob("*.md"))
+        for line in re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL).splitlines()
+        if line.lstrip().startswith("%")
+    }
+    assert not lost
 
 
 def test_pages_with_examples() -> None:

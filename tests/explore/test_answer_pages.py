@@ -158,7 +158,7 @@ def test_calibrated_scores_are_left_as_they_are() -> None:
     labels, scores, country = rows(slope=1.0)
     _, page, view = page_of(cd.summarize(labels, scores), "recalibration")
     (line,) = lines(page)
-    assert line.startswith("No: leave the scores as they are. No single map for all rows helps with certainty: ")
+    assert line.startswith("No: leave the scores as they are. No single map for all rows helps for certain: ")
     assert "calibdask calibrate" not in page.text
     assert not view.offer.visible
     # Slices that are no worse are said to be none.

@@ -217,6 +217,16 @@ def test_assertions_read_well() -> None:
         assert_calibrated(frame.label, frame.score, limit=0.03)
     with pytest.raises(AssertionError, match=r"(?s)not shown to be calibrated.*[\d,]+ rows in all would decide it"):
         cd.testing.assert_calibrated(fair.label[:50], fair.score[:50], limit=0.03)
+    # Those that are certainly off come first, and few of very many.
+    slices = np.arange(len(fair)) % 40
+    score = np.where(slices == 33, 1 - fair.score, fair.score)
+    with pytest.raises(AssertionError) as raised:
+        assert_calibrated(fair.label, score, limit=0.1, by={"g": slices}, n_boot=20)
+    first, *lines = str(raised.value).splitlines()
+    assert first.startswith("scores are not calibrated within 0.1")
+    assert lines[0].startswith("  g=33: ece ")
+    assert len(lines) == 11
+    assert lines[-1].endswith(" more of 41")
 
 
 @pytest.mark.parametrize("profile", ["default", "clinical", "credit", "forecast", "ml"])

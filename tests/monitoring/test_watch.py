@@ -166,8 +166,11 @@ def test_misuse_is_told(drifted: xr.Dataset, change: dict[str, Any], words: str)
 def test_states_of_other_choices_are_refused(drifted: xr.Dataset) -> None:
     state = cd.watch(drifted.isel(day=slice(0, 10)), by="country").attrs["state"]
     later = drifted.isel(day=slice(10, 20))
-    for change in ({"alpha": 0.01}, {"tolerance": 0.1}):
-        with pytest.raises(ValueError, match="state was made for"):
+    for change, words in (
+        ({"alpha": 0.01}, "made with alpha 0.05, and this watch has alpha 0.01"),
+        ({"alpha": 0.01, "tolerance": 0.1}, "with tolerance 0.0, alpha 0.05, and this watch has tolerance 0.1, alpha"),
+    ):
+        with pytest.raises(ValueError, match=words):
             cd.watch(later, by="country", state=state, **change)
     with pytest.raises(ValueError, match="the same by"):
         cd.watch(later, state=state)

@@ -95,6 +95,31 @@ def test_rare_events_have_logits() -> None:
     assert display(RARE, axis="full").plot().ax_.get_xscale() == "linear"
 
 
+def test_scales_are_said_as_they_are() -> None:
+    """On the axes of others the scale is theirs; what is beyond its own axis is still said."""
+    first = display(SKEWED).plot()
+    second = display(RARE, name="rare").plot(ax=first.ax_)
+    assert display(RARE).plot().ax_.get_xscale() == "logit"
+    assert first.ax_.get_xscale() == "linear"
+    said = first.figure_.axes[1].get_xlabel().replace("\n", " ")
+    assert "ogit scale" not in said
+    assert f"{int(second.result.diagram_above)} rows beyond" in said
+
+
+@pytest.mark.parametrize("kind", ["diagram", "curve"])
+def test_answers_have_confidence_and_accuracy(kind: Any) -> None:
+    matrix = RNG.dirichlet(np.ones(3), 500)
+    labels = RNG.integers(0, 3, 500)
+    names = {}
+    for setting in ("confidence", "classwise"):
+        shown = cd.ReliabilityDisplay.from_predictions(labels, matrix, setting=setting).plot(kind)
+        names[setting] = shown.figure_.axes[1].get_xlabel().partition("\n")[0], shown.ax_.get_ylabel()
+    mean = "mean " if kind == "diagram" else ""
+    assert names == {
+        "confidence": (f"{mean}confidence", "accuracy"), "classwise": (f"{mean}score", "frequency of the outcome")
+    }  # fmt: skip
+
+
 def test_classes_are_lines() -> None:
     matrix = RNG.dirichlet(np.ones(4), 500)
     labels = RNG.integers(0, 4, 500)

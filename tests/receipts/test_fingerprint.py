@@ -33,7 +33,7 @@ def _fingerprint(labels: Any, scores: Any, weights: Any, slices: Any) -> str:
     return cd.fingerprint(labels, scores, sample_weight=weights, by={"slices": slices})
 
 
-@settings(max_examples=15)
+@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32), chunk=st.integers(50, 1000))
 def test_order_and_chunks_do_not_matter(seed: int, chunk: int) -> None:
     rows = _rows()

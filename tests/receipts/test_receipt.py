@@ -51,15 +51,16 @@ def test_it_says_what_was_measured_with_all_digits(rows: pd.DataFrame, receipt: 
     assert "brier-score" in receipt["numbers"]
     assert "brier-score_low" not in receipt["numbers"]
     assert [entry["where"] for entry in receipt["decisions"]] == [{}, {"c": "a"}, {"c": "b"}]
+    assert receipt["decisions"][0]["number"] == cd.evaluate(rows, metrics=cd.ECE()).ece.item()
     assert receipt["hash"] == hash_of(receipt)
 
 
 @pytest.mark.parametrize(
     ("column", "value", "said"),
     [
-        ("score", 0.123, "The scores are others than those of the receipt; labels, weights and slices are the same."),
-        ("label", None, "The labels are others"),
-        ("c", None, "The slices are others"),
+        ("score", 0.123, "The scores differ from those of the receipt; labels, weights and slices are the same."),
+        ("label", None, "The labels differ"),
+        ("c", None, "The slices differ"),
     ],
 )
 def test_what_differs_is_named(column: str, value: Any, said: str, rows: pd.DataFrame, receipt: dict[str, Any]) -> None:
@@ -69,6 +70,8 @@ def test_what_differs_is_named(column: str, value: Any, said: str, rows: pd.Data
     outcome = cd.verify(receipt, changed.label, changed.score, by={"c": changed.c})
     assert outcome.problems[0].startswith(said)
     assert any(problem.startswith("ece.c=") for problem in outcome.problems)
+    # The labels that the slices have do not matter to all rows.
+    assert any(problem.startswith("ece of all rows was ") for problem in outcome.problems) == (column != "c")
 
 
 def test_rows_that_are_missing_and_rows_that_belong_elsewhere(rows: pd.DataFrame, receipt: dict[str, Any]) -> None:
@@ -89,6 +92,23 @@ def test_receipts_that_were_changed(rows: pd.DataFrame, receipt: dict[str, Any])
     problems = cd.verify(changed, rows.label, rows.score, by={"c": rows.c}).problems
     assert problems[0].startswith("The receipt was changed after it was made")
     assert problems[1].startswith("ece.c=a was 0.001")
+
+
+def test_decisions_that_differ_are_named(rows: pd.DataFrame) -> None:
+    receipt = cd.receipt(rows.label, rows.score, "ece", limits="ece=0.1", by={"c": rows.c})
+    problems = cd.verify(receipt, rows.label, rows.score**2, by={"c": rows.c}).problems
+    assert "The decision on ece of all rows was met in the receipt, and is broken here." in problems
+    assert len([problem for problem in problems if problem.startswith("ece.c=a was ")]) == 1
+    plain = cd.receipt(rows.label, rows.score, "ece", limits="ece=0.1")
+    problems = cd.verify(plain, rows.label, rows.score**2).problems
+    assert [problem.split(" was ")[0] for problem in problems[1:]] == [
+        "ece",
+        "ece_high",
+        "ece_low",
+        "The decision on ece",
+    ]
+    with pytest.raises(ValueError, match="damaged: its entry 'decisions'"):
+        cd.verify({**plain, "decisions": [1]}, rows.label, rows.score)
 
 
 def test_weights_agree_within_rounding(rows: pd.DataFrame) -> None:

@@ -104,7 +104,7 @@ def test_any_single_change_is_named(column: str, row: int, bit: int) -> None:
     assert before["hash"] != after["hash"]
     outcome = cd.verify(before, changed.label, changed.score, by={"c": changed.c}, sample_weight=changed.w)
     name = {"label": "labels", "score": "scores", "c": "slices", "w": "weights"}[column]
-    assert outcome.problems[0].startswith(f"The {name} are others than those of the receipt")
+    assert outcome.problems[0].startswith(f"The {name} differ from those of the receipt")
 
 
 @settings(max_examples=20, deadline=None)
@@ -162,6 +162,8 @@ def test_what_depends_on_the_order_of_rows_is_refused() -> None:
     for metric in ("consistency-test", "skce-test", "cme-test", "skce(estimator=linear)", "refinement"):
         with pytest.raises(ValueError, match="cannot be on a receipt"):
             cd.receipt(frame.label, frame.score, metric)
+    with pytest.raises(ValueError, match="cannot be on a receipt"):
+        cd.receipt(frame.label, frame.score, "ece", limits={"skce(estimator=linear)": 0.1})
 
 
 def test_evaluate_writes_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -165,6 +165,33 @@ class TestCommand:
             len([given for given in reader.having("svg", role="img") if "over each other" in given["aria-label"]]) == 1
         )
 
+    @pytest.mark.parametrize("suffix", ["csv", "parquet"])
+    def test_rows_that_are_missing_are_left_out_of_all_models(self, run: Any, tmp_path: Path, suffix: str) -> None:
+        """A label is missing in both files, a score in either one: pairs are the rows that all of them have."""
+        labels, scores = LABELS[:600].astype(float), {"old": TRUTH[:600] ** 1.5, "new": TRUTH[:600].copy()}
+        labels[[3, 50]], scores["old"][7], scores["new"][[8, 50]] = np.nan, np.nan, np.nan
+        files = []
+        for name, column in scores.items():
+            frame = pd.DataFrame({"label": labels, "score": column})
+            files.append(tmp_path / f"{name}.{suffix}")
+            getattr(frame, f"to_{suffix}")(files[-1], index=False)
+        kept = np.isfinite(labels + scores["old"] + scores["new"])
+        direct = cd.compare(labels[kept], {name: column[kept] for name, column in scores.items()}, n_boot=20)
+        words = ("--skip-missing", "--n-boot", 20)
+        assert run("report", *files, *words, "--out", tmp_path / "page.html")[0] == 0
+        reader = Reader((tmp_path / "page.html").read_text())
+        assert set(direct.brier_score_difference.values.tolist()) <= set(reader.numbers)
+        assert "4 rows without a label or without a score of one of them are left out." in reader.text
+        status, out, err = run("compare", *files, *words)
+        assert status == 0
+        assert "left out 4 of 600 rows" in err
+        assert "596 rows" in out
+        # Where rows differ in number they are not the same ones.
+        frame.iloc[:-1].to_csv(tmp_path / "fewer.csv", index=False)
+        status, _, err = run("compare", files[0], tmp_path / "fewer.csv", *words)
+        assert status == 2
+        assert "same rows in the same order, got 600 rows" in err
+
     def test_many_rows_are_not_resampled(self, run: Any, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(measuring, "MOST_RESAMPLED", 1)
         words = ("--n-boot", 20, "--out", data / "page.html")

@@ -51,7 +51,7 @@ class TestDecision:
                 rf"{share:.1f} % {events:,} {re.escape(word)} 0\.\d+ \(0\.\d+ to 0\.\d+\)",
                 reader.text,
             ), name
-        assert "those of slices adjusted for the 3 values of group (Bonferroni)" in reader.text
+        assert "Intervals of slices are adjusted for the 3 values of group (Bonferroni)." in reader.text
         assert reader.text.count("✗ Broken") + reader.text.count("✗ broken") == 2
 
     def test_bad_limits(self) -> None:
@@ -83,12 +83,12 @@ class TestBanner:
                 TRUTH**1.1,
                 {"ece": 0.2},
                 "met",
-                r"Within the limit; .* points too low on average \(.*\): [\d.]+ % against [\d.]+ % observed$",
+                r"Within the limit; .* points too low on average \(.*\): [\d.]+ % predicted, [\d.]+ % observed$",
             ),
             (TRUTH**3, {"ece": 0.01}, "broken", r"Outside the limit: all rows; scores [\d.]+ points too low"),
             (TRUTH, {"ece": 0.01}, "undecided", r"Not decided: all rows; no bias of the mean shown"),
             (TRUTH**3, None, "neutral", r"Scores [\d.]+ points too low on average \("),
-            (TRUTH, None, "neutral", r"No bias of the mean shown \(−.* points\)$"),
+            (TRUTH, None, "neutral", r"No bias of the mean shown \(scores [\d.]+ points too high to [\d.]+ too low\)$"),
         ],
     )
     def test_lines(self, scores: Any, limits: Any, word: str, line: str, tmp_path: Path) -> None:

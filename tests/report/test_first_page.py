@@ -157,6 +157,19 @@ def test_numbers_have_one_minus_sign_and_one_name(extreme: Measured, tmp_path: P
     assert "The calibration error (ECE, 15 bins of equal width) is" in reader.text
 
 
+def test_models_file_their_numbers_side_by_side(extreme: Measured, tmp_path: Path) -> None:
+    gates = {
+        name: cd.check(LABELS, scores, {"ece": 0.1}, profile="credit", n_boot=20)
+        for name, scores in (("old", TRUTH), ("new", TRUTH**1.2))
+    }
+    _, reader = page_of(tmp_path, {name: replace(extreme, gate=gate) for name, gate in gates.items()})
+    first, second = (LABELS.mean() / scores.mean() for scores in (TRUTH, TRUTH**1.2))
+    ends = r"\([\d. to]+\)"
+    said = rf"Realised / expected defaults: {first:.4f} {ends} for old; {second:.4f} {ends} for new\."
+    assert re.search(said, reader.text)
+    assert reader.text.count("Back-testing of probabilities of default, 95 % intervals number old new") == 1
+
+
 @pytest.mark.parametrize(
     ("profile", "drawn"),
     [

@@ -341,13 +341,14 @@ class MulticalibratedScaling(Calibrator):
         ).estimates
         of_features = [learnt[number] for number in range(len(data.features))]
         for feature in of_features:
-            if feature.note:
-                warnings.warn(f"Feature {feature.note}.", UserWarning, stacklevel=4)
+            if feature.warning:
+                warnings.warn(feature.warning, UserWarning, stacklevel=4)
         codings = tuple(coding for feature in of_features for coding in feature.codings)
         if not codings:
             notes = listed([feature.note for feature in of_features])
             raise ValueError(f"{type(self).__name__} expects a feature with two different values, got none: {notes}.")
-        plan = LatticePlan(setting, learnt[-1], codings, self.depth, data.source.layout.weighted, self.folds + 1)
+        weighted, workers = data.source.layout.weighted, data.source.workers
+        plan = LatticePlan(setting, learnt[-1], codings, self.depth, weighted, self.folds + 1, workers)
         choosing = Choosing(plan.segments, self.alpha, self.shrinkage)
         boosting = Boosting(plan, choosing, RowFolds(self.folds, self.seed), self.min_rows, self.rounds)
         mended = boosting.mend(data.source)

@@ -147,7 +147,7 @@ def warn_of_unknown(codings: Sequence[Coding], codes: Codes, what: str, stacklev
         names = dict.fromkeys(codings[i].name for i in np.flatnonzero(unknown.any(0)).tolist())
         warnings.warn(
             f"{rows:,} of {len(codes):,} rows have values of {listed([*names])} that were not there when the map was "
-            f"fitted, and {what}.",
+            f"fitted; they get {what}.",
             UserWarning,
             stacklevel=stacklevel + 1,
         )

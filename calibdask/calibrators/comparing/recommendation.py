@@ -39,8 +39,8 @@ class Recommendation:
             digits = _digits(low, high)
             return cls(
                 "none",
-                f"No single map for all rows helps with certainty: {names[top]}, the best, takes {value[top]:{digits}} "
-                f"({low:{digits}} to {high:{digits}}) from the log loss of {loss:{digits}}.",
+                f"No single map for all rows helps for certain: the best, {names[top]}, improves the log loss of "
+                f"{loss:{digits}} by {value[top]:{digits}} ({low:{digits}} to {high:{digits}}).",
             )
         top = max(helps, key=lambda model: (value[model], -model))
         others = [model for model in range(len(names)) if model != top]
@@ -56,7 +56,7 @@ class Recommendation:
         no_better = [names[model] for model in order if model in equal and model != taken and value[model] > 0]
         inferior = [names[model] for model in order if model not in equal]
         if no_better:
-            reason += f"; {_counted(no_better)} no better with certainty"
+            reason += f"; {_counted(no_better)} not significantly better"
         if inferior:
             reason += f"; {_counted(inferior)} worse than {names[top]}"
         return cls(names[taken], f"{reason}.")

@@ -23,6 +23,8 @@ _APART = 1e-3
 _CHOICES = 10.0 ** np.arange(3.0, -8.0, -1.0)
 # Smoothing is chosen on so many parts of the rows, each at its mean; the spline is fitted to all points.
 _PARTS = 400
+# The last step of the fits among which it is chosen.
+_LAST_STEP = 1e-6
 # The bends have at most one effective parameter for so many rows of the rarer outcome.
 _ROWS_A_PARAMETER = 10
 
@@ -141,14 +143,14 @@ class SplineCalibration(LogitCalibrator):
         separated = is_separated(z, points.weight, points.outcome, 2)
         outcome = smoothed(points) if separated else points.outcome
         spline = _Spline(_knots(z, points.weight, self.knots))
-        smoothing = (
-            _chosen_smoothing(spline, z, points.weight, outcome, points.information)
-            if self.smoothing == "reml"
-            else float(self.smoothing)
-        )
+        start = None
+        if self.smoothing == "reml":
+            smoothing, start = _chosen_smoothing(spline, z, points.weight, outcome, points.information)
+        else:
+            smoothing = float(self.smoothing)
         penalty = smoothing * spline.penalty
         terms = spline.terms(z)
-        fit = LogisticProblem.of(terms, points.weight, outcome).fit(penalty)
+        fit = LogisticProblem.of(terms, points.weight, outcome).fit(penalty, start)
         if not (separated or fit.converged):
             separated, fit = True, LogisticProblem.of(terms, points.weight, smoothed(points)).fit(penalty)
         values = spline.values @ fit.coefficients
@@ -248,11 +250,16 @@ def _knots(z: Array, weight: Array, number: int) -> Array:
     return np.array(knots if len(knots) > 1 else [z.min(), z.max()])
 
 
-def _chosen_smoothing(spline: _Spline, z: Array, weight: Array, outcome: Array, information: float) -> float:
-    """The smoothing under which the outcomes are likeliest, bends being random with variance 1 / (rows * smoothing)."""
+def _chosen_smoothing(
+    spline: _Spline, z: Array, weight: Array, outcome: Array, information: float
+) -> tuple[float, Array | None]:
+    """The smoothing under which the outcomes are likeliest, and coefficients nearby.
+
+    The bends are random with variance 1 / (rows * smoothing).
+    """
     number = len(spline.knots)
     if number == 2:
-        return 0.0
+        return 0.0, None
     z, weight, outcome = _parts(z, weight, outcome)
     rows = weight.sum() * information
     terms, penalty = spline.terms(z), spline.penalty
@@ -261,9 +268,10 @@ def _chosen_smoothing(spline: _Spline, z: Array, weight: Array, outcome: Array, 
     # Where outcomes hardly overlap, Laplace's approximation is too good to be true.
     most = 2 + min(outcome.sum(), weight.sum() - outcome.sum()) * information / _ROWS_A_PARAMETER
     problem = LogisticProblem.of(terms, weight, outcome)
-    criteria, start = [], None
+    criteria: list[float] = []
+    start, nearby = None, None
     for smoothing in (unit * _CHOICES).tolist():
-        fit = problem.fit(smoothing * penalty, start)
+        fit = problem.fit(smoothing * penalty, start, _LAST_STEP)
         dof = number - smoothing * np.trace(fit.covariance @ penalty) * weight.sum()
         if not fit.converged or dof > most:
             criteria.append(np.inf)
@@ -271,7 +279,9 @@ def _chosen_smoothing(spline: _Spline, z: Array, weight: Array, outcome: Array, 
         start = fit.coefficients
         spread = np.linalg.slogdet(fit.covariance * weight.sum() / rows)[1]
         criteria.append(rows * fit.loss - spread / 2 - (number - 2) / 2 * np.log(rows * smoothing))
-    return float(unit * _lowest(np.log(_CHOICES), np.array(criteria)))
+        if criteria[-1] == min(criteria):
+            nearby = start
+    return float(unit * _lowest(np.log(_CHOICES), np.array(criteria))), nearby
 
 
 def _lowest(position: Array, values: Array) -> float:

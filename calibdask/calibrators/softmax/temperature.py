@@ -56,7 +56,7 @@ class TemperatureScaling(Calibrator):
     Notes
     -----
     One pass, 1 kB for each slice: the derivative of the logarithmic score in log beta = -log(temperature), and its own
-    derivative, are summed over rows at 31 values of beta; the root is that of the polynomial through ten of them. The
+    derivative, are summed over rows at 25 values of beta; the root is that of the polynomial through ten of them. The
     sums are exact, so that without weights the temperature does not depend on chunks or workers. Against minimisation
     on the rows the temperature is right to a relative 1e-12 for ten classes, 1e-10 for a thousand; 4e-8 at worst, where
     a thousand classes share one score and rows are all alike.

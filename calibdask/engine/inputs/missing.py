@@ -1,6 +1,6 @@
 """Rows without a label, a score or a weight: left out where the user asks for it, and counted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,28 @@ def without_missing(
         return int(count.compute(scheduler=scheduler())) - rows
 
     return Kept(kept["y_true"], kept.get("y_prob"), slices or None, kept.get("sample_weight"), skipped)
+
+
+def complete_rows(given: Sequence[Mapping[str, Any]], sample_dim: str = "sample", *, matrix: bool = False) -> Any:
+    """Whether each row is complete in all of these inputs, which have the same rows in the same order.
+
+    Examples
+    --------
+    >>> labels, scores = np.array([0, np.nan, 1]), np.array([0.2, 0.3, np.nan])
+    >>> complete_rows([{"y_true": labels}, {"y_prob": scores}])
+    array([ True, False, False])
+    """
+    matrices = {"y_prob", "y_true"} if matrix else {"y_prob"}
+    present: Any = True
+    for arrays in given:
+        known = {name: values for name, values in arrays.items() if values is not None}
+        present = present & _present(known, sample_dim, matrices)
+    return present
+
+
+def rows_at(values: Any, keep: Any, sample_dim: str = "sample") -> Any:
+    """The rows that are kept, in a container of the same kind where that can be."""
+    return None if values is None else _rows(values, keep, sample_dim)
 
 
 def _present_in_frames(frames: dict[str, Any]) -> Any:

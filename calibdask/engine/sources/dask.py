@@ -19,6 +19,7 @@ from calibdask.engine.scheduler import scheduler
 from calibdask.engine.sources import pair_schedule
 from calibdask.engine.sources.reduction import packed, tree
 from calibdask.engine.sources.source import RowSource, States, merged, states_of
+from calibdask.engine.workers import Workers, workers_in_force
 from calibdask.statistics.block import Block
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.pairs.pair_statistic import PairStatistic
@@ -64,6 +65,11 @@ class DaskSource(RowSource):
             self._scores, self._others = ignored.kept_arrays(self._scores, self._others)
             chunks = self._scores.chunks[1]
         self._sizes_known = not any(np.isnan(size) for size in chunks)
+
+    @property
+    def workers(self) -> Workers | None:
+        """Those of the client in force."""
+        return workers_in_force()
 
     def _pass(self, statistics: tuple[Statistic[Any], ...]) -> States:
         """One pass through the scheduler in force (threads, or the current distributed client)."""

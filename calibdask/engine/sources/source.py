@@ -10,6 +10,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from calibdask.engine.sources.input_errors import raise_if_invalid, raise_if_nothing
+from calibdask.engine.workers import Workers
 from calibdask.statistics.block import Block
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.layout import Layout
@@ -49,6 +50,11 @@ class Source(ABC):
     @abstractmethod
     def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
         """The states of all statistics. The first pass also checks the data and raises ValueError."""
+
+    @property
+    def workers(self) -> Workers | None:
+        """Who computes the states of blocks; None if this process does."""
+        return None
 
     def derivation(self, request: Derived[Answer]) -> Requests[Answer]:
         """How this source derives what follows from statistics."""

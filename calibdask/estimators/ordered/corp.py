@@ -13,6 +13,7 @@ from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.interval import FromHistograms
 from calibdask.estimators.ordered.score_points import Points, ScorePoints, histogram_of
 from calibdask.estimators.parts import Estimate, Number, calibration_error
+from calibdask.kernels.isotonic import isotonic_means
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
@@ -107,11 +108,8 @@ class CORP(ColumnEstimator):
     @override
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
-        setting = self.measured(layout)
-        points = yield from ScorePoints(setting)
-        original, fitted, constant = np.full((3, *points.shape), np.nan)
-        for index, at in points.strata():
-            original[index], fitted[index], constant[index] = self._scores(points, at, layout.smallest)
+        points = yield from ScorePoints(self.measured(layout))
+        original, fitted, constant = self._scores(points, layout.smallest)
         terms = {
             "score": original,
             "miscalibration": original - fitted,
@@ -130,19 +128,24 @@ class CORP(ColumnEstimator):
             "uncertainty": replace(parts["uncertainty"], is_biased=True, limits=(0.0, most)),
         }
 
-    def _scores(self, points: Points, at: slice, smallest: float) -> tuple[float, float, float]:
-        """Mean scores of the predictions, of their isotonic recalibration, and of the overall frequency."""
-        weight, outcome, score = points.weight[at], points.outcome[at], points.score[at]
-        total = weight.sum()
-        calibrated = scipy.optimize.isotonic_regression(outcome / weight, weights=weight).x.clip(0.0, 1.0)
-        frequency = np.full_like(score, outcome.sum() / total)
-        predictions = score, calibrated, frequency
-        original, fitted, constant = (self._sum(p, weight, outcome, smallest) for p in predictions)
-        return original / total, fitted / total, constant / total
+    def _scores(self, points: Points, smallest: float) -> Array:
+        """Mean scores of the predictions, of their isotonic recalibration, and of the overall frequency, by stratum."""
+        starts, sums = points.starts, (points.weight, points.outcome)
+        calibrated = np.empty_like(points.score)
+        isotonic_means(points.outcome, points.weight, starts, calibrated)
+        weight, outcome = (np.add.reduceat(values, starts[:-1]) for values in sums)
+        losses = [
+            *(np.add.reduceat(self._losses(one, *sums, smallest), starts[:-1]) for one in (points.score, calibrated)),
+            self._losses(outcome / weight, weight, outcome, smallest),
+        ]
+        means = np.full((3, int(np.prod(points.shape))), np.nan)
+        means[:, points.stratum[starts[:-1]]] = np.stack(losses) / weight
+        return means.reshape(3, *points.shape)
 
-    def _sum(self, prediction: Array, weight: Array, outcome: Array, smallest: float) -> float:
+    def _losses(self, prediction: Array, weight: Array, outcome: Array, smallest: float) -> Array:
+        """Sums of the score over rows of one prediction."""
         if self.rule == "brier":
-            return float((prediction**2 * (weight - outcome) + (1 - prediction) ** 2 * outcome).sum())
+            return prediction**2 * (weight - outcome) + (1 - prediction) ** 2 * outcome
         hit = scipy.special.xlogy(outcome, np.maximum(prediction, smallest))
         miss = scipy.special.xlogy(weight - outcome, np.maximum(1 - prediction, smallest))
-        return float(-(hit + miss).sum())
+        return np.asarray(-(hit + miss))

@@ -37,6 +37,11 @@ class Points:
     exact: bool
     outermost: float = 0.0
 
+    @property
+    def starts(self) -> Counts:
+        """Where the points of each stratum with rows begin, and where the last ones end."""
+        return np.append(np.flatnonzero(np.diff(self.stratum, prepend=-1)), self.stratum.size)
+
     def strata(self) -> Iterator[tuple[tuple[int, ...], slice]]:
         """The index of every stratum with rows, and the slice of its points."""
         ends = np.searchsorted(self.stratum, np.arange(int(np.prod(self.shape)) + 1))

@@ -91,14 +91,16 @@ class LogisticProblem:
         shares = outcome / total, (weight - outcome) / total
         return cls(*_orthonormal(terms, weight / total), *shares, float(total), offset)
 
-    def fit(self, penalty: Array | None = None, start: Array | None = None) -> LogisticFit:
+    def fit(
+        self, penalty: Array | None = None, start: Array | None = None, last_step: float = _LAST_STEP
+    ) -> LogisticFit:
         """Newton's method from ``start`` (p,) on the loss plus b @ penalty @ b / 2, penalty positive semi-definite.
 
         Notes
         -----
-        Steps that do not lower the loss are halved. Converged is a step that changes logits by less than 1e-9, in the
-        root mean square over rows weighted by q (1 - q): it is still taken, and as convergence is quadratic nothing but
-        rounding remains.
+        Steps that do not lower the loss are halved. Converged is a step that changes logits by less than ``last_step``,
+        in the root mean square over rows weighted by q (1 - q): it is still taken, and as convergence is quadratic an
+        error of about its square remains, by default nothing but rounding. The covariance is that before it.
         """
         terms = len(self.basis)
         penalised = np.zeros((terms, terms)) if penalty is None else self.change @ penalty @ self.change.T
@@ -117,7 +119,7 @@ class LogisticProblem:
             if not np.isfinite(decrement):
                 break
             hidden = decrement <= _HIDDEN * loss
-            if decrement <= _LAST_STEP**2 * spread.sum() or (hidden and decrement > previous / 2):
+            if decrement <= last_step**2 * spread.sum() or (hidden and decrement > previous / 2):
                 at, converged = at._replace(b=at.b - step), True
                 break
             size, before, previous = 1.0, at, decrement

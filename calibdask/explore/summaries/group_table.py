@@ -8,6 +8,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask.plot.style import OVER, UNDER
+from calibdask.results.audited import small_pvalue
 from calibdask.results.format import minus
 from calibdask.statistics.exact import Array
 
@@ -16,6 +17,9 @@ _LINES = 12
 _ONE_PAGE = ".tabulator-footer { display: none; }"
 _WIDTH, _HEIGHT, _MARGIN = 108.0, 14.0, 4.0
 _BAR, _GAP, _FROM, _TO, _ROWS, _P = "interval", "gap", "from", "to", "rows", "p, adjusted"
+# In pixels. Whatever is beside a table leaves it that much: a number whose end is cut off is another number.
+_WORDS, _WIDTHS = 160, {_BAR: 116, _GAP: 60, _FROM: 60, _TO: 60, _ROWS: 84, _P: 108}
+TABLE_WIDTH = _WORDS + sum(_WIDTHS.values()) + 16
 
 
 class GroupTable:
@@ -67,7 +71,7 @@ class GroupTable:
                 _ROWS: NumberFormatter(format="0,0", text_align="right"),
             },
             text_align=dict.fromkeys((_GAP, _FROM, _TO, _P), "right"),
-            widths={self._heading: 165, _BAR: 120, **dict.fromkeys((_GAP, _FROM, _TO), 62), _ROWS: 78, _P: 108},
+            widths=_WIDTHS | {self._heading: _WORDS},
             show_index=False,
             disabled=True,
             selectable=False,
@@ -95,7 +99,7 @@ def _frame(result: xr.Dataset, groups: Sequence[int], heading: str) -> Any:
         _BAR: np.array(bars, object),
         **{name: _points(values) for name, values in ((_GAP, gap), (_FROM, low), (_TO, high))},
         _ROWS: shown["rows"].values,
-        _P: np.array([f"{p:.2g}".replace("-", "−") for p in shown.pvalue_adjusted.values], object),
+        _P: np.array([small_pvalue(p).replace("-", "−") for p in shown.pvalue_adjusted.values], object),
     }
     lines = xr.Dataset({name: ("line", column) for name, column in columns.items()})
     return lines.to_dataframe().reset_index(drop=True)[list(columns)]

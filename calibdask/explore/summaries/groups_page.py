@@ -8,7 +8,7 @@ import xarray as xr
 
 from calibdask.explore.cancellation import LatestOnly, error_text
 from calibdask.explore.summaries.audited_groups import AuditedGroups, GroupsQuery
-from calibdask.explore.summaries.group_table import GroupTable
+from calibdask.explore.summaries.group_table import TABLE_WIDTH, GroupTable
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.reliability_panel import Panel
 from calibdask.results.audited import conclusion_of, points_up
@@ -96,7 +96,7 @@ class GroupsPage:
             self.head,
             chosen,
             self.busy,
-            row(beside(self.ranked.box, around, wide=660), diagram),
+            row(beside(self.ranked.box, around, wide=TABLE_WIDTH), diagram),
             pn.pane.HTML("<h2>One column at a time</h2>", stylesheets=[_CSS]),
             self.column,
             self.values.box,

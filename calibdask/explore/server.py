@@ -121,6 +121,7 @@ def is_relevant(record: logging.LogRecord) -> bool:
 def _framed(page: Page) -> Any:
     """The page in its frame."""
     import panel as pn
+    from panel.io.resources import get_dist_path
     from panel.template import VanillaTemplate
 
     class Frame(VanillaTemplate):
@@ -132,6 +133,9 @@ def _framed(page: Page) -> Any:
         def _init_doc(self, doc: Any = None, *options: Any, **named: Any) -> Any:
             if doc is None:
                 return super()._init_doc(doc, *options, **named)
+            # Panel says so where it serves the page; a session that begins later, with the connection of a slow
+            # browser, would name a server elsewhere.
+            doc.template_variables["dist_url"] = get_dist_path(cdn=False)
             # Or all models are gone through again for each part of the page.
             with doc.models.freeze():
                 return super()._init_doc(doc, *options, **named)

@@ -12,5 +12,5 @@ def test_memory_and_time_a_cell_are_bounded() -> None:
     assert (few["tasks"], many["tasks"]) == (1, 100)
     assert many["files"] < 2 * 100 + 20
     assert many["peak_mb"] <= 1.15 * few["peak_mb"]
-    # Processor time of driver and scheduler, no race against a clock: a task for each cell would take tenfold.
+    # Processor time of driver and scheduler, no race: a task for each cell would take ten times as much.
     assert many["cpu_us"] <= 1000

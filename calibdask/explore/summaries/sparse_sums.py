@@ -119,8 +119,8 @@ def _summed(matrix: Any, groups: Sequence[SliceNumbers]) -> npt.NDArray[Any]:
     from scipy.sparse import csr_array
 
     if len(groups) < _FEW_GROUPS:
-        chosen = (matrix if group.size == matrix.shape[0] else matrix[group] for group in groups)
-        return np.stack([np.ones(rows.shape[0], matrix.dtype) @ rows for rows in chosen])
+        taken = (matrix if group.size == matrix.shape[0] else matrix[group] for group in groups)
+        return np.stack([np.ones(rows.shape[0], matrix.dtype) @ rows for rows in taken])
     # All of them at once: choosing rows takes longer than adding them up.
     numbers = np.concatenate(groups)
     ends = np.cumsum([0, *(group.size for group in groups)])

@@ -51,7 +51,7 @@ def serve(
     filter_messages()
     try:
         server = pn.serve(
-            lambda: _framed(make_page()),
+            lambda: framed(make_page()),
             port=port,
             address=address,
             # Without any, the address itself and localhost: other sites cannot read pages through a browser here.
@@ -118,7 +118,7 @@ def is_relevant(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], WebSocketClosedError))
 
 
-def _framed(page: Page) -> Any:
+def framed(page: Page) -> Any:
     """The page in its frame."""
     import panel as pn
     from panel.io.resources import get_dist_path

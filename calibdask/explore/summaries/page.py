@@ -17,13 +17,7 @@ from calibdask.explore.summaries.measuring import Measuring, banded
 from calibdask.explore.summaries.metrics_table import curve_frame, diagram_frame, metrics_frame, metrics_table
 from calibdask.explore.summaries.overview import Overview, OverviewQuery
 from calibdask.explore.summaries.own_metrics import OwnMetrics
-from calibdask.explore.summaries.page_metrics import (
-    DRAWN,
-    Choice,
-    Refinement,
-    refinements,
-    without_interval,
-)
+from calibdask.explore.summaries.page_metrics import DRAWN, Choice, Refinement, refinements, without_interval
 from calibdask.explore.summaries.page_texts import (
     CAUTION_STYLE,
     NOTE,

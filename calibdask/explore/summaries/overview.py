@@ -182,12 +182,15 @@ class Overview:
                     numbers.line, selection_text(self._pool, query.selection.without([query.period]))
                 )
             self.legend.visible = numbers.map is not None and bool(numbers.map.rows)
-            for box, figure, is_shown in zip(
-                self._boxes, (self.map, self.line), (self.legend.visible, numbers.line is not None), strict=True
+            for box, pane, is_shown in zip(
+                self._boxes,
+                (self.map.pane, self.line.pane),
+                (self.legend.visible, numbers.line is not None),
+                strict=True,
             ):
                 if is_shown and len(box) == 1:
                     # Filled: a browser lays an empty figure out anew for each thing that is put into it.
-                    box.append(figure.pane)
+                    box.append(pane)
                 box.visible = is_shown
             self.show_since(query, self._since.get(query.map, "") if query.map is not None else "")
 

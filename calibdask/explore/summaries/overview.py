@@ -51,8 +51,8 @@ _SENTENCE = """
 .bk-btn { white-space: normal; text-align: left; font-weight: 600; padding: 3px 8px; line-height: 1.35; height: auto; }
 """
 _UNREAD = (
-    "<h2>Where scores are off</h2><p class='quiet'>The map of slices follows once the histograms of all slices have been "
-    "read.</p>"
+    "<h2>Where scores are off</h2><p class='quiet'>The map of slices follows once the histograms of all slices "
+    "have been read.</p>"
 )
 _LEGEND = (("too low", f"background: {UNDER}"), ("too high", f"background: {OVER}"))
 _CONSONANT_Y = re.compile(r"(?<=[^aeiou])y$")
@@ -210,7 +210,7 @@ class Overview:
                     box.append(pane)
                 box.visible = is_shown
             # Room for the map while slices are read, and no map of another selection.
-            self.map.pane.visible = has_map
+            self.map.figure.visible = has_map
             self._boxes[0].visible = has_map or numbers.findings is None
             self.show_since(query, self._since.get(query.map, "") if query.map is not None else "")
 

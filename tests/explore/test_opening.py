@@ -1,5 +1,6 @@
 """A store of periods opens with what the sums of whole periods tell; what needs slices follows."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,6 @@ import pytest
 
 import calibdask as cd
 from calibdask.explore.cancellation import CancelToken
-from calibdask.explore.summaries import page as page_module
 from calibdask.explore.summaries.overview import Overview, OverviewQuery
 from calibdask.explore.summaries.page import SummaryPage
 from calibdask.explore.summaries.page_metrics import Choice
@@ -104,7 +104,8 @@ def test_tiles_and_line_read_no_slices_and_are_those_of_all_at_once(
 
 
 def test_a_map_of_another_selection_is_not_left_beside_what_is_new(stored: Summary) -> None:
-    overview = Overview(Pool(stored), lambda _: None)
+    chosen: list[Any] = []
+    overview = Overview(Pool(stored), chosen.append)
     query = queried(overview)
     overview.show(query, overview.computed(query, CancelToken()))
     assert overview.map.figure.visible
@@ -114,30 +115,27 @@ def test_a_map_of_another_selection_is_not_left_beside_what_is_new(stored: Summa
     assert not overview.map.figure.visible
     assert not any(button.visible for button in overview.worst)
     # A click on what was there chooses nothing.
-    overview._chosen_cell(0, 0)
+    overview.map.source.selected.indices = [0]
+    assert chosen == []
     overview.show(other, overview.computed(other, CancelToken()))
     assert overview.map.figure.visible
 
 
-def test_the_page_shows_what_is_quick_first_and_the_map_after_intervals(
-    stored: Summary, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    taken: list[str] = []
-    going_on = SummaryPage._go_on
-
-    def noted(page: Any) -> None:
-        taken.extend(step.description for step in page._steps[:1])
-        going_on(page)
-
-    monkeypatch.setattr(SummaryPage, "_go_on", noted)
+def test_the_page_shows_what_is_quick_first_and_the_map_after_intervals(stored: Summary) -> None:
     page = SummaryPage(Pool(stored), "days.zarr")
+    told: list[str] = []
+    page.busy.param.watch(lambda event: told.append(event.new), "object")
+
+    def steps() -> list[str]:
+        return [step for text in told for step in re.findall("computing: (.*) …", text)]
+
     page.page()
-    assert taken[0] == page_module._BEGUN
-    assert taken.index("interval of smooth ece") < taken.index(page_module._OVERVIEW)
+    assert steps()[0] == "models and periods"
+    assert steps().index("interval of smooth ece") < steps().index("models, slices and periods")
     assert page.overview.map.figure.visible
     assert "Outcome less score in points by country and each day" in page.overview.map_note.object
     # Once slices are in memory all is shown at once.
-    taken.clear()
+    told.clear()
     page.first.labels["country"].value = [0]
-    assert page_module._BEGUN not in taken
-    assert page_module._OVERVIEW in taken
+    assert steps()[0] == "models, slices and periods"
+    assert "models and periods" not in steps()

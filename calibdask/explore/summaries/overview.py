@@ -242,7 +242,8 @@ class Overview:
 
         def choose(_: Any) -> None:
             assert self._shown is not None
-            found = (self._shown.findings.slice, self._shown.findings.period)[number]
+            findings = self._shown.findings or Findings(None, None)
+            found = (findings.slice, findings.period)[number]
             if found is not None:
                 self._choose(found.at)
 

@@ -1,6 +1,6 @@
 """The histograms of many slices in memory: only cells that hold rows, so that sums of slices are quick."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from threading import Lock
 from typing import Any
@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
+
+from calibdask.storage.chunk_reader import chunk_reader
 
 _MOST_BYTES = 1 << 31
 _FEW_GROUPS = 4
@@ -93,32 +95,11 @@ class SparseSums:
         numbers = numbers.reshape(variable.shape[: len(self._axes)])
         wanted = np.zeros(numbers.size, bool)
         wanted[needed] = True
-        read = _reader(variable, len(self._axes))
+        read = chunk_reader(variable, len(self._axes))
         for place in product(*(enumerate(_ranges(variable, axis)) for axis in self._axes)):
             inside = numbers[tuple(along for _, along in place)].ravel()
             if wanted[inside].any():
                 yield inside, _sparse(read(place).reshape(inside.size, -1))
-
-
-def _reader(variable: xr.Variable, axes: int) -> Callable[[Sequence[tuple[int, slice]]], npt.NDArray[Any]]:
-    """A function that reads a chunk of slices, given its number and range along each axis, with all cells.
-
-    The graph of all chunks is made once: to choose from an array of Dask goes through all of them each time.
-    """
-    import dask
-    from dask.optimization import cull
-
-    if variable.chunks is None:
-        return lambda place: np.asarray(variable[tuple(along for _, along in place)].values)
-    array = variable.data.rechunk(dict.fromkeys(range(axes, variable.ndim), -1))
-    (array,) = dask.optimize(array)
-    graph, cells = dict(array.__dask_graph__()), (0,) * (variable.ndim - axes)
-
-    def read(place: Sequence[tuple[int, slice]]) -> npt.NDArray[Any]:
-        key = (array.name, *(number for number, _ in place), *cells)
-        return np.asarray(dask.get(cull(graph, [key])[0], key))
-
-    return read
 
 
 def _sparse(values: npt.NDArray[Any]) -> Any:

@@ -48,7 +48,7 @@ class ReliabilityDisplay:
     >>> display.name
     'GaussianNB'
     >>> display.plot(name="naive Bayes").ax_.get_ylabel()
-    'frequency of the outcome'
+    'accuracy'
     """
 
     result: xr.Dataset

@@ -295,14 +295,23 @@ def test_an_evaluation_whose_scheduler_is_killed(started: Processes, tmp_path: P
     port = free_port()
     scheduler = started.scheduler(port)
     started.worker(port)
-    scores = da.full(40, 0.5, chunks=1).map_blocks(_wait)
-    killer = threading.Timer(3.0, scheduler.kill)
+    begun = tmp_path / "begun"
+    # With what they are like given, no block is computed here.
+    scores = da.full(40, 0.5, chunks=1).map_blocks(_wait, begun, meta=np.empty(0))
+
+    def kill() -> None:
+        eventually(begun.exists)
+        scheduler.kill()
+
+    killer = threading.Thread(target=kill)
     killer.start()
     with pytest.raises(ClusterLost, match="was lost"), connected(f"tcp://127.0.0.1:{port}"):
         cd.evaluate(da.zeros(40, chunks=1, dtype=int), scores, cd.BrierScore())
+    killer.join()
 
 
-def _wait(block: np.ndarray) -> np.ndarray:
+def _wait(block: np.ndarray, begun: Path) -> np.ndarray:
+    begun.touch()
     time.sleep(0.5)
     return block
 

@@ -107,8 +107,7 @@ class PeriodArray:
             block = tuple(slice(own[0], own[-1] + 1) for own, _ in found)
             read = self._array(period)[(*key[:first], slice(0, 1), *block, *key[last:])]
             read = np.moveaxis(read, first, 0)[0]
-            inside = np.ix_(*(own - own[0] for own, _ in found))
-            there = np.ix_(*(at for _, at in found))
+            inside, there = _places([own - own[0] for own, _ in found]), _places([at for _, at in found])
             before = (slice(None),) * first
             values[(*before, number, *there)] = read[(*before, *inside)]
         return values
@@ -127,3 +126,10 @@ def _found(at: npt.NDArray[np.intp], wanted: npt.NDArray[np.intp]) -> tuple[Any,
     """Which slices of a period are wanted, and where among those that are wanted."""
     own = np.flatnonzero(np.isin(at, wanted))
     return own, np.searchsorted(wanted, at[own])
+
+
+def _places(positions: Sequence[npt.NDArray[np.intp]]) -> tuple[Any, ...]:
+    """An index of increasing positions along several axes: slices where all are runs, which takes half of the time."""
+    if all(along[-1] - along[0] + 1 == along.size for along in positions):
+        return tuple(slice(along[0], along[-1] + 1) for along in positions)
+    return np.ix_(*positions)

@@ -40,7 +40,7 @@ from calibdask.storage.open_store import PERIODS
 from calibdask.storage.period_arrays import PeriodArray, block_sizes
 from calibdask.storage.period_labels import check_kind
 from calibdask.storage.period_log import FOLDER, Change, Label, Period, PeriodLog, commit
-from calibdask.storage.period_totals import PeriodSumsArray, summed
+from calibdask.storage.period_totals import Members, PeriodSumsArray, summed
 from calibdask.storage.replacing import owned_name, replacing
 from calibdask.storage.retry import with_retries
 from calibdask.storage.slice_labels import Labels, as_index, positions, united
@@ -183,7 +183,7 @@ class PeriodStore:
         models = last.dataset["rows"].shape[:batch]
         labels = united_slices(periods)
         rows = _rows(periods, labels, models)
-        files = tuple(period.totals for period in periods)
+        files, members = tuple(period.totals for period in periods), Members()
         root = f"{node.path}/" if node.path else ""
         variables: dict[str, Any] = {"rows": (dims, rows)}
         totals: dict[str, Any] = {"rows": (dims[: batch + 1], rows.sum(tuple(range(batch + 1, rows.ndim))))}
@@ -193,7 +193,7 @@ class PeriodStore:
                 place = (self.location, node.store.unchecked, root, str(name))
                 array = PeriodArray(*place, periods, labels, models, own, variable.dtype)
                 variables[str(name)] = (variable.dims, array.lazy())
-                of_all = PeriodSumsArray(self.location, str(name), files, models, own)
+                of_all = PeriodSumsArray(self.location, str(name), files, models, own, members)
                 totals[str(name)] = ((*dims[: batch + 1], *variable.dims[len(dims) :]), of_all.lazy())
         axes = {str(dims[batch]): np.array([period.label for period in periods])}
         whole = _dataset(variables, {**axes, **labels}, last, log)

@@ -5,7 +5,9 @@ part. Only whole numbers are summed so, which come to the same in any order.
 """
 
 import io
+import struct
 import zipfile
+import zlib
 from collections.abc import Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,6 +26,8 @@ from calibdask.storage.summary_totals import TOTALS
 # Small files of an object store are read side by side, and so many periods at a time.
 _AT_ONCE, _PERIODS = 16, 128
 _OWN = ("rows", *TOTALS)
+# The signature of a member of an archive, its method, and the lengths of its name and of what follows it.
+_HEADER = struct.Struct("<4s4xH16xHH")
 
 
 def summed(summary: xr.Dataset, slices: Sequence[Hashable]) -> bytes | None:
@@ -54,6 +58,8 @@ class PeriodSumsArray:
         Sizes of dimensions before that of the periods.
     own : tuple of int
         Sizes of dimensions after it.
+    members : Members
+        Of all variables together.
     """
 
     location: Location
@@ -61,6 +67,7 @@ class PeriodSumsArray:
     files: tuple[str, ...]
     models: tuple[int, ...]
     own: tuple[int, ...]
+    members: "Members"
     dtype = np.dtype(np.int64)
 
     @property
@@ -95,9 +102,13 @@ class PeriodSumsArray:
     def _of_period(self, name: str) -> npt.NDArray[np.int64]:
         place = self.location.child(name)
         try:
-            file = place.path if place.local else io.BytesIO(with_retries(partial(place.fs.cat_file, place.path)))
-            with zipfile.ZipFile(file) as archive:
-                return np.frombuffer(archive.read(self.name), "<i8").reshape((*self.models, *self.own))
+            if place.local:
+                content = self.members.read(place.path, self.name)
+            else:
+                file = io.BytesIO(with_retries(partial(place.fs.cat_file, place.path)))
+                with zipfile.ZipFile(file) as archive:
+                    content = archive.read(self.name)
+            return np.frombuffer(content, "<i8").reshape((*self.models, *self.own))
         except (Unavailable, PermissionError):
             raise
         except Exception as error:
@@ -105,3 +116,33 @@ class PeriodSumsArray:
             raise Damaged(
                 f"{self.location.url} is damaged: {name} is not there, or not what was written; copy the store again."
             ) from error
+
+
+class Members:
+    """Where the members of archives on this machine are: looked up once, as listing takes as long as reading one.
+
+    Archives are never changed once they are written, and are checked as they are read.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, zipfile.ZipInfo]] = {}
+
+    def read(self, path: str, name: str) -> bytes:
+        """The content of a member; raises one of many exceptions unless it is what was written."""
+        with open(path, "rb") as file:
+            if path not in self._known:
+                with zipfile.ZipFile(file) as archive:
+                    self._known[path] = archive.NameToInfo
+            info = self._known[path][name]
+            file.seek(info.header_offset)
+            header = file.read(_HEADER.size)
+            signature, method, name_bytes, extra_bytes = _HEADER.unpack(header)
+            own_name = file.read(name_bytes)
+            file.seek(extra_bytes, io.SEEK_CUR)
+            packed = file.read(info.compress_size)
+        if (signature, method, own_name) != (b"PK\x03\x04", zipfile.ZIP_DEFLATED, name.encode()):
+            raise zipfile.BadZipFile(f"The header of {name} is not what was written.")
+        content = zlib.decompress(packed, -zlib.MAX_WBITS, info.file_size)
+        if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
+            raise zipfile.BadZipFile(f"{name} is not what was written.")
+        return content

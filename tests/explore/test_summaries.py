@@ -213,6 +213,15 @@ def test_chunks_that_are_not_needed_are_not_read() -> None:
     assert set(read) == {(1, 2), (1, 3)}
 
 
+def test_cells_may_be_in_several_chunks() -> None:
+    summary = binary()
+    name = "class_1_count"
+    plain = summary[name].transpose("country", "day", ...).values
+    summary[name] = summary[name].chunk(dict(zip(summary[name].dims, (2, 1, 7, 1), strict=False)))
+    (found,) = SparseSums(summary, ("country", "day")).of(name, [np.array([3, 7])])
+    np.testing.assert_array_equal(found, plain.reshape(15, *plain.shape[2:])[[3, 7]].sum(0))
+
+
 def test_sums_of_many_groups_are_those_of_each_to_the_last_bit() -> None:
     weights = RNG.random(ROWS) ** 20 * 1e6
     pool = Pool(binary(sample_weight=weights))

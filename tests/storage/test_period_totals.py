@@ -1,5 +1,6 @@
 """Sums over all slices of each period, beside its numbers: the same to the last bit, and checked as they are read."""
 
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -116,3 +117,40 @@ def test_damage_is_told(harm: Callable[[Path], None], tmp_path: Path) -> None:
     harm(min((tmp_path / "s.zarr" / "periods").glob("*.zip")))
     with pytest.raises(Damaged, match=r"s\.zarr is damaged: periods/.*\.zip is not there, or not what was written"):
         summary.pooled().dataset.load()
+
+
+def test_a_file_that_is_changed_after_it_was_read_is_damaged(tmp_path: Path) -> None:
+    by_period = stored(tmp_path / "s.zarr").by_period
+    assert by_period is not None
+    plain = by_period.dataset.load().copy(deep=True)
+    by_period = opened(tmp_path / "s.zarr").by_period
+    assert by_period is not None
+    name, further = "classwise_count", by_period.dataset
+    # The places of what is in the files are known from here on.
+    np.testing.assert_array_equal(further[name].values, plain[name].values)
+    (file, *_) = sorted((tmp_path / "s.zarr" / "periods").glob("*.zip"))
+    content = file.read_bytes()
+    with zipfile.ZipFile(file) as archive:
+        start, size = archive.getinfo(name).header_offset, archive.getinfo(name).compress_size
+    packed = start + 30 + len(name)
+    for place in (start, start + 27, start + 31, packed, packed + size // 2, packed + size - 1):
+        file.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        with pytest.raises(Damaged, match="not what was written"):
+            further[name].values  # noqa: B018
+    file.write_bytes(content[: packed + size // 2])
+    with pytest.raises(Damaged, match="not what was written"):
+        further[name].values  # noqa: B018
+    file.write_bytes(content)
+    np.testing.assert_array_equal(further[name].values, plain[name].values)
+
+
+def test_slices_that_a_day_lacks_in_the_middle_are_zero(tmp_path: Path) -> None:
+    for day, countries in (("2026-01-01", ["at", "de", "fr"] * 2), ("2026-01-02", ["at", "fr"] * 3)):
+        part = cd.summarize([0, 1] * 3, [0.2, 0.9] * 3, by={"country": countries}, settings=["binary"])
+        cd.append(part, tmp_path / "s.zarr", {"day": day})
+    summary = opened(tmp_path / "s.zarr")
+    (name, *_) = (name for name in summary.dataset.data_vars if str(name).endswith("_count"))
+    counts = summary.dataset[name]
+    assert counts.sum(counts.dims[2:]).values.tolist() == [[2, 2, 2], [3, 0, 3]]
+    # Apart from each other, the two that are there lie at either end.
+    assert counts[1:, ::2].sum(counts.dims[2:]).values.tolist() == [[3, 3]]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from math import prod
 from typing import Any
@@ -50,6 +50,10 @@ _STYLE = """
 _SENTENCE = """
 .bk-btn { white-space: normal; text-align: left; font-weight: 600; padding: 3px 8px; line-height: 1.35; height: auto; }
 """
+_UNREAD = (
+    "<h2>Where scores are off</h2><p class='quiet'>The map of slices follows once the histograms of all slices "
+    "have been read.</p>"
+)
 _LEGEND = (("too low", f"background: {UNDER}"), ("too high", f"background: {OVER}"))
 _CONSONANT_Y = re.compile(r"(?<=[^aeiou])y$")
 # Beside each other where there is room.
@@ -77,12 +81,12 @@ class Findings:
 
 @dataclass(frozen=True, eq=False)
 class OverviewNumbers:
-    """The answer."""
+    """The answer; ``findings`` is None, as the map is, while these are not known yet."""
 
     tiles: list[Tile]
     map: SliceMap | None
     line: PeriodLine | None
-    findings: Findings
+    findings: Findings | None
 
 
 class Overview:
@@ -102,6 +106,7 @@ class Overview:
         self._periods = period_dims(pool)
         self._maps: dict[MapQuery, tuple[SliceMap, Findings]] = {}
         self._since: dict[MapQuery, str] = {}
+        self._quick: dict[OverviewQuery, tuple[list[Tile], PeriodLine | None]] = {}
         self._shown: OverviewNumbers | None = None
         wide = {"sizing_mode": "stretch_width", "stylesheets": [_STYLE]}
         self.tiles = pn.pane.HTML("", **wide)
@@ -129,15 +134,27 @@ class Overview:
             others = Selection(others.slices)
         return OverviewQuery(selection, choice, limit, MapQuery(rows, by_period, others, choice.setting), period)
 
+    def waits(self, query: OverviewQuery) -> bool:
+        """Whether the map takes a while, since slices that nothing else needs have to be read for it."""
+        is_new = query.map is not None and query.map not in self._maps
+        return is_new and self._pool.waits_for_slices(query.choice.setting)
+
+    def begun(self, query: OverviewQuery, _: CancelToken) -> OverviewNumbers:
+        """The tiles and the line by period, for which the sums of whole periods may suffice."""
+        if query not in self._quick:
+            tiles, line = tiles_of(self._pool, query.selection, query.choice, query.limit), None
+            if query.period:
+                others = query.selection.without([query.period])
+                line = period_line(self._pool, query.period, others, query.choice.setting)
+            self._quick = {query: (tiles, line)}
+        tiles, line = self._quick[query]
+        return OverviewNumbers(tiles, None, line, Findings(None, None) if query.map is None else None)
+
     def computed(self, query: OverviewQuery, token: CancelToken) -> OverviewNumbers:
         """The numbers of a query; the map, and what is worst, as they were where the map has not changed."""
-        tiles = tiles_of(self._pool, query.selection, query.choice, query.limit)
-        line = None
-        if query.period:
-            others = query.selection.without([query.period])
-            line = period_line(self._pool, query.period, others, query.choice.setting)
+        begun = self.begun(query, token)
         if query.map is None:
-            return OverviewNumbers(tiles, None, line, Findings(None, None))
+            return begun
         if query.map not in self._maps:
             shown = slice_map(self._pool, query.map, token.is_cancelled)
             period = None
@@ -145,7 +162,8 @@ class Overview:
                 period = worst_period(self._pool, query.map, query.period, shown, token.is_cancelled)
             worst = worst_slice(self._pool, query.map, query.period, shown, token.is_cancelled)
             self._maps = {query.map: (shown, Findings(worst, period))}
-        return OverviewNumbers(tiles, self._maps[query.map][0], line, self._maps[query.map][1])
+        shown, findings = self._maps[query.map]
+        return replace(begun, map=shown, findings=findings)
 
     def since(self, query: OverviewQuery, token: CancelToken) -> str:
         """Since when the worst slice is off, in the words of its sentence; found once for each map."""
@@ -176,32 +194,35 @@ class Overview:
                     query.map, numbers.map, len(self._pool.labels.get(query.map.period, ()))
                 )
                 self.legend.object = _legend(numbers.map)
+            elif numbers.findings is None:
+                self.map_note.object = _UNREAD
             if numbers.line is not None:
                 self.line.show(numbers.line, set(places.get(query.period, ())))
                 self.line_note.object = _line_text(
                     numbers.line, selection_text(self._pool, query.selection.without([query.period]))
                 )
-            self.legend.visible = numbers.map is not None and bool(numbers.map.rows)
+            self.legend.visible = has_map = numbers.map is not None and bool(numbers.map.rows)
             for box, pane, is_shown in zip(
-                self._boxes,
-                (self.map.pane, self.line.pane),
-                (self.legend.visible, numbers.line is not None),
-                strict=True,
+                self._boxes, (self.map.pane, self.line.pane), (has_map, numbers.line is not None), strict=True
             ):
                 if is_shown and len(box) == 1:
                     # Filled: a browser lays an empty figure out anew for each thing that is put into it.
                     box.append(pane)
                 box.visible = is_shown
+            # Room for the map while slices are read, and no map of another selection.
+            self.map.figure.visible = has_map
+            self._boxes[0].visible = has_map or numbers.findings is None
             self.show_since(query, self._since.get(query.map, "") if query.map is not None else "")
 
     def show_since(self, query: OverviewQuery, since: str) -> None:
         """Say what is worst, the slice with since when."""
-        findings = Findings(None, None) if self._shown is None else self._shown.findings
+        known = None if self._shown is None else self._shown.findings
+        findings = known or Findings(None, None)
         within = "" if query.map is None else ", ".join(slice_texts(self._pool, query.map.selection))
         texts = ["" if one is None else one.text() for one in (findings.slice, findings.period)]
         if findings.slice is not None:
             texts[0] = findings.slice.text(since, within)
-        elif query.map is not None:
+        elif query.map is not None and known is not None:
             texts[0] = f"No slice {within and f'of {within} '}is off for certain"
         for button, text, found in zip(self.worst, texts, (findings.slice, findings.period), strict=True):
             button.param.update(label=text, visible=bool(text), disabled=found is None)
@@ -221,7 +242,8 @@ class Overview:
 
         def choose(_: Any) -> None:
             assert self._shown is not None
-            found = (self._shown.findings.slice, self._shown.findings.period)[number]
+            findings = self._shown.findings or Findings(None, None)
+            found = (findings.slice, findings.period)[number]
             if found is not None:
                 self._choose(found.at)
 

@@ -44,7 +44,7 @@ from calibdask.storage.summary import Summary
 _BINS = [10, 15, 20, 30, 60, 100]
 _BINNINGS = {"by the scores": "auto", "of equal width": "uniform", "of equal mass": "equal-mass"}
 _TOGETHER, _ALL_ROWS, _OVER_TIME, _GROUPS = "all periods together", "all rows", "over time", "groups by features"
-_OVERVIEW, _SINCE = "models, slices and periods", "since when the worst slice is off"
+_BEGUN, _OVERVIEW, _SINCE = "models and periods", "models, slices and periods", "since when the worst slice is off"
 # Beside each other where there is room.
 _BESIDE = {"flex-wrap": "wrap", "gap": "4px 20px"}
 # Seconds before what takes longer begins: further choices are not to be slowed down by intervals of earlier ones.
@@ -244,8 +244,8 @@ class SummaryPage:
         self.clear.disabled = not first.slices
         if (choice, selections) == self._shown:
             if self._overview_query != before:
-                others = [step for step in self._steps if step.description not in (_OVERVIEW, _SINCE)]
-                self._steps = [*self._overview_steps, *others]
+                others = [step for step in self._steps if step.description not in (_BEGUN, _OVERVIEW, _SINCE)]
+                self._steps = self._with_overview(others)
             self._rank_slices()
             return
         self._slow.cancel()
@@ -284,7 +284,7 @@ class SummaryPage:
         ]
         # All of one kind, then all of the next: what takes longest is last.
         kinds = [step.description for step in steps]
-        self._steps = [*self._overview_steps, *sorted(steps, key=lambda step: kinds.index(step.description))]
+        self._steps = self._with_overview(sorted(steps, key=lambda step: kinds.index(step.description)))
         self.head.object, self.cautions.object = self._described(selections), caution_lines(self._results)
         shared = SHARED if len(selections) > 1 else ""
         missing = missing_lines(measurements[0].reasons)
@@ -319,15 +319,17 @@ class SummaryPage:
 
         return Step(refinement.description, refinement.names, lambda _: refinement.compute(), show)
 
-    @property
-    def _overview_steps(self) -> list[Step]:
-        """Those that compute tiles, the map of slices and the line by period, and since when the worst slice is off."""
+    def _with_overview(self, others: list[Step]) -> list[Step]:
+        """The steps with those of tiles, map of slices and line by period first, but last what reads all slices."""
         query, overview = self._overview_query, self.overview
         assert query is not None
-        return [
+        slices = [
             Step(_OVERVIEW, (), partial(overview.computed, query), partial(overview.show, query)),
             Step(_SINCE, (), partial(overview.since, query), partial(overview.show_since, query)),
         ]
+        if not overview.waits(query):
+            return [*slices, *others]
+        return [Step(_BEGUN, (), partial(overview.begun, query), partial(overview.show, query)), *others, *slices]
 
     def _rank_slices(self) -> None:
         """Rank slices before the last of the steps, which takes longest."""

@@ -147,9 +147,15 @@ class Pool:
         read = self.sums if self._periods is None else self._periods.sums
         return all(read.has(name) or self.sums.has(name) for name in self._variables(setting))
 
+    def waits_for_slices(self, setting: str | int | None) -> bool:
+        """Whether whole periods are read from their stored sums, and single slices of a setting are not in memory."""
+        return self._periods is not None and not all(self.sums.has(name) for name in self._of_unit(setting))
+
     def nbytes(self, setting: str | int | None) -> int:
         """Memory of the histograms of a setting of one slice, for `watchable`."""
-        return sum(self.summary[name].isel(dict.fromkeys(self.axes, 0)).nbytes for name in self._of_unit(setting))
+        variables = [self.summary[name] for name in self._of_unit(setting)]
+        slices = math.prod(self.summary.sizes[axis] for axis in self.axes)
+        return sum(variable.nbytes // max(1, slices) for variable in variables)
 
     def numbers(self, selection: Selection) -> SliceNumbers:
         """Numbers of the slices of a selection."""

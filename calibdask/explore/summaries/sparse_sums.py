@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from calibdask.storage.chunk_reader import chunk_reader
+
 _MOST_BYTES = 1 << 31
 _FEW_GROUPS = 4
 
@@ -91,11 +93,13 @@ class SparseSums:
         variable = self._summary[name].variable.transpose(*self._axes, ...)
         numbers = np.arange(np.prod(variable.shape[: len(self._axes)], dtype=np.int64))
         numbers = numbers.reshape(variable.shape[: len(self._axes)])
-        for ranges in product(*(_ranges(variable, axis) for axis in self._axes)):
-            inside = numbers[ranges].ravel()
-            if np.isin(inside, needed).any():
-                values = variable[ranges].values
-                yield inside, _sparse(values.reshape(inside.size, -1))
+        wanted = np.zeros(numbers.size, bool)
+        wanted[needed] = True
+        read = chunk_reader(variable, len(self._axes))
+        for place in product(*(enumerate(_ranges(variable, axis)) for axis in self._axes)):
+            inside = numbers[tuple(along for _, along in place)].ravel()
+            if wanted[inside].any():
+                yield inside, _sparse(read(place).reshape(inside.size, -1))
 
 
 def _sparse(values: npt.NDArray[Any]) -> Any:

@@ -89,7 +89,12 @@ class CellExecutor:
                 if not running:
                     return
                 for future in wait(running, _POLL_SECONDS, FIRST_COMPLETED).done:
-                    yield _result(future, running.pop(future))
+                    numbers = running.pop(future)
+                    if _is_lost(future):
+                        with _lost_connections(self.client):
+                            running[self.executor.submit(work, numbers)] = numbers
+                    else:
+                        yield _result(future, numbers)
         finally:
             for future in running:
                 future.cancel()
@@ -130,6 +135,19 @@ class _ThreadCount:
         elif now - self._alive > self._executor.patience:
             raise Unavailable(f"The cluster has had no worker for {self._executor.patience:.0f} seconds.")
         return self._threads
+
+
+def _is_lost(future: Future[Numbers]) -> bool:
+    """Whether a result went with its worker after it was there and before it was taken.
+
+    The executor of distributed knows no such state. It takes whatever is not finished for an error, and fails at
+    reading the error that is not there: a ValueError of its own frame, where errors of tasks have those of the task.
+    """
+    if future.cancelled():
+        return False
+    error = future.exception()
+    own = error is not None and error.__traceback__ is not None and error.__traceback__.tb_next is None
+    return own and isinstance(error, ValueError) and "values to unpack" in str(error)
 
 
 def _result(future: Future[Numbers], numbers: Numbers) -> TaskResult:

@@ -2,9 +2,9 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-import venv
 import zipfile
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import calibdask
 from calibdask.cli import cli
 
 ROOT = Path(calibdask.__file__).parents[1]
+PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14")
 # What needs a cluster, a server, minutes of compilation or the extra `plot`; each has tests of its own.
 ELSEWHERE = {"certs", "completion", "demo", "explore", "run", "status", "warm"}
 
@@ -34,11 +35,16 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(tmp_path_factory.mktemp("wheel"))
 
 
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The command in an environment of its own, with what a plain installation brings."""
+@pytest.fixture(scope="module", params=PYTHONS)
+def installed(request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The command in an environment of its own, with what a plain installation brings, for each Python on the path."""
+    own = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    python = sys.executable if request.param == own else shutil.which(request.param)
+    # A shim may be there without what it stands for.
+    if python is None or subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode:
+        pytest.skip(f"{request.param} is not on the path")
     folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, with_pip=True)
+    subprocess.run([python, "-m", "venv", str(folder)], check=True)
     pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q"]
     subprocess.run([*pip, str(wheel), "-c", str(ROOT / "deploy" / "constraints.txt")], check=True)
     return folder / "bin" / "calibdask"

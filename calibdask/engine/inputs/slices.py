@@ -205,7 +205,7 @@ def with_missing(labels: np.ndarray) -> np.ndarray:
     (array([ 1.,  2., nan]), array(['be', 'se', 'missing'], dtype=object))
     """
     if labels.dtype.kind in "Mm":
-        return np.append(labels, labels.dtype.type("NaT"))
+        return np.append(labels, np.array("NaT", labels.dtype))
     texts = labels.tolist()
     if labels.dtype.kind in "iuf" or (
         texts and all(isinstance(text, int | float) and not isinstance(text, bool) for text in texts)

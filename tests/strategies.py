@@ -94,7 +94,7 @@ def features(rng: np.random.Generator, n: int) -> tuple[NDArray[Any], ...]:
     numbers = np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n).round(1))
     texts = rng.choice(np.array(["be", "fr", None, "se"], object), n)
     dates = np.datetime64("2023-11-30T22") + rng.integers(-9000, 9000, n).astype("m8[h]")
-    dates[rng.random(n) < 0.2] = np.datetime64("NaT")
+    dates[rng.random(n) < 0.2] = np.datetime64("NaT", "h")
     return numbers, texts, rng.integers(-1, 3, n).astype(np.int8), dates
 
 

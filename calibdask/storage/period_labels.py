@@ -94,5 +94,11 @@ def coarser(labels: Iterable[Label], days: int, into: str) -> dict[str, list[str
         name: group
         for name, group in groups.items()
         # What begins when the coarser period has ended.
-        if group != [name] and (np.datetime64(name) + 1).astype("M8[D]") <= latest - days
+        if group != [name] and _end(name) <= latest - np.timedelta64(days, "D")
     }
+
+
+def _end(name: str) -> np.datetime64:
+    """The day after a month or a year."""
+    one = np.timedelta64(1, "M") if len(name) == COARSER["month"] else np.timedelta64(1, "Y")
+    return (np.datetime64(name) + one).astype("M8[D]")

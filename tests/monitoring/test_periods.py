@@ -137,7 +137,7 @@ def test_periods_that_are_no_dates(labels: Any) -> None:
         ({"due": np.timedelta64(-1, "D")}, "due expects"),
         ({"due": "30d", "now": "today"}, "now expects a date"),
         ({"due": "30d", "now": 3}, "now expects a date"),
-        ({"due": "30d", "now": np.datetime64("NaT")}, "now expects a date"),
+        ({"due": "30d", "now": np.datetime64("NaT", "D")}, "now expects a date"),
         ({"now": "2026-01-01"}, "now has no effect without due"),
     ],
 )

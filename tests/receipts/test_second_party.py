@@ -46,7 +46,9 @@ def _zarr(frame: pd.DataFrame, folder: Path, chunk: int) -> Path:
     group = zarr.open_group(folder / "rows.zarr", mode="w")
     for name, column in (("labels", "label"), ("scores", "score"), ("c", "c")):
         values = frame[column].to_numpy()
-        group.create_array(name, data=values.astype("U1") if column == "c" else values, chunks=(chunk,))
+        # Chunks of labels that are all 0 are written too: a chunk that is not there is damage.
+        config = {"write_empty_chunks": True}
+        group.create_array(name, data=values.astype("U1") if column == "c" else values, chunks=(chunk,), config=config)
     return folder / "rows.zarr"
 
 

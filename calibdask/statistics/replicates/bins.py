@@ -34,35 +34,43 @@ _NO_ROW = 1e-9
 _PURPOSE = 3
 
 
-def resampled_bins(
-    request: BinSums, cells: CellSums, grid: Grid, seed: int, replicates: range, *, calibrated: bool = False
-) -> BinSumsState:
+class ResampledBins:
     """Replicates of the sums over bins of whole cells, along the first axis as in `replicates.histograms`.
 
     The edges are those of the data, the same for all replicates. Random numbers are keyed by the seed, the column and
     the number of the replicate alone.
     """
-    shape = cells.mass.shape[:3]
-    at = borders(request, grid, shape)
-    squares = request.second != "none"
-    before = replicates.start % AT_ONCE
-    starts = range(replicates.start - before, replicates.stop, AT_ONCE)
-    lengths = [min(AT_ONCE, replicates.stop - start) for start in starts]
-    table = np.empty((7 if squares else 5, len(replicates), *shape, at.shape[-1] - 1))
-    for stratum in np.ndindex(shape):
-        kind = _Labels if calibrated else _Rows
-        weights = cells.square[stratum] if cells.weighted else None
-        column = kind(_Cells(cells.mass[stratum], cells.score[stratum], weights, at[stratum]), 3 if squares else 2)
-        keys = ((_PURPOSE, int(calibrated), stratum[2], start // AT_ONCE) for start in starts)
-        drawn = [column.draw(generator(seed, key), length) for key, length in zip(keys, lengths, strict=True)]
-        needed = np.concatenate(drawn)[before:]
-        table[(slice(None), slice(None), *stratum)] = _sums(needed, column.score, column.unit, squares=squares)
-        if squares and isinstance(column, _Labels):
-            table[(5, slice(None), *stratum)] = column.squares
-    sums = table.reshape(len(table), -1, *shape[1:], table.shape[-1])
-    rows, weight, weight_square, outcome, scores = sums[:5]
-    plain = BinSumsState(np.rint(rows).astype(np.int64), weight, weight_square, outcome, scores, sums[:0])
-    return plain._replace(second=second_sums(request, plain, sums[5], sums[6])) if squares else plain
+
+    def __init__(self, request: BinSums, cells: CellSums, grid: Grid, *, calibrated: bool = False) -> None:
+        self._request, self._calibrated = request, calibrated
+        self._squares = request.second != "none"
+        self._shape = cells.mass.shape[:3]
+        at = borders(request, grid, self._shape)
+
+        def column(stratum: tuple[int, ...]) -> "_Rows | _Labels":
+            square = cells.square[stratum] if cells.weighted else None
+            of_stratum = _Cells(cells.mass[stratum], cells.score[stratum], square, at[stratum])
+            return (_Labels if calibrated else _Rows)(of_stratum, 3 if self._squares else 2)
+
+        self._columns = {stratum: column(stratum) for stratum in np.ndindex(self._shape)}
+
+    def draw(self, seed: int, replicates: range) -> BinSumsState:
+        """The sums of these replicates."""
+        squares, before = self._squares, replicates.start % AT_ONCE
+        starts = range(replicates.start - before, replicates.stop, AT_ONCE)
+        lengths = [min(AT_ONCE, replicates.stop - start) for start in starts]
+        table = np.empty((7 if squares else 5, len(replicates), *self._shape, self._request.edges.bins))
+        for stratum, column in self._columns.items():
+            keys = ((_PURPOSE, int(self._calibrated), stratum[2], start // AT_ONCE) for start in starts)
+            drawn = [column.draw(generator(seed, key), length) for key, length in zip(keys, lengths, strict=True)]
+            needed = np.concatenate(drawn)[before:]
+            table[(slice(None), slice(None), *stratum)] = _sums(needed, column.score, column.unit, squares=squares)
+            if squares and isinstance(column, _Labels):
+                table[(5, slice(None), *stratum)] = column.squares
+        sums = table.reshape(len(table), -1, *self._shape[1:], table.shape[-1])
+        rows, weight, weight_square, outcome, scores = sums[:5]
+        plain = BinSumsState(np.rint(rows).astype(np.int64), weight, weight_square, outcome, scores, sums[:0])
+        return plain._replace(second=second_sums(self._request, plain, sums[5], sums[6])) if squares else plain
 
 
 class _Cells:

@@ -14,6 +14,7 @@ from calibdask.estimators.parts import Estimate, estimated
 from calibdask.estimators.smooth.gridded import Gridded
 from calibdask.inference.choice import IntervalChoice
 from calibdask.inference.methods import NumberReplicates
+from calibdask.statistics.bins.bin_sums import BinSums
 from calibdask.statistics.bins.grid import GridState, merged_cells
 from calibdask.statistics.exact import Array
 from calibdask.statistics.replicates.bins import AT_ONCE
@@ -63,7 +64,9 @@ class HistogramBootstrap:
         if self.choice.keep:
             return self._together(records, source, by_chance)
         together = {name: record for name, record in records.items() if not record.coarsened}
-        shared = self._together(together, source, by_chance)
+        shared: dict[str, Replicates] = {}
+        for some in _by_what_is_drawn(together, source):
+            shared |= self._together(some, source, by_chance)
         return {
             name: shared[name] if name in shared else self._coarsened(name, record, source, by_chance)
             for name, record in records.items()
@@ -117,6 +120,20 @@ class HistogramBootstrap:
             for field in replicates[0].fields
         }
         return Replicates(centre, fields)
+
+
+def _by_what_is_drawn(
+    records: Mapping[str, FromHistograms], source: SummarySource
+) -> tuple[Mapping[str, FromHistograms], ...]:
+    """Those for which only sums over bins are drawn, and those that need cells.
+
+    Replicates of sums have fewer bytes and, as each is drawn after those before it, cost least many at a time.
+    """
+    if source.layout.weighted or len(records) < 2:
+        return (records,)
+    asked = {name: run({"": record.for_replicates}, source).states for name, record in records.items()}
+    cells = {name for name, states in asked.items() if any(not isinstance(asked_for, BinSums) for asked_for in states)}
+    return tuple({name: record for name, record in records.items() if (name in cells) == of} for of in (False, True))
 
 
 def _values(

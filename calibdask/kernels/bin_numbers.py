@@ -37,18 +37,30 @@ def _uniform_bins(scores, n_bins, right, cells):
 
 
 @inlined
-def _exact_bins(scores, number, right, cells):
-    """The uniform bin of each score of single precision, whose product with the number of bins is exact in double.
+def exact_right_bin(x, number):
+    """The uniform bin, closed on the right, of x in [0, 1] of single precision: products with ``number`` are exact.
 
     No such score lies strictly between i / number and its rounded value, which is the edge: they would differ by less
     than i / number * 2**-53, and differ by 2**-24 / number of the score at least if at all.
     """
+    return np.int32(max(np.ceil(x * number), 1.0)) - np.int32(1)
+
+
+@inlined
+def exact_left_bin(x, number):
+    """The same of bins closed on the left."""
+    return np.int32(min(np.floor(x * number), number - 1.0))
+
+
+@inlined
+def _exact_bins(scores, number, right, cells):
+    """The uniform bin of each score of single precision."""
     if right:
         for e in range(scores.size):
-            cells[e] = np.int32(max(np.ceil(unit(scores[e]) * number), 1.0)) - np.int32(1)
+            cells[e] = exact_right_bin(unit(scores[e]), number)
     else:
         for e in range(scores.size):
-            cells[e] = np.int32(min(np.floor(unit(scores[e]) * number), number - 1.0))
+            cells[e] = exact_left_bin(unit(scores[e]), number)
 
 
 @inlined

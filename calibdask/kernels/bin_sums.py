@@ -2,12 +2,36 @@
 
 import numpy as np
 
-from calibdask.kernels.bin_numbers import TILE, locate
+from calibdask.kernels.bin_numbers import TILE, exact_left_bin, exact_right_bin, locate, uniform_bin
 from calibdask.kernels.compiled import FRACTION_BITS, ROWS_BEFORE_CARRY, add_fixed, compiled, fixed, inlined, unit
+from calibdask.kernels.labels import read_labels
 
 _FRACTION = (1 << FRACTION_BITS) - 1
 # Up to this many cells, four neighbours add into four copies, so that equal bins in a row do not wait for each other.
 _COPIED_CELLS = 512
+
+
+# What is None is left out as numba compiles.
+@inlined
+def _find_slots(scores, n_bins, uniform, exact, columns, slots, terms):
+    """Slot of each score, but for the outcome, and its fixed-point form; bins as `locate` finds those of one group."""
+    if uniform is not None:
+        for e in range(scores.size):
+            x = unit(scores[e])
+            slots[e] = 2 * (uniform_bin(x, n_bins, uniform) + columns[e])
+            terms[e] = fixed(x)
+    if exact is not None:
+        number = np.float64(n_bins)
+        if exact:
+            for e in range(scores.size):
+                x = unit(scores[e])
+                slots[e] = 2 * (exact_right_bin(x, number) + columns[e])
+                terms[e] = fixed(x)
+        else:
+            for e in range(scores.size):
+                x = unit(scores[e])
+                slots[e] = 2 * (exact_left_bin(x, number) + columns[e])
+                terms[e] = fixed(x)
 
 
 @inlined
@@ -83,11 +107,11 @@ def bin_sums(
 ):
     """Add the rows of one block to per-bin counts and exact sums.
 
-    ``scores`` (n, columns); ``labels`` (n,), column c is hit where the label is ``first_class + c``; ``group`` (n,)
-    or empty; bins as `locate` has them. ``counts`` (2, cells) gets rows and hits, ``sums`` (1 or 3 or 4, cells, 2) the
-    whole and the fraction in units of 2**-52: of the score; where ``squares`` is True of score**2 and score * outcome;
-    where ``positions`` is True of the position t in the bin, t * outcome and t * score. ``left`` edges and widths of
-    all cells are None where they follow from the number of bins. What is None is left out as numba compiles.
+    ``scores`` (n, columns); packed ``labels`` (n), column c is hit where the label is ``first_class + c``; ``group``
+    (n,) or empty; bins as `locate` has them. ``counts`` (2, cells) gets rows and hits, ``sums`` (1 or 3 or 4, cells, 2)
+    the whole and the fraction in units of 2**-52: of the score; where ``squares`` is True of score**2 and score *
+    outcome; where ``positions`` is True of the position t in the bin, t * outcome and t * score. ``left`` edges and
+    widths of all cells are None where they follow from the number of bins. What is None is left out as numba compiles.
 
     The body is long because a function of its own costs numba a tenth of a second to compile, for each of its types.
     """
@@ -101,25 +125,33 @@ def bin_sums(
     counted, added = table[0], table[1]
     tile = max(1, TILE // n_columns)
     size = tile * n_columns
-    columns = np.empty(size, np.int32)
+    columns, columns_of_slots = np.empty(size, np.int32), np.empty(size, np.int32)
     for e in range(size):
         columns[e] = (e % n_columns) * n_bins
+        columns_of_slots[e] = columns[e] + (e & 3) * n_cells if copied else columns[e]
+    # With nothing else to sum and no groups, slots follow without cells.
+    fused = group.size == 0
+    if thresholds is not None:
+        fused = False
+    if positions is not None:
+        fused = False
     cells_of_tile, slots_of_tile = np.empty(size, np.int32), np.empty(size, np.int32)
     terms, offsets, widths = np.empty(size, np.int64), np.empty(size), np.empty(size)
+    labels_of_tile = np.empty(tile, np.int64)
     pending = 0
     for start in range(0, n, tile):
         stop = min(n, start + tile)
         values = scores[start:stop].reshape(-1)
-        observed = labels[start:stop]
+        observed = read_labels(labels, start, stop, labels_of_tile)
         cells, slots = cells_of_tile[: values.size], slots_of_tile[: values.size]
         members = group[start:stop] if group.size else group
-        locate(values, n_columns, members, n_bins, uniform, exact, thresholds, columns, cells)
-        if copied:
-            for e in range(cells.size):
-                slots[e] = 2 * (cells[e] + (e & 3) * n_cells)
+        if fused:
+            _find_slots(values, n_bins, uniform, exact, columns_of_slots, slots, terms)
         else:
+            locate(values, n_columns, members, n_bins, uniform, exact, thresholds, columns, cells)
             for e in range(cells.size):
-                slots[e] = 2 * cells[e]
+                slots[e] = 2 * (cells[e] + (columns_of_slots[e] - columns[e]))
+                terms[e] = fixed(unit(values[e]))
         if n_columns == 1:
             for r in range(observed.size):
                 slots[r] += np.int32(observed[r] == first_class)
@@ -128,8 +160,6 @@ def bin_sums(
                 c = observed[r] - first_class
                 if 0 <= c < n_columns:
                     slots[r * n_columns + c] += 1
-        for e in range(values.size):
-            terms[e] = fixed(unit(values[e]))
         for e in range(values.size):
             at = np.uint64(slots[e])
             counted[at] += 1

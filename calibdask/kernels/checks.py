@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 
 from calibdask.kernels.compiled import Kernel, compiled
+from calibdask.kernels.labels import read_labels
 
 # What can be wrong with a row; one row may have several.
 NOT_FINITE, OUT_OF_RANGE, ROW_SUM, LABEL = range(4)
@@ -33,15 +34,17 @@ def rough_sum(row, total):
 def first_doubtful(scores, labels, n_classes, low, high, tolerance, zero, start, tile):
     """The first row, from ``start`` on, of a tile in which not all rows are certainly valid; their number if all are.
 
-    ``low`` and ``high`` are limits of the scores, of their type, and ``tolerance`` of the difference of the sum of a
-    row from 1, None where sums are not checked; ``zero`` is of the type to add up to `PIECE` scores in.
+    ``labels`` are packed. ``low`` and ``high`` are limits of the scores, of their type, and ``tolerance`` of the
+    difference of the sum of a row from 1, None where sums are not checked; ``zero`` is of the type to add up to `PIECE`
+    scores in.
     """
     n, n_columns = scores.shape
+    labels_of_piece = np.empty(PIECE, np.int64)
     for begin in range(start, n, tile):
         end = min(n, begin + tile)
         good = True
         # Slices, whose indices cannot be negative: so their loops become vector instructions.
-        rows, observed = scores[begin:end], labels[begin:end]
+        rows = scores[begin:end]
         values = rows.reshape(-1)
         step = PIECE if n_columns > PIECE else values.size
         total = 0.0
@@ -57,8 +60,10 @@ def first_doubtful(scores, labels, n_classes, low, high, tolerance, zero, start,
             else:
                 for r in range(rows.shape[0]):
                     good &= abs(rough_sum(rows[r], zero) - 1) <= tolerance
-        for r in range(observed.size):
-            good &= (observed[r] >= 0) & (observed[r] < n_classes)
+        for at in range(begin, end, PIECE):
+            observed = read_labels(labels, at, min(end, at + PIECE), labels_of_piece)
+            for r in range(observed.size):
+                good &= (observed[r] >= 0) & (observed[r] < n_classes)
         if not good:
             return begin
     return n

@@ -6,6 +6,7 @@ import numpy as np
 
 from calibdask.kernels.compiled import compiled, inlined
 from calibdask.kernels.compiled import unit as clipped
+from calibdask.kernels.labels import read_labels
 from calibdask.kernels.logarithm import log_64
 
 # Positions within a cell are counted in units of 2**-30, so that plain int64 sums hold 2**33 rows of one cell.
@@ -172,8 +173,8 @@ def grid_sums(
 ) -> None:
     """Add the rows of one block to counts and offsets by cell and outcome.
 
-    ``scores`` (n, columns); ``labels`` (n,), column c is hit where the label is ``first_class + c``; ``group`` (n,) or
-    empty. ``n_cells`` and ``scale``, cells per unit of score, describe the cells of [low, 1]; ``size`` is their
+    ``scores`` (n, columns); packed ``labels`` (n), column c is hit where the label is ``first_class + c``; ``group``
+    (n,) or empty. ``n_cells`` and ``scale``, cells per unit of score, describe the cells of [low, 1]; ``size`` is their
     number, or that of their parts. ``sums``, for every (group, column, fine cell, outcome) in this order, gets the
     count and the sum of positions in units of 2**-30.
     """
@@ -204,12 +205,13 @@ def _sums_of_column(scores, labels, first_class, n_cells, low, scale, single, do
     n = scores.shape[0]
     packed = np.zeros(sums.shape[0], np.int64)
     all_cells, all_offsets = np.empty(_TILE, np.int32), np.empty(_TILE, np.int32)
+    labels_of_tile = np.empty(_TILE, np.int64)
     pending = 0
     for begin in range(0, n, _TILE):
         end = min(n, begin + _TILE)
         cells, offsets = all_cells[: end - begin], all_offsets[: end - begin]
         _located(scores[begin:end].reshape(-1), n_cells, low, scale, single, double, refined, cells, offsets)
-        observed = labels[begin:end]
+        observed = read_labels(labels, begin, end, labels_of_tile)
         for e in range(cells.size):
             cells[e] = 2 * cells[e] + np.int32(observed[e] == first_class)
         for e in range(cells.size):
@@ -227,6 +229,7 @@ def _sums_of_columns(
     """Of any columns, ``width`` at a time, and groups."""
     n, total = scores.shape
     rows, (buffer, all_cells, all_offsets) = _buffers(scores, width)
+    labels_of_tile = np.empty(rows, np.int64)
     groups = len(sums) // (2 * size * total)
     for first in range(0, total, width):
         columns = min(total - first, width)
@@ -240,10 +243,11 @@ def _sums_of_columns(
             cells, offsets = all_cells[: values.size], all_offsets[: values.size]
             _located(values, n_cells, low, scale, single, double, refined, cells, offsets)
             members = group[begin:end] if group.size else group
+            observed = read_labels(labels, begin, end, labels_of_tile)
             if packed.size == 0:
-                _add_plainly(labels[begin:end], first_class, members, first, columns, total, size, cells, offsets, sums)
+                _add_plainly(observed, first_class, members, first, columns, total, size, cells, offsets, sums)
                 continue
-            _add_columns(labels[begin:end], first_class + first, members, columns, size, cells, offsets, packed)
+            _add_columns(observed, first_class + first, members, columns, size, cells, offsets, packed)
             pending += end - begin
             if pending + rows > _ROWS or end == n:
                 pending = 0

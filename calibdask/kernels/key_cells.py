@@ -9,6 +9,7 @@ from numba import float32
 from numba.extending import overload
 
 from calibdask.kernels.compiled import compiled, fixed, inlined, unit
+from calibdask.kernels.labels import read_labels
 
 # Number of zeros at the end of keys of float32 scores.
 FLOAT32_BITS = 29
@@ -143,8 +144,9 @@ def _flush_64(packed, wide):
 def sum_cells_32(scores, labels, first_class, group, shift, smallest, n_cells, wide):
     """Add float32 scores to ``wide`` (4, groups * columns * cells): rows, hits, and offsets in two words of 32 bits.
 
-    ``scores`` (n, columns); ``labels`` (n,), column c is hit where the label is ``first_class + c``; ``group`` (n,) or
-    empty; ``shift`` and ``smallest`` (int32) are those of float32 patterns. Offsets are in the units of their cell.
+    ``scores`` (n, columns); packed ``labels`` (n), column c is hit where the label is ``first_class + c``; ``group``
+    (n,) or empty; ``shift`` and ``smallest`` (int32) are those of float32 patterns. Offsets are in the units of their
+    cell.
     """
     n, n_columns = scores.shape
     # Rows, hits and offsets of a cell share a word of 64 bits: an offset has at most ``width`` bits, and below
@@ -156,18 +158,19 @@ def sum_cells_32(scores, labels, first_class, group, shift, smallest, n_cells, w
     tile = max(1, min(most, _TILE_ELEMENTS // n_columns))
     cells = np.empty(tile * n_columns, np.uint32)
     offsets = np.empty(tile * n_columns, np.uint32)
+    labels_of_tile = np.empty(tile, np.int64)
     pending = 0
     for start in range(0, n, tile):
         stop = min(n, start + tile)
         values = scores[start:stop].reshape(-1)
         _locate_32(values, shift, smallest, np.uint32(room), cells[: values.size], offsets[: values.size])
+        observed = read_labels(labels, start, stop, labels_of_tile)
         if n_columns == 1:
-            hits = labels[start:stop]
-            for r in range(hits.size):
-                offsets[r] |= np.uint32(hits[r] == first_class)
+            for r in range(observed.size):
+                offsets[r] |= np.uint32(observed[r] == first_class)
         else:
-            for r in range(stop - start):
-                c = np.int64(labels[start + r]) - first_class
+            for r in range(observed.size):
+                c = observed[r] - first_class
                 if 0 <= c < n_columns:
                     offsets[r * n_columns + c] |= np.uint32(1)
         if n_columns > 1 or group.size:
@@ -192,19 +195,20 @@ def sum_cells_64(scores, labels, first_class, group, shift, smallest, n_cells, w
     cells = np.empty(tile * n_columns, np.uint32)
     offsets = np.empty(tile * n_columns, np.int64)
     hits = np.zeros(tile * n_columns, np.uint8)
+    labels_of_tile = np.empty(tile, np.int64)
     pending = 0
     for start in range(0, n, tile):
         stop = min(n, start + tile)
         values = scores[start:stop].reshape(-1)
         _locate_64(values, shift, smallest, cells[: values.size], offsets[: values.size])
+        observed = read_labels(labels, start, stop, labels_of_tile)
         if n_columns == 1:
-            here = labels[start:stop]
-            for r in range(here.size):
-                hits[r] = here[r] == first_class
+            for r in range(observed.size):
+                hits[r] = observed[r] == first_class
         else:
             hits[:] = 0
-            for r in range(stop - start):
-                c = np.int64(labels[start + r]) - first_class
+            for r in range(observed.size):
+                c = observed[r] - first_class
                 if 0 <= c < n_columns:
                     hits[r * n_columns + c] = 1
         if n_columns > 1 or group.size:

@@ -4,6 +4,7 @@ import numpy as np
 
 from calibdask.kernels.compiled import compiled, inlined
 from calibdask.kernels.key_cells import cells_of, spread_strata
+from calibdask.kernels.labels import label_at
 from calibdask.kernels.ranks import key_of
 
 TILE_ELEMENTS = 1024
@@ -37,14 +38,17 @@ def _pick(cells, first, picked):
 
 
 @inlined
-def _find_hits(picked, labels, first_class, n_columns, hits):
-    """Outcomes of the picked elements; a loop of its own, so that the processor waits for many labels at a time."""
+def _find_hits(picked, start, labels, first_class, n_columns, hits):
+    """Outcomes of the picked elements of the tile that begins at row ``start``.
+
+    A loop of its own, so that the processor waits for many labels at a time.
+    """
     if n_columns == 1:
         for i in range(picked.size):
-            hits[i] = labels[picked[i]] == first_class
+            hits[i] = label_at(labels, start + picked[i]) == first_class
         return
     for i in range(picked.size):
-        hits[i] = labels[picked[i] // n_columns] == first_class + picked[i] % n_columns
+        hits[i] = label_at(labels, start + picked[i] // n_columns) == first_class + picked[i] % n_columns
 
 
 @compiled
@@ -67,10 +71,11 @@ def collect_keys(
 ):
     """Collect scores that lie in windows: 2 * key + hit, and (group * columns + column) * windows + window.
 
-    ``lows`` and ``highs`` (groups, columns, windows); ``first`` (groups * columns * cells) int32 is the window to begin
-    with for the keys of a cell, -1 for none; ``shift`` and ``smallest`` are as `cells_of` takes them. ``masses``, as
-    long as ``keys``, gets weights, if there are any. Begins at row ``start`` and stops where ``keys``, which has room
-    for `TILE_ELEMENTS` or the columns of a row, might not suffice. Returns the number of keys and the next row.
+    ``labels`` are packed. ``lows`` and ``highs`` (groups, columns, windows); ``first`` (groups * columns * cells) int32
+    is the window to begin with for the keys of a cell, -1 for none; ``shift`` and ``smallest`` are as `cells_of` takes
+    them. ``masses``, as long as ``keys``, gets weights, if there are any. Begins at row ``start`` and stops where
+    ``keys``, which has room for `TILE_ELEMENTS` or the columns of a row, might not suffice. Returns the
+    number of keys and the next row.
     """
     n, n_columns = scores.shape
     n_windows = lows.shape[2]
@@ -86,7 +91,7 @@ def collect_keys(
         if n_columns > 1 or group.size:
             spread_strata(here, start, n_columns, group, n_cells)
         chosen = picked[: _pick(here, first, picked)]
-        _find_hits(chosen, labels[start : min(n, start + tile)], first_class, n_columns, hits)
+        _find_hits(chosen, start, labels, first_class, n_columns, hits)
         for i in range(chosen.size):
             e = chosen[i]
             r, c, g = start + np.int64(e), 0, 0

@@ -3,6 +3,7 @@
 import numpy as np
 
 from calibdask.kernels.compiled import ROWS_BEFORE_CARRY, add_fixed, compiled, fixed, inlined, unit
+from calibdask.kernels.labels import read_labels
 from calibdask.kernels.logarithm import log_64
 
 # Rows whose scores are kept while those that share them are added up.
@@ -96,15 +97,15 @@ def row_scores(scores, labels, vector, matrix, smallest, out):
 def score_sums(scores, labels, group, vector, matrix, smallest, brier, counts, sums):
     """Add the rows of one block to the exact sums of both scores.
 
-    ``scores`` (n, classes) of a ``matrix`` or, of a ``vector`` of P(y = 1), (n, 1). ``counts`` (2, groups) gets rows
-    and rows whose probability was clipped at ``smallest``; ``sums`` (2, groups, 2) the Brier and the logarithmic score:
-    squares of every score, and logarithms of every row, are rounded to 2**-52. Where ``brier`` is None the Brier score
-    is left out as numba compiles.
+    ``scores`` (n, classes) of a ``matrix`` or, of a ``vector`` of P(y = 1), (n, 1); packed ``labels`` (n). ``counts``
+    (2, groups) gets rows and rows whose probability was clipped at ``smallest``; ``sums`` (2, groups, 2) the Brier and
+    the logarithmic score: squares of every score, and logarithms of every row, are rounded to 2**-52. Where ``brier``
+    is None the Brier score is left out as numba compiles.
     """
-    p, log = np.empty(_TILE), np.empty(_TILE)
+    p, log, labels_of_tile = np.empty(_TILE), np.empty(_TILE), np.empty(_TILE, np.int64)
     for start in range(0, scores.shape[0], _TILE):
         stop = min(scores.shape[0], start + _TILE)
-        values, classes = scores[start:stop], labels[start:stop]
+        values, classes = scores[start:stop], read_labels(labels, start, stop, labels_of_tile)
         chosen, logs = p[: stop - start], log[: stop - start]
         _look_up(values, classes, vector, matrix, smallest, chosen, logs)
         if group.size == 0:

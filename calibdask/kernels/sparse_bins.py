@@ -4,6 +4,7 @@ import numpy as np
 
 from calibdask.kernels.bin_numbers import GIVEN, UNIFORM_RIGHT, uniform_bin
 from calibdask.kernels.compiled import ROWS_BEFORE_CARRY, add_fixed, carry, compiled, fixed, inlined, unit
+from calibdask.kernels.labels import label_at
 
 # Scores of a row sum to 1, so that few reach beyond the first of many bins where columns are so many.
 FEWEST_COLUMNS = 32
@@ -67,7 +68,7 @@ def sparse_bin_sums(scores, labels, first_class, n_bins, bins, thresholds, count
             fraction[c] += fixed(unit(row[c]))
         if r % ROWS_BEFORE_CARRY == ROWS_BEFORE_CARRY - 1:
             carry(fraction, whole)
-        label = np.int64(labels[r]) - first_class
+        label = label_at(labels, r) - first_class
         _add_row(row, label, n_bins, bins, thresholds, beyond, beyond_sums)
         if 0 <= label < row.size:
             hits[label] += not row[label] > thresholds[0]

@@ -5,10 +5,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibdask.kernels.checks import PIECE, rough_sum
-from calibdask.kernels.compiled import compiled
+from calibdask.kernels.compiled import compiled, inlined
+from calibdask.kernels.labels import label_at, read_labels
+from calibdask.kernels.vectors import (
+    absolute,
+    larger,
+    load_own_column,
+    load_short,
+    minus,
+    plus,
+    short_lanes,
+    smaller,
+    splat_short,
+    store,
+    times,
+    where_larger,
+)
 
-# From this many classes on, the largest score is found by vector instructions, then compared with that of the label.
-_WIDE = 32
+# From this many classes on, the largest score is found by vector instructions within a row, not over several, and
+# compared with that of the label.
+FEW = 32
 # Scores that are compared with the smallest of the k largest together.
 _TOGETHER = 256
 
@@ -41,14 +57,15 @@ class Extremes(NamedTuple):
         )
 
 
-def top_class(scores: Any, labels: Any, top: Any, hits: Any) -> Extremes:
+def top_class(scores: Any, labels: Any, top: Any, hits: Any, classes: Any) -> Extremes:
     """Largest score of each row, and whether its class (the lowest one among equals) is the label.
 
-    ``scores`` (n, classes), C-contiguous; ``top`` (n,) of the same dtype and ``hits`` (n,) int64 are filled.
+    ``scores`` (n, classes), C-contiguous; packed ``labels`` (n); ``top`` (n,) of the same dtype, ``hits`` (n,) uint8
+    and, where there are fewer than `FEW` classes, ``classes`` (n,) uint8 are filled.
     """
     zero = scores.dtype.type(0)
-    if scores.shape[1] < _WIDE:
-        return Extremes(*_top_of_few(scores, labels, zero, top, hits))
+    if scores.shape[1] < FEW:
+        return Extremes(*_top_of_few(scores, labels, top, hits, classes))
     # Bit patterns are ordered like scores that are not negative, as the largest one of a valid row is not, and
     # integers are compared by the dozen.
     bits = f"i{scores.dtype.itemsize}"
@@ -56,30 +73,69 @@ def top_class(scores: Any, labels: Any, top: Any, hits: Any) -> Extremes:
     return Extremes(regular, 0.0, float(top.max(initial=0)), furthest)
 
 
+# Rows whose labels are read together.
+_ROWS = 1024
+# Extremes of lanes: the smallest and the largest score, and the largest distance of a sum from 1; sums of sums times 0.
+_LOWEST, _HIGHEST, _FURTHEST, _REGULAR = range(4)
+
+
+@inlined
+def _find_largest(scores, start, tops, winners, extremes):
+    """Largest scores of as many rows as a short vector has lanes, and their classes, the lowest among equals."""
+    lanes = short_lanes(tops)
+    zero, one = splat_short(tops, 0.0), splat_short(tops, 1.0)
+    best = load_own_column(scores, start, 0)
+    smallest, total, winner = best, best, zero
+    for c in range(1, scores.shape[1]):
+        x = load_own_column(scores, start, c)
+        winner = where_larger(x, best, splat_short(tops, c), winner)
+        best, smallest, total = larger(x, best), smaller(x, smallest), plus(total, x)
+    store(best, tops, 0)
+    store(winner, winners, 0)
+    lowest, highest = load_short(extremes, _LOWEST * lanes), load_short(extremes, _HIGHEST * lanes)
+    furthest, regular = load_short(extremes, _FURTHEST * lanes), load_short(extremes, _REGULAR * lanes)
+    store(smaller(smallest, lowest), extremes, _LOWEST * lanes)
+    store(larger(best, highest), extremes, _HIGHEST * lanes)
+    store(larger(absolute(minus(total, one)), furthest), extremes, _FURTHEST * lanes)
+    # Not 0 where a score is NaN, which comparisons skip, or infinite.
+    store(plus(regular, times(total, zero)), extremes, _REGULAR * lanes)
+
+
 @compiled
-def _top_of_few(scores, labels, zero, top, hits):
-    n_classes = scores.shape[1]
+def _top_of_few(scores, labels, top, hits, classes):
+    n, n_classes = scores.shape
+    lanes = short_lanes(scores)
+    tops, winners = np.empty(lanes, scores.dtype), np.empty(lanes, scores.dtype)
+    extremes = np.zeros(4 * lanes, scores.dtype)
+    extremes[:lanes] = 1
+    # The last rows, repeated until there are as many as lanes.
+    last = np.empty((lanes, n_classes), scores.dtype)
+    labels_of_tile = np.empty(_ROWS, np.int64)
     regular = True
-    lowest, highest, furthest = zero + 1, zero, zero
-    for r in range(scores.shape[0]):
-        row = scores[r]
-        best = smallest = total = row[0]
-        winner = 0
-        for c in range(1, n_classes):
-            x = row[c]
-            # A select and no branch: which class is ahead is unpredictable.
-            winner = c if x > best else winner
-            best = max(best, x)
-            smallest = min(smallest, x)
-            total += x
-        top[r] = best
-        label = labels[r]
-        hits[r] = label == winner
-        off = abs(total - 1)
-        # False where a score is NaN, which the comparisons above may have skipped.
-        regular &= (off >= 0) & (label >= 0) & (label < n_classes)
-        lowest, highest, furthest = min(lowest, smallest), max(highest, best), max(furthest, off)
-    return regular, lowest, highest, furthest
+    for start in range(0, n, _ROWS):
+        stop = min(n, start + _ROWS)
+        observed = read_labels(labels, start, stop, labels_of_tile)
+        for r in range(0, observed.size, lanes):
+            count = min(lanes, observed.size - r)
+            if count == lanes:
+                _find_largest(scores, start + r, tops, winners, extremes)
+            else:
+                for i in range(lanes):
+                    last[i] = scores[start + r + min(i, count - 1)]
+                _find_largest(last, 0, tops, winners, extremes)
+            # Slices, whose indices cannot be negative: so their loops become vector instructions.
+            rows = slice(start + r, start + r + count)
+            own_top, own_hits, own_classes, own_labels = top[rows], hits[rows], classes[rows], observed[r : r + count]
+            for i in range(count):
+                own_top[i] = tops[i]
+                own_classes[i] = np.uint8(winners[i])
+                own_hits[i] = own_labels[i] == own_classes[i]
+        for r in range(observed.size):
+            regular &= (observed[r] >= 0) & (observed[r] < n_classes)
+    for i in range(lanes):
+        regular &= extremes[_REGULAR * lanes + i] == 0
+    of_lanes = extremes.reshape(4, lanes)
+    return regular, of_lanes[_LOWEST].min(), of_lanes[_HIGHEST].max(), of_lanes[_FURTHEST].max()
 
 
 @compiled
@@ -102,7 +158,7 @@ def _top_of_many(scores, bits, labels, zero, top, hits):
             first = at if best > before else first
             total += rough_sum(scores[r, at : at + PIECE], zero)
         top[r] = best
-        label = labels[r]
+        label = label_at(labels, r)
         hit = False
         known = 0 <= label < n_classes
         if known and row[label] == best:
@@ -117,18 +173,20 @@ def _top_of_many(scores, bits, labels, zero, top, hits):
 
 
 @compiled
-def count_predicted(scores, labels, weights, top, hits, counts):
+def count_predicted(scores, labels, weights, top, hits, classes, counts):
     """Rows by label and predicted class, given what `top_class` found of them, into ``counts`` (classes, classes).
 
     Without ``weights`` (empty) every row counts, else those of positive weight.
     """
     n_classes = scores.shape[1]
     for r in range(scores.shape[0]):
-        label = labels[r]
+        label = label_at(labels, r)
         if label < 0 or label >= n_classes or (weights.size > 0 and not weights[r] > 0):
             continue
         predicted = label
-        if hits[r] == 0:
+        if classes.size > 0:
+            predicted = np.int64(classes[r])
+        elif hits[r] == 0:
             predicted = 0
             while predicted < n_classes - 1 and scores[r, predicted] != top[r]:
                 predicted += 1
@@ -139,7 +197,8 @@ def count_predicted(scores, labels, weights, top, hits, counts):
 def top_k(scores, labels, k, top, hits):
     """Sum of the k largest scores of each row, and whether the label is among their classes.
 
-    Among equal scores the lower class counts as the larger. ``top`` (n,) float64 and ``hits`` (n,) int64 are filled.
+    Among equal scores the lower class counts as the larger. ``labels`` are packed; ``top`` (n,) float64 and ``hits``
+    (n,) uint8 are filled.
     """
     n_classes = scores.shape[1]
     largest = np.empty(k, scores.dtype)
@@ -166,7 +225,7 @@ def top_k(scores, labels, k, top, hits):
         for i in range(k):
             total += largest[i]
         top[r] = total
-        label = labels[r]
+        label = label_at(labels, r)
         hits[r] = 0
         if 0 <= label < n_classes:
             x, smallest = row[label], largest[k - 1]

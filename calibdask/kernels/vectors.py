@@ -65,13 +65,28 @@ def _load(array: Any, vector: Vector) -> Any:
 
 
 @instruction
+def short_lanes(_context, array):
+    """How many numbers of the type of an array a short vector has; a constant."""
+    count = Vector(array.dtype, _SHORT_BITS).lanes
+    return types.intp(array), lambda target, _builder, _signature, _arguments: target.get_constant(types.intp, count)
+
+
+@instruction
 def load_column(_context, array, row, column):
     """A column of an array (n, m), from one row on, as a short vector of float64.
 
     Numbers that are written one by one and read back as a vector wait for each other in the processor.
     """
-    vector = Vector(types.float64, _SHORT_BITS)
+    return _load_column(array, Vector(types.float64, _SHORT_BITS))
 
+
+@instruction
+def load_own_column(_context, array, row, column):
+    """The same as a short vector of the type of the array."""
+    return _load_column(array, Vector(array.dtype, _SHORT_BITS))
+
+
+def _load_column(array: Any, vector: Vector) -> Any:
     def generate(target, builder, signature, arguments):
         values = target.make_array(signature.args[0])(target, builder, arguments[0])
         number = target.get_value_type(signature.args[0].dtype)
@@ -109,12 +124,28 @@ def splat(_context, x):
     vector = Vector(x)
 
     def generate(target, builder, _signature, arguments):
-        empty = ir.Constant(target.get_value_type(vector), ir.Undefined)
-        first = builder.insert_element(empty, arguments[0], ir.Constant(ir.IntType(32), 0))
-        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), vector.lanes), [0] * vector.lanes)
-        return builder.shuffle_vector(first, empty, everywhere)
+        return _splat(target, builder, vector, arguments[0])
 
     return vector(x), generate
+
+
+@instruction
+def splat_short(_context, array, x):
+    """The short vector of the type of an array with x in every lane."""
+    vector = Vector(array.dtype, _SHORT_BITS)
+
+    def generate(target, builder, signature, arguments):
+        number = target.cast(builder, arguments[1], signature.args[1], vector.scalar)
+        return _splat(target, builder, vector, number)
+
+    return vector(array, x), generate
+
+
+def _splat(target: Any, builder: Any, vector: Vector, number: Any) -> Any:
+    empty = ir.Constant(target.get_value_type(vector), ir.Undefined)
+    first = builder.insert_element(empty, number, ir.Constant(ir.IntType(32), 0))
+    everywhere = ir.Constant(ir.VectorType(ir.IntType(32), vector.lanes), [0] * vector.lanes)
+    return builder.shuffle_vector(first, empty, everywhere)
 
 
 @instruction
@@ -151,6 +182,17 @@ def larger(_context, a, b):
 def smaller(_context, a, b):
     """The smaller of every two lanes of two vectors; of b where one is NaN."""
     return a(a, b), lambda _target, builder, _signature, both: builder.select(builder.fcmp_ordered("<", *both), *both)
+
+
+@instruction
+def where_larger(_context, a, b, c, d):
+    """Lanes of c where those of a are larger than those of b, else of d."""
+
+    def generate(_target, builder, _signature, arguments):
+        a, b, c, d = arguments
+        return builder.select(builder.fcmp_ordered(">", a, b), c, d)
+
+    return a(a, b, c, d), generate
 
 
 @instruction

@@ -9,19 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.kernels import label_sets, top
+from calibdask.kernels.labels import Labels
+from calibdask.statistics.frozen import read_only
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.observed import ObservedLabels
 from calibdask.statistics.settings import Setting
-
-
-def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same array, which cannot be written to: kernels would be compiled once more for one that can.
-
-    Some files give such arrays and others not.
-    """
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
 
 NO_GROUPS = read_only(np.zeros(0, np.int32))
 _NO_WEIGHTS = read_only(np.zeros(0))
@@ -32,16 +24,19 @@ class Columns:
     """Scores (1 or batch, n, columns); column c has outcome 1 where the label (1 or batch, n) is first_class + c."""
 
     scores: npt.NDArray[np.floating]
-    labels: npt.NDArray[np.integer]
+    labels: ObservedLabels
     first_class: int
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scores", read_only(self.scores))
-        object.__setattr__(self, "labels", read_only(self.labels))
 
-    def of(self, b: int) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.integer]]:
+    def of(self, b: int) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.int64]]:
         """Scores (n, columns) and labels (n,) of batch element b."""
-        return self.scores[b % len(self.scores)], self.labels[b % len(self.labels)]
+        return self.scores[b % len(self.scores)], self.labels.of(b)
+
+    def packed_of(self, b: int) -> tuple[npt.NDArray[np.floating], Labels]:
+        """The same, labels as kernels read them where they lie."""
+        return self.scores[b % len(self.scores)], self.labels.packed_of(b)
 
     def column(
         self, b: int, c: int, index: npt.NDArray[np.int64]
@@ -138,14 +133,14 @@ class Block:
         return self.scores.shape[1]
 
     @cached_property
+    def observed(self) -> ObservedLabels:
+        """Labels in the forms that kernels take them in."""
+        return ObservedLabels(self.labels)
+
+    @property
     def codes(self) -> npt.NDArray[np.int64]:
-        """Labels in the one type that kernels are compiled for."""
-        if self.labels.dtype.kind == "f":
-            # No class is beyond 2**31, and casting a float out of range is undefined.
-            return read_only(np.clip(np.nan_to_num(self.labels, nan=-1.0), -1.0, 2.0**31).astype(np.int64, order="C"))
-        if self.labels.dtype == np.uint64:
-            return read_only(np.minimum(self.labels, 2**62).astype(np.int64, order="C"))
-        return read_only(np.ascontiguousarray(self.labels, np.int64))
+        """Labels as int64, (1 or batch, n)."""
+        return self.observed.codes
 
     @cached_property
     def matrix(self) -> npt.NDArray[np.floating]:
@@ -224,12 +219,12 @@ class Block:
 
     def _make_columns(self, setting: Setting) -> Columns:
         if setting.kind == "classwise":
-            return Columns(self.matrix, self.codes, 0)
+            return Columns(self.matrix, self.observed, 0)
         if setting.kind == "class":
             if self.layout.vector and setting.index == 1:
-                return Columns(self.scores, self.codes, 1)
+                return Columns(self.scores, self.observed, 1)
             chosen = self.matrix[..., setting.index : setting.index + 1]
-            return Columns(np.ascontiguousarray(chosen), self.codes, setting.index)
+            return Columns(np.ascontiguousarray(chosen), self.observed, setting.index)
         if setting.kind in ("confidence", "top-k"):
             return self._largest(setting)
         if setting.kind == "label":
@@ -239,26 +234,36 @@ class Block:
     def _largest(self, setting: Setting) -> Columns:
         batch, n, _ = self.matrix.shape
         largest = np.empty((batch, n, 1), self.matrix.dtype if setting.kind == "confidence" else np.float64)
-        hits = np.empty((max(batch, len(self.codes)), n), np.int64)
+        hits = np.empty((max(batch, len(self.observed)), n), np.uint8)
         for b in range(len(hits)):
-            scores, labels, into = self.matrix_of(b), self.labels_of(b), largest[b % batch, :, 0]
+            scores, labels, into = self.matrix_of(b), self.observed.packed_of(b), largest[b % batch, :, 0]
             if setting.kind == "confidence":
-                self._extremes.append(top.top_class(scores, labels, into, hits[b]))
+                classes = np.empty(n if scores.shape[1] < top.FEW else 0, np.uint8)
+                self._extremes.append(top.top_class(scores, labels, into, hits[b], classes))
+                self._predicted.append(classes)
             else:
                 top.top_k(scores, labels, setting.index, into, hits[b])
-        return Columns(largest, hits, 1)
+        return Columns(largest, ObservedLabels(hits), 1)
 
     def _of_labels(self) -> Columns:
-        batch = max(len(self.scores), len(self.codes))
+        batch = max(len(self.scores), len(self.observed))
         # 1 - p of a float32 p would be rounded.
         of_labels = np.empty((batch, self.rows, 1), np.float64 if self.layout.vector else self.scores.dtype)
         for b in range(batch):
             label_sets.label_scores(self.scores_of(b), self.labels_of(b), of_labels[b, :, 0])
-        return Columns(of_labels, self.codes, 0)
+        return Columns(of_labels, self.observed, 0)
 
     @cached_property
     def _extremes(self) -> list[top.Extremes]:
         return []
+
+    @cached_property
+    def _predicted(self) -> list[npt.NDArray[np.uint8]]:
+        return []
+
+    def predicted_of(self, b: int) -> npt.NDArray[np.uint8]:
+        """Predicted classes of batch element b where there are few, else empty; after the columns of the confidence."""
+        return self._predicted[b % len(self._predicted)]
 
     @property
     def extremes(self) -> top.Extremes | None:
@@ -275,7 +280,7 @@ class Block:
 
     def labels_of(self, b: int) -> npt.NDArray[np.integer]:
         """Label codes of batch element b."""
-        return self.codes[b % len(self.codes)]
+        return self.observed.of(b)
 
     def weights_of(self, b: int) -> npt.NDArray[np.float64]:
         """Weights of batch element b; empty without weights."""

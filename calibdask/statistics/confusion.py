@@ -34,10 +34,9 @@ class Confusion(Statistic[ConfusionState]):
         # Metrics of the confidence use the same columns, which are computed once.
         columns = block.columns(Setting("confidence"))
         for b in range(batch):
-            largest, hits = columns.of(b)
-            top.count_predicted(
-                block.matrix_of(b), block.labels_of(b), block.weights_of(b), largest[:, 0], hits, rows[b]
-            )
+            given = block.matrix_of(b), block.observed.packed_of(b), block.weights_of(b)
+            largest, hits = columns.scores[b % len(columns.scores), :, 0], columns.labels.given[b % len(columns.labels)]
+            top.count_predicted(*given, largest, hits, block.predicted_of(b), rows[b])
         return ConfusionState(rows)
 
     def merge(self, a: ConfusionState, b: ConfusionState) -> ConfusionState:

@@ -40,3 +40,13 @@ class FrozenArray:
 
     def __repr__(self) -> str:
         return f"FrozenArray({np.array2string(self.values, threshold=6, edgeitems=2)})"
+
+
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same array, which cannot be written to: kernels would be compiled once more for one that can.
+
+    Some files give such arrays and others not.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -7,9 +7,9 @@ import numpy as np
 
 from calibdask.kernels.label_sets import count_sets
 from calibdask.statistics.bins.histograms import Histograms
-from calibdask.statistics.block import Block, read_only
+from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Sums
-from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.frozen import FrozenArray, read_only
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import SumStatistic
 

@@ -52,7 +52,8 @@ class ScoreSums(SumStatistic[ScoreSumsState]):
             return ScoreSumsState(counts[:, 0], counts[:, 1], *np.moveaxis(sums, 1, 0))
         words = np.zeros((layout.batch, 2, layout.groups, 2), np.int64)
         for b in range(layout.batch):
-            scores.score_sums(block.scores_of(b), block.labels_of(b), block.group, *options, brier, counts[b], words[b])
+            rows = block.scores_of(b), block.observed.packed_of(b), block.group
+            scores.score_sums(*rows, *options, brier, counts[b], words[b])
         count, clipped = counts[:, 0], counts[:, 1]
         return ScoreSumsState(count, clipped, exact.from_counts(count), words[:, 0], words[:, 1])
 

@@ -7,9 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.kernels import checks
-from calibdask.statistics.block import Block, read_only
+from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.observed import ObservedLabels
 from calibdask.statistics.statistic import Statistic
 
 # The first four are the kernel's.
@@ -60,18 +61,19 @@ class Validity(Statistic[ValidityState]):
         first = np.full(len(KINDS), _NEVER)
         value = np.zeros(len(KINDS))
         # Fractions and missing labels are no integers: they count as a class that does not exist.
-        whole = block.codes if _are_integers(block.labels) else np.where(_are_whole(block.labels), block.codes, -1)
-        labels = read_only(whole)
+        labels = block.observed
+        if not _are_integers(block.labels):
+            labels = ObservedLabels(np.where(_are_whole(block.labels), block.codes, -1))
         certain = self._certain(block.scores.dtype, layout)
         for b in () if _are_integers(block.labels) and self._proven(block) else range(layout.batch):
-            rows = block.scores_of(b), labels[b % labels.shape[0]]
+            scores, packed = block.scores_of(b), labels.packed_of(b)
             tile = checks.tile_rows(block.scores.shape[-1])
             limits = self.tolerance, self.sum_tolerance, not layout.vector
             begin = 0
-            while (begin := checks.first_doubtful(*rows, layout.classes, *certain, begin, tile)) < block.rows:
+            while (begin := checks.first_doubtful(scores, packed, layout.classes, *certain, begin, tile)) < block.rows:
                 end = min(block.rows, begin + tile)
-                weights = block.weights_of(b)
-                checks.inspect_rows(*rows, weights, begin, end, layout.classes, *limits, marks, count, first, value)
+                rows = scores, labels.of(b), block.weights_of(b)
+                checks.inspect_rows(*rows, begin, end, layout.classes, *limits, marks, count, first, value)
                 begin = end
         if count[checks.LABEL]:
             value[checks.LABEL] = _label(block, int(first[checks.LABEL]))

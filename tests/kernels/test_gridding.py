@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from calibdask.kernels import gridding
+from calibdask.kernels.labels import packed
 from calibdask.statistics.bins.grid import Grid
 
 
@@ -16,7 +17,7 @@ def placed(grid: Grid, scores: Any, columns: int = 1, group: Any = None) -> Any:
     sums = np.zeros((groups * columns * grid.size * 2, 2), np.int64)
     matrix = np.repeat(scores[:, None], columns, 1)
     labels = np.full(len(scores), -1, np.int32)
-    gridding.grid_sums(matrix, labels, 0, members, grid.cells, grid.low, 1 / grid.width, grid.size, sums)
+    gridding.grid_sums(matrix, packed(labels), 0, members, grid.cells, grid.low, 1 / grid.width, grid.size, sums)
     return sums.reshape(groups, columns, grid.size, 2, 2)
 
 

@@ -8,8 +8,9 @@ from numba import njit
 
 import calibdask.kernels.dispatch  # noqa: F401 - numba knows kernels from there on
 from calibdask.kernels.bin_numbers import uniform_bin
+from calibdask.kernels.labels import packed
 from calibdask.kernels.logarithm import log_64
-from calibdask.kernels.top import top_class, top_k
+from calibdask.kernels.top import FEW, top_class, top_k
 from calibdask.statistics.bins.bin_sums import BinSums
 from calibdask.statistics.bins.edges import Edges, uniform_edges
 from calibdask.statistics.block import Block
@@ -71,13 +72,40 @@ def test_logarithms_are_within_a_unit_in_the_last_place() -> None:
 @pytest.mark.parametrize("classes", [2, 9, 31, 32, 100, 1024, 3000])
 def test_the_lowest_class_wins_among_equals(classes: int, dtype: str) -> None:
     rng = np.random.default_rng(classes)
-    scores = rng.integers(0, 4, (2000, classes)).astype(dtype) / 4
-    labels = rng.integers(-1, classes + 1, 2000).astype(np.int32)
+    scores = rng.integers(0, 4, (2003, classes)).astype(dtype) / 4
+    labels = rng.integers(-1, classes + 1, 2003).astype(np.int32)
     labels[::2] = scores[::2].argmax(1)
-    largest, hits = np.empty(2000, dtype), np.empty(2000, np.uint8)
-    top_class(scores, labels, largest, hits)
-    np.testing.assert_array_equal(largest, scores.max(1))
-    np.testing.assert_array_equal(hits, scores.argmax(1) == labels)
+    for rows in (1, 7, 16, 17, 1024, 1030, 2003):
+        largest, hits, predicted = np.empty(rows, dtype), np.empty(rows, np.uint8), np.empty(rows, np.uint8)
+        top_class(scores[:rows], packed(labels[:rows]), largest, hits, predicted)
+        np.testing.assert_array_equal(largest, scores[:rows].max(1))
+        np.testing.assert_array_equal(hits, scores[:rows].argmax(1) == labels[:rows])
+        if classes < FEW:
+            np.testing.assert_array_equal(predicted, scores[:rows].argmax(1))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("classes", [3, 40])
+def test_extremes_prove_rows_valid_or_not(classes: int, dtype: str) -> None:
+    rng = np.random.default_rng(classes)
+    valid = rng.dirichlet(np.ones(classes), 37).astype(dtype)
+    labels = rng.integers(0, classes, 37)
+    out: Any = np.empty(37, dtype), np.empty(37, np.uint8), np.empty(37, np.uint8)
+    extremes = top_class(valid, packed(labels), *out)
+    assert extremes.regular
+    assert (extremes.lowest, extremes.highest) == ((valid.min() if classes < FEW else 0), valid.max())
+    assert extremes.furthest < 1e-5
+    for row in (0, 20, 36):
+        for score in (np.nan, np.inf, -0.25, 1.5):
+            wrong = valid.copy()
+            wrong[row, classes // 2] = score
+            found = top_class(wrong, packed(labels), *out)
+            assert not found.regular or found.lowest < 0 or found.highest > 1
+            assert not found.regular or found.furthest > 0.01
+        for label in (-1, classes):
+            given = labels.copy()
+            given[row] = label
+            assert not top_class(valid, packed(given), *out).regular
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -90,8 +118,8 @@ def test_the_k_largest_scores(classes: int, k: int, levels: int, dtype: str) -> 
     ordered = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     labels = rng.integers(-1, classes + 1, 500).astype(np.int32)
     labels[::2] = ordered[::2, -1]
-    sums, hits = np.empty(500), np.empty(500, np.int64)
-    top_k(scores, labels, k, sums, hits)
+    sums, hits = np.empty(500), np.empty(500, np.uint8)
+    top_k(scores, packed(labels), k, sums, hits)
     largest = np.take_along_axis(scores, ordered, 1).astype(np.float64)
     np.testing.assert_array_equal(sums, np.cumsum(largest, axis=1)[:, -1])
     np.testing.assert_array_equal(hits, (ordered == labels[:, None]).any(1))

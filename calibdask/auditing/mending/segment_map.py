@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from calibdask.kernels.mending import mapped_scores
-from calibdask.statistics.block import read_only
 from calibdask.statistics.exact import Array
-from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.frozen import FrozenArray, read_only
 from calibdask.statistics.lattice.coding import Codes
 from calibdask.statistics.lattice.segments import Subset
 

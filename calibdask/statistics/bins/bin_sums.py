@@ -12,8 +12,9 @@ from calibdask.kernels.sparse_bins import FEWEST_COLUMNS, sparse_bin_sums
 from calibdask.statistics import exact
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.bins.histograms import Histograms
-from calibdask.statistics.block import Block, read_only
+from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts, Sums
+from calibdask.statistics.frozen import read_only
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic, SumStatistic
 
@@ -71,16 +72,15 @@ class BinSums(SumStatistic[BinSumsState]):
         bins = _KernelBins(self, columns.scores.dtype, shape)
         if self._sparse(block, shape[2]):
             for b in range(layout.batch):
-                scores, labels = columns.of(b)
+                scores, labels = columns.packed_of(b)
                 sparse_bin_sums(scores, labels, columns.first_class, *bins.shared(b), counts[b], sums[b, 0])
             return _exact_state(counts, sums, shape)
         for b in range(layout.batch):
             options = (columns.first_class, block.group, *bins.of(b, weighted=weighted), counts[b], sums[b])
-            scores, labels = columns.of(b)
             if weighted:
-                bin_sums.weighted_bin_sums(scores, labels, block.weights_of(b), *options)
+                bin_sums.weighted_bin_sums(*columns.of(b), block.weights_of(b), *options)
             else:
-                bin_sums.bin_sums(scores, labels, *options)
+                bin_sums.bin_sums(*columns.packed_of(b), *options)
         return _weighted_state(counts, sums, shape) if weighted else _exact_state(counts, sums, shape)
 
     def follows_from(self, other: Statistic[Any]) -> bool:

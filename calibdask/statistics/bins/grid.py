@@ -224,12 +224,11 @@ class GridHistogram(Statistic[GridState]):
         )
         cells = (grid.cells, grid.low, 1 / grid.width, grid.size)
         for b in range(layout.batch):
-            scores, labels = columns.of(b)
+            rest: Any = columns.first_class, block.group, *cells, table[b]
             if weighted:
-                weights, first = block.weights_of(b), columns.first_class
-                gridding.weighted_grid_sums(scores, labels, weights, first, block.group, *cells, table[b])
+                gridding.weighted_grid_sums(*columns.of(b), block.weights_of(b), *rest)
             else:
-                gridding.grid_sums(scores, labels, columns.first_class, block.group, *cells, table[b])
+                gridding.grid_sums(*columns.packed_of(b), *rest)
         sums = table.reshape(*shape, -1)
         empty = np.zeros((*shape[:3], 0, 2))
         square, rows = (sums[..., 2], sums[..., 3]) if weighted else (empty, empty)

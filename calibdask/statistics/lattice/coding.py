@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.kernels.lattice import cut_codes
-from calibdask.statistics.block import Block, read_only
+from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array
-from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.frozen import FrozenArray, read_only
 
 Codes = npt.NDArray[np.uint8]
 

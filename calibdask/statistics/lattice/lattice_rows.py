@@ -7,8 +7,9 @@ import numpy.typing as npt
 
 from calibdask.kernels import lattice
 from calibdask.statistics.bins.edges import Edges
-from calibdask.statistics.block import Block, read_only
+from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.frozen import read_only
 from calibdask.statistics.lattice.coding import Coding, codes_of
 from calibdask.statistics.lattice.value_counts import counted_rows
 from calibdask.statistics.settings import Setting

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.kernels.lattice import count_bytes, count_keys
-from calibdask.statistics.block import Block, read_only
+from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Counts
+from calibdask.statistics.frozen import read_only
 from calibdask.statistics.lattice.coding import category_numbers, is_absent, numbers
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.statistic import Statistic, SumStatistic

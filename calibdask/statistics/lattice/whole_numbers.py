@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from calibdask.kernels.lattice import sample_whole
-from calibdask.statistics.block import Block, read_only
+from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.frozen import read_only
 from calibdask.statistics.lattice.coding import numbers
 from calibdask.statistics.lattice.value_counts import counted_rows, distinct
 from calibdask.statistics.statistic import Statistic

@@ -7,9 +7,9 @@ import numpy as np
 
 from calibdask.kernels import ranks
 from calibdask.kernels.tree import first_above
-from calibdask.statistics.block import Block, read_only
+from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts
-from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.frozen import FrozenArray, read_only
 from calibdask.statistics.order.ranks import KeyCells, gathered, joined
 from calibdask.statistics.request import Requests
 from calibdask.statistics.simplex.tree import Tree

@@ -170,7 +170,7 @@ class WindowCounts(Statistic[KeyCells]):
     def _counted(self, block: Block, b: int) -> KeyCells:
         """Rows of batch element b, collected in as many parts as the buffer of keys requires."""
         columns = block.columns(self.setting)
-        scores, labels = columns.of(b)
+        scores, labels = columns.packed_of(b)
         shift, size, first = self._lookup
         columns_of_block = scores, labels, columns.first_class, block.weights_of(b), block.group
         windows = size, first[b], self.low.values[b], self.high.values[b]
@@ -278,7 +278,7 @@ def _counted_keys(b: int, keys: Counts, strata: Counts, low: Counts, shift: Coun
 def _cells(block: Block, setting: Setting, b: int, shift: int) -> tuple[np.ndarray, ...]:
     """One entry for each cell that holds a row: stratum, low, high, rows, weight, hits, score."""
     columns = block.columns(setting)
-    scores, labels = columns.of(b)
+    scores, labels = columns.packed_of(b)
     size = _number_of_cells(shift)
     shape = (block.layout.groups, scores.shape[-1], size)
     base = b * shape[0] * shape[1]

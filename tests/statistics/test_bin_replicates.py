@@ -164,6 +164,10 @@ def test_a_replicate_is_the_same_whatever_others_are_drawn() -> None:
         for field, values in enumerate(whole):
             axis = 1 if field == 5 else 0
             np.testing.assert_array_equal(np.concatenate([part[field] for part in parts], axis), values)
+        # One that has gone on does not go back.
+        np.testing.assert_array_equal(resampled.draw(7, range(120, 130)).outcome, whole.outcome[120:130])
+        np.testing.assert_array_equal(resampled.draw(7, range(140, 150)).outcome, whole.outcome[140:150])
+        np.testing.assert_array_equal(resampled.draw(7, range(110, 120)).outcome, whole.outcome[110:120])
         other = resampled.draw(8, range(230))
         assert not np.array_equal(other.outcome, whole.outcome)
         np.testing.assert_array_equal(whole.rows.sum(-1), 500)

@@ -7,6 +7,8 @@ from calibdask.kernels.compiled import FRACTION_BITS, ROWS_BEFORE_CARRY, add_fix
 from calibdask.kernels.labels import read_labels
 
 _FRACTION = (1 << FRACTION_BITS) - 1
+# Of a row of cells, visited by vector instructions, so many take as long as one that is visited by itself.
+_VISITED = 4
 # Up to this many cells, four neighbours add into four copies, so that equal bins in a row do not wait for each other.
 _COPIED_CELLS = 512
 
@@ -172,8 +174,8 @@ def bin_sums(
             else:
                 _compute_offsets(values, cells, n_bins, offsets)
             _add_offsets(values, offsets, slots, terms, table)
-        if table.shape[1] > slots.size:
-            # With many cells, visiting those of the tile is cheaper than visiting all.
+        if table.shape[1] > _VISITED * ROWS_BEFORE_CARRY * n_columns:
+            # With many cells, visiting those of the tile is cheaper than visiting all, if seldom.
             for k in range(1, table.shape[0]):
                 fraction, full = table[k], whole[k]
                 for e in range(slots.size):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from calibdask.kernels.compiled import ROWS_BEFORE_CARRY, add_fixed, compiled, fixed, inlined, unit
+from calibdask.kernels.compiled import ROWS_BEFORE_CARRY, add_fixed, add_fixed_at, compiled, fixed, inlined, unit
 from calibdask.kernels.labels import read_labels
 
 
@@ -26,6 +26,7 @@ def column_sums(scores, labels, first_class, group, counts, sums):
     fraction of the scores, each rounded to 2**-52.
     """
     n, n_columns = scores.shape
+    words = sums.reshape(-1, 2)
     labels_of_tile = np.empty(ROWS_BEFORE_CARRY, np.int64)
     for start in range(0, n, ROWS_BEFORE_CARRY):
         stop = min(n, start + ROWS_BEFORE_CARRY)
@@ -34,12 +35,13 @@ def column_sums(scores, labels, first_class, group, counts, sums):
             # Without gaps between scores: so they become vector instructions.
             _add_column(scores[start:stop].reshape(-1), observed, first_class, counts[0, 0], sums[0, 0])
             continue
-        for c in range(n_columns):
-            if not group.size:
+        if not group.size:
+            for c in range(n_columns):
                 _add_column(scores[start:stop, c], observed, first_class + c, counts[0, c], sums[0, c])
-                continue
-            for r in range(observed.size):
-                g = group[start + r]
-                _add_column(
-                    scores[start + r, c : c + 1], observed[r : r + 1], first_class + c, counts[g, c], sums[g, c]
-                )
+            continue
+        for r in range(observed.size):
+            g, hit = group[start + r], observed[r] - first_class
+            for c in range(n_columns):
+                counts[g, c, 0] += 1
+                counts[g, c, 1] += hit == c
+                add_fixed_at(fixed(unit(scores[start + r, c])), words, g * n_columns + c)

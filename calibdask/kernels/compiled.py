@@ -84,6 +84,14 @@ def add_fixed(total, words):
     words[1] = fraction & _FRACTION_MASK
 
 
+@inlined
+def add_fixed_at(total, table, at):
+    """The same to row ``at`` of a table (n, 2): a view of it would be counted as a reference, which takes longer."""
+    fraction = table[at, 1] + total
+    table[at, 0] += fraction >> FRACTION_BITS
+    table[at, 1] = fraction & _FRACTION_MASK
+
+
 # Terms of sums over pairs and products are whole multiples of 2**-44: doubles in [256, 512) are such multiples, so
 # adding a number there rounds, and its bits count the multiples.
 _UNIT_BITS = 44
@@ -110,3 +118,12 @@ def add_units(total, words):
     words[1] += (total & ((1 << _UNIT_BITS) - 1)) << (FRACTION_BITS - _UNIT_BITS)
     words[0] += words[1] >> FRACTION_BITS
     words[1] &= _FRACTION_MASK
+
+
+@inlined
+def add_units_at(total, table, at):
+    """The same to row ``at`` of a table (n, 2)."""
+    table[at, 0] += total >> _UNIT_BITS
+    fraction = table[at, 1] + ((total & ((1 << _UNIT_BITS) - 1)) << (FRACTION_BITS - _UNIT_BITS))
+    table[at, 0] += fraction >> FRACTION_BITS
+    table[at, 1] = fraction & _FRACTION_MASK

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from calibdask.kernels.compiled import add_units, compiled, inlined, unit, units
+from calibdask.kernels.compiled import add_units_at, compiled, inlined, unit, units
 from calibdask.kernels.logarithm import log_64
 
 SPIEGELHALTER, LOGARITHM = 0, 1
@@ -26,9 +26,8 @@ def _surprise(score, hit, smallest):
 
 
 @inlined
-def _add_column(kind, column, labels, chosen, smallest, buffers, first_words, second_words):
-    """Add the terms of up to 256 rows of one column."""
-    firsts, seconds = np.int64(0), np.int64(0)
+def _find_terms(kind, column, labels, chosen, smallest, buffers, firsts, seconds):
+    """The terms of up to 256 rows of one column, in units of 2**-44."""
     scores, hits = buffers[0, : labels.size], buffers[1, : labels.size]
     for r in range(labels.size):
         scores[r] = unit(column[r])
@@ -37,14 +36,10 @@ def _add_column(kind, column, labels, chosen, smallest, buffers, first_words, se
     if kind == SPIEGELHALTER:
         for r in range(scores.size):
             first, second = _deviation(scores[r], hits[r], 1.0)
-            firsts += units(first)
-            seconds += units(second)
+            firsts[r], seconds[r] = units(first), units(second)
     else:
         for r in range(scores.size):
-            firsts += units(_surprise(scores[r], hits[r], smallest))
-        seconds = scores.size * units(1.0)
-    add_units(firsts, first_words)
-    add_units(seconds, second_words)
+            firsts[r], seconds[r] = units(_surprise(scores[r], hits[r], smallest)), units(1.0)
 
 
 @compiled
@@ -53,15 +48,29 @@ def term_sums(kind, scores, labels, first_class, group, smallest, sums):
 
     ``scores`` (n, columns); column c has outcome 1 where the label is ``first_class`` + c; ``group`` (n,) or empty.
     """
-    step = 1 if group.size else _TOGETHER
+    n, n_columns = scores.shape
+    words = sums.reshape(2, -1, 2)
+    first_words, second_words = words
     # Columns are copied: strided loops do not become vector instructions.
-    buffers = np.empty((2, step))
-    for start in range(0, scores.shape[0], step):
-        g = group[start] if group.size else 0
-        stop = start + step
-        for c in range(scores.shape[1]):
-            words = sums[0, g, c], sums[1, g, c]
-            _add_column(kind, scores[start:stop, c], labels[start:stop], first_class + c, smallest, buffers, *words)
+    buffers, terms = np.empty((2, _TOGETHER)), np.empty((2, _TOGETHER), np.int64)
+    for start in range(0, n, _TOGETHER):
+        stop = min(n, start + _TOGETHER)
+        firsts, seconds = terms[0, : stop - start], terms[1, : stop - start]
+        for c in range(n_columns):
+            chosen = first_class + c
+            _find_terms(kind, scores[start:stop, c], labels[start:stop], chosen, smallest, buffers, firsts, seconds)
+            if group.size:
+                for r in range(firsts.size):
+                    at = group[start + r] * n_columns + c
+                    add_units_at(firsts[r], first_words, at)
+                    add_units_at(seconds[r], second_words, at)
+                continue
+            first, second = np.int64(0), np.int64(0)
+            for r in range(firsts.size):
+                first += firsts[r]
+                second += seconds[r]
+            add_units_at(first, first_words, c)
+            add_units_at(second, second_words, c)
 
 
 @compiled

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from calibdask.kernels.compiled import ROWS_BEFORE_CARRY, add_fixed, compiled, fixed, inlined, unit
+from calibdask.kernels.compiled import ROWS_BEFORE_CARRY, add_fixed, add_fixed_at, compiled, fixed, inlined, unit
 from calibdask.kernels.labels import read_labels
 from calibdask.kernels.logarithm import log_64
 
@@ -81,6 +81,26 @@ def _add_brier(scores, labels, p, vector, matrix, words):
         add_fixed(total, words)
 
 
+@inlined
+def _add_brier_of_row(scores, labels, r, p, vector, matrix, table, at):
+    """The same of one row, to row ``at`` of a table."""
+    if vector is not None:
+        difference = unit(scores[r, 0]) - np.float64(labels[r] == 1)
+        add_fixed_at(fixed(difference * difference), table, at)
+    if matrix is not None:
+        total = np.int64(0)
+        for c in range(scores.shape[1]):
+            x = unit(scores[r, c])
+            total += fixed(x * x)
+            if c % ROWS_BEFORE_CARRY == ROWS_BEFORE_CARRY - 1:
+                add_fixed_at(total, table, at)
+                total = np.int64(0)
+        if 0 <= labels[r] < scores.shape[1]:
+            missing = 1.0 - p[r]
+            total += fixed(missing * missing) - fixed(p[r] * p[r])
+        add_fixed_at(total, table, at)
+
+
 @compiled
 def row_scores(scores, labels, vector, matrix, smallest, out):
     """Fill ``out`` (2, n) with the Brier and the logarithmic score of every row; arguments as for `score_sums`."""
@@ -103,6 +123,7 @@ def score_sums(scores, labels, group, vector, matrix, smallest, brier, counts, s
     is None the Brier score is left out as numba compiles.
     """
     p, log, labels_of_tile = np.empty(_TILE), np.empty(_TILE), np.empty(_TILE, np.int64)
+    brier_words, log_words = sums
     for start in range(0, scores.shape[0], _TILE):
         stop = min(scores.shape[0], start + _TILE)
         values, classes = scores[start:stop], read_labels(labels, start, stop, labels_of_tile)
@@ -120,10 +141,11 @@ def score_sums(scores, labels, group, vector, matrix, smallest, brier, counts, s
             g = group[start + r]
             counts[0, g] += 1
             counts[1, g] += chosen[r] < smallest
-            row = slice(r, r + 1)
             if brier is not None:
-                _add_brier(values[row], classes[row], chosen[row], vector, matrix, sums[0, g])
-            _add_log(logs[row], sums[1, g])
+                _add_brier_of_row(values, classes, r, chosen, vector, matrix, brier_words, g)
+            below = np.floor(logs[r])
+            log_words[g, 0] += np.int64(below)
+            add_fixed_at(fixed(logs[r] - below), log_words, g)
 
 
 @compiled
@@ -146,13 +168,13 @@ def weighted_score_sums(scores, labels, weights, group, vector, matrix, smallest
                 for r in range(start, stop):
                     brier[r - start] = _brier(own_scores[r], np.int64(own_labels[r]), vector is not None)
             for b in range(s, batch, apart):
-                row = weights[b % weights.shape[0]]
-                for r in range(start, stop):
-                    w = row[r]
-                    if w > 0.0:
-                        g = group[r] if group.size else 0
-                        counts[b, 0, g] += 1
-                        counts[b, 1, g] += p[r - start] < smallest
-                        sums[b, 0, g] += w
-                        sums[b, 1, g] += w * brier[r - start]
-                        sums[b, 2, g] += w * log[r - start]
+                row, count, total = weights[b % weights.shape[0], start:stop], counts[b], sums[b]
+                # No branches: which weights of replicates are 0 is unpredictable, and adding 0 changes nothing.
+                for r in range(row.size):
+                    w = row[r] if row[r] > 0.0 else 0.0
+                    g = group[start + r] if group.size else 0
+                    count[0, g] += w > 0.0
+                    count[1, g] += (w > 0.0) & (p[r] < smallest)
+                    total[0, g] += w
+                    total[1, g] += w * brier[r]
+                    total[2, g] += w * log[r]

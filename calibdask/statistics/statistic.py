@@ -140,6 +140,16 @@ class ViewedStatistic(Statistic[StateT]):
         """State of the rows of both."""
         return self.statistic.merge(a, b)
 
+    def follows_from(self, other: Statistic[Any]) -> bool:
+        """As for the rows themselves, from further sums of the same kind: replicates stay the same to the last bit."""
+        if not isinstance(other, ViewedStatistic) or other.view != self.view:
+            return False
+        return type(other.statistic) is type(self.statistic) and self.statistic.follows_from(other.statistic)
+
+    def taken_from(self, state: StateT) -> StateT:
+        """As for the rows themselves."""
+        return self.statistic.taken_from(state)
+
     def check(self, state: StateT) -> None:
         """As for the rows themselves."""
         self.statistic.check(state)

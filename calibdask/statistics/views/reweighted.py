@@ -10,8 +10,8 @@ from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.views.view import View
 
-# Most weights, of replicates times rows, held at a time.
-_WEIGHTS_AT_ONCE = 1 << 21
+# Most weights, of replicates times rows, held at a time: as many as stay in the cache of a core.
+_WEIGHTS_AT_ONCE = 1 << 20
 
 
 class Reweighted(View):

@@ -121,9 +121,9 @@ def add_units(total, words):
 
 
 @inlined
-def add_units_at(total, table, at):
-    """The same to row ``at`` of a table (n, 2)."""
-    table[at, 0] += total >> _UNIT_BITS
-    fraction = table[at, 1] + ((total & ((1 << _UNIT_BITS) - 1)) << (FRACTION_BITS - _UNIT_BITS))
-    table[at, 0] += fraction >> FRACTION_BITS
-    table[at, 1] = fraction & _FRACTION_MASK
+def add_units_at(total, table, row, column):
+    """The same to an entry of a table (n, m, 2)."""
+    table[row, column, 0] += total >> _UNIT_BITS
+    fraction = table[row, column, 1] + ((total & ((1 << _UNIT_BITS) - 1)) << (FRACTION_BITS - _UNIT_BITS))
+    table[row, column, 0] += fraction >> FRACTION_BITS
+    table[row, column, 1] = fraction & _FRACTION_MASK

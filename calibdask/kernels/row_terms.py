@@ -49,8 +49,7 @@ def term_sums(kind, scores, labels, first_class, group, smallest, sums):
     ``scores`` (n, columns); column c has outcome 1 where the label is ``first_class`` + c; ``group`` (n,) or empty.
     """
     n, n_columns = scores.shape
-    words = sums.reshape(2, -1, 2)
-    first_words, second_words = words
+    first_words, second_words = sums[0], sums[1]
     # Columns are copied: strided loops do not become vector instructions.
     buffers, terms = np.empty((2, _TOGETHER)), np.empty((2, _TOGETHER), np.int64)
     for start in range(0, n, _TOGETHER):
@@ -61,16 +60,16 @@ def term_sums(kind, scores, labels, first_class, group, smallest, sums):
             _find_terms(kind, scores[start:stop, c], labels[start:stop], chosen, smallest, buffers, firsts, seconds)
             if group.size:
                 for r in range(firsts.size):
-                    at = group[start + r] * n_columns + c
-                    add_units_at(firsts[r], first_words, at)
-                    add_units_at(seconds[r], second_words, at)
+                    g = group[start + r]
+                    add_units_at(firsts[r], first_words, g, c)
+                    add_units_at(seconds[r], second_words, g, c)
                 continue
             first, second = np.int64(0), np.int64(0)
             for r in range(firsts.size):
                 first += firsts[r]
                 second += seconds[r]
-            add_units_at(first, first_words, c)
-            add_units_at(second, second_words, c)
+            add_units_at(first, first_words, 0, c)
+            add_units_at(second, second_words, 0, c)
 
 
 @compiled

@@ -86,6 +86,12 @@ def test_equals_the_formulas(data: strategies.Data, kind: str, choice: dict[str,
             assert actual[""][where] >= -1e-12 * (1 if costs is None else np.abs(costs).max() + 1)
 
 
+def test_costs_that_differ_by_rounding_are_equal() -> None:
+    """0.1 + 0.1 + 0.4 is more than 0.4 + 0.1 + 0.1, in float64: the first of both actions is taken."""
+    result = cd.evaluate([3], [[0.4, 0.1, 0.1, 0.4]], cd.ExcessCost())
+    assert result.excess_cost_realised == 1.0
+
+
 def drawn_rows(
     n: int, classes: int, seed: int, weighted: bool = False
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64] | None]:

@@ -36,9 +36,13 @@ def expected_cost(row: Sequence[float], shares: Sequence[float]) -> float:
 
 
 def best_action(costs: list[list[float]], shares: Sequence[float]) -> int:
-    """The cheapest action, of equally cheap ones the first."""
-    values = [expected_cost(row, shares) for row in costs]
-    return values.index(min(values))
+    """The cheapest action, of those equally cheap but for rounding the first."""
+    chosen, least = 0, expected_cost(costs[0], shares)
+    for action, row in enumerate(costs):
+        value = expected_cost(row, shares)
+        if value < least - 1e-12 * abs(least):
+            chosen, least = action, value
+    return chosen
 
 
 def uniform_bin(score: float, bins: int) -> int:

@@ -17,6 +17,7 @@ from calibdask.kernels import key_cells, key_sums, key_windows, ranks
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
@@ -30,6 +31,8 @@ _SMALLEST_32 = np.float32(2.0**-40).view(np.int32)
 _LARGEST = int(np.float64(1.0).view(np.int64))
 _OCTAVES = 40
 _MOST_CELLS = 1 << 21
+# Of the tables that a block is counted in, and of what is kept of cells that hold a row.
+_BYTES_OF_A_CELL, _BYTES_OF_AN_ENTRY = 40, 64
 # Leading bits of the mantissa that cells of equal keys share, where windows are looked up.
 _LOOKUP_BITS = 9
 # Most keys in windows that are sorted together.
@@ -84,11 +87,18 @@ class KeyCounts(Statistic[KeyCells]):
 
     Notes
     -----
-    Memory: 56 bytes times the cells that hold a row.
+    Memory: 64 bytes times the cells that hold a row, and while a block is counted 40 bytes times all cells.
     """
 
     setting: Setting
     bits: int = 8
+
+    def bytes(self, layout: Layout) -> int:
+        """At most: all cells may hold a row."""
+        strata = layout.batch * layout.groups * self.setting.columns(layout.classes)
+        cells = strata * _number_of_cells(_shift(strata, self.bits))
+        held = cells if layout.rows is None else min(cells, layout.rows * strata // layout.groups)
+        return cells * _BYTES_OF_A_CELL + held * _BYTES_OF_AN_ENTRY
 
     def from_block(self, block: Block) -> KeyCells:
         """Count one block."""

@@ -1,12 +1,14 @@
 """How tests are run quickly, and the command as those of all kinds call it."""
 
 import gc
+import os
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 
-from calibdask.cli import main
+# Before NumPy is loaded, here and in processes that tests start: another thread for small matrices waits busily.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Minutes each, most of them of waiting.
 LONGEST = (
@@ -55,6 +57,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Any:
     """Call ``calibdask``; its status, and what it says on either stream."""
+    from calibdask.cli import main
 
     def call(*arguments: Any) -> tuple[int, str, str]:
         status = main([str(argument) for argument in arguments])

@@ -68,7 +68,8 @@ def test_sums_over_slices_of_any_data(rows: strategies.Data, seed: int) -> None:
     labels = np.broadcast_to(labels, (len(scores), rows.rows))
     day = np.random.default_rng(seed).integers(0, 3, rows.rows)
     options: dict[str, Any] = {"settings": ["binary"] if vector else ["confidence", 0], "step": 0.003}
-    options["task"] = "binary" if vector else "multiclass"
+    # Of as many rows as classes, labels of several models would be one-hot rows of a multiclass task.
+    options["task"] = "binary" if vector else None
     days = cd.summarize(labels, scores, by={"day": day}, **options)
     pooled = cd.summarize(labels, scores, **options)
     same(days.sum("day"), pooled)

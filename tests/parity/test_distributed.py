@@ -24,10 +24,16 @@ def client() -> Iterator[Client]:
 def test_processes_equal_numpy(client: Client) -> None:
     """Just more rows than the 4096 whose scores an equal-mass binning keeps one by one: pairs take their square."""
     rng = np.random.default_rng(0)
-    scores, labels, by = rng.dirichlet([0.4, 1, 2], 4200), rng.integers(0, 3, 4200), rng.integers(0, 3, 4200)
-    lazy = (da.from_array(labels, chunks=1400), da.from_array(scores, chunks=(800, 2)))
+    scores, labels = rng.dirichlet([0.4, 1, 2], 4200), rng.integers(0, 3, 4200)
+    lazy = (da.from_array(labels, chunks=1400), da.from_array(scores, chunks=(1600, 2)))
     same_results(cd.evaluate(*lazy, ESTIMATORS), cd.evaluate(labels, scores, ESTIMATORS), False)
-    sliced = cd.evaluate(*lazy, ESTIMATORS, by={"by": da.from_array(by, chunks=900)})
+
+
+def test_slices_in_processes_equal_numpy(client: Client) -> None:
+    rng = np.random.default_rng(0)
+    scores, labels, by = rng.dirichlet([0.4, 1, 2], 900), rng.integers(0, 3, 900), rng.integers(0, 3, 900)
+    lazy = (da.from_array(labels, chunks=500), da.from_array(scores, chunks=(400, 2)))
+    sliced = cd.evaluate(*lazy, ESTIMATORS, by={"by": da.from_array(by, chunks=300)})
     same_results(sliced, cd.evaluate(labels, scores, ESTIMATORS, by={"by": by}), False)
 
 

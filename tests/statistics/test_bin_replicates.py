@@ -16,7 +16,7 @@ from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState
 from calibdask.statistics.bins.grid_bins import bin_sums, cell_sums
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.replicates.bins import resampled_bins
+from calibdask.statistics.replicates.bins import ResampledBins
 from calibdask.statistics.replicates.gauss_nodes import gauss_nodes
 from calibdask.statistics.settings import Setting
 
@@ -136,7 +136,7 @@ def test_replicates_are_distributed_as_those_of_rows(case: str, calibrated: bool
     cells = cell_sums(histogram(labels, scores, weights), FINE)
     rows = of_rows(labels, scores, weights, calibrated)
     for second in ("squares", "offsets", "none"):
-        sums = resampled_bins(request(second), cells, FINE, 5, range(DRAWN), calibrated=calibrated)
+        sums = ResampledBins(request(second), cells, FINE, calibrated=calibrated).draw(5, range(DRAWN))
         actual, expected = numbers(sums, second), numbers(rows.get(second, rows["squares"]), second)
         for name, values in expected.items():
             spread, size = values.std(), np.abs(values).max()
@@ -157,16 +157,18 @@ def test_a_replicate_is_the_same_whatever_others_are_drawn() -> None:
     scores = rng.beta(0.2, 2, 500)
     cells = cell_sums(histogram((rng.random(500) < scores).astype(int), scores), FINE)
     for calibrated in (False, True):
-        whole = resampled_bins(request("squares"), cells, FINE, 7, range(230), calibrated=calibrated)
+        resampled = ResampledBins(request("squares"), cells, FINE, calibrated=calibrated)
+        whole = resampled.draw(7, range(230))
         cuts = (0, 3, 99, 100, 101, 230)
-        parts = [
-            resampled_bins(request("squares"), cells, FINE, 7, range(a, b), calibrated=calibrated)
-            for a, b in itertools.pairwise(cuts)
-        ]
+        parts = [resampled.draw(7, range(a, b)) for a, b in itertools.pairwise(cuts)]
         for field, values in enumerate(whole):
             axis = 1 if field == 5 else 0
             np.testing.assert_array_equal(np.concatenate([part[field] for part in parts], axis), values)
-        other = resampled_bins(request("squares"), cells, FINE, 8, range(230), calibrated=calibrated)
+        # One that has gone on does not go back.
+        np.testing.assert_array_equal(resampled.draw(7, range(120, 130)).outcome, whole.outcome[120:130])
+        np.testing.assert_array_equal(resampled.draw(7, range(140, 150)).outcome, whole.outcome[140:150])
+        np.testing.assert_array_equal(resampled.draw(7, range(110, 120)).outcome, whole.outcome[110:120])
+        other = resampled.draw(8, range(230))
         assert not np.array_equal(other.outcome, whole.outcome)
         np.testing.assert_array_equal(whole.rows.sum(-1), 500)
         if calibrated:
@@ -180,7 +182,7 @@ def test_empty_bins_and_bins_without_cells() -> None:
     cells = cell_sums(histogram(np.array([0, 1, 1]), scores), FINE)
     edges = np.array([0.0, 0.1, 0.1, 0.5, 1.0])
     for calibrated in (False, True):
-        sums = resampled_bins(request("offsets", edges), cells, FINE, 1, range(50), calibrated=calibrated)
+        sums = ResampledBins(request("offsets", edges), cells, FINE, calibrated=calibrated).draw(1, range(50))
         assert not sums.rows[..., 1:3].any()
         np.testing.assert_array_equal(sums.rows.sum(-1), 3)
         assert np.isfinite(sums.second).all()
@@ -193,7 +195,8 @@ def test_calibrated_outcomes_have_the_law_of_sums_of_bernoulli_variables() -> No
     law = np.ones(1)
     for score in scores:
         law = np.convolve(law, [1 - score, score])
-    hits = resampled_bins(request("none"), cells, FINE, 2, range(20_000), calibrated=True).outcome[:, 0, 0, 0]
+    resampled = ResampledBins(request("none"), cells, FINE, calibrated=True)
+    hits = resampled.draw(2, range(20_000)).outcome[:, 0, 0, 0]
     # Five standard errors of a frequency.
     for count in range(4):
         share = law[count]

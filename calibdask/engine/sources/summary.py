@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from calibdask.statistics.counts import RowCountState
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.replicates.bins import resampled_bins
+from calibdask.statistics.replicates.bins import ResampledBins
 from calibdask.statistics.replicates.histograms import left_out, resampled
 from calibdask.statistics.request import Requests
 from calibdask.statistics.score_sums import ScoreSums, ScoreSumsState
@@ -50,6 +51,8 @@ class SummarySource(Source):
         self._stored = stored
         self._read: dict[GridHistogram, GridState] = {}
         self._summed: dict[GridHistogram, CellSums] = {}
+        self._resampled: dict[tuple[BinSums, bool], ResampledBins] = {}
+        self._resampling = Lock()
 
     def resampled(
         self, seed: int, replicates: range, *, calibrated: bool = False, by_cells: bool = False
@@ -64,9 +67,8 @@ class SummarySource(Source):
             return resampled(state, stored.grid, seed, replicates, calibrated=calibrated, first_column=first)
 
         def bins(request: BinSums) -> BinSumsState:
-            finest = self.finest(request.setting)
             once = replace(request, edges=_of_the_data(request.edges, self.layout))
-            return resampled_bins(once, self._cells(finest), finest.grid, seed, replicates, calibrated=calibrated)
+            return self._resampled_bins(once, calibrated).draw(seed, replicates)
 
         # Outcomes of rows with different weights are not binomial.
         whole = by_cells or (calibrated and self.layout.weighted)
@@ -187,6 +189,15 @@ class SummarySource(Source):
         if histogram not in self._summed:
             self._summed[histogram] = grid_bins.cell_sums(self.state(histogram), histogram.grid)
         return self._summed[histogram]
+
+    def _resampled_bins(self, request: BinSums, calibrated: bool) -> ResampledBins:
+        """What all replicates of sums have in common, kept as long as this source: threads draw some of them each."""
+        with self._resampling:
+            if (request, calibrated) not in self._resampled:
+                finest = self.finest(request.setting)
+                once = ResampledBins(request, self._cells(finest), finest.grid, calibrated=calibrated)
+                self._resampled[request, calibrated] = once
+            return self._resampled[request, calibrated]
 
     def _columns(self, stored: GridHistogram, columns: slice) -> GridState:
         """Some columns of a stored histogram."""

@@ -1,7 +1,7 @@
 """Calibration error of whole score vectors by Dirichlet kernels."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -154,19 +154,26 @@ class _LikelihoodBandwidth(Derived[Array]):
         for b, g in np.ndindex(bandwidths.shape):
             scores = sample.of(b, g).scores.astype(np.float64)
             if len(scores) > 1:
-                bandwidths[b, g] = max(_CANDIDATES, key=partial(_likelihood, scores))
+                bandwidths[b, g] = max(_CANDIDATES, key=_likelihood(scores))
         return bandwidths
 
 
-def _likelihood(scores: Array, bandwidth: float) -> float:
+def _likelihood(scores: Array) -> Callable[[float], float]:
     """Leave-one-out log likelihood: the sum of the log densities at each row of the kernels around all others."""
-    alpha = scores / bandwidth + 1
-    constant = scipy.special.gammaln(alpha.sum(axis=1)) - scipy.special.gammaln(alpha).sum(axis=1)
-    # xlogy has 0 log 0 = 0; where only the other score is 0 the density is 0.
-    with np.errstate(divide="ignore"):
-        logs = np.where(scores > 0, np.log(scores, where=scores > 0, out=np.zeros_like(scores)), 0.0)
-    density = constant[:, None] + (scores / bandwidth) @ logs.T
-    density[(scores > 0).astype(np.float64) @ (scores == 0).T.astype(np.float64) > 0] = -np.inf
-    np.fill_diagonal(density, -np.inf)
-    with np.errstate(divide="ignore"):
-        return float(np.maximum(scipy.special.logsumexp(density, axis=0), _LEAST).sum())
+    there = scores > 0
+    # 0 log 0 = 0; where only the other score is 0 the density is 0.
+    exponents = scores @ np.log(scores, where=there, out=np.zeros_like(scores)).T
+    exponents[there.astype(np.float64) @ (~there).T.astype(np.float64) > 0] = -np.inf
+    np.fill_diagonal(exponents, -np.inf)
+
+    def of(bandwidth: float) -> float:
+        alpha = scores / bandwidth + 1
+        constant = scipy.special.gammaln(alpha.sum(axis=1)) - scipy.special.gammaln(alpha).sum(axis=1)
+        terms = exponents / bandwidth
+        terms += constant[:, None]
+        largest = np.maximum(terms.max(0), _LEAST)
+        terms -= largest
+        with np.errstate(divide="ignore"):
+            return float(np.maximum(np.log(np.exp(terms, out=terms).sum(0)) + largest, _LEAST).sum())
+
+    return of

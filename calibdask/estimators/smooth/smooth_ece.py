@@ -3,7 +3,7 @@
 import math
 from collections.abc import Generator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from typing_extensions import override
@@ -144,9 +144,13 @@ class _Residuals:
         absolute_sums(self.values, columns[narrow], self.grid.width / bandwidth[narrow], REACH["gaussian"], sums)
         errors[narrow] = sums
         if not narrow.all():
-            mirrored = Mirrored(self.values[columns[~narrow]], self.grid)
+            mirrored = self._mirrored.at(columns[~narrow])
             errors[~narrow] = integral(np.abs(mirrored.by("gaussian", bandwidth[~narrow])), self.grid)
         return errors
+
+    @cached_property
+    def _mirrored(self) -> Mirrored:
+        return Mirrored(self.values, self.grid)
 
 
 def _errors(grid: Grid, weights: Array, bandwidth: Array) -> Array:

@@ -13,7 +13,7 @@ import scipy
 
 from calibdask.kernels.smoothing import smooth_narrowly
 from calibdask.statistics.bins.grid import Grid
-from calibdask.statistics.exact import Array
+from calibdask.statistics.exact import Array, Counts
 
 Kernel = Literal["triweight", "gaussian", "epanechnikov", "cosine", "beta"]
 KERNELS: tuple[Kernel, ...] = get_args(Kernel)
@@ -76,6 +76,12 @@ class Mirrored:
         halved = self._weights * 0.5
         halved[..., [0, -1]] = self._weights[..., [0, -1]]
         return np.asarray(scipy.fft.dct(halved, 1))
+
+    def at(self, columns: Counts) -> "Mirrored":
+        """Some columns, with the coefficients that they have among all."""
+        some = Mirrored(self._weights[columns], self._grid)
+        some.coefficients = self.coefficients[columns]
+        return some
 
     def by(self, kernel: Kernel, bandwidth: Array) -> Array:
         """Values on the nodes; the bandwidth has the shape of the leading axes, or one that broadcasts to it."""

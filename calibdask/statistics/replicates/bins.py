@@ -17,6 +17,9 @@ With weights the rows of a bin and outcome count as equally heavy: a Poisson num
 weight for which the mean and the variance of their total are those of a Poisson bootstrap.
 """
 
+from threading import get_ident
+from typing import NamedTuple
+
 import numpy as np
 
 from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
@@ -34,35 +37,65 @@ _NO_ROW = 1e-9
 _PURPOSE = 3
 
 
-def resampled_bins(
-    request: BinSums, cells: CellSums, grid: Grid, seed: int, replicates: range, *, calibrated: bool = False
-) -> BinSumsState:
+class ResampledBins:
     """Replicates of the sums over bins of whole cells, along the first axis as in `replicates.histograms`.
 
     The edges are those of the data, the same for all replicates. Random numbers are keyed by the seed, the column and
     the number of the replicate alone.
     """
-    shape = cells.mass.shape[:3]
-    at = borders(request, grid, shape)
-    squares = request.second != "none"
-    before = replicates.start % AT_ONCE
-    starts = range(replicates.start - before, replicates.stop, AT_ONCE)
-    lengths = [min(AT_ONCE, replicates.stop - start) for start in starts]
-    table = np.empty((7 if squares else 5, len(replicates), *shape, at.shape[-1] - 1))
-    for stratum in np.ndindex(shape):
-        kind = _Labels if calibrated else _Rows
-        weights = cells.square[stratum] if cells.weighted else None
-        column = kind(_Cells(cells.mass[stratum], cells.score[stratum], weights, at[stratum]), 3 if squares else 2)
-        keys = ((_PURPOSE, int(calibrated), stratum[2], start // AT_ONCE) for start in starts)
-        drawn = [column.draw(generator(seed, key), length) for key, length in zip(keys, lengths, strict=True)]
-        needed = np.concatenate(drawn)[before:]
-        table[(slice(None), slice(None), *stratum)] = _sums(needed, column.score, column.unit, squares=squares)
-        if squares and isinstance(column, _Labels):
-            table[(5, slice(None), *stratum)] = column.squares
-    sums = table.reshape(len(table), -1, *shape[1:], table.shape[-1])
-    rows, weight, weight_square, outcome, scores = sums[:5]
-    plain = BinSumsState(np.rint(rows).astype(np.int64), weight, weight_square, outcome, scores, sums[:0])
-    return plain._replace(second=second_sums(request, plain, sums[5], sums[6])) if squares else plain
+
+    def __init__(self, request: BinSums, cells: CellSums, grid: Grid, *, calibrated: bool = False) -> None:
+        self._request, self._calibrated = request, calibrated
+        self._squares = request.second != "none"
+        self._shape = cells.mass.shape[:3]
+        at = borders(request, grid, self._shape)
+
+        def column(stratum: tuple[int, ...]) -> "_Rows | _Labels":
+            square = cells.square[stratum] if cells.weighted else None
+            of_stratum = _Cells(cells.mass[stratum], cells.score[stratum], square, at[stratum])
+            return (_Labels if calibrated else _Rows)(of_stratum, 3 if self._squares else 2)
+
+        self._columns = {stratum: column(stratum) for stratum in np.ndindex(self._shape)}
+        self._begun: dict[int, _Begun] = {}
+
+    def draw(self, seed: int, replicates: range) -> BinSumsState:
+        """The sums of these replicates."""
+        squares = self._squares
+        table = np.empty((7 if squares else 5, len(replicates), *self._shape, self._request.edges.bins))
+        for start in range(replicates.start // AT_ONCE * AT_ONCE, replicates.stop, AT_ONCE):
+            first, last = max(replicates.start, start), min(replicates.stop, start + AT_ONCE)
+            at, generators = self._generators(seed, start, first)
+            here = slice(first - replicates.start, last - replicates.start)
+            for random, (stratum, column) in zip(generators, self._columns.items(), strict=True):
+                drawn = column.draw(random, last - at)[first - at :]
+                table[(slice(None), here, *stratum)] = _sums(drawn, column.score, column.unit, squares=squares)
+                if squares and isinstance(column, _Labels):
+                    table[(5, here, *stratum)] = column.squares
+            self._begun[get_ident()] = _Begun(seed, start, last, generators)
+        sums = table.reshape(len(table), -1, *self._shape[1:], table.shape[-1])
+        rows, weight, weight_square, outcome, scores = sums[:5]
+        plain = BinSumsState(np.rint(rows).astype(np.int64), weight, weight_square, outcome, scores, sums[:0])
+        return plain._replace(second=second_sums(self._request, plain, sums[5], sums[6])) if squares else plain
+
+    def _generators(self, seed: int, start: int, first: int) -> tuple[int, list[np.random.Generator]]:
+        """The number of the next replicate, up to ``first``, and random numbers of each column for it.
+
+        Each thread goes on where it has stopped: of many columns it draws a few replicates at a time.
+        """
+        begun = self._begun.get(get_ident())
+        if begun and begun[:2] == (seed, start) and begun.following <= first:
+            return begun.following, begun.generators
+        keys = ((_PURPOSE, int(self._calibrated), stratum[2], start // AT_ONCE) for stratum in self._columns)
+        return start, [generator(seed, key) for key in keys]
+
+
+class _Begun(NamedTuple):
+    """How far replicates with random numbers in common have been drawn."""
+
+    seed: int
+    start: int
+    following: int
+    generators: list[np.random.Generator]
 
 
 class _Cells:

@@ -79,6 +79,8 @@ def coarser(labels: Iterable[Label], days: int, into: str) -> dict[str, list[str
     --------
     >>> coarser(["2026-08-30", "2026-08-31", "2026-09-01", "2026-10-02"], 30, "month")
     {'2026-08': ['2026-08-30', '2026-08-31']}
+    >>> coarser(["2026-08-30T01", "2026-08-30T23", "2026-08-31T00", "2026-09-01T00"], 1, "day")
+    {'2026-08-30': ['2026-08-30T01', '2026-08-30T23']}
     """
     size = COARSER[into]
     dates = [str(label) for label in labels]
@@ -99,6 +101,9 @@ def coarser(labels: Iterable[Label], days: int, into: str) -> dict[str, list[str
 
 
 def _end(name: str) -> np.datetime64:
-    """The day after a month or a year."""
+    """The day after a day, a month or a year."""
+    begin = np.datetime64(name)
+    if len(name) == COARSER["day"]:
+        return begin + np.timedelta64(1, "D")
     one = np.timedelta64(1, "M") if len(name) == COARSER["month"] else np.timedelta64(1, "Y")
-    return (np.datetime64(name) + one).astype("M8[D]")
+    return (begin + one).astype("M8[D]")

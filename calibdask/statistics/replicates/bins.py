@@ -80,8 +80,8 @@ class ResampledBins:
     def _generators(self, seed: int, start: int, first: int) -> tuple[int, list[np.random.Generator]]:
         """The number of the next replicate, up to ``first``, and random numbers of each column for it.
 
-        Each thread goes on where it has stopped: of many columns it draws a few replicates at a time. Where an error has
-        stopped it, it begins anew.
+        Each thread goes on where it has stopped: of many columns it draws a few replicates at a time. After an error it
+        begins anew.
         """
         begun = self._begun.pop(get_ident(), None)
         if begun and begun[:2] == (seed, start) and begun.following <= first:

@@ -73,7 +73,7 @@ def test_the_page_of_a_summary(
     days.focus()
     page.keyboard.press("Tab")
     assert page.evaluate(FOCUSED) == "checkbox"
-    assert page.locator(".choices.is-open").count() == 0
+    page.locator(".choices.is-open").wait_for(state="detached", timeout=10_000)
     # A click on a cell of the map selects slice and day, on which the map keeps all of its rows.
     box = page.get_by_label("Slices: ").bounding_box()
     assert box["width"] > 300

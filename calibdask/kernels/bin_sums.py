@@ -131,7 +131,7 @@ def bin_sums(
     for e in range(size):
         columns[e] = (e % n_columns) * n_bins
         columns_of_slots[e] = columns[e] + (e & 3) * n_cells if copied else columns[e]
-    # With nothing else to sum and no groups, slots follow without cells.
+    # Without thresholds, positions and groups slots follow without cells.
     fused = group.size == 0
     if thresholds is not None:
         fused = False

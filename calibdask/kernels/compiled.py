@@ -92,6 +92,14 @@ def add_fixed_at(total, table, at):
     table[at, 1] = fraction & _FRACTION_MASK
 
 
+@inlined
+def add_value_at(x, table, at):
+    """Add a finite number, rounded to a multiple of 2**-52, to row ``at`` of a table (n, 2)."""
+    below = np.floor(x)
+    table[at, 0] += np.int64(below)
+    add_fixed_at(fixed(x - below), table, at)
+
+
 # Terms of sums over pairs and products are whole multiples of 2**-44: doubles in [256, 512) are such multiples, so
 # adding a number there rounds, and its bits count the multiples.
 _UNIT_BITS = 44

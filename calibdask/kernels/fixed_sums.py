@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from calibdask.kernels.compiled import add_fixed, add_units, compiled, fixed, units
+from calibdask.kernels.compiled import add_units, add_value_at, compiled, units
 
 # A sum of this many integers up to 2**51 fits in an int64.
 _TOGETHER = 256
@@ -25,7 +25,4 @@ def sums_by_place(values, place, words):
     Each value is rounded to a multiple of 2**-52.
     """
     for i in range(values.size):
-        below = np.floor(values[i])
-        at = place[i] if place.size else 0
-        words[at, 0] += np.int64(below)
-        add_fixed(fixed(values[i] - below), words[at])
+        add_value_at(values[i], words, place[i] if place.size else 0)

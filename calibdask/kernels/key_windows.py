@@ -74,8 +74,8 @@ def collect_keys(
     ``labels`` are packed. ``lows`` and ``highs`` (groups, columns, windows); ``first`` (groups * columns * cells) int32
     is the window to begin with for the keys of a cell, -1 for none; ``shift`` and ``smallest`` are as `cells_of` takes
     them. ``masses``, as long as ``keys``, gets weights, if there are any. Begins at row ``start`` and stops where
-    ``keys``, which has room for `TILE_ELEMENTS` or the columns of a row, might not suffice. Returns the
-    number of keys and the next row.
+    ``keys``, which has room for `TILE_ELEMENTS` or the columns of a row, might not suffice. Returns the number of keys
+    and the next row.
     """
     n, n_columns = scores.shape
     n_windows = lows.shape[2]

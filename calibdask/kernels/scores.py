@@ -2,7 +2,16 @@
 
 import numpy as np
 
-from calibdask.kernels.compiled import ROWS_BEFORE_CARRY, add_fixed, add_fixed_at, compiled, fixed, inlined, unit
+from calibdask.kernels.compiled import (
+    ROWS_BEFORE_CARRY,
+    add_fixed,
+    add_fixed_at,
+    add_value_at,
+    compiled,
+    fixed,
+    inlined,
+    unit,
+)
 from calibdask.kernels.labels import read_labels
 from calibdask.kernels.logarithm import log_64
 
@@ -143,9 +152,7 @@ def score_sums(scores, labels, group, vector, matrix, smallest, brier, counts, s
             counts[1, g] += chosen[r] < smallest
             if brier is not None:
                 _add_brier_of_row(values, classes, r, chosen, vector, matrix, brier_words, g)
-            below = np.floor(logs[r])
-            log_words[g, 0] += np.int64(below)
-            add_fixed_at(fixed(logs[r] - below), log_words, g)
+            add_value_at(logs[r], log_words, g)
 
 
 @compiled

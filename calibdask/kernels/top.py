@@ -24,7 +24,9 @@ from calibdask.kernels.vectors import (
 
 # From this many classes on, the largest score is found by vector instructions within a row, not over several, and
 # compared with that of the label.
-FEW = 32
+MANY = 32
+# Rows whose labels are read together.
+_ROWS = 1024
 # Scores that are compared with the smallest of the k largest together.
 _TOGETHER = 256
 
@@ -61,10 +63,10 @@ def top_class(scores: Any, labels: Any, top: Any, hits: Any, classes: Any) -> Ex
     """Largest score of each row, and whether its class (the lowest one among equals) is the label.
 
     ``scores`` (n, classes), C-contiguous; packed ``labels`` (n); ``top`` (n,) of the same dtype, ``hits`` (n,) uint8
-    and, where there are fewer than `FEW` classes, ``classes`` (n,) uint8 are filled.
+    and, where there are fewer than `MANY` classes, ``classes`` (n,) uint8 are filled.
     """
     zero = scores.dtype.type(0)
-    if scores.shape[1] < FEW:
+    if scores.shape[1] < MANY:
         return Extremes(*_top_of_few(scores, labels, top, hits, classes))
     # Bit patterns are ordered like scores that are not negative, as the largest one of a valid row is not, and
     # integers are compared by the dozen.
@@ -73,8 +75,6 @@ def top_class(scores: Any, labels: Any, top: Any, hits: Any, classes: Any) -> Ex
     return Extremes(regular, 0.0, float(top.max(initial=0)), furthest)
 
 
-# Rows whose labels are read together.
-_ROWS = 1024
 # Extremes of lanes: the smallest and the largest score, and the largest distance of a sum from 1; sums of sums times 0.
 _LOWEST, _HIGHEST, _FURTHEST, _REGULAR = range(4)
 
@@ -176,7 +176,7 @@ def _top_of_many(scores, bits, labels, zero, top, hits):
 def count_predicted(scores, labels, weights, top, hits, classes, counts):
     """Rows by label and predicted class, given what `top_class` found of them, into ``counts`` (classes, classes).
 
-    Without ``weights`` (empty) every row counts, else those of positive weight.
+    ``labels`` and ``hits`` are packed. Without ``weights`` (empty) every row counts, else those of positive weight.
     """
     n_classes = scores.shape[1]
     for r in range(scores.shape[0]):
@@ -186,7 +186,7 @@ def count_predicted(scores, labels, weights, top, hits, classes, counts):
         predicted = label
         if classes.size > 0:
             predicted = np.int64(classes[r])
-        elif hits[r] == 0:
+        elif label_at(hits, r) == 0:
             predicted = 0
             while predicted < n_classes - 1 and scores[r, predicted] != top[r]:
                 predicted += 1

@@ -12,7 +12,7 @@ from calibdask.kernels import label_sets, top
 from calibdask.kernels.labels import Labels
 from calibdask.statistics.frozen import read_only
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.observed import ObservedLabels
+from calibdask.statistics.observed_labels import ObservedLabels
 from calibdask.statistics.settings import Setting
 
 NO_GROUPS = read_only(np.zeros(0, np.int32))
@@ -238,7 +238,7 @@ class Block:
         for b in range(len(hits)):
             scores, labels, into = self.matrix_of(b), self.observed.packed_of(b), largest[b % batch, :, 0]
             if setting.kind == "confidence":
-                classes = np.empty(n if scores.shape[1] < top.FEW else 0, np.uint8)
+                classes = np.empty(n if scores.shape[1] < top.MANY else 0, np.uint8)
                 self._extremes.append(top.top_class(scores, labels, into, hits[b], classes))
                 self._predicted.append(classes)
             else:

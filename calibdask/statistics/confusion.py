@@ -35,8 +35,8 @@ class Confusion(Statistic[ConfusionState]):
         columns = block.columns(Setting("confidence"))
         for b in range(batch):
             given = block.matrix_of(b), block.observed.packed_of(b), block.weights_of(b)
-            largest, hits = columns.scores[b % len(columns.scores), :, 0], columns.labels.given[b % len(columns.labels)]
-            top.count_predicted(*given, largest, hits, block.predicted_of(b), rows[b])
+            largest, hits = columns.packed_of(b)
+            top.count_predicted(*given, largest[:, 0], hits, block.predicted_of(b), rows[b])
         return ConfusionState(rows)
 
     def merge(self, a: ConfusionState, b: ConfusionState) -> ConfusionState:

@@ -10,7 +10,7 @@ from calibdask.kernels import checks
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.observed import ObservedLabels
+from calibdask.statistics.observed_labels import ObservedLabels
 from calibdask.statistics.statistic import Statistic
 
 # The first four are the kernel's.

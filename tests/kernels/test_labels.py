@@ -10,7 +10,7 @@ import calibdask.kernels.dispatch
 from calibdask.kernels.bin_sums import bin_sums
 from calibdask.kernels.compiled import compiled
 from calibdask.kernels.labels import is_packable, label_at, packed, read_labels
-from calibdask.statistics.observed import ObservedLabels
+from calibdask.statistics.observed_labels import ObservedLabels
 
 TYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 

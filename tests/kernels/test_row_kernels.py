@@ -10,7 +10,7 @@ import calibdask.kernels.dispatch  # noqa: F401 - numba knows kernels from there
 from calibdask.kernels.bin_numbers import uniform_bin
 from calibdask.kernels.labels import packed
 from calibdask.kernels.logarithm import log_64
-from calibdask.kernels.top import FEW, top_class, top_k
+from calibdask.kernels.top import MANY, top_class, top_k
 from calibdask.statistics.bins.bin_sums import BinSums
 from calibdask.statistics.bins.edges import Edges, uniform_edges
 from calibdask.statistics.block import Block
@@ -80,7 +80,7 @@ def test_the_lowest_class_wins_among_equals(classes: int, dtype: str) -> None:
         top_class(scores[:rows], packed(labels[:rows]), largest, hits, predicted)
         np.testing.assert_array_equal(largest, scores[:rows].max(1))
         np.testing.assert_array_equal(hits, scores[:rows].argmax(1) == labels[:rows])
-        if classes < FEW:
+        if classes < MANY:
             np.testing.assert_array_equal(predicted, scores[:rows].argmax(1))
 
 
@@ -93,7 +93,7 @@ def test_extremes_prove_rows_valid_or_not(classes: int, dtype: str) -> None:
     out: Any = np.empty(37, dtype), np.empty(37, np.uint8), np.empty(37, np.uint8)
     extremes = top_class(valid, packed(labels), *out)
     assert extremes.regular
-    assert (extremes.lowest, extremes.highest) == ((valid.min() if classes < FEW else 0), valid.max())
+    assert (extremes.lowest, extremes.highest) == ((valid.min() if classes < MANY else 0), valid.max())
     assert extremes.furthest < 1e-5
     for row in (0, 20, 36):
         for score in (np.nan, np.inf, -0.25, 1.5):

@@ -218,7 +218,7 @@ def windows(setting: Setting, layout: Layout) -> WindowCounts:
     keys = np.array([0.1, 0.3, 0.5, 0.9]).view(np.int64)
     shape = (layout.batch, layout.groups, setting.columns(layout.classes), 1)
     low, high, shift = (np.tile(a, shape) for a in ([keys[0], keys[2]], [keys[1], keys[3]], [0, 40]))
-    return WindowCounts(setting, FrozenArray(low), FrozenArray(high), FrozenArray(shift))
+    return WindowCounts(setting, FrozenArray(low), FrozenArray(high), FrozenArray(shift), rows=1000)
 
 
 def grown(layout: Layout) -> Tree:

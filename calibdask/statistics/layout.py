@@ -40,6 +40,9 @@ class Layout(Request["Layout"]):
         Whether the scores are given as float16; kernels take them as float32.
     sum_tolerance : float
         How far the sum of a row of scores may differ from 1; layouts are equal whatever it is.
+    most_rows : int or None
+        Number of rows where it is known beforehand, with weights, slices and rows that are left out too: for estimates
+        of memory; layouts are equal whatever it is.
     """
 
     batch: int = 1
@@ -53,6 +56,7 @@ class Layout(Request["Layout"]):
     one_hot: bool = False
     half: bool = False
     sum_tolerance: float = field(default=1e-3, compare=False)
+    most_rows: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.classes < 2:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import calibdask as cd
 from calibdask.engine.inputs.slices import MISSING, coded, codes_among
 
 _texts = st.text(st.characters(codec=None), max_size=3) | st.sampled_from(["", "a", "A", "a\0", "é", "e\u0301"])
@@ -50,3 +51,12 @@ def test_texts_and_numbers_have_no_order() -> None:
     """Nothing is compared that has no order."""
     with pytest.raises(ValueError, match="all of one kind"):
         coded({"text": np.array(["b", 1, "a"], object)}, 3, "sample")
+
+
+def test_memory_is_told_for_the_rows_that_there_are() -> None:
+    """Without them, the distinct scores of every fold, model and slice would be expected to fill their share."""
+    rng = np.random.default_rng(4)
+    scores, labels, country = rng.random((3, 60)), np.arange(60) // 2 % 2, np.arange(60) % 3
+    of_models = cd.evaluate(labels, scores, cd.Refinement(folds=3), by={"country": country}, task="binary")
+    one = cd.evaluate(labels, scores[1], cd.Refinement(folds=3), by={"country": country})
+    np.testing.assert_array_equal(of_models.refinement[1], one.refinement)

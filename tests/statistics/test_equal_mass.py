@@ -21,7 +21,7 @@ from calibdask.statistics.block import Block
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.order.ranks import KeyCounts
+from calibdask.statistics.order.ranks import KeyCounts, WindowCounts
 from calibdask.statistics.settings import Setting
 from tests import strategies
 from tests.oracles import reference
@@ -245,3 +245,20 @@ def test_memory_of_very_many_columns_is_told_beforehand() -> None:
     scores = np.full((2, 400_000), 1 / 400_000, np.float32)
     with pytest.raises(ValueError, match=r"400,000 classes expect .* GB of memory .* at most 4\.3 GB are taken"):
         cd.evaluate([0, 1], scores, cd.ECE(setting="classwise", binning="equal-mass"))
+
+
+@pytest.mark.parametrize("shift", [0, 36, 44])
+def test_windows_tell_their_memory(shift: int) -> None:
+    """Each row has an entry of its own in cells of a single key, in wide ones many share it."""
+    scores = np.random.default_rng(11).random((1, 20_000, 1))
+    layout = Layout(rows=20_000)
+    low, high = (np.full((1, 1, 1, 1), np.float64(end).view(np.int64)) for end in (0.25, 0.75))
+    inside = int(((scores >= 0.25) & (scores <= 0.75)).sum())
+    bounds = (FrozenArray(bound) for bound in (low, high, np.full_like(low, shift)))
+    statistic = WindowCounts(Setting("class", 1), *bounds, rows=inside)
+    data = strategies.Data(scores, np.zeros((1, 20_000), np.int32), None, None, layout)
+    state = statistic.from_block(data.block())
+    assert state.rows.sum() == inside
+    held = sum(field.nbytes for field in state)
+    lookups = 30 * 20_481
+    assert held <= statistic.bytes(layout) - lookups <= 64 * min(inside, (int((high - low).item()) >> shift) + 1)

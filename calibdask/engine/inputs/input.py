@@ -175,8 +175,10 @@ def read_named(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Input:
     batch = _batch_axes((scores, *others.values()), {*tail}, _coordinates(arrays, shape, encoded))
     group, axes = slices.coded(arrays.by, n, sample_dim)
     ignored = None if options.ignore_label is None else Ignored(encoded.ignored(options.ignore_label))
-    rows = int(n) if arrays.weights is None and group is None and n == n and ignored is None else None
-    layout = layout_of(shape, scores.dtype, _product(batch), _product(axes), rows, weighted="weights" in others)
+    layout = layout_of(shape, scores.dtype, _product(batch), _product(axes), weighted="weights" in others)
+    most = int(n) if n == n else None
+    every_counts = arrays.weights is None and group is None and ignored is None
+    layout = replace(layout, rows=most if every_counts else None, most_rows=most)
     flat = _flattened(scores, batch if _extra(scores, *tail) else (), tail)
     flattened = {
         name: _flattened(v, batch if _extra(v, sample_dim) else (), (sample_dim,)) for name, v in others.items()
@@ -247,9 +249,7 @@ def _coordinates(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Mapping
     return {**arrays.coordinates, shape.options.class_dim: classes}
 
 
-def layout_of(
-    shape: Shape, dtype: np.dtype[Any], batch: int = 1, groups: int = 1, rows: int | None = None, *, weighted: bool
-) -> Layout:
+def layout_of(shape: Shape, dtype: np.dtype[Any], batch: int = 1, groups: int = 1, *, weighted: bool) -> Layout:
     """What is known about the data without reading them. Scores are computed from logits in float64."""
     single = dtype in (np.float16, np.float32) and not shape.options.logits
     return Layout(
@@ -257,7 +257,6 @@ def layout_of(
         groups=groups,
         classes=shape.classes,
         vector=shape.vector,
-        rows=rows,
         dtype="float32" if single else "float64",
         half=bool(single and dtype == np.float16),
         weighted=weighted,

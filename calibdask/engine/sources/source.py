@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -74,7 +75,8 @@ class RowSource(Source):
     def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
         """One pass that shows each block by itself, then visits to pairs of blocks."""
         schedule = Schedule.of(statistics)
-        _check_memory(schedule.blocks, self.layout)
+        most_rows = self.layout.most_rows if self.rows is None else self.rows
+        _check_memory(schedule.blocks, replace(self.layout, rows=most_rows))
         pairs = tuple(schedule.pairs)
         known: dict[Statistic[Any], Any] = {}
         if schedule.blocks or self.rows is None:

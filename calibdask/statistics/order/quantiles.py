@@ -92,8 +92,10 @@ def neighbours(
         if not any(chosen.size for chosen in open_cells):
             below, above = (np.stack([row[i] for row in keys]) for i in range(2))
             return Neighbours(_scores(below), _scores(above), tables)
-        windows = _windows(tables, open_cells)
-        state = yield from WindowCounts(setting, *(FrozenArray(field.reshape(*shape, -1)) for field in windows))
+        rows = sum(int(table.rows[chosen].sum()) for table, chosen in zip(tables, open_cells, strict=True))
+        windows = _windows(tables, open_cells, rows)
+        low, high, shift = (FrozenArray(field.reshape(*shape, -1)) for field in windows)
+        state = yield from WindowCounts(setting, low, high, shift, rows)
         tables = _refine(tables, open_cells, state, windows[0].shape[-1])
 
 
@@ -151,12 +153,11 @@ def _find(table: Ordered, targets: Array) -> tuple[Counts, Counts, Counts]:
     return below, above, np.unique(np.r_[cell[needs_cell], previous[needs_previous]])
 
 
-def _windows(tables: list[Ordered], chosen: list[Counts]) -> tuple[Counts, Counts, Counts]:
-    """Bounds and cell sizes of the windows to refine, (strata, windows)."""
+def _windows(tables: list[Ordered], chosen: list[Counts], rows: int) -> tuple[Counts, Counts, Counts]:
+    """Bounds and cell sizes of the windows to refine, (strata, windows), which hold so many rows."""
     most = max(c.size for c in chosen)
     shape = (len(tables), most)
     low, high, shift = np.full(shape, NO_WINDOW), np.full(shape, -1), np.zeros(shape, np.int64)
-    rows = sum(int(table.rows[cells].sum()) for table, cells in zip(tables, chosen, strict=True))
     for stratum, (table, cells) in enumerate(zip(tables, chosen, strict=True)):
         low[stratum, : cells.size] = table.low[cells]
         high[stratum, : cells.size] = table.high[cells]

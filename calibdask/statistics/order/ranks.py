@@ -31,8 +31,8 @@ _SMALLEST_32 = np.float32(2.0**-40).view(np.int32)
 _LARGEST = int(np.float64(1.0).view(np.int64))
 _OCTAVES = 40
 _MOST_CELLS = 1 << 21
-# Of the tables that a block is counted in, and of what is kept of cells that hold a row.
-_BYTES_OF_A_CELL, _BYTES_OF_AN_ENTRY = 40, 64
+# Of the tables that a block is counted in, of what is kept of cells that hold a row, and where windows are looked up.
+_BYTES_OF_A_CELL, _BYTES_OF_AN_ENTRY, _BYTES_OF_A_LOOKUP = 40, 64, 30
 # Leading bits of the mantissa that cells of equal keys share, where windows are looked up.
 _LOOKUP_BITS = 9
 # Most keys in windows that are sorted together.
@@ -127,17 +127,30 @@ class WindowCounts(Statistic[KeyCells]):
     low, high, shift : FrozenArray of int64, shape (batch, groups, columns, windows)
         Disjoint windows in increasing order and the size of their cells; windows that do not exist come last and start
         at the largest int64.
+    rows : int
+        How many rows the windows hold, over all strata.
 
     Notes
     -----
-    Memory: 40 bytes times the cells that hold a row; a window of w rows and 2**b keys has at most w, and at most
-    2**(b - shift).
+    Memory: 64 bytes times the cells that hold a row; a window of w rows and 2**b keys has at most w, and at most
+    2**(b - shift). Windows are looked up in tables of 30 bytes times at most 2**21 cells, and 321 a column.
     """
 
     setting: Setting
     low: FrozenArray
     high: FrozenArray
     shift: FrozenArray
+    rows: int
+
+    def bytes(self, layout: Layout) -> int:
+        """At most: no two rows share a cell, or every cell holds a row."""
+        low, high, shift = (field.values for field in (self.low, self.high, self.shift))
+        exists = low != NO_WINDOW
+        # Single keys of wide windows are more than an int64 can count.
+        cells = int((((high - low)[exists] >> shift[exists]) + 1).sum(dtype=np.float64))
+        strata = int(np.prod(low.shape[:3]))
+        lookups = strata * _number_of_cells(_shift(strata, _LOOKUP_BITS))
+        return min(cells, self.rows) * _BYTES_OF_AN_ENTRY + lookups * _BYTES_OF_A_LOOKUP
 
     def from_block(self, block: Block) -> KeyCells:
         """Count one block."""

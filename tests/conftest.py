@@ -34,6 +34,14 @@ def pytest_collection() -> Generator[None, Any, Any]:
 
 
 @pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """What is there after a file stays, too: modules, kernels, caches. What can be found as garbage is freed before."""
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files are begun first, so that none of them is what the others wait for at the end."""
     ranks = {file: rank for rank, file in enumerate(LONGEST)}

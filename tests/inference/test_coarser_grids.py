@@ -73,10 +73,11 @@ def values(metric: Any, state: GridState, grid: Grid, batch: int) -> tuple[Part,
     [
         (cd.DensityECE(), 1e-3, 1e-3),
         (cd.ResidualECE(), 1e-3, 1e-3),
+        (cd.SmoothECE(), 1e-3, 1e-3),
         (cd.ReliabilityCurve(band="plain"), 1e-3, 1e-2),
         (cd.ReliabilityCurve().for_replicates(), 3e-3, 0.1),
     ],
-    ids=["density", "residual", "plain curve", "local fit"],
+    ids=["density", "residual", "smooth", "plain curve", "local fit"],
 )
 @pytest.mark.parametrize("rows", [2000, 100_000])
 def test_ends_on_coarser_grids(metric: Any, middle: float, worst: float, rows: int) -> None:
@@ -90,9 +91,8 @@ def test_ends_on_coarser_grids(metric: Any, middle: float, worst: float, rows: i
     labels = (rng.random(rows) < scores**1.5).astype(int)
     asked = metric.histogram(Layout())
     state = histogram(asked, labels, scores)
-    bandwidth = run({0: cd.ReliabilityCurve()}, SummarySource({asked: lambda: state}, Layout(), rows)).estimates[0][
-        "bandwidth"
-    ]
+    chosen_by = metric if isinstance(metric, cd.SmoothECE) else cd.ReliabilityCurve()
+    bandwidth = run({0: chosen_by}, SummarySource({asked: lambda: state}, Layout(), rows)).estimates[0]["bandwidth"]
     few = metric.on_fewer_cells(float(bandwidth.values.min()), 0.0).histogram(Layout())
     assert few.grid.cells < 3600
     copies = resampled(state, asked.grid, 3, range(REPLICATES))

@@ -77,4 +77,5 @@ def test_smoothed_errors_start_at_0_as_by_their_fixed_points(power: float, monke
 
     monkeypatch.setattr(FromHistograms, "by_chance", fixed_points)
     xr.testing.assert_identical(cd.evaluate(labels, scores, **options), quick)
-    assert asked == [True]
+    # Each slice has a grid of its own.
+    assert asked == [True, True]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -50,7 +50,8 @@ class SmoothECE(GriddedEstimator):
     -----
     Parts: the number, and ``bandwidth``, the largest σ with smECE_σ >= σ (class-wise for each class), at least one step
     of the grid. A consistent measure: within constant factors of the distance to the nearest perfectly
-    calibrated predictor. One pass; then 2 ms a column. Memory: 115 kB for each class and slice.
+    calibrated predictor. One pass; then 2 ms a column. Memory: 115 kB for each class and slice. Intervals come from
+    replicates on the coarsest grid whose cells are a tenth of the bandwidth at most, 0.2 ms each where that is 0.03.
 
     References
     ----------
@@ -85,22 +86,36 @@ class SmoothECE(GriddedEstimator):
 
     @override
     def interval(self, layout: Layout) -> FromHistograms:
-        """From replicates of the histogram."""
+        """From replicates of the histogram, on as coarse a grid as the bandwidth allows."""
+        return replace(self._on_this_grid(layout), coarsened=partial(self._coarsened, layout))
+
+    def _on_this_grid(self, layout: Layout) -> FromHistograms:
         histogram = self.histogram(layout)
         # Means over classes are not above that of the estimate where smoothed errors are.
         single = histogram.setting.columns(layout.classes) == 1
         return FromHistograms((histogram,), self, above=partial(_AsSmooth, histogram) if single else None)
 
+    def _coarsened(self, layout: Layout, gridded: Gridded) -> FromHistograms:
+        """The record for the coarsest grid that suffices for the bandwidth of this histogram."""
+        narrowest = float(_roots(gridded)[..., 1].min())
+        coarser = self.on_fewer_cells(narrowest, gridded.grid.low) if narrowest > 0 else self
+        return coarser._on_this_grid(layout)
+
     @override
     def estimate(self) -> Requests[Estimate]:
         gridded = yield from self.gridded()
-        widest = np.ones(gridded.shape)
-        roots = gridded.by_columns(partial(_fixed_points, gridded.grid), widest, smooth=widest)
+        roots = _roots(gridded)
         value, bandwidth = roots[..., 0], roots[..., 1]
         return {
             "": calibration_error(value),
             "bandwidth": Given(gridded.setting.by_class(bandwidth), gridded.setting.dims),
         }
+
+
+def _roots(gridded: Gridded) -> Array:
+    """Value and bandwidth of all columns, (batch, groups, columns, 2)."""
+    widest = np.ones(gridded.shape)
+    return gridded.by_columns(partial(_fixed_points, gridded.grid), widest, smooth=widest)
 
 
 @dataclass(frozen=True, eq=False)

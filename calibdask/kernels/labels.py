@@ -40,36 +40,9 @@ def packed(labels: Any) -> Labels:
     return Labels(memory, -size if labels.dtype.kind != "i" and size < 4 else size)
 
 
-@inlined
-def _copied(given, into):
-    for r in range(into.size):
-        into[r] = given[r]
-
-
-@inlined
-def read_labels(labels, start, stop, buffer):
-    """Labels from number ``start`` to before ``stop``, as int64: the beginning of the buffer, filled with them."""
-    memory, kind = labels
-    into = buffer[: stop - start]
-    # Slices, whose indices cannot be negative: so their loops become vector instructions.
-    if kind == 8:
-        _copied(memory.view(np.int64)[start:stop], into)
-    elif kind == 4:
-        _copied(memory.view(np.int32)[start:stop], into)
-    elif kind == 2:
-        _copied(memory.view(np.int16)[start:stop], into)
-    elif kind == -2:
-        _copied(memory.view(np.uint16)[start:stop], into)
-    elif kind == 1:
-        _copied(memory.view(np.int8)[start:stop], into)
-    else:
-        _copied(memory[start:stop], into)
-    return into
-
-
 @instruction
 def _number_at(_context, memory, r, like):
-    """The number r of those of a type that lie in memory; references to a view would be counted, which takes longer."""
+    """The number r of those of a type that lie in memory; a view takes longer to compile, and to read a single one."""
 
     def generate(target, builder, signature, arguments):
         memory, number, _ = arguments
@@ -78,6 +51,32 @@ def _number_at(_context, memory, r, like):
         return builder.load(builder.gep(there, [number]), align=1)
 
     return like(memory, types.intp, like), generate
+
+
+@inlined
+def _copied(memory, start, like, into):
+    for r in range(into.size):
+        into[r] = _number_at(memory, start + r, like)
+
+
+@inlined
+def read_labels(labels, start, stop, buffer):
+    """Labels from number ``start`` to before ``stop``, as int64: the beginning of the buffer, filled with them."""
+    memory, kind = labels
+    into = buffer[: stop - start]
+    if kind == 8:
+        _copied(memory, start, np.int64(0), into)
+    elif kind == 4:
+        _copied(memory, start, np.int32(0), into)
+    elif kind == 2:
+        _copied(memory, start, np.int16(0), into)
+    elif kind == -2:
+        _copied(memory, start, np.uint16(0), into)
+    elif kind == 1:
+        _copied(memory, start, np.int8(0), into)
+    else:
+        _copied(memory, start, np.uint8(0), into)
+    return into
 
 
 @inlined

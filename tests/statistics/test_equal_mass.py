@@ -112,6 +112,20 @@ def test_whole_weights_repeat_rows_in_data_and_summaries(drawn: st.DataObject) -
         assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.parametrize("zeros", [1, 2, 3, 4, 12])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scores_of_0_share_the_first_bin_in_rows_and_summaries(zeros: int, weighted: bool) -> None:
+    """An edge between two of them would be the outer one: duplicate edges are dropped."""
+    scores = np.r_[np.zeros(zeros), np.arange(1, 13) / 13]
+    labels = np.arange(scores.size) % 3 == 0
+    options: dict[str, Any] = {"sample_weight": np.full(scores.size, 2.0)} if weighted else {}
+    summary = cd.summarize(labels, scores, settings=["binary"], **options)
+    for bins in (2, 3, 6, 8, 20):
+        metric = cd.ECE(bins=bins, binning="equal-mass")
+        expected = float(cd.evaluate(labels, scores, metric, **options).ece)
+        assert float(cd.evaluate(summary, metrics=metric).ece) == pytest.approx(expected, rel=1e-9)
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_any_weights_give_summaries_the_bins_of_the_rows(drawn: st.DataObject) -> None:

@@ -33,11 +33,17 @@ def equal_mass_edges(binning: EqualMass, state: GridState, grid: Grid) -> Edges:
     masses = Masses.of_cells(mass[:, -1], (state.mass, state.square, state.rows) if state.weighted else None)
     rows = masses.total if not state.weighted else state.rows.sum((-1, -2)).ravel()
     columns = []
-    for cumulative, bins, *units in zip(mass, number_of_bins(binning.bins, rows).tolist(), *masses, strict=True):
+    only_zeros = (state.distance[..., 0, :].sum(-1).ravel() == 0) & (grid.low == 0)
+    numbers = number_of_bins(binning.bins, rows).tolist()
+    for cumulative, zeros, bins, *units in zip(mass, only_zeros.tolist(), numbers, *masses, strict=True):
         total, unit, slack = units
         ranks = np.arange(1, bins) * total // bins
+        ranks = ranks[ranks > 0] * unit
+        if zeros:
+            # Between two scores of 0 lies the outer edge, which is there already.
+            ranks = ranks[ranks + slack >= cumulative[0]]
         # The cell that holds the score of this rank ends the bin, as a run of equal scores does.
-        ends = np.minimum(np.searchsorted(cumulative, ranks[ranks > 0] * unit - slack), grid.size - 1)
+        ends = np.minimum(np.searchsorted(cumulative, ranks - slack), grid.size - 1)
         _, first = np.unique(cumulative[ends], return_index=True)
         inner = ends[first] + 1
         inner = inner[(cumulative[inner - 1] > 0) & (cumulative[inner - 1] < cumulative[-1])]

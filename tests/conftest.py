@@ -1,5 +1,6 @@
 """How tests are run quickly, and the command as those of all kinds call it."""
 
+import atexit
 import gc
 import os
 from collections.abc import Generator
@@ -9,6 +10,9 @@ import pytest
 
 # Before NumPy is loaded, here and in processes that tests start: another thread for small matrices waits busily.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Modules in C++ complain of what is still there as they end.
+atexit.register(gc.unfreeze)
 
 # Minutes each, most of them of waiting.
 LONGEST = (

@@ -60,3 +60,10 @@ def test_memory_is_told_for_the_rows_that_there_are() -> None:
     of_models = cd.evaluate(labels, scores, cd.Refinement(folds=3), by={"country": country}, task="binary")
     one = cd.evaluate(labels, scores[1], cd.Refinement(folds=3), by={"country": country})
     np.testing.assert_array_equal(of_models.refinement[1], one.refinement)
+
+
+def test_memory_of_distinct_scores_is_that_of_all_rows_whatever_the_slices() -> None:
+    rng = np.random.default_rng(5)
+    scores, labels, customer = rng.random(60_000), np.arange(60_000) % 2, np.arange(60_000) % 30_000
+    result = cd.evaluate(labels, scores, cd.ECCE(), by={"customer": customer})
+    np.testing.assert_array_equal(result.rows, np.full(30_000, 2))

@@ -274,5 +274,8 @@ def test_windows_tell_their_memory(shift: int) -> None:
     state = statistic.from_block(data.block())
     assert state.rows.sum() == inside
     held = sum(field.nbytes for field in state)
-    lookups = 30 * 20_481
+    lookups = statistic._lookup[2].nbytes
+    assert lookups == 4 * 20_481
     assert held <= statistic.bytes(layout) - lookups <= 64 * min(inside, (int((high - low).item()) >> shift) + 1)
+    # Folds ask each other for windows, which were chosen in all the rows but their own.
+    assert statistic.bytes(replace(layout, rows=100)) == 64 * 100 + lookups

@@ -86,7 +86,7 @@ class DaskSource(RowSource):
         ordered = any(statistic.ordered for statistic in statistics)
         sent = dask.delayed(statistics, traverse=False) if large else statistics
         boxes = self._by_chunk(states_of, ordered, statistics=sent)
-        size = sum(statistic.bytes(self.layout) for statistic in statistics)
+        size = sum(statistic.bytes(self._memory_layout) for statistic in statistics)
         return tree(boxes, partial(merged, statistics), axis=1, size=size, name=_BLOCK)
 
     def _by_chunk(self, function: Callable[..., Any], ordered: bool, **options: Any) -> Any:

@@ -115,23 +115,19 @@ def _total(statistics: tuple[Statistic[Any], ...], jobs: Iterator[_Job], expecte
     second = next(jobs, None)
     if second is None:
         return total, done
-    for states in _in_order(chain([second], jobs)):
-        total, done = merged(statistics, total, states), done + 1
-        advance(done, max(done, expected) if expected else 0)
-    return total, done
-
-
-def _in_order(jobs: Iterator[_Job]) -> Iterator[States]:
-    """The results of jobs, few of which run ahead of whoever takes them."""
     threads = number_of_threads()
-    if threads == 1:
-        yield from (job() for job in jobs)
-        return
+
+    def merge(future: "Future[States]") -> None:
+        nonlocal total, done
+        total, done = merged(statistics, total, future.result()), done + 1
+        advance(done, max(done, expected) if expected else 0)
+
     with ThreadPoolExecutor(threads) as pool:
         ahead: deque[Future[States]] = deque()
-        for job in jobs:
+        for job in chain([second], jobs):
             ahead.append(pool.submit(job))
             if len(ahead) > 2 * threads:
-                yield ahead.popleft().result()
-        while ahead:
-            yield ahead.popleft().result()
+                merge(ahead.popleft())
+        for future in ahead:
+            merge(future)
+    return total, done

@@ -75,8 +75,7 @@ class RowSource(Source):
     def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
         """One pass that shows each block by itself, then visits to pairs of blocks."""
         schedule = Schedule.of(statistics)
-        most_rows = self.layout.most_rows if self.rows is None else self.rows
-        _check_memory(schedule.blocks, replace(self.layout, rows=most_rows))
+        _check_memory(schedule.blocks, self._memory_layout)
         pairs = tuple(schedule.pairs)
         known: dict[Statistic[Any], Any] = {}
         if schedule.blocks or self.rows is None:
@@ -88,6 +87,11 @@ class RowSource(Source):
             for reduction in schedule.targets:
                 known[reduction] = self._targets(reduction)
         return tuple(known[statistic] for statistic in statistics)
+
+    @property
+    def _memory_layout(self) -> Layout:
+        """The layout with as many rows as there may be, for estimates of memory."""
+        return replace(self.layout, rows=self.layout.most_rows if self.rows is None else self.rows)
 
     def part(self, statistics: Sequence[Statistic[Any]]) -> tuple[States, ValidityState]:
         """The states from one pass that checks each row, and how many rows there are: none, perhaps.

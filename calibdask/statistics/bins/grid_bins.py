@@ -18,6 +18,9 @@ from calibdask.statistics.frozen import FrozenArray
 def equal_mass_edges(binning: EqualMass, state: GridState, grid: Grid) -> Edges:
     """Edges after the cells that hold the scores of the ranks n i / bins; cells, and so ties, are never split.
 
+    Scores below 2**-31 of a cell, at most 1.3e-13 for 3600 cells, count as 0: where a rank lies among such scores alone
+    there is no edge, as there is none between rows with scores of 0.
+
     Raises
     ------
     ValueError
@@ -33,7 +36,7 @@ def equal_mass_edges(binning: EqualMass, state: GridState, grid: Grid) -> Edges:
     masses = Masses.of_cells(mass[:, -1], (state.mass, state.square, state.rows) if state.weighted else None)
     rows = masses.total if not state.weighted else state.rows.sum((-1, -2)).ravel()
     columns = []
-    only_zeros = (state.distance[..., 0, :].sum(-1).ravel() == 0) & (grid.low == 0)
+    only_zeros = (state.offset[..., 0, :] == 0).all(-1).ravel() & (grid.low == 0)
     numbers = number_of_bins(binning.bins, rows).tolist()
     for cumulative, zeros, bins, *units in zip(mass, only_zeros.tolist(), numbers, *masses, strict=True):
         total, unit, slack = units

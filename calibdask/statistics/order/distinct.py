@@ -53,8 +53,8 @@ class DistinctScores(Statistic[DistinctState]):
     def bytes(self, layout: Layout) -> int:
         """Memory of a state, at most."""
         count = layout.batch * layout.groups * self.setting.columns(layout.classes)
-        most = most_distinct(count)
-        return 40 * count * (most if layout.rows is None else min(most, layout.rows))
+        most = count * most_distinct(count)
+        return 40 * (most if layout.rows is None else min(most, layout.rows * count // layout.groups))
 
     def from_block(self, block: Block) -> DistinctState:
         """Group the rows of one block."""

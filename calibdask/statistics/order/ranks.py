@@ -32,7 +32,7 @@ _LARGEST = int(np.float64(1.0).view(np.int64))
 _OCTAVES = 40
 _MOST_CELLS = 1 << 21
 # Of the tables that a block is counted in, of what is kept of cells that hold a row, and where windows are looked up.
-_BYTES_OF_A_CELL, _BYTES_OF_AN_ENTRY, _BYTES_OF_A_LOOKUP = 40, 64, 30
+_BYTES_OF_A_CELL, _BYTES_OF_AN_ENTRY, _BYTES_OF_A_LOOKUP = 40, 64, 4
 # Leading bits of the mantissa that cells of equal keys share, where windows are looked up.
 _LOOKUP_BITS = 9
 # Most keys in windows that are sorted together.
@@ -133,7 +133,8 @@ class WindowCounts(Statistic[KeyCells]):
     Notes
     -----
     Memory: 64 bytes times the cells that hold a row; a window of w rows and 2**b keys has at most w, and at most
-    2**(b - shift). Windows are looked up in tables of 30 bytes times at most 2**21 cells, and 321 a column.
+    2**(b - shift). Windows are looked up in tables of 4 bytes times at most 2**21 cells, or 321 a column where these are
+    more; while they are made these take ten times as much.
     """
 
     setting: Setting
@@ -149,8 +150,10 @@ class WindowCounts(Statistic[KeyCells]):
         # Single keys of wide windows are more than an int64 can count.
         cells = int((((high - low)[exists] >> shift[exists]) + 1).sum(dtype=np.float64))
         strata = int(np.prod(low.shape[:3]))
+        # Of a fold the windows were chosen in all others.
+        seen = self.rows if layout.rows is None else layout.rows * strata // layout.groups
         lookups = strata * _number_of_cells(_shift(strata, _LOOKUP_BITS))
-        return min(cells, self.rows) * _BYTES_OF_AN_ENTRY + lookups * _BYTES_OF_A_LOOKUP
+        return min(cells, self.rows, seen) * _BYTES_OF_AN_ENTRY + lookups * _BYTES_OF_A_LOOKUP
 
     def from_block(self, block: Block) -> KeyCells:
         """Count one block."""

@@ -133,8 +133,8 @@ class WindowCounts(Statistic[KeyCells]):
     Notes
     -----
     Memory: 64 bytes times the cells that hold a row; a window of w rows and 2**b keys has at most w, and at most
-    2**(b - shift). Windows are looked up in tables of 4 bytes times at most 2**21 cells, or 321 a column where these are
-    more; while they are made these take ten times as much.
+    2**(b - shift). Windows are looked up in tables of 4 bytes times at most 2**21 cells, or 321 a column where these
+    are more; while they are made these take ten times as much.
     """
 
     setting: Setting

@@ -122,8 +122,7 @@ def test_requests_under_other_names_are_refused(explorer: Explorer, host: str, p
 
 
 def test_pages_of_other_sites_get_no_connection(explorer: Explorer) -> None:
-    released(explorer)
-    page = explorer.answer(f"localhost:{explorer.port}")[2]
+    page = with_room(explorer, f"localhost:{explorer.port}")[2]
     token = re.search(r'"token":"([^"]+)"', page)
     assert token, page
     assert explorer.upgraded(f"http://elsewhere.example:{explorer.port}", token[1]) == 403
@@ -133,9 +132,10 @@ def test_pages_of_other_sites_get_no_connection(explorer: Explorer) -> None:
 
 
 def test_what_browsers_may_do_with_pages(explorer: Explorer) -> None:
-    released(explorer)
-    for path, expected in (("/", 200), ("/static/js/bokeh.min.js", 200), ("/nothing", 404)):
-        status, headers, _ = explorer.answer(f"localhost:{explorer.port}", path)
+    host = f"localhost:{explorer.port}"
+    others = ("/static/js/bokeh.min.js", "/nothing")
+    answers = [with_room(explorer, host), *(explorer.answer(host, path) for path in others)]
+    for (status, headers, _), expected in zip(answers, (200, 200, 404), strict=True):
         assert status == expected
         policy = dict(part.partition(" ")[::2] for part in headers["Content-Security-Policy"].split("; "))
         assert policy["default-src"] == policy["connect-src"].split()[0] == "'self'"
@@ -146,7 +146,7 @@ def test_what_browsers_may_do_with_pages(explorer: Explorer) -> None:
 
 
 def test_sessions_are_bounded_and_released(explorer: Explorer) -> None:
-    released(explorer)
+    with_room(explorer)
     # Sessions are made by the server alone.
     for number in range(2 * SESSIONS):
         token = generate_jwt_token(generate_session_id(signed=False), signed=False) if number % 2 else "forged"
@@ -160,15 +160,16 @@ def test_sessions_are_bounded_and_released(explorer: Explorer) -> None:
         assert "pages are open already" in explorer.answer("127.0.0.1")[2]
         # What belongs to pages that are open is served.
         assert explorer.answer("127.0.0.1", "/static/js/bokeh.min.js")[0] == 200
-    released(explorer)
+    with_room(explorer)
 
 
-def released(explorer: Explorer) -> None:
-    """Wait until there is room for a session: those without a page end after three seconds."""
+def with_room(explorer: Explorer, host: str = "127.0.0.1") -> tuple[int, Mapping[str, str], str]:
+    """The answer once there is room for a session: those without a page end after three seconds."""
     until = time.monotonic() + 60
-    while explorer.answer("127.0.0.1")[0] != 200:
+    while (answer := explorer.answer(host))[0] != 200:
         assert time.monotonic() < until, "sessions are not released"
         time.sleep(0.5)
+    return answer
 
 
 def test_what_is_asked_for_does_not_reach_the_terminal_raw(explorer: Explorer) -> None:

@@ -53,10 +53,11 @@ def test_texts_and_numbers_have_no_order() -> None:
         coded({"text": np.array(["b", 1, "a"], object)}, 3, "sample")
 
 
-def test_memory_is_told_for_the_rows_that_there_are() -> None:
+@pytest.mark.parametrize("count", [4, 60])
+def test_memory_is_told_for_the_rows_that_there_are(count: int) -> None:
     """Without them, the distinct scores of every fold, model and slice would be expected to fill their share."""
     rng = np.random.default_rng(4)
-    scores, labels, country = rng.random((3, 60)), np.arange(60) // 2 % 2, np.arange(60) % 3
+    scores, labels, country = rng.random((3, count)), np.arange(count) // 2 % 2, np.arange(count) % 3
     of_models = cd.evaluate(labels, scores, cd.Refinement(folds=3), by={"country": country}, task="binary")
     one = cd.evaluate(labels, scores[1], cd.Refinement(folds=3), by={"country": country})
     np.testing.assert_array_equal(of_models.refinement[1], one.refinement)

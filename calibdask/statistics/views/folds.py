@@ -226,10 +226,6 @@ class OneModel(View):
         """A batch of one."""
         return replace(layout, batch=1)
 
-    def memory_layout(self, layout: Layout) -> Layout:
-        """With the rows of one element."""
-        return replace(layout, batch=1)
-
     def block(self, block: Block) -> Block:
         """Scores, labels and weights of the element."""
 

@@ -1,6 +1,7 @@
 """Views: the data as an estimator that does not know it sees them, with other weights, labels or classes."""
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from calibdask.statistics.block import Block
@@ -25,8 +26,8 @@ class View(ABC):
         """The rows seen."""
 
     def memory_layout(self, layout: Layout) -> Layout:
-        """As `layout`, with as many rows as there may be, for estimates of memory."""
-        return self.layout(layout)
+        """As `layout`, with as many rows as there may be, for estimates of memory: no view shows more of them."""
+        return replace(self.layout(layout), rows=layout.rows)
 
     @property
     def copies(self) -> int:

@@ -139,3 +139,13 @@ def test_a_straight_line_means_nothing_on_the_data_of_the_fit() -> None:
     result = cd.evaluate(labels, fit.predict_proba(scores)[:, 1], {"x": cd.CalibrationBelt(same_data=True, points=2)})
     assert result.x_degree >= 2
     assert result.x_pvalue < 0.05
+
+
+def test_nothing_is_excluded_where_the_likelihood_has_hardly_a_maximum() -> None:
+    """All outcomes at one of two scores are alike: the second derivative of the loss vanishes there."""
+    scores, labels = np.array([0.8, 0.5, 0.8, 0.5, 0.8]), np.array([0, 1, 1, 1, 1])
+    result = cd.evaluate(labels, scores, {"belt": cd.CalibrationBelt(points=11)})
+    within = np.isfinite(result.belt_frequency)
+    assert within.any()
+    np.testing.assert_array_equal(result.belt_lower[..., within], 0.0)
+    np.testing.assert_array_equal(result.belt_upper[..., within], 1.0)

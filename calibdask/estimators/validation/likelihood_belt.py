@@ -33,7 +33,11 @@ def belt(problem: LogisticProblem, coefficients: Array, targets: Array, drops: A
     directions = np.concatenate([-targets, targets]) @ problem.change.T
     least = small.losses(best[None])[0]
     hessian = small.derivatives(best[None])[1][0]
-    inverse = np.linalg.inv(hessian)
+    try:
+        inverse = np.linalg.inv(hessian)
+    except np.linalg.LinAlgError:
+        unbounded = np.full((len(drops), len(targets)), np.inf)
+        return -unbounded, unbounded
     spread = np.sqrt(np.einsum("mi,ij,mj->m", directions, inverse, directions))
     ends = []
     for drop in drops:

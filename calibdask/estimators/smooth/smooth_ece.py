@@ -98,8 +98,8 @@ class SmoothECE(GriddedEstimator):
     def _coarsened(self, layout: Layout, gridded: Gridded) -> FromHistograms:
         """The record for the coarsest grid that suffices for the bandwidth of this histogram."""
         narrowest = float(_roots(gridded)[..., 1].min())
-        coarser = self.on_fewer_cells(narrowest, gridded.grid.low) if narrowest > 0 else self
-        return coarser._on_this_grid(layout)
+        # Without rows there is no bandwidth, and the grid stays.
+        return self.on_fewer_cells(narrowest, gridded.grid.low)._on_this_grid(layout)
 
     @override
     def estimate(self) -> Requests[Estimate]:

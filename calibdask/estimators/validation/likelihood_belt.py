@@ -33,14 +33,14 @@ def belt(problem: LogisticProblem, coefficients: Array, targets: Array, drops: A
     directions = np.concatenate([-targets, targets]) @ problem.change.T
     least = small.losses(best[None])[0]
     hessian = small.derivatives(best[None])[1][0]
-    unbounded = np.full((len(drops), len(targets)), np.inf)
     try:
         inverse = np.linalg.inv(hessian)
     except np.linalg.LinAlgError:
-        return -unbounded, unbounded
+        inverse = np.full_like(hessian, np.nan)
     squares = np.einsum("mi,ij,mj->m", directions, inverse, directions)
     if not (squares > 0).all():
-        # Singular but for rounding.
+        # Singular, but for rounding perhaps.
+        unbounded = np.full((len(drops), len(targets)), np.inf)
         return -unbounded, unbounded
     spread = np.sqrt(squares)
     ends = []

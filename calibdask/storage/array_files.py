@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from calibdask.engine.inputs.columns import ColumnNames, choose_arrays, unknown
 from calibdask.errors import Damaged, Unavailable
 from calibdask.storage.checked_file import check_file
+from calibdask.storage.chunk_files import ChunkFiles, chunk_files
 from calibdask.storage.location import ColumnChoice, Location, read_error
 from calibdask.storage.packing import Packing, check_unpacked, packing_of_scores
 from calibdask.storage.retry import with_retries
@@ -108,9 +110,15 @@ class StoredArray:
         # Variable-width strings of NumPy are new; not all that slices by them takes them.
         return np.dtype(object) if self.array.dtype.kind == "T" else np.dtype(self.array.dtype)
 
+    @cached_property
+    def _files(self) -> ChunkFiles | None:
+        return chunk_files(self.array)
+
     def __getitem__(self, key: tuple[slice, ...]) -> np.ndarray:
         try:
-            stored = np.asarray(with_retries(lambda: self.array[key]))
+            stored = self._files.read(key) if self._files is not None else None
+            if stored is None:
+                stored = np.asarray(with_retries(lambda: self.array[key]))
             return self.packing.decoded(stored) if self.packing else stored.astype(self.dtype, copy=False)
         except (Damaged, Unavailable):
             raise

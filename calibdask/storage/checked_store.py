@@ -67,6 +67,9 @@ class CheckedStore(WrapperStore["Store"]):
         Which chunks are errors where they are missing.
     """
 
+    # Else pipelines of codecs that read without an event loop (zarr 3.4) would go past `get`, and its checks.
+    _supports_sync_io: ClassVar[bool] = False
+
     def __init__(self, store: "Store", url: str, arrays: Mapping[str, int | None], chunks: Chunks) -> None:
         super().__init__(store)
         self.url, self.arrays, self.chunks = url, arrays, chunks

@@ -1,10 +1,12 @@
 """The out-of-core workload, a panel of metrics in one pass, and its reference, reading the data."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
 import numpy as np
+import zarr
 
 import calibdask as cd
 
@@ -31,6 +33,14 @@ def evaluated(labels: Any, scores: Any, metrics: Any = PANEL) -> Any:
     if result.passes != 1:
         raise ValueError(f"The panel expects one pass over the data, took {result.passes}.")
     return result
+
+
+def by_zarr(store: Path, labels: Any, scores: Any) -> tuple[Any, Any]:
+    """The same rows of a store in the same chunks, as Dask reads them from zarr-python."""
+    group = zarr.open_group(store, mode="r")
+    parts = (("labels", labels), ("scores", scores))
+    labels, scores = (da.from_zarr(group[name], chunks=rows.chunksize)[: len(rows)] for name, rows in parts)
+    return labels, scores
 
 
 def read_only(labels: Any, scores: Any) -> int:

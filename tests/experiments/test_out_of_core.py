@@ -17,7 +17,7 @@ import calibdask as cd
 from experiments.scaling import chunks, kernels, memory, out_of_core, startup, store
 from experiments.scaling.backends import Backend, opened
 from experiments.scaling.costs import listed
-from experiments.scaling.panel import PANEL, evaluated, read_only
+from experiments.scaling.panel import PANEL, by_zarr, evaluated, read_only
 from experiments.scaling.projection import Costs, checked, forecast, projected
 from experiments.scaling.store import COMPRESSORS, drawn, make_store
 from experiments.scaling.tables import Table, dataset, markdown, write
@@ -239,7 +239,12 @@ def test_every_part_of_a_store_but_the_projection(path: Path, tmp_path: Path, mo
         "scaling",
     ]
     assert [row["backend"] for row in tables["panel"].rows] == list(out_of_core.BACKENDS)
-    assert all(row["ratio"] > 0 for row in (*tables["panel"].rows, *tables["scaling"].rows))
+    assert all(min(row["to_zarr"], row["to_read"]) > 0 for row in tables["panel"].rows)
+    assert all(row["ratio"] > 0 for row in tables["scaling"].rows)
+    read = job.rows()
+    for rows, others in zip(read, by_zarr(path, *read), strict=True):
+        assert rows.chunks == others.chunks
+        np.testing.assert_array_equal(rows, others)
     write(tables, {}, tmp_path, "out_of_core")
     assert dataset(tables, {}).sizes["scaling"] == 4
 

@@ -232,17 +232,28 @@ class Results:
     @cached_property
     def parts(self) -> tuple[PartResult, ...]:
         """All parts of all metrics, in the order of the result; p-values of comparisons are parts of their own too."""
-        bounds: dict[tuple[str, str], dict[str, xr.DataArray]] = {}
-        for variable in self.dataset.data_vars.values():
+        bounds: dict[tuple[str, str], dict[str, Any]] = {}
+        for name, variable in self._variables.items():
             bound = variable.attrs.get("bound")
             if bound:
-                bounds.setdefault(_key(variable), {})[str(bound)] = variable
+                bounds.setdefault(_key(variable), {})[str(bound)] = name
         shared = self.shared_dims
+
+        def part(name: Any, variable: xr.Variable) -> PartResult:
+            names = {} if "bound" in variable.attrs else bounds.get(_key(variable), {})
+            own = {bound: self.dataset[name] for bound, name in names.items()}
+            return PartResult(self.dataset[name], own, shared)
+
         return tuple(
-            PartResult(variable, {} if "bound" in variable.attrs else bounds.get(_key(variable), {}), shared)
-            for variable in self.dataset.data_vars.values()
+            part(name, variable)
+            for name, variable in self._variables.items()
             if "metric" in variable.attrs and _stands_alone(variable)
         )
+
+    @property
+    def _variables(self) -> dict[Any, xr.Variable]:
+        """The variables without their coordinates, which take xarray longer to find than all that is asked of them."""
+        return {name: self.dataset.variables[name] for name in self.dataset.data_vars}
 
     @property
     def slices(self) -> tuple[str, ...]:
@@ -252,7 +263,7 @@ class Results:
     @property
     def batch(self) -> tuple[str, ...]:
         """The dimensions of the input that are left, such as models, and those along which results were joined."""
-        variables = [variable for variable in self.dataset.data_vars.values() if "metric" in variable.attrs]
+        variables = [variable for variable in self._variables.values() if "metric" in variable.attrs]
         own = {dim for variable in variables for dim in _names(variable.attrs.get("own_dims", []))}
         common = [
             str(dim)
@@ -331,7 +342,7 @@ class Results:
 
     def only(self, metrics: Container[str]) -> xr.Dataset:
         """The result of these metrics alone."""
-        variables = self.dataset.data_vars.items()
+        variables = self._variables.items()
         return self.dataset[[name for name, variable in variables if variable.attrs.get("metric") in metrics]]
 
     def at(self, indexers: Mapping[Any, Any]) -> "Results":
@@ -379,10 +390,10 @@ def named_strata(dataset: xr.Dataset, dims: Sequence[Any]) -> Iterator[tuple[str
         yield " ".join(filter(None, labels)), dataset.isel(at)
 
 
-def _stands_alone(variable: xr.DataArray) -> bool:
+def _stands_alone(variable: xr.Variable) -> bool:
     """Whether it is no end of an interval, no band and no replicates of another variable."""
     return variable.attrs.get("bound", "pvalue").startswith("pvalue")
 
 
-def _key(variable: xr.DataArray) -> tuple[str, str]:
+def _key(variable: xr.Variable) -> tuple[str, str]:
     return str(variable.attrs.get("metric", "")), str(variable.attrs.get("part", ""))

@@ -15,7 +15,8 @@ TOTALS = (ROWS, PARTS, MODELS)
 
 def with_totals(dataset: xr.Dataset, batch: Sequence[Hashable]) -> xr.Dataset:
     """The summary with its rows for its total: ``total_rows`` (of each model), one part, one model."""
-    rows = dataset["rows"].sum([dim for dim in dataset["rows"].dims if dim not in batch]).variable.load()
+    counts = dataset.variables["rows"]
+    rows = counts.sum([dim for dim in counts.dims if dim not in batch]).load()
     one = np.ones((), np.int64)
     return dataset.assign({ROWS: rows, PARTS: ((), one), MODELS: xr.full_like(rows, 1, np.int64)})
 
@@ -43,7 +44,17 @@ def check_totals(dataset: xr.Dataset) -> None:
             f"This summary has lost {listed(missing)}, which tell whether rows are missing; keep them where "
             "variables are selected, or summarize the data again."
         )
-    rows, total, parts, models = (dataset.variables[name].astype(np.float64) for name in ("rows", *TOTALS))
+    # What is no sum can have lost nothing: nearly all summaries, and the rest takes a millisecond.
+    if any((dataset.variables[name].values != 1).any() for name in (PARTS, MODELS)):
+        _check_sum(*(dataset.variables[name].astype(np.float64) for name in ("rows", *TOTALS)))
+    if not dataset.variables["rows"].size:
+        raise ValueError(
+            "This summary has no slices left; where it is a sum, add the summaries by calibdask.merge(a, b), which "
+            "unites slices, since + of xarray keeps only those that all have."
+        )
+
+
+def _check_sum(rows: xr.Variable, total: xr.Variable, parts: xr.Variable, models: xr.Variable) -> None:
     if (models > parts).any():
         raise ValueError(
             f"This summary adds up {float((models / parts).max()):g} models, or replicates, of the same rows, which "
@@ -57,9 +68,4 @@ def check_totals(dataset: xr.Dataset) -> None:
             f"{int(total.where(lost, 0).max()):,} rows that went into it: + of xarray keeps only the slices that all "
             "summaries have. Add them by calibdask.merge(a, b), calibdask merge at the shell, which unites slices; "
             "select slices of what it returns, by sel or isel rather than where."
-        )
-    if not rows.size:
-        raise ValueError(
-            "This summary has no slices left; where it is a sum, add the summaries by calibdask.merge(a, b), which "
-            "unites slices, since + of xarray keeps only those that all have."
         )

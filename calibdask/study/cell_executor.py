@@ -10,6 +10,7 @@ from typing import Any
 
 from calibdask.cluster import ClusterLost, ClusterSpec, cluster_spec, connected
 from calibdask.cluster.threads import Threads
+from calibdask.engine.threads import one_thread_for_products
 from calibdask.errors import Unavailable
 
 # Tasks in flight per thread: enough that no thread waits, few enough that a scheduler holds little.
@@ -174,10 +175,8 @@ def cell_executor(cluster: Any) -> Iterator[CellExecutor]:
         return
     spec = cluster_spec(cluster or "threads")
     if isinstance(spec, Threads):
-        from threadpoolctl import threadpool_limits
-
         # Cells run in parallel; further threads within each of them would only compete.
-        with threadpool_limits(1), ThreadPoolExecutor(spec.count) as executor:
+        with one_thread_for_products(), ThreadPoolExecutor(spec.count) as executor:
             yield CellExecutor(executor, own_threads=spec.count)
         return
     with connected(spec) as client:

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from calibdask.engine.sources.input_errors import raise_if_invalid, raise_if_nothing
+from calibdask.engine.threads import one_thread_for_products
 from calibdask.engine.workers import Workers
 from calibdask.statistics.block import Block
 from calibdask.statistics.derived import Derived
@@ -81,7 +81,7 @@ class RowSource(Source):
         if schedule.blocks or self.rows is None:
             known.update(self._states(schedule.blocks))
         # Blocks are visited in parallel; products of matrices must not start threads of their own.
-        with threadpool_limits(1) if pairs else nullcontext():
+        with one_thread_for_products() if pairs else nullcontext():
             if pairs:
                 known.update(zip(pairs, self._pairs(pairs), strict=True))
             for reduction in schedule.targets:

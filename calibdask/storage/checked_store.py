@@ -109,7 +109,7 @@ class CheckedStore(WrapperStore["Store"]):
             value = await self._store.get(key, prototype, byte_range)
             if value is None:
                 raise Damaged(f"{self.url} is not whole: the chunk {key} is missing; {self.chunks.mend}.")
-        if byte_range is None and self._is_summed(key):
+        if byte_range is None and self.is_summed(key):
             content = np.asarray(value.as_numpy_array(), np.uint8)
             stored = int.from_bytes(content[-_SUM_BYTES:].tobytes(), "little")
             if len(content) < _SUM_BYTES or google_crc32c.value(content[:-_SUM_BYTES]) != stored:
@@ -134,7 +134,8 @@ class CheckedStore(WrapperStore["Store"]):
                 raise Damaged(self._changed(key))
         return {key: value for key, value in zip(sums, found, strict=True) if value is not None}
 
-    def _is_summed(self, key: str) -> bool:
+    def is_summed(self, key: str) -> bool:
+        """Whether the file of a key ends in its checksum, as that of a chunk of an array with one."""
         parts = key.split("/")
         return any("/".join(parts[:end]) in self.arrays for end in range(1, len(parts)))
 

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import google_crc32c
 import numpy as np
-from numcodecs import blosc, zstd
 
 # Decompresses what a chunk holds into an array of its size; whether it was of that size.
 Decoder = Callable[[np.ndarray, np.ndarray], bool]
@@ -63,7 +61,11 @@ class ChunkFiles:
         # Chunks at the end of an array are stored as large as all others.
         if part.shape == self.array.chunks and part.flags.c_contiguous:
             return self._decoded(number, part)
-        chunk = np.empty(self.array.chunks, values.dtype)
+        try:
+            chunk = np.empty(self.array.chunks, values.dtype)
+        except (MemoryError, ValueError):
+            # Chunks may be said to be larger than any memory where hardly anything is in them.
+            return False
         readable = self._decoded(number, chunk)
         if readable:
             part[...] = chunk[_slices(shared, covered)]
@@ -75,6 +77,8 @@ class ChunkFiles:
         try:
             stored = np.frombuffer(path.read_bytes(), np.uint8)
             if self.summed:
+                import google_crc32c
+
                 stored, checksum = stored[:-_SUM_BYTES], stored[-_SUM_BYTES:]
                 if google_crc32c.value(stored) != int.from_bytes(checksum.tobytes(), "little"):
                     return False
@@ -91,7 +95,9 @@ def chunk_files(array: Any) -> ChunkFiles | None:
     """
     from zarr.storage import LocalStore
 
-    store = getattr(array.store, "unchecked", array.store)
+    from calibdask.storage.checked_store import CheckedStore
+
+    store = array.store.unchecked if isinstance(array.store, CheckedStore) else array.store
     simple = array.dtype.kind in "fiub" and array.dtype.isnative and sys.byteorder == "little"
     # A store of another class, even a derived one, may hold its files elsewhere.
     if type(store) is not LocalStore or not simple or array.ndim == 0:
@@ -101,6 +107,8 @@ def chunk_files(array: Any) -> ChunkFiles | None:
     if codecs is None:
         return None
     summed = codecs[-1:] == ["crc32c"]
+    if isinstance(array.store, CheckedStore) and array.store.is_summed(f"{array.path}/") and not summed:
+        return None
     decode = _DECODERS.get(tuple(codecs[:-1] if summed else codecs))
     return None if decode is None else ChunkFiles(array, Path(store.root), decode, summed)
 
@@ -136,6 +144,8 @@ def _stored_as_is(stored: np.ndarray, chunk: np.ndarray) -> bool:
 
 
 def _from_blosc(stored: np.ndarray, chunk: np.ndarray) -> bool:
+    from numcodecs import blosc
+
     # Both sizes are at these places of the header (c-blosc, README_CHUNK_FORMAT); an array that is larger would be
     # filled in part, without an error.
     sizes = stored[4:16].view("<u4")
@@ -146,6 +156,8 @@ def _from_blosc(stored: np.ndarray, chunk: np.ndarray) -> bool:
 
 
 def _from_zstandard(stored: np.ndarray, chunk: np.ndarray) -> bool:
+    from numcodecs import zstd
+
     # Not into the chunk: it may be larger than what is in the file, which need not say its size.
     return _stored_as_is(np.frombuffer(zstd.decompress(stored), np.uint8), chunk)
 

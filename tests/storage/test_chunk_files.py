@@ -15,7 +15,9 @@ from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec, GzipCodec, Transpos
 from zarr.storage import LocalStore, MemoryStore
 
 import calibdask as cd
+from calibdask.errors import Damaged
 from calibdask.storage.array_files import StoredArray
+from calibdask.storage.checked_store import CheckedStore, Chunks
 from calibdask.storage.chunk_files import ChunkFiles, chunk_files
 
 COMPRESSIONS: dict[str, tuple[Any, ...]] = {
@@ -107,6 +109,24 @@ def test_other_arrays_are_left_to_zarr(tmp_path: Path) -> None:
     no_numbers = zarr.create_array(tmp_path / "complex", data=VALUES.astype(np.complex64))
     single = zarr.create_array(tmp_path / "single", data=np.array(1.0))
     assert [chunk_files(array) for array in (in_memory, no_numbers, single)] == [None] * 3
+
+
+def test_chunks_that_should_have_checksums_are_left_to_zarr(tmp_path: Path) -> None:
+    stored(tmp_path)
+    for arrays, expected in (({"scores": None}, None), ({"others": None}, VALUES)):
+        checked = CheckedStore(LocalStore(tmp_path), "rows", arrays, Chunks())
+        array = StoredArray(zarr.open_array(checked, path="scores", mode="r"), "rows", "scores")
+        if expected is None:
+            with pytest.raises(Damaged, match="chunk scores/c/0/0 is not what was written"):
+                array[:4, :]
+        else:
+            np.testing.assert_array_equal(array[:, :], expected)
+
+
+def test_chunks_larger_than_memory_are_left_to_zarr(tmp_path: Path) -> None:
+    group = zarr.create_group(tmp_path)
+    array = group.create_array("scores", shape=(10,), chunks=(10**15,), dtype="float64", fill_value=0.5)
+    np.testing.assert_array_equal(StoredArray(array, "rows", "scores")[2:4,], [0.5, 0.5])
 
 
 def test_steps_are_left_to_zarr(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 from calibdask.engine.inputs.columns import ColumnNames, choose_arrays, unknown
 from calibdask.errors import Damaged, Unavailable
 from calibdask.storage.checked_file import check_file
-from calibdask.storage.chunk_files import ChunkFiles, chunk_files
 from calibdask.storage.location import ColumnChoice, Location, read_error
 from calibdask.storage.packing import Packing, check_unpacked, packing_of_scores
 from calibdask.storage.retry import with_retries
@@ -19,6 +18,8 @@ from calibdask.storage.writers import texts_settled
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from calibdask.storage.chunk_files import ChunkFiles
 
 # Blocks smaller than this are read several at a time, as long as this many blocks are left to work on side by side.
 TARGET_BYTES = 16 << 20
@@ -111,7 +112,9 @@ class StoredArray:
         return np.dtype(object) if self.array.dtype.kind == "T" else np.dtype(self.array.dtype)
 
     @cached_property
-    def _files(self) -> ChunkFiles | None:
+    def _files(self) -> "ChunkFiles | None":
+        from calibdask.storage.chunk_files import chunk_files
+
         return chunk_files(self.array)
 
     def __getitem__(self, key: tuple[slice, ...]) -> np.ndarray:

@@ -111,8 +111,7 @@ class CheckedStore(WrapperStore["Store"]):
                 raise Damaged(f"{self.url} is not whole: the chunk {key} is missing; {self.chunks.mend}.")
         if byte_range is None and self.is_summed(key):
             content = np.asarray(value.as_numpy_array(), np.uint8)
-            stored = int.from_bytes(content[-_SUM_BYTES:].tobytes(), "little")
-            if len(content) < _SUM_BYTES or google_crc32c.value(content[:-_SUM_BYTES]) != stored:
+            if without_checksum(content) is None:
                 raise Damaged(self._changed(f"chunk {key}"))
         return value
 
@@ -141,6 +140,13 @@ class CheckedStore(WrapperStore["Store"]):
 
     def _changed(self, what: str) -> str:
         return f"{self.url} is damaged: the {what} is not what was written; copy the store again, or compute it again."
+
+
+def without_checksum(content: np.ndarray) -> np.ndarray | None:
+    """The bytes before the checksum that a file ends in; None where they have another."""
+    before, checksum = content[:-_SUM_BYTES], content[-_SUM_BYTES:]
+    expected = int.from_bytes(checksum.tobytes(), "little")
+    return before if len(content) >= _SUM_BYTES and google_crc32c.value(before) == expected else None
 
 
 def checks(attributes: Mapping[str, Any], arrays: Mapping[str, bytes]) -> dict[str, Any]:

@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numcodecs import blosc, zstd
+from zarr.storage import LocalStore
+
+from calibdask.storage.checked_store import CheckedStore, without_checksum
 
 # Decompresses what a chunk holds into an array of its size; whether it was of that size.
 Decoder = Callable[[np.ndarray, np.ndarray], bool]
-_SUM_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -75,14 +78,9 @@ class ChunkFiles:
         path = self.root.joinpath(self.array.path, self.array.metadata.encode_chunk_key(number))
         # What cannot be read or decompressed raises errors of many kinds: zarr-python says what is wrong.
         try:
-            stored = np.frombuffer(path.read_bytes(), np.uint8)
-            if self.summed:
-                import google_crc32c
-
-                stored, checksum = stored[:-_SUM_BYTES], stored[-_SUM_BYTES:]
-                if google_crc32c.value(stored) != int.from_bytes(checksum.tobytes(), "little"):
-                    return False
-            return self.decode(stored, chunk)
+            content = np.frombuffer(path.read_bytes(), np.uint8)
+            stored = without_checksum(content) if self.summed else content
+            return stored is not None and self.decode(stored, chunk)
         except Exception:
             return False
 
@@ -93,10 +91,6 @@ def chunk_files(array: Any) -> ChunkFiles | None:
     That is: regular chunks without shards in the order of C, little endian; as they are, or by Blosc or Zstandard; with
     checksums or without.
     """
-    from zarr.storage import LocalStore
-
-    from calibdask.storage.checked_store import CheckedStore
-
     store = array.store.unchecked if isinstance(array.store, CheckedStore) else array.store
     simple = array.dtype.kind in "fiub" and array.dtype.isnative and sys.byteorder == "little"
     # A store of another class, even a derived one, may hold its files elsewhere.
@@ -144,8 +138,6 @@ def _stored_as_is(stored: np.ndarray, chunk: np.ndarray) -> bool:
 
 
 def _from_blosc(stored: np.ndarray, chunk: np.ndarray) -> bool:
-    from numcodecs import blosc
-
     # Both sizes are at these places of the header (c-blosc, README_CHUNK_FORMAT); an array that is larger would be
     # filled in part, without an error.
     sizes = stored[4:16].view("<u4")
@@ -156,8 +148,6 @@ def _from_blosc(stored: np.ndarray, chunk: np.ndarray) -> bool:
 
 
 def _from_zstandard(stored: np.ndarray, chunk: np.ndarray) -> bool:
-    from numcodecs import zstd
-
     # Not into the chunk: it may be larger than what is in the file, which need not say its size.
     return _stored_as_is(np.frombuffer(zstd.decompress(stored), np.uint8), chunk)
 

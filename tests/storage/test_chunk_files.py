@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from numcodecs import GZip
@@ -60,6 +60,7 @@ def parts(draw: st.DrawFn) -> tuple[np.ndarray, tuple[int, ...], tuple[slice, ..
     return values, chunks, tuple(slice(start, stop) for start, stop in ends)
 
 
+@settings(deadline=None)
 @given(part=parts(), compression=st.sampled_from([*COMPRESSIONS]))
 def test_what_zarr_reads(part: tuple[np.ndarray, tuple[int, ...], tuple[slice, ...]], compression: str) -> None:
     values, chunks, key = part

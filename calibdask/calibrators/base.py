@@ -236,6 +236,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
             GivenColumns(read_data(rows.y_true, rows.y_prob, rows.by, rows.sample_weight, options), None), min_rows
         )
 
+    # Whether the further columns are features and not slices.
+    _takes_features: ClassVar[bool] = False
+
     @property
     def _further_columns(self) -> tuple[str, ...]:
         """Names of what it takes of each row besides scores."""

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
+from calibdask.storage.compressed_files import COMPRESSIONS
 from calibdask.storage.location import Location
 
 # Formats of columns, by the suffixes of their files.
@@ -21,13 +22,16 @@ COLUMN_SUFFIXES = {
     ".arrows": ".arrow",
     ".feather": ".arrow",
     ".ipc": ".arrow",
+    ".jsonl": ".jsonl",
+    ".ndjson": ".jsonl",
 }
-_COMPRESSED = {".gz", ".bz2", ".xz", ".zst", ".zip"}
+# Files of text, which may be compressed.
+_TEXTS = {".csv", ".tsv", ".jsonl", ".ndjson"}
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 
 
 def column_format(path: str) -> str | None:
-    """The format of columns that the name of a file tells, without the suffix of a compressed CSV file.
+    """The format of columns that the name of a file tells, without the suffix of a compressed file of text.
 
     Examples
     --------
@@ -35,7 +39,7 @@ def column_format(path: str) -> str | None:
     ('.csv', '.arrow', None)
     """
     suffixes = [suffix.lower() for suffix in PurePosixPath(path).suffixes]
-    while suffixes and suffixes[-1] in _COMPRESSED and {".csv", ".tsv"} & {*suffixes[:-1]}:
+    while suffixes and suffixes[-1] in COMPRESSIONS and _TEXTS & {*suffixes[:-1]}:
         suffixes.pop()
     return COLUMN_SUFFIXES.get(suffixes[-1]) if suffixes else None
 

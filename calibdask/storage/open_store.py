@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 
 from calibdask.safe_text import data_without_credentials
-from calibdask.storage import array_files, array_parts
+from calibdask.storage.array_files import ArrayFile
 from calibdask.storage.arrow_files import ARROW
 from calibdask.storage.column_files import ColumnFiles
 from calibdask.storage.csv_files import CSV
 from calibdask.storage.file_sets import FileSet, column_format, is_pattern
+from calibdask.storage.json_files import JSON_LINES
 from calibdask.storage.location import Location, MissingChunks, read_error
+from calibdask.storage.netcdf_files import netcdf_reader, open_netcdf
+from calibdask.storage.npz_files import NPZ
 from calibdask.storage.parquet_files import PARQUET, delta_files
 from calibdask.storage.readers import StoredRows, Table
 from calibdask.storage.writers import texts_settled
@@ -38,10 +41,10 @@ VIEWS = "views"
 PERIODS = "calibdask_periods"
 # The attribute that every version writes with a result; summaries have it too.
 _RESULT_MARK = "calibdask_version"
-_FORMATS = (".npz", ".zarr", ".nc", ".parquet", ".csv", ".arrow")
+# Formats of columns, of which several files may be read as one.
+_COLUMNS = {".parquet": PARQUET, ".csv": CSV, ".arrow": ARROW, ".jsonl": JSON_LINES}
+_FORMATS = (".npz", ".zarr", ".nc", *_COLUMNS)
 _NETCDF = {".nc4", ".netcdf", ".cdf"}
-# Several files of these may be read as one.
-_COLUMN_FORMATS = (".parquet", ".csv", ".arrow")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,12 +112,12 @@ def open_store(url: str) -> Store:
         case ".nc":
             return _open_netcdf(location)
         case ".npz":
-            of_location = partial(array_parts.npz_parts, location)
-            return StoredRows(location, partial(array_files.read_npz, location), of_location)
+            arrays = ArrayFile(location, NPZ)
+            return StoredRows(location, arrays.read, arrays.parts)
         case "delta":
             columns = ColumnFiles(delta_files(location), PARQUET)
         case _:
-            columns = ColumnFiles(FileSet.of(location), {".csv": CSV, ".arrow": ARROW, ".parquet": PARQUET}[kind])
+            columns = ColumnFiles(FileSet.of(location), _COLUMNS[kind])
     return StoredRows(location, columns.read, columns.parts, "column")
 
 
@@ -291,9 +294,9 @@ def _format_of_files(location: Location) -> str:
     """The format of the files in a folder, or that a pattern names."""
     files = FileSet.of(location)
     formats = files.formats
-    if len(formats) == 1 and formats[0] in _COLUMN_FORMATS:
+    if len(formats) == 1 and formats[0] in _COLUMNS:
         return formats[0]
-    columns = [name for name in formats if name in _COLUMN_FORMATS]
+    columns = [name for name in formats if name in _COLUMNS]
     if len(columns) > 1:
         raise ValueError(
             f"{location.url} stands for files of several formats, {', '.join(columns)}; give a pattern of one, such as "
@@ -303,18 +306,19 @@ def _format_of_files(location: Location) -> str:
     if location.is_folder:
         raise ValueError(
             f"{location.url} is a folder of no known format; it expects a name that ends in one of {known}, "
-            f"a Zarr store, a Delta table, or files of {', '.join(_COLUMN_FORMATS)} in it."
+            f"a Zarr store, a Delta table, or files of {', '.join(_COLUMNS)} in it."
         )
     raise ValueError(
-        f"{location.url} expects a pattern of {', '.join(_COLUMN_FORMATS)} files, got {', '.join(formats) or 'none'}."
+        f"{location.url} expects a pattern of {', '.join(_COLUMNS)} files, got {', '.join(formats) or 'none'}."
     )
 
 
 def _open_zarr(location: Location) -> Store:
     from calibdask.storage.summary import Summary
     from calibdask.storage.summary_format import MARK
+    from calibdask.storage.zarr_files import open_group, zarr_reader
 
-    node = array_files.open_group(location)
+    node = open_group(location)
 
     def dataset(store: Any, **chunks: Any) -> "xr.Dataset":
         import xarray as xr
@@ -337,22 +341,22 @@ def _open_zarr(location: Location) -> Store:
         return Summary.of(dataset(store), location.url)
     if _RESULT_MARK in node.attrs:
         return StoredResult(location.url, dataset(store, chunks=None))
-    reader = partial(array_files.read_zarr, location, node)
+    arrays = ArrayFile(location, zarr_reader(node))
     # Numbers of others that are no rows may well leave out chunks.
-    parts = partial(array_parts.zarr_parts, location, node)
-    return StoredRows(location, reader, parts, labelled=partial(dataset, node.store.unchecked, chunks=None))
+    labelled = partial(dataset, node.store.unchecked, chunks=None)
+    return StoredRows(location, arrays.read, arrays.parts, labelled=labelled)
 
 
 def _open_netcdf(location: Location) -> Store:
     from calibdask.storage.summary import Summary, is_summary
 
-    dataset = array_files.open_netcdf(location)
+    dataset = open_netcdf(location)
     if is_summary(dataset):
         return Summary.of(dataset.chunk("auto"), location.url)
     if _RESULT_MARK in dataset.attrs:
         return StoredResult(location.url, dataset)
-    parts = partial(array_parts.netcdf_parts, location, dataset)
-    return StoredRows(location, partial(array_files.read_netcdf, location, dataset), parts, labelled=lambda: dataset)
+    arrays = ArrayFile(location, netcdf_reader(dataset))
+    return StoredRows(location, arrays.read, arrays.parts, labelled=lambda: dataset)
 
 
 def read_fingerprint(url: str, text: str) -> dict[str, Any]:

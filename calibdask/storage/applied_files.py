@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibdask.engine.inputs.arrow import dtype_of, list_width, to_numpy
-from calibdask.engine.inputs.columns import ColumnNames
-from calibdask.engine.inputs.slices import MISSING
+from calibdask.engine.axes import MISSING
 from calibdask.safe_text import listed, visible
+from calibdask.storage.arrow_columns import dtype_of, list_width, to_numpy
+from calibdask.storage.columns import ColumnNames
 from calibdask.storage.lazy_columns import stacked
 from calibdask.storage.writers import APPLIED, texts_settled
 

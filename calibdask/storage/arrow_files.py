@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.engine.inputs.arrow import dtype_of, to_numpy
 from calibdask.errors import Unavailable
 from calibdask.storage.array_files import block_rows
+from calibdask.storage.arrow_columns import dtype_of, to_numpy
 from calibdask.storage.arrow_parts import ArrowParts
 from calibdask.storage.file_sets import FileSet, constant
 from calibdask.storage.lazy_columns import (

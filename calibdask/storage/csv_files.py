@@ -12,9 +12,9 @@ from zipfile import ZipFile
 import numpy as np
 from fsspec.compression import compr
 
-from calibdask.engine.inputs.arrow import dtype_of, to_numpy
 from calibdask.errors import Unavailable
 from calibdask.safe_text import listed
+from calibdask.storage.arrow_columns import dtype_of, to_numpy
 from calibdask.storage.arrow_parts import ArrowParts
 from calibdask.storage.csv_rows import header_of, row_blocks, rows_end
 from calibdask.storage.file_sets import FileSet, constant

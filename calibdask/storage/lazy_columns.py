@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.engine.inputs.arrow import dtype_of, list_width
-from calibdask.engine.inputs.columns import ColumnNames, choose_columns, choose_scores, unknown
 from calibdask.safe_text import message, visible
+from calibdask.storage.arrow_columns import dtype_of, list_width
+from calibdask.storage.columns import ColumnNames, choose_columns, choose_scores, unknown
 from calibdask.storage.location import ColumnChoice, Location
 
 Columns = dict[str, Any]

@@ -9,16 +9,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import is_dask, is_named, merged_in_float64, plain, unmasked
-from calibdask.engine.inputs.frames import is_frame
-from calibdask.engine.inputs.shapes import Shape
+from calibdask.data.frames import is_frame
+from calibdask.data.shapes import Shape
+from calibdask.engine.arrays import is_dask, is_named, is_pandas, merged_in_float64, plain, unmasked
+from calibdask.engine.row_filter import IGNORED_LABEL, MISSING_LABEL
 
-# The number of labels that are left out.
-_IGNORED = -(2**31)
 # How to mend names of columns that are not those of the labels.
 _RENAME = (
     "; the columns of scores are called so: name the classes in their order by labels=... (--labels), or the columns "
     "by a pattern such as score='prob_*', whose * stands for the classes"
+)
+_NO_CLASS = (
+    "y_true expects a class in every row, some are missing; drop these rows, or leave them out by skip_missing=True "
+    "(--skip-missing)."
 )
 # Number of classes that an error message lists.
 _SHOWN = 5
@@ -33,7 +36,7 @@ class Encoded(NamedTuple):
 
     def ignored(self, label: Any) -> Any:
         """The number of the labels that are left out, which had this one."""
-        return _IGNORED if self.renumbered else _like(label, self.labels)
+        return IGNORED_LABEL if self.renumbered else _like(label, self.labels)
 
 
 def encode_labels(y_true: Any, y_prob: Any, shape: Shape, *, whole: bool = True) -> Encoded:
@@ -59,7 +62,7 @@ def encode_labels(y_true: Any, y_prob: Any, shape: Shape, *, whole: bool = True)
 
     Examples
     --------
-    >>> from calibdask.engine.inputs.options import InputOptions
+    >>> from calibdask.data.options import InputOptions
     >>> shape = Shape(InputOptions(pos_label="spam"))
     >>> encode_labels(["ham", "spam"], [0.2, 0.7], shape).labels
     array([0, 1])
@@ -85,7 +88,7 @@ def encode_labels(y_true: Any, y_prob: Any, shape: Shape, *, whole: bool = True)
     )
     if unnamed and _has_names(y_true):
         names = None
-    classes = listed or _classes_of(y_true, names, shape.columns, whole=whole)
+    classes = listed or _classes_of(y_true, names, shape, whole=whole)
     if listed is None and classes is not None and len(classes) != shape.columns:
         raise ValueError(
             f"y_true expects a class for each of the {shape.columns} columns of scores, got the names of "
@@ -95,7 +98,8 @@ def encode_labels(y_true: Any, y_prob: Any, shape: Shape, *, whole: bool = True)
     if classes is None or (classes == list(range(shape.columns)) and declared is None):
         return Encoded(y_true, _as_array(listed or names, y_prob))
     mend = "" if listed is not None or classes is not names else _RENAME
-    encode = partial(_positions, names=_checked(classes, shape.columns), ignored=options.ignore_label, mend=mend)
+    names_of_columns = _checked(classes, shape.columns)
+    encode = partial(_positions, names=names_of_columns, shape=shape, mend=mend)
     labelled = names if listed is None and names is not None else classes
     return Encoded(_encode(y_true, encode), _as_array(labelled, y_prob), renumbered=True)
 
@@ -135,22 +139,22 @@ def _encoded_outcomes(y_true: Any, listed: list[Any] | None, shape: Shape, *, wh
     if not options.names_classes and not _has_names(y_true):
         return Encoded(y_true)
     pos_label = None if options.pos_label is None else _like(options.pos_label, y_true)
-    outcomes = _encode(y_true, _binary_encoder(listed, pos_label, options.ignore_label, y_true))
+    outcomes = _encode(y_true, _binary_encoder(listed, pos_label, shape, y_true))
     if listed is None and whole:
         _check_occurs(y_true, outcomes, pos_label)
     return Encoded(outcomes, renumbered=True)
 
 
-def _classes_of(y_true: Any, names: list[Any] | None, columns: int, *, whole: bool) -> list[Any] | None:
+def _classes_of(y_true: Any, names: list[Any] | None, shape: Shape, *, whole: bool) -> list[Any] | None:
     """The classes in the order of the columns as far as labels and columns say; None: numbers are positions."""
     if _has_names(y_true):
         if not (whole or names or _declared(y_true)):
             raise ValueError("Class names in blocks require labels=..., the classes in the order of the scores.")
-        return names or _declared(y_true) or _distinct(y_true)
-    return _whole_numbers(names, columns)
+        return names or _declared(y_true) or _distinct(y_true, shape)
+    return _whole_numbers(names, shape.columns)
 
 
-def _whole_numbers(names: list[Any] | None, columns: int) -> list[int] | None:
+def _whole_numbers(names: list[Any] | None, columns: int | None) -> list[int] | None:
     """The numbers that columns are called by: numbers themselves, or digits that number all classes.
 
     Examples
@@ -166,7 +170,7 @@ def _whole_numbers(names: list[Any] | None, columns: int) -> list[int] | None:
     digits = [int(match[2]) for match in matches if match]
     # The same text may stand before the digits of all.
     alike = len({match[1] for match in matches if match}) == 1
-    return digits if alike and sorted(digits) == list(range(columns)) else None
+    return digits if alike and columns is not None and sorted(digits) == list(range(columns)) else None
 
 
 def _dtype(y_true: Any) -> Any:
@@ -252,7 +256,7 @@ def _column_names(y_prob: Any, class_dim: str) -> list[Any] | None:
     return None if columns is None else list(columns)
 
 
-def _distinct(y_true: Any) -> list[Any]:
+def _distinct(y_true: Any, shape: Shape) -> list[Any]:
     """The distinct classes, sorted as by scikit-learn's classifiers."""
     values = _data(y_true)
     if is_dask(values):
@@ -260,6 +264,8 @@ def _distinct(y_true: Any) -> list[Any]:
     import pandas as pd
 
     names = pd.unique(plain(values).ravel())
+    if shape.options.skip_missing:
+        names = names[~np.asarray(pd.isna(names))]
     _check_present(names)
     ordered = sorted(names.tolist())
     numbers = [name for name in ordered if isinstance(name, str) and re.fullmatch(r"-?\d+", name)]
@@ -277,34 +283,81 @@ def _check_present(values: np.ndarray) -> None:
     import pandas as pd
 
     if pd.isna(values).any():
-        raise ValueError("y_true expects a class in every row, some are missing; drop these rows.")
+        raise ValueError(_NO_CLASS)
 
 
 def _binary_encoder(
-    labels: list[Any] | None, pos_label: Any, ignored: Any, y_true: Any
+    labels: list[Any] | None, pos_label: Any, shape: Shape, y_true: Any
 ) -> Callable[[np.ndarray], np.ndarray]:
     """The function from labels to outcomes of the class whose probability a vector of scores is."""
     if labels is None and pos_label is None:
+        _refuse_stray(y_true, "the class numbers 0 and 1")
         raise ValueError(
             "Class names require pos_label=... (--pos-label), the class whose probability a vector of scores is; or "
             "labels=..., both classes with this one last. Without, y_true expects the class numbers 0 and 1, got type "
             f"{_dtype(y_true)}."
         )
     if labels is None:
-        return partial(_is_positive, pos_label=pos_label, ignored=ignored)
+        return partial(_is_positive, pos_label=pos_label, shape=shape)
     if len(labels) != 2:
         raise ValueError(f"A vector of scores expects labels of two classes, got {len(labels)}: {_shown(labels)}.")
     if pos_label is not None and pos_label not in labels:
         raise ValueError(f"pos_label expects one of {_shown(labels)}, got {pos_label!r}.")
     ordered = labels[::-1] if pos_label == labels[0] else labels
-    return partial(_positions, names=ordered, ignored=ignored)
+    return partial(_positions, names=ordered, shape=shape)
 
 
-def _is_positive(values: np.ndarray, pos_label: Any, ignored: Any) -> np.ndarray:
+def _is_positive(values: np.ndarray, pos_label: Any, shape: Shape) -> np.ndarray:
     """Whether each label is the positive one."""
-    left_out = _equal(values, ignored)
-    _check_present(values[~left_out])
-    return np.where(left_out, _IGNORED, _equal(values, pos_label))
+    import pandas as pd
+
+    ignored = _equal(values, shape.options.ignore_label)
+    missing = ~ignored & np.asarray(pd.isna(values))
+    if missing.any() and not shape.options.skip_missing:
+        raise ValueError(_NO_CLASS)
+    numbers = np.where(ignored, IGNORED_LABEL, np.where(missing, False, _equal(values, pos_label)))
+    numbers = np.where(missing, MISSING_LABEL, numbers)
+    _refuse_third(values.ravel(), numbers.ravel(), pos_label)
+    return numbers
+
+
+def _refuse_stray(y_true: Any, expected: str) -> None:
+    """Raise ValueError that names the row and value of a text among labels that are otherwise numbers."""
+    values = _data(y_true)
+    if is_dask(values):
+        return
+    texts = plain(values).ravel().tolist()
+    stray = [(row, text) for row, text in enumerate(texts) if isinstance(text, str) and not _is_number(text)]
+    if stray and len({text for text in texts if not isinstance(text, str) or _is_number(text)}) in (1, 2):
+        row, text = stray[0]
+        raise ValueError(
+            f"y_true expects {expected}, but {len(stray)} of {len(texts)} labels are other texts; the first is row "
+            f"{row}, {text!r}. Repair these rows, or leave them out by ignore_label={text!r} (--ignore-label), "
+            "together with both classes in labels=... (--labels), the positive one last."
+        )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_third(values: np.ndarray, numbers: np.ndarray, pos_label: Any) -> None:
+    """Raise ValueError for labels of more than two classes: all but one would count as negative."""
+    import pandas as pd
+
+    others = pd.unique(values[numbers == 0]).tolist()
+    if len(others) > 1:
+        row = int(np.argmax(np.asarray(values == others[1], bool)))
+        raise ValueError(
+            f"pos_label={pos_label!r} (--pos-label) expects labels of two classes, got also {_shown(others)}; row "
+            f"{row} is {others[1]!r}. Name both classes by labels=... (--labels), the positive one last, and "
+            "rows of others to leave out by ignore_label=... (--ignore-label); or, for one class against the rest, "
+            f"pass y_true == {pos_label!r}."
+        )
 
 
 def _equal(values: np.ndarray, label: Any) -> np.ndarray:
@@ -329,19 +382,22 @@ def _data(array: Any) -> Any:
     return array.data if is_named(array) else array
 
 
-def _positions(values: np.ndarray, names: Sequence[Any], ignored: Any, mend: str = "") -> np.ndarray:
+def _positions(values: np.ndarray, names: Sequence[Any], shape: Shape, mend: str = "") -> np.ndarray:
     """Number of the class of each row."""
     import pandas as pd
 
     flat = pd.Index(values.ravel())
     positions = pd.Index(names).get_indexer(flat)
+    ignored = shape.options.ignore_label
     if ignored is not None:
-        positions = np.where(_equal(values.ravel(), ignored), _IGNORED, positions)
+        positions = np.where(_equal(values.ravel(), ignored), IGNORED_LABEL, positions)
+    if shape.options.skip_missing:
+        positions = np.where((positions == -1) & np.asarray(flat.isna()), MISSING_LABEL, positions)
     unknown = positions == -1
     if unknown.any():
         value = flat[unknown.argmax()]
         if value != value or value is None:
-            raise ValueError("y_true expects a class in every row, some are missing; drop these rows.")
+            raise ValueError(_NO_CLASS)
         value = value.item() if isinstance(value, np.generic) else value
         raise ValueError(f"y_true expects classes among {_shown(names)}, got {value!r}{mend}.")
     return positions.reshape(values.shape)
@@ -357,6 +413,9 @@ def _encode(y_true: Any, encode: Callable[[np.ndarray], np.ndarray]) -> Any:
         return y_true.map_partitions(_encoded_series, encode, meta=pd.Series([], dtype=np.int64))
     if is_dask(y_true):
         return y_true.map_blocks(_encoded, encode, dtype=np.int64, meta=np.empty((0,) * y_true.ndim, np.int64))
+    if is_pandas(y_true) and _dtype(y_true).kind in "iu":
+        # Missing values would make floating-point numbers of large ones, which merge neighbours.
+        return _encoded(y_true.to_numpy(object), encode)
     return _encoded(plain(y_true), encode)
 
 

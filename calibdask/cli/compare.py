@@ -120,9 +120,9 @@ def compare(
     first = next(iter(requests.values()))
     with connected(first.cluster), shown_progress("comparing"), noted():
         tables = same_rows("compare", requests, stored)
-        data = first.data_of(next(iter(tables.values())))
+        rows = first.data_of(next(iter(tables.values())))
         result = cd.compare(
-            data.with_scores({name: table.scores for name, table in tables.items()}),
+            rows.with_scores({name: table.scores for name, table in tables.items()}),
             metrics=named or None,
             baseline=baseline,
             ci=ci,

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from calibdask.data import slices
-from calibdask.data.alignment import aligned
+from calibdask.data.alignment import aligned, check_divisions
 from calibdask.data.class_names import Encoded, encode_labels
 from calibdask.data.features import FeatureColumn, feature_column, series_feature
 from calibdask.data.frames import complete_rows, is_frame, joined_arrays, series_codes
@@ -171,7 +171,7 @@ def read_named(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Input:
     if row_filter is not None:
         source.original_rows = lambda: row_filter.positions(rows)
     classes = None if shape.vector else encoded.classes
-    return Input(source, batch, axes, classes, features=arrays.features, options=options)
+    return Input(source, batch, axes, classes, features=arrays.features, options=options, negatives=encoded.negatives)
 
 
 def filter_of(shape: Shape, encoded: Encoded) -> RowFilter | None:
@@ -330,9 +330,10 @@ def frames_to_arrays(
 ) -> tuple[dict[str, Any], dict[Hashable, Any], dict[str, Any]]:
     """The inputs with columns of Dask data frames converted to arrays with common chunks."""
     frames = {name: frame for name, frame in inputs.items() if is_frame(frame)}
-    series = {name: values for name, values in slicing.items() if is_frame(values)}
-    present = complete_rows(frames.values()) if series and shape.options.skip_missing else None
-    coded = {name: series_codes(values, present) for name, values in series.items()}
+    slicing_series = {name: values for name, values in slicing.items() if is_frame(values)}
+    check_divisions({**frames} | {f"by {name!r}": values for name, values in slicing_series.items()})
+    present = complete_rows(frames.values()) if slicing_series and shape.options.skip_missing else None
+    coded = {name: series_codes(values, present) for name, values in slicing_series.items()}
     columns = {
         name: series_feature(values) if is_frame(values) else values for name, values in (features or {}).items()
     }

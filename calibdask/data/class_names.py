@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,29 +10,43 @@ import numpy as np
 import xarray as xr
 
 from calibdask.data.frames import is_frame
+from calibdask.data.label_numbers import (
+    check_present,
+    class_positions,
+    is_positive,
+    negative_labels,
+    refuse_stray,
+    shown_names,
+)
 from calibdask.data.shapes import Shape
-from calibdask.engine.arrays import is_dask, is_named, is_pandas, merged_in_float64, plain, unmasked
-from calibdask.engine.row_filter import IGNORED_LABEL, MISSING_LABEL
+from calibdask.engine.arrays import is_dask, is_named, merged_in_float64, plain, unmasked
+from calibdask.engine.row_filter import IGNORED_LABEL
 
 # How to mend names of columns that are not those of the labels.
 _RENAME = (
     "; the columns of scores are called so: name the classes in their order by labels=... (--labels), or the columns "
     "by a pattern such as score='prob_*', whose * stands for the classes"
 )
-_NO_CLASS = (
-    "y_true expects a class in every row, some are missing; drop these rows, or leave them out by skip_missing=True "
-    "(--skip-missing)."
-)
-# Number of classes that an error message lists.
-_SHOWN = 5
 
 
 class Encoded(NamedTuple):
-    """Labels as class numbers, the names of the classes in the order of the columns, and whether labels were names."""
+    """Labels as class numbers.
+
+    Attributes
+    ----------
+    labels : array
+    classes : array or None
+        Names of the classes in the order of the columns.
+    renumbered : bool
+        Whether labels were names.
+    negatives : str
+        The labels that count as negative, where one class is measured against several others.
+    """
 
     labels: Any
     classes: Any = None
     renumbered: bool = False
+    negatives: str = ""
 
     def ignored(self, label: Any) -> Any:
         """The number of the labels that are left out, which had this one."""
@@ -92,14 +106,14 @@ def encode_labels(y_true: Any, y_prob: Any, shape: Shape, *, whole: bool = True)
     if listed is None and classes is not None and len(classes) != shape.columns:
         raise ValueError(
             f"y_true expects a class for each of the {shape.columns} columns of scores, got the names of "
-            f"{len(classes)}: {_shown(classes)}. If these are the labels, name all classes in the order of the columns "
-            "by labels=... (--labels)."
+            f"{len(classes)}: {shown_names(classes)}. If these are the labels, name all classes in the order of the "
+            "columns by labels=... (--labels)."
         )
     if classes is None or (classes == list(range(shape.columns)) and declared is None):
         return Encoded(y_true, _as_array(listed or names, y_prob))
     mend = "" if listed is not None or classes is not names else _RENAME
     names_of_columns = _checked(classes, shape.columns)
-    encode = partial(_positions, names=names_of_columns, shape=shape, mend=mend)
+    encode = partial(class_positions, names=names_of_columns, shape=shape, mend=mend)
     labelled = names if listed is None and names is not None else classes
     return Encoded(_encode(y_true, encode), _as_array(labelled, y_prob), renumbered=True)
 
@@ -110,8 +124,8 @@ def _check_order(classes: list[Any] | None, columns: list[Any] | None, what: str
         ours, theirs = [str(name) for name in classes], [str(name) for name in columns]
         if ours != theirs and sorted(ours) == sorted(theirs):
             raise ValueError(
-                f"{what} expects the order of the columns of y_prob, which are called {_shown(columns)}, got "
-                f"{_shown(classes)}; order both alike."
+                f"{what} expects the order of the columns of y_prob, which are called {shown_names(columns)}, got "
+                f"{shown_names(classes)}; order both alike."
             )
 
 
@@ -128,7 +142,7 @@ def _checked(names: list[Any], columns: int | None) -> list[Any]:
     if len(names) != columns:
         raise ValueError(
             f"labels expects one class for each of the {columns} columns of scores, in their order, got {len(names)}: "
-            f"{_shown(names)}."
+            f"{shown_names(names)}."
         )
     return names
 
@@ -142,7 +156,9 @@ def _encoded_outcomes(y_true: Any, listed: list[Any] | None, shape: Shape, *, wh
     outcomes = _encode(y_true, _binary_encoder(listed, pos_label, shape, y_true))
     if listed is None and whole:
         _check_occurs(y_true, outcomes, pos_label)
-    return Encoded(outcomes, renumbered=True)
+    is_lazy = is_dask(_data(outcomes))
+    negatives = "" if listed is not None or is_lazy else negative_labels(plain(y_true), plain(outcomes))
+    return Encoded(outcomes, renumbered=True, negatives=negatives)
 
 
 def _classes_of(y_true: Any, names: list[Any] | None, shape: Shape, *, whole: bool) -> list[Any] | None:
@@ -266,12 +282,12 @@ def _distinct(y_true: Any, shape: Shape) -> list[Any]:
     names = pd.unique(plain(values).ravel())
     if shape.options.skip_missing:
         names = names[~np.asarray(pd.isna(names))]
-    _check_present(names)
+    check_present(names)
     ordered = sorted(names.tolist())
     numbers = [name for name in ordered if isinstance(name, str) and re.fullmatch(r"-?\d+", name)]
     if len(numbers) == len(ordered) and numbers != sorted(numbers, key=int):
         warnings.warn(
-            f"Class names that are numbers were sorted as text, {_shown(ordered)}, as scikit-learn does; if the "
+            f"Class names that are numbers were sorted as text, {shown_names(ordered)}, as scikit-learn does; if the "
             "columns of y_prob have another order, give labels=..., the classes in the order of the columns.",
             UserWarning,
             stacklevel=6,
@@ -279,92 +295,25 @@ def _distinct(y_true: Any, shape: Shape) -> list[Any]:
     return ordered
 
 
-def _check_present(values: np.ndarray) -> None:
-    import pandas as pd
-
-    if pd.isna(values).any():
-        raise ValueError(_NO_CLASS)
-
-
 def _binary_encoder(
     labels: list[Any] | None, pos_label: Any, shape: Shape, y_true: Any
 ) -> Callable[[np.ndarray], np.ndarray]:
     """The function from labels to outcomes of the class whose probability a vector of scores is."""
     if labels is None and pos_label is None:
-        _refuse_stray(y_true, "the class numbers 0 and 1")
+        refuse_stray(y_true, "the class numbers 0 and 1")
         raise ValueError(
             "Class names require pos_label=... (--pos-label), the class whose probability a vector of scores is; or "
             "labels=..., both classes with this one last. Without, y_true expects the class numbers 0 and 1, got type "
             f"{_dtype(y_true)}."
         )
     if labels is None:
-        return partial(_is_positive, pos_label=pos_label, shape=shape)
+        return partial(is_positive, pos_label=pos_label, shape=shape)
     if len(labels) != 2:
-        raise ValueError(f"A vector of scores expects labels of two classes, got {len(labels)}: {_shown(labels)}.")
+        raise ValueError(f"A vector of scores expects labels of two classes, got {len(labels)}: {shown_names(labels)}.")
     if pos_label is not None and pos_label not in labels:
-        raise ValueError(f"pos_label expects one of {_shown(labels)}, got {pos_label!r}.")
+        raise ValueError(f"pos_label expects one of {shown_names(labels)}, got {pos_label!r}.")
     ordered = labels[::-1] if pos_label == labels[0] else labels
-    return partial(_positions, names=ordered, shape=shape)
-
-
-def _is_positive(values: np.ndarray, pos_label: Any, shape: Shape) -> np.ndarray:
-    """Whether each label is the positive one."""
-    import pandas as pd
-
-    ignored = _equal(values, shape.options.ignore_label)
-    missing = ~ignored & np.asarray(pd.isna(values))
-    if missing.any() and not shape.options.skip_missing:
-        raise ValueError(_NO_CLASS)
-    numbers = np.where(ignored, IGNORED_LABEL, np.where(missing, False, _equal(values, pos_label)))
-    numbers = np.where(missing, MISSING_LABEL, numbers)
-    _refuse_third(values.ravel(), numbers.ravel(), pos_label)
-    return numbers
-
-
-def _refuse_stray(y_true: Any, expected: str) -> None:
-    """Raise ValueError that names the row and value of a text among labels that are otherwise numbers."""
-    values = _data(y_true)
-    if is_dask(values):
-        return
-    texts = plain(values).ravel().tolist()
-    stray = [(row, text) for row, text in enumerate(texts) if isinstance(text, str) and not _is_number(text)]
-    if stray and len({text for text in texts if not isinstance(text, str) or _is_number(text)}) in (1, 2):
-        row, text = stray[0]
-        raise ValueError(
-            f"y_true expects {expected}, but {len(stray)} of {len(texts)} labels are other texts; the first is row "
-            f"{row}, {text!r}. Repair these rows, or leave them out by ignore_label={text!r} (--ignore-label), "
-            "together with both classes in labels=... (--labels), the positive one last."
-        )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _refuse_third(values: np.ndarray, numbers: np.ndarray, pos_label: Any) -> None:
-    """Raise ValueError for labels of more than two classes: all but one would count as negative."""
-    import pandas as pd
-
-    others = pd.unique(values[numbers == 0]).tolist()
-    if len(others) > 1:
-        row = int(np.argmax(np.asarray(values == others[1], bool)))
-        raise ValueError(
-            f"pos_label={pos_label!r} (--pos-label) expects labels of two classes, got also {_shown(others)}; row "
-            f"{row} is {others[1]!r}. Name both classes by labels=... (--labels), the positive one last, and "
-            "rows of others to leave out by ignore_label=... (--ignore-label); or, for one class against the rest, "
-            f"pass y_true == {pos_label!r}."
-        )
-
-
-def _equal(values: np.ndarray, label: Any) -> np.ndarray:
-    """Where values are this label."""
-    if label is None:
-        return np.zeros(values.shape, bool)
-    return np.broadcast_to(np.asarray(values == label, bool), values.shape)
+    return partial(class_positions, names=ordered, shape=shape)
 
 
 def _check_occurs(y_true: Any, outcomes: Any, pos_label: Any) -> None:
@@ -382,27 +331,6 @@ def _data(array: Any) -> Any:
     return array.data if is_named(array) else array
 
 
-def _positions(values: np.ndarray, names: Sequence[Any], shape: Shape, mend: str = "") -> np.ndarray:
-    """Number of the class of each row."""
-    import pandas as pd
-
-    flat = pd.Index(values.ravel())
-    positions = pd.Index(names).get_indexer(flat)
-    ignored = shape.options.ignore_label
-    if ignored is not None:
-        positions = np.where(_equal(values.ravel(), ignored), IGNORED_LABEL, positions)
-    if shape.options.skip_missing:
-        positions = np.where((positions == -1) & np.asarray(flat.isna()), MISSING_LABEL, positions)
-    unknown = positions == -1
-    if unknown.any():
-        value = flat[unknown.argmax()]
-        if value != value or value is None:
-            raise ValueError(_NO_CLASS)
-        value = value.item() if isinstance(value, np.generic) else value
-        raise ValueError(f"y_true expects classes among {_shown(names)}, got {value!r}{mend}.")
-    return positions.reshape(values.shape)
-
-
 def _encode(y_true: Any, encode: Callable[[np.ndarray], np.ndarray]) -> Any:
     """All labels encoded, in a container of the same kind; those of Dask lazily."""
     if is_named(y_true):
@@ -413,10 +341,15 @@ def _encode(y_true: Any, encode: Callable[[np.ndarray], np.ndarray]) -> Any:
         return y_true.map_partitions(_encoded_series, encode, meta=pd.Series([], dtype=np.int64))
     if is_dask(y_true):
         return y_true.map_blocks(_encoded, encode, dtype=np.int64, meta=np.empty((0,) * y_true.ndim, np.int64))
-    if is_pandas(y_true) and _dtype(y_true).kind in "iu":
+    if _is_nullable(_dtype(y_true)):
         # Missing values would make floating-point numbers of large ones, which merge neighbours.
-        return _encoded(y_true.to_numpy(object), encode)
+        return _encoded(y_true.to_numpy(object, na_value=None), encode)
     return _encoded(plain(y_true), encode)
+
+
+def _is_nullable(dtype: Any) -> bool:
+    """Whether these are whole numbers of pandas that may be missing."""
+    return getattr(dtype, "kind", "O") in "iu" and not isinstance(dtype, np.dtype) and hasattr(dtype, "na_value")
 
 
 def _encoded(values: np.ndarray, encode: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -427,8 +360,3 @@ def _encoded_series(part: Any, encode: Callable[[np.ndarray], np.ndarray]) -> An
     import pandas as pd
 
     return pd.Series(_encoded(part.to_numpy(), encode), index=part.index)
-
-
-def _shown(names: Sequence[Any]) -> str:
-    few = ", ".join(map(repr, names[:_SHOWN]))
-    return f"[{few}, ...]" if len(names) > _SHOWN else f"[{few}]"

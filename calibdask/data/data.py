@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from calibdask.data.arrays import read_arrays
 from calibdask.data.blocks import read_blocks, read_stream
 from calibdask.data.containers import columns_of, has_columns, has_fields
@@ -16,7 +18,6 @@ from calibdask.data.options import InputOptions, refuse_for_summary
 from calibdask.data.slices import named
 from calibdask.data.streams import RowStream
 from calibdask.data.top_scores import TopScores
-from calibdask.safe_text import listed
 from calibdask.storage.readers import StoredRows, Table
 from calibdask.storage.summary import Summary, is_summary
 
@@ -156,9 +157,9 @@ class Data:
         """The states of a summary."""
         refuse_for_summary(options)
         if sample_weight is not None:
-            raise ValueError("A summary has its weights already; sample_weight does not apply.")
+            raise ValueError("A summary has its weights and slices already; sample_weight does not apply.")
         if by is not None and (not isinstance(by, str | list | tuple) or not all(isinstance(n, str) for n in by)):
-            raise ValueError("A summary has its slices already; by expects the names of some of them.")
+            raise ValueError("A summary has its weights and slices already; by expects the names of some slices.")
         names = [by] if isinstance(by, str) else by
         return cls(by=None if names is None else tuple(names), options=options, summary=summary)
 
@@ -184,6 +185,9 @@ class Data:
         """
         if not self.has_rows:
             raise TypeError(f"{caller} expects rows, {why}; got a summary, which has none.")
+        if self.top is not None:
+            # Refuses with the reason: most scores of each row are not there.
+            np.asarray(self.top)
         return self
 
     def sliced(self, names: Iterable[Hashable]) -> "Data":
@@ -263,10 +267,3 @@ def _are_metrics(given: Any) -> bool:
 def _warn_of_guess(guess: str) -> None:
     if guess:
         warnings.warn(guess, UserWarning, stacklevel=4)
-
-
-def refuse_names(names: Iterable[Any], caller: str) -> None:
-    """Raise ValueError where names of columns stand for arrays."""
-    given = [name for name in names if isinstance(name, str)]
-    if given:
-        raise ValueError(f"{caller} expects names of columns, {listed(given)}, along with the frame that has them.")

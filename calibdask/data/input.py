@@ -33,6 +33,8 @@ class Input:
         The columns that were taken for labels and scores because of their names, in a sentence.
     options : InputOptions
         How the rows were read.
+    negatives : str
+        The labels that count as negative, where one class is measured against several others.
     """
 
     source: Source
@@ -44,6 +46,7 @@ class Input:
     features: tuple[FeatureColumn, ...] = ()
     guess: str = ""
     options: InputOptions = field(default_factory=InputOptions)
+    negatives: str = ""
 
     @property
     def slice_names(self) -> list[str]:
@@ -54,6 +57,8 @@ class Input:
     def attributes(self) -> dict[str, Any]:
         """What results say about their input, once the rows have been read: guessed columns, rows left out."""
         said: dict[str, Any] = {"guessed_columns": self.guess} if self.guess else {}
+        if self.negatives:
+            said["negative_labels"] = self.negatives
         excluded = self.source.excluded
         if self.options.ignore_label is not None:
             said["rows_ignored"] = excluded["ignored"]

@@ -55,15 +55,15 @@ def named_columns(
         if name not in columns.names:
             raise unknown(_WHERE, "column", name, columns.names)
     models = options.score if isinstance(options.score, Mapping) else {"": options.score}
+    if isinstance(columns, StreamColumns) and len(models) > 1:
+        raise ValueError(
+            "Several models expect a frame in memory or of Dask; collect this one, or scan its file by Dask."
+        )
     names = {
         model: choose_columns(columns.names, options.label, score, _WHERE, used=used) for model, score in models.items()
     }
     first = next(iter(names.values()))
     if isinstance(columns, StreamColumns):
-        if len(names) > 1:
-            raise ValueError(
-                "Several models expect a frame in memory or of Dask; collect this one, or scan its file by Dask."
-            )
         return _streamed(columns, first, slicing, weight, sample_weight, options)
     reader = _DaskReader(columns) if isinstance(columns, DaskColumns) else _MemoryReader(columns, options)
     labels = reader.matrix(first.labels, None)

@@ -136,8 +136,8 @@ def threshold(
     data = Data.of(y_true, y_prob, by, None, options).pooled().read()
     if data.source.layout.weighted:
         raise ValueError(
-            "threshold expects data without weights, and multilabel data without missing cells: its guarantee counts "
-            "rows."
+            "threshold expects rows, or a summary without weights, and multilabel rows without skip_missing: its "
+            "guarantee counts rows."
         )
     chosen = data.source.layout.setting("confidence" if setting is None else setting)
     state, grid = _histogram(data.source, chosen)

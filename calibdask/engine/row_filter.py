@@ -89,7 +89,9 @@ class RowFilter:
         """Whether each row of arrays in memory is left."""
         rows = Rows(np.asarray(scores), np.asarray(labels), None if weights is None else np.asarray(weights))
         if self.by_cell:
-            return np.asarray((self.kept(rows).weights > 0).any(axis=0))
+            weights = self.kept(rows).weights
+            assert weights is not None
+            return np.asarray((weights > 0).any(axis=0))
         marked = replace(rows, features=(np.arange(rows.count),))
         mask = np.zeros(rows.count, bool)
         mask[self.kept(marked).features[0]] = True
@@ -113,7 +115,7 @@ class RowFilter:
         weights = np.zeros((1, rows.count), bool) if rows.weights is None else np.isnan(rows.weights)
         return {
             "label": _is_missing_label(rows.labels),
-            "score": _is_nan(rows.scores).any(axis=-1),
+            "score": np.asarray(_is_nan(rows.scores).any(axis=-1)),
             "weight": weights,
         }
 
@@ -173,7 +175,7 @@ def _ignored(labels: npt.NDArray[Any], label: float | None) -> Mask:
 
 
 def _is_nan(values: npt.NDArray[Any]) -> Mask:
-    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, bool)
+    return np.asarray(np.isnan(values)) if values.dtype.kind == "f" else np.zeros(values.shape, bool)
 
 
 def _is_missing_label(labels: npt.NDArray[Any]) -> Mask:

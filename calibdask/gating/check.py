@@ -161,14 +161,14 @@ def check(
         raise ValueError('check expects limits, such as {"ece": 0.03}.')
     if bool(margins) != (baseline is not None):
         raise ValueError("not_worse and baseline go together: by how much worse than which scores?")
-    if slice_limits and by is None:
-        raise ValueError("slice_limits expects slices; give by too.")
     options = InputOptions(
         task, logits, labels, pos_label, ignore_label, label=label, score=score, skip_missing=skip_missing
     )
     given = Data.of(y_true, y_prob, by, sample_weight, options).pooled()
     if margins and not given.has_rows:
         raise ValueError("not_worse compares scores of the same rows; a summary has none.")
+    if slice_limits and not given.slice_names:
+        raise ValueError("slice_limits expects slices; give by too.")
     data = given.sliced(()).read()
     sliced = [given.sliced((name,)).read() for name in given.slice_names]
     if data.batch:

@@ -118,7 +118,7 @@ def test_the_hash_is_that_of_loops() -> None:
 
 def test_what_has_none() -> None:
     rows = _rows(100)
-    with pytest.raises(TypeError, match="expects rows, got a summary"):
+    with pytest.raises(TypeError, match="expects rows, which it hashes; got a summary"):
         cd.fingerprint(cd.summarize(rows["labels"], rows["scores"]))
     with pytest.raises(ValueError, match="2 of"):
         cd.fingerprint([0, 7, 9], [0.1, 0.2, 0.3])

@@ -29,7 +29,7 @@ from calibdask.inference.multiplicity import ADJUSTMENTS
 from calibdask.inference.row_bootstrap import RowBootstrap
 from calibdask.results.build import DatasetBuilder, check_names
 from calibdask.statistics.exact import Array
-from calibdask.storage.summary import Summary
+from calibdask.storage.summary import is_summary
 
 _CHALLENGER = "challenger"
 # What is requested beside the metrics, under a name that none has.
@@ -212,10 +212,11 @@ def _data(y_true: Any, prob_a: Any, prob_b: Any, by: Any, sample_weight: Any, op
     if isinstance(y_true, Data):
         return y_true.with_scores(_models(y_true.scores, None))
     models = _models(prob_a, prob_b)
-    if isinstance(y_true, xr.Dataset | Summary) or not (hasattr(y_true, "__len__") or has_columns(y_true)):
+    is_path = isinstance(y_true, str | os.PathLike)
+    if is_summary(y_true) or not (hasattr(y_true, "__len__") or has_columns(y_true) or is_path):
         raise ValueError("compare expects arrays of labels and scores, not summaries or iterators of blocks.")
     # Columns of a frame or a file are named as by ``score`` of `calibdask.evaluate`.
-    if options.label is not None or has_columns(y_true) or isinstance(y_true, str | os.PathLike):
+    if options.label is not None or has_columns(y_true) or is_path:
         data = Data.of(y_true, None, by, sample_weight, replace(options, score=models))
     else:
         data = Data.of(y_true, models, by, sample_weight, options)

@@ -4,6 +4,7 @@ import os
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -223,7 +224,7 @@ class Data:
         if self.summary is not None:
             return summary_input(self.summary if self.by is None else self.summary.pooled(self.by))
         if isinstance(self.labels, RowStream):
-            return read_stream(self.labels, self.options)
+            return read_stream(replace(self.labels, by=self.by or {}), self.options)
         if self.scores is None:
             return read_blocks(self.labels, self.options)
         if isinstance(self.scores, Mapping):
@@ -251,7 +252,12 @@ def _opened(path: Any, by: Any, sample_weight: Any, options: InputOptions) -> Su
     columns = [*slicing]
     if not all(isinstance(name, str) for name in (*columns, "" if sample_weight is None else sample_weight)):
         raise ValueError("by and sample_weight of a file expect names of its columns.")
-    return store.read(label=options.label, score=options.score, by=columns, weight=sample_weight)
+    read = partial(store.read, label=options.label, by=columns, weight=sample_weight)
+    if not isinstance(options.score, Mapping):
+        return read(score=options.score)
+    tables = {name: read(score=score) for name, score in options.score.items()}
+    scores = {name: table.scores for name, table in tables.items()}
+    return replace(next(iter(tables.values())), scores=scores)
 
 
 def _are_metrics(given: Any) -> bool:

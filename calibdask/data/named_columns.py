@@ -18,7 +18,9 @@ _WHERE = "The frame"
 
 @dataclass(frozen=True)
 class NamedColumns:
-    """Labels, scores, slices and weights that were taken from columns; a stream in place of labels has them all.
+    """Labels, scores, slices and weights that were taken from columns.
+
+    A stream in place of labels has scores and weights too; of its slices these are the names of the columns.
 
     Attributes
     ----------
@@ -152,5 +154,5 @@ def _streamed(
 ) -> NamedColumns:
     if (sample_weight is not None and weight is None) or not all(map(_is_name, slicing.values())):
         raise ValueError("by and sample_weight of a lazy frame, a relation or a reader expect names of its columns.")
-    stream = RowStream(columns.batches, names, weight, slicing)
-    return NamedColumns(stream, None, {}, None, names.guess)
+    stream = RowStream(columns.batches, names, weight)
+    return NamedColumns(stream, None, slicing, None, names.guess)

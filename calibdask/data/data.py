@@ -19,6 +19,7 @@ from calibdask.data.options import InputOptions, refuse_for_summary
 from calibdask.data.slices import named
 from calibdask.data.streams import RowStream
 from calibdask.data.top_scores import TopScores
+from calibdask.errors import RowsRequired
 from calibdask.storage.readers import StoredRows, Table
 from calibdask.storage.summary import Summary, is_summary
 
@@ -181,11 +182,11 @@ class Data:
 
         Raises
         ------
-        TypeError
+        RowsRequired
             If they are states: ``caller`` expects rows, ``why``.
         """
         if not self.has_rows:
-            raise TypeError(f"{caller} expects rows, {why}; got a summary, which has none.")
+            raise RowsRequired(f"{caller} expects rows, {why}; got a summary, which has none.")
         if self.top is not None:
             # Refuses with the reason: most scores of each row are not there.
             np.asarray(self.top)

@@ -67,11 +67,12 @@ def local_times(array: Any) -> Any:
     """
     if not isinstance(array, np.ndarray) or array.dtype.kind != "O" or array.ndim != 1:
         return array
-    first = next((value for value in array if value is not None and value == value), None)
-    if not isinstance(first, datetime) or first.tzinfo is None:
-        return array
     import pandas as pd
 
+    # The first value that is not missing says what all are.
+    first = next((value for value in array if not (np.ndim(value) == 0 and pd.isna(value))), None)
+    if not isinstance(first, datetime) or first.tzinfo is None:
+        return array
     return pd.Series([value if pd.isna(value) else value.replace(tzinfo=None) for value in array]).to_numpy()
 
 

@@ -10,11 +10,10 @@ from calibdask.cli.gates import (
     limit_options,
     limits_given,
     receipt_of,
-    row_arguments,
     write_receipt,
 )
 from calibdask.cli.help_groups import GroupedCommand
-from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, skipped_rows
+from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
@@ -181,11 +180,10 @@ def _checked(
             tables = same_rows("check", requests, {"model": rows, "baseline": rows_of(open_store(baseline))})
             table = tables["model"]
             options = {**options, "baseline": tables["baseline"].scores, "not_worse": list(not_worse)}
-        gate = cd.check(table.labels, table.scores, **row_arguments(request, table), **options)
+        gate = cd.check(request.data_of(table), **options)
         if with_receipt:
             document = receipt_of(table, options, request.reading)
-        gate.result.attrs.update(skipped_rows(table, gate.rows))
-        request.note_ignored(gate.result.attrs)
+        request.note_excluded(gate.result.attrs)
     return gate, document
 
 

@@ -10,7 +10,7 @@ from calibdask.cli.data_names import named_data
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.param_types import MetricType
 from calibdask.cli.results import RESULTS
-from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, skipped_rows
+from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of
 from calibdask.cli.same_rows import same_rows
 from calibdask.safe_text import visible
 
@@ -119,23 +119,18 @@ def compare(
     begun = perf_counter()
     first = next(iter(requests.values()))
     with connected(first.cluster), shown_progress("comparing"), noted():
-        tables = same_rows("compare", requests, stored, may_skip=True)
-        rows = next(iter(tables.values()))
+        tables = same_rows("compare", requests, stored)
+        rows = first.data_of(next(iter(tables.values())))
         result = cd.compare(
-            rows.labels,
-            {name: table.scores for name, table in tables.items()},
+            rows.with_scores({name: table.scores for name, table in tables.items()}),
             metrics=named or None,
             baseline=baseline,
-            by=rows.by or None,
-            sample_weight=rows.weights,
             ci=ci,
             ci_method=ci_method,
             n_boot=n_boot,
             seed=seed,
-            **first.reading,
         )
-        result.attrs.update(skipped_rows(rows, result.attrs["rows"]))
-        first.note_ignored(result.attrs)
+        first.note_excluded(result.attrs)
     if target is not None:
         with ExitStack() as written:
             _write(result, written, target)

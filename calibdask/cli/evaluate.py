@@ -18,7 +18,7 @@ from calibdask.cli.metrics import CHARTS, CURVE, DIAGRAM, PICTURES
 from calibdask.cli.param_types import MetricType
 from calibdask.cli.reporting import write_models
 from calibdask.cli.results import RESULTS, write_result
-from calibdask.cli.row_options import noted, row_options
+from calibdask.cli.row_options import check_every, noted, period_options, row_options
 from calibdask.safe_text import shown_address, visible
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ _EXAMPLES = (
 @click.option("--n-boot", type=int, metavar="N", help="Bootstrap replicates of the intervals.  [default: 200]")
 @click.option("--seed", type=int, metavar="S", help="Seed of random numbers.  [default: 0]")
 @tests_options
+@click.option("--period", metavar="COLUMN", help="Slice by the periods of this column of dates or timestamps.")
+@period_options
 @row_options
 @click.option(
     "--map",
@@ -168,6 +170,10 @@ def evaluate(**given: Any) -> None:
         run_tests(given)
         return
     refuse_tests_options(given)
+    period = given["period"]
+    check_every(period, given["every"], given["zone"])
+    if period is not None:
+        given["by"] = tuple(dict.fromkeys((*given["by"], period)))
     with importing():
         from calibdask.storage.open_store import open_store
         from calibdask.storage.readers import StoredRows

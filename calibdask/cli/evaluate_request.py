@@ -15,7 +15,7 @@ from calibdask.estimators.expression import Expression
 
 if TYPE_CHECKING:
     from calibdask.calibrators.stored_map import StoredMap
-    from calibdask.engine.inputs.options import InputKeywords
+    from calibdask.data.options import InputKeywords
     from calibdask.storage.readers import StoredRows, Table
 
 # Of the intervals of a report, where none is given.

@@ -10,7 +10,7 @@ from calibdask.cli.command_line import Remembering, repeatable_command
 from calibdask.cli.data_names import named_data
 from calibdask.cli.gates import Gating, checked_receipt, gate_options, limit_options, limits_given, write_receipt
 from calibdask.cli.reporting import audited, compared_models, measured, write_models
-from calibdask.cli.row_options import RowsRequest, row_options
+from calibdask.cli.row_options import RowsRequest, check_every, period_options, row_options
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ _WATCHING = ("period", "tolerance", "alpha", "model_version", "due", "now")
     metavar="COLUMN",
     help="The periods, such as days: the page shows calibration over time, with alarms that hold at all of them.",
 )
+@period_options
 @click.option(
     "--tolerance",
     type=float,
@@ -141,12 +142,14 @@ def report(
 
     intervals = {name: given.pop(name) for name in ("ci", "n_boot", "seed")}
     check_interval(*intervals.values())
+    period = given["period"]
     watching = _watching(*(given.pop(name) for name in _WATCHING))
     limits = limits_given(limits_path, limits_of_all, of_slices)
     facts = _origin(limits_path, limits, given=bool(limits_of_all or of_slices)) | _facts(facts_path, own_facts)
     given["by"] = tuple(dict.fromkeys((*limits.by, *given["by"])))
     target, named = _checked(data, out, overwrite=overwrite)
     kept = checked_receipt(receipt, list(named.values()), overwrite=overwrite)
+    check_every(period, given["every"], given["zone"])
     stores = {name: open_store(path) for name, path in named.items()}
     cubes = [store for store in stores.values() if isinstance(store, StoredCube)]
     if cubes:
@@ -163,7 +166,7 @@ def report(
         if cubes:
             _write_cube(cubes[0], part, title)
         else:
-            requests = {name: RowsRequest(data=path, **given) for name, path in named.items()}
+            requests = {name: RowsRequest(data=path, period=period, **given) for name, path in named.items()}
             for name, store in stores.items():
                 request = requests[name]
                 own = measured(name, request, store, watching=watching, gating=gating, **intervals)

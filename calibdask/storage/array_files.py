@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from calibdask.engine.inputs.columns import ColumnNames, choose_arrays, choose_score_arrays, unknown
 from calibdask.storage.arrow_parts import ArrowParts
+from calibdask.storage.columns import ColumnNames, choose_arrays, choose_score_arrays, unknown
 from calibdask.storage.file_version import Version, check_version, version_of
 from calibdask.storage.location import ColumnChoice, Location
 from calibdask.storage.sizes import TARGET_BYTES, block_rows, check_rows, check_size

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.engine.inputs.columns import ColumnNames
 from calibdask.errors import Damaged, Unavailable
 from calibdask.storage.column_reader import ColumnReader
 from calibdask.storage.column_types import converted, is_text, values_of
+from calibdask.storage.columns import ColumnNames
 from calibdask.storage.file_version import Version, check_version
 from calibdask.storage.location import ColumnChoice, Location, read_error
 from calibdask.storage.retry import with_retries

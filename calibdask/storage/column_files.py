@@ -13,9 +13,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from calibdask.engine.inputs.arrow import dtype_of
-from calibdask.engine.inputs.columns import ColumnNames, choose_columns, choose_scores, unknown
 from calibdask.safe_text import visible
+from calibdask.storage.arrow_columns import dtype_of
 from calibdask.storage.arrow_parts import ArrowParts
 from calibdask.storage.column_blocks import (
     Section,
@@ -28,6 +27,7 @@ from calibdask.storage.column_blocks import (
 )
 from calibdask.storage.column_reader import ColumnReader, Header, Part
 from calibdask.storage.column_types import check_types, common_type, lists_in
+from calibdask.storage.columns import ColumnNames, choose_columns, choose_scores, unknown
 from calibdask.storage.file_sets import FileSet
 from calibdask.storage.file_version import Version, version_of
 from calibdask.storage.location import ColumnChoice, Location

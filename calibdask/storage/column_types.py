@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.engine.inputs.arrow import dtype_of, list_width, to_numpy
-from calibdask.engine.inputs.columns import ColumnNames
 from calibdask.safe_text import message, visible
+from calibdask.storage.arrow_columns import dtype_of, list_width, to_numpy
+from calibdask.storage.columns import ColumnNames
 from calibdask.storage.location import ColumnChoice, Location
 
 # Larger whole numbers are no floating-point numbers any more.

@@ -213,7 +213,7 @@ def read_rows(
         About how many rows a block holds, for ``.zarr``, ``.nc`` and ``.parquet``. None: as stored, small ones taken
         together.
     skip_missing : bool, default False
-        Leave out rows without a label, a score or a weight; ``table.skipped(rows)`` says how many, given the rows left.
+        Analyses of the table leave out rows without a label, a score or a weight; its arrays have all rows.
     missing_chunks : {"error", "fill"}, default "error"
         What a chunk is that is not in a Zarr store. Zarr leaves out chunks that hold nothing but the fill value, unless
         it is told to write them (``write_empty_chunks``), so that they cannot be told from those that were lost.

@@ -8,40 +8,10 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
-from calibdask.storage.compressed_files import COMPRESSIONS
+from calibdask.storage.formats import column_format
 from calibdask.storage.location import Location
 
-# Formats of columns, by the suffixes of their files.
-COLUMN_SUFFIXES = {
-    ".parquet": ".parquet",
-    ".pq": ".parquet",
-    ".parq": ".parquet",
-    ".csv": ".csv",
-    ".tsv": ".csv",
-    ".arrow": ".arrow",
-    ".arrows": ".arrow",
-    ".feather": ".arrow",
-    ".ipc": ".arrow",
-    ".jsonl": ".jsonl",
-    ".ndjson": ".jsonl",
-}
-# Files of text, which may be compressed.
-_TEXTS = {".csv", ".tsv", ".jsonl", ".ndjson"}
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
-
-
-def column_format(path: str) -> str | None:
-    """The format of columns that the name of a file tells, without the suffix of a compressed file of text.
-
-    Examples
-    --------
-    >>> column_format("day=1/rows.csv.gz"), column_format("rows.feather"), column_format("rows.npz")
-    ('.csv', '.arrow', None)
-    """
-    suffixes = [suffix.lower() for suffix in PurePosixPath(path).suffixes]
-    while suffixes and suffixes[-1] in COMPRESSIONS and _TEXTS & {*suffixes[:-1]}:
-        suffixes.pop()
-    return COLUMN_SUFFIXES.get(suffixes[-1]) if suffixes else None
 
 
 def is_pattern(location: Location) -> bool:

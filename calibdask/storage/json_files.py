@@ -119,4 +119,4 @@ def _mixed() -> Any:
     return pyarrow.dense_union([pyarrow.field("number", pyarrow.float64()), pyarrow.field("text", pyarrow.string())])
 
 
-JSON_LINES = ColumnReader("JSON Lines", _schema, _parts, _load, "block from byte {0[0]}")
+JSON_LINES = ColumnReader("JSON Lines", _schema, _parts, _load, "block from byte {0[0]}", (".jsonl", ".ndjson"))

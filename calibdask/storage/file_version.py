@@ -1,6 +1,7 @@
 """Versions of files: a file that is replaced while it is read is an error, not the numbers of neither version."""
 
 import os
+import socket
 from typing import Any
 
 from calibdask.storage.location import Location
@@ -47,7 +48,10 @@ def check_version(file: Location, version: Version) -> None:
     try:
         current = version_of(file)
     except FileNotFoundError:
-        raise ValueError(f"{file.url} was removed while it was read; run it again with a file that stays.") from None
+        raise ValueError(
+            f"{file.url} was removed while it was read, or cannot be seen from {socket.gethostname()}, which reads it; "
+            "give a path or URL that all workers see."
+        ) from None
     changes = [name for (name, before), (_, now) in zip(version, current, strict=False) if before != now]
     if changes:
         raise ValueError(

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibdask.cli.calibration_tests import TESTS, TESTS_HELP, refuse_tests_options, run_tests, tests_options
-from calibdask.cli.data_names import named_data
 from calibdask.cli.evaluate_request import EvaluateRequest
 from calibdask.cli.gates import checked_receipt, receipt_of_metrics, write_receipt
 from calibdask.cli.importing import importing
 from calibdask.cli.metric_options import MetricCommand
 from calibdask.cli.metrics import CHARTS, CURVE, DIAGRAM, PICTURES
+from calibdask.cli.model_data import model_places
 from calibdask.cli.param_types import MetricType
 from calibdask.cli.reporting import write_models
 from calibdask.cli.results import RESULTS, write_result
@@ -179,8 +179,12 @@ def evaluate(**given: Any) -> None:
         from calibdask.storage.readers import StoredRows
         from calibdask.storage.replacing import replacing
 
-        files = named_data(given["data"])
-        request = EvaluateRequest.of({**given, "files": files, "data": next(iter(files.values()))})
+        places = model_places(given["data"], given["score"])
+        first = next(iter(places.values()))
+        files = {name: place.path for name, place in places.items()}
+        scores = {name: place.score for name, place in places.items()}
+        own = {"files": files, "scores": scores, "data": first.path, "score": first.score}
+        request = EvaluateRequest.of({**given, **own})
         request.check()
         result_path, plot_path, report_path = _outputs(request)
         receipt_path = checked_receipt(request.receipt, list(files.values()), overwrite=request.overwrite)

@@ -141,19 +141,23 @@ def report(
     from calibdask.inference.choice import check_interval
     from calibdask.storage.open_store import StoredCube, open_store
     from calibdask.storage.replacing import replacing
+    from calibdask.storage.summary import Summary
 
     intervals = {name: given.pop(name) for name in ("ci", "n_boot", "seed")}
     check_interval(*intervals.values())
-    period = given["period"]
-    watching = _watching(*(given.pop(name) for name in _WATCHING))
     limits = limits_given(limits_path, limits_of_all, of_slices)
     facts = _origin(limits_path, limits, given=bool(limits_of_all or of_slices)) | _facts(facts_path, own_facts)
     given["by"] = tuple(dict.fromkeys((*limits.by, *given["by"])))
     target, named = _checked(data, out, overwrite=overwrite)
     kept = checked_receipt(receipt, list(named.values()), overwrite=overwrite)
-    check_every(period, given["every"], given["zone"])
-    requests = model_requests(data, {**given, "period": period})
+    watched = [given.pop(name) for name in _WATCHING]
+    check_every(watched[0], given["every"], given["zone"])
+    requests = model_requests(data, {**given, "period": watched[0]})
     stores = {name: open_store(request.data) for name, request in requests.items()}
+    stored_periods = {store.period for store in stores.values() if isinstance(store, Summary)} - {None}
+    if watched[0] is None and len(stored_periods) == 1:
+        (watched[0],) = stored_periods
+    watching = _watching(*watched)
     cubes = [store for store in stores.values() if isinstance(store, StoredCube)]
     if cubes:
         _check_alone(cubes[0], stores)

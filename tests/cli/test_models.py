@@ -102,7 +102,7 @@ def test_compare_by_slices(run: Run, files: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("old.npz",), "compare expects the files of two models or more, got one"),
+        (("old.npz",), "compare expects two models or more, got one"),
         (("old.npz", "new_100.csv"), "got 400 rows of .*old.npz and 100 of .*new_100.csv"),
         (("old.npz", "other.npz"), "but 400 of 400 labels of .* differ"),
         (("old.npz", "new.npz", "--baseline", "third"), "--baseline expects one of old, new, got third"),

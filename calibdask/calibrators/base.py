@@ -232,6 +232,9 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         tags.input_tags.positive_only = not self.logits
         return tags
 
+    # Whether the further columns are features and not slices.
+    _takes_features: ClassVar[bool] = False
+
     @property
     def _further_columns(self) -> tuple[str, ...]:
         """Names of what it takes of each row besides scores."""

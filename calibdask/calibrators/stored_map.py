@@ -88,6 +88,11 @@ class StoredMap:
         return self.calibrator._further_columns
 
     @property
+    def takes_features(self) -> bool:
+        """Whether its further columns are features, whose numbers count, and not slices."""
+        return type(self.calibrator)._takes_features
+
+    @property
     def takes_logits(self) -> bool:
         """Whether scores are logits."""
         return self.calibrator.logits

@@ -53,4 +53,4 @@ def _reader(stream: Any, columns: Sequence[int] | None = None) -> tuple[Any, boo
     return opened(stream, options=options), is_indexed
 
 
-ARROW = ColumnReader("Arrow", _schema, _parts, _load, "record batch {}")
+ARROW = ColumnReader("Arrow", _schema, _parts, _load, "record batch {}", (".arrow", ".arrows", ".feather", ".ipc"))

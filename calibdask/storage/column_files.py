@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from calibdask.safe_text import visible
-from calibdask.storage.array_files import TARGET_BYTES, block_rows
 from calibdask.storage.arrow_columns import dtype_of
 from calibdask.storage.arrow_parts import ArrowParts
 from calibdask.storage.column_blocks import (
@@ -32,7 +31,7 @@ from calibdask.storage.columns import ColumnNames, choose_columns, choose_scores
 from calibdask.storage.file_sets import FileSet
 from calibdask.storage.file_version import Version, version_of
 from calibdask.storage.location import ColumnChoice, Location
-from calibdask.storage.sizes import check_rows, check_size
+from calibdask.storage.sizes import TARGET_BYTES, block_rows, check_rows, check_size
 from calibdask.storage.text_types import kinds_of, type_of
 
 # Files that are looked into side by side, and parts that are read for the types of their texts.
@@ -124,6 +123,8 @@ class ColumnFiles:
         ValueError
             As `read`.
         """
+        import pyarrow
+
         files = self._opened()
         names = self._names(files, choice, choose_scores)
         wanted = self._there(files)
@@ -133,7 +134,9 @@ class ColumnFiles:
         schema = _schema(types)
         check_types(self.files.location, choice, names, schema)
         sections = [section for part in parts for section in _sections([part], wanted)]
-        return ArrowParts(schema, names, sections, partial(load_section, self.reader, types))
+        # Texts are what they are until somebody needs their numbers.
+        stored = types if self.reader.has_types else dict.fromkeys(wanted, pyarrow.string())
+        return ArrowParts(schema, names, sections, partial(load_section, self.reader, stored))
 
     def _opened(self) -> list[_File]:
         if not self.files.paths:

@@ -64,6 +64,8 @@ class ColumnReader:
         with types: None where the file says it.
     place : str
         A part in words, as a format of its place.
+    suffixes : tuple of str
+        Of the names of files; the first one stands for the format.
     has_types : bool
         Whether files say the types of columns; otherwise texts are loaded for columns of unknown type.
     hint : function
@@ -75,5 +77,6 @@ class ColumnReader:
     parts: Callable[[Location, Header], Sequence[Part]]
     load: Callable[[Location, Any, Sequence[Any], Mapping[str, Any]], Any]
     place: str
+    suffixes: tuple[str, ...]
     has_types: bool = True
     hint: Callable[[Sequence[str]], str] = _no_hint

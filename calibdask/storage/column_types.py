@@ -81,7 +81,7 @@ def values_of(column: Any, *, exact: bool) -> np.ndarray:
     from pyarrow import compute, types
 
     kind = plain_type(column.type)
-    if exact and column.null_count and (types.is_boolean(kind) or types.is_integer(kind)):
+    if exact and 0 < column.null_count < len(column) and (types.is_boolean(kind) or types.is_integer(kind)):
         ends = compute.min_max(column.cast(kind))
         if types.is_boolean(kind) or max(-ends["min"].as_py(), ends["max"].as_py()) > _EXACT:
             values = np.empty(len(column), object)

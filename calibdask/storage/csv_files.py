@@ -3,12 +3,9 @@
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
-from zipfile import ZipFile
 
-from fsspec.compression import compr
-
-from calibdask.safe_text import listed
 from calibdask.storage.column_reader import ColumnReader, Header, Part
+from calibdask.storage.compressed_files import compression_of, opened
 from calibdask.storage.csv_rows import header_of, row_blocks
 from calibdask.storage.location import Location
 
@@ -16,7 +13,6 @@ from calibdask.storage.location import Location
 _CSV_BLOCK_BYTES = 64 << 20
 # A header is looked for in pieces of this size.
 _CSV_SAMPLE_BYTES = 1 << 20
-_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zip": "zip"}
 _DECIMAL = r"-?\d*\.\d+(e-?\d+)?"
 
 
@@ -135,34 +131,6 @@ def _no_number(
     return ValueError(f"column {name!r} expects numbers, {where}: {reason}{other}")
 
 
-def compression_of(file: Location) -> str | None:
-    """How a file is compressed, by its name."""
-    return _COMPRESSIONS.get("." + file.named.rpartition(".")[2].lower())
-
-
-def opened(file: Location) -> Any:
-    """The text of a file, decompressed."""
-    compression = compression_of(file)
-    if compression is None:
-        return file.open()
-    if compression == "zstd":
-        import pyarrow
-
-        return pyarrow.CompressedInputStream(pyarrow.PythonFile(file.open(), "r"), "zstd")
-    stream = file.open()
-    if compression == "zip" and len(files := _packed_files(stream)) > 1:
-        raise ValueError(f"the archive holds several files, {listed(files[:3])}; unpack it, and name the folder.")
-    return compr[compression](stream, mode="rb")
-
-
-def _packed_files(stream: Any) -> list[str]:
-    """The files in an archive, without the marks that macOS adds."""
-    with ZipFile(stream) as archive:
-        names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
-    stream.seek(0)
-    return names
-
-
 def _not_utf8() -> ValueError:
     return ValueError("its text is not UTF-8, the encoding expected; convert it, for example by iconv.")
 
@@ -177,4 +145,6 @@ def _without_names(names: Sequence[str]) -> str:
     )
 
 
-CSV = ColumnReader("CSV", _schema, _parts, _load, "block from byte {0[0]}", has_types=False, hint=_without_names)
+CSV = ColumnReader(
+    "CSV", _schema, _parts, _load, "block from byte {0[0]}", (".csv", ".tsv"), has_types=False, hint=_without_names
+)

@@ -65,8 +65,12 @@ def _first_row_end(text: bytes) -> int:
     return end
 
 
-def row_blocks(file: Any, start: int, size: int, length: int, separator: str = _COMMA) -> Iterator[tuple[int, int]]:
+def row_blocks(
+    file: Any, start: int, size: int, length: int, separator: str | None = _COMMA
+) -> Iterator[tuple[int, int]]:
     """Offsets and lengths of whole rows, about ``length`` bytes of them at a time; the file is read once.
+
+    Without a separator each line is a row.
 
     Raises
     ------
@@ -88,7 +92,7 @@ def row_blocks(file: Any, start: int, size: int, length: int, separator: str = _
         start += end
 
 
-def rows_end(text: bytes, separator: str = _COMMA) -> int:
+def rows_end(text: bytes, separator: str | None = _COMMA) -> int:
     r"""Where the last row in a text ends that begins with a row; 0 if none does.
 
     Examples
@@ -96,7 +100,7 @@ def rows_end(text: bytes, separator: str = _COMMA) -> int:
     >>> rows_end(b'1,"one\ntwo"\n0,"three\nfo')
     12
     """
-    if b'"' not in text:
+    if separator is None or b'"' not in text:
         return text.rfind(b"\n") + 1
     letters = np.frombuffer(text, np.uint8)
     quotes = np.flatnonzero(letters == _QUOTE)

@@ -8,36 +8,10 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
+from calibdask.storage.formats import column_format
 from calibdask.storage.location import Location
 
-# Formats of columns, by the suffixes of their files.
-COLUMN_SUFFIXES = {
-    ".parquet": ".parquet",
-    ".pq": ".parquet",
-    ".parq": ".parquet",
-    ".csv": ".csv",
-    ".tsv": ".csv",
-    ".arrow": ".arrow",
-    ".arrows": ".arrow",
-    ".feather": ".arrow",
-    ".ipc": ".arrow",
-}
-_COMPRESSED = {".gz", ".bz2", ".xz", ".zst", ".zip"}
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
-
-
-def column_format(path: str) -> str | None:
-    """The format of columns that the name of a file tells, without the suffix of a compressed CSV file.
-
-    Examples
-    --------
-    >>> column_format("day=1/rows.csv.gz"), column_format("rows.feather"), column_format("rows.npz")
-    ('.csv', '.arrow', None)
-    """
-    suffixes = [suffix.lower() for suffix in PurePosixPath(path).suffixes]
-    while suffixes and suffixes[-1] in _COMPRESSED and {".csv", ".tsv"} & {*suffixes[:-1]}:
-        suffixes.pop()
-    return COLUMN_SUFFIXES.get(suffixes[-1]) if suffixes else None
 
 
 def is_pattern(location: Location) -> bool:

@@ -16,9 +16,9 @@ import zarr
 
 import calibdask as cd
 from calibdask.storage import column_files, csv_files
-from calibdask.storage.array_files import block_rows
 from calibdask.storage.open_store import read_rows
 from calibdask.storage.readers import Table
+from calibdask.storage.sizes import block_rows
 from tests.storage.written_rows import CLASSES, COUNTRY, DAY, LABELS, SCORES, WEIGHTS, frame, write_all, write_zarr
 
 FORMATS = [

@@ -314,6 +314,8 @@ class MulticalibratedScaling(Calibrator):
     def _map(self, numbers: Numbers) -> BlockMap:
         raise ValueError("MulticalibratedScaling maps scores by features: predict_proba(y_prob, features) does.")
 
+    _takes_features = True
+
     @property
     def _further_columns(self) -> tuple[str, ...]:
         """The features of the segments that were moved; those of others change nothing."""

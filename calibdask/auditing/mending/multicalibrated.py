@@ -217,12 +217,7 @@ class MulticalibratedScaling(Calibrator):
         """
         self._check()
         options = InputOptions(
-            logits=self.logits,
-            labels=labels,
-            pos_label=pos_label,
-            label=label,
-            score=score,
-            skip_missing=skip_missing,
+            None, self.logits, labels, pos_label, label=label, score=score, skip_missing=skip_missing
         )
         if y_prob is not None:
             y_true, y_prob = labels_and_scores(type(self).__name__, y_true, y_prob, None, None)

@@ -95,7 +95,7 @@ def hosted(name: str, array: Any) -> Any:
         raise ValueError(f"{name} is a sparse matrix, {type(array).__name__}; pass {name}.toarray().")
     known = type(array).__module__.partition(".")[0] in ("numpy", "pandas", "dask", "dask_expr", "xarray")
     foreign = not (known or hasattr(type(array), "columns")) and (hasattr(array, "to_numpy") or speaks_protocols(array))
-    array = plain(array, name) if foreign else array
+    array = plain(array, name) if foreign or isinstance(array, list | tuple) else array
     if isinstance(array, np.ndarray):
         return numbers_of_objects(rows_of_lists(array, name), name)
     if not (is_pandas(array) and array.ndim == 1 and array.dtype == object):

@@ -98,7 +98,7 @@ CASES: dict[str, tuple[Callable[[], Inputs], str]] = {
     "scores are complex": (lambda: (VECTOR[0], VECTOR[1] + 0j, {}), "y_prob expects real numbers .* type complex128"),
     "scores are objects": (
         lambda: (VECTOR[0], np.array([*VECTOR[1][1:], "x"], object), {}),
-        rf"y_prob expects numbers, got 'x', of type str, in row {ROWS - 1}; repair",
+        r"y_prob expects numbers, got 'x', of type str, in row \d+; repair",
     ),
     "one column": (
         lambda: (VECTOR[0], VECTOR[1][:, None], {}),

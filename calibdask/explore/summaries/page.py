@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from functools import partial
-from html import escape
 from typing import Any
 
 import xarray as xr
 
 from calibdask.explore.cancellation import LatestOnly, error_text
 from calibdask.explore.downloads import downloads
+from calibdask.explore.html_widgets import html_pane
 from calibdask.explore.server import Page
 from calibdask.explore.summaries.answer_page import AnswerPage, answer_pages
 from calibdask.explore.summaries.comparison_widgets import ComparisonWidgets
@@ -38,6 +38,7 @@ from calibdask.explore.summaries.slices_over_time import period_dims
 from calibdask.explore.summaries.steps import Measurement, Step, after
 from calibdask.explore.summaries.time_page import TimePage
 from calibdask.explore.url_state import bind_to_url
+from calibdask.markup import Html
 from calibdask.results.values import Results
 from calibdask.storage.summary import Summary
 
@@ -99,16 +100,16 @@ class SummaryPage:
         self.slices = SliceTable(pool, self._own.errors(pool.source.layout), self.first.choose, self._rank_slices)
         self.overview = Overview(pool, self.first.toggle)
         # Room for what comes and goes: a click is not to move what the next one is for.
-        self.head = pn.pane.HTML("", styles={"flex": "1 1 18rem", "min-height": "2.5em"})
+        self.head = html_pane(styles={"flex": "1 1 18rem", "min-height": "2.5em"})
         self.clear = pn.widgets.Button(label="Clear selection", variant="outline", disabled=True, margin=(5, 10))
         self.clear.on_click(lambda _: self.first.clear())
-        self.cautions = pn.pane.HTML("", sizing_mode="stretch_width", stylesheets=[CAUTION_STYLE], margin=(0, 10))
+        self.cautions = html_pane(sizing_mode="stretch_width", stylesheets=[CAUTION_STYLE], margin=(0, 10))
         self.cautions.styles = {"min-height": "1.5em"}
-        self.busy = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 10), styles={"min-height": "1.4em"})
+        self.busy = html_pane(sizing_mode="stretch_width", margin=(0, 10), styles={"min-height": "1.4em"})
         box = pn.Row(sizing_mode="stretch_width", styles={"flex-wrap": "wrap", "gap": "4px 12px"})
         self.panel_grid, self.plots = PanelGrid(box), pn.Column(box, sizing_mode="stretch_width")
-        self.numbers = pn.pane.HTML("", sizing_mode="stretch_width")
-        self.note = pn.pane.HTML(small(NOTE), sizing_mode="stretch_width")
+        self.numbers = html_pane(sizing_mode="stretch_width")
+        self.note = html_pane(small(NOTE), sizing_mode="stretch_width")
 
     def page(self) -> Page:
         """The page, with its first numbers on the way."""
@@ -370,24 +371,25 @@ class SummaryPage:
         """Nothing can be shown of a selection."""
         self._results, self._titles, self.numbers.object = [], [], ""
         self.plots.visible = False
-        self.head.object = f"{self._described(selections)}<p><b>{escape(error_text(error))}</b></p>"
+        self.head.object = self._described(selections) + Html("<p><b>{}</b></p>").format(error_text(error))
         self.cautions.object = ""
         self._stop(None)
 
     def _stop(self, error: Exception | None) -> None:
         """Take no further steps, because of an error if there is one."""
         self._steps, self._is_busy = [], False
-        self.busy.object = "" if error is None else f"<b>{escape(error_text(error))}</b>"
+        self.busy.object = "" if error is None else Html("<b>{}</b>").format(error_text(error))
 
-    def _described(self, selections: list[Selection]) -> str:
+    def _described(self, selections: list[Selection]) -> Html:
         """The selections with their rows."""
         lines = []
         for number, selection in enumerate(selections):
-            mark = f"{dot(COLORS[number])} <b>{'AB'[number]}</b> " if len(selections) > 1 else ""
+            mark = Html("{} <b>{}</b> ").format(dot(COLORS[number]), "AB"[number]) if len(selections) > 1 else ""
             rows, slices = self._pool.rows(selection), self._pool.numbers(selection).size
             count = f", {slices:,} of {self._pool.slice_count:,} slices" if self._pool.slices else ""
-            lines.append(f"{mark}{escape(selection_text(self._pool, selection))}: <b>{rows:,} rows</b>{count}")
-        return "<br>".join(lines)
+            text = selection_text(self._pool, selection)
+            lines.append(Html("{}{}: <b>{:,} rows</b>{}").format(mark, text, rows, count))
+        return Html("<br>").join(lines)
 
     def _close(self) -> None:
         self._quick.close()

@@ -1,10 +1,14 @@
-"""HTML in which texts of others are escaped: the one way from a text to HTML."""
+"""HTML and Markdown in which texts of others are escaped: the one way from a text to either."""
 
+import re
 from typing import Any, Self
 
 from markupsafe import Markup
 
-from calibdask.safe_text import visible_lines
+from calibdask.safe_text import visible, visible_lines
+
+# What marks something, or ends a cell; links that are made of mere addresses too.
+_MARKS = re.compile(r"[\\`*_~#&\[\]<>|]|(?<=:)/(?=/)|(?<=www)\.", re.IGNORECASE)
 
 
 class Html(Markup):
@@ -25,3 +29,14 @@ class Html(Markup):
     def escape(cls, s: Any, /) -> Self:
         """A text as HTML; HTML stays as it is."""
         return super().escape(s if hasattr(s, "__html__") else visible_lines(s))
+
+
+def in_markdown(text: object) -> str:
+    r"""A text in one line of Markdown, whose signs mean nothing there.
+
+    Examples
+    --------
+    >>> in_markdown("a_b | [x](http://y) <i>\x07")
+    'a\\_b \\| \\[x\\](http:\\//y) \\<i\\>\\\\x07'
+    """
+    return _MARKS.sub(r"\\\g<0>", visible(text))

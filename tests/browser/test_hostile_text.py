@@ -61,7 +61,7 @@ class Hunt:
 
     def hover(self) -> None:
         """Rest on figures and headings, which show more then."""
-        for place in self.page.locator(".bk-Figure, .tabulator-col").all()[:12]:
+        for place in self.page.locator(".bk-Figure, .tabulator-col").element_handles()[:12]:
             box = place.bounding_box()
             if box and box["y"] < 1900:
                 for across, down in ((0.3, 0.4), (0.5, 0.5), (0.8, 0.3)):
@@ -112,7 +112,7 @@ def test_the_page_of_a_summary(hunt: Hunt, served: Callable[[str], str]) -> None
         page.get_by_role("gridcell", name=hostile("slice-off")).first,
         page.locator(".choices__list--multiple div").first,
     )
-    page.get_by_text("Compare with a second selection, B").click()
+    page.get_by_role("checkbox").first.click()
     page.get_by_text("Selection B").wait_for(timeout=60_000)
     page.locator(".choices").first.click()
     hunt.look()

@@ -11,6 +11,8 @@ from bokeh.model import Model
 
 import calibdask as cd
 from calibdask.estimators.metrics import Metrics
+from calibdask.explore.cancellation import CancelToken
+from calibdask.explore.cubes.drill_down import DrillDown
 from calibdask.explore.cubes.page import CubePage
 from calibdask.explore.server import Page
 from calibdask.explore.summaries.own_metrics import OwnMetrics
@@ -52,6 +54,8 @@ TEXTS = {
     ("Title", "text"),
 }
 
+NEVER_SHOWN = {"name", "tags"}
+
 
 def strings(value: Any) -> Iterator[str]:
     """All texts of a property, but for those of other models."""
@@ -72,6 +76,7 @@ def raw_properties(*items: Any) -> set[tuple[str, str]]:
         (type(model).__name__, name)
         for model in root.references()
         for name, value in model.properties_with_values(include_defaults=False).items()
+        if name not in NEVER_SHOWN
         for text in strings(value)
         # Panes of Panel are escaped once more on their way.
         if f"<b {MARK}" in (unescape(text) if type(model).__name__ == "HTML" else text)
@@ -83,13 +88,11 @@ def views_of_summary(path: Path) -> Iterator[Page]:
     assert isinstance(opened, Summary)
     shown = SummaryPage(pool_of(opened), hostile("file"), OwnMetrics.of(METRICS))
     page = shown.page()
-    for view in shown.view.options:
+    for view in shown.view.options[1:]:
         shown.view.value = view
         yield page
-    shown.view.value = shown.view.options[0]
     shown.compare.value = True
-    yield page
-    shown.first.choose({next(iter(shown.first.labels)): 0} if shown.first.labels else {})
+    shown.view.value = shown.view.options[0]
     yield page
 
 
@@ -98,14 +101,18 @@ def views_of_cube(path: Path) -> Iterator[Page]:
     page = shown.page()
     yield page
     for role in shown.controls.roles.values():
-        before, role.value = role.value, "one label"
-        yield page
-        role.value = before
-    assert shown.view is not None
-    at = {dim: shown._cube[dim].values[0] for dim in shown.view.kept}
-    shown._drill.point_at(at)
-    shown._refresh()
+        role.value = "one label"
     yield page
+    assert shown.view is not None
+    cube = cd.open_cube(str(path))
+    drill = DrillDown(cube, shown.reductions, None)
+    numbers = shown.reductions.shown(shown.view, CancelToken())
+    at = {dim: numbers[dim].values[0] for dim in shown.view.kept}
+    drill.point_at(at)
+    drill.settle(shown.view, numbers)
+    yield Page("", [], [drill.layout])
+    drill.fail(at, hostile("error"))
+    yield Page("", [], [drill.layout])
 
 
 PAGES: dict[str, Callable[[Path], Iterator[Page]]] = {

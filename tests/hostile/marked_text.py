@@ -15,7 +15,7 @@ from calibdask.study.seeds import Seeds
 
 # An element that a text adds to a page has this attribute.
 MARK = "data-hostile"
-ROWS = 2400
+ROWS = 800
 RNG = np.random.default_rng(8)
 SCORES = RNG.random(ROWS)
 LABELS = (RNG.random(ROWS) < SCORES**1.6).astype(int)

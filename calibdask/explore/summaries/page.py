@@ -46,6 +46,7 @@ _BINS = [10, 15, 20, 30, 60, 100]
 _BINNINGS = {"by the scores": "auto", "of equal width": "uniform", "of equal mass": "equal-mass"}
 _TOGETHER, _ALL_ROWS, _OVER_TIME, _GROUPS = "all periods together", "all rows", "over time", "groups by features"
 _BEGUN, _OVERVIEW, _SINCE = "models and periods", "models, slices and periods", "since when the worst slice is off"
+_ROWS = Html("{}{}: <b>{:,} rows</b>{}")
 # Beside each other where there is room.
 _BESIDE = {"flex-wrap": "wrap", "gap": "4px 20px"}
 # Seconds before what takes longer begins: further choices are not to be slowed down by intervals of earlier ones.
@@ -131,10 +132,9 @@ class SummaryPage:
         tables: dict[str, Callable[[], Any]] = {key: partial(self._frame, frame) for key, frame in frames.items()}
         if self._pool.slices:
             tables["slices"] = self.slices.frame
-        name = self._name.partition(".")[0]
-        buttons = downloads(name, tables, self.plots)
-        left = pn.Column(self.plots, sizing_mode="stretch_width", styles={"flex": "3 1 560px", "min-width": "0"})
-        beside = {"flex": "2 1 460px", "min-width": "0"}
+        buttons = downloads(name := self._name.partition(".")[0], tables, self.plots)
+        plots, beside = ({"flex": f"{wide}px", "min-width": "0"} for wide in ("3 1 560", "2 1 460"))
+        left = pn.Column(self.plots, sizing_mode="stretch_width", styles=plots)
         right = pn.Column(*self.slices.listed, sizing_mode="stretch_width", styles=beside)
         middle = pn.Row(left, *([right] if self.slices.listed else []), sizing_mode="stretch_width", styles=_BESIDE)
         top = pn.Row(
@@ -171,7 +171,6 @@ class SummaryPage:
 
     @property
     def _other_views(self) -> list[TimePage | GroupsPage | AnswerPage]:
-        """All that may be."""
         return [view for view in (self.time, self.groups, *self.answers.values()) if view is not None]
 
     def _frame(self, make: Callable[[list[xr.Dataset], list[str]], Any]) -> Any:
@@ -383,12 +382,11 @@ class SummaryPage:
     def _described(self, selections: list[Selection]) -> Html:
         """The selections with their rows."""
         lines = []
-        for number, selection in enumerate(selections):
-            mark = Html("{} <b>{}</b> ").format(dot(COLORS[number]), "AB"[number]) if len(selections) > 1 else ""
+        for letter, color, selection in zip("AB", COLORS, selections, strict=False):
+            mark = Html("{} <b>{}</b> ").format(dot(color), letter) if len(selections) > 1 else ""
             rows, slices = self._pool.rows(selection), self._pool.numbers(selection).size
             count = f", {slices:,} of {self._pool.slice_count:,} slices" if self._pool.slices else ""
-            text = selection_text(self._pool, selection)
-            lines.append(Html("{}{}: <b>{:,} rows</b>{}").format(mark, text, rows, count))
+            lines.append(_ROWS.format(mark, selection_text(self._pool, selection), rows, count))
         return Html("<br>").join(lines)
 
     def _close(self) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 
 from calibdask import __version__
 from calibdask.calibrators.stored_map import StoredMap
-from calibdask.engine.inputs.arrow import to_numpy
 from calibdask.engine.progress_events import Stage, advance, start_stage
 from calibdask.storage.applied_files import FORMATS, AppliedFile, mark_of, scores_of
 from calibdask.storage.array_files import TARGET_BYTES
+from calibdask.storage.arrow_columns import to_numpy
 from calibdask.storage.arrow_parts import ArrowParts, Place
 from calibdask.storage.location import ColumnChoice, Location, MissingChunks, read_error
 from calibdask.storage.unfinished import Unfinished, digest, files_digest

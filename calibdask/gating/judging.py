@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.input import Input
+from calibdask.data.input import Input
 from calibdask.estimators.bounded_mean import CLOPPER_PEARSON, BoundedMean
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.scores.mean_gap import MeanGap

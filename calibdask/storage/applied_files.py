@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibdask.engine.inputs.arrow import dtype_of, list_width, to_numpy
-from calibdask.engine.inputs.columns import ColumnNames
-from calibdask.engine.inputs.slices import MISSING
+from calibdask.engine.axes import MISSING
 from calibdask.safe_text import listed, visible
-from calibdask.storage.lazy_columns import stacked
+from calibdask.storage.arrow_columns import dtype_of, list_width, to_numpy
+from calibdask.storage.column_blocks import stacked
+from calibdask.storage.columns import ColumnNames
 from calibdask.storage.writers import APPLIED, texts_settled
 
 # The attribute of a Zarr group that says what it is.

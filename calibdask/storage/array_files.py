@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibdask.engine.inputs.columns import ColumnNames, choose_arrays, unknown
 from calibdask.errors import Damaged, Unavailable
 from calibdask.storage.checked_file import check_file
+from calibdask.storage.columns import ColumnNames, choose_arrays, unknown
 from calibdask.storage.location import ColumnChoice, Location, read_error
 from calibdask.storage.packing import Packing, check_unpacked, packing_of_scores
 from calibdask.storage.retry import with_retries

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibdask.engine.inputs.columns import ColumnNames, choose_score_arrays, unknown
 from calibdask.storage.array_files import TARGET_BYTES, StoredArray, open_archive, stored_unit
 from calibdask.storage.arrow_parts import ArrowParts
+from calibdask.storage.columns import ColumnNames, choose_score_arrays, unknown
 from calibdask.storage.location import ColumnChoice, Location
 from calibdask.storage.packing import check_unpacked, packing_of_scores
 from calibdask.storage.sizes import check_rows

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from calibdask.engine.inputs.arrow import dtype_of, list_width
-from calibdask.engine.inputs.columns import ColumnNames
+from calibdask.storage.arrow_columns import dtype_of, list_width
+from calibdask.storage.columns import ColumnNames
 
 # What a text counts for in the size of a row.
 _TEXT_BYTES = 32

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibdask.engine.inputs import slices
-from calibdask.engine.inputs.arrow import dtype_of, list_width, to_numpy
-from calibdask.engine.inputs.columns import ColumnNames
-from calibdask.engine.inputs.missing import is_missing
-from calibdask.engine.inputs.slices import Axis, Coded
+from calibdask.data import slices
+from calibdask.data.slices import Coded
+from calibdask.engine.axes import Axis
+from calibdask.storage.arrow_columns import dtype_of, list_width, to_numpy
+from calibdask.storage.columns import ColumnNames
 
 # Batches are taken together up to about this many scores, and at least this many rows.
 _SCORES, _FEWEST_ROWS = 1 << 22, 1 << 15
@@ -51,7 +51,6 @@ class _Count:
     """What the passes have counted."""
 
     passes: int = 0
-    skipped: int = 0
 
 
 @dataclass(frozen=True)
@@ -64,15 +63,12 @@ class RowStream:
     names : ColumnNames
     weight : name of a column, optional
     by : mapping from name of a slicing variable to its column
-    skip_missing : bool
-        Whether rows without a label, a score or a weight are left out.
     """
 
     batches: Batches
     names: ColumnNames
     weight: Any = None
     by: Mapping[Any, Any] = field(default_factory=dict)
-    skip_missing: bool = False
     _count: _Count = field(default_factory=_Count, compare=False)
 
     @cached_property
@@ -84,11 +80,6 @@ class RowStream:
     def score_columns(self) -> int | None:
         """How many columns of scores there are; None for a vector of P(y = 1)."""
         return self._width(self.names.scores)
-
-    @property
-    def skipped(self) -> int:
-        """Rows left out in the last pass."""
-        return self._count.skipped
 
     @property
     def label_type(self) -> np.dtype[Any]:
@@ -114,14 +105,17 @@ class RowStream:
         empty = True
         for columns in self._read([*self.names.columns, *self._weights, *self.by.values()]):
             empty = False
-            yield Piece(
-                self._matrix(columns, self.names.labels, self.label_columns),
-                self._matrix(columns, self.names.scores, self.score_columns),
-                None if self.weight is None else columns[self.weight],
-                None if coding is None else coding(columns),
-            )
+            yield self._piece(columns, None if coding is None else coding(columns))
         if empty:
             yield self.empty._replace(group=None if coding is None else np.empty(0, np.int32))
+
+    def _piece(self, columns: Columns, group: np.ndarray | None) -> Piece:
+        return Piece(
+            self._matrix(columns, self.names.labels, self.label_columns),
+            self._matrix(columns, self.names.scores, self.score_columns),
+            None if self.weight is None else columns[self.weight],
+            group,
+        )
 
     @property
     def empty(self) -> Piece:
@@ -130,19 +124,24 @@ class RowStream:
         weights = None if self.weight is None else np.empty(0)
         return Piece(np.empty(labels, self.label_type), np.empty(scores, self.score_type), weights, None)
 
-    def slices(self) -> tuple[Callable[[Columns], np.ndarray] | None, tuple[Axis, ...]]:
-        """The function from columns to slices, and the axes; one pass finds the distinct values."""
+    def slices(
+        self, keep: Callable[[Piece], np.ndarray] | None = None
+    ) -> tuple[Callable[[Columns], np.ndarray] | None, tuple[Axis, ...]]:
+        """The function from columns to slices, and the axes; one pass finds the distinct values.
+
+        Values that only rows have which ``keep`` does not mark make no slices.
+        """
         if not self.by:
             return None, ()
         import pandas as pd
 
         distinct: dict[Any, np.ndarray] = {}
-        # Rows that are left out make no slices.
-        needed = [*self.names.columns, *self._weights] if self.skip_missing else []
+        needed = [] if keep is None else [*self.names.columns, *self._weights]
         for columns in self._read([*self.by.values(), *needed]):
+            kept = slice(None) if keep is None else keep(self._piece(columns, None))
             for name in self.by.values():
                 known = [distinct[name]] if name in distinct else []
-                distinct[name] = pd.unique(np.concatenate([*known, columns[name]]))
+                distinct[name] = pd.unique(np.concatenate([*known, columns[name][kept]]))
         lookups, axes = [], []
         for name, column in self.by.items():
             values = distinct.get(column, np.empty(0, object))
@@ -150,7 +149,7 @@ class RowStream:
             lookups.append((column, pd.Index(values), codes, axis.size))
             axes.append(Coded(np.empty(0, np.int32), axis.labels))
         # Checks the number of all combinations.
-        return _Coding(lookups), slices.coded(dict(zip(self.by, axes, strict=True)), 0, "sample")[1]
+        return _Coding(lookups, keep is None), slices.coded(dict(zip(self.by, axes, strict=True)), 0, "sample")[1]
 
     @property
     def _weights(self) -> list[Any]:
@@ -189,24 +188,16 @@ class RowStream:
         return array
 
     def _read(self, names: Sequence[Any]) -> Iterator[Columns]:
-        """Columns of several batches at a time, without the rows that are left out."""
+        """Columns of several batches at a time."""
         self._count.passes += 1
         if self.batches.once and self._count.passes > 1:
             raise ValueError(
                 "These metrics or slices need several passes, but the reader is exhausted; give a function that "
                 "returns a new reader, or a table."
             )
-        self._count.skipped = 0
         wanted = list(dict.fromkeys(names))
         for table in self._tables(wanted):
-            columns = {name: to_numpy(table.column(number)) for number, name in enumerate(wanted)}
-            if self.skip_missing and self.names.labels[0] in columns:
-                absent = [is_missing(columns[name]) for name in (*self.names.columns, *self._weights)]
-                left_out = np.any([rows if rows.ndim == 1 else rows.any(axis=1) for rows in absent], axis=0)
-                if left_out.any():
-                    self._count.skipped += int(left_out.sum())
-                    columns = {name: column[~left_out] for name, column in columns.items()}
-            yield columns
+            yield {name: to_numpy(table.column(number)) for number, name in enumerate(wanted)}
 
     def _tables(self, names: Sequence[Any]) -> Iterator[Any]:
         import pyarrow
@@ -227,12 +218,14 @@ class _Coding:
     """Slices of rows: for each variable its column, the distinct values, their codes, and how many there are."""
 
     lookups: list[tuple[Any, Any, np.ndarray, int]]
+    # Whether values that are not known belong to rows that are left out.
+    all_known: bool
 
     def __call__(self, columns: Columns) -> np.ndarray:
         group = np.zeros(1, np.int64)
         for column, index, codes, size in self.lookups:
             positions = index.get_indexer(columns[column])
-            if (positions < 0).any():
+            if self.all_known and (positions < 0).any():
                 raise ValueError("by expects the same values in every pass over the data; they changed between two.")
-            group = group * size + codes[positions]
+            group = group * size + (codes[positions] if len(codes) else 0)
         return group

@@ -1,4 +1,4 @@
-"""How the user says that arrays are to be read."""
+"""The options of the data of an analysis: which columns hold what, and how labels and scores are read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +12,9 @@ Task = Literal["binary", "multiclass", "multilabel"]
 class InputKeywords(TypedDict, total=False):
     """These options as keyword arguments of public functions."""
 
+    label: Any
+    score: Any
+    skip_missing: bool
     task: Task | None
     logits: bool
     labels: Any
@@ -24,7 +27,7 @@ class InputKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class InputOptions:
-    """How labels and scores are to be read.
+    """The options that say how data are read.
 
     Attributes
     ----------
@@ -44,6 +47,10 @@ class InputOptions:
         The dimension of classes.
     sum_tolerance : float
         Largest deviation from 1 of the sum of a row of scores.
+    label, score : name, sequence of names, or mapping from model to these, optional
+        The columns of labels and scores in a container of columns; a mapping of ``score`` names several models.
+    skip_missing : bool
+        Whether rows without a label, a score or a weight are left out.
 
     Examples
     --------
@@ -59,12 +66,17 @@ class InputOptions:
     sample_dim: str | Sequence[str] = "sample"
     class_dim: str = "class"
     sum_tolerance: float = 1e-3
+    label: Any = None
+    score: Any = None
+    skip_missing: bool = False
 
     def __post_init__(self) -> None:
         if self.task is not None and self.task not in get_args(Task):
             raise ValueError(f"task expects 'binary', 'multiclass', 'multilabel' or None, got {self.task!r}.")
         if not isinstance(self.logits, bool):
             raise ValueError(f"logits expects True or False, got {self.logits!r}; the scores themselves are y_prob.")
+        if not isinstance(self.skip_missing, bool):
+            raise ValueError(f"skip_missing expects True or False, got {self.skip_missing!r}.")
         dims = self.sample_dims
         if not dims or len({*dims, self.class_dim}) != len(dims) + 1:
             raise ValueError(
@@ -94,6 +106,6 @@ class InputOptions:
 
 def refuse_for_summary(options: InputOptions) -> None:
     """Raise ValueError for options about rows, which a summary does not have."""
-    for name in ("task", "logits", "labels", "pos_label", "ignore_label"):
+    for name in ("label", "score", "skip_missing", "task", "logits", "labels", "pos_label", "ignore_label"):
         if getattr(options, name) not in (None, False):
-            raise ValueError(f"A summary was made from rows that were read already; {name} does not apply.")
+            raise ValueError(f"A summary holds no rows; {name} has no effect on it.")

@@ -15,7 +15,7 @@ from calibdask.statistics.layout import Layout
 class Rows:
     """Scores (batch, n, K), for a vector of P(y = 1) (batch, n, 1); labels, weights (1 or batch, n); groups (n,).
 
-    ``features``: further columns of any type, (n,) each.
+    ``features``: further columns of any type, (n,) each. ``excluded``: counts of rows that were left out here.
     """
 
     scores: npt.NDArray[Any]
@@ -23,6 +23,7 @@ class Rows:
     weights: npt.NDArray[Any] | None = None
     group: npt.NDArray[Any] | None = None
     features: tuple[npt.NDArray[Any], ...] = ()
+    excluded: npt.NDArray[np.int64] | None = None
 
     @property
     def count(self) -> int:
@@ -42,6 +43,17 @@ class Rows:
             None if self.weights is None else self.weights[:, start:stop],
             None if self.group is None else self.group[start:stop],
             tuple(feature[start:stop] for feature in self.features),
+            None if start else self.excluded,
+        )
+
+    def where(self, keep: npt.NDArray[np.bool_]) -> "Rows":
+        """The rows that ``keep`` (n,) marks."""
+        return Rows(
+            self.scores[:, keep],
+            self.labels[:, keep],
+            None if self.weights is None else self.weights[:, keep],
+            None if self.group is None else self.group[keep],
+            tuple(feature[keep] for feature in self.features),
         )
 
 
@@ -74,7 +86,9 @@ def make_block(rows: Rows, layout: Layout, start: int, before: npt.NDArray[np.in
     group = NO_GROUPS if rows.group is None else np.ascontiguousarray(rows.group, np.int32)
     if group.size and (group.min() < 0 or group.max() >= layout.groups):
         raise ValueError("by expects the same values in every pass over the data; they changed between two passes.")
-    return Block(layout, scores, rows.labels, weights, group, start, before, features=rows.features)
+    return Block(
+        layout, scores, rows.labels, weights, group, start, before, features=rows.features, excluded=rows.excluded
+    )
 
 
 def _probabilities(logits: npt.NDArray[Any], layout: Layout) -> npt.NDArray[np.float64]:

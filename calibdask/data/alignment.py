@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from calibdask.engine.inputs.arrays import is_pandas
+from calibdask.engine.arrays import is_pandas
 
 # What messages call a frame whose columns are named.
 FRAME = "the frame"

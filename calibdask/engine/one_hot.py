@@ -1,9 +1,10 @@
-"""One-hot rows decoded to class numbers; what is wrong with a row becomes a number that says so."""
+"""One-hot rows decoded to class numbers; invalid rows are encoded as negative error codes."""
 
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import is_dask
+from calibdask.engine.arrays import is_dask
+from calibdask.engine.row_filter import MISSING_LABEL
 
 # A row without a single 1 is -1 less the number of its ones; one with other numbers than 0 and 1 is this.
 _NEITHER = -(2**30)
@@ -33,7 +34,10 @@ def _decoded(rows: np.ndarray) -> np.ndarray:
     ones = is_one.sum(axis=-1)
     only = (is_one | np.asarray(rows == 0)).all(axis=-1)
     numbers = np.where(ones == 1, is_one.argmax(axis=-1), -1 - ones)
-    return np.where(only, numbers, _NEITHER).astype(np.int64)
+    numbers = np.where(only, numbers, _NEITHER)
+    if rows.dtype.kind == "f":
+        numbers = np.where(np.isnan(rows).any(axis=-1), MISSING_LABEL, numbers)
+    return numbers.astype(np.int64)
 
 
 def one_hot_fault(number: float) -> str:
@@ -44,4 +48,6 @@ def one_hot_fault(number: float) -> str:
     >>> one_hot_fault(-3)
     'with 2 ones'
     """
+    if number == MISSING_LABEL:
+        return "with missing values"
     return "with other numbers than 0 and 1" if number == _NEITHER else f"with {int(-1 - number)} ones"

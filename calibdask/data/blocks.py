@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import check_types
-from calibdask.engine.inputs.class_names import Encoded, encode_labels
-from calibdask.engine.inputs.ignored import Ignored
-from calibdask.engine.inputs.input import Input, NamedArrays, check_lengths, hosted, layout_of, numbered
-from calibdask.engine.inputs.logits_check import check_logits
-from calibdask.engine.inputs.options import InputOptions
-from calibdask.engine.inputs.rows import Rows
-from calibdask.engine.inputs.shapes import Shape
-from calibdask.engine.inputs.slices import Axis
-from calibdask.engine.inputs.streams import Piece, RowStream
+from calibdask.data.arrays import NamedArrays, check_lengths, filter_of, hosted, layout_of, numbered
+from calibdask.data.class_names import Encoded, encode_labels
+from calibdask.data.input import Input
+from calibdask.data.logits_check import check_logits
+from calibdask.data.options import InputOptions
+from calibdask.data.shapes import Shape
+from calibdask.data.streams import Piece, RowStream
+from calibdask.engine.arrays import check_types
+from calibdask.engine.axes import Axis
+from calibdask.engine.row_filter import RowFilter
+from calibdask.engine.rows import Rows
 from calibdask.engine.sources.memory import MemorySource, pieces
 
 
@@ -34,7 +35,7 @@ def read_blocks(
         If a block is none, or differs from the first one in its kind.
     """
     once = isinstance(blocks, Iterator)
-    passes, given, kept = 0, 0, 0
+    passes = 0
 
     def iterate() -> Iterator[_Block]:
         nonlocal passes
@@ -50,23 +51,16 @@ def read_blocks(
     check_logits(first.rows.scores, first.shape)
 
     def iterate_all() -> Iterator[Rows]:
-        nonlocal given, kept
-        given = kept = 0
         for block in peeked():
             rows = _like(first.rows, block.rows)
-            given += rows.count
-            rows = rows if block.ignored is None else block.ignored.kept(rows)
-            kept += rows.count
-            yield from pieces(rows)
+            yield from pieces(rows if block.filter is None else block.filter.kept(rows))
 
     shape = first.shape
     batch = _problems(shape, first.classes)
-    layout = layout_of(
-        shape, first.rows.scores.dtype, first.rows.scores.shape[0], weighted=first.rows.weights is not None
-    )
-    count = None if options.ignore_label is None else lambda: given - kept
+    weighted = first.rows.weights is not None or (first.filter is not None and first.filter.by_cell)
+    layout = layout_of(shape, first.rows.scores.dtype, first.rows.scores.shape[0], weighted=weighted)
     source = MemorySource(iterate_all, layout, options.validity)
-    return Input(source, batch, classes=None if shape.vector else first.classes, ignored=count)
+    return Input(source, batch, classes=None if shape.vector else first.classes, options=options)
 
 
 def read_stream(stream: RowStream, options: InputOptions) -> Input:
@@ -94,24 +88,20 @@ def read_stream(stream: RowStream, options: InputOptions) -> Input:
 
     known = encoded(stream.empty.labels)
     stream.check_types()
-    coding, axes = stream.slices()
-    ignored = None if options.ignore_label is None else Ignored(known.ignored(options.ignore_label))
-    count = 0
+    row_filter = filter_of(shape, known)
+    coding, axes = stream.slices(None if row_filter is None else lambda piece: row_filter.mask(read(piece)))
 
     def iterate() -> Iterator[Rows]:
-        nonlocal count
-        count = 0
         for rows in map(read, stream.pieces(coding)):
-            kept = rows if ignored is None else ignored.kept(rows)
-            count += rows.count - kept.count
-            yield from pieces(kept)
+            yield from pieces(rows if row_filter is None else row_filter.kept(rows))
 
     batch = _problems(shape, known.classes)
+    weighted = stream.weight is not None or (row_filter is not None and row_filter.by_cell)
     sizes = [int(np.prod([axis.size for axis in group], dtype=np.int64)) for group in (batch, axes)]
-    layout = layout_of(shape, stream.score_type, *sizes, weighted=stream.weight is not None)
+    layout = layout_of(shape, stream.score_type, *sizes, weighted=weighted)
     source = MemorySource(iterate, layout, options.validity)
     classes = None if shape.vector or known.classes is None else np.asarray(known.classes, object)
-    return Input(source, batch, axes, classes, ignored=None if ignored is None else lambda: count)
+    return Input(source, batch, axes, classes, options=options)
 
 
 def _stream_shape(stream: RowStream, options: InputOptions) -> Shape:
@@ -147,7 +137,7 @@ class _Block:
     rows: Rows
     shape: Shape
     classes: Any
-    ignored: Ignored | None
+    filter: RowFilter | None
 
     @classmethod
     def of(cls, block: Any, options: InputOptions) -> "_Block":
@@ -167,8 +157,7 @@ class _Block:
         others = {"labels": named.labels} | ({} if weights is None else {"weights": weights})
         check_types(named.scores, others)
         check_lengths(named.scores.sizes[options.sample_dims[0]], others, options.sample_dims[0])
-        ignored = None if options.ignore_label is None else Ignored(encoded.ignored(options.ignore_label))
-        return cls(_rows(named, shape), shape, encoded.classes, ignored)
+        return cls(_rows(named, shape), shape, encoded.classes, filter_of(shape, encoded))
 
 
 def _rows(named: NamedArrays, shape: Shape) -> Rows:

@@ -10,6 +10,7 @@ def to_numpy(column: Any) -> np.ndarray:
     """A column, an array or a chunked array, as NumPy array.
 
     Missing numbers and booleans become NaN, missing texts None, missing dates NaT; decimals become the nearest float64.
+    Dates with a time zone become those of the clock there.
     Lists are the rows of a matrix, (n, K), missing ones of NaN.
 
     Raises
@@ -24,7 +25,7 @@ def to_numpy(column: Any) -> np.ndarray:
     array([ 1., nan,  3.])
     """
     import pyarrow
-    from pyarrow import types
+    from pyarrow import compute, types
 
     if isinstance(column.type, pyarrow.BaseExtensionType):
         column = column.cast(column.type.storage_type)
@@ -35,6 +36,9 @@ def to_numpy(column: Any) -> np.ndarray:
     if types.is_decimal(column.type):
         # Through texts, which are rounded correctly; a cast to double is not always.
         column = column.cast(pyarrow.string()).cast(pyarrow.float64())
+    elif types.is_timestamp(column.type) and column.type.tz is not None:
+        # Slices, periods and audits speak of local hours and days.
+        column = compute.local_timestamp(column)
     elif types.is_null(column.type):
         column = column.cast(pyarrow.float64())
     elif types.is_boolean(column.type) and column.null_count:

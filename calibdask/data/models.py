@@ -6,12 +6,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs import slices
-from calibdask.engine.inputs.alignment import aligned
-from calibdask.engine.inputs.arrays import is_dask
-from calibdask.engine.inputs.class_names import encode_labels
-from calibdask.engine.inputs.input import (
-    Input,
+from calibdask.data import slices
+from calibdask.data.alignment import aligned
+from calibdask.data.arrays import (
     NamedArrays,
     check_coordinates,
     coordinates_of,
@@ -19,8 +16,11 @@ from calibdask.engine.inputs.input import (
     hosted,
     read_named,
 )
-from calibdask.engine.inputs.options import InputOptions
-from calibdask.engine.inputs.shapes import Shape
+from calibdask.data.class_names import encode_labels
+from calibdask.data.input import Input
+from calibdask.data.options import InputOptions
+from calibdask.data.shapes import Shape
+from calibdask.engine.arrays import is_dask
 
 MODEL = "model"
 
@@ -46,7 +46,7 @@ def read_models(y_true: Any, models: Mapping[str, Any], by: Any, sample_weight: 
     first = next(iter(models))
     shape = shapes[first]
     encoded = encode_labels(arrays["y_true"], arrays[arguments[first]], shape)
-    inputs, slicing, _ = frames_to_arrays({**arrays, "y_true": encoded.labels}, slicing)
+    inputs, slicing, _ = frames_to_arrays({**arrays, "y_true": encoded.labels}, slicing, None, shape)
     labelled = [array for array in inputs.values() if isinstance(array, xr.DataArray)]
     check_coordinates(labelled, None if shape.multilabel or shape.one_hot else options.class_dim)
     variables = {name: shapes[name].scores(inputs[argument], argument) for name, argument in arguments.items()}

@@ -2,38 +2,55 @@
 
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import is_dask, is_named, merged_in_float64, plain, unmasked
-from calibdask.engine.inputs.frames import is_frame
-from calibdask.engine.inputs.shapes import Shape
+from calibdask.data.frames import is_frame
+from calibdask.data.label_numbers import (
+    check_present,
+    class_positions,
+    is_positive,
+    negative_labels,
+    refuse_stray,
+    shown_names,
+)
+from calibdask.data.shapes import Shape
+from calibdask.engine.arrays import is_dask, is_named, merged_in_float64, plain, unmasked
+from calibdask.engine.row_filter import IGNORED_LABEL
 
-# The number of labels that are left out.
-_IGNORED = -(2**31)
 # How to mend names of columns that are not those of the labels.
 _RENAME = (
     "; the columns of scores are called so: name the classes in their order by labels=... (--labels), or the columns "
     "by a pattern such as score='prob_*', whose * stands for the classes"
 )
-# Number of classes that an error message lists.
-_SHOWN = 5
 
 
 class Encoded(NamedTuple):
-    """Labels as class numbers, the names of the classes in the order of the columns, and whether labels were names."""
+    """Labels as class numbers.
+
+    Attributes
+    ----------
+    labels : array
+    classes : array or None
+        Names of the classes in the order of the columns.
+    renumbered : bool
+        Whether labels were names.
+    negatives : str
+        The labels that count as negative, where one class is measured against several others.
+    """
 
     labels: Any
     classes: Any = None
     renumbered: bool = False
+    negatives: str = ""
 
     def ignored(self, label: Any) -> Any:
         """The number of the labels that are left out, which had this one."""
-        return _IGNORED if self.renumbered else _like(label, self.labels)
+        return IGNORED_LABEL if self.renumbered else _like(label, self.labels)
 
 
 def encode_labels(y_true: Any, y_prob: Any, shape: Shape, *, whole: bool = True) -> Encoded:
@@ -59,7 +76,7 @@ def encode_labels(y_true: Any, y_prob: Any, shape: Shape, *, whole: bool = True)
 
     Examples
     --------
-    >>> from calibdask.engine.inputs.options import InputOptions
+    >>> from calibdask.data.options import InputOptions
     >>> shape = Shape(InputOptions(pos_label="spam"))
     >>> encode_labels(["ham", "spam"], [0.2, 0.7], shape).labels
     array([0, 1])
@@ -85,17 +102,18 @@ def encode_labels(y_true: Any, y_prob: Any, shape: Shape, *, whole: bool = True)
     )
     if unnamed and _has_names(y_true):
         names = None
-    classes = listed or _classes_of(y_true, names, shape.columns, whole=whole)
+    classes = listed or _classes_of(y_true, names, shape, whole=whole)
     if listed is None and classes is not None and len(classes) != shape.columns:
         raise ValueError(
             f"y_true expects a class for each of the {shape.columns} columns of scores, got the names of "
-            f"{len(classes)}: {_shown(classes)}. If these are the labels, name all classes in the order of the columns "
-            "by labels=... (--labels)."
+            f"{len(classes)}: {shown_names(classes)}. If these are the labels, name all classes in the order of the "
+            "columns by labels=... (--labels)."
         )
     if classes is None or (classes == list(range(shape.columns)) and declared is None):
         return Encoded(y_true, _as_array(listed or names, y_prob))
     mend = "" if listed is not None or classes is not names else _RENAME
-    encode = partial(_positions, names=_checked(classes, shape.columns), ignored=options.ignore_label, mend=mend)
+    names_of_columns = _checked(classes, shape.columns)
+    encode = partial(class_positions, names=names_of_columns, shape=shape, mend=mend)
     labelled = names if listed is None and names is not None else classes
     return Encoded(_encode(y_true, encode), _as_array(labelled, y_prob), renumbered=True)
 
@@ -106,8 +124,8 @@ def _check_order(classes: list[Any] | None, columns: list[Any] | None, what: str
         ours, theirs = [str(name) for name in classes], [str(name) for name in columns]
         if ours != theirs and sorted(ours) == sorted(theirs):
             raise ValueError(
-                f"{what} expects the order of the columns of y_prob, which are called {_shown(columns)}, got "
-                f"{_shown(classes)}; order both alike."
+                f"{what} expects the order of the columns of y_prob, which are called {shown_names(columns)}, got "
+                f"{shown_names(classes)}; order both alike."
             )
 
 
@@ -124,7 +142,7 @@ def _checked(names: list[Any], columns: int | None) -> list[Any]:
     if len(names) != columns:
         raise ValueError(
             f"labels expects one class for each of the {columns} columns of scores, in their order, got {len(names)}: "
-            f"{_shown(names)}."
+            f"{shown_names(names)}."
         )
     return names
 
@@ -135,22 +153,24 @@ def _encoded_outcomes(y_true: Any, listed: list[Any] | None, shape: Shape, *, wh
     if not options.names_classes and not _has_names(y_true):
         return Encoded(y_true)
     pos_label = None if options.pos_label is None else _like(options.pos_label, y_true)
-    outcomes = _encode(y_true, _binary_encoder(listed, pos_label, options.ignore_label, y_true))
+    outcomes = _encode(y_true, _binary_encoder(listed, pos_label, shape, y_true))
     if listed is None and whole:
         _check_occurs(y_true, outcomes, pos_label)
-    return Encoded(outcomes, renumbered=True)
+    is_lazy = is_dask(_data(outcomes))
+    negatives = "" if listed is not None or is_lazy else negative_labels(plain(y_true), plain(outcomes))
+    return Encoded(outcomes, renumbered=True, negatives=negatives)
 
 
-def _classes_of(y_true: Any, names: list[Any] | None, columns: int, *, whole: bool) -> list[Any] | None:
+def _classes_of(y_true: Any, names: list[Any] | None, shape: Shape, *, whole: bool) -> list[Any] | None:
     """The classes in the order of the columns as far as labels and columns say; None: numbers are positions."""
     if _has_names(y_true):
         if not (whole or names or _declared(y_true)):
             raise ValueError("Class names in blocks require labels=..., the classes in the order of the scores.")
-        return names or _declared(y_true) or _distinct(y_true)
-    return _whole_numbers(names, columns)
+        return names or _declared(y_true) or _distinct(y_true, shape)
+    return _whole_numbers(names, shape.columns)
 
 
-def _whole_numbers(names: list[Any] | None, columns: int) -> list[int] | None:
+def _whole_numbers(names: list[Any] | None, columns: int | None) -> list[int] | None:
     """The numbers that columns are called by: numbers themselves, or digits that number all classes.
 
     Examples
@@ -166,7 +186,7 @@ def _whole_numbers(names: list[Any] | None, columns: int) -> list[int] | None:
     digits = [int(match[2]) for match in matches if match]
     # The same text may stand before the digits of all.
     alike = len({match[1] for match in matches if match}) == 1
-    return digits if alike and sorted(digits) == list(range(columns)) else None
+    return digits if alike and columns is not None and sorted(digits) == list(range(columns)) else None
 
 
 def _dtype(y_true: Any) -> Any:
@@ -252,7 +272,7 @@ def _column_names(y_prob: Any, class_dim: str) -> list[Any] | None:
     return None if columns is None else list(columns)
 
 
-def _distinct(y_true: Any) -> list[Any]:
+def _distinct(y_true: Any, shape: Shape) -> list[Any]:
     """The distinct classes, sorted as by scikit-learn's classifiers."""
     values = _data(y_true)
     if is_dask(values):
@@ -260,12 +280,14 @@ def _distinct(y_true: Any) -> list[Any]:
     import pandas as pd
 
     names = pd.unique(plain(values).ravel())
-    _check_present(names)
+    if shape.options.skip_missing:
+        names = names[~np.asarray(pd.isna(names))]
+    check_present(names)
     ordered = sorted(names.tolist())
     numbers = [name for name in ordered if isinstance(name, str) and re.fullmatch(r"-?\d+", name)]
     if len(numbers) == len(ordered) and numbers != sorted(numbers, key=int):
         warnings.warn(
-            f"Class names that are numbers were sorted as text, {_shown(ordered)}, as scikit-learn does; if the "
+            f"Class names that are numbers were sorted as text, {shown_names(ordered)}, as scikit-learn does; if the "
             "columns of y_prob have another order, give labels=..., the classes in the order of the columns.",
             UserWarning,
             stacklevel=6,
@@ -273,45 +295,25 @@ def _distinct(y_true: Any) -> list[Any]:
     return ordered
 
 
-def _check_present(values: np.ndarray) -> None:
-    import pandas as pd
-
-    if pd.isna(values).any():
-        raise ValueError("y_true expects a class in every row, some are missing; drop these rows.")
-
-
 def _binary_encoder(
-    labels: list[Any] | None, pos_label: Any, ignored: Any, y_true: Any
+    labels: list[Any] | None, pos_label: Any, shape: Shape, y_true: Any
 ) -> Callable[[np.ndarray], np.ndarray]:
     """The function from labels to outcomes of the class whose probability a vector of scores is."""
     if labels is None and pos_label is None:
+        refuse_stray(y_true, "the class numbers 0 and 1")
         raise ValueError(
             "Class names require pos_label=... (--pos-label), the class whose probability a vector of scores is; or "
             "labels=..., both classes with this one last. Without, y_true expects the class numbers 0 and 1, got type "
             f"{_dtype(y_true)}."
         )
     if labels is None:
-        return partial(_is_positive, pos_label=pos_label, ignored=ignored)
+        return partial(is_positive, pos_label=pos_label, shape=shape)
     if len(labels) != 2:
-        raise ValueError(f"A vector of scores expects labels of two classes, got {len(labels)}: {_shown(labels)}.")
+        raise ValueError(f"A vector of scores expects labels of two classes, got {len(labels)}: {shown_names(labels)}.")
     if pos_label is not None and pos_label not in labels:
-        raise ValueError(f"pos_label expects one of {_shown(labels)}, got {pos_label!r}.")
+        raise ValueError(f"pos_label expects one of {shown_names(labels)}, got {pos_label!r}.")
     ordered = labels[::-1] if pos_label == labels[0] else labels
-    return partial(_positions, names=ordered, ignored=ignored)
-
-
-def _is_positive(values: np.ndarray, pos_label: Any, ignored: Any) -> np.ndarray:
-    """Whether each label is the positive one."""
-    left_out = _equal(values, ignored)
-    _check_present(values[~left_out])
-    return np.where(left_out, _IGNORED, _equal(values, pos_label))
-
-
-def _equal(values: np.ndarray, label: Any) -> np.ndarray:
-    """Where values are this label."""
-    if label is None:
-        return np.zeros(values.shape, bool)
-    return np.broadcast_to(np.asarray(values == label, bool), values.shape)
+    return partial(class_positions, names=ordered, shape=shape)
 
 
 def _check_occurs(y_true: Any, outcomes: Any, pos_label: Any) -> None:
@@ -329,24 +331,6 @@ def _data(array: Any) -> Any:
     return array.data if is_named(array) else array
 
 
-def _positions(values: np.ndarray, names: Sequence[Any], ignored: Any, mend: str = "") -> np.ndarray:
-    """Number of the class of each row."""
-    import pandas as pd
-
-    flat = pd.Index(values.ravel())
-    positions = pd.Index(names).get_indexer(flat)
-    if ignored is not None:
-        positions = np.where(_equal(values.ravel(), ignored), _IGNORED, positions)
-    unknown = positions == -1
-    if unknown.any():
-        value = flat[unknown.argmax()]
-        if value != value or value is None:
-            raise ValueError("y_true expects a class in every row, some are missing; drop these rows.")
-        value = value.item() if isinstance(value, np.generic) else value
-        raise ValueError(f"y_true expects classes among {_shown(names)}, got {value!r}{mend}.")
-    return positions.reshape(values.shape)
-
-
 def _encode(y_true: Any, encode: Callable[[np.ndarray], np.ndarray]) -> Any:
     """All labels encoded, in a container of the same kind; those of Dask lazily."""
     if is_named(y_true):
@@ -357,7 +341,15 @@ def _encode(y_true: Any, encode: Callable[[np.ndarray], np.ndarray]) -> Any:
         return y_true.map_partitions(_encoded_series, encode, meta=pd.Series([], dtype=np.int64))
     if is_dask(y_true):
         return y_true.map_blocks(_encoded, encode, dtype=np.int64, meta=np.empty((0,) * y_true.ndim, np.int64))
+    if _is_nullable(_dtype(y_true)):
+        # Missing values would make floating-point numbers of large ones, which merge neighbours.
+        return _encoded(y_true.to_numpy(object, na_value=None), encode)
     return _encoded(plain(y_true), encode)
+
+
+def _is_nullable(dtype: Any) -> bool:
+    """Whether these are whole numbers of pandas that may be missing."""
+    return getattr(dtype, "kind", "O") in "iu" and not isinstance(dtype, np.dtype) and hasattr(dtype, "na_value")
 
 
 def _encoded(values: np.ndarray, encode: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -368,8 +360,3 @@ def _encoded_series(part: Any, encode: Callable[[np.ndarray], np.ndarray]) -> An
     import pandas as pd
 
     return pd.Series(_encoded(part.to_numpy(), encode), index=part.index)
-
-
-def _shown(names: Sequence[Any]) -> str:
-    few = ", ".join(map(repr, names[:_SHOWN]))
-    return f"[{few}, ...]" if len(names) > _SHOWN else f"[{few}]"

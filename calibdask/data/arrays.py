@@ -1,65 +1,33 @@
-"""Reading inputs - NumPy, Dask, xarray, pandas, dask.dataframe, tensors, blocks - as one source."""
+"""Arrays of all kinds - NumPy, Dask, xarray, pandas, dask.dataframe, tensors - as one source."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs import slices
-from calibdask.engine.inputs.alignment import aligned
-from calibdask.engine.inputs.arrays import check_types, is_dask, is_pandas, plain, rows_of_lists, with_axis
-from calibdask.engine.inputs.class_names import Encoded, encode_labels
-from calibdask.engine.inputs.features import FeatureColumn, feature_column, series_feature
-from calibdask.engine.inputs.frames import is_frame, joined_arrays, series_codes
-from calibdask.engine.inputs.ignored import Ignored
-from calibdask.engine.inputs.logits_check import check_logits
-from calibdask.engine.inputs.one_hot import decoded
-from calibdask.engine.inputs.options import InputOptions
-from calibdask.engine.inputs.protocols import speaks_protocols
-from calibdask.engine.inputs.rows import Rows
-from calibdask.engine.inputs.sample_dims import stacked, stacked_slices
-from calibdask.engine.inputs.shapes import Shape
-from calibdask.engine.inputs.slices import Axis, Coded
-from calibdask.engine.inputs.streams import RowStream
+from calibdask.data import slices
+from calibdask.data.alignment import aligned, check_divisions
+from calibdask.data.class_names import Encoded, encode_labels
+from calibdask.data.features import FeatureColumn, feature_column, series_feature
+from calibdask.data.frames import complete_rows, is_frame, joined_arrays, series_codes
+from calibdask.data.input import Input
+from calibdask.data.logits_check import check_logits
+from calibdask.data.options import InputOptions
+from calibdask.data.sample_dims import stacked, stacked_slices
+from calibdask.data.shapes import Shape
+from calibdask.data.slices import Coded
+from calibdask.engine.arrays import check_types, is_dask, is_pandas, plain, rows_of_lists, speaks_protocols, with_axis
+from calibdask.engine.axes import Axis
+from calibdask.engine.one_hot import decoded
+from calibdask.engine.row_filter import RowFilter
+from calibdask.engine.rows import Rows
 from calibdask.engine.sources.memory import MemorySource, piece_count, pieces
-from calibdask.engine.sources.source import RowSource, Source
+from calibdask.engine.sources.source import RowSource
 from calibdask.statistics.layout import Layout
-
-
-@dataclass(frozen=True)
-class Input:
-    """A source, and the user's names and labels of its axes.
-
-    The groups of a summary include dimensions such as models: ``batch_names`` are the axes of ``by`` other than slices.
-    ``ignored`` counts the rows that were left out for their label, once the data have been read. ``are_ranks``: columns
-    of scores are their ranks in each row rather than classes. ``features`` are further columns of the rows.
-    """
-
-    source: Source
-    batch: tuple[Axis, ...] = ()
-    by: tuple[Axis, ...] = ()
-    classes: Any = None
-    batch_names: tuple[str, ...] = ()
-    ignored: Callable[[], int] | None = None
-    are_ranks: bool = False
-    features: tuple[FeatureColumn, ...] = ()
-
-    @property
-    def slice_names(self) -> list[str]:
-        """Names of the slices."""
-        return [str(axis.name) for axis in self.by if str(axis.name) not in self.batch_names]
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """What results say about rows that were left out."""
-        return {} if self.ignored is None else {"rows_ignored": self.ignored()}
-
-    def class_dim(self, name: str) -> str:
-        """The dimension of the classes of one problem: another name where classes are problems of their own."""
-        taken = {*self.batch_names, *(str(axis.name) for axis in self.batch)}
-        return f"{name}_value" if name in taken else name
 
 
 @dataclass(frozen=True)
@@ -72,27 +40,6 @@ class NamedArrays:
     by: Mapping[Hashable, Any]
     coordinates: Mapping[Hashable, Any]
     features: tuple[FeatureColumn, ...] = ()
-
-
-def read_data(y_true: Any, y_prob: Any, by: Any, sample_weight: Any, options: InputOptions) -> Input:
-    """A source for arrays, or for blocks where there is no ``y_prob``.
-
-    Raises
-    ------
-    ValueError
-        If shapes or types do not match.
-    """
-    if isinstance(y_true, RowStream):
-        from calibdask.engine.inputs.blocks import read_stream
-
-        return read_stream(y_true, options)
-    if y_prob is not None:
-        return read_arrays(y_true, y_prob, by, sample_weight, options)
-    if by is not None or sample_weight is not None:
-        raise ValueError("Blocks expect their weights inside, as (y_true, y_prob, sample_weight), and take no by.")
-    from calibdask.engine.inputs.blocks import read_blocks
-
-    return read_blocks(y_true, options)
 
 
 def read_arrays(
@@ -120,7 +67,7 @@ def read_arrays(
     columns = {name: arrays.pop(argument) for name, argument in of_features.items()}
     shape = Shape.of(arrays["y_true"], arrays["y_prob"], options)
     encoded = encode_labels(arrays["y_true"], arrays["y_prob"], shape)
-    inputs, slicing, columns = frames_to_arrays({**arrays, "y_true": encoded.labels}, slicing, columns)
+    inputs, slicing, columns = frames_to_arrays({**arrays, "y_true": encoded.labels}, slicing, columns, shape)
     inputs = {name: inputs[name] for name in ("y_prob", "y_true", "sample_weight")}
     labelled = [array for array in inputs.values() if isinstance(array, xr.DataArray)]
     check_coordinates(labelled, None if shape.multilabel or shape.one_hot else options.class_dim)
@@ -144,20 +91,51 @@ def hosted(name: str, array: Any) -> Any:
     """Tensors and series of other libraries as NumPy arrays; what has names or is read later stays as it is."""
     if is_dask(array):
         return plain(array)
+    if type(array).__module__.startswith("scipy.sparse"):
+        raise ValueError(f"{name} is a sparse matrix, {type(array).__name__}; pass {name}.toarray().")
     known = type(array).__module__.partition(".")[0] in ("numpy", "pandas", "dask", "dask_expr", "xarray")
     foreign = not (known or hasattr(type(array), "columns")) and (hasattr(array, "to_numpy") or speaks_protocols(array))
     array = plain(array, name) if foreign else array
     if isinstance(array, np.ndarray):
-        return rows_of_lists(array, name)
+        return numbers_of_objects(rows_of_lists(array, name), name)
     if not (is_pandas(array) and array.ndim == 1 and array.dtype == object):
         return array
     rows = rows_of_lists(array.to_numpy(), name)
     if rows.ndim == 1:
-        return array
+        numbers = numbers_of_objects(rows, name)
+        return array if numbers is rows else type(array)(numbers, array.index)
     import pandas as pd
 
     # Rows of pandas belong together by their index.
     return pd.DataFrame(rows, array.index)
+
+
+def numbers_of_objects(array: np.ndarray, name: str) -> np.ndarray:
+    """Scores or weights that are stored as objects - floats, decimals, None - as float64; others as they are.
+
+    Examples
+    --------
+    >>> from decimal import Decimal
+    >>> numbers_of_objects(np.array([Decimal("0.5"), None], object), "y_prob")
+    array([0.5, nan])
+    """
+    # Labels may be names: they have rules of their own.
+    if array.dtype.kind != "O" or name == "y_true":
+        return array
+    import pandas as pd
+
+    absent = np.asarray(pd.isna(array))
+    present = array[~absent]
+    stray = next((value for value in present.ravel() if not isinstance(value, Real | Decimal)), None)
+    if stray is not None:
+        at = [int(i) for i in np.argwhere(np.vectorize(lambda value: value is stray, otypes=[bool])(array))[0]]
+        raise ValueError(
+            f"{name} expects numbers, got {stray!r}, of type {type(stray).__name__}, in row {at[0]}"
+            f"{f', column {at[1]}' if len(at) > 1 else ''}; repair these values, or convert them by astype(float)."
+        )
+    numbers = np.full(array.shape, np.nan)
+    numbers[~absent] = present.astype(np.float64)
+    return numbers
 
 
 def read_named(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Input:
@@ -173,12 +151,7 @@ def read_named(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Input:
     check_lengths(n, others, sample_dim)
     tail = (sample_dim,) if shape.vector else (sample_dim, class_dim)
     batch = _batch_axes((scores, *others.values()), {*tail}, _coordinates(arrays, shape, encoded))
-    group, axes = slices.coded(arrays.by, n, sample_dim)
-    ignored = None if options.ignore_label is None else Ignored(encoded.ignored(options.ignore_label))
-    layout = layout_of(shape, scores.dtype, _product(batch), _product(axes), weighted="weights" in others)
-    most = int(n) if n == n else None
-    every_counts = arrays.weights is None and group is None and ignored is None
-    layout = replace(layout, rows=most if every_counts else None, most_rows=most)
+    row_filter = filter_of(shape, encoded)
     flat = _flattened(scores, batch if _extra(scores, *tail) else (), tail)
     flattened = {
         name: _flattened(v, batch if _extra(v, sample_dim) else (), (sample_dim,)) for name, v in others.items()
@@ -186,11 +159,28 @@ def read_named(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Input:
     for feature in arrays.features:
         feature.check_rows(n)
     columns = {f"feature {feature.name!r}": feature.values for feature in arrays.features}
-    scores_of_rows = with_axis(flat, 2) if shape.vector else flat
-    source = _source(scores_of_rows, flattened, group, columns, layout, options, ignored)
-    count = None if ignored is None else _counted(source, n, ignored, flattened["labels"])
+    rows = Rows(with_axis(flat, 2) if shape.vector else flat, flattened["labels"], flattened.get("weights"))
+    keep = None if row_filter is None or not arrays.by else row_filter.mask(rows)
+    group, axes = slices.coded(arrays.by, n, sample_dim, keep)
+    weighted = arrays.weights is not None or (row_filter is not None and row_filter.by_cell)
+    layout = layout_of(shape, scores.dtype, _product(batch), _product(axes), weighted=weighted)
+    most = int(n) if n == n else None
+    every_counts = not weighted and group is None and row_filter is None
+    layout = replace(layout, rows=most if every_counts else None, most_rows=most)
+    source = _source(replace(rows, group=group), columns, layout, options, row_filter)
+    if row_filter is not None:
+        source.original_rows = lambda: row_filter.positions(rows)
     classes = None if shape.vector else encoded.classes
-    return Input(source, batch, axes, classes, ignored=count, features=arrays.features)
+    return Input(source, batch, axes, classes, features=arrays.features, options=options, negatives=encoded.negatives)
+
+
+def filter_of(shape: Shape, encoded: Encoded) -> RowFilter | None:
+    """The filter of rows that the options ask for; None where all rows count."""
+    options = shape.options
+    ignored = None if options.ignore_label is None else encoded.ignored(options.ignore_label)
+    if ignored is None and not options.skip_missing:
+        return None
+    return RowFilter(ignored, options.skip_missing, by_cell=shape.multilabel)
 
 
 def numbered(arrays: NamedArrays, shape: Shape) -> NamedArrays:
@@ -333,11 +323,17 @@ def _flattened(variable: xr.Variable, batch: tuple[Axis, ...], tail: tuple[str, 
 
 
 def frames_to_arrays(
-    inputs: Mapping[str, Any], slicing: Mapping[Hashable, Any], features: Mapping[str, Any] | None = None
+    inputs: Mapping[str, Any],
+    slicing: Mapping[Hashable, Any],
+    features: Mapping[str, Any] | None,
+    shape: Shape,
 ) -> tuple[dict[str, Any], dict[Hashable, Any], dict[str, Any]]:
     """The inputs with columns of Dask data frames converted to arrays with common chunks."""
     frames = {name: frame for name, frame in inputs.items() if is_frame(frame)}
-    coded = {name: series_codes(values) for name, values in slicing.items() if is_frame(values)}
+    slicing_series = {name: values for name, values in slicing.items() if is_frame(values)}
+    check_divisions({**frames} | {f"by {name!r}": values for name, values in slicing_series.items()})
+    present = complete_rows(frames.values()) if slicing_series and shape.options.skip_missing else None
+    coded = {name: series_codes(values, present) for name, values in slicing_series.items()}
     columns = {
         name: series_feature(values) if is_frame(values) else values for name, values in (features or {}).items()
     }
@@ -358,24 +354,13 @@ def frames_to_arrays(
 
 
 def _source(
-    scores: Any,
-    others: dict[str, Any],
-    group: Any,
-    features: dict[str, Any],
-    layout: Layout,
-    options: InputOptions,
-    ignored: Ignored | None,
+    rows: Rows, features: dict[str, Any], layout: Layout, options: InputOptions, row_filter: RowFilter | None
 ) -> RowSource:
-    if not any(is_dask(array) for array in (scores, *others.values(), group, *features.values())):
-        rows = Rows(scores, others["labels"], others.get("weights"), group, tuple(features.values()))
-        kept = (lambda part: part) if ignored is None else ignored.kept
-        return MemorySource(lambda: map(kept, pieces(rows)), layout, options.validity, piece_count(rows))
+    others = {"labels": rows.labels, "weights": rows.weights, "groups": rows.group, **features}
+    if not any(is_dask(array) for array in (rows.scores, *others.values())):
+        whole = replace(rows, features=tuple(features.values()))
+        kept = (lambda part: part) if row_filter is None else row_filter.kept
+        return MemorySource(lambda: map(kept, pieces(whole)), layout, options.validity, piece_count(whole))
     from calibdask.engine.sources.dask import DaskSource
 
-    return DaskSource(scores, {**others, "groups": group, **features}, layout, options.validity, ignored)
-
-
-def _counted(source: RowSource, n: float, ignored: Ignored, labels: Any) -> Callable[[], int]:
-    """How many rows are left out; errors call the others by their numbers in the whole."""
-    source.original_rows = lambda: ignored.positions(labels)
-    return lambda: ignored.count(labels) if n != n else int(n) - (source.rows or 0)
+    return DaskSource(rows.scores, others, layout, options.validity, row_filter)

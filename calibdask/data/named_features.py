@@ -1,66 +1,51 @@
-"""What the user gave to `calibdask.audit`: rows, and the features that describe them."""
+"""The further columns of rows that audits describe subgroups by, as users name or pass them."""
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.containers import DaskColumns, StreamColumns, columns_of, has_columns
-from calibdask.engine.inputs.frames import GivenRows
-from calibdask.engine.inputs.streams import RowStream
+from calibdask.data.containers import DaskColumns, StreamColumns, columns_of, has_columns
+from calibdask.data.data import Data
+from calibdask.data.options import InputOptions
+from calibdask.data.streams import RowStream
 from calibdask.safe_text import listed
-from calibdask.storage.given_files import given_rows_or_file
 from calibdask.storage.readers import Table, further_columns
 
-_DIMS = ("sample", "class")
 
-
-def given_features(
-    y_true: Any,
-    y_prob: Any,
-    features: Any,
-    sample_weight: Any,
-    label: Any,
-    score: Any,
-    skip_missing: bool,
-    caller: str = "audit",
-) -> GivenRows:
-    """The rows, with features by name in the place of slices; ``caller`` is who expects them, in messages.
+def data_with_features(
+    y_true: Any, y_prob: Any, features: Any, sample_weight: Any, options: InputOptions, caller: str = "audit"
+) -> Data:
+    """The rows with their features; ``caller`` is the function that expects them, in messages.
 
     Raises
     ------
     ValueError
         If there are none, or rows come in batches.
     """
-    if y_prob is None and isinstance(y_true, Table):
-        return _of_rows(given_rows_or_file(y_true, None, None, None, _DIMS), caller)
-    wanted = (
-        features_by_name(features)
-        if features is not None
-        else _all_further(y_true, y_prob, label, score, sample_weight)
-    )
-    rows = given_rows_or_file(
-        y_true, y_prob, wanted, sample_weight, _DIMS, label=label, score=score, skip_missing=skip_missing
-    )
-    return _of_rows(rows, caller)
-
-
-def _of_rows(rows: GivenRows, caller: str) -> GivenRows:
-    if isinstance(rows.y_true, RowStream) or rows.y_prob is None:
+    if isinstance(y_true, Table | Data) and y_prob is None:
+        data = Data.of(y_true, options=options)
+    else:
+        wanted = (
+            _all_further(y_true, y_prob, sample_weight, options) if features is None else features_by_name(features)
+        )
+        if isinstance(wanted, list) and (y_prob is not None):
+            raise ValueError(
+                f"{caller} expects names of columns, {listed(wanted)}, along with the frame or the file that has them, "
+                "got arrays; give features as a data frame, or a mapping from name to array."
+            )
+        data = Data.of(y_true, y_prob, wanted, sample_weight, options)
+    if data.has_rows and (isinstance(data.labels, RowStream) or data.scores is None):
         raise ValueError(
             f"{caller} expects arrays, a frame in memory or of Dask, or the path of a file; collect lazy frames and "
             "relations first, or write them to Parquet."
         )
-    if not rows.by:
+    if data.has_rows and not data.by:
         raise ValueError(f"{caller} expects features: a data frame, a mapping from name to array, or names of columns.")
-    if isinstance(rows.by, list):
-        raise ValueError(
-            f"{caller} expects names of columns, {listed(rows.by)}, along with the frame or the file that has them, "
-            "got arrays; give features as a data frame, or a mapping from name to array."
-        )
-    return rows
+    return replace(data, features=data.by, by={}) if data.has_rows else data
 
 
 def features_by_name(features: Any) -> Any:
@@ -90,8 +75,9 @@ def _has_fields(features: Any) -> bool:
     return isinstance(features, np.ndarray) and features.dtype.names is not None
 
 
-def _all_further(y_true: Any, y_prob: Any, label: Any, score: Any, weight: Any) -> list[str]:
+def _all_further(y_true: Any, y_prob: Any, weight: Any, options: InputOptions) -> list[str]:
     """The names of all columns besides labels, scores and weights."""
+    label, score = options.label, options.score
     used = [weight] if isinstance(weight, str) else []
     if y_prob is None and isinstance(y_true, str | os.PathLike):
         from calibdask.storage.open_store import open_store
@@ -101,7 +87,7 @@ def _all_further(y_true: Any, y_prob: Any, label: Any, score: Any, weight: Any) 
         return further_columns(store, label, score, used) if isinstance(store, StoredRows) else []
     if y_prob is not None or not (has_columns(y_true) or isinstance(y_true, Mapping | xr.Dataset)):
         raise ValueError("features expects a data frame, a mapping from name to array, or names of columns, got none.")
-    from calibdask.engine.inputs.columns import choose_columns
+    from calibdask.storage.columns import choose_columns
 
     there = columns_of(y_true).names
     names = choose_columns(there, label, score, "The frame", used=used)

@@ -6,7 +6,7 @@ from typing import Any
 
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import plain
+from calibdask.engine.arrays import plain
 from calibdask.safe_text import listed
 
 

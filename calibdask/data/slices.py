@@ -1,34 +1,25 @@
 """Slices: groups of rows by the values of one or several variables."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import is_dask, merged_in_float64, plain, unmasked
+from calibdask.engine.arrays import is_dask, local_times, plain, unmasked
+from calibdask.engine.axes import MISSING, Axis, check_told_apart, slice_axis, with_missing
 from calibdask.engine.progress_events import Stage, start_stage
 from calibdask.safe_text import listed
 
 # More slices than this are a mistake, such as an identifier used as a category.
 _MOST_SLICES = 1_000_000
-# What the slice of rows without a value is called among texts; among numbers it is NaN, among dates NaT.
-MISSING = "missing"
 _NANOSECONDS = "datetime64[ns]"
 # What may stand in an array of objects, and is no label.
 _NESTED = (dict, list, tuple, set, np.ndarray)
 # Name of the Dask tasks that find the distinct values.
 _LABELS = "calibdask-labels"
-
-
-@dataclass(frozen=True)
-class Axis:
-    """A dimension of the result, and the labels along it."""
-
-    name: Hashable
-    size: int
-    labels: Any = None
 
 
 @dataclass(frozen=True)
@@ -52,16 +43,17 @@ def _is_token(values: Any) -> bool:
     return is_dask(values) and not hasattr(values, "to_dask_array")
 
 
-def coded(by: Any, n: float, sample_dim: str) -> tuple[Any, tuple[Axis, ...]]:
+def coded(by: Any, n: float, sample_dim: str, keep: Any = None) -> tuple[Any, tuple[Axis, ...]]:
     """One slice number for each row (None without slices), and an axis for each variable.
 
-    The distinct values of a Dask array are found by reading that array alone, once.
+    The distinct values of a Dask array are found by reading that array alone, once. Values that only rows have which
+    ``keep`` (n,) does not mark make no slices.
     """
     group: Any = None
     axes = []
     for name, values in named(by).items():
-        codes, labels = _codes(str(name), values, n, sample_dim)
-        axes.append(Axis(name, len(labels), labels))
+        codes, labels = _codes(str(name), values, n, sample_dim, keep)
+        axes.append(slice_axis(name, labels))
         group = codes if group is None else group * len(labels) + codes
     total = int(np.prod([axis.size for axis in axes], dtype=np.int64))
     if total > _MOST_SLICES:
@@ -70,7 +62,7 @@ def coded(by: Any, n: float, sample_dim: str) -> tuple[Any, tuple[Axis, ...]]:
     return group, tuple(axes)
 
 
-def _codes(name: str, values: Any, n: float, sample_dim: str) -> tuple[Any, np.ndarray]:
+def _codes(name: str, values: Any, n: float, sample_dim: str, keep: Any = None) -> tuple[Any, np.ndarray]:
     """Code of each row and the sorted distinct values; categories keep their order."""
     if isinstance(values, Coded):
         return values.codes, values.labels
@@ -82,13 +74,36 @@ def _codes(name: str, values: Any, n: float, sample_dim: str) -> tuple[Any, np.n
     if categories is not None and not is_dask(values):
         codes = np.asarray(getattr(values, "cat", values).codes)
         _check_rows(name, codes.shape, n)
-        return _with_last(codes.astype(np.int32), codes < 0, np.asarray(categories))
+        return _of_kept(
+            codes, keep, lambda kept: _with_last(kept.astype(np.int32), kept < 0, local_times(np.asarray(categories)))
+        )
     array = plain(values, f"by {name!r}")
     _check_rows(name, array.shape, n)
     if array.dtype.kind == "V":
         raise ValueError(f"by {name!r} expects numbers, texts or dates, got records; take one field of them.")
     if is_dask(array):
-        return _dask_codes(name, array)
+        return _dask_codes(name, array, keep)
+    return _of_kept(array, keep, partial(_memory_codes, name))
+
+
+def _of_kept(
+    values: np.ndarray, keep: Any, code: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Codes and labels of the rows that are kept; the others have the first code."""
+    if keep is None:
+        return code(values)
+    if is_dask(keep):
+        from calibdask.engine.scheduler import scheduler
+
+        keep = keep.compute(scheduler=scheduler())
+    of_kept, labels = code(values[keep])
+    codes = np.zeros(len(values), np.int32)
+    codes[keep] = of_kept
+    return codes, labels
+
+
+def _memory_codes(name: str, array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Codes and labels of values in memory; missing ones are the last."""
     absent = _absent(array)
     if not absent.any():
         labels, codes = _unique(name, array)
@@ -196,42 +211,6 @@ def _with_last(codes: np.ndarray, absent: np.ndarray, labels: np.ndarray) -> tup
     return codes, with_missing(labels)
 
 
-def with_missing(labels: np.ndarray) -> np.ndarray:
-    """The labels of slices, and one of the rows without a value: NaN, NaT or a text.
-
-    Examples
-    --------
-    >>> with_missing(np.array([1, 2])), with_missing(np.array(["be", "se"], object))
-    (array([ 1.,  2., nan]), array(['be', 'se', 'missing'], dtype=object))
-    """
-    if labels.dtype.kind in "Mm":
-        return np.append(labels, np.array("NaT", labels.dtype))
-    texts = labels.tolist()
-    if labels.dtype.kind in "iuf" or (
-        texts and all(isinstance(text, int | float) and not isinstance(text, bool) for text in texts)
-    ):
-        check_told_apart(labels)
-        return np.append(labels.astype(np.float64), np.nan)
-    if labels.dtype.kind == "b" or any(isinstance(text, bool) for text in texts):
-        texts = [str(text) for text in texts]
-    name = MISSING
-    while name in texts:
-        name = f"({name})"
-    joined = np.empty(len(texts) + 1, object)
-    joined[:] = [*texts, name]
-    return joined if labels.dtype.kind in "Ob" else joined.astype(str)
-
-
-def check_told_apart(labels: np.ndarray) -> None:
-    """Raise ValueError for identifiers that are, or would be, floating-point numbers, of which several may be one."""
-    merged = merged_in_float64(labels)
-    if merged is not None:
-        raise ValueError(
-            "by expects floating-point numbers, which whole numbers with missing values are turned into, below 2**53, "
-            f"from where on they do not tell neighbours apart, got {merged}; give such identifiers as text."
-        )
-
-
 def _check_rows(name: str, shape: tuple[float, ...], n: float) -> None:
     if len(shape) != 1 or (shape[0] == shape[0] and n == n and shape[0] != n):
         mend = "" if shape else ", a single value; names of columns are for frames and files"
@@ -247,12 +226,17 @@ def _absent(array: np.ndarray) -> np.ndarray:
     return np.asarray(pd.isna(array), bool)
 
 
-def _dask_codes(name: str, array: Any) -> tuple[Any, np.ndarray]:
+def _dask_codes(name: str, array: Any, keep: Any) -> tuple[Any, np.ndarray]:
     from calibdask.engine.scheduler import scheduler
     from calibdask.engine.sources.reduction import tree
 
     chunks = ((1,) * array.numblocks[0],)
-    boxes = array.map_blocks(_distinct, name, dtype=object, meta=np.empty(0, object), chunks=chunks)
+    of_boxes = {"dtype": object, "meta": np.empty(0, object), "chunks": chunks}
+    if keep is None:
+        boxes = array.map_blocks(_distinct, slicing=name, **of_boxes)
+    else:
+        kept = keep if is_dask(keep) else _chunked_like(keep, array)
+        boxes = array.map_blocks(_distinct, kept, slicing=name, **of_boxes)
     distinct = tree(boxes, _both, axis=0, name=_LABELS)
     start_stage(Stage("slices", total=array.numblocks[0], tasks=(_LABELS,)))
     labels, missing = distinct.compute(scheduler=scheduler()).item()
@@ -260,13 +244,23 @@ def _dask_codes(name: str, array: Any) -> tuple[Any, np.ndarray]:
     return codes, with_missing(labels) if missing else labels
 
 
-def _distinct(values: np.ndarray, name: str) -> np.ndarray:
-    """Sorted distinct values of a chunk and the number of missing ones, packed."""
+def _chunked_like(keep: np.ndarray, array: Any) -> Any:
+    """Marks in memory as a Dask array in the chunks of another."""
+    import dask.array as da
+
+    if any(size != size for size in array.chunks[0]):
+        raise ValueError("by of Dask expects known chunk sizes next to arrays in memory; call compute_chunk_sizes().")
+    return da.from_array(keep, chunks=array.chunks)
+
+
+def _distinct(values: np.ndarray, keep: np.ndarray | None = None, *, slicing: str) -> np.ndarray:
+    """Sorted distinct values of the rows of a chunk that are kept and the number of missing ones, packed."""
     from calibdask.engine.sources.reduction import packed
 
-    values = unmasked(values)
+    values = local_times(unmasked(values))
+    values = values if keep is None else values[keep]
     absent = _absent(values)
-    return packed((_unique(name, values[~absent])[0], int(absent.sum())), 1)
+    return packed((_unique(slicing, values[~absent])[0], int(absent.sum())), 1)
 
 
 def _both(a: tuple[np.ndarray, int], b: tuple[np.ndarray, int]) -> tuple[np.ndarray, int]:
@@ -274,9 +268,11 @@ def _both(a: tuple[np.ndarray, int], b: tuple[np.ndarray, int]) -> tuple[np.ndar
 
 
 def _search(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    values = local_times(values)
     absent = _absent(values)
     codes = np.full(len(values), len(labels), np.int32)
     present = values[~absent]
     distinct, place = _distinct_and_place(present)
+    # Values that only rows have which are left out are not among the labels; their codes are not used.
     codes[~absent] = np.searchsorted(labels, distinct)[place]
     return codes

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.engine.inputs.arrays import is_dask
-from calibdask.engine.inputs.shapes import Shape
+from calibdask.data.shapes import Shape
+from calibdask.engine.arrays import is_dask
 from calibdask.errors import SuspectScoresWarning
 
 # Rows that are looked at; sums of so many are not 1 by chance, and so many sigmoids rarely between 0.5 and 0.74.

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import is_dask, rows_of_lists
-from calibdask.engine.inputs.arrow import list_width, to_numpy
-from calibdask.engine.inputs.streams import Batches
+from calibdask.data.streams import Batches
+from calibdask.engine.arrays import is_dask, rows_of_lists
+from calibdask.storage.arrow_columns import list_width, to_numpy
 
 # Rows of a batch where the container lets us choose.
 _BATCH_ROWS = 1 << 17

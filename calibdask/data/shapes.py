@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import is_named, ndim_of, plain
-from calibdask.engine.inputs.frames import is_frame
-from calibdask.engine.inputs.options import InputOptions
+from calibdask.data.frames import is_frame
+from calibdask.data.options import InputOptions
+from calibdask.engine.arrays import is_named, ndim_of, plain
 from calibdask.safe_text import listed
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.engine.inputs.arrays import is_dask, is_pandas, plain
-from calibdask.engine.inputs.input import Input
-from calibdask.engine.inputs.options import InputOptions
+from calibdask.data.input import Input
+from calibdask.data.options import InputOptions
+from calibdask.engine.arrays import is_dask, is_pandas, plain
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.scores.proper import LogLoss
 from calibdask.statistics.layout import Layout

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import is_dask, is_pandas, plain, unmasked
+from calibdask.engine.arrays import is_dask, is_pandas, local_times, plain, unmasked, without_zone
 
 Kind = Literal["number", "date", "category", "text"]
 
@@ -60,6 +60,7 @@ def feature_column(name: str, values: Any) -> FeatureColumn:
         return replace(values, name=name)
     if isinstance(values, xr.DataArray):
         values = values.data
+    values = without_zone(values)
     categorical = getattr(values, "cat", values)
     if hasattr(categorical, "categories") and not is_dask(values):
         labels = tuple(map(str, categorical.categories))
@@ -94,6 +95,7 @@ def _of_objects(name: str, array: np.ndarray) -> FeatureColumn:
         numbers[~absent] = array[~absent].astype(np.float64)
         return FeatureColumn(name, "number", numbers)
     if inferred in _DATES:
+        array = local_times(array)
         return FeatureColumn(name, "date", pd.to_datetime(pd.Series(array)).to_numpy("M8[s]"))
     if inferred == "boolean":
         codes = np.full(array.shape, -1, np.int8)
@@ -113,9 +115,10 @@ def series_feature(series: Any) -> FeatureColumn:
     """The column of a series of Dask, as a series of numbers; a pass over it finds the values of texts."""
     import pandas as pd
 
-    from calibdask.engine.inputs.containers import DaskColumns
-    from calibdask.engine.inputs.frames import series_labels
+    from calibdask.data.containers import DaskColumns
+    from calibdask.data.frames import series_labels
 
+    series = without_zone(series)
     kind = getattr(series.dtype, "kind", "O")
     name = str(series.name)
     if kind == "M":

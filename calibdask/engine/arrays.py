@@ -1,11 +1,10 @@
 """Arrays of all supported kinds as NumPy or Dask arrays."""
 
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 import xarray as xr
-
-from calibdask.engine.inputs.protocols import host_array, speaks_protocols
 
 
 def is_dask(array: Any) -> bool:
@@ -42,16 +41,46 @@ def plain(array: Any, name: str = "An array") -> Any:
     if is_dask(array):
         return array.map_blocks(unmasked, dtype=array.dtype) if _is_masked(getattr(array, "_meta", None)) else array
     if isinstance(array, np.ndarray):
-        return unmasked(array)
+        return local_times(unmasked(array))
+    array = without_zone(array)
     # The to_numpy of Arrow refuses texts.
     if hasattr(array, "to_numpy") and type(array).__module__.partition(".")[0] != "pyarrow":
-        return unmasked(array.to_numpy())
+        return local_times(unmasked(array.to_numpy()))
     if speaks_protocols(array):
         return unmasked(host_array(name, array))
     if isinstance(array, list | tuple):
         # Converted as one array, masked rows would lose their masks.
         array = [unmasked(row) if _is_masked(row) and row.ndim else row for row in array]
     return np.asarray(array)
+
+
+def local_times(array: Any) -> Any:
+    """Dates with a time zone as dates of the clock there, without a zone: of ``2024-05-01 09:00+02:00`` 9 o'clock.
+
+    Slices, periods and audits speak of local hours and days. Other arrays are returned as they are.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> local_times(pd.Series(pd.to_datetime(["2024-05-01 09:00+02:00"])).to_numpy())
+    array(['2024-05-01T09:00:00.000000'], dtype='datetime64[us]')
+    """
+    if not isinstance(array, np.ndarray) or array.dtype.kind != "O" or array.ndim != 1:
+        return array
+    import pandas as pd
+
+    # The first value that is not missing says what all are.
+    first = next((value for value in array if not (np.ndim(value) == 0 and pd.isna(value))), None)
+    if not isinstance(first, datetime) or first.tzinfo is None:
+        return array
+    return pd.Series([value if pd.isna(value) else value.replace(tzinfo=None) for value in array]).to_numpy()
+
+
+def without_zone(array: Any) -> Any:
+    """As `local_times`, for a series or an index of pandas or of Dask."""
+    if getattr(getattr(array, "dtype", None), "tz", None) is None:
+        return array
+    return array.dt.tz_localize(None) if hasattr(array, "dt") else array.tz_localize(None)
 
 
 def unmasked(array: Any) -> Any:
@@ -83,12 +112,14 @@ def rows_of_lists(array: np.ndarray, name: str) -> np.ndarray:
     >>> rows_of_lists(cells, "y_prob").shape
     (2, 2)
     """
-    if (
-        array.dtype != object
-        or array.ndim != 1
-        or not array.size
-        or not isinstance(array[0], list | tuple | np.ndarray)
-    ):
+    if array.dtype.kind != "O" or array.ndim != 1 or not array.size:
+        return array
+    # Vectors of Spark ML convert themselves.
+    if any(hasattr(cell, "toArray") for cell in array[:1]):
+        converted = np.empty(array.size, object)
+        converted[:] = [cell.toArray() if hasattr(cell, "toArray") else cell for cell in array]
+        array = converted
+    if not isinstance(array[0], list | tuple | np.ndarray):
         return array
     absent = np.array([not isinstance(cell, list | tuple | np.ndarray) for cell in array])
     sizes = {np.shape(cell) for cell in array[~absent]}
@@ -132,3 +163,61 @@ def check_types(scores: xr.Variable, others: dict[str, xr.Variable]) -> None:
         )
     if "weights" in others and others["weights"].dtype.kind not in "fiub":
         raise ValueError(f"sample_weight expects real numbers, got an array of type {others['weights'].dtype}.")
+
+
+def speaks_protocols(array: Any) -> bool:
+    """Whether this offers its numbers to other libraries, by ``__array__`` or DLPack."""
+    return any(hasattr(array, name) for name in ("__array__", "__dlpack__", "__cuda_array_interface__"))
+
+
+def host_array(name: str, array: Any) -> np.ndarray:
+    """A NumPy array of the numbers of a tensor; those on a device are copied to the host.
+
+    Raises
+    ------
+    ValueError
+        If the library refuses, with its reason and how to mend it.
+
+    Examples
+    --------
+    >>> host_array("y_prob", np.float32([0.25, 0.5]))
+    array([0.25, 0.5 ], dtype=float32)
+    """
+    if getattr(array, "requires_grad", False) is True:
+        raise ValueError(f"{name} requires gradients, which numbers to be measured do not have; give {name}.detach().")
+    refusals: list[Exception] = []
+    for convert in (_by_array, _by_dlpack, _by_copy):
+        try:
+            converted = convert(array)
+        # Whatever the other library raises.
+        except Exception as error:
+            refusals.append(error)
+            continue
+        if converted is not None:
+            return converted
+    reason = " ".join(str(refusals[0]).split()).rstrip(".") if refusals else "it offers no numbers"
+    raise ValueError(
+        f"{name} cannot be converted to a NumPy array: {reason}. Copy it to the host as float32 or float64 first."
+    ) from (refusals[0] if refusals else None)
+
+
+def _by_array(array: Any) -> np.ndarray | None:
+    # A masked array stays one.
+    return np.asanyarray(array) if hasattr(array, "__array__") else None
+
+
+def _by_dlpack(array: Any) -> np.ndarray | None:
+    if not hasattr(array, "__dlpack__"):
+        return None
+    try:
+        return np.from_dlpack(array)
+    except (BufferError, RuntimeError, TypeError, ValueError):
+        return np.from_dlpack(array, device="cpu", copy=True)
+
+
+def _by_copy(array: Any) -> np.ndarray | None:
+    """Arrays on a GPU copy themselves where they cannot be shared."""
+    if not hasattr(array, "__cuda_array_interface__"):
+        return None
+    copy = getattr(array, "get", None) or getattr(array, "copy_to_host", None)
+    return None if copy is None else np.asarray(copy())

@@ -100,9 +100,6 @@ def views_of_cube(path: Path) -> Iterator[Page]:
     shown = CubePage(cd.open_cube(str(path)), hostile("file"), str(path))
     page = shown.page()
     yield page
-    for role in shown.controls.roles.values():
-        role.value = "one label"
-    yield page
     assert shown.view is not None
     cube = cd.open_cube(str(path))
     drill = DrillDown(cube, shown.reductions, None)
@@ -113,6 +110,9 @@ def views_of_cube(path: Path) -> Iterator[Page]:
     yield Page("", [], [drill.layout])
     drill.fail(at, hostile("error"))
     yield Page("", [], [drill.layout])
+    for role in shown.controls.roles.values():
+        role.value = "one label"
+    yield page
 
 
 PAGES: dict[str, Callable[[Path], Iterator[Page]]] = {

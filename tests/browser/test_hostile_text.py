@@ -49,6 +49,8 @@ class Hunt:
 
     def __init__(self, visited: Any) -> None:
         self.visited, self.page = visited, visited.page
+        # Pages of many names take their time where much else runs.
+        self.page.set_default_timeout(120_000)
         self.page.add_init_script("window.__ran = []; window.ran = (field) => window.__ran.push(field)")
         self.fields: set[str] = set()
 
@@ -103,9 +105,9 @@ def served(tmp_path: Path) -> Iterator[Callable[[str], str]]:
 def test_the_page_of_a_summary(hunt: Hunt, served: Callable[[str], str]) -> None:
     page = hunt.page
     page.goto(f"{served('summary')}?setting={hostile('link')}")
-    page.get_by_role("gridcell", name=hostile("slice-off")).first.wait_for(timeout=90_000)
+    page.get_by_role("gridcell", name=hostile("slice-off")).first.wait_for(timeout=120_000)
     # The words of a message about the link are there for a while.
-    page.locator(".notyf__message").first.wait_for(timeout=60_000)
+    page.locator(".notyf__message").first.wait_for(timeout=120_000)
     hunt.look()
     hunt.hover()
     hunt.visited.press(
@@ -113,13 +115,13 @@ def test_the_page_of_a_summary(hunt: Hunt, served: Callable[[str], str]) -> None
         page.locator(".choices__list--multiple div").first,
     )
     page.get_by_role("checkbox").first.click()
-    page.get_by_text("Selection B").wait_for(timeout=60_000)
+    page.get_by_text("Selection B").wait_for(timeout=120_000)
     page.locator(".choices").first.click()
     hunt.look()
     hunt.hover()
     for view, sign in (("over time", "With intervals; the largest"), ("decisions", "may go out"), ("recal", "Solid: ")):
         page.get_by_role("button", name=view).first.click()
-        page.get_by_text(sign).first.wait_for(timeout=90_000)
+        page.get_by_text(sign).first.wait_for(timeout=120_000)
         hunt.look()
     wanted = {"file", "column", "slice", "slice-off", "model", "model-two", "model-dim", "metric", "link"}
     assert wanted <= hunt.fields
@@ -129,7 +131,7 @@ def test_the_page_of_a_summary(hunt: Hunt, served: Callable[[str], str]) -> None
 def test_the_page_of_classes(hunt: Hunt, served: Callable[[str], str]) -> None:
     page = hunt.page
     page.goto(served("classes"))
-    page.get_by_role("gridcell", name=hostile("slice-off")).first.wait_for(timeout=90_000)
+    page.get_by_role("gridcell", name=hostile("slice-off")).first.wait_for(timeout=120_000)
     hunt.look()
     hunt.hover()
     for setting in ("each class by itself", f"class {hostile('class-b')}"):
@@ -145,7 +147,7 @@ def test_the_page_of_classes(hunt: Hunt, served: Callable[[str], str]) -> None:
 def test_the_page_of_groups(hunt: Hunt, served: Callable[[str], str]) -> None:
     page = hunt.page
     page.goto(f"{served('groups')}?view=groups+by+features")
-    page.locator(".tabulator-cell", has_text=hostile("feature-value-off")).first.wait_for(timeout=90_000)
+    page.locator(".tabulator-cell", has_text=hostile("feature-value-off")).first.wait_for(timeout=120_000)
     hunt.look()
     hunt.hover()
     assert {"feature", "feature-value-off"} <= hunt.fields
@@ -154,16 +156,16 @@ def test_the_page_of_groups(hunt: Hunt, served: Callable[[str], str]) -> None:
 def test_the_page_of_a_cube(hunt: Hunt, served: Callable[[str], str]) -> None:
     page = hunt.page
     page.goto(served("cube"))
-    page.locator(".bk-Figure").first.wait_for(timeout=90_000)
+    page.locator(".bk-Figure").first.wait_for(timeout=120_000)
     hunt.look()
     hunt.hover()
     page.get_by_label("Failed cells", exact=True).select_option(index=1)
-    page.locator("pre", has_text="RuntimeError").first.wait_for(timeout=60_000)
+    page.locator("pre", has_text="RuntimeError").first.wait_for(timeout=120_000)
     hunt.look()
     # A point, what is behind it, and a dimension of many labels at one of them.
     many = page.get_by_label(f"{hostile('many')} (60)", exact=True)
     many.select_option(label="one label")
-    page.get_by_text(f"{hostile('many')}: label").first.wait_for(timeout=60_000)
+    page.get_by_text(f"{hostile('many')}: label").first.wait_for(timeout=120_000)
     hunt.look()
     hunt.hover()
     wanted = {"file", "output", "axis", "axis-label", "axis-label-two", "inner", "inner-label", "many", "many-label"}

@@ -5,6 +5,8 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import panel as pn
 import pytest
 from bokeh.model import Model
@@ -14,14 +16,19 @@ from calibdask.estimators.metrics import Metrics
 from calibdask.explore.cancellation import CancelToken
 from calibdask.explore.cubes.drill_down import DrillDown
 from calibdask.explore.cubes.page import CubePage
+from calibdask.explore.html_widgets import html_pane, html_table, label_slider, multi_choice
 from calibdask.explore.server import Page
 from calibdask.explore.summaries.own_metrics import OwnMetrics
 from calibdask.explore.summaries.page import SummaryPage
 from calibdask.explore.summaries.pool import pool_of
+from calibdask.markup import Html
 from calibdask.storage.open_store import open_store
 from calibdask.storage.summary import Summary
 from tests.hostile import marked_text
 from tests.hostile.marked_text import MARK, hostile
+
+# Bokeh reads data frames in a way that pandas is to drop.
+pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index")
 
 METRICS: Metrics = {hostile("metric"): cd.ECE(bins=7)}
 # Properties of Bokeh's models that are shown as texts, in a browser too (`tests/browser/test_hostile_text.py`).
@@ -132,3 +139,27 @@ def test_no_widget_takes_a_text_for_html(kind: str, tmp_path: Path) -> None:
     assert found - TEXTS == set()
     # The texts are there.
     assert len(found) > 3
+
+
+def test_widgets_of_html_take_other_texts_for_words() -> None:
+    text, label = hostile("text"), {hostile("option"): 1, "b": 2}
+    frame = pd.DataFrame({text: [text], "cell": np.array([Html("<i>{}</i>").format(text)], object), "plain": [text]})
+    # Those of Panel would show elements of the texts, and this test would see it.
+    remote = {"pagination": "remote", "show_index": False}
+    for widget in (
+        pn.pane.HTML(text),
+        pn.widgets.Tabulator(frame, **remote),
+        pn.widgets.MultiChoice(options=label),
+        pn.widgets.DiscreteSlider(label=text, options=label),
+    ):
+        assert raw_properties(widget) - TEXTS, widget
+    pane, table = html_pane(text), html_table(frame, html=["cell", "plain"], **remote)
+    box, slider = multi_choice(label, label="box"), label_slider(label, label=text)
+    root = pn.Column(pane, table, box, slider)
+    assert raw_properties(root) <= TEXTS
+    # What is replaced later is no different.
+    pane.object, box.options, slider.value = Html("<i>{}</i>").format(text), {text: 1}, 2
+    table.value = frame.rename(columns={text: hostile("other")})
+    assert raw_properties(root) <= TEXTS
+    cells = table.get_root().source.data["cell"]
+    assert cells[0].startswith("<i>&#39;&#34;&gt;&lt;b")

@@ -46,8 +46,8 @@ In Python: cd.check(y_true, y_prob, {"ece": 0.03}); in tests:
 calibdask.testing.assert_calibrated(y_true, y_prob, limit=0.03).
 \b
 Exit status: 0 all limits are met; 1 one is broken; 3 none is broken, but one cannot be
-decided with these rows; 2 invalid use or input, explained in one line on stderr, with
-nothing written; 130 interrupted.
+decided with these rows; 2 invalid use or input, or other trouble, explained in one line
+on stderr, with nothing written; 130 interrupted.
 """
 
 

@@ -195,13 +195,12 @@ def _origin(path: str | None, limits: "Limits", *, given: bool) -> dict[str, str
 
 def _facts(path: str | None, given: tuple[str, ...]) -> dict[str, str]:
     """What the page says about itself: of the file, and of the options, which replace it."""
-    import tomllib
-    from pathlib import Path
+    from calibdask.storage.documents import read_toml
 
     facts: dict[str, str] = {}
     if path is not None:
         try:
-            read = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            read = read_toml(path)
         except OSError as error:
             raise click.UsageError(f"--facts {path} cannot be read: {error.strerror}.") from error
         except ValueError as error:

@@ -2,16 +2,15 @@
 
 import math
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 from calibdask.estimators.expression import Expression, parse_metrics
 from calibdask.inference.choice import check_level
 from calibdask.safe_text import listed, visible
+from calibdask.storage.documents import read_toml
 
 # name, or name(choices), with a part after a dot.
 _TARGET = re.compile(r"\s*([\w-]+(?:\(.*\))?)(?:\.([\w-]+))?\s*")
@@ -171,8 +170,8 @@ class Limits:
             If it cannot be read.
         """
         try:
-            given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            given = read_toml(path)
+        except ValueError as error:
             raise ValueError(f"{visible(path)} is no TOML file of limits: {error}.") from error
         if unknown := given.keys() - _KEYS:
             raise ValueError(f"{visible(path)} expects the entries {listed(sorted(_KEYS))}, got {listed(unknown)} too.")

@@ -1,6 +1,5 @@
 """`receipt` and `verify`: what was measured, in a document that a second party can recompute to the last bit."""
 
-import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from calibdask.receipts.document import FORMAT, KIND, Document, differences, doc
 from calibdask.receipts.fingerprint import fingerprint_of
 from calibdask.safe_text import listed, visible
 from calibdask.statistics.layout import Layout
+from calibdask.storage.documents import read_json
 from calibdask.storage.given_files import given_rows_or_file
 from calibdask.storage.readers import Table
 from calibdask.storage.summary import is_summary
@@ -267,9 +267,9 @@ def read_receipt(given: Document | str | Path) -> Document:
     if not isinstance(given, dict):
         name = visible(given)
         try:
-            given = json.loads(Path(given).read_text(encoding="utf-8"))
+            given = read_json(given, canonical=True)
         except ValueError as error:
-            raise ValueError(f"{name} is no receipt: it is no JSON ({error}).") from error
+            raise ValueError(f"{name} is no receipt, a file of JSON as calibdask writes it: {error}.") from error
     if not isinstance(given, dict) or given.get("kind") != KIND:
         raise ValueError(f"This is no receipt: JSON with the entry kind, {KIND!r}, is expected.")
     if given.get("format") != FORMAT:

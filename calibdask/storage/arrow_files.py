@@ -175,6 +175,8 @@ def _table(inside: Sequence[str], part: _Batches) -> Any:
             table = pyarrow.Table.from_batches(batches)
         else:
             table = pyarrow.ipc.open_stream(stream, options=options).read_all()
+        # Lengths and offsets are those of the file: beyond its buffers is the memory of this process.
+        table.validate(full=True)
         return table.select(list(inside))
 
 

@@ -57,7 +57,7 @@ def checked_output(
     restore(target)
     if os.path.lexists(target):
         is_store = any((target / mark).exists() for mark in ("zarr.json", ".zgroup", APPLIED))
-        is_kind = target.is_dir() == (target.suffix.lower() in folders)
+        is_kind = target.is_dir() if target.suffix.lower() in folders else target.is_file()
         _check_replaceable(path, is_kind and (is_store or not target.is_dir()), overwrite=overwrite)
     return target
 
@@ -156,7 +156,10 @@ def write_dataset(dataset: "xr.Dataset", path: Path, chunks: Mapping[str, tuple[
 
 
 def _write_netcdf(dataset: "xr.Dataset", path: Path) -> None:
-    dataset.to_netcdf(path, engine="h5netcdf", encoding=_compressed(dataset))
+    # In memory first: where a disk is full, HDF5 ends the interpreter as it closes the file.
+    content = dataset.to_netcdf(engine="h5netcdf", encoding=_compressed(dataset))
+    with path.open("wb") as file:
+        file.write(content)
     seal_file(path)
 
 

@@ -17,6 +17,7 @@ from calibdask.evaluation import interval_choice, summary_input
 from calibdask.gating.judging import Judgement, Judges, difference_judged, overall
 from calibdask.gating.limits import Limit, limits_of
 from calibdask.gating.profiles import profile_of
+from calibdask.inference.choice import check_confidence
 from calibdask.results.decisions import Outcome
 from calibdask.safe_text import listed
 from calibdask.storage.given_files import given_rows_or_file
@@ -152,6 +153,7 @@ def check(
     >>> cd.check(rng.random(20_000) < scores**2, scores, "ece=0.03").outcome
     'broken'
     """
+    check_confidence(confidence)
     choice = interval_choice(confidence, None, n_boot, seed)
     assert choice is not None
     whole, margins = limits_of(limits), limits_of(not_worse)
@@ -180,6 +182,8 @@ def check(
             read_data(given.y_true, given.y_prob, by_name, given.sample_weight, options)
             for by_name in (None, *({name: codes} for name, codes in names.items()))
         )
+    for margin in margins:
+        margin.check_margin(data.source.layout)
     if data.batch:
         raise ValueError(f"check expects one model, got several along {listed([str(a.name) for a in data.batch])}.")
     layout = data.source.layout

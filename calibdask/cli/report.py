@@ -1,6 +1,7 @@
 """``calibdask report``: one page for the approval of models, or about a study."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -145,8 +146,8 @@ def report(
     limits = limits_given(limits_path, limits_of_all, of_slices)
     facts = _origin(limits_path, limits, given=bool(limits_of_all or of_slices)) | _facts(facts_path, own_facts)
     given["by"] = tuple(dict.fromkeys((*limits.by, *given["by"])))
-    target, named = _checked(data, out, overwrite=overwrite)
-    kept = checked_receipt(receipt, list(named.values()), overwrite=overwrite)
+    target, named = _checked(data, {"--out": out, "--receipt": receipt}, overwrite=overwrite)
+    kept = checked_receipt(receipt, overwrite=overwrite)
     stores = {name: open_store(path) for name, path in named.items()}
     cubes = [store for store in stores.values() if isinstance(store, StoredCube)]
     if cubes:
@@ -159,7 +160,8 @@ def report(
     decides = bool(limits.limits or options["profile"])
     gating = Gating(options if decides else {}, kept is not None)
     models: dict[str, Any] = {}
-    with replacing(target) as part:
+    with ExitStack() as written:
+        part = written.enter_context(replacing(target))
         if cubes:
             _write_cube(cubes[0], part, title)
         else:
@@ -173,7 +175,7 @@ def report(
                 raise click.UsageError("--receipt is one of one model; select one.")
             write_models(part, models, title, facts, compared_models(requests, stores, **intervals))
             if kept is not None:
-                write_receipt(kept, gating.document)
+                write_receipt(kept, gating.document, written)
     for line in _lines(models):
         click.echo(visible(line))
     for path in filter(None, (target, kept)):
@@ -264,15 +266,17 @@ def _check_slices(stores: "Iterable[Store]", by: Sequence[str], has_limits: bool
             raise click.UsageError(f"--slice-limit has no effect on {store.url}: it is a summary without slices.")
 
 
-def _checked(data: tuple[str, ...], out: str, *, overwrite: bool) -> "tuple[Output, dict[str, str]]":
+def _checked(
+    data: tuple[str, ...], outputs: dict[str, str | None], *, overwrite: bool
+) -> "tuple[Output, dict[str, str]]":
     """Where the page goes, and what is read, before any of it is."""
     from calibdask.report.writing import FORMATS
     from calibdask.storage.writers import check_apart, checked_output
 
     named = named_data(data)
     for path in named.values():
-        check_apart(path, {"--out": out})
-    return checked_output(out, FORMATS, overwrite=overwrite), named
+        check_apart(path, outputs)
+    return checked_output(str(outputs["--out"]), FORMATS, overwrite=overwrite), named
 
 
 def _check_alone(cube: "StoredCube", stores: "Sized") -> None:

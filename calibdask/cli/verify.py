@@ -39,7 +39,7 @@ def verify(receipt: str, data: str, **where: Any) -> None:
 
     import calibdask as cd
     from calibdask.progress import shown_progress
-    from calibdask.receipts.receipt import read_receipt
+    from calibdask.receipts.stored_receipt import read_receipt
 
     try:
         given = read_receipt(receipt)

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -91,7 +91,7 @@ def _check_replaceable(path: str, is_kind: bool, *, overwrite: bool) -> None:
         )
 
 
-def check_apart(data: str, outputs: Mapping[str, str | None]) -> None:
+def check_apart(data: str, outputs: Mapping[str, str | Sequence[str] | None]) -> None:
     """Refuse an output, by the name of its option, that would replace what is read, or another output.
 
     Examples
@@ -100,21 +100,26 @@ def check_apart(data: str, outputs: Mapping[str, str | None]) -> None:
     Traceback (most recent call last):
     ValueError: --out './rows.zarr' would replace the input 'rows.zarr' or be inside it; choose another name.
     """
-    seen: dict[str, str] = {}
-    for option, path in outputs.items():
-        if path is None:
-            continue
+    seen: list[tuple[str, str]] = []
+    for option, path in _each_output(outputs):
         shown = shown_address(path)
         if _overlap(data, path):
             raise ValueError(
                 f"{option} {shown!r} would replace the input {shown_address(data)!r} or be inside it; choose another "
                 "name."
             )
-        for other, taken in seen.items():
+        for other, taken in seen:
             if _overlap(taken, path):
                 both = f"{option} {shown!r} and {other} {shown_address(taken)!r}"
                 raise ValueError(f"{both} would replace each other; choose two names.")
-        seen[option] = path
+        seen.append((option, path))
+
+
+def _each_output(outputs: Mapping[str, str | Sequence[str] | None]) -> Iterator[tuple[str, str]]:
+    """The paths of options that are given, of some several."""
+    for option, paths in outputs.items():
+        for path in [paths] if isinstance(paths, str) else paths or ():
+            yield option, path
 
 
 def _local(url: str) -> str | None:

@@ -104,7 +104,7 @@ def watch(
     from calibdask.monitoring.alarms import raised_alarms
     from calibdask.monitoring.exposition import exposition
     from calibdask.monitoring.watch_run import WatchRun
-    from calibdask.storage.replacing import write_text
+    from calibdask.storage.replacing import replacing
     from calibdask.storage.writers import check_apart, checked_output
 
     ((name, path),) = named_data([summary]).items()
@@ -121,12 +121,14 @@ def watch(
         kept = before.after(run.saved.to_dict(), alarms, {alarm.key for alarm in alarms})
         new = kept.untold
         if not dry_run:
-            if target is not None:
-                with ExitStack() as written:
+            with ExitStack() as written:
+                if target is not None:
                     write_result(run.result, str, written, target)
-            kept = kept.written()
-            if metrics is not None:
-                write_text(metrics, exposition(name, run, kept.known))
+                if metrics is not None:
+                    part = written.enter_context(replacing(metrics))
+                    part.write_text(exposition(name, run, kept.known), encoding="utf-8")
+                # Fails where another run has written it, and then no output appears.
+                kept = kept.written()
     lines = {alarm.key: _line(name, run, alarm, new=alarm.key in new) for alarm in kept.alarms}
     failure = ""
     if command and new and not dry_run:

@@ -1,15 +1,14 @@
 """An existing Dask scheduler."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from calibdask.cluster.security import Transport
 from calibdask.cluster.spec import ClusterSpec
 from calibdask.errors import Unavailable
+from calibdask.storage.documents import read_json
 
 SECONDS_TO_ANSWER = 15
 _WORKER_TTL, _DASK_DEFAULT = "2 minutes", "5 minutes"
@@ -28,7 +27,7 @@ class Scheduler(ClusterSpec):
         if "://" in self.where:
             return self.where
         try:
-            address = json.loads(Path(self.where).read_text(encoding="utf-8"))["address"]
+            address = read_json(self.where)["address"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{self.where} cannot be read as a scheduler file: {error}") from error
         return str(address)

@@ -114,10 +114,18 @@ def text_lines(gate: Gate) -> Iterator[str]:
         yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
     yield ""
     yield headline(gate)
+    if gate.judgements:
+        yield level_text(gate)
     yield from (f"  {line}" for line in wanting(gate))
     if gate.profile:
         yield ""
         yield from _named_lines(gate)
+
+
+def level_text(gate: Gate) -> str:
+    """The level of the decisions."""
+    slices = ", adjusted for the slices of its column (Bonferroni)" if gate.slices else ""
+    return f"Each decision holds at {100 * gate.confidence:g} %{slices}."
 
 
 def wanting(gate: Gate) -> Iterator[str]:
@@ -148,13 +156,13 @@ def markdown(gate: Gate, title: str) -> str:
     lines = [f"### {in_markdown(title)}", "", f"**{headline(gate)}**", "", _line(_HEAD), _line(("---",) * len(_HEAD))]
     for row, judgement in zip(rows_of_table(gate), _worst_first(gate), strict=True):
         lines.append(_line((*map(in_markdown, row[:-1]), _MARKS[judgement.outcome])))
-    level = f"{100 * gate.confidence:g} %"
-    lines += ["", f"Each decision holds at {level}, adjusted for the slices of its column (Bonferroni)."]
+    lines += ["", level_text(gate)]
     lines += ["", *(f"- {in_markdown(line)}" for line in wanting(gate))] if any(wanting(gate)) else []
     if gate.profile:
+        interval = f"{100 * gate.confidence:g} % interval"
         lines += [
             "",
-            _line((in_markdown(profile_of(gate.profile).title), "number", f"{level} interval")),
+            _line((in_markdown(profile_of(gate.profile).title), "number", interval)),
             _line(("---",) * 3),
         ]
         lines += [_line((in_markdown(name), number, ends)) for name, number, ends in named_rows(gate)]

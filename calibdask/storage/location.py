@@ -34,6 +34,17 @@ _SHORTEST_SECRET = 4
 _LONGEST_QUOTE = 300
 
 
+def is_endless(path: str | os.PathLike[str]) -> bool:
+    """Whether this is there and neither a file nor a folder: reading a pipe, a socket or a device may never end.
+
+    Examples
+    --------
+    >>> is_endless(os.devnull), is_endless("not-there")
+    (True, False)
+    """
+    return not os.path.isfile(path) and os.path.exists(path) and not os.path.isdir(path)
+
+
 @dataclass(frozen=True)
 class ColumnChoice:
     """What to take from a file: names (None: the format's own), about how many rows at a time, and missing chunks.
@@ -103,9 +114,18 @@ class Location:
             return bool(self.fs.exists(self.path))
 
     def check_file(self) -> None:
-        """Raise ValueError if this is neither a file nor a folder, but what may never end, such as a pipe."""
-        if self.local and os.path.exists(self.path) and not (os.path.isfile(self.path) or os.path.isdir(self.path)):
-            raise ValueError(f"{self.url} is a pipe, a socket or a device; copy what it gives to a file first.")
+        """Raise ValueError if this, or what is in the folder, may never end, such as a pipe."""
+        if not self.local:
+            return
+        if os.path.isdir(self.path):
+            with os.scandir(self.path) as entries:
+                unusual = [entry.name for entry in entries if not (entry.is_file() or entry.is_dir())]
+            endless = [name for name in unusual if is_endless(os.path.join(self.path, name))]
+        else:
+            endless = [""] if is_endless(self.path) else []
+        for name in endless[:1]:
+            place = self.child(name) if name else self
+            raise ValueError(f"{place.url} is a pipe, a socket or a device; copy what it gives to a file first.")
 
     @cached_property
     def is_zarr(self) -> bool:

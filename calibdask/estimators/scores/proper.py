@@ -67,7 +67,12 @@ class BrierScore(Estimator):
 
     @override
     def describe(self, layout: Layout) -> Description:
-        return {"": PartInfo("mean squared error of the scores", "score")}
+        most = 1.0 if layout.vector else 2.0 / self._divisor(layout)
+        return {"": PartInfo("mean squared error of the scores", "score", bounds=(0.0, most))}
+
+    def _divisor(self, layout: Layout) -> int:
+        is_mean = self.reduction == "mean" or (self.reduction == "auto" and layout.classes == 2)
+        return layout.classes if is_mean and not layout.vector else 1
 
     @override
     def interval(self, layout: Layout) -> FromRows:
@@ -77,10 +82,8 @@ class BrierScore(Estimator):
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
         sums = yield from ScoreSums()
-        is_mean = self.reduction == "mean" or (self.reduction == "auto" and layout.classes == 2)
-        classes = layout.classes if is_mean and not layout.vector else 1
         with np.errstate(invalid="ignore"):
-            return number(exact.value(sums.brier) / exact.value(sums.weight) / classes, least=0.0)
+            return number(exact.value(sums.brier) / exact.value(sums.weight) / self._divisor(layout), least=0.0)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 from calibdask.gating.check import Gate
 from calibdask.gating.judging import Judgement
 from calibdask.gating.profiles import profile_of
+from calibdask.results.cautions import of_metrics
 from calibdask.results.decisions import OUTCOMES, Outcome
 from calibdask.results.format import counted, figure
 from calibdask.results.values import Results
@@ -113,7 +114,7 @@ def text_lines(gate: Gate) -> Iterator[str]:
         yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
     yield ""
     yield headline(gate)
-    yield from (f"  {line}" for line in wanting(gate))
+    yield from (f"  {line}" for line in (*wanting(gate), *cautions(gate)))
     if gate.profile:
         yield ""
         yield from _named_lines(gate)
@@ -125,6 +126,14 @@ def wanting(gate: Gate) -> Iterator[str]:
         would = _rows_needed(judgement) if math.isfinite(judgement.rows_needed) else ""
         if words := "; ".join(filter(None, (judgement.reason, would))):
             yield f"{judgement.limit} of {judgement.place}: {words}."
+
+
+def cautions(gate: Gate) -> Iterator[str]:
+    """What makes the numbers of the limits and of the profile less than they seem, a sentence each."""
+    own = dict.fromkeys(of_metrics(Results(gate.result).numbers))
+    yield from own
+    for column, result in gate.slices.items():
+        yield from (f"By {column}: {line}" for line in of_metrics(Results(result).numbers) if line not in own)
 
 
 def named_rows(gate: Gate) -> Iterator[tuple[str, str, str]]:
@@ -149,7 +158,8 @@ def markdown(gate: Gate, title: str) -> str:
         lines.append(_line((*map(_cell, row[:-1]), _MARKS[judgement.outcome])))
     level = f"{100 * gate.confidence:g} %"
     lines += ["", f"Each decision holds at {level}, adjusted for the slices of its column (Bonferroni)."]
-    lines += ["", *(f"- {_cell(line)}" for line in wanting(gate))] if any(wanting(gate)) else []
+    said = [*wanting(gate), *cautions(gate)]
+    lines += ["", *(f"- {_cell(line)}" for line in said)] if said else []
     if gate.profile:
         lines += ["", _line((profile_of(gate.profile).title, "number", f"{level} interval")), _line(("---",) * 3)]
         lines += [_line((_cell(name), number, ends)) for name, number, ends in named_rows(gate)]
@@ -180,6 +190,8 @@ def junit(gate: Gate, title: str) -> str:
             kind = WORDS[judgement.outcome].lower()
             failure = ElementTree.SubElement(case, "failure", {"type": kind, "message": visible(sentence(judgement))})
             failure.text = judgement.meaning
+    if said := "\n".join(visible(line) for line in cautions(gate)):
+        ElementTree.SubElement(suite, "system-out").text = said
     suites = ElementTree.Element("testsuites", numbers)
     suites.append(suite)
     ElementTree.indent(suites)
@@ -198,6 +210,7 @@ def plain(gate: Gate) -> dict[str, Any]:
         "profile": gate.profile,
         "calibdask_version": str(attributes["calibdask_version"]),
         "limits": [_plain(judgement) for judgement in gate.judgements],
+        "cautions": list(cautions(gate)),
         "measured": {
             part.variable: _number(part.value().value)
             for part in Results(gate.result).numbers

@@ -1,6 +1,6 @@
 """Calibration intercept and slope, with the joint test of both."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -31,6 +31,7 @@ _NUMBERS = ("slope", "slope_error", "intercept", "intercept_error", "statistic")
 _FEWEST = 3
 # An intercept with such an error moves no score that is known.
 _BOUNDLESS = 1e3
+_CLIPPED = "scores of exactly 0 or 1 have infinite logits: where they are clipped decides the slope"
 _FEW = "no intervals with fewer than 3 rows of the rarer outcome"
 
 
@@ -74,7 +75,8 @@ class CalibrationSlope(ColumnEstimator):
     NaN where outcomes are all alike, where fewer than two scores are distinct (the intercept is given), and where a
     score separates the outcomes, so that the slope is infinite; the attribute ``undefined`` says so. Logits of scores
     of 0 and 1 are those of the smallest normal number of their type (-708 and 708, of float32 -87 and 87); such rows
-    may decide the slope, the attribute ``clipped_logits`` is their weight.
+    may decide the slope, the attribute ``clipped_logits`` is their weight. A limit on the slope is undecided then: move
+    such scores inside before, for example to 1 / (2 n) and 1 - 1 / (2 n) of n rows.
 
     The two numbers see a straight line in the logits only: a slope of 1 and an intercept of 0 do not prove calibration
     (see `calibdask.ReliabilityCurve` or `calibdask.CalibrationBelt`). On the rows that a logistic regression was fitted
@@ -135,8 +137,11 @@ class CalibrationSlope(ColumnEstimator):
 
         of_test = {**notes, "assumes": "rows are independent and many", "null_hypothesis": "the model is calibrated"}
         statistic = by_class["statistic"]
+        slope = number("slope")
+        if "clipped_logits" in notes:
+            slope = replace(slope, notes={**notes, "rests_on_clipping": _CLIPPED})
         return {
-            "slope": number("slope"),
+            "slope": slope,
             "intercept": number("intercept"),
             "statistic": Given(statistic, setting.dims, of_test),
             "pvalue": Given(np.exp(-statistic / 2), setting.dims, of_test),

@@ -12,6 +12,7 @@ from calibdask.statistics.derived import Derived
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.started import together
+from calibdask.statistics.statistic import ViewedStatistic
 from calibdask.statistics.views.squared_weights import SquaredWeights
 
 
@@ -42,6 +43,8 @@ class SquareSums(Derived[BinSumsState]):
         """From the squared weights of the cells, at the mean score of the rows of each cell and outcome."""
         if not histograms.layout.weighted:
             return (yield from self.sums)
+        if histograms.holds(ViewedStatistic(SquaredWeights(), self.sums)):
+            return (yield from self.derive())
         finest = histograms.finest(self.sums.setting)
         state = yield from finest
         mass = np.asarray(state.mass, np.float64)

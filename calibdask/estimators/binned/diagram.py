@@ -16,12 +16,14 @@ from calibdask.estimators.parts import Estimate, Given, Number
 from calibdask.estimators.sampling_variance import BoundedEnds, WeightedMean, rows_of_weight, share_of
 from calibdask.statistics import exact
 from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
+from calibdask.statistics.bins.binnings import BinEdges
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.bins.mappings import Mapping, bin_edges
 from calibdask.statistics.exact import Array, Sums
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.square_sums import SquareSums
+from calibdask.statistics.started import Started
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,10 +81,19 @@ class ReliabilityDiagram(BinnedEstimator):
             "upper": PartInfo("upper edge", "choice"),
         }
 
+    def _squares(self, layout: Layout) -> Requests[SquareSums]:
+        setting = self.measured(layout)
+        edges = yield from BinEdges(self.rule(layout, setting, self.mapping), setting)
+        return SquareSums(BinSums(setting, bin_edges(self.mapping, edges)))
+
     @override
     def estimate(self) -> Requests[Estimate]:
+        layout = yield from Layout()
+        if layout.weighted:
+            # Started here, so that it takes no pass of its own.
+            yield from Started((yield from self._squares(layout)))
         setting, edges, sums, bins = yield from self.binned(self.mapping)
-        squares = yield from SquareSums(BinSums(setting, bin_edges(self.mapping, edges)))
+        squares = (yield from (yield from self._squares(layout))) if layout.weighted else sums
         weight = exact.value(bins.weight)
         shape = weight.shape
         with np.errstate(divide="ignore", invalid="ignore"):

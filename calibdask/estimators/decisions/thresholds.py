@@ -75,13 +75,18 @@ class _SideSums(Derived[_Sums]):
         return (yield from self._sums(self.closed or "left"))
 
     def from_histograms(self, histograms: Histograms) -> Requests[_Sums]:
-        """From cells, which do not separate rows at a threshold from those below."""
-        return (yield from self._sums(self.closed or "right"))
+        """From cells, which do not separate rows at a threshold from those below, unless sums of the rows are there."""
+        of_rows = yield from self._request(self.closed or "left")
+        closed: Closed = "left" if histograms.holds(of_rows) else "right"
+        return (yield from self._sums(self.closed or closed))
 
     def _sums(self, closed: Closed) -> Requests[_Sums]:
-        edges = yield from BinEdges(Explicit((0.0, *self.thresholds, 1.0), closed), self.setting)
-        plain, squares = yield from with_squares(BinSums(self.setting, edges))
+        plain, squares = yield from with_squares((yield from self._request(closed)))
         return _Sums(plain, squares, closed)
+
+    def _request(self, closed: Closed) -> Requests[BinSums]:
+        edges = yield from BinEdges(Explicit((0.0, *self.thresholds, 1.0), closed), self.setting)
+        return BinSums(self.setting, edges)
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,8 @@ def _checked(
             raise click.UsageError("--baseline and --receipt need rows; a summary has none.")
         with store.dataset, request.connected(), shown_progress("checking"), noted():
             return cd.check(store, by=list(request.by) or None, **options), {}
-    rows, document = rows_of(store), {}
+    rows = rows_of(store)
+    document: dict[str, Any] = {}
     with request.connected(), shown_progress("checking"), noted():
         if baseline is None:
             table = request.table(rows)

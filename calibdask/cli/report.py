@@ -149,7 +149,7 @@ def report(
     limits = limits_given(limits_path, limits_of_all, of_slices)
     facts = _origin(limits_path, limits, given=bool(limits_of_all or of_slices)) | _facts(facts_path, own_facts)
     given["by"] = tuple(dict.fromkeys((*limits.by, *given["by"])))
-    target, named = _checked(data, {"--out": out, "--receipt": receipt}, overwrite=overwrite)
+    target = _checked(data, {"--out": out, "--receipt": receipt}, overwrite=overwrite)
     kept = checked_receipt(receipt, overwrite=overwrite)
     watched = [given.pop(name) for name in _WATCHING]
     check_every(watched[0], given["every"], given["zone"])
@@ -275,17 +275,14 @@ def _check_slices(stores: "Iterable[Store]", by: Sequence[str], has_limits: bool
             raise click.UsageError(f"--slice-limit has no effect on {store.url}: it is a summary without slices.")
 
 
-def _checked(
-    data: tuple[str, ...], outputs: dict[str, str | None], *, overwrite: bool
-) -> "tuple[Output, dict[str, str]]":
-    """Where the page goes, and what is read, before any of it is."""
+def _checked(data: tuple[str, ...], outputs: dict[str, str | None], *, overwrite: bool) -> "Output":
+    """Where the page goes, checked before anything is read."""
     from calibdask.report.writing import FORMATS
     from calibdask.storage.writers import check_apart, checked_output
 
-    named = named_data(data)
-    for path in named.values():
+    for path in named_data(data).values():
         check_apart(path, outputs)
-    return checked_output(str(outputs["--out"]), FORMATS, overwrite=overwrite), named
+    return checked_output(str(outputs["--out"]), FORMATS, overwrite=overwrite)
 
 
 def _check_alone(cube: "StoredCube", stores: "Sized") -> None:

@@ -9,6 +9,7 @@ from calibdask.gating.check import Gate
 from calibdask.gating.judging import Judgement
 from calibdask.gating.profiles import profile_of
 from calibdask.markup import in_markdown
+from calibdask.results.cautions import of_metrics
 from calibdask.results.decisions import OUTCOMES, Outcome
 from calibdask.results.format import counted, figure
 from calibdask.results.values import Results
@@ -116,7 +117,7 @@ def text_lines(gate: Gate) -> Iterator[str]:
     yield headline(gate)
     if gate.judgements:
         yield level_text(gate)
-    yield from (f"  {line}" for line in wanting(gate))
+    yield from (f"  {line}" for line in (*wanting(gate), *cautions(gate)))
     if gate.profile:
         yield ""
         yield from _named_lines(gate)
@@ -134,6 +135,14 @@ def wanting(gate: Gate) -> Iterator[str]:
         would = _rows_needed(judgement) if math.isfinite(judgement.rows_needed) else ""
         if words := "; ".join(filter(None, (judgement.reason, would))):
             yield f"{judgement.limit} of {judgement.place}: {words}."
+
+
+def cautions(gate: Gate) -> Iterator[str]:
+    """What makes the numbers of the limits and of the profile less than they seem, a sentence each."""
+    own = dict.fromkeys(of_metrics(Results(gate.result).numbers))
+    yield from own
+    for column, result in gate.slices.items():
+        yield from (f"By {column}: {line}" for line in of_metrics(Results(result).numbers) if line not in own)
 
 
 def named_rows(gate: Gate) -> Iterator[tuple[str, str, str]]:
@@ -157,7 +166,8 @@ def markdown(gate: Gate, title: str) -> str:
     for row, judgement in zip(rows_of_table(gate), _worst_first(gate), strict=True):
         lines.append(_line((*map(in_markdown, row[:-1]), _MARKS[judgement.outcome])))
     lines += ["", level_text(gate)]
-    lines += ["", *(f"- {in_markdown(line)}" for line in wanting(gate))] if any(wanting(gate)) else []
+    said = [*wanting(gate), *cautions(gate)]
+    lines += ["", *(f"- {in_markdown(line)}" for line in said)] if said else []
     if gate.profile:
         interval = f"{100 * gate.confidence:g} % interval"
         lines += [
@@ -190,6 +200,8 @@ def junit(gate: Gate, title: str) -> str:
             kind = WORDS[judgement.outcome].lower()
             failure = ElementTree.SubElement(case, "failure", {"type": kind, "message": visible(sentence(judgement))})
             failure.text = visible(judgement.meaning)
+    if said := "\n".join(visible(line) for line in cautions(gate)):
+        ElementTree.SubElement(suite, "system-out").text = said
     suites = ElementTree.Element("testsuites", numbers)
     suites.append(suite)
     ElementTree.indent(suites)
@@ -208,6 +220,7 @@ def plain(gate: Gate) -> dict[str, Any]:
         "profile": gate.profile,
         "calibdask_version": str(attributes["calibdask_version"]),
         "limits": [_plain(judgement) for judgement in gate.judgements],
+        "cautions": list(cautions(gate)),
         "measured": {
             part.variable: _number(part.value().value)
             for part in Results(gate.result).numbers

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from calibdask.cluster import ClusterLost, ClusterSpec, cluster_spec, connected
+from calibdask.cluster.spec import PATIENCE
 from calibdask.cluster.threads import Threads
 from calibdask.engine.threads import one_thread_for_products
 from calibdask.errors import Unavailable
@@ -171,7 +172,7 @@ def cell_executor(cluster: Any) -> Iterator[CellExecutor]:
         If the scheduler does not answer.
     """
     if cluster is not None and not isinstance(cluster, str | ClusterSpec):
-        yield _of_client(cluster, ClusterSpec.patience)
+        yield _of_client(cluster, PATIENCE)
         return
     spec = cluster_spec(cluster or "threads")
     if isinstance(spec, Threads):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibdask.cluster import ClusterLost, ClusterSpec, cluster_spec
-from calibdask.errors import Unavailable
+from calibdask.errors import Unavailable, with_notes
 from calibdask.storage.cube_layout import DONE, FAILED, TODO
 from calibdask.study.cell_executor import cell_executor
 from calibdask.study.cube import Cube
@@ -118,7 +118,7 @@ def run(
         work = _worked(cube, study, cluster, overwrite, shard or (0, 1), stop or (lambda: False))
     except Unavailable as error:
         raise Unavailable(
-            f"{error} Finished cells are kept; call run again with the same arguments to continue."
+            f"{with_notes(error)} Finished cells are kept; call run again with the same arguments to continue."
         ) from error
     return _counts(work)
 
@@ -207,7 +207,7 @@ def _worked(
             known, losses = done, 1 if done > known else losses + 1
             if losses > _MOST_LOSSES or not isinstance(cluster, str | ClusterSpec):
                 raise
-            warnings.warn(f"{lost} Reconnecting.", UserWarning, stacklevel=3)
+            warnings.warn(f"{with_notes(lost)} Reconnecting.", UserWarning, stacklevel=3)
             _await(cluster_spec(cluster))
 
 

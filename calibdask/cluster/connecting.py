@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from calibdask.cluster.parse import cluster_spec
+from calibdask.cluster.quiet_losses import quiet_losses
 from calibdask.cluster.spec import ClusterLost, ClusterSpec
 from calibdask.cluster.versions import check_versions
 from calibdask.errors import Unavailable
@@ -37,7 +38,7 @@ def connected(where: str | ClusterSpec = "threads") -> Iterator[Any]:
     0.25
     """
     spec = cluster_spec(where)
-    with spec.opened() as client:
+    with quiet_losses(), spec.opened() as client:
         if client is not None:
             _await_worker(client, spec.patience)
             check_versions(client)

@@ -79,14 +79,15 @@ def run(
     ValueError
         If the cube there belongs to another study, other parameters or another format: all differences are named. If
         something other than a cube is there, which is never replaced; if the study is inconsistent; if the versions of
-        workers differ from those of this process.
+        workers differ from those of this process, or their BLAS kernels from one another.
     Unavailable
         If the store cannot be written, or the cluster is lost and does not come back. Cells that are done are kept.
 
     Warns
     -----
     UserWarning
-        If other versions of Python or of packages computed the existing cells; if a lost scheduler is reconnected.
+        If other versions of Python or of packages, or other BLAS kernels, computed the existing cells; if a lost
+        scheduler is reconnected.
 
     Notes
     -----
@@ -95,7 +96,8 @@ def run(
     while the others continue; the next run computes it again. If workers die, the cells that they were computing are
     tried again one at a time, and a cell that kills its workers alone has failed. A lost cluster is reopened. Results
     do not depend on the order of cells, on the cluster or on interruptions, because random numbers are keyed by
-    coordinates (`Seeds`).
+    coordinates (`Seeds`). Cells that train models are as reproducible as BLAS, whose rounding depends on the processor:
+    the kernels are recorded in the cube (``versions``, ``blas``), and workers with others are refused.
 
     Tasks return numbers of cells, never arrays. Worker processes must be able to import the class of the study: define
     it in a module.
@@ -177,13 +179,13 @@ def _check_shard(cube: Cube, shard: tuple[int, int], *, overwrite: bool) -> None
         raise ValueError(f"{cube.url} does not exist; lay it out before running shards (lay_out, or --lay-out).")
 
 
-def _prepare(cube: Cube, study: Study, *, overwrite: bool, alone: bool = True) -> Cube:
+def _prepare(cube: Cube, study: Study, *, overwrite: bool, alone: bool = True, kernels: str = "") -> Cube:
     """The cube with the layout that cells are written to; one of many shards leaves what others left."""
     if overwrite or not cube.is_laid_out:
-        return cube.lay_out(study)
+        return cube.lay_out(study, kernels)
     if alone:
         cube.sweep()
-    return cube.join()
+    return cube.join(kernels)
 
 
 def _worked(
@@ -196,8 +198,9 @@ def _worked(
             with cell_executor(cluster) as executor, _store_errors(cube):
                 # Nothing is written before there are workers.
                 if work is None:
-                    cube = _prepare(cube, study, overwrite=overwrite, alone=shard == (0, 1))
-                    work = Work(study, cube, shard, stop)
+                    kernels = executor.kernels()
+                    cube = _prepare(cube, study, overwrite=overwrite, alone=shard == (0, 1), kernels=kernels)
+                    work = Work(study, cube, shard, stop, kernels)
                 with _store_errors(cube):
                     work.compute(executor)
                     cube.check_current()

@@ -10,6 +10,7 @@ from typing import Any
 from calibdask.cluster import ClusterLost, ClusterSpec, cluster_spec
 from calibdask.errors import Unavailable, with_notes
 from calibdask.storage.cube_layout import DONE, FAILED, TODO
+from calibdask.storage.location import Location
 from calibdask.study.cell_executor import cell_executor
 from calibdask.study.cube import Cube
 from calibdask.study.study import Study
@@ -18,6 +19,8 @@ from calibdask.study.work import Work
 
 # A lost cluster is reopened, unless it is lost this often in a row without a single cell done in between.
 _MOST_LOSSES = 3
+# Time for the first shard to start and to lay the cube out.
+_LAYOUT_TIMEOUT = 600.0
 # Time for a scheduler to restart.
 _RETURN_TIMEOUT = 60.0
 _PAUSE_SECONDS = 2.0
@@ -142,6 +145,29 @@ def lay_out(study: Study, store: Any, *, overwrite: bool = False) -> CellCounts:
     validate_study(study)
     _check(cube, study, resume=True, overwrite=overwrite)
     return count_cells(_prepare(cube, study, overwrite=overwrite))
+
+
+def lay_out_together(study: Study, store: Any, shard: tuple[int, int]) -> None:
+    """Lay out the cube if this is the first shard; others wait until it is laid out.
+
+    For processes that are started at the same time, such as the pods of an Indexed Job.
+
+    Raises
+    ------
+    ValueError
+        As `run` does.
+    Unavailable
+        If the cube is not laid out within ten minutes.
+    """
+    cube = Cube(str(store))
+    if shard[0] == 0:
+        lay_out(study, store)
+    until = time.monotonic() + _LAYOUT_TIMEOUT
+    while not cube.is_laid_out:
+        if time.monotonic() > until:
+            raise Unavailable(f"{cube.url} is not laid out after {_LAYOUT_TIMEOUT:.0f} seconds, which shard 0 does.")
+        time.sleep(_PAUSE_SECONDS)
+        Location.parse(cube.address).fs.invalidate_cache()
 
 
 def count_cells(cube: Cube) -> CellCounts:

@@ -14,7 +14,7 @@ from calibdask.engine.inputs.arrow import dtype_of, list_width, to_numpy
 from calibdask.engine.inputs.columns import ColumnNames
 from calibdask.engine.inputs.slices import MISSING
 from calibdask.safe_text import listed, visible
-from calibdask.storage.lazy_columns import stacked
+from calibdask.storage.column_blocks import stacked
 from calibdask.storage.writers import APPLIED, texts_settled
 
 # The attribute of a Zarr group that says what it is.

@@ -15,9 +15,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 
 from calibdask.safe_text import data_without_credentials
-from calibdask.storage import array_files, array_parts, arrow_files, csv_files, parquet_files
+from calibdask.storage import array_files, array_parts
+from calibdask.storage.arrow_files import ARROW
+from calibdask.storage.column_files import ColumnFiles
+from calibdask.storage.csv_files import CSV
 from calibdask.storage.file_sets import FileSet, column_format, is_pattern
 from calibdask.storage.location import Location, MissingChunks, read_error
+from calibdask.storage.parquet_files import PARQUET, delta_files
 from calibdask.storage.readers import StoredRows, Table
 from calibdask.storage.writers import texts_settled
 
@@ -108,17 +112,10 @@ def open_store(url: str) -> Store:
             of_location = partial(array_parts.npz_parts, location)
             return StoredRows(location, partial(array_files.read_npz, location), of_location)
         case "delta":
-            of_location = partial(parquet_files.delta_parts, location)
-            return StoredRows(location, partial(parquet_files.read_delta, location), of_location, "column")
-    files = FileSet.of(location)
-    match kind:
-        case ".csv":
-            reader, parts = csv_files.read_csv, csv_files.csv_parts
-        case ".arrow":
-            reader, parts = arrow_files.read_arrow, arrow_files.arrow_parts
+            columns = ColumnFiles(delta_files(location), PARQUET)
         case _:
-            reader, parts = parquet_files.read_parquet, parquet_files.parquet_parts
-    return StoredRows(location, partial(reader, files), partial(parts, files), "column")
+            columns = ColumnFiles(FileSet.of(location), {".csv": CSV, ".arrow": ARROW, ".parquet": PARQUET}[kind])
+    return StoredRows(location, columns.read, columns.parts, "column")
 
 
 def open_summary(url: str | os.PathLike[str]) -> "xr.Dataset":

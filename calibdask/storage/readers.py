@@ -97,8 +97,9 @@ class StoredRows:
         chunk_rows: int | None = None,
         skip_missing: bool = False,
         missing_chunks: MissingChunks = "error",
+        features: Sequence[str] = (),
     ) -> Table:
-        """The rows, as `calibdask.read_rows` gives them.
+        """The rows, as `calibdask.read_rows` gives them, with ``features`` among ``by``.
 
         Raises
         ------
@@ -109,7 +110,9 @@ class StoredRows:
             raise ValueError(f"chunk_rows expects a positive number of rows, got {chunk_rows}.")
         if missing_chunks not in get_args(MissingChunks):
             raise ValueError(f"missing_chunks expects 'error' or 'fill', got {missing_chunks!r}.")
-        choice = ColumnChoice(label, score, tuple(dict.fromkeys(by)), weight, chunk_rows, missing_chunks)
+        choice = ColumnChoice(
+            label, score, tuple(dict.fromkeys(by)), weight, chunk_rows, missing_chunks, tuple(dict.fromkeys(features))
+        )
         try:
             arrays = self.reader(choice)
         except (OSError, RuntimeError, ImportError) as error:

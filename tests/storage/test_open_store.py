@@ -17,8 +17,8 @@ from calibdask import report
 from calibdask.cli import main
 from calibdask.engine.sources.memory import MemorySource
 from calibdask.explore.application import page_of
-from calibdask.storage import array_files, csv_files
-from calibdask.storage.file_sets import FileSet
+from calibdask.storage import array_files
+from calibdask.storage.column_files import ColumnFiles
 from calibdask.storage.location import Location
 from calibdask.storage.open_store import StoredCube, StoredResult, open_store, read_rows
 from calibdask.storage.readers import StoredRows
@@ -297,7 +297,7 @@ def openings(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         def counted(path: Any, *arguments: Any, **options: Any) -> Any:
             # What a path has been opened as, such as a store, is no path.
-            opened = path.location if isinstance(path, FileSet) else path
+            opened = path.files.location if isinstance(path, ColumnFiles) else path
             if isinstance(opened, str | Path | Location):
                 count[Path(str(opened)).name] += 1
             return function(path, *arguments, **options)
@@ -309,7 +309,7 @@ def openings(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         (xr, "open_dataset"),
         (xr, "open_zarr"),
         (array_files, "read_npz"),
-        (csv_files, "read_csv"),
+        (ColumnFiles, "read"),
     ):
         count_calls(module, name)
     return count

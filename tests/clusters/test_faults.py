@@ -121,8 +121,9 @@ def test_a_scheduler_that_is_killed_and_comes_back(started: Processes, undisturb
 
 def test_versions_that_may_differ_are_not_listed(started: Processes, tmp_path: Path) -> None:
     port, store, other = free_port(), tmp_path / "cube.zarr", tmp_path / "other"
-    other.mkdir()
-    (other / "sitecustomize.py").write_text("import cloudpickle\ncloudpickle.__version__ = '0.0.1'\n")
+    metadata = other / "cloudpickle-0.0.1.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: cloudpickle\nVersion: 0.0.1\n")
     paths = {"PYTHONPATH": os.pathsep.join([str(other), str(Path(__file__).parent.parent.parent)])}
     started.scheduler(port, **paths)
     started.worker(port, "--no-nanny")
